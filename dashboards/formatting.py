@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from math import floor, log10
 from typing import Final
 from urllib.parse import urlencode
@@ -66,6 +67,13 @@ def usd(nanos: int | None) -> str:
     return f"{sign}${dollars:.{digits}f}"
 
 
+def dollars(nanos: int | None) -> str:
+    """Nano-dollars as people say them: cents from ten cents on; ? where nobody knows."""
+    if nanos is None or abs(nanos) * 10 < _NANOS_PER_DOLLAR:
+        return usd(nanos)
+    return f"{'-' if nanos < 0 else ''}${Decimal(abs(nanos)).scaleb(-9):,.2f}"
+
+
 def exact_usd(nanos: int | None) -> str:
     """Nano-dollars as dollars with every digit; ? where nobody knows."""
     return UNKNOWN if nanos is None else format_amount(BudgetUnit.USD, nanos)
@@ -81,6 +89,14 @@ def rate(nanos: int | None) -> str:
 def percentage(part: float | None) -> str:
     """A part of 1 in percent; ? where nobody knows it."""
     return UNKNOWN if part is None else f"{part * _PERCENT:.1f} %"
+
+
+def signed_percent(change: float | None) -> str:
+    """A change in percent with its sign: whole from ten percent on, else with a decimal."""
+    if change is None:
+        return UNKNOWN
+    text = f"{change * _PERCENT:+.{0 if abs(change) * 10 >= 1 else 1}f} %"
+    return "±0 %" if not text.strip("+-0. %") else text.replace("-", "−")  # noqa: RUF001
 
 
 def tokens(count: int | None) -> str:

@@ -15,7 +15,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dashboards import formatting
 from dashboards.access import Action, Viewer
+from dashboards.cost_plot import cost_plot
 from dashboards.savings_headline import uncounted_sentence
+from dashboards.views.replay import CostCurves
 
 #: Functions of ``formatting`` that templates call.
 _FILTERS: Final = (
@@ -27,6 +29,7 @@ _FILTERS: Final = (
         "chart_usd",
         "clock_time",
         "column_title",
+        "dollars",
     ),
     *(
         "duration_text",
@@ -47,7 +50,7 @@ _FILTERS: Final = (
         "share",
         "subject_name",
     ),
-    *("seconds", "tokens", "unit_amount", "usd"),
+    *("seconds", "signed_percent", "tokens", "unit_amount", "usd"),
 )
 #: The path of the pages.
 HOME: Final = "/admin"
@@ -152,6 +155,12 @@ def report_mail(values: Mapping[str, object]) -> str:
     return _template_environment().get_template("report_mail.html").render(values)
 
 
+def cost_curves(curves: CostCurves) -> str:
+    """Cumulative costs as an SVG file."""
+    template = _template_environment().get_template("cost_curves.svg")
+    return template.render(plot=cost_plot(curves), is_file=True)
+
+
 @lru_cache(maxsize=1)
 def static_files() -> Mapping[str, str]:
     """Names of the files that pages load, each with a digest of its bytes."""
@@ -176,6 +185,7 @@ def _template_environment() -> Environment:
     for name in _FILTERS:
         made.filters[name] = getattr(formatting, name)
     made.filters["uncounted_sentence"] = uncounted_sentence
+    made.filters["cost_plot"] = cost_plot
     made.globals["home"] = HOME
     made.globals["chart_library"] = CHART_LIBRARY
     return made

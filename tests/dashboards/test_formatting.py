@@ -175,3 +175,25 @@ def test_the_first_reason_of_each_feature_is_found() -> None:
 )
 def test_tokens_are_read_at_a_glance(count: int | None, shown: str) -> None:
     assert formatting.tokens(count) == shown
+
+
+@pytest.mark.parametrize(
+    ("nanos", "text"),
+    [
+        (1_234_567_890_000, "$1,234.57"),
+        (610_000_000, "$0.61"),
+        (-610_000_000, "-$0.61"),
+        (13_600_000, "$0.0136"),
+        (None, "?"),
+    ],
+)
+def test_dollars_are_cents_from_ten_cents_on(nanos: int | None, text: str) -> None:
+    assert formatting.dollars(nanos) == text
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [(-0.1512, "−15 %"), (0.033, "+3.3 %"), (0.0, "±0 %"), (-0.0001, "±0 %"), (None, "?")],  # noqa: RUF001
+)
+def test_signed_percents_have_a_decimal_below_ten(change: float | None, text: str) -> None:
+    assert formatting.signed_percent(change) == text

@@ -13,9 +13,9 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from dashboards.views.replay import ReplayReport
     from proxy.catalog.catalog import Catalog
     from proxy.catalog.entries import Model
-    from proxy.tools.replay.report import ReplayReport
 
 _DAY: Final = 86_400.0
 _NONE: Final = (
@@ -24,17 +24,33 @@ _NONE: Final = (
     " their answers where it can; which tools' logs are read: proxy/cli/README.md, Replay."
 )
 _NOTHING_TO_DO: Final = "Nothing that a gateway does would save 1 % of these calls."
-#: Columns of a table that goes to a file, and characters of a bar.
+#: Width of a table that goes to a file, characters of a bar at most, and between two columns.
 _WIDE: Final = 120
 _BAR: Final = 40
+_GUTTER: Final = 2
+
+
+def _check_files(files: list[Path]) -> list[Path]:
+    for file in files:
+        if str(file) != "-" and not file.exists():
+            raise typer.BadParameter(f"there is no file {file}")
+    return files
+
+
+def _check_plot(file: Path | None) -> Path | None:
+    if file is not None and file.suffix != ".svg":
+        raise typer.BadParameter("the file's name ends in .svg")
+    return file
+
 
 _Files = Annotated[
     list[Path],
     typer.Argument(
-        exists=True,
         dir_okay=False,
         readable=True,
-        help="Logs of any tool, as JSON, JSON lines or gzip: requests, exports, transcripts.",
+        callback=_check_files,
+        help="Logs of any tool, as JSON, JSON lines or gzip: requests, exports, transcripts;"
+        " - reads standard input.",
     ),
 ]
 _ModelName = Annotated[
@@ -46,6 +62,14 @@ _ModelName = Annotated[
 ]
 _Speed = Annotated[float, typer.Option(help="How many times as fast as recorded.", min=0.001)]
 _Gap = Annotated[float, typer.Option(help="Seconds between calls that carry no times.", min=0.0)]
+_PlotFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write the cost over the calls, way by way, as an SVG.",
+        dir_okay=False,
+        callback=_check_plot,
+    ),
+]
 _AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
 
@@ -63,6 +87,7 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
         model: _ModelName = "",
         speed: _Speed = 1.0,
         gap: _Gap = 2.0,
+        plot: _PlotFile = None,
         as_json: _AsJson = False,
     ) -> None:
         """Show what recorded calls cost, and what the gateway would have saved on them.
@@ -87,10 +112,12 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
                 typer.echo(str(why), err=True)
                 raise typer.Exit(1) from None
         report = replay_report(outcome, source)
+        if plot is not None:
+            _write_plot(plot, report)
         if as_json:
             typer.echo(msgspec.json.encode(report))
         else:
-            _print_report(report)
+            print_report(_console(), report)
         if not outcome.calls:
             typer.echo(_NONE, err=True)
             raise typer.Exit(1)
@@ -98,13 +125,18 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
     return replay_command
 
 
-def _print_report(report: ReplayReport) -> None:
-    """Print the report for people: the result, by feature, what to do, the table and a plot."""
-    from rich.console import Console
+def _write_plot(file: Path, report: ReplayReport) -> None:
+    """Write the plot; nothing where no cost is known."""
+    from dashboards.pages import cost_curves
 
-    out = Console(highlight=False, markup=False, emoji=False)
-    if not out.is_terminal:
-        out.width = _WIDE
+    if report.curves is None:
+        typer.echo(f"{file} was not written: no cost is known.", err=True)
+    else:
+        file.write_text(cost_curves(report.curves), encoding="utf-8")
+
+
+def print_report(out: Console, report: ReplayReport) -> None:
+    """Print the report for people: the result, by feature, what to do, the table and remarks."""
     if report.calls:
         out.print(report.headline, soft_wrap=True, style="bold")
         _print_features(out, report)
@@ -114,17 +146,28 @@ def _print_report(report: ReplayReport) -> None:
         out.print(remark, soft_wrap=True)
 
 
+def _console() -> Console:
+    """Standard output; wide where it is no terminal."""
+    from rich.console import Console
+
+    out = Console(highlight=False, markup=False, emoji=False)
+    if not out.is_terminal:
+        out.width = _WIDE
+    return out
+
+
 def _print_features(out: Console, report: ReplayReport) -> None:
-    from proxy.tools.replay.report import WAY_NAMES, dollars, percent
+    from dashboards.formatting import dollars, signed_percent
+    from proxy.tools.replay.report import WAY_NAMES
 
     if len(report.features) > 1:
-        head = ("feature", "calls", WAY_NAMES[0], *WAY_NAMES[1:])
+        head = ("feature", "calls", *WAY_NAMES)
         rows = [
             (
                 row.feature or "(none)",
                 f"{row.calls:,}",
                 dollars(row.nanos),
-                *map(percent, row.changes),
+                *map(signed_percent, row.changes),
             )
             for row in report.features
         ]
@@ -142,24 +185,27 @@ def _print_actions(out: Console, report: ReplayReport) -> None:
 
 def _print_ways(out: Console, report: ReplayReport) -> None:
     """The table of the ways, each with a bar as long as its cost."""
-    from proxy.tools.replay.report import dollars, percent
+    from dashboards.formatting import dollars, signed_percent
 
     most = max((row.nanos or 0 for row in report.ways), default=0)
-    head = ("", "cost", "change", "hit rate", "read", "written", "input tokens", "")
+    head = ("", "cost", "change", "hit rate", "read", "written", "input")
     rows = [
         (
             row.name,
             dollars(row.nanos),
-            percent(row.change) if number else "",
+            signed_percent(row.change) if number else "",
             f"{row.hit_rate:.1%}",
             f"{row.cache_read_tokens:,}",
             f"{row.cache_write_tokens:,}",
             f"{row.input_tokens:,}",
-            "█" * (_BAR * (row.nanos or 0) // most if most else 0),
         )
         for number, row in enumerate(report.ways)
     ]
-    _print_table(out, head, rows, left=(0, len(head) - 1))
+    taken = sum(max(map(len, column)) + _GUTTER for column in zip(head, *rows, strict=True))
+    room = max(0, min(_BAR, out.width - taken))
+    bars = ("█" * (room * (row.nanos or 0) // (most or 1)) for row in report.ways)
+    barred = [(*row, bar) for row, bar in zip(rows, bars, strict=True)]
+    _print_table(out, (*head, ""), barred, left=(0, len(head)))
     out.print()
 
 
@@ -169,7 +215,7 @@ def _print_table(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Table(box=None, pad_edge=False, padding=(0, _GUTTER, 0, 0))
     for number, name in enumerate(head):
         table.add_column(name, justify="left" if number in left else "right", no_wrap=True)
     for row in rows:
@@ -200,7 +246,7 @@ def _progress_bar(files: Sequence[Path]) -> Iterator[Callable[[int], None]]:
 
     console = Console(stderr=True)
     columns = (BarColumn(bar_width=32), DownloadColumn(), TimeRemainingColumn())
-    total = sum(file.stat().st_size for file in files)
+    total = sum(file.stat().st_size for file in files if file.exists())
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bar:

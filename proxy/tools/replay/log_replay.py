@@ -1,7 +1,7 @@
 """A whole log, each call replayed as its own model, in the three ways a gateway may send it."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -15,7 +15,13 @@ from proxy.tools.replay.recorded_call import RecordedCall
 from proxy.tools.replay.run import ModelReplay
 from proxy.tools.replay.source import ReasonCount, ReasonCounts
 from proxy.tools.replay.unmoved_text import UnmovedFeature
-from proxy.tools.replay.variant_totals import FeatureTotals, include, new_totals
+from proxy.tools.replay.variant_totals import (
+    CumulativeCosts,
+    FeatureTotals,
+    include,
+    new_totals,
+    sum_of,
+)
 from proxy.tools.replay.vocabulary import LineVocabulary
 
 #: Taken where a call names no model.
@@ -58,6 +64,8 @@ class LogOutcome(msgspec.Struct, frozen=True, kw_only=True):
         unmoved: Features whose text stays where it is, and why.
         unmarked: Features whose prompts no mark was set in, though their caches take marks.
         compaction: Result of compaction.
+        curve_calls: Calls up to each point of the curves.
+        curves: Cumulative cost of each way at these points; empty where a price is unknown.
     """
 
     features: tuple[FeatureTotals, ...]
@@ -68,6 +76,8 @@ class LogOutcome(msgspec.Struct, frozen=True, kw_only=True):
     unmoved: tuple[UnmovedFeature, ...]
     unmarked: tuple[FeatureTotals, ...] = ()
     compaction: ReplayedCompaction
+    curve_calls: tuple[int, ...] = ()
+    curves: Sequence[tuple[int, ...]] = ()
 
     @property
     def calls(self) -> int:
@@ -97,6 +107,7 @@ class LogReplay:
         self._runs: dict[str, ModelReplay] = {}
         self._known: dict[tuple[str, ...], Model] = {}
         self._calls: Counter[str] = Counter()
+        self._costs = CumulativeCosts(WAYS)
         self._unnamed = 0
         self._left_out = ReasonCounts()
         self._unreadable = ReasonCounts()
@@ -106,11 +117,12 @@ class LogReplay:
         for now, line in calls:
             try:
                 run = self._run(line)
-                run.call(line, now)
+                costs = run.call(line, now)
             except OperatorError as why:
                 self._left_out.add(str(why), line.where)
                 continue
             self._calls[run.prompt_reader.public] += 1
+            self._costs.add(costs, is_answered=line.is_answered)
             self._unnamed += not line.models
             if line.answer_problem:
                 self._unreadable.add(line.answer_problem, line.where)
@@ -169,6 +181,7 @@ class LogReplay:
             if isinstance(variant, CompactedVariant)
         ]
         unmoved = (feature for variant in layouts for feature in variant.unmoved_features())
+        curve_calls, curves = self._costs.curves(sum_of(features))
         return LogOutcome(
             features=tuple(features),
             models=models,
@@ -183,6 +196,8 @@ class LogReplay:
             ),
             unmoved=tuple(sorted(unmoved, key=lambda feature: -feature.calls)),
             compaction=_sum(compactions),
+            curve_calls=curve_calls,
+            curves=curves,
         )
 
     def _variants(self) -> Iterator[object]:

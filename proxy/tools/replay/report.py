@@ -1,15 +1,21 @@
-"""The report of a replay: what was paid, what would have been, and what to do for it.
+"""The report of a replay: what was paid, what would have been, and what to do for it."""
 
-It is one value, which the command prints, ``--json`` writes, and the dashboard shows.
-"""
-
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
-import msgspec
-
-from proxy.records.amounts import money, quantity
+from dashboards.formatting import dollars, signed_percent
+from dashboards.views.replay import (
+    CostCurve,
+    CostCurves,
+    FeatureRow,
+    ReplayReport,
+    SavingStep,
+    WayRow,
+)
+from proxy.records.agents import AGENTS
+from proxy.records.amounts import quantity
 from proxy.tools.replay.compaction import ReplayedCompaction
 from proxy.tools.replay.log_replay import DEFAULT_MODEL, LogOutcome
 from proxy.tools.replay.planning import DEFAULT, LAYOUTS
@@ -19,20 +25,26 @@ from proxy.tools.replay.variant_totals import FeatureTotals, VariantTotals, sum_
 #: The names of the ways, in the order of the totals.
 WAY_NAMES: Final = ("as sent", DEFAULT, LAYOUTS, "compacted")
 _AS_SENT, _DEFAULT, _LAYOUTS, _COMPACTED = range(4)
+_LEAST: Final = "at least"
+_LEGEND: Final = (
+    "By default: through the gateway, which sets cache marks and keys. Layouts applied: text that"
+    " varies moved behind text that stays, too. Compacted: old turns sent as facts, too. At least:"
+    " every prompt token read from a cache; only fewer tokens cost less."
+)
 #: Features that are listed; the others are in the totals.
 _MAX_FEATURES: Final = 12
 _MAX_ACTIONS: Final = 3
 _MAX_WAITING: Final = 5
 #: A change is worth an action from this share of the cost on.
 _WORTH: Final = Decimal("0.01")
-_NANOS: Final = 1_000_000_000
-_PERCENT: Final = 100
-_WHOLE_PERCENT: Final = 10
-_CENTS_FROM: Final = _NANOS // 10
-_GATEWAY: Final = (
-    "thriftgate serve",
-    "export OPENAI_BASE_URL=http://127.0.0.1:8080/v1 ANTHROPIC_BASE_URL=http://127.0.0.1:8080",
+_SERVE: Final = "thriftgate serve"
+_BASE_URLS: Final = (
+    "export OPENAI_BASE_URL=http://127.0.0.1:8080/v1 ANTHROPIC_BASE_URL=http://127.0.0.1:8080"
 )
+_KEYS: Final = (
+    "It takes your OPENAI_API_KEY or ANTHROPIC_API_KEY, and prints a key for your application"
+)
+_AGENT_NAMES: Final = frozenset(agent.name for agent in AGENTS)
 #: Steps of a feature: from one way to the next, what that is, and the command and mode for it.
 _STEPS: Final = (
     (_DEFAULT, _LAYOUTS, "Let it move text that varies behind text that stays", "layout", "auto"),
@@ -48,122 +60,47 @@ _REASON_TEXTS: Final[Mapping[str, str]] = {
 }
 _SHOWN_REASONS: Final = 3
 _WORDS: Final = 120
-#: Stands for an amount that is not known.
-_UNKNOWN: Final = "unknown"
-
-
-class WayRow(msgspec.Struct, frozen=True, kw_only=True):
-    """All calls, sent in one way.
-
-    Attributes:
-        name: Name of the way.
-        nanos: Their cost in nano-dollars; None where a price is unknown.
-        change: Share by which that is more (or, below 0, less) than sent unmodified; None likewise.
-        hit_rate: Cache-read tokens ÷ input tokens.
-        input_tokens: Prompt tokens.
-        cache_read_tokens: Of these, read from the cache.
-        cache_write_tokens: Of these, stored at a price.
-        output_tokens: Generated tokens that are known.
-        refused: Calls the provider would have refused for their marks.
-    """
-
-    name: str
-    nanos: int | None
-    change: float | None
-    hit_rate: float
-    input_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    output_tokens: int
-    refused: int
-
-
-class FeatureRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One feature: its cost as sent, and the share by which each way changes that.
-
-    Attributes:
-        feature: Its name; "" for calls that name none.
-        calls: Calls of it.
-        nanos: Their cost as sent; None where a price is unknown.
-        changes: For each other way; None where unknown.
-    """
-
-    feature: str
-    calls: int
-    nanos: int | None
-    changes: tuple[float | None, ...]
-
-
-class SavingStep(msgspec.Struct, frozen=True, kw_only=True):
-    """Something to do for savings.
-
-    Attributes:
-        what: The step, and the money it saves.
-        commands: The commands that do it.
-    """
-
-    what: str
-    commands: tuple[str, ...]
-
-
-class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The report.
-
-    Attributes:
-        headline: The result in a sentence.
-        calls: Calls replayed.
-        features: By feature, the dearest first; "" as the only one is left out.
-        actions: Steps to take, the most profitable first.
-        ways: One row for each way.
-        remarks: Facts besides the figures.
-    """
-
-    headline: str
-    calls: int
-    features: tuple[FeatureRow, ...]
-    actions: tuple[SavingStep, ...]
-    ways: tuple[WayRow, ...]
-    remarks: tuple[str, ...]
 
 
 def replay_report(outcome: LogOutcome, source: RecordedSource) -> ReplayReport:
     """The report of a replay of these recorded calls."""
     ways = sum_of(outcome.features)
-    rows = tuple(_way_row(name, ways, n) for n, name in enumerate(WAY_NAMES) if ways)
+    rows = tuple(_way_row(name, ways[n], ways[0]) for n, name in enumerate(WAY_NAMES) if ways)
     return ReplayReport(
         headline=_headline(outcome, rows) if rows else "No call could be replayed.",
         calls=outcome.calls,
         features=tuple(map(_feature_row, outcome.features[:_MAX_FEATURES])),
         actions=tuple(_actions(outcome, rows)) if rows else (),
-        ways=rows,
-        remarks=tuple(_remarks(outcome, source, rows)),
+        ways=(*rows, *_least_row(outcome.features, ways)),
+        remarks=tuple(map(_one_line, _remarks(outcome, source, rows))),
+        curves=_curves(outcome),
     )
 
 
-def dollars(nanos: int | None) -> str:
-    """An amount to read at a glance: cents from ten cents on, else three digits that tell."""
-    if nanos is None:
-        return _UNKNOWN
-    if abs(nanos) < _CENTS_FROM:
-        return money(nanos)
-    return f"{'-' if nanos < 0 else ''}${Decimal(abs(nanos)).scaleb(-9):,.2f}"
+def _curves(outcome: LogOutcome) -> CostCurves | None:
+    if not outcome.curves:
+        return None
+    named = zip(WAY_NAMES, outcome.curves, strict=True)
+    ways = tuple(CostCurve(name=name, nanos=nanos) for name, nanos in named)
+    return CostCurves(calls=outcome.curve_calls, ways=ways)
 
 
-def percent(change: float | None) -> str:
-    """A change in percent with its sign: whole from ten percent on, else with a decimal."""
-    if change is None:
-        return _UNKNOWN
-    places = 0 if abs(change) * _PERCENT >= _WHOLE_PERCENT else 1
-    text = f"{change * _PERCENT:+.{places}f} %"
-    return "±0 %" if not text.strip("+-0. %") else text.replace("-", "−")  # noqa: RUF001
+def _least_row(
+    features: Sequence[FeatureTotals], ways: Sequence[VariantTotals]
+) -> Iterator[WayRow]:
+    """The row below which no order of these prompts goes, and no marks in them."""
+    if ways:
+        least = VariantTotals()
+        for feature in features:
+            least.include(feature.least)
+        yield _way_row(_LEAST, least, ways[_AS_SENT])
 
 
-def _way_row(name: str, ways: Sequence[VariantTotals], number: int) -> WayRow:
-    way = ways[number]
+def _way_row(name: str, way: VariantTotals, as_sent: VariantTotals) -> WayRow:
     return WayRow(
         name=name,
         nanos=way.nanos,
-        change=_change(way.nanos, ways[_AS_SENT].nanos),
+        change=_change(way.nanos, as_sent.nanos),
         hit_rate=way.hit_rate,
         input_tokens=way.input_tokens,
         cache_read_tokens=way.cache_read_tokens,
@@ -176,7 +113,7 @@ def _way_row(name: str, ways: Sequence[VariantTotals], number: int) -> WayRow:
 def _feature_row(feature: FeatureTotals) -> FeatureRow:
     as_sent, *others = feature.ways
     return FeatureRow(
-        feature=feature.feature,
+        feature=_short(feature.feature),
         calls=feature.calls,
         nanos=as_sent.nanos,
         changes=tuple(_change(way.nanos, as_sent.nanos) for way in others),
@@ -198,11 +135,11 @@ def _headline(outcome: LogOutcome, rows: Sequence[WayRow]) -> str:
     unanswered = sum(feature.unanswered for feature in outcome.features)
     answers = " without their answers" if unanswered == outcome.calls else ""
     more = compacted.change - layouts.change
-    compaction = f"compaction {percent(more)} more" if more else "compaction nothing more"
+    compaction = f"compaction {signed_percent(more)} more" if more else "compaction nothing more"
     return (
-        f"{calls} cost {dollars(as_sent.nanos)}{answers}; as sent by default"
-        f" {dollars(default.nanos)} ({percent(default.change)}), with layouts applied"
-        f" {dollars(layouts.nanos)} ({percent(layouts.change)}), {compaction}."
+        f"{calls} cost {dollars(as_sent.nanos)}{answers}; through the gateway"
+        f" {dollars(default.nanos)} ({signed_percent(default.change)}), with layouts applied"
+        f" {dollars(layouts.nanos)} ({signed_percent(layouts.change)}), {compaction}."
     )
 
 
@@ -211,22 +148,29 @@ def _actions(outcome: LogOutcome, rows: Sequence[WayRow]) -> Iterator[SavingStep
     as_sent, default = rows[_AS_SENT], rows[_DEFAULT]
     if as_sent.nanos is None or default.nanos is None:
         return
-    found = [
-        (gain, what, f'thriftgate {group} mode default "{feature.feature}" {mode}', feature.feature)
+    steps = [
+        (gain, what, f"{group} mode default {{}} {mode}", _short(feature.feature))
         for feature in outcome.features
         for before, after, what, group, mode in _STEPS
         if (gain := _gain(feature, before, after)) > as_sent.nanos * _WORTH
     ]
     saved = as_sent.nanos - default.nanos
     is_worth_it = saved > as_sent.nanos * _WORTH
-    if is_worth_it or found:
+    if is_worth_it or steps:
         benefit = f"saves {dollars(saved)}" if is_worth_it else "needed for what follows"
+        is_agents = all(feature.feature in _AGENT_NAMES for feature in outcome.features)
         yield SavingStep(
-            what=f"Send your calls through the gateway, unchanged: {benefit}.", commands=_GATEWAY
+            what=f"Send your calls through the gateway, unchanged: {benefit}. {_KEYS}.",
+            commands=(_SERVE, "thriftgate agents" if is_agents else _BASE_URLS),
         )
-    for gain, what, command, name in sorted(found, key=lambda item: -item[0])[:_MAX_ACTIONS]:
-        calls = f"feature {_short(name)}" if name else "calls without a feature"
-        yield SavingStep(what=f"{what}, {calls}: saves {dollars(gain)} more.", commands=(command,))
+    for gain, what, command, name in sorted(steps, key=lambda step: -step[0])[:_MAX_ACTIONS]:
+        calls = f"feature {name}" if name else "calls without a feature"
+        is_named = name and name not in _AGENT_NAMES
+        header = " Its calls name it in the header x-thriftgate-feature." if is_named else ""
+        yield SavingStep(
+            what=f"{what}, {calls}: saves {dollars(gain)} more.{header}",
+            commands=(f"thriftgate {command.format(shlex.quote(name))}",),
+        )
 
 
 def _gain(feature: FeatureTotals, before: int, after: int) -> int:
@@ -236,6 +180,8 @@ def _gain(feature: FeatureTotals, before: int, after: int) -> int:
 
 
 def _remarks(outcome: LogOutcome, source: RecordedSource, rows: Sequence[WayRow]) -> Iterator[str]:
+    if rows:
+        yield _LEGEND
     yield from _model_remarks(outcome)
     for row in rows:
         if row.refused:
@@ -309,7 +255,12 @@ def _reasons(verdict: str, noun: str, reasons: Sequence[ReasonCount]) -> Iterato
         yield f"{quantity(reason.count, noun)} {verdict}{first}: {reason.why}."
 
 
+def _one_line(text: str) -> str:
+    """The words on one line, without what a terminal would obey."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
 def _short(text: str) -> str:
     """The words on one line, cut where they are many."""
-    line = " ".join(text.split())
+    line = _one_line(text)
     return line if len(line) <= _WORDS else line[:_WORDS] + "…"

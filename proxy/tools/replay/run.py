@@ -11,7 +11,7 @@ from proxy.records.request_fields import replace_fields
 from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.recorded_call import RecordedCall
 from proxy.tools.replay.upstream_simulation import SimulatedCall, UpstreamSimulation
-from proxy.tools.replay.variant_totals import FeatureTotals, TotalsByFeature
+from proxy.tools.replay.variant_totals import FeatureTotals, TotalsByFeature, VariantTotals
 from proxy.tools.replay.variants import ReplayVariant, UnmodifiedVariant
 from slo.price import call_cost
 from slo.usage import Usage
@@ -49,8 +49,8 @@ class ModelReplay:
         """The ways the calls are sent, the unmodified one first."""
         return self._variants
 
-    def call(self, line: RecordedCall, now: float) -> None:
-        """Replay one call.
+    def call(self, line: RecordedCall, now: float) -> Sequence[int | None]:
+        """Replay one call; returns its cost in each way, in nano-dollars, None where unknown.
 
         Raises:
             OperatorError: If it cannot be sent on this route.
@@ -66,12 +66,15 @@ class ModelReplay:
             conversation=_conversation(line),
         )
         feature = self._totals.of(line.feature)
-        for number in range(len(self._variants)):
-            self._send(number, line, sent, feature, now)
+        costs = [
+            self._send(number, line, sent, feature, now) for number in range(len(self._variants))
+        ]
+        self._add_least(sent, feature.least, now)
         if line.is_answered:
             feature.add_answer(self._answer_cost(sent, now))
         else:
             feature.unanswered += 1
+        return costs
 
     def features(self) -> list[FeatureTotals]:
         """The totals of each feature."""
@@ -84,8 +87,8 @@ class ModelReplay:
 
     def _send(
         self, number: int, line: RecordedCall, as_sent: SimulatedCall, to: FeatureTotals, now: float
-    ) -> None:
-        """Send the call one way."""
+    ) -> int | None:
+        """Send the call one way; returns its cost."""
         variant, totals = self._variants[number], to.ways[number]
         sent = self._prepare(variant, line, as_sent, now)
         usage = None
@@ -98,8 +101,18 @@ class ModelReplay:
         if usage is None:
             totals.refused += 1
             usage = Usage(input=as_sent.prompt.tokens, output=as_sent.length)
-        totals.add(usage, self._cost(usage, now))
+        totals.add(usage, cost := self._cost(usage, now))
         variant.record_answer(usage)
+        return cost
+
+    def _add_least(self, sent: SimulatedCall, to: VariantTotals, now: float) -> None:
+        """Add the call with its whole prompt at the price of reading, or the plain one for none."""
+        usage = Usage(cache_read=sent.prompt.tokens, output=sent.length)
+        cost = self._cost(usage, now) if self._reading.route.regime else None
+        if cost is None:
+            usage = Usage(input=sent.prompt.tokens, output=sent.length)
+            cost = self._cost(usage, now)
+        to.add(usage, cost)
 
     def _prepare(
         self, variant: ReplayVariant, line: RecordedCall, as_sent: SimulatedCall, now: float

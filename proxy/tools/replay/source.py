@@ -8,7 +8,12 @@ from typing import BinaryIO, Final
 import msgspec
 
 from proxy.errors import OperatorError
-from proxy.tools.replay.logs.documents import MAX_VALUE_BYTES, log_values, open_log
+from proxy.tools.replay.logs.documents import (
+    MAX_VALUE_BYTES,
+    STANDARD_INPUT,
+    log_values,
+    open_log,
+)
 from proxy.tools.replay.logs.records import recorded_calls
 from proxy.tools.replay.logs.transcripts import SessionReader, session_reader
 from proxy.tools.replay.recorded_call import RecordedCall
@@ -109,7 +114,7 @@ class RecordedSource:
         for path in self._paths:
             shift: float | None = None
             with open_log(path) as file:
-                timed = self._with_times(self._calls(path.name, file))
+                timed = self._with_times(self._calls(path, file))
                 for found_at, call in _sort_in_window(timed, self._window):
                     if shift is None:
                         shift = 0.0 if last is None else max(0.0, last + self._gap - found_at)
@@ -127,14 +132,17 @@ class RecordedSource:
             next_at = at + self._gap
             yield at, call
 
-    def _calls(self, name: str, file: BinaryIO) -> Iterator[RecordedCall]:
+    def _calls(self, path: Path, file: BinaryIO) -> Iterator[RecordedCall]:
         session: SessionReader | None = None
-        where = f"{name}:1"
+        name, place = path.name, f"{path.name}:"
+        if path == STANDARD_INPUT:
+            name, place = "standard input", "line "
+        where = f"{place}1"
         try:
             for line, value, problem in log_values(
                 file, longest=self._longest, report_progress=self._report_progress
             ):
-                where = f"{name}:{line}"
+                where = f"{place}{line}"
                 if problem:
                     self.bad.add(problem, where)
                     continue

@@ -70,12 +70,15 @@ class FeatureTotals(msgspec.Struct, kw_only=True):
     Attributes:
         feature: Its name; "" for calls that name none.
         ways: One for each way, the unmodified one first.
+        least: The same calls with every prompt token read from a cache: no order of their text and
+            no marks cost less.
         unanswered: Calls without an answer that could be read.
         answer_nanos: Cost of the answers that could be; None where a price is unknown.
     """
 
     feature: str
     ways: list[VariantTotals]
+    least: VariantTotals = msgspec.field(default_factory=VariantTotals)
     unanswered: int = 0
     answer_nanos: int | None = 0
 
@@ -98,10 +101,10 @@ class FeatureTotals(msgspec.Struct, kw_only=True):
         """The same, its unanswered calls charged for the mean answer, of this feature if known."""
         own = self.mean_answer_nanos()
         each = own if own is not None else mean or 0
-        ways = [msgspec.structs.replace(way) for way in self.ways]
-        for way in ways:
+        *ways, least = (msgspec.structs.replace(way) for way in (*self.ways, self.least))
+        for way in (*ways, least):
             way.charge(self.unanswered * each)
-        return msgspec.structs.replace(self, ways=ways)
+        return msgspec.structs.replace(self, ways=ways, least=least)
 
 
 class TotalsByFeature:
@@ -142,9 +145,63 @@ def include(whole: FeatureTotals, part: FeatureTotals) -> None:
     """Add one feature's totals to others."""
     for way, more in zip(whole.ways, part.ways, strict=True):
         way.include(more)
+    whole.least.include(part.least)
     whole.unanswered += part.unanswered
     is_priced = whole.answer_nanos is not None and part.answer_nanos is not None
     whole.answer_nanos = (whole.answer_nanos or 0) + (part.answer_nanos or 0) if is_priced else None
+
+
+class CumulativeCosts:
+    """The cost of each way after each call; of many calls, every second point goes.
+
+    Args:
+        ways: Number of ways that calls are sent.
+        most: Points that are kept.
+    """
+
+    def __init__(self, ways: int, most: int = 200) -> None:
+        self._most = most
+        self._sums = [0] * ways
+        self._calls = self._unanswered = 0
+        self._step = 1
+        self._points: list[tuple[int, int, tuple[int, ...]]] = []
+
+    def add(self, costs: Sequence[int | None], *, is_answered: bool) -> None:
+        """Add a call with its cost in each way; one without a known price is left out."""
+        known = [nanos for nanos in costs if nanos is not None]
+        if len(known) < len(self._sums):
+            return
+        self._calls += 1
+        self._unanswered += not is_answered
+        self._sums = [total + nanos for total, nanos in zip(self._sums, known, strict=True)]
+        if self._calls % self._step == 0:
+            self._points.append((self._calls, self._unanswered, tuple(self._sums)))
+        if len(self._points) > self._most:
+            self._points = self._points[1::2]
+            self._step *= 2
+
+    def curves(
+        self, totals: Sequence[VariantTotals]
+    ) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+        """Calls up to each point, and each way's cost; empty where a price is unknown.
+
+        Args:
+            totals: The ways at the end. What they cost more is that of answers estimated.
+        """
+        ends = [way.nanos for way in totals if way.nanos is not None]
+        if not self._calls or len(ends) < len(self._sums):
+            return (), []
+        last = (self._calls, self._unanswered, tuple(self._sums))
+        points = [*(point for point in self._points if point[0] < self._calls), last]
+        rest = [end - total for end, total in zip(ends, self._sums, strict=True)]
+        costs = [
+            tuple(
+                sums[n] + more * unanswered // (self._unanswered or 1)
+                for _, unanswered, sums in points
+            )
+            for n, more in enumerate(rest)
+        ]
+        return tuple(point[0] for point in points), costs
 
 
 def sum_of(features: Iterable[FeatureTotals]) -> Sequence[VariantTotals]:

@@ -5,9 +5,11 @@ Memory is bounded by the longest value, and work by the bytes that a file holds 
 
 import gzip
 import re
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -15,6 +17,7 @@ import orjson
 
 from proxy.errors import OperatorError
 
+STANDARD_INPUT: Final = Path("-")
 #: A longer value is no recorded call.
 MAX_VALUE_BYTES: Final = 64 * 2**20
 #: Bytes of a file once unpacked; what is beyond is not read.
@@ -44,8 +47,8 @@ class LogValue(NamedTuple):
 
 @contextmanager
 def open_log(path: Path) -> Iterator[BinaryIO]:
-    """The file, unpacked on the way where it is gzip."""
-    with path.open("rb") as file:
+    """The file, or standard input for ``-``; unpacked on the way where it is gzip."""
+    with _open(path) as file:
         is_packed = file.read(2) == _GZIP
         file.seek(0)
         if is_packed:
@@ -53,6 +56,12 @@ def open_log(path: Path) -> Iterator[BinaryIO]:
                 yield unpacked  # type: ignore[misc] # it reads as any binary file does
         else:
             yield file
+
+
+def _open(path: Path) -> BinaryIO:
+    if path == STANDARD_INPUT:
+        return BytesIO(sys.stdin.buffer.read(MAX_FILE_BYTES + 1))
+    return path.open("rb")
 
 
 def log_values(

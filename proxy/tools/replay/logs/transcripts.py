@@ -122,7 +122,7 @@ class _ClaudeThread:
             yield RecordedCall(
                 at=self._at,
                 conversation=self._conversation,
-                feature="Claude Code",
+                feature="claude-code",
                 body=orjson.dumps(body),
                 reply=orjson.dumps(content_message(answer)),
                 generated=generated if isinstance(generated, int) and generated else None,
@@ -210,7 +210,7 @@ class _CodexSession:
         yield RecordedCall(
             at=self._at,
             conversation=self._identity,
-            feature="Codex",
+            feature="codex",
             body=request.body,
             reply=orjson.dumps(output_message(output)),
             generated=generated if isinstance(generated, int) and generated else None,

@@ -1,12 +1,16 @@
 """The command as a person types it."""
 
+from io import StringIO
 from pathlib import Path
 
+import msgspec
 import orjson
 import pytest
 import typer
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
+from dashboards.views.replay import ReplayReport
 from proxy.tools.replay import command
 from tests.fakes.tool_logs import own_form
 from tests.proxy.tools.replay.scene import CATALOG, RULES, dialogue, system
@@ -47,7 +51,7 @@ def test_the_first_screen_says_what_is_saved_and_what_to_do_for_it(badly_built):
     assert first.startswith("40 calls cost $")
     assert " with layouts applied $" in first
     assert rest.index("What to do:") < 4
-    assert any('thriftgate layout mode default "desk" auto' in line for line in rest[:8])
+    assert any("thriftgate layout mode default desk auto" in line for line in rest[:8])
 
 
 def test_the_table_has_a_row_and_a_bar_for_each_way(badly_built):
@@ -89,7 +93,7 @@ def test_json_is_one_line_and_nothing_else(file):
     found = orjson.loads(result.stdout)
     assert found["calls"] == 8
     assert found["headline"].startswith("8 calls cost $")
-    assert len(found["ways"]) == 4
+    assert len(found["ways"]) == 5
     assert result.stdout.count("\n") == 1
     assert result.stderr == ""
 
@@ -123,7 +127,7 @@ def test_the_gateways_own_command_line_has_it(file):
 
     result = CliRunner().invoke(_commands, ["replay", str(file), "--json", "--model", "gpt-5.4"])
 
-    assert "Replayed as gpt-5.4 " in orjson.loads(result.stdout)["remarks"][0]
+    assert "Replayed as gpt-5.4 " in " ".join(orjson.loads(result.stdout)["remarks"])
 
 
 def test_the_sample_log_shows_what_layouts_save():
@@ -131,8 +135,56 @@ def test_the_sample_log_shows_what_layouts_save():
 
     result = CliRunner().invoke(_commands, ["replay", str(SAMPLES / "parcels.jsonl.gz"), "--json"])
 
-    as_sent, _, layouts, _ = orjson.loads(result.stdout)["ways"]
-    assert layouts["nanos"] < 0.5 * as_sent["nanos"]
+    as_sent, _, layouts, _, least = orjson.loads(result.stdout)["ways"]
+    assert least["nanos"] < layouts["nanos"] < 0.5 * as_sent["nanos"]
+
+
+def test_the_table_keeps_every_figure_on_a_narrow_terminal(badly_built):
+    report = run_command(str(badly_built), "--model", "intervals", "--json").stdout
+    out = StringIO()
+
+    command.print_report(
+        Console(file=out, width=80), msgspec.json.decode(report, type=ReplayReport)
+    )
+
+    table = [
+        line for line in out.getvalue().splitlines() if line.startswith(("as sent", "at least"))
+    ]
+    assert len(table) == 2
+    assert all("█" in line and "…" not in line and len(line) <= 80 for line in table)
+
+
+def test_the_plot_is_an_svg_with_a_line_for_each_way(badly_built, tmp_path):
+    file = tmp_path / "costs.svg"
+    result = run_command(str(badly_built), "--model", "intervals", "--plot", str(file))
+
+    assert result.exit_code == 0, result.output
+    assert file.read_text(encoding="utf-8").count("<polyline") == 4
+
+
+def test_a_plot_of_another_form_is_refused_before_the_replay(badly_built):
+    result = run_command(str(badly_built), "--plot", "costs.png")
+
+    assert result.exit_code == 2
+    assert ".svg" in result.stderr
+
+
+def test_no_plot_is_written_where_no_cost_is_known(badly_built, tmp_path):
+    file = tmp_path / "costs.svg"
+    result = run_command(str(badly_built), "--model", "blocks", "--plot", str(file))
+
+    assert "no cost is known" in result.stderr
+    assert not file.exists()
+
+
+def test_a_log_is_read_from_standard_input_and_places_are_its_lines():
+    app = typer.Typer()
+    app.command()(command.command(lambda: CATALOG, lambda: NOW))
+    log = own_form(3) + b"{\n"
+    result = CliRunner().invoke(app, ["-", "--model", "marks"], input=log)
+
+    assert result.stdout.startswith("3 calls cost $")
+    assert "first line 4: it is not JSON" in result.stdout
 
 
 def test_the_sample_chat_is_a_body_of_a_long_conversation():

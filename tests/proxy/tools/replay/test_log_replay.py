@@ -126,6 +126,38 @@ def test_features_are_summed_over_models_the_dearest_first():
     assert len(outcome.features[0].ways) == 4
 
 
+def one_line_json(number: int) -> dict[str, str]:
+    """A system text of one line of JSON whose first field changes with each call."""
+    fields = {"now": f"2026-09-21T10:{number:02}:07Z", "rules": RULES * 9, "id": number * 7919}
+    return {"role": "system", "content": orjson.dumps(fields).decode()}
+
+
+@pytest.mark.parametrize("model", ["breakpoints", "marks", "intervals", "uncached"])
+@pytest.mark.parametrize("first", [one_line_json, lambda n: system(f"It is {n}.", *RULES * 9)])
+def test_no_order_and_no_marks_cost_less_than_every_token_read(model, first):
+    lines = [
+        RecordedCall(at=None, feature="f", body=body(first(n), user("Hi")), models=(model,))
+        for n in range(60)
+    ]
+    (feature,) = replay_lines(*lines).features
+
+    costs = [way.nanos for way in feature.ways[:3]]
+    assert min(cost for cost in costs if cost is not None) >= (feature.least.nanos or 0) > 0
+    assert feature.least.input_tokens == feature.ways[0].input_tokens
+
+
+def test_the_curves_end_at_the_costs_with_answers_estimated():
+    answered = line("marks", reply=orjson.dumps(assistant("A long answer. " * 100)))
+    outcome = replay_lines(answered, line("marks"), answered, line("blocks"), line("marks"))
+
+    assert outcome.curve_calls == (1, 2, 3, 4)
+    assert [curve[-1] for curve in outcome.curves] == [
+        way.nanos for way in outcome.features[0].ways
+    ]
+    assert all(list(curve) == sorted(curve) for curve in outcome.curves)
+    assert replay_lines(line("blocks")).curves == []
+
+
 @pytest.mark.parametrize(
     "name", sorted(set(TOOL_LOGS) - {"claude_code.jsonl", "rollout-2026.jsonl"})
 )

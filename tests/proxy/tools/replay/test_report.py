@@ -1,10 +1,9 @@
 """The report: what was paid, what would have been, and what to do for it."""
 
-import pytest
-
+from dashboards.views.replay import CostCurve, CostCurves, ReplayReport
 from proxy.tools.replay.compaction import ReplayedCompaction
 from proxy.tools.replay.log_replay import LogOutcome, ReplayedModel
-from proxy.tools.replay.report import ReplayReport, dollars, percent, replay_report
+from proxy.tools.replay.report import replay_report
 from proxy.tools.replay.source import ReasonCount, RecordedSource
 from proxy.tools.replay.unmoved_text import UnmovedFeature
 from proxy.tools.replay.variant_totals import FeatureTotals, VariantTotals
@@ -13,7 +12,9 @@ from slo.usage import Usage
 CENT = 10_000_000
 
 
-def feature(name: str, *cents: int | None, calls: int = 300, unanswered: int = 0) -> FeatureTotals:
+def feature(
+    name: str, *cents: int | None, calls: int = 300, unanswered: int = 0, least: int = 0
+) -> FeatureTotals:
     ways = []
     for amount in cents:
         way = VariantTotals()
@@ -22,7 +23,8 @@ def feature(name: str, *cents: int | None, calls: int = 300, unanswered: int = 0
             if number == 0:
                 way.charge(None if amount is None else amount * CENT)
         ways.append(way)
-    return FeatureTotals(feature=name, ways=ways, unanswered=unanswered)
+    last = VariantTotals(nanos=least * CENT)
+    return FeatureTotals(feature=name, ways=ways, least=last, unanswered=unanswered)
 
 
 def outcome(*features: FeatureTotals, **fields) -> LogOutcome:
@@ -44,7 +46,7 @@ def report(*features: FeatureTotals, **fields) -> ReplayReport:
 
 def test_the_first_line_is_the_result():
     assert report(feature("chat", 120, 102, 61, 57)).headline == (
-        "300 calls cost $1.20; as sent by default $1.02 (−15 %),"  # noqa: RUF001
+        "300 calls cost $1.20; through the gateway $1.02 (−15 %),"  # noqa: RUF001
         " with layouts applied $0.61 (−49 %), compaction −3.3 % more."  # noqa: RUF001
     )
 
@@ -72,20 +74,58 @@ def test_no_call_is_no_result():
 def test_steps_begin_with_the_gateway_and_go_on_by_what_they_save():
     found = report(feature("small", 100, 90, 80, 80), feature("large", 500, 500, 200, 100))
 
-    assert [action.what for action in found.actions] == [
-        "Send your calls through the gateway, unchanged: saves $0.10.",
-        "Let it move text that varies behind text that stays, feature large: saves $3.00 more.",
-        "Let it send old turns as facts, feature large: saves $1.00 more.",
-        "Let it move text that varies behind text that stays, feature small: saves $0.10 more.",
+    header = " Its calls name it in the header x-thriftgate-feature."
+    gateway, *steps = [action.what for action in found.actions]
+    assert gateway == (
+        "Send your calls through the gateway, unchanged: saves $0.10. It takes your OPENAI_API_KEY"
+        " or ANTHROPIC_API_KEY, and prints a key for your application."
+    )
+    assert steps == [
+        "Let it move text that varies behind text that stays, feature large: saves $3.00 more."
+        + header,
+        "Let it send old turns as facts, feature large: saves $1.00 more." + header,
+        "Let it move text that varies behind text that stays, feature small: saves $0.10 more."
+        + header,
     ]
-    assert found.actions[1].commands == ('thriftgate layout mode default "large" auto',)
-    assert found.actions[2].commands == ('thriftgate compaction mode default "large" facts',)
+    assert found.actions[1].commands == ("thriftgate layout mode default large auto",)
+    assert found.actions[2].commands == ("thriftgate compaction mode default large facts",)
+
+
+def test_an_agent_is_pointed_at_the_gateway_by_its_own_lines():
+    first, second = report(feature("claude-code", 100, 90, 50, 50)).actions
+
+    assert first.commands == ("thriftgate serve", "thriftgate agents")
+    assert second.what.endswith("feature claude-code: saves $0.40 more.")
+
+
+def test_a_name_from_a_log_stays_one_word_of_its_command_and_moves_no_cursor():
+    found = report(feature("x\x1b[2J\n'; reboot #", 100, 90, 50, 50))
+
+    assert found.features[0].feature == "x [2J '; reboot #"
+    assert found.actions[1].commands == (
+        """thriftgate layout mode default 'x [2J '"'"'; reboot #' auto""",
+    )
+
+
+def test_the_last_row_is_the_least_that_these_prompts_can_cost():
+    (row,) = report(feature("chat", 120, 102, 61, 57, least=20)).ways[4:]
+
+    assert (row.name, row.nanos) == ("at least", 20 * CENT)
+
+
+def test_each_way_has_its_curve():
+    found = report(feature("chat", 3, 2, 1, 1), curve_calls=(9,), curves=[(3,), (2,), (1,), (1,)])
+
+    names = ("as sent", "by default", "layouts applied", "compacted")
+    ways = (CostCurve(name=name, nanos=(n,)) for name, n in zip(names, (3, 2, 1, 1), strict=True))
+    assert found.curves == CostCurves(calls=(9,), ways=tuple(ways))
+    assert report(feature("chat", None, None, None, None)).curves is None
 
 
 def test_the_gateway_is_named_also_where_only_layouts_save():
     first, _ = report(feature("chat", 100, 100, 50, 50)).actions
 
-    assert first.what == "Send your calls through the gateway, unchanged: needed for what follows."
+    assert "through the gateway, unchanged: needed for what follows." in first.what
     assert first.commands[0] == "thriftgate serve"
 
 
@@ -114,7 +154,8 @@ def test_remarks_name_what_was_left_out_and_what_waits():
         compaction=ReplayedCompaction(calls=5, resets=1, uncompacted={"thinks": 295}),
     ).remarks
 
-    assert remarks == (
+    assert remarks[0].startswith("By default: through the gateway")
+    assert remarks[1:] == (
         "Replayed as m (r, openai-interval): 300 calls.",
         "4 calls named no model: replayed as gpt-5.6-terra unless --model names another.",
         "No layout for feature chat (300 calls): too little to learn from.",
@@ -133,24 +174,3 @@ def test_a_feature_that_waits_for_marks_says_when_they_begin():
         "No cache mark yet for feature chat (300 calls): marks begin once text that comes again is"
         " expected to earn the price of storing it."
     ) in report(waiting, unmarked=(waiting,)).remarks
-
-
-@pytest.mark.parametrize(
-    ("nanos", "text"),
-    [
-        (1_234_567_890_000, "$1,234.57"),
-        (610_000_000, "$0.61"),
-        (13_600_000, "$0.0136"),
-        (None, "unknown"),
-    ],
-)
-def test_amounts_are_read_at_a_glance(nanos, text):
-    assert dollars(nanos) == text
-
-
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [(-0.1512, "−15 %"), (0.033, "+3.3 %"), (0.0, "±0 %"), (-0.0001, "±0 %"), (None, "unknown")],  # noqa: RUF001
-)
-def test_changes_have_their_sign(change, text):
-    assert percent(change) == text

@@ -5,6 +5,7 @@ import pytest
 from proxy.tools.replay.variant_totals import (
     MAX_FEATURES,
     OTHER_FEATURES,
+    CumulativeCosts,
     TotalsByFeature,
     VariantTotals,
     sum_of,
@@ -85,3 +86,38 @@ def test_features_are_bounded_and_none_is_lost():
     assert len(features) == MAX_FEATURES + 1
     assert features[-1].feature == OTHER_FEATURES
     assert sum_of(features)[0].calls == MAX_FEATURES + 50
+
+
+def totals_of(*nanos: int | None) -> list[VariantTotals]:
+    return [VariantTotals(nanos=amount) for amount in nanos]
+
+
+@pytest.mark.parametrize("calls", [1, 4, 5, 9, 1_000])
+def test_curves_are_bounded_and_end_at_the_last_call(calls: int):
+    costs = CumulativeCosts(2, most=4)
+    for _ in range(calls):
+        costs.add((3, 1), is_answered=True)
+
+    points, (dear, cheap) = costs.curves(totals_of(3 * calls, calls))
+
+    assert len(points) <= 5
+    assert points[-1] == calls
+    assert dear == tuple(3 * point for point in points)
+    assert cheap == points
+
+
+def test_curves_spread_the_answers_estimated_over_the_calls_without_one():
+    costs = CumulativeCosts(1)
+    for is_answered in (True, False, True, False):
+        costs.add((10,), is_answered=is_answered)
+
+    assert costs.curves(totals_of(40 + 6)) == ((1, 2, 3, 4), [(10, 23, 33, 46)])
+
+
+def test_curves_leave_out_calls_at_no_known_price_and_are_none_without_any():
+    costs = CumulativeCosts(1)
+    costs.add((None,), is_answered=True)
+    assert costs.curves(totals_of(0)) == ((), [])
+    costs.add((7,), is_answered=True)
+    assert costs.curves(totals_of(7)) == ((1,), [(7,)])
+    assert costs.curves(totals_of(None)) == ((), [])
