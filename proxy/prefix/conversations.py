@@ -13,10 +13,12 @@ It holds fingerprints only.
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from math import inf
 from typing import Any, Final
 
 import msgspec
 
+from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.plan import SEVERAL, Plan
 from proxy.prefix.prediction.sent_call import (
     MAX_COMPARED_CALLS,
@@ -63,6 +65,8 @@ class ConversationState(msgspec.Struct):
         lefts: Blocks at the end of those before them that they did not repeat, where they had to
             extend one.
         tokens: Tokens of the last of them; by estimate, where nobody counted.
+        lost: Expected cost of its calls with its layout over that of the same calls unmodified, in
+            fresh tokens.
         open_call: The number of its latest call while that waits to be judged; 0 for none.
         size: Bytes it takes, about.
     """
@@ -76,14 +80,22 @@ class ConversationState(msgspec.Struct):
     openings: tuple[PromptStart, ...] = ()
     endings: tuple[PromptEnding, ...] = ()
     lefts: tuple[int, ...] = ()
+    lost: float = 0.0
     open_call: int = 0
     size: int = _STATE_BYTES
 
     def adopt_plan(self, plan: Plan) -> int:
         """Take over what was decided for it; returns how many bytes more it takes."""
+        if self.plan is not None and plan.replaced != self.plan.replaced:
+            self.lost = 0.0
         before, self.plan = self.size, plan
         self.size = _STATE_BYTES + _TOOL_BYTES * len(plan.tools)
         return self.size - before
+
+    def lost_tokens(self, regime: Regime, now: float) -> float:
+        """Fresh tokens lost with its layout; infinite where a cache holds nothing of it by now."""
+        is_cold = now - self.latest > max(regime.lifetimes.values(), default=inf)
+        return inf if is_cold else self.lost
 
     def comparable_starts(self, begins: PromptStart, *, moves: bool) -> Sequence[PromptStart]:
         """The starts of the latest calls that can be compared with a call that ``begins`` now.

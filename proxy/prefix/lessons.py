@@ -4,11 +4,19 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from hashlib import blake2b
+from math import inf
 from typing import Final, NamedTuple
 
 import msgspec
 
-from proxy.prefix.arrangement import MarkedPrompt, arrange_prompt, declared_pieces, sent_call
+from proxy.caches.regime import prompt_cost
+from proxy.prefix.arrangement import (
+    ArrangedPrompt,
+    MarkedPrompt,
+    arrange_prompt,
+    declared_pieces,
+    sent_call,
+)
 from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.layouts.layout import Layout, LayoutMove, instructions
 from proxy.prefix.layouts.learning import PLAIN_CALLS, FeatureLearner
@@ -16,8 +24,10 @@ from proxy.prefix.planned import Draft, Planned, PlanningTarget
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
 from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.prompt import RANK, Fingerprint, count_leading_roles
+from proxy.prefix.unmodified import compare_usage
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.lru_cache import LruCache
+from slo.usage import Usage
 
 #: Sets of tools of one feature whose instructions are told apart.
 _MAX_TOOL_SETS: Final = 8
@@ -138,10 +148,15 @@ class LayoutLearner:
 
 
 class LayoutChange(NamedTuple):
-    """The layout of a running conversation, None for none, and the one that holds by now."""
+    """The layout of a running conversation, and the one that holds by now; None for none.
+
+    Attributes:
+        version: Version of the one that holds; 0 for none.
+    """
 
     held: Layout | None
-    newer: Layout
+    current: Layout | None
+    version: int
 
 
 def is_free_change(
@@ -150,11 +165,14 @@ def is_free_change(
     plan: Plan,
     change: LayoutChange,
     expect_read: Callable[[SentCall], ExpectedRead],
+    lost: float = 0.0,
 ) -> bool:
-    """True if a call reads no message of its conversation as it is, so a newer layout costs none.
+    """True if a call reads no message of its conversation as it is, so another layout costs none.
 
     What changes per call has cut the conversation off then, or it is cold. Instructions in a new
-    order are written once for all conversations, those that begin with it among them.
+    order are written once for all conversations, those that begin with it among them. A layout that
+    was rolled back is left, too, once the conversation lost more with it than leaving costs: what
+    is read no more then.
 
     Args:
         draft: The call.
@@ -162,23 +180,45 @@ def is_free_change(
         plan: Plan of its conversation.
         change: The two layouts.
         expect_read: Predicts what a call reads.
+        lost: Fresh tokens that the conversation lost with its layout; infinite where it is cold.
 
     Raises:
         Unplannable: If a message cannot be read.
     """
-    if plan.layout >= change.newer.version:  # an older one holds again: nothing goes to and fro
-        return False
-    held, newer = (
+    held, current = (
         arrange_prompt(draft, plan, layout, late=target.late, parts=target.takes_marks)
-        for layout in change
+        for layout in (change.held, change.current)
     )
-    if held.prompt.messages == newer.prompt.messages:
+    if held.prompt.messages == current.prompt.messages:
         return False
-    sending = MarkedPrompt(prompt=held.prompt, marks=held.given, explicit=False, body=b"")
-    sent = sent_call(draft, target, held, sending)
+    sent = _unmarked_call(draft, target, held)
     expected = expect_read(sent)
-    is_cut_off = expected.same <= sent.block_ranges.messages.start
-    return is_cut_off or (not expected.tokens and not target.takes_marks)
+    if lost == inf or expected.same <= sent.block_ranges.messages.start:
+        return True
+    if plan.layout < change.version:
+        return not expected.tokens and not target.takes_marks
+    regime, instead = target.regime, expect_read(_unmarked_call(draft, target, current))
+    again = expected.stored - instead.stored  # what marks find is not known here
+    if not target.takes_marks:
+        again = expected.tokens - instead.tokens
+    return lost >= again * float(max(regime.writes.values(), default=1) - regime.read)
+
+
+def _unmarked_call(draft: Draft, target: PlanningTarget, found: ArrangedPrompt) -> SentCall:
+    """The call as its cache sees it, with its caller's marks alone."""
+    sending = MarkedPrompt(prompt=found.prompt, marks=found.given, explicit=False, body=b"")
+    return sent_call(draft, target, found, sending)
+
+
+def lost_tokens(planned: Planned, usage: Usage) -> float:
+    """The expected cost of an answered call over that of the same call unmodified, in fresh tokens.
+
+    Args:
+        planned: The call.
+        usage: Usage as counted by its provider.
+    """
+    compared, regime = compare_usage(planned, usage), planned.target.regime
+    return prompt_cost(compared.sent, regime) - prompt_cost(compared.unmodified, regime)
 
 
 def is_worth_replacing(held: Layout, newer: Layout) -> bool:

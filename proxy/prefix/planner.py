@@ -44,7 +44,7 @@ from proxy.prefix.guard import Harm
 from proxy.prefix.layouts.agent_shapes import known_shape
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.layouts.tool_order import Toolsets, movable_tools
-from proxy.prefix.lessons import LayoutChange, is_free_change
+from proxy.prefix.lessons import LayoutChange, is_free_change, lost_tokens
 from proxy.prefix.observation import calls_before, find_miss, observe_call
 from proxy.prefix.planned import (
     Draft,
@@ -164,15 +164,16 @@ class Planner:
     def renew_plan(
         self, draft: Draft, target: PlanningTarget, plan: Plan, change: LayoutChange, now: float
     ) -> Plan:
-        """The plan with the newer layout, where its conversation ran here and loses nothing."""
+        """The plan with the layout that holds, where its conversation ran here and that is free."""
         indexes = self._indexes_of(draft)
         past = indexes.states.peek(draft.conversation)
         if plan.arm is not ExperimentArm.TREATED or past is None or not past.calls:
             return plan
+        lost = past.lost_tokens(target.regime, now)
         reads = partial(indexes.chains.expect_read, now=now)
-        if not is_free_change(draft, target, plan, change, reads):
+        if not is_free_change(draft, target, plan, change, reads, lost):
             return plan
-        return msgspec.structs.replace(plan, layout=change.newer.version, policies={}, anew=True)
+        return plan.with_layout(change.version)
 
     def plan_call(
         self, draft: Draft, target: PlanningTarget, plan: Plan, layout: Layout | None, now: float
@@ -245,6 +246,8 @@ class Planner:
         found = observe_call(planned, usage, past)
         indexes.habits.get_or_make(planned.place, ReuseStatistics).observe(now, found.seen)
         past.open_call = indexes.unmodified.record_call(planned, usage, past.open_call)
+        if usage is not None and planned.plan.layout:
+            past.lost += lost_tokens(planned, usage)
         if found.compares:
             past.record_left_out(found.seen.left)
         past.record_call(sent, now, tokens=found.tokens, turns=draft.turns)

@@ -72,8 +72,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         as_came: True if its tools are written as their caller writes them, else in one rendering.
         policies: Breakpoint policies by the regime's name and provider, as ``regime/provider``.
         joined: True if it was met midway: its text and tools then stay where they were.
-        anew: True if it takes the place of an older one: a conversation that begins the same way
-            begins again, now with a newer layout.
+        replaced: Number of plans that it replaced, each with the layout that held by then.
         onward: Its first continuation, in hex: the chain of that call, and its last answer's key.
             () until it did. Another call that begins as it did belongs to it if it went on so, too.
         shape: The version of the agents' shapes by which its instructions are parted; 0 for none.
@@ -87,21 +86,30 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     as_came: bool = False
     policies: dict[str, BreakpointPolicy] = {}
     joined: bool = False
-    anew: bool = False
+    replaced: int = 0
     onward: tuple[str, ...] = ()
     shape: int = 0
     conversation: str = ""
+
+    def is_outdated(self, layout: int) -> bool:
+        """True if a treated conversation that begins now has this other layout."""
+        return self.arm is ExperimentArm.TREATED and self.layout != layout
+
+    def with_layout(self, layout: int) -> "Plan":
+        """The plan with another layout, which takes this one's place."""
+        replaced = self.replaced + 1
+        return msgspec.structs.replace(self, layout=layout, policies={}, replaced=replaced)
 
 
 def merge_plans(kept: Plan, more: Plan) -> Plan:
     """The kept plan with the tools and policies it lacks; where both speak, it holds.
 
-    Tools after the first 1,024 and policies after the first 64 are left out. One that begins anew
-    with a newer layout takes the kept one's place. A plan takes the place of what stands for one.
+    Tools after the first 1,024 and policies after the first 64 are left out. One with a layout that
+    replaced the kept one's takes its place. A plan takes the place of what stands for one.
     """
     if kept.conversation or more.conversation:
         return _merge_references(kept, more)
-    if more.anew and more.layout > kept.layout:
+    if more.replaced > kept.replaced:
         return more
     known = frozenset(kept.tools)
     tools = dict.fromkeys(tool for tool in more.tools if tool not in known)
@@ -127,7 +135,7 @@ def fork_plan(plan: Plan, arm: ExperimentArm, tools: Sequence[str]) -> Plan:
         arm: The arm that is drawn for it.
         tools: Fingerprints (hex) of its tools that have an order, as its caller lists them.
     """
-    inherited = msgspec.structs.replace(plan, anew=False, onward=())
+    inherited = msgspec.structs.replace(plan, replaced=0, onward=())
     place = {tool: at for at, tool in enumerate(plan.tools)}
     held = [place[tool] for tool in tools if tool in place]
     tools_moved = held != sorted(held) or bool(held and not plan.as_came)

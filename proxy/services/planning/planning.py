@@ -28,7 +28,7 @@ from proxy.calls.fan_out import FanOutGate
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.calls.route_target import route_target
 from proxy.catalog.entries import Route
-from proxy.prefix.breakpoints.plan import ExperimentArm, Plan, merge_plans
+from proxy.prefix.breakpoints.plan import Plan, merge_plans
 from proxy.prefix.explain.reasons import CacheMiss
 from proxy.prefix.guard import Harm
 from proxy.prefix.lessons import LayoutChange, LayoutLearner, is_due, layout_digest
@@ -270,9 +270,9 @@ class PromptPlanning:
         return draft, known, self._decide(draft, to, plan, where)
 
     def _keys_to_ask(self, draft: Draft, current: int) -> Sequence[str]:
-        """Keys of plans that another process may have made, or taken to a newer layout."""
+        """Keys of plans that another process may have made, or given another layout."""
         known = self._planner.known_plan(draft)
-        is_known = known is not None and not _is_outdated(known, current)
+        is_known = known is not None and not known.is_outdated(current)
         return draft.stored_keys(known if is_known else None)
 
     def _known_and_next_plan(self, draft: Draft, current: int) -> tuple[Plan | None, Plan]:
@@ -280,9 +280,10 @@ class PromptPlanning:
         known = self._planner.known_plan(draft)
         # Where a provider keeps what it is sent, no text changes its place.
         current = 0 if is_stored(draft.prompt.fields) else current
-        if known is not None and not draft.turns and _is_outdated(known, current):
+        if known is not None and not draft.turns and known.is_outdated(current):
             # It begins like one we know: what was learned meanwhile holds for it.
-            known = Plan(arm=known.arm, layout=current, anew=True, shape=known.shape)
+            fresh = Plan(arm=known.arm, shape=known.shape, replaced=known.replaced)
+            known = fresh.with_layout(current)
             self._planner.adopt_plan(draft, known)
         return known, known or self._planner.begin_plan(draft, current)
 
@@ -290,11 +291,12 @@ class PromptPlanning:
         self, draft: Draft, to: PlanningTarget, plan: Plan, where: LayoutScope, current: int
     ) -> Plan:
         """The plan of a running conversation, with the layout that holds where that is free."""
-        is_fixed = not draft.turns or not current or is_stored(draft.prompt.fields)
-        if is_fixed or (newer := self._layouts.layout(where, current)) is None:
+        if not draft.turns or plan.layout == current or is_stored(draft.prompt.fields):
             return plan
-        held = self._layouts.layout(where, plan.layout)
-        change = LayoutChange(held, msgspec.structs.replace(newer, version=current))
+        held, holds = (self._layouts.layout(where, each) for each in (plan.layout, current))
+        if current and holds is None:
+            return plan
+        change = LayoutChange(held, holds, current)
         renewed = self._planner.renew_plan(draft, to, plan, change, self._now())
         if renewed is not plan:
             self._planner.adopt_plan(draft, renewed)
@@ -393,8 +395,3 @@ async def _within(end: float | None, work: Awaitable[T]) -> T:
     """Wait for what may have to wait, until this time of the loop's at most; None for no end."""
     async with asyncio.timeout_at(end):
         return await work
-
-
-def _is_outdated(plan: Plan, layout: int) -> bool:
-    """True if a conversation that begins now would begin with a newer layout than this plan's."""
-    return plan.arm is ExperimentArm.TREATED and plan.layout < layout

@@ -95,7 +95,13 @@ def _rows(connection: Connection, conversations: Sequence[str]) -> Sequence[Row[
 
 def _merge_plan(connection: Connection, conversation: str, plan: Plan, now: float) -> Plan:
     """The conversation's plan with what this one adds to it, from now on."""
-    bare = Plan(arm=plan.arm, layout=plan.layout, joined=plan.joined, shape=plan.shape)
+    bare = Plan(
+        arm=plan.arm,
+        layout=plan.layout,
+        joined=plan.joined,
+        replaced=plan.replaced,
+        shape=plan.shape,
+    )
     alone = plan if plan.conversation else merge_plans(bare, plan)
     values = {
         "conversation": conversation,

@@ -103,10 +103,10 @@ class PlannedVariant:
                 draft, feature.current_version
             )
             layout = feature.layout_version(plan.layout)
-            current = feature.layout_version(feature.current_version)
-            if current is not None and draft.turns:
-                newer = msgspec.structs.replace(current, version=feature.current_version)
-                plan = self._planner.renew_plan(draft, way, plan, LayoutChange(layout, newer), now)
+            version = feature.current_version
+            if version != plan.layout and draft.turns:
+                change = LayoutChange(layout, feature.layout_version(version), version)
+                plan = self._planner.renew_plan(draft, way, plan, change, now)
                 layout = feature.layout_version(plan.layout)
             self._planned = self._planner.plan_call(draft, way, plan, layout, now)
         except Unplannable as why:

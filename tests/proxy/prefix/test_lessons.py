@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from proxy.prefix.breakpoints.plan import ExperimentArm, Plan
+from proxy.prefix.conversations import ConversationState
 from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.lessons import (
     LayoutChange,
@@ -255,7 +256,7 @@ def renewed_layout(
     plan = process.planner.known_plan(draft)
     assert plan is not None
     plan = msgspec.structs.replace(plan, **changes)
-    change = LayoutChange(None, msgspec.structs.replace(layout, version=7))
+    change = LayoutChange(None, layout, 7)
     return process.planner.renew_plan(draft, target, plan, change, process.now + 10.0).layout
 
 
@@ -287,7 +288,7 @@ def test_conversation_of_which_nothing_was_seen_here_keeps_its_layout():
         version=7,
         moves=(LayoutMove(before=None, after=None, slot=PromptSlot.SEMI_STABLE, label="all"),),
     )
-    change = LayoutChange(None, layout)
+    change = LayoutChange(None, layout, 7)
 
     assert process.planner.renew_plan(draft, target, Plan(joined=True), change, 1.0).layout == 0
 
@@ -301,3 +302,50 @@ def test_layout_replaces_another_at_once_that_saves_a_tenth_less(newer, replaces
         return Layout(moves=(move,))
 
     assert is_worth_replacing(layout(100), layout(newer)) is replaces
+
+
+def left_layout(
+    *, lost: float, idle: float = 10.0, regime: str = "openai-interval", version: int = 3
+) -> int:
+    """The layout with which a warm conversation goes on that has layout 7 where another holds.
+
+    Args:
+        lost: Fresh tokens that it lost with its layout.
+        idle: Seconds since its latest call.
+        regime: Its cache.
+        version: Version of the layout that holds, which moves nothing.
+    """
+    target = TARGETS[regime]
+    calls = [body(*conversation_messages(0, f"Desk {at}.\n{RULES}", f"{at}?")) for at in range(24)]
+    layout = learned_layout(target, calls)
+    assert layout is not None
+    process = PlanningProcess(target, layout=layout)
+    for turn in range(3):
+        request = planning_request(body(*conversation_messages(turn, f"Desk A.\n{RULES}")))
+        process.plan_and_settle(request)
+    request = planning_request(body(*conversation_messages(3, f"Desk A.\n{RULES}")))
+    draft = process.planner.read_call(request)
+    plan = process.planner.known_plan(draft)
+    assert plan is not None
+    plan = msgspec.structs.replace(plan, layout=7)
+    process.planner._indexes_of(draft).states.get_or_make(
+        draft.conversation, ConversationState
+    ).lost = lost
+    change = LayoutChange(layout, None, version)
+    return process.planner.renew_plan(draft, target, plan, change, process.now + idle).layout
+
+
+@pytest.mark.parametrize(("lost", "goes_on_with"), [(-100.0, 7), (0.0, 7), (10_000.0, 3)])
+@pytest.mark.parametrize("regime", LONG_ENOUGH)
+def test_warm_conversation_leaves_a_rolled_back_layout_once_it_lost_more_than_that_costs(
+    regime, lost, goes_on_with
+):
+    assert left_layout(lost=lost, regime=regime) == goes_on_with
+
+
+def test_cold_conversation_leaves_a_rolled_back_layout_at_once():
+    assert left_layout(lost=-100.0, idle=1e6) == 3
+
+
+def test_warm_conversation_takes_no_newer_layout_over_however_much_it_lost():
+    assert left_layout(lost=10_000.0, version=8) == 7

@@ -1,6 +1,7 @@
 """Plans of conversations, and their experiment arms."""
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,11 +85,24 @@ def test_tools_and_caches_beyond_their_bounds_are_left_out():
     assert (len(grown.policies), grown.policies["regime/7"].key) == (64, "k")
 
 
-def test_a_conversation_that_begins_anew_takes_a_newer_layout_and_no_older_one():
+@pytest.mark.parametrize("layout", [3, 1, 0])
+def test_layout_that_replaced_another_goes_before_it_in_every_process(layout):
     kept = Plan(layout=2, tools=("t1",))
+    renewed = kept.with_layout(layout)
 
-    assert merge_plans(kept, Plan(layout=3, anew=True)) == Plan(layout=3, anew=True)
-    assert merge_plans(kept, Plan(layout=2, anew=True)) == kept
+    assert (renewed.layout, renewed.replaced) == (layout, 1)
+    assert merge_plans(kept, renewed) == merge_plans(renewed, kept) == renewed
+
+
+def test_of_two_layouts_that_replaced_one_at_once_the_first_holds():
+    first, second = (Plan(layout=2).with_layout(layout) for layout in (3, 1))
+
+    assert merge_plans(first, second) == first
+
+
+def test_layout_that_replaced_none_does_not_go_before_another():
+    kept = Plan(layout=2)
+
     assert merge_plans(kept, Plan(layout=3)) == kept
 
 

@@ -11,6 +11,7 @@ from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.records.call import Call
+from proxy.records.feature_mode import FeatureState, FeatureStates, PlanningMode
 from proxy.store.store import Store
 from tests.fakes.call_dependencies import call
 from tests.fakes.clock import ManualClock, run_in_instant_time
@@ -98,6 +99,24 @@ def test_a_conversation_keeps_a_layout_that_holds_no_more(store):
         assert not opening(each).startswith("Call number")
 
 
+@pytest.mark.parametrize(("pause", "version"), [(20.0, 1), (86_400.0, 0)])
+def test_conversation_leaves_a_layout_that_was_rolled_back_once_it_is_cold(store, pause, version):
+    clock = ManualClock(NOW + 60)
+    with running_planning(store, now=clock) as planning:
+        approve(store, layout(), "d1")
+        calls = [call(body(*conversation_messages(at, ABOVE.format(0) + RULES))) for at in range(3)]
+        for each in calls[:2]:
+            begun = run(plan_and_store(planning, each))
+            planning._planner.settle_call(as_planned(begun), None)
+        store.layouts.step_back(PLACE, 1, clock.now)
+        store.board.refresh()
+        clock.now += pause
+        goes_on = run(plan_and_store(planning, calls[2]))
+
+    assert (begun.plan.layout, goes_on.plan.layout) == (1, version)
+    assert opening(goes_on).startswith("Call number") is (not version)
+
+
 def test_a_layout_that_nobody_has_any_more_moves_nothing(store):
     with running_planning(store) as planning:
         draft = planning._planner.read_call(eligibility.planning_request(numbered_call()))
@@ -113,6 +132,8 @@ def test_a_layout_the_store_says_nothing_of_moves_nothing(tmp_path, kind, caplog
     with running_planning(store) as planning:
         draft = planning._planner.read_call(eligibility.planning_request(numbered_call()))
         planning._planner.adopt_plan(draft, Plan(layout=9))
+        state = FeatureState(mode=PlanningMode.APPLY, version=9)
+        store.board.current = FeatureStates(places={PLACE: state})
         found = run_in_instant_time(planning.plan(numbered_call(), ROUTE))
     store.close(5)
 
@@ -141,7 +162,7 @@ def test_a_conversation_that_begins_again_begins_with_the_newest_layout(store):
         goes_on = run(plan_and_store(planning, numbered_call(1)))
 
     assert (before.plan.layout, again.plan.layout) == (0, version)
-    assert again.plan.anew
+    assert again.plan.replaced == 1
     assert goes_on.plan.layout == version
     found = store.plans.find(again.draft.conversation.hex(), NOW)
     assert found is not None
