@@ -84,8 +84,8 @@ def test_model_that_refers_to_itself_reaches_grok_without_the_reference_that_xai
 ) -> None:
     made = start_gateway(more_catalog=GROK)
     schema = Folder.model_json_schema()
-    tool = {"name": "Folder", "input_schema": schema}
-    function = {"type": "function", "function": {"name": "Folder", "parameters": schema}}
+    tool: Any = {"name": "Folder", "input_schema": schema}
+    function: Any = {"type": "function", "function": {"name": "Folder", "parameters": schema}}
     with (
         closing(SyncMessages(made.url, made.key)) as claude,
         closing(Sync(made.url, made.key)) as chat,
