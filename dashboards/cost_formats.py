@@ -1,7 +1,7 @@
 """A cost report as CSV and as a document: the same figures, dollars with all their digits."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from dashboards.cost_reports import CostReport, CostRow, CostSums, Dimension, usd_decimal
@@ -66,6 +66,9 @@ def savings_document(savings: SavingsHeadline) -> dict[str, Any]:
         "saved_high_usd": _usd_text(savings.saved_high_nanos),
         "direct_cost_usd": _usd_text(savings.direct_nanos),
         "paid_usd": _usd_text(savings.paid_nanos),
+        "measured_at": None
+        if savings.measured_at is None
+        else datetime.fromtimestamp(savings.measured_at, UTC).isoformat(timespec="seconds"),
         "steps": [
             {
                 "name": step.name,

@@ -13,6 +13,7 @@ where there is one, and not at all where it was suspended or refuted.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final, Literal
 
 import msgspec
@@ -249,6 +250,8 @@ class SavingsHeadline:
         steps: The waterfall; the steps lead from ``unmodified_nanos`` to ``paid_nanos`` exactly.
         uncounted: Features that count 0, because they were suspended or refuted.
         unpriced_attempts: Attempts at no known price, which all sums leave out.
+        measured_at: Time at which control arms were compared, in seconds since the epoch; null
+            where nobody has yet.
     """
 
     unmodified_nanos: int
@@ -261,10 +264,13 @@ class SavingsHeadline:
     steps: Sequence[SavingsStep]
     uncounted: Sequence[UncountedSaving]
     unpriced_attempts: int
+    measured_at: float | None = None
 
 
 def savings_headline(
-    total: SavingsSums, uncounted: Sequence[UncountedSaving] = ()
+    total: SavingsSums,
+    uncounted: Sequence[UncountedSaving] = (),
+    measured_at: float | None = None,
 ) -> SavingsHeadline:
     """The headline of all that was counted; the only place where it is computed."""
     saved, direct = total.saved_nanos, total.direct_nanos
@@ -281,6 +287,7 @@ def savings_headline(
             uncounted, key=lambda saving: (-saving.nanos, saving.team, saving.feature)
         )[:MAX_UNCOUNTED],
         unpriced_attempts=total.unpriced,
+        measured_at=measured_at,
     )
 
 
@@ -323,7 +330,8 @@ def headline_sentences(headline: SavingsHeadline) -> list[str]:
         lines.append(f"It is the sum of {', '.join(parts)}.")
     if headline.saved_low_nanos != headline.saved_high_nanos:
         low, high = _exact(headline.saved_low_nanos), _exact(headline.saved_high_nanos)
-        lines.append(f"By control arms, 95 % sure to lie between {low} and {high}.")
+        compared = "" if headline.measured_at is None else _comparison_time(headline.measured_at)
+        lines.append(f"By control arms{compared}, 95 % sure to lie between {low} and {high}.")
     return [*lines, *map(uncounted_sentence, headline.uncounted)]
 
 
@@ -339,6 +347,10 @@ def uncounted_sentence(saving: UncountedSaving) -> str:
     )
     nanos = _exact(saving.nanos)
     return f"Not counted: {saving.part} of {feature} ({team}), {nanos} by estimate; {why}."
+
+
+def _comparison_time(at: float) -> str:
+    return f" compared at {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _exact(nanos: int) -> str:

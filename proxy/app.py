@@ -305,8 +305,7 @@ def _watch_routes(context: AppContext, ticks: Callable[[], float]) -> list[async
 
 def _guard(context: AppContext) -> Callable[[], Coroutine[Any, Any, None]]:
     """The task that suspends planning where it harms, and deletes old receipts."""
-    days = context.settings.retention_days
-    return partial(suspend_harmful_features, context.opened, days, context.now, context.alert)
+    return partial(suspend_harmful_features, context.opened, context.now, context.alert)
 
 
 def _serve_own_calls(

@@ -101,7 +101,6 @@ class SavingsView(SavingsHeadline):
         features: The same by feature, those that saved most first.
         measured: Planning measured against control arms, where somebody has measured it already;
             of the last thirty days. Null while it is being measured.
-        measured_at: Time of that measurement, in seconds since the epoch.
         next: Savings not taken yet, the largest first.
         unknown_cached_tokens: Tokens read from caches of which the saving is unknown: calls from
             before it was recorded.
@@ -113,7 +112,6 @@ class SavingsView(SavingsHeadline):
     tz: str
     features: Sequence[FeatureSavings]
     measured: Sequence[MeasuredSaving] | None
-    measured_at: float | None
     next: Sequence[NextSaving]
     unknown_cached_tokens: int
     unknown_routing_calls: int

@@ -12,10 +12,14 @@ from rich.text import Text
 from dashboards.reports import latest_days
 from proxy.cli.terminal import AsJson, Days, Terminal, empty_table, feature_name
 from proxy.records.amounts import cell, column, quantity
+from slo.alert import format_rough_duration
 
 if TYPE_CHECKING:
+    from dashboards.reports import ReportPeriod
     from proxy.catalog.catalog import Catalog
+    from proxy.cli.compaction_tables import FeatureCompaction
     from proxy.prefix.guard import ArmTotals, Interval
+    from proxy.services.reports.savings_figures import SavingsFigures
     from proxy.store.sql.layouts import UndecidedLayout
     from proxy.store.sql.savings import Comparison, MissSum
     from proxy.store.store import Store
@@ -50,7 +54,6 @@ def savings(terminal: Terminal, catalog: Callable[[], Catalog]) -> Callable[...,
         compaction saved, beside the same prompts unmodified, its resets and notes paid for.
         """
         period = latest_days(terminal.now(), days)
-        since = float(period.bounds[0])
         with terminal.store() as store:
             from dashboards.cost_formats import savings_document
             from dashboards.savings_headline import headline_sentences
@@ -59,31 +62,47 @@ def savings(terminal: Terminal, catalog: Callable[[], Catalog]) -> Callable[...,
             from proxy.store.sql.layouts import undecided_layouts
 
             names = terminal.names(store)
-            headline = SavingsFigures(store, catalog, terminal.now).headline(period)
-            found = store.savings.compare(since)
+            figures = SavingsFigures(store, catalog, terminal.now)
+            found, age = _compared_arms(store, figures, terminal, days)
+            headline = figures.headline(period)
             waiting = undecided_layouts(store.layouts)
-            places = compaction_tables.feature_compactions(
-                store.compactions.all_settings(), store.compaction_receipts.totals(since)
-            )
+            places = _compactions(store, period)
         if as_json:
-            document = json_documents.savings(days, found, places, names)
-            document["headline"] = savings_document(headline)
-            terminal.print_json(
-                document | {"proposed": json_documents.proposals_document(waiting, names)}
-            )
+            proposed = json_documents.proposals_document(waiting, names)
+            more = {"headline": savings_document(headline), "proposed": proposed}
+            terminal.print_json(json_documents.savings(days, found, places, names) | more)
             return
         nothing = f"Nothing was saved in the last {quantity(days, 'day')}, nor lost."
         terminal.say(*(headline_sentences(headline) or [nothing]))
         if found:
             _show(terminal, found, names)
+            terminal.say(f"{_LEGEND} {age}".rstrip())
         else:
             terminal.say(f"No planned calls in the last {quantity(days, 'day')}.")
-        for layout in waiting:
-            team = layout.place.team
-            terminal.say(_layout_sentence(names.get(team, team), layout))
+        terminal.say(*(_layout_sentence(layout, names) for layout in waiting))
         compaction_tables.show(terminal, places, names)
 
     return savings_command
+
+
+def _compared_arms(
+    store: Store, figures: SavingsFigures, terminal: Terminal, days: int
+) -> tuple[Sequence[Comparison], str]:
+    """The arms of so many days, and the age of a comparison that was stored; blocks, maybe long."""
+    from proxy.store.sql.savings import COMPARED_DAYS, compared_since
+
+    if days != COMPARED_DAYS:
+        return store.savings.compare(compared_since(terminal.now(), days)), ""
+    measured = figures.measure()
+    age = format_rough_duration(terminal.now() - measured.at)
+    return measured.comparisons, f"Compared {age} ago."
+
+
+def _compactions(store: Store, period: ReportPeriod) -> list[FeatureCompaction]:
+    from proxy.cli import compaction_tables
+
+    totals = store.compaction_receipts.totals(float(period.bounds[0]))
+    return compaction_tables.feature_compactions(store.compactions.all_settings(), totals)
 
 
 def conversations_summary(found: Iterable[Comparison], names: Mapping[str, str]) -> str:
@@ -174,7 +193,6 @@ def _show(terminal: Terminal, found: Sequence[Comparison], names: Mapping[str, s
         row = (names.get(each.team, each.team), feature_name(each.feature), *_figures(each, *costs))
         table.add_row(*map(Text, row))
     terminal.show(table)
-    terminal.say(_LEGEND)
 
 
 def _dearest_first(found: Iterable[MissSum]) -> list[MissSum]:
@@ -208,10 +226,11 @@ def _figures(found: Comparison, estimated: str, saved: str) -> tuple[str, ...]:
     )
 
 
-def _layout_sentence(team: str, waiting: UndecidedLayout) -> str:
+def _layout_sentence(waiting: UndecidedLayout, names: Mapping[str, str]) -> str:
     from proxy.cli.layouts import layout_command
 
     place, saved = waiting.place, cell(waiting.nanos, _SENTENCE_DECIMALS)
+    team = names.get(place.team, place.team)
     return (
         f"Moving text in feature {feature_name(place.feature)} of team {team} on"
         f" {place.family or 'all families'} should save {saved} per 1,000"

@@ -61,7 +61,7 @@ from proxy.store.sql.pins import Pins
 from proxy.store.sql.plans import Plans
 from proxy.store.sql.report_deliveries import ReportDeliveries
 from proxy.store.sql.reports import LedgerReports
-from proxy.store.sql.savings import Savings
+from proxy.store.sql.savings import ArmMeasurements, Savings
 from proxy.store.sql.settings_cache import compaction_settings, layout_settings
 from proxy.store.sql.spendings import Spendings
 from proxy.store.sql.stored_budgets import StoredBudgets
@@ -123,8 +123,8 @@ class Store:
         self.compactions = Compactions(engine)
         self.compaction_settings = compaction_settings(self.compactions)
         self.compaction_receipts = CompactionReceipts(engine)
-        self.notes, self.savings = Notes(engine), Savings(engine)
-        self.fallbacks = RecentFallbacks(engine)
+        self.notes, self.fallbacks = Notes(engine), RecentFallbacks(engine)
+        self.savings, self.arms = Savings(engine), ArmMeasurements(engine)
         self.journal = Journal(folder)
         self.sent = SentAttempts(folder, self.journal.removed)
         self._insert = inserter(engine)

@@ -125,7 +125,8 @@ def test_terminal_pages_api_reports_and_mail_show_one_figure(
     gateway: DemoGateway, browser: httpx.Client
 ) -> None:
     now = datetime.now(UTC).timestamp()  # noqa: TID251 - as the gateway's
-    browser.get("/api/v1/savings").raise_for_status()  # the arms are measured
+    clock = iter((now, now + 60.0))
+    gateway.store.arms.measure(lambda: next(clock))  # it took a minute, so all go by it
     view = browser.get("/api/v1/savings").json()
     saved, direct = view["saved_nanos"], view["direct_nanos"]
     digits, shown = f"{usd_decimal(saved):f}", exact_usd(saved)
@@ -149,6 +150,10 @@ def test_terminal_pages_api_reports_and_mail_show_one_figure(
         (name, digits) for name in documents
     }
     assert {each["direct_cost_usd"] for each in documents.values()} == {f"{usd_decimal(direct):f}"}
+    measured = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")
+    assert {each["measured_at"] for each in documents.values()} == {measured}
+    assert view["measured_at"] == now
+    assert re.search(r"Compared \d.* ago\.", command(gateway, ["savings"]))
     for page in ("/admin", "/admin/savings", "/admin/reports"):
         html = browser.get(page).text
         assert re.findall(r'title="exactly ([^"]+)"', html) == [shown], page

@@ -84,7 +84,6 @@ def savings_view(readers: Readers, question: SavingsQuestion) -> SavingsView:
     period, measurement = question.scope.period, question.scope.measurement
     counted = counted_savings(readers, question.scope)
     names = readers.team_names()
-    measured_at, compared = (None, ()) if measurement is None else measurement.value
     headline = counted.headline
     return SavingsView(
         **{field.name: getattr(headline, field.name) for field in fields(SavingsHeadline)},
@@ -92,8 +91,9 @@ def savings_view(readers: Readers, question: SavingsQuestion) -> SavingsView:
         last=period.end - timedelta(days=1),
         tz=period.zone,
         features=_feature_rows(counted, names),
-        measured=None if measured_at is None else _measured_savings(question, compared, names),
-        measured_at=measured_at,
+        measured=None
+        if measurement is None
+        else _measured_savings(question, measurement.value.comparisons, names),
         next=_next_savings(readers, question, counted, names)[: question.next],
         unknown_cached_tokens=counted.unknown_cached_tokens,
         unknown_routing_calls=counted.unknown_routing_calls,

@@ -99,7 +99,7 @@ class CostReportsResource:
         """
         check_allowed(viewer, Action.SEE_COSTS)
         period, by = query.period(self._now()), query.dimensions
-        if query.format is ReportFormat.JSON and self._figures.is_measurement_old:
+        if query.format is ReportFormat.JSON:
             # It reads receipts: the report waits a moment for it, and has no headline without.
             await self._ask("measured savings", self._figures.measure, _MEASUREMENT_SHARE)
         return store_answer(

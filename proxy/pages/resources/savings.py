@@ -112,9 +112,11 @@ class SavingsResource:
         await self._refresh_measurement()
         if self._figures.measurement is None:
             return None
-        _, every = self._figures.measurement.value
-        found = (each for each in every if (each.team, each.feature) == (team, feature))
-        return [measured_saving(each, team_name) for each in found]
+        return [
+            measured_saving(comparison, team_name)
+            for comparison in self._figures.measurement.value.comparisons
+            if (comparison.team, comparison.feature) == (team, feature)
+        ]
 
     def router(self) -> APIRouter:
         """The route of the API."""
@@ -128,13 +130,12 @@ class SavingsResource:
         return routes
 
     async def _refresh_measurement(self) -> None:
-        """Measures again where the last result is old, and waits for a moment.
+        """Takes the newest result, or measures again where that is old, and waits for a moment.
 
         Pages show the last result meanwhile.
         """
-        if self._figures.is_measurement_old:
-            await self._ask("measured savings", self._figures.measure, _MEASUREMENT_SHARE)
+        await self._ask("measured savings", self._figures.measure, _MEASUREMENT_SHARE)
 
 
 def _comparisons(measurement: Measurement | None) -> Sequence[Comparison] | None:
-    return None if measurement is None else measurement.value[1]
+    return None if measurement is None else measurement.value.comparisons

@@ -14,7 +14,7 @@ from proxy.services.cut_attempts import keep_cut_attempts_booked, keep_sent_atte
 from proxy.services.planning.guard import SendAlert, suspension_alert
 from proxy.settings import Settings
 from proxy.store.sql.known_keys import FILE_NAME, KnownKeysFile, remove_known_keys
-from proxy.store.sql.layouts import suspend_harmful
+from proxy.store.sql.layouts import Suspension, suspend_harmful
 from proxy.store.store import Store
 
 _log = logging.getLogger("thriftgate.upkeep")
@@ -27,8 +27,6 @@ _RETENTION_ROUND_S: Final = 30.0
 _PLAN_RETENTION_DAYS: Final = 14
 #: Seconds between two looks at what planning saves.
 _GUARD_INTERVAL_S: Final = 900.0
-#: Days that it looks back.
-_GUARD_WINDOW_DAYS: Final = 30
 _DAY_S: Final = 86_400.0
 #: Seconds between two moves of pending sums, and seconds one may take.
 _MERGE_INTERVAL_S: Final = 10.0
@@ -106,22 +104,24 @@ async def keep_known_keys(opened: Store, settings: Settings, now: Callable[[], f
         await asyncio.sleep(_KEYS_INTERVAL_S)
 
 
-async def suspend_harmful_features(
-    opened: Store, days: int, now: Callable[[], float], say: SendAlert
-) -> None:
+def measure_and_suspend(opened: Store, now: Callable[[], float]) -> list[Suspension]:
+    """The features that are suspended now, by arms compared lately by any process; blocks."""
+    measured = opened.arms.latest(now() - _GUARD_INTERVAL_S) or opened.arms.measure(now)
+    return suspend_harmful(opened.savings, opened.layouts, measured, now())
+
+
+async def suspend_harmful_features(opened: Store, now: Callable[[], float], say: SendAlert) -> None:
     """Return features that planning makes dearer to being sent unmodified; for ever.
 
     Args:
         opened: The store.
-        days: Days that receipts are kept; it looks back no further than a month.
         now: The clock.
         say: Notifies people.
     """
     while True:
         await asyncio.sleep(_GUARD_INTERVAL_S)
         try:
-            since = now() - min(days, _GUARD_WINDOW_DAYS) * _DAY_S
-            found = await opened.ask(suspend_harmful, opened.savings, opened.layouts, since, now())
+            found = await opened.ask(measure_and_suspend, opened, now)
         except SQLAlchemyError as error:
             _log.warning("The savings of planning could not be measured: %s", error)
             continue

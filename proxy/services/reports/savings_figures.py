@@ -1,11 +1,11 @@
 """The savings of any period: one figure for every page, report, mail and command.
 
-Control arms are compared seldom where that takes long: it reads receipts.
+Control arms are compared seldom where that takes long: it reads receipts. The last comparison is
+stored, so that pages, commands and the planning guard of all processes take one from each other.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
 
 from dashboards.cost_reports import CostReport, Dimension, cost_report
 from dashboards.reports import ALL_CALLS, ReportPeriod, SpendFilter
@@ -14,16 +14,11 @@ from proxy.catalog.catalog import Catalog
 from proxy.store.sql.counted_savings import (
     Measurement,
     SavingsScope,
-    compare_arms,
     read_headline,
 )
 from proxy.store.sql.dashboard_reads import DashboardReads, PickledOnce
+from proxy.store.sql.savings import ArmMeasurement
 from proxy.store.store import Store
-
-#: A measurement is made again after so many times as long as it took.
-_MEASUREMENT_REST: Final = 100.0
-#: Seconds after which it is made again at the latest.
-MAX_MEASUREMENT_AGE_S: Final = 3_600.0
 
 
 class SavingsFigures:
@@ -51,7 +46,6 @@ class SavingsFigures:
         self._catalog = catalog
         self._now = now
         self._sent_catalog = PickledOnce(catalog())
-        self._measure_again_at = 0.0
         self.measurement: Measurement | None = None
 
     @property
@@ -63,17 +57,15 @@ class SavingsFigures:
         """The provider of each upstream."""
         return self._catalog().providers
 
-    @property
-    def is_measurement_old(self) -> bool:
-        """True if the arms are to be compared again."""
-        return self.measurement is None or self._now() > self._measure_again_at
-
-    def measure(self) -> None:
-        """Compares treated calls with control arms; blocks."""
-        begun = self._now()
-        self.measurement = PickledOnce(self._reads.read(compare_arms, begun))
-        took = self._now() - begun
-        self._measure_again_at = begun + min(_MEASUREMENT_REST * took, MAX_MEASUREMENT_AGE_S)
+    def measure(self) -> ArmMeasurement:
+        """The last comparison of arms, made anew where the stored one is old; blocks."""
+        current = None if self.measurement is None else self.measurement.value
+        latest = self._store.arms.latest(0.0 if current is None else current.at) or current
+        if latest is None or self._now() >= latest.stale_at:
+            latest = self._store.arms.measure(self._now)
+        if latest is not current:
+            self.measurement = PickledOnce(latest)
+        return latest
 
     def scope(self, period: ReportPeriod, only: SpendFilter = ALL_CALLS) -> SavingsScope:
         """The calls of a period, with the catalog and the measurement that now hold."""
@@ -85,8 +77,7 @@ class SavingsFigures:
 
     def headline(self, period: ReportPeriod, only: SpendFilter = ALL_CALLS) -> SavingsHeadline:
         """The headline of a period, its arms compared first where that is due; blocks."""
-        if self.is_measurement_old:
-            self.measure()
+        self.measure()
         return self._reads.read(read_headline, self.scope(period, only))
 
     def measured_headline(self, period: ReportPeriod, only: SpendFilter) -> SavingsHeadline | None:

@@ -4,7 +4,7 @@ Every page, report, command and mail reads this, so that all of them show one fi
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,18 +26,15 @@ from proxy.records.compaction_settings import SettingsSnapshot
 from proxy.records.feature_mode import FeatureStates, LayoutScope, model_family
 from proxy.records.receipt import answering_model
 from proxy.store.sql.dashboard_reads import PickledOnce, Readers
-from proxy.store.sql.savings import Comparison
+from proxy.store.sql.savings import ArmMeasurement
 from proxy.store.sql.savings_sums import ReroutedUsage, SavingsPlace
 from slo.price import call_pricing
 from slo.usage import Usage
 
-#: Days of UTC, today included, over which control arms are compared.
-COMPARED_DAYS: Final = 30
-_DAY_S: Final = 86_400
 _NOTHING: Final = SavingsSums()
 
-Measurement = PickledOnce[tuple[float, tuple[Comparison, ...]]]
-"""When the arms of all features were compared, in seconds since the epoch, and the results."""
+Measurement = PickledOnce[ArmMeasurement]
+"""The comparison of all arms that counts, as it goes with questions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,16 +78,6 @@ class CountedSavings:
         return sums
 
 
-def compare_arms(readers: Readers, now: float) -> tuple[float, tuple[Comparison, ...]]:
-    """The time, and treated calls compared with control arms of all features; blocks.
-
-    It reads receipts, so it takes long on a large ledger. It begins with a day, so that whoever
-    compares on the same day compares the same conversations.
-    """
-    first_day = int(now) // _DAY_S - COMPARED_DAYS + 1
-    return now, tuple(readers.arms.compare(float(first_day * _DAY_S)))
-
-
 def read_headline(readers: Readers, scope: SavingsScope) -> SavingsHeadline:
     """The headline of what counts; blocks."""
     return counted_savings(readers, scope).headline
@@ -119,7 +106,11 @@ def counted_savings(readers: Readers, scope: SavingsScope) -> CountedSavings:
         total = total.plus(one)
     return CountedSavings(
         places=places,
-        headline=savings_headline(total, judge.uncounted_savings(readers.team_names())),
+        headline=savings_headline(
+            total,
+            judge.uncounted_savings(readers.team_names()),
+            None if scope.measurement is None else scope.measurement.value.at,
+        ),
         unknown_cached_tokens=total.unknown_cached_tokens,
         unknown_routing_calls=unknown,
     )
@@ -200,7 +191,7 @@ class _Judge:
 
 
 def _verdicts(measurement: Measurement | None) -> dict[tuple[str, str], ArmComparison]:
-    comparisons: Sequence[Comparison] = () if measurement is None else measurement.value[1]
+    comparisons = () if measurement is None else measurement.value.comparisons
     return {(comparison.team, comparison.feature): comparison.verdict for comparison in comparisons}
 
 

@@ -173,16 +173,26 @@ def _postgres(engine: Engine, settings: Sequence[str]) -> Engine:
 
 
 @contextmanager
-def read_transaction(engine: Engine, *, is_snapshot: bool = False) -> Iterator[Connection]:
+def read_transaction(
+    engine: Engine, *, is_snapshot: bool = False, statement_timeout_s: float = 0.0
+) -> Iterator[Connection]:
     """A transaction that only reads; as a snapshot, all its statements see the same rows.
 
     On SQLite every transaction is one.
+
+    Args:
+        engine: The database.
+        is_snapshot: True for a snapshot.
+        statement_timeout_s: Seconds that a statement may take on PostgreSQL; 0 for the usual.
     """
     is_set = is_snapshot and engine.dialect.name == "postgresql"
     with engine.connect() as connection:
         if is_set:
             connection.execution_options(isolation_level="REPEATABLE READ")
         with connection.begin():
+            if statement_timeout_s and engine.dialect.name == "postgresql":
+                milliseconds = round(statement_timeout_s * 1_000)
+                connection.exec_driver_sql(f"SET LOCAL statement_timeout = {milliseconds}")
             yield connection
 
 

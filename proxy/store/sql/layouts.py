@@ -31,7 +31,7 @@ from proxy.store.sql.audit_log import AuditedChange, record_change
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.layout_rows import Proposal, ProposalState
 from proxy.store.sql.locks import GUARD, LockedSettings
-from proxy.store.sql.savings import Comparison, Savings
+from proxy.store.sql.savings import ArmMeasurement, Comparison, Savings
 from proxy.store.sql.timestamps import micros
 
 AUTO: Final = "auto"
@@ -307,7 +307,7 @@ class Suspension(msgspec.Struct, frozen=True):
 
 
 def suspend_harmful(
-    savings: Savings, layouts: Layouts, since: float, now: float
+    savings: Savings, layouts: Layouts, measured: ArmMeasurement, now: float
 ) -> list[Suspension]:
     """The features that are suspended now because planning makes them worse; blocks.
 
@@ -316,17 +316,17 @@ def suspend_harmful(
     Args:
         savings: Savings by the ledger.
         layouts: Layouts in force.
-        since: Start of measuring for features nobody decided about, in seconds since the epoch.
-        now: The same.
+        measured: The arms compared; it counts for features nobody decided about meanwhile.
+        now: Seconds since the epoch.
     """
     standings = layouts.standings()
     found = []
-    for each in savings.compare(since):
+    for each in measured.comparisons:
         place = LayoutScope(each.team, each.feature)
         begun = _measured_from(standings, place)
         if standings.of(place).is_off or begun > now:
             continue
-        for judged in _compare_since(savings, each, begun) if begun > since else [each]:
+        for judged in _compare_since(savings, each, begun) if begun > measured.since else [each]:
             why = judged.verdict.why
             if judged.verdict.finding is ComparisonFinding.WORSE and layouts.suspend(
                 place, why, now

@@ -6,7 +6,7 @@ New calls are put into ``rollup_pending`` and ``latency_pending``, which cost li
 
 from typing import Final
 
-from sqlalchemy import Column, Table
+from sqlalchemy import Column, Integer, Table
 
 from proxy.store.sql.schema import BIG, BUCKETS, TEXT, metadata, rollups
 from slo.latency_buckets import BOUNDS_MICROS
@@ -90,6 +90,16 @@ rollup_weeks = Table(
     sqlite_with_rowid=False,
 )
 """The same by week of UTC: of long periods a seventh of the rows is read."""
+
+arm_measurement = Table(
+    "arm_measurement",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("measured", BIG, nullable=False),
+    Column("text", TEXT, nullable=False),
+    sqlite_strict=True,
+)
+"""One row: the last comparison of control arms, in JSON, and when it was begun."""
 
 rollup_day_hours = Table(
     "rollup_day_hours",

@@ -1,12 +1,14 @@
 """Savings of planning and costs of misses, from the ledger."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Final
 
 import msgspec
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    Connection,
     Double,
     Engine,
     Label,
@@ -16,18 +18,34 @@ from sqlalchemy import (
     func,
     select,
 )
+from sqlalchemy import text as sql
+from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.guard import ArmComparison, ArmTotals, compare_arms, conversations_needed
 from proxy.store.sql import schema
-from proxy.store.sql.database import read_transaction
+from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.ids import id_floor
+from proxy.store.sql.rollup_tables import arm_measurement
 from proxy.store.sql.timestamps import micros
 
 _PROMPT: Final = tuple(bucket for bucket in schema.BUCKETS if bucket not in {"output", "reasoning"})
 #: The control arm's usual share of all conversations.
 _CONTROL_SHARE: Final = 0.05
 _KEY: Final = ("team", "feature", "model", "arm")
+#: Days of UTC, today included, over which control arms are compared.
+COMPARED_DAYS: Final = 30
+#: A measurement is made again after so many times as long as it took.
+_MEASUREMENT_REST: Final = 100.0
+#: Seconds after which it is made again at the latest.
+MAX_MEASUREMENT_AGE_S: Final = 7_200.0
+#: Seconds that a statement of it may take on PostgreSQL.
+_MEASUREMENT_TIMEOUT_S: Final = 600.0
+_DAY_S: Final = 86_400
+_REPLACE_MEASUREMENT: Final = sql(
+    "INSERT INTO arm_measurement (id, measured, text) VALUES (1, :measured, :text)"
+    " ON CONFLICT (id) DO UPDATE SET measured = excluded.measured, text = excluded.text"
+)
 
 
 class ArmSample(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +102,35 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         return conversations_needed(self.treated, self.control, share)
 
 
+class ArmMeasurement(msgspec.Struct, frozen=True, kw_only=True):
+    """The arms of all features compared over ``COMPARED_DAYS``.
+
+    Attributes:
+        at: Time at which it was begun, in seconds since the epoch.
+        took: Seconds that it took.
+        comparisons: Every feature's comparison.
+    """
+
+    at: float
+    took: float
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def since(self) -> float:
+        """The beginning of the days that it covers."""
+        return compared_since(self.at)
+
+    @property
+    def stale_at(self) -> float:
+        """Time from which it is made again: the longer it took, the longer it holds."""
+        return self.at + min(_MEASUREMENT_REST * self.took, MAX_MEASUREMENT_AGE_S)
+
+
+def compared_since(now: float, days: int = COMPARED_DAYS) -> float:
+    """The beginning of the first of so many days of UTC, today included."""
+    return float((int(now) // _DAY_S - days + 1) * _DAY_S)
+
+
 class MissSum(msgspec.Struct, frozen=True, kw_only=True):
     """Sums of the tokens caches should have held and did not, for one reason.
 
@@ -105,10 +152,15 @@ class MissSum(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Savings:
-    """Measurements over one database; every method may block."""
+    """Measurements over one database; every method may block.
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    Args:
+        engine: The database.
+        timeout_s: Seconds that a statement may take on PostgreSQL; 0 for the usual.
+    """
+
+    def __init__(self, engine: Engine, timeout_s: float = 0.0) -> None:
+        self._engine, self._timeout_s = engine, timeout_s
 
     def samples(
         self, since: float, *, team: str | None = None, feature: str | None = None
@@ -124,7 +176,7 @@ class Savings:
             feature: The feature, if it is to be one; "" is the feature of calls that name none.
         """
         query = _samples(_conversations(since, team, feature))
-        with read_transaction(self._engine) as connection:
+        with self._transaction() as connection:
             return [
                 ArmSample(
                     team=row.team,
@@ -181,7 +233,7 @@ class Savings:
             )
             .group_by(calls.team, calls.feature)
         )
-        with read_transaction(self._engine) as connection:
+        with self._transaction() as connection:
             return {
                 (row.team, row.feature): Estimate(row.calls, int(row.nanos), int(row.cost))
                 for row in connection.execute(query)
@@ -207,6 +259,43 @@ class Savings:
         )
         with read_transaction(self._engine) as connection:
             return [MissSum(**row._mapping) for row in connection.execute(query)]  # noqa: SLF001
+
+    def _transaction(self) -> AbstractContextManager[Connection]:
+        return read_transaction(self._engine, statement_timeout_s=self._timeout_s)
+
+
+class ArmMeasurements:
+    """Comparisons of all arms, of which the last is stored for all processes; methods may block."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._savings = Savings(engine, _MEASUREMENT_TIMEOUT_S)
+
+    def latest(self, after: float = 0.0) -> ArmMeasurement | None:
+        """The stored measurement; None where there is none, or none begun after a moment."""
+        table = arm_measurement.c
+        query = select(table.text).where(table.measured > micros(after))
+        with read_transaction(self._engine) as connection:
+            text = connection.execute(query).scalar()
+        try:
+            return None if text is None else msgspec.json.decode(text, type=ArmMeasurement)
+        except msgspec.DecodeError:  # of another version, which shares the database for a while
+            return None
+
+    def measure(self, now: Callable[[], float]) -> ArmMeasurement:
+        """Compare the arms, and store the result; it reads receipts, which takes long.
+
+        Args:
+            now: Seconds since the epoch.
+        """
+        at = now()
+        comparisons = tuple(self._savings.compare(compared_since(at)))
+        found = ArmMeasurement(at=at, took=now() - at, comparisons=comparisons)
+        values = {"measured": micros(at), "text": msgspec.json.encode(found).decode()}
+        with suppress(SQLAlchemyError), write_transaction(self._engine) as connection:
+            # It counts here all the same; it is but measured once more elsewhere.
+            connection.execute(_REPLACE_MEASUREMENT, values)
+        return found
 
 
 def _planned_calls(

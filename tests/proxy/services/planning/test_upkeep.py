@@ -14,12 +14,13 @@ from proxy.records.feature_mode import LayoutScope
 from proxy.services.planning.upkeep import (
     apply_retention,
     keep_known_keys,
+    measure_and_suspend,
     merge_pending_sums,
     suspend_harmful_features,
 )
 from proxy.settings import Settings
 from proxy.store.sql.known_keys import FILE_NAME, remove_known_keys
-from proxy.store.sql.layouts import Suspension, suspend_harmful
+from proxy.store.sql.layouts import Suspension
 from proxy.store.store import Store
 from tests.fakes.alerts import AlertRecorder
 from tests.fakes.clock import run_in_instant_time
@@ -27,6 +28,7 @@ from tests.fakes.databases import migrated_sqlite
 
 NOW = 1_790_000_000.0
 nobody = partial(suspend_harmful_features, say=lambda _: True)
+
 DAY = 86_400.0
 HOUR = 3_600.0
 Answer = Callable[..., Any]
@@ -57,12 +59,17 @@ def run_for(opened: RecordingStore, work: Callable[..., Awaitable[None]], hours:
 
     async def run() -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(work(opened, 30, lambda: NOW), hours * HOUR)
+            await asyncio.wait_for(work(opened, lambda: NOW), hours * HOUR)
 
     try:
         run_in_instant_time(run())
     finally:
         opened.close(5)
+
+
+async def retention(opened: Store, now: Callable[[], float]) -> None:
+    """Drop what is older than thirty days."""
+    await apply_retention(opened, 30, now)
 
 
 def away(number: int, *_: object) -> list[Suspension]:
@@ -73,7 +80,7 @@ def away(number: int, *_: object) -> list[Suspension]:
 
 def test_receipts_plans_and_notes_that_are_old_are_dropped_every_hour(tmp_path):
     opened = store(tmp_path, lambda *_: 0)
-    run_for(opened, apply_retention, 2.5)
+    run_for(opened, retention, 2.5)
     first = opened.asked[0][0]
 
     assert [(at - first, question) for at, question, _ in opened.asked] == [
@@ -93,7 +100,7 @@ def test_receipts_plans_and_notes_that_are_old_are_dropped_every_hour(tmp_path):
 
 def test_retention_goes_on_after_a_round_that_failed(tmp_path, caplog):
     opened = store(tmp_path, away)
-    run_for(opened, apply_retention, 1.5)
+    run_for(opened, retention, 1.5)
 
     assert [question for _, question, _ in opened.asked] == [
         opened.ledger.retain,
@@ -120,10 +127,7 @@ def test_planning_savings_are_checked_every_quarter_of_an_hour(tmp_path, caplog)
     times = [at for at, _, _ in opened.asked]
 
     assert [at - times[0] for at in times] == [900.0 * n for n in range(5)]
-    assert opened.asked[0][1:] == (
-        suspend_harmful,
-        (opened.savings, opened.layouts, NOW - 30 * DAY, NOW),
-    )
+    assert opened.asked[0][1] is measure_and_suspend
     assert caplog.records == []
 
 
@@ -151,7 +155,21 @@ def test_a_feature_that_is_suspended_is_reported(tmp_path, caplog):
     assert "it cost 12 % more" in record.getMessage()
 
 
-@pytest.mark.parametrize("work", [apply_retention, nobody])
+def test_the_guard_stores_what_it_measured_and_takes_what_another_process_did(tmp_path):
+    opened = store(tmp_path, away)
+    measure_and_suspend(opened, lambda: NOW)
+    first = opened.arms.latest()
+    measure_and_suspend(opened, lambda: NOW + 890)
+    same = opened.arms.latest()
+    measure_and_suspend(opened, lambda: NOW + 910)
+    newer = opened.arms.latest()
+    opened.close(5)
+
+    assert first == same
+    assert (first and first.at, newer and newer.at) == (NOW, NOW + 910)
+
+
+@pytest.mark.parametrize("work", [retention, nobody])
 def test_a_mistake_of_ours_is_not_hidden(tmp_path, work):
     def fail(*_: object) -> None:
         raise ZeroDivisionError

@@ -1,8 +1,12 @@
 import pytest
+from sqlalchemy import update
 
 from dashboards.reports import SpendFilter, latest_days
-from proxy.services.reports.savings_figures import MAX_MEASUREMENT_AGE_S, SavingsFigures
+from proxy.services.reports.savings_figures import SavingsFigures
+from proxy.store.sql.database import write_transaction
 from proxy.store.sql.inserts import inserter
+from proxy.store.sql.rollup_tables import arm_measurement
+from proxy.store.sql.savings import MAX_MEASUREMENT_AGE_S
 from proxy.store.store import Store
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.receipts import START, a_receipt
@@ -47,15 +51,34 @@ def test_a_cost_report_has_the_headline_of_its_period(store: Store) -> None:
 
 
 @pytest.mark.parametrize(("took", "rests"), [(1.0, 100.0), (100.0, MAX_MEASUREMENT_AGE_S)])
-def test_a_measurement_rests_longer_the_longer_it_takes(
+def test_a_measurement_holds_longer_the_longer_it_takes_for_all_who_share_a_store(
     store: Store, took: float, rests: float
 ) -> None:
-    clock = SlowClock(took)
-    found = figures(store, clock)
-    found.measure()
-    begun, clock.step = START + took, 0.0
+    begun, other = START + took, SlowClock(0.0)
+    first = figures(store, SlowClock(took)).measure()
+    found = figures(store, other)
 
-    clock.at = begun + rests
-    assert not found.is_measurement_old
-    clock.at = begun + rests + 1
-    assert found.is_measurement_old
+    assert (first.at, first.took) == (begun, took)
+    other.at = begun + rests - 1
+    assert found.measure() == first
+    other.at = begun + rests
+    assert found.measure().at == other.at
+
+
+def test_a_newer_measurement_of_another_process_replaces_the_own_one(store: Store) -> None:
+    own = figures(store, SlowClock(100.0))
+    before = own.measure()
+    inserter(store._engine)([a_receipt(1, team="a", conversation="ab", arm="treated")])
+    newer = store.arms.measure(lambda: START + 900)
+
+    assert own.measure() == newer != before
+    assert own.headline(PERIOD).measured_at == START + 900
+
+
+def test_a_measurement_that_another_version_stored_is_made_again(store: Store) -> None:
+    own = figures(store, SlowClock(1.0))
+    own.measure()
+    with write_transaction(store._engine) as connection:
+        connection.execute(update(arm_measurement).values(text='{"at": "noon"}'))
+
+    assert figures(store, SlowClock(0.0)).measure().at == START

@@ -12,7 +12,6 @@ from proxy.records.receipt import Receipt
 from proxy.store.sql.compactions import Compactions
 from proxy.store.sql.counted_savings import (
     SavingsScope,
-    compare_arms,
     counted_savings,
     layout_scope,
     read_headline,
@@ -20,6 +19,7 @@ from proxy.store.sql.counted_savings import (
 from proxy.store.sql.dashboard_reads import PickledOnce, Readers
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.layouts import Layouts
+from proxy.store.sql.savings import ArmMeasurements
 from slo.usage import Usage
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.ledger import book as book_merged
@@ -44,7 +44,7 @@ def book(engine: Engine, receipts: list[Receipt]) -> None:
 
 def headline(engine: Engine, *, measured: bool = False) -> SavingsHeadline:
     readers = Readers(engine)
-    measurement = PickledOnce(compare_arms(readers, NOW)) if measured else None
+    measurement = PickledOnce(ArmMeasurements(engine).measure(lambda: NOW)) if measured else None
     return read_headline(readers, replace(SCOPE, measurement=measurement))
 
 
@@ -157,7 +157,7 @@ def test_a_place_is_of_the_family_of_the_model_that_answered() -> None:
 def test_arms_are_compared_from_the_beginning_of_a_day(engine: Engine) -> None:
     first = (NOW // 86_400 - 29) * 86_400
     book(engine, [a_call(1, started=first - 1, call_id=f"{id_floor(first - 1)[:-1]}1")])
-    assert compare_arms(Readers(engine), NOW) == (NOW, ())
+    assert ArmMeasurements(engine).measure(lambda: NOW).comparisons == ()
 
     book(engine, [a_call(2, started=first, call_id=f"{id_floor(first)[:-1]}2")])
-    assert len(compare_arms(Readers(engine), NOW)[1]) == 1
+    assert len(ArmMeasurements(engine).measure(lambda: NOW).comparisons) == 1

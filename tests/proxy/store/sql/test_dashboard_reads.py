@@ -3,6 +3,7 @@ from collections.abc import Callable
 
 from sqlalchemy import Engine
 
+from dashboards.reports import ALL_CALLS
 from proxy.records.feature_mode import PlanningMode
 from proxy.store.sql.dashboard_reads import LocalReads, PickledOnce, Readers
 from tests.fakes.board import NOW
@@ -22,11 +23,12 @@ class Counted:
 def test_a_question_reads_by_all_readers_over_one_engine(engine: Engine) -> None:
     def ask(readers: Readers, call_id: str, *, since: float) -> tuple[object, ...]:
         missed = readers.cache.prompts_around_miss(call_id).missed
-        return missed, list(readers.arms.compare(since)), readers.layouts.standings().mode
+        costs = readers.spend.costs_by_bucket([int(since), 900], ALL_CALLS)
+        return missed, list(costs), readers.layouts.standings().mode
 
     reads = LocalReads(engine, PlanningMode.AUTO)
 
-    assert reads.read(ask, "nobody", since=0.0) == (None, [], PlanningMode.AUTO)
+    assert reads.read(ask, "nobody", since=0.0) == (None, [0], PlanningMode.AUTO)
 
 
 def test_names_of_teams_are_read_by_their_ids(engine: Engine) -> None:

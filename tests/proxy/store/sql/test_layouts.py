@@ -12,7 +12,7 @@ from proxy.store.sql.inserts import inserter
 from proxy.store.sql.layout_rows import ProposalState
 from proxy.store.sql.layouts import Layouts, Suspension, suspend_harmful
 from proxy.store.sql.locks import APPROVAL_DELAY_S
-from proxy.store.sql.savings import Savings
+from proxy.store.sql.savings import COMPARED_DAYS, ArmMeasurement, Savings
 from slo.usage import Usage
 from tests.fakes.receipts import START, a_receipt
 
@@ -355,12 +355,17 @@ def savings(engine: Engine) -> Savings:
     return Savings(engine)
 
 
+def suspend(savings: Savings, layouts: Layouts, now: float) -> list[Suspension]:
+    at, found = START + (COMPARED_DAYS - 1) * DAY, tuple(savings.compare(START))
+    measured = ArmMeasurement(at=at, took=1.0, comparisons=found)
+    return suspend_harmful(savings, layouts, measured, now)
+
+
 def test_a_feature_that_planning_harms_is_suspended_once_and_others_are_left(
     savings: Savings, layouts: Layouts
 ) -> None:
-    (found,) = suspend_harmful(savings, layouts, START, JUDGED_AT)
-    again = suspend_harmful(savings, layouts, START, JUDGED_AT + 60)
-
+    (found,) = suspend(savings, layouts, JUDGED_AT)
+    again = suspend(savings, layouts, JUDGED_AT + 60)
     assert found == Suspension(HARMED, "a token costs 100.0% more than where nothing is planned")
     assert again == []
     assert layouts.standings().of(HARMED).suspended == found.reason
@@ -369,11 +374,11 @@ def test_a_feature_that_planning_harms_is_suspended_once_and_others_are_left(
 
 
 def test_a_resumed_feature_is_measured_from_then_on(savings: Savings, layouts: Layouts) -> None:
-    suspend_harmful(savings, layouts, START, JUDGED_AT)
+    suspend(savings, layouts, JUDGED_AT)
     layouts.resume(HARMED, "ann", JUDGED_AT)
 
-    assert suspend_harmful(savings, layouts, START, JUDGED_AT + 1) == []
-    assert suspend_harmful(savings, layouts, START, JUDGED_AT + 60) == []
+    assert suspend(savings, layouts, JUDGED_AT + 1) == []
+    assert suspend(savings, layouts, JUDGED_AT + 60) == []
     assert layouts.standings().of(HARMED).measured_from == JUDGED_AT + APPROVAL_DELAY_S
 
 
@@ -383,13 +388,13 @@ def test_a_decision_on_one_family_starts_the_measuring_of_its_feature(
     layouts.switch(
         LayoutScope("team_0", "support", "claude"), PlanningMode.AUTO, "ann", START + 250
     )
-    assert suspend_harmful(savings, layouts, START, JUDGED_AT) == []
+    assert suspend(savings, layouts, JUDGED_AT) == []
 
     layouts.switch(LayoutScope("team_0", "support", "claude"), PlanningMode.AUTO, "ann", START + 20)
-    assert len(suspend_harmful(savings, layouts, START, JUDGED_AT)) == 1
+    assert len(suspend(savings, layouts, JUDGED_AT)) == 1
 
 
 def test_a_feature_that_is_off_is_not_judged(savings: Savings, layouts: Layouts) -> None:
     layouts.switch(HARMED, PlanningMode.OFF, "ann", START - 60)
 
-    assert suspend_harmful(savings, layouts, START, JUDGED_AT) == []
+    assert suspend(savings, layouts, JUDGED_AT) == []

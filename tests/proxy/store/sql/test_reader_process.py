@@ -30,9 +30,10 @@ from proxy.pages.ledger_views.formats import json_bytes, page_around, read_view
 from proxy.pages.ledger_views.latency import LatencyQuestion, latency_view
 from proxy.pages.ledger_views.savings import SavingsQuestion, savings_view
 from proxy.store.sql.call_pages import CallSearch
-from proxy.store.sql.counted_savings import SavingsScope, compare_arms, read_headline
+from proxy.store.sql.counted_savings import SavingsScope, read_headline
 from proxy.store.sql.dashboard_reads import LocalReads, PickledOnce, Readers
 from proxy.store.sql.reader_process import ReaderProcess
+from proxy.store.sql.savings import ArmMeasurement
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.ledger import book
 from tests.fakes.receipts import a_receipt
@@ -48,7 +49,7 @@ ADMIN = Viewer(name="root", role=Role.ADMIN)
 SCOPE = SavingsScope(
     period=PERIOD,
     catalog=PickledOnce(two_model_catalog()),
-    measurement=PickledOnce((DAY, ())),
+    measurement=PickledOnce(ArmMeasurement(at=DAY, took=1.0, comparisons=())),
 )
 #: A question of each kind that pages ask.
 QUESTIONS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
@@ -75,7 +76,6 @@ QUESTIONS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
         features_view,
         (FeaturesQuestion(teams=frozenset({"team_1"}), compaction=CompactionMode.OFF),),
     ),
-    (compare_arms, (0.0,)),
     (
         cache_health_view,
         (
