@@ -104,7 +104,6 @@ class ChatMessage(CacheMarkable, kw_only=True):
     is_error: bool | None = None
     thinking_blocks: list[Raw] | None = None
     audio: Raw = Raw()
-    function_call: Raw = Raw()
     extra_content: Raw = Raw()
 
 

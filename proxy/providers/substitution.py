@@ -54,7 +54,7 @@ _SHARED_FIELDS: Final = frozenset(
     }
 )  # fmt: skip
 #: Fields that every model of the Messages API takes, or its wire says in other words.
-_MESSAGES: Final = frozenset({"server_tools", "stop"})
+_MESSAGES: Final = frozenset({"server_tools", "stop", "functions"})
 _LIMITS: Final = ("max_tokens", "max_completion_tokens")
 
 #: The trait that a field of a chat call needs.

@@ -193,6 +193,48 @@ def test_streamed_tool_calls_come_together(
     assert final.choices[0].finish_reason == "tool_calls"
 
 
+def test_functions_from_before_tools_are_called_and_their_results_taken_by_claude(
+    gateway: GatewayFixture, sdk_client: Sdk
+) -> None:
+    functions = [tool["function"] for tool in CHAT_TOOLS]
+    messages = user("How is it in Bonn? [[fault:call=weather]]")
+
+    def ask(messages: list[Any]) -> Any:
+        return sdk_client.ask(
+            lambda c: c.chat.completions.create(
+                model="claude-lab",
+                messages=messages,
+                functions=functions,
+                function_call={"name": "weather"} if len(messages) == 1 else "auto",
+            )
+        ).choices[0]
+
+    called = ask(messages)
+    events, final = sdk_client.events(
+        lambda c: c.chat.completions.stream(
+            model="claude-lab", messages=messages, functions=functions
+        )
+    )
+    result: Any = {"role": "function", "name": "weather", "content": "Rain."}
+    answer = ask([*messages, called.message.model_dump(exclude_none=True), result])
+    use, taken = last_body(gateway)["messages"][-2:]
+    names = [
+        part.name
+        for event in events
+        if event.type == "chunk"
+        for choice in event.chunk.choices
+        if (part := choice.delta.function_call) is not None and part.name
+    ]
+
+    assert (called.finish_reason, called.message.tool_calls) == ("function_call", None)
+    assert called.message.function_call.name == "weather"
+    assert set(orjson.loads(called.message.function_call.arguments)) == {"place"}
+    assert names == ["weather"]
+    assert final.choices[0].finish_reason == "function_call"
+    assert use["content"][-1]["id"] == taken["content"][0]["tool_use_id"]
+    assert answer.message.content
+
+
 def test_structured_output_is_parsed(gateway: GatewayFixture, sdk_client: Sdk, model: str) -> None:
     answer = sdk_client.ask(
         lambda c: c.chat.completions.parse(

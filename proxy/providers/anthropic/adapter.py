@@ -22,6 +22,7 @@ from proxy.providers.anthropic.request import MessagesRequest, messages_body
 from proxy.providers.anthropic.stream import AnswerStream
 from proxy.providers.anthropic.usage import messages_usage
 from proxy.providers.compaction_blocks import HEADER, merge_betas
+from proxy.providers.function_calls import FunctionCallReader, has_functions, with_tools
 from proxy.providers.port import PreparedRequest, Reader
 from proxy.providers.responses.reader import responses_reader
 from proxy.providers.responses.request import chat_body
@@ -92,7 +93,7 @@ class AnthropicWire:
 def _translate_request(call: Call, route: Route) -> MessagesRequest:
     """Translate the call to Anthropic's format; notes and refusals name the caller's fields."""
     if call.endpoint == _CHAT:
-        return messages_body(call.body, route)
+        return messages_body(with_tools(call.body), route)
     drops = route.upstream.drops_server_tools
     asked = chat_body(call.body, compacts=True, drops_hosted=drops, takes_custom=False)
     try:
@@ -160,7 +161,9 @@ class _ModelReader:
 def _reader(call: Call) -> Reader:
     """The reader that translates the answer into the format of the caller's endpoint."""
     if call.endpoint == _CHAT:
-        return _chat_reader(call, wants_usage=call.fields is not None and call.fields.wants_usage)
+        wants_usage = call.fields is not None and call.fields.wants_usage
+        reader = _chat_reader(call, wants_usage=wants_usage)
+        return FunctionCallReader(reader) if has_functions(call.body) else reader
     inner = _chat_reader(call, wants_usage=True)
     return responses_reader(inner, call.body, call.is_streaming, call.arrived)
 

@@ -20,8 +20,7 @@ _KNOWN: Final = frozenset(ChatBody.__struct_fields__) | _OURS
 
 #: Fields that cannot be dropped in silence or with a note, and what to do instead.
 _REFUSED: Final[Mapping[str, str]] = {
-    "functions": "functions is deprecated: send tools.",
-    "function_call": "function_call is deprecated: send tool_choice.",
+    "functions": "Send functions or tools, not both.",
     "audio": "This model cannot speak: leave audio out.",
     "web_search_options": "This model cannot search the web by itself: offer a tool that does.",
     "system": "Send the system prompt as a message with the role system.",

@@ -152,10 +152,6 @@ def _add_system(found: list[Turn], said: list[Block], notes: list[str], *, mid: 
 
 def _add_assistant(found: list[Turn], message: ChatMessage, at: str) -> None:
     """Add a message of the model: words, calls and opaque blocks unmodified."""
-    if is_given(message.function_call):
-        raise unsupported_parameter(
-            f"{at}.function_call", "function_call is deprecated: send tool_calls."
-        )
     if is_given(message.audio):
         raise unsupported_parameter(
             f"{at}.audio", "This model cannot hear: send the transcript as content."

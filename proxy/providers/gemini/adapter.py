@@ -13,6 +13,7 @@ import msgspec
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError, UpstreamError
 from proxy.providers.failures import openai_failure
+from proxy.providers.function_calls import FunctionCallReader, has_functions, with_tools
 from proxy.providers.gemini.answer import WholeCompletion
 from proxy.providers.gemini.request import GenerateRequest, generate_body
 from proxy.providers.gemini.stream import ChunkStream
@@ -93,9 +94,10 @@ def _translate(call: Call, route: Route, model: str) -> tuple[GenerateRequest, R
         inner = _chat_reader(call, wants_usage=True)
         reader = responses_reader(inner, call.body, call.is_streaming, call.arrived)
         return msgspec.structs.replace(said, notes=notes), reader
-    said = generate_body(call.body, route, model)
+    said = generate_body(with_tools(call.body), route, model)
     wants_usage = call.fields is not None and call.fields.wants_usage
-    return said, _chat_reader(call, wants_usage=wants_usage)
+    reader = _chat_reader(call, wants_usage=wants_usage)
+    return said, FunctionCallReader(reader) if has_functions(call.body) else reader
 
 
 def _chat_reader(call: Call, *, wants_usage: bool) -> Reader:

@@ -25,8 +25,7 @@ _DROPPED: Final = frozenset(
     {"user", "safety_identifier", "cache_control", "context_management", "thinking"}
 )
 _REFUSED: Final = {
-    "functions": "functions is deprecated: send tools.",
-    "function_call": "function_call is deprecated: send tool_choice.",
+    "functions": "Send functions or tools, not both.",
     "audio": "This model cannot speak: leave audio out.",
     "compaction": "Ask a Claude model for it, or shorten the conversation yourself.",
     "web_search_options": "This model cannot search the web by itself: offer a tool that does.",

@@ -194,7 +194,11 @@ def test_a_model_of_which_nobody_said_what_it_takes_is_like_others_of_its_provid
     assert "max_completion_tokens" in accepted_traits(Route(name="x", upstream=openai))
     assert "max_tokens" in accepted_traits(route("vllm"))
     assert "max_tokens" not in accepted_traits(Route(name="x", upstream=openai))
-    assert accepted_traits(Route(name="x", upstream=claude)) == {"server_tools", "stop"}
+    assert accepted_traits(Route(name="x", upstream=claude)) == {
+        "server_tools",
+        "stop",
+        "functions",
+    }
     assert accepted_traits(route("two", traits=OLDER)) == OLDER
 
 

@@ -32,7 +32,6 @@ def _route(max_output: int | None = None) -> Route:
         ({"modalities": ["text", "audio"]}, "modalities"),
         ({"audio": {"voice": "alloy"}}, "audio"),
         ({"functions": []}, "functions"),
-        ({"function_call": "auto"}, "function_call"),
         ({"web_search_options": {}}, "web_search_options"),
         ({"system": "s"}, "system"),
         ({"inference_geo": "us"}, "inference_geo"),

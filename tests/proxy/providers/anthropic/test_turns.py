@@ -221,7 +221,6 @@ def test_a_block_that_is_no_thinking_is_not_sent_as_thinking(block: object) -> N
 @pytest.mark.parametrize(
     "message",
     [
-        _said("assistant", "a", function_call={"name": "f"}),
         _said("assistant", "a", audio={"id": "x"}),
         _said("function", "a", name="f"),
         _said("critic", "a"),
