@@ -333,3 +333,7 @@ _TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
     "bench": ("Measure any OpenAI-compatible server.", _bench),
     "engine": ("Self-hosted engines and their profiles.", _engine),
 }
+
+
+if __name__ == "__main__":
+    main()

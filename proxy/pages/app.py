@@ -30,6 +30,7 @@ from proxy.pages import (
     operation_pages,
     people_pages,
     receipts,
+    replay_pages,
 )
 from proxy.pages.access.setup import open_access
 from proxy.pages.access.sign_in import PageAccess
@@ -262,6 +263,7 @@ def add_admin_pages(
     app.include_router(operation_pages.router(site, operations, board, ledger.savings))
     app.include_router(budget_pages.router(site, operations, people.teams))
     app.include_router(people_pages.router(site, people, now))
+    app.include_router(replay_pages.router(site, replay_pages.ReplayProcess().replay))
     add_sign_in_redirect(app)
 
 

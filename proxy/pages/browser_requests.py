@@ -1,6 +1,7 @@
 """Requests of browsers: where they come from, their forms, and headers of what they are shown."""
 
 import asyncio
+import re
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -15,6 +16,10 @@ _MAX_FORM_BYTES: Final = 16_384
 _MAX_FORM_FIELDS: Final = 64
 #: Seconds in which it has to come.
 _FORM_TIMEOUT_S: Final = 10.0
+_UPLOAD_TIMEOUT_S: Final = 60.0
+#: The boundary of a multipart form, and the name of a file in the head of a part.
+_BOUNDARY: Final = re.compile(r'multipart/form-data;.*boundary="?([^";,]{1,70})')
+_FILE_NAME: Final = re.compile(rb'filename="([^"\r\n]*)"')
 #: Values of ``Sec-Fetch-Site`` for a request made by one of our own pages, or by its user.
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
 #: Texts of inline styles that Plotly sets: the empty one, and two for pixels that stay sharp.
@@ -70,23 +75,62 @@ async def form_fields(request: Request) -> dict[str, str]:
     Raises:
         CallerError: If it is no form, did not come whole, or is too long for one.
     """
-    sent = b""
+    sent = await _read_form(request, _MAX_FORM_BYTES, _FORM_TIMEOUT_S)
     try:
-        async with asyncio.timeout(_FORM_TIMEOUT_S):
-            async for piece in request.stream():
-                sent += piece
-                if len(sent) > _MAX_FORM_BYTES:
-                    raise CallerError(
-                        f"A form has at most {_MAX_FORM_BYTES} bytes.",
-                        code="form_too_large",
-                        status=413,
-                    )
         found = parse_qsl(
             sent.decode(errors="replace"), keep_blank_values=True, max_num_fields=_MAX_FORM_FIELDS
         )
-    except (ClientDisconnect, TimeoutError, ValueError):
-        raise CallerError("This is no form of these pages.", code="invalid_form") from None
+    except ValueError:
+        raise _no_form() from None
     return {name: value.strip() for name, value in found}
+
+
+async def uploaded_file(request: Request, most: int) -> tuple[str, bytes]:
+    """Name and bytes of the file that a form holds before all else.
+
+    Args:
+        request: Request with the form, as multipart.
+        most: Bytes of the whole form.
+
+    Raises:
+        CallerError: If it has none, did not come whole, or is longer.
+    """
+    boundary = _BOUNDARY.search(request.headers.get("content-type", ""))
+    if boundary is None:
+        raise _no_form()
+    sent = await _read_form(request, most, _UPLOAD_TIMEOUT_S)
+    delimiter = b"--" + boundary[1].encode()
+    begin, end = sent.find(b"\r\n\r\n"), sent.rfind(b"\r\n" + delimiter)
+    name = _FILE_NAME.search(sent, 0, max(begin, 0))
+    if not sent.startswith(delimiter) or name is None or end < begin + 4:
+        raise _no_form()
+    if not name[1]:
+        raise CallerError("Choose a file first.", code="no_file", status=422)
+    return name[1].decode(errors="replace"), bytes(memoryview(sent)[begin + 4 : end])
+
+
+async def _read_form(request: Request, most: int, timeout_s: float) -> bytearray:
+    """The bytes of a form.
+
+    Raises:
+        CallerError: If it did not come whole, or is longer.
+    """
+    sent = bytearray()
+    try:
+        async with asyncio.timeout(timeout_s):
+            async for piece in request.stream():
+                sent += piece
+                if len(sent) > most:
+                    raise CallerError(
+                        f"A form has at most {most:,} bytes.", code="form_too_large", status=413
+                    )
+    except (ClientDisconnect, TimeoutError):
+        raise _no_form() from None
+    return sent
+
+
+def _no_form() -> CallerError:
+    return CallerError("This is no form of these pages.", code="invalid_form")
 
 
 def invalid_query_error(error: RequestValidationError) -> CallerError:

@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from proxy.catalog.entries import Model
 
 _DAY: Final = 86_400.0
-_NONE: Final = (
-    "No call was found that could be replayed. A log holds requests, as JSON, such as"
-    ' {"model": "gpt-5.4", "messages": [{"role": "user", "content": "Good morning."}]}, with'
-    " their answers where it can; which tools' logs are read: proxy/cli/README.md, Replay."
-)
 _NOTHING_TO_DO: Final = "Nothing that a gateway does would save 1 % of these calls."
 #: Width of a table that goes to a file, characters of a bar at most, and between two columns.
 _WIDE: Final = 120
@@ -119,7 +114,6 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
         else:
             print_report(_console(), report)
         if not outcome.calls:
-            typer.echo(_NONE, err=True)
             raise typer.Exit(1)
 
     return replay_command

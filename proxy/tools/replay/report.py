@@ -25,6 +25,11 @@ from proxy.tools.replay.variant_totals import FeatureTotals, VariantTotals, sum_
 #: The names of the ways, in the order of the totals.
 WAY_NAMES: Final = ("as sent", DEFAULT, LAYOUTS, "compacted")
 _AS_SENT, _DEFAULT, _LAYOUTS, _COMPACTED = range(4)
+_NONE: Final = (
+    "A log holds requests, as JSON, such as"
+    ' {"model": "gpt-5.4", "messages": [{"role": "user", "content": "Good morning."}]}, with'
+    " their answers where it can; which tools' logs are read: proxy/cli/README.md, Replay."
+)
 _LEAST: Final = "at least"
 _LEGEND: Final = (
     "By default: through the gateway, which sets cache marks and keys. Layouts applied: text that"
@@ -66,13 +71,14 @@ def replay_report(outcome: LogOutcome, source: RecordedSource) -> ReplayReport:
     """The report of a replay of these recorded calls."""
     ways = sum_of(outcome.features)
     rows = tuple(_way_row(name, ways[n], ways[0]) for n, name in enumerate(WAY_NAMES) if ways)
+    legend, hint = ((_LEGEND,), ()) if rows else ((), (_NONE,))
     return ReplayReport(
         headline=_headline(outcome, rows) if rows else "No call could be replayed.",
         calls=outcome.calls,
         features=tuple(map(_feature_row, outcome.features[:_MAX_FEATURES])),
         actions=tuple(_actions(outcome, rows)) if rows else (),
         ways=(*rows, *_least_row(outcome.features, ways)),
-        remarks=tuple(map(_one_line, _remarks(outcome, source, rows))),
+        remarks=tuple(map(_one_line, (*legend, *_remarks(outcome, source, rows), *hint))),
         curves=_curves(outcome),
     )
 
@@ -180,8 +186,6 @@ def _gain(feature: FeatureTotals, before: int, after: int) -> int:
 
 
 def _remarks(outcome: LogOutcome, source: RecordedSource, rows: Sequence[WayRow]) -> Iterator[str]:
-    if rows:
-        yield _LEGEND
     yield from _model_remarks(outcome)
     for row in rows:
         if row.refused:

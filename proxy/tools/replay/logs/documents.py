@@ -60,7 +60,7 @@ def open_log(path: Path) -> Iterator[BinaryIO]:
 
 def _open(path: Path) -> BinaryIO:
     if path == STANDARD_INPUT:
-        return BytesIO(sys.stdin.buffer.read(MAX_FILE_BYTES + 1))
+        return BytesIO(sys.stdin.buffer.read())
     return path.open("rb")
 
 
