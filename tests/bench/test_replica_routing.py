@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from tests.bench import replica_traces as traces
-from tests.bench.replica_policies import LeastLoaded, LongestMatch, RoundRobin
+from tests.bench.replica_policies import GatewayRouter, LeastLoaded, LongestMatch, RoundRobin
 from tests.bench.replica_random import random_cell
 from tests.bench.replica_routing import ReplicaCell, decision_costs, mean_interval
 
@@ -40,6 +40,14 @@ def test_routing_by_warm_prefix_has_far_more_hits_than_round_robin(cell, work):
 
     assert ours.hit_rate > turns.hit_rate + 0.2
     assert ours.p90 < turns.p90
+
+
+@pytest.mark.parametrize("gateways", [2, 4])
+def test_gateways_that_share_nothing_have_the_hits_of_one(cell, work, gateways):
+    alone = cell.play(work, cell.router(work))
+    policy = GatewayRouter(cache_tokens=cell.cache_tokens, block=work.block, gateways=gateways)
+
+    assert cell.play(work, policy).hit_rate > alone.hit_rate - 0.01
 
 
 def common(turns: int, rate: float) -> ReplicaCell:

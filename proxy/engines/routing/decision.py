@@ -61,8 +61,8 @@ class ReplicaCost(NamedTuple):
         matched_tokens: Tokens of the prompt that it is thought to hold.
         uncached_tokens: Tokens that it has to read.
         queue_s: Seconds until it would begin to read.
-        prefill_s: Seconds that reading takes, weighted.
-        seconds: All of it: queue, prefill, decode load, round trip, region.
+        prefill_s: Seconds that reading takes.
+        seconds: All of it: queue, prefill by its worth, decode load, round trip, region.
         is_full: True if its KV cache has no room for another call.
         ttft_s: Seconds to the first token that a replica of the usual pace would take.
         slowness: Times that it is slower.
@@ -110,7 +110,7 @@ def credit_home(costs: Sequence[ReplicaCost], home: HomeRule, credit: float) -> 
     Args:
         costs: One for each replica.
         home: Ranks replicas; the first is the home.
-        credit: Share of its prefill that the home is forgiven.
+        credit: Seconds that the home is forgiven for each of its prefill.
     """
     if not costs or credit < _LEAST_CREDIT:
         return list(costs)

@@ -28,8 +28,9 @@ class RoutingPolicy:
             beyond it vLLM begins to preempt running calls (2026-11).
         evict_weight: Worth of a second of prefill whose blocks have to push others out: cold
             prompts go where there is room, such as to a replica that was just started.
-        home_credit: Share of its prefill that a home is forgiven, times the share of load that
-            other gateways send: they may have warmed it for this prompt.
+        home_credit: Seconds that a home is forgiven for each of its prefill, times the share of
+            load that other gateways send. Above 1, as `rare_weight` is: the prefix that they may
+            have warmed there would be read again elsewhere.
         tie_s: Costs that differ by less are equal; of equal replicas the home is tried first.
         home_tokens: First tokens of a prompt without a conversation, which choose its home.
         explore_share: Share of calls that try the second best. Source: llm-d, 1 % (2026-08).
@@ -49,7 +50,7 @@ class RoutingPolicy:
     load_gate_s: float = 20.0
     max_kv_usage: float = 0.95
     evict_weight: float = 1.0
-    home_credit: float = 0.6
+    home_credit: float = 4.0
     tie_s: float = 0.02
     home_tokens: int = 2_048
     explore_share: float = 0.01

@@ -316,8 +316,7 @@ class ReplicaRouter:
         ratio = state.pace.ratio(now) / fleet.ratio
         slowness = ratio if ratio > policy.slow_ratio else 1.0
         queue_s = max(wait_s * slowness, state.flight.overdue_s(now))
-        prefill_s = slowness * weighted / rate
-        seconds = queue_s + prefill_s + (slowness - 1) * LEAST_TTFT_S + slowed_s
+        seconds = queue_s + slowness * weighted / rate + (slowness - 1) * LEAST_TTFT_S + slowed_s
         seconds += candidate.round_trip_s
         room = state.model.free_tokens(chain.block_tokens)
         if uncached > room:
@@ -329,7 +328,7 @@ class ReplicaRouter:
             matched_tokens=matched,
             uncached_tokens=uncached,
             queue_s=queue_s,
-            prefill_s=prefill_s,
+            prefill_s=slowness * uncached / rate,
             seconds=seconds,
             is_full=load is not None and load.kv_usage > policy.max_kv_usage,
             ttft_s=wait_s + uncached / rate,

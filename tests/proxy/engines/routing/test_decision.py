@@ -90,7 +90,7 @@ def test_the_home_is_forgiven_prefill_by_the_share_of_load_that_others_send():
         return {each.name: each.seconds for each in credited}
 
     assert seconds(0.0) == dict.fromkeys("abcd", 5)
-    assert seconds(0.5) == {**dict.fromkeys("abcd", 5), home: 5 - 0.5 * 0.6 * 4}
+    assert seconds(0.5) == {**dict.fromkeys("abcd", 5), home: 5 - 0.5 * 4.0 * 4}
     assert credit_home([], home_rule(asked, POLICY), 0.3) == []
 
 
