@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.eligibility import planning_request, skip_reason
+from proxy.calls.eligibility import UNDER_2_KB, planning_request, skip_reason
 from proxy.calls.route_target import route_target
 from proxy.prefix.conversations import ANSWERED
 from proxy.prefix.lessons import (
@@ -40,6 +40,7 @@ MISTAKES: Final = (
 )  # fmt: skip
 #: Seconds that no layout approves itself once one was rolled back, as in a gateway.
 _CLOSED_FOR_S: Final = 86_400.0
+_SKIP_TEXTS: Final = {UNDER_2_KB: "its prompts are under 2 KB"}
 DEFAULT: Final = "by default"
 LAYOUTS: Final = "layouts applied"
 #: Features that the report names.
@@ -95,7 +96,8 @@ class PlannedVariant:
         self._planned = None
         skipped = skip_reason(call, self._route)
         if skipped is not None:
-            feature.leave(skipped.why or skipped.reason.replace("_", " "))
+            code = skipped.reason
+            feature.leave(skipped.why or _SKIP_TEXTS.get(code, code.replace("_", " ")))
             return line.body
         try:
             draft = self._planner.read_call(request)

@@ -47,7 +47,8 @@ _BASE_URLS: Final = (
     "export OPENAI_BASE_URL=http://127.0.0.1:8080/v1 ANTHROPIC_BASE_URL=http://127.0.0.1:8080"
 )
 _KEYS: Final = (
-    "It takes your OPENAI_API_KEY or ANTHROPIC_API_KEY, and prints a key for your application"
+    "It takes your OPENAI_API_KEY or ANTHROPIC_API_KEY, and prints a key for your application, of"
+    " the team default"
 )
 _AGENT_NAMES: Final = frozenset(agent.name for agent in AGENTS)
 #: Steps of a feature: from one way to the next, what that is, and the command and mode for it.
@@ -71,7 +72,8 @@ def replay_report(outcome: LogOutcome, source: RecordedSource) -> ReplayReport:
     """The report of a replay of these recorded calls."""
     ways = sum_of(outcome.features)
     rows = tuple(_way_row(name, ways[n], ways[0]) for n, name in enumerate(WAY_NAMES) if ways)
-    legend, hint = ((_LEGEND,), ()) if rows else ((), (_NONE,))
+    legend = (_LEGEND,) if rows else ()
+    hint = () if rows or outcome.left_out else (_NONE,)
     return ReplayReport(
         headline=_headline(outcome, rows) if rows else "No call could be replayed.",
         calls=outcome.calls,
@@ -172,7 +174,7 @@ def _actions(outcome: LogOutcome, rows: Sequence[WayRow]) -> Iterator[SavingStep
     for gain, what, command, name in sorted(steps, key=lambda step: -step[0])[:_MAX_ACTIONS]:
         calls = f"feature {name}" if name else "calls without a feature"
         is_named = name and name not in _AGENT_NAMES
-        header = " Its calls name it in the header x-thriftgate-feature." if is_named else ""
+        header = f" Its calls send the header x-thriftgate-feature: {name}." if is_named else ""
         yield SavingStep(
             what=f"{what}, {calls}: saves {dollars(gain)} more.{header}",
             commands=(f"thriftgate {command.format(shlex.quote(name))}",),
@@ -205,7 +207,7 @@ def _remarks(outcome: LogOutcome, source: RecordedSource, rows: Sequence[WayRow]
     yield from _reasons("left out", "call", outcome.left_out)
     if source.late:
         yield f"{quantity(source.late, 'call')} stood too far from their place in time to be moved."
-    yield from _reasons("not a call", "part", source.bad.most_frequent())
+    yield from _reasons("skipped", "record", source.bad.most_frequent())
 
 
 def _calls_of(feature: str, calls: int) -> str:

@@ -139,7 +139,7 @@ def test_a_log_without_a_call_says_so() -> None:
         features=(),
         actions=(),
         ways=(),
-        remarks=("3 parts not a call, first line 1: it is not JSON.",),
+        remarks=("3 records skipped, first line 1: it is not JSON.",),
         curves=None,
     )
     html = ask(FakeReplay(nothing), upload(b"x")).body.decode()
@@ -165,7 +165,7 @@ def test_a_log_without_a_call_is_a_report() -> None:
     report = asyncio.run(ReplayProcess().replay(b"junk\n" * 3))
 
     assert report.calls == 0
-    assert report.remarks[0] == "3 parts not a call, first line 1: it is not JSON."
+    assert report.remarks[0] == "3 records skipped, first line 1: it is not JSON."
 
 
 def test_a_damaged_file_is_told_in_its_own_words() -> None:

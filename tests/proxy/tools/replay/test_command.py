@@ -78,7 +78,7 @@ def test_well_built_calls_have_nothing_to_do(file):
 def test_a_line_that_is_no_call_is_named_with_its_place(file):
     out = run_command(str(file), "--model", "marks").stdout
 
-    assert "1 part not a call, first calls.jsonl:5: it is not JSON: it ends too early." in out
+    assert "1 record skipped, first calls.jsonl:5: it is not JSON: it ends too early." in out
 
 
 def test_several_features_are_shown_apart(badly_built, file):
@@ -200,5 +200,5 @@ def test_a_file_without_a_call_is_an_error_that_counts_equal_lines_once(tmp_path
 
     assert result.exit_code == 1
     first, hint = result.stdout.splitlines()
-    assert first == "50 parts not a call, first junk.jsonl:1: it is not JSON."
+    assert first == "50 records skipped, first junk.jsonl:1: it is not JSON."
     assert hint.startswith("A log holds requests, as JSON, such as {")

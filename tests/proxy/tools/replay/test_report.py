@@ -65,6 +65,12 @@ def test_calls_without_a_price_tell_what_they_read():
     )
 
 
+def test_a_log_whose_models_are_unknown_is_not_told_how_logs_look():
+    *_, remark = report(left_out=(ReasonCount("no such model", 7, "a:3"),)).remarks
+
+    assert remark == "7 calls left out, first a:3: no such model."
+
+
 def test_no_call_is_no_result():
     found = report()
 
@@ -74,18 +80,18 @@ def test_no_call_is_no_result():
 def test_steps_begin_with_the_gateway_and_go_on_by_what_they_save():
     found = report(feature("small", 100, 90, 80, 80), feature("large", 500, 500, 200, 100))
 
-    header = " Its calls name it in the header x-thriftgate-feature."
+    header = " Its calls send the header x-thriftgate-feature: {}."
     gateway, *steps = [action.what for action in found.actions]
     assert gateway == (
         "Send your calls through the gateway, unchanged: saves $0.10. It takes your OPENAI_API_KEY"
-        " or ANTHROPIC_API_KEY, and prints a key for your application."
+        " or ANTHROPIC_API_KEY, and prints a key for your application, of the team default."
     )
     assert steps == [
         "Let it move text that varies behind text that stays, feature large: saves $3.00 more."
-        + header,
-        "Let it send old turns as facts, feature large: saves $1.00 more." + header,
+        + header.format("large"),
+        "Let it send old turns as facts, feature large: saves $1.00 more." + header.format("large"),
         "Let it move text that varies behind text that stays, feature small: saves $0.10 more."
-        + header,
+        + header.format("small"),
     ]
     assert found.actions[1].commands == ("thriftgate layout mode default large auto",)
     assert found.actions[2].commands == ("thriftgate compaction mode default large facts",)

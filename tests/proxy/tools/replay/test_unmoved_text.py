@@ -138,7 +138,7 @@ def test_texts_that_have_nothing_in_common(vocabulary):
 def test_prompts_too_small_to_be_planned_by_a_gateway_are_not_planned_here(vocabulary):
     found = why(vocabulary, [call(system("Be brief."), user("Hi"))])
 
-    assert found == "no call could be planned: under 2 kb"
+    assert found == "no call could be planned: its prompts are under 2 KB"
 
 
 def test_those_of_most_calls_are_told(vocabulary):
