@@ -11,7 +11,13 @@ from proxy.prefix.breakpoints.cheapest_marks import Mark
 from proxy.prefix.breakpoints.placement import PromptEnd, place_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, Plan
 from proxy.prefix.breakpoints.policies import add_cache_key, is_explicit, requested_lifetime
-from proxy.prefix.layouts.agent_shapes import part_instructions
+from proxy.prefix.layouts.agent_shapes import (
+    TextSplits,
+    part_instructions,
+    split_instructions,
+    split_message,
+    with_message,
+)
 from proxy.prefix.layouts.declared_slots import declared_slots, named_slots
 from proxy.prefix.layouts.layout import Layout, find_moves
 from proxy.prefix.layouts.order import RequestedMoves, place_pieces
@@ -100,6 +106,7 @@ class ArrangedPrompt(msgspec.Struct, frozen=True, kw_only=True):
         lines: The lines of its leading texts, by index of their block.
         given: The caller's own marks, by index of their block.
         notes: Parts left unmodified, and why.
+        joined: Its messages as they are sent without any mark; () for those of the prompt.
     """
 
     prompt: Prompt
@@ -109,6 +116,7 @@ class ArrangedPrompt(msgspec.Struct, frozen=True, kw_only=True):
     lines: Mapping[int, TextLines]
     given: Mapping[int, str]
     notes: tuple[str, ...] = ()
+    joined: tuple[bytes, ...] = ()
 
 
 class MarkedPrompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,20 +193,22 @@ def arrange_prompt(
     """
     prompt = draft.prompt
     said = declared_pieces(draft)
-    notes = said.notes
+    notes, splits = said.notes, plan.splits if parts else ()
     if layout is not None or said.moves:
         allowed = find_moves(prompt, layout or Layout(), draft.fingerprint, said.moves)
         found = place_pieces(prompt, allowed.moves, late=late)
-        prompt, notes = found.prompt, (*said.notes, *allowed.notes, *found.notes)
+        prompt, notes, splits = found.prompt, (*said.notes, *allowed.notes, *found.notes), ()
     elif plan.shape and parts:
         prompt = part_instructions(prompt)
+    else:
+        prompt = split_instructions(prompt, splits)
     if prompt.tools and not plan.joined:
         tools = order_tools(prompt.tools, plan.tools, draft.fingerprint, as_came=plan.as_came)
         prompt = msgspec.structs.replace(prompt, tools=tools.tools)
         if tools.order != plan.tools:
             plan = msgspec.structs.replace(plan, tools=tools.order)
         notes = (*notes, tools.why) if tools.why else notes
-    return _read_arranged(draft, prompt, plan, notes)
+    return _read_arranged(draft, prompt, plan, notes, splits)
 
 
 def conversation_tokens(found: ArrangedPrompt) -> list[int]:
@@ -233,7 +243,11 @@ def _message_readings(draft: Draft, prompt: Prompt) -> Sequence[MessageReading]:
 
 
 def _read_arranged(
-    draft: Draft, prompt: Prompt, plan: Plan, notes: tuple[str, ...]
+    draft: Draft,
+    prompt: Prompt,
+    plan: Plan,
+    notes: tuple[str, ...],
+    splits: Sequence[TextSplits] = (),
 ) -> ArrangedPrompt:
     """The prompt that was put in order, with its blocks and the caller's own marks."""
     prompt = _freeze_instructions(prompt)
@@ -241,16 +255,25 @@ def _read_arranged(
     first = count_leading_roles(one.role for one in readings)
     front = draft.readings.fronts.read_prefix(prompt, draft.fingerprint, first)
     spoken = conversation_blocks(prompt, readings, first)
+    bare = without_marks(spoken, [one.bare for one in readings[first:]])
+    for split in [split for split in splits if split.message >= first]:
+        parted = split_message(prompt, split)
+        if parted is not None:
+            prompt, at = with_message(prompt, split.message, parted.raw), split.message - first
+            start = draft.readings.readings_of(draft.fingerprint, (parted.first,))[0]
+            pieces = parted.blocks(spoken[at], start, draft.fingerprint)
+            spoken, bare = ([*row[:at], *pieces, *row[at + 1 :]] for row in (spoken, bare))
     blocks = (*front.blocks, *spoken)
     may_mark = front.may_mark or True in [one.may_mark for one in readings]
     return ArrangedPrompt(
         prompt=prompt,
         plan=plan,
         blocks=blocks,
-        bare=(*front.bare, *without_marks(spoken, [one.bare for one in readings[first:]])),
+        bare=(*front.bare, *bare),
         lines=front.lines,
         given=caller_marks(prompt, blocks, readings) if may_mark else {},
         notes=notes,
+        joined=draft.prompt.messages if splits and not plan.shape else (),
     )
 
 
@@ -313,6 +336,8 @@ def mark_prompt(
     places = [(found.blocks[mark.block], mark.ttl) for mark in standing.marks]
     full = add_marks(prompt, places, target.regime)
     stand = {mark.block: mark.ttl for mark in standing.marks if _is_set(found, mark, prompt, full)}
+    if found.joined and not (theirs or stand):
+        full = msgspec.structs.replace(full, messages=found.joined, semi=None)
     return MarkedPrompt(
         prompt=prompt,
         marks={**theirs, **stand},

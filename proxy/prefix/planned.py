@@ -8,11 +8,13 @@ from typing import Final
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.plan import Plan
+from proxy.prefix.breakpoints.plan import ExperimentArm, Plan, more_splits
 from proxy.prefix.breakpoints.policies import CacheKeySource
 from proxy.prefix.conversations import ResolvedConversation
 from proxy.prefix.explain.findings import CallEvidence
+from proxy.prefix.layouts.agent_shapes import TextSplits, long_texts
 from proxy.prefix.message_cache import MessageCache
+from proxy.prefix.prediction.leading_texts import SeenTexts, TextOwner
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
 from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.conversation import ConversationChain
@@ -91,6 +93,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         resolved: Its conversation, and the evidence for it.
         known: Readings of each of its messages.
         readings: Cached readings of messages.
+        splits: Places at which long texts of a conversation's first call are parted.
     """
 
     request: PlanningRequest
@@ -101,6 +104,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     turns: int
     known: tuple[MessageReading, ...] = ()
     readings: MessageCache = msgspec.field(default_factory=MessageCache)
+    splits: tuple[TextSplits, ...] = ()
 
     @property
     def conversation(self) -> bytes:
@@ -125,11 +129,35 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         return {value.hex(): there for value in self.resolved.beside}
 
     def plan_with_continuation(self, plan: Plan) -> Plan:
-        """The plan of its conversation, with how that went on once it did."""
+        """The plan of its conversation, with how that went on, and where its texts are parted."""
+        if plan.arm is ExperimentArm.TREATED and not plan.joined:
+            plan = msgspec.structs.replace(plan, splits=more_splits(plan.splits, self.splits))
         if plan.onward or self.resolved.begins:
             return plan
         ends = (self.chain.whole, next(self.chain.latest_answers(), b""))
         return msgspec.structs.replace(plan, onward=tuple(one.hex() for one in ends))
+
+    def with_splits(self, seen: SeenTexts) -> "Draft":
+        """The draft with the places at which its texts are parted, where nobody answered it yet.
+
+        If it holds what another call said, with more in one text, it goes on from that call.
+
+        Args:
+            seen: Texts seen before; its own are added.
+        """
+        if self.turns or self.request.origin is not None:
+            return self
+        splits, name, values = [], self.conversation, self.chain.values
+        for text in long_texts(self.prompt, self.known):
+            before = values[max(0, len(values) - 1 - len(self.known) + text.message)]
+            start = hash((self.request.feature, text.grows))
+            found = seen.split(start, text.words, TextOwner(before, name), grows=text.grows)
+            splits += [TextSplits(text.message, text.part, found.splits)] if found.splits else []
+            name = found.owner.conversation if text.grows else name
+        resolved = self.resolved
+        if name != self.conversation:
+            resolved = ResolvedConversation(name=name, is_sure=False)
+        return msgspec.structs.replace(self, splits=tuple(splits), resolved=resolved)
 
     def without_words(self) -> "Draft":
         """The draft without its words, for what need not hold them while it waits."""

@@ -108,7 +108,7 @@ class Planner:
         turns = origin.turns if origin is not None else [one.role for one in known].count(ASSISTANT)
         who = (asked.team, asked.feature, asked.key, asked.hint, asked.session)
         said = conversation_chain(prompt, own, who, team)
-        return Draft(
+        draft = Draft(
             request=asked,
             prompt=prompt,
             fingerprint=team,
@@ -118,6 +118,7 @@ class Planner:
             known=known,
             readings=indexes.readings,
         )
+        return draft.with_splits(indexes.texts)
 
     def recall(self, draft: Draft, held: Mapping[str, Plan]) -> Draft:
         """The call with what other processes kept of it; of two such calls at once, one parts."""

@@ -10,6 +10,7 @@ from proxy.prefix.conversations import Conversations, ConversationState
 from proxy.prefix.layouts.tool_order import Toolsets
 from proxy.prefix.message_cache import MessageCache
 from proxy.prefix.prediction.changes import CallTraces
+from proxy.prefix.prediction.leading_texts import SeenTexts
 from proxy.prefix.prediction.lookups import UnstoredPrefixes
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from proxy.prefix.unmodified import UnmodifiedBaseline
@@ -38,6 +39,7 @@ class TeamIndexes:
         habits: Reuse of each of its features.
         toolsets: The tools of each of its features.
         readings: Readings of its messages.
+        texts: Long texts that were sent.
         latest: Time of its latest call, in seconds.
         size: Bytes they took when they were measured last.
     """
@@ -49,6 +51,7 @@ class TeamIndexes:
         self.habits: LruCache[LayoutScope, ReuseStatistics] = LruCache(entry_bytes=_HABITS_BYTES)
         self.toolsets: LruCache[LayoutScope, Toolsets] = LruCache(entry_bytes=_TOOLSETS_BYTES)
         self.readings = MessageCache()
+        self.texts = SeenTexts()
         self.conversations = Conversations()
         self.unstored = UnstoredPrefixes()
         self.chains = PrefixChainIndex(unstored=self.unstored)
@@ -60,6 +63,7 @@ class TeamIndexes:
             self.habits,
             self.toolsets,
             *self.readings.indexes,
+            *self.texts.indexes,
             *self.conversations.indexes,
             *self.unstored.indexes,
             *self.chains.indexes,

@@ -21,6 +21,8 @@ from typing import Any, Final
 import orjson
 
 from proxy.catalog.entries import Model
+from proxy.prefix.prompts.marks import add_marks
+from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.recorded_call import RecordedCall
@@ -31,6 +33,7 @@ from slo.usage import Usage
 from tests.bench.no_harm_replay import START, recorded_calls
 from tests.bench.no_harm_routes import catalog
 from tests.bench.no_harm_sets import folder, recorded_workload, sets, shapes
+from tests.bench.parted_sets import growing_workloads, one_line_workloads
 from tests.fakes.handbook import handbook
 from tests.fakes.messages import said
 from tests.fakes.workloads import ONE_BY_ONE, Pace, Session, SessionTurn, Workload, timed_calls
@@ -87,6 +90,29 @@ class FixedMarks:
         """Count what the marks brought and cost, in fresh tokens."""
         self._largest = max(self._largest, usage.prompt_tokens)
         self._balance += _READ_GAIN * usage.cache_read - _WRITE_FEE * usage.cache_write_tokens
+
+
+class PartedFixedMarks(PlannedVariant):
+    """The planned prompt with marks at the end of the stable slot and of the last three blocks.
+
+    From GPT-5.6 on the provider marks the last one by itself.
+    """
+
+    def __init__(self, reading: PromptReader, day: float) -> None:
+        super().__init__(reading, day, arranges=False, names=False, credit=0.0)
+        self.name = "parted, fixed"
+
+    def body(self, line: RecordedCall, now: float) -> bytes:
+        """The body with its marks; the line's own where it cannot be planned."""
+        body, planned = super().body(line, now), self._planned
+        if planned is None:
+            return body
+        sent = planned.evidence.sent
+        stable = [at for at, one in enumerate(sent.blocks) if one.slot is PromptSlot.STABLE]
+        end = len(sent.blocks) - (sent.regime.name == "openai-breakpoint")
+        places = {*stable[-1:], *range(max(0, len(sent.blocks) - 3), end)}
+        marks = [(sent.blocks[at], "") for at in sorted(places)]
+        return add_marks(planned.prompt, marks, sent.regime).render()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,6 +192,10 @@ def marked_sets() -> Iterator[MarkedSet]:
     """Every row whose data is there."""
     yield from _made_up_sets()
     data = folder()
+    for workload in one_line_workloads(data):
+        yield MarkedSet(name=workload.name, workload=workload, calls=96)
+    for workload in growing_workloads(data):
+        yield MarkedSet(name=workload.name, workload=workload, calls=120)
     if data is None:
         return
     there = {name for name, is_there in sets(data) if is_there}
@@ -182,7 +212,8 @@ def _variants(reading: PromptReader) -> Sequence[Any]:
     planned: Callable[[float | None], PlannedVariant] = lambda credit: PlannedVariant(  # noqa: E731
         reading, day, arranges=False, names=False, credit=credit
     )
-    return FixedMarks(), FixedMarks(stops=True), planned(0.0), planned(None)
+    fixed = FixedMarks(), FixedMarks(stops=True), PartedFixedMarks(reading, day)
+    return *fixed, planned(0.0), planned(None)
 
 
 def row(one: MarkedSet, model: Model) -> Sequence[VariantTotals]:
@@ -211,8 +242,8 @@ def main() -> None:
     logging.disable(logging.WARNING)
     with tempfile.TemporaryDirectory() as there:
         model = catalog(Path(there))[0].models[options.model]
-    print("| set | calls | fixed | stop-loss | no credit | planned | planned, $ beside direct |")
-    print("|---|--:|--:|--:|--:|--:|--:|")
+    columns = ("fixed", "stop-loss", "parted, fixed", "no credit", "planned", "planned, $ more")
+    print(f"| set | calls | {' | '.join(columns)} |\n|---|{'--:|' * (len(columns) + 1)}")
     for one in marked_sets():
         if options.only in one.name:
             short = MarkedSet(**{**vars(one), "calls": min(one.calls, options.calls)})

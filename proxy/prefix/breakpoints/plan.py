@@ -9,6 +9,8 @@ from typing import Final
 
 import msgspec
 
+from proxy.prefix.layouts.agent_shapes import TextSplits
+
 #: A caller who names new tools with every call fills so many places and no more.
 _MAX_TOOLS: Final = 1_024
 _MAX_POLICIES: Final = 64
@@ -76,6 +78,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         onward: Its first continuation, in hex: the chain of that call, and its last answer's key.
             () until it did. Another call that begins as it did belongs to it if it went on so, too.
         shape: The version of the agents' shapes by which its instructions are parted; 0 for none.
+        splits: Places at which its long texts are parted.
         conversation: In the place of a plan, the conversation (hex) whose first call was this but
             for its last messages, or ``SEVERAL``; "" for a plan.
     """
@@ -89,6 +92,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     replaced: int = 0
     onward: tuple[str, ...] = ()
     shape: int = 0
+    splits: tuple[TextSplits, ...] = ()
     conversation: str = ""
 
     def is_outdated(self, layout: int) -> bool:
@@ -122,7 +126,15 @@ def merge_plans(kept: Plan, more: Plan) -> Plan:
         as_came=kept.as_came if kept.tools else more.as_came,
         policies=dict(islice(policies.items(), _MAX_POLICIES)),
         onward=kept.onward or more.onward,
+        splits=more_splits(kept.splits, more.splits),
     )
+
+
+def more_splits(
+    kept: tuple[TextSplits, ...], more: tuple[TextSplits, ...]
+) -> tuple[TextSplits, ...]:
+    """The places of two at which texts are parted more often: a text that grew is parted anew."""
+    return max(kept, more, key=lambda splits: sum(len(each.ends) for each in splits))
 
 
 def fork_plan(plan: Plan, arm: ExperimentArm, tools: Sequence[str]) -> Plan:
@@ -139,7 +151,7 @@ def fork_plan(plan: Plan, arm: ExperimentArm, tools: Sequence[str]) -> Plan:
     place = {tool: at for at, tool in enumerate(plan.tools)}
     held = [place[tool] for tool in tools if tool in place]
     tools_moved = held != sorted(held) or bool(held and not plan.as_came)
-    has_moved = plan.layout > 0 or plan.shape > 0 or tools_moved
+    has_moved = plan.layout > 0 or plan.shape > 0 or bool(plan.splits) or tools_moved
     if plan.arm is arm or has_moved:
         return inherited
     return Plan(arm=arm, joined=True)

@@ -1,4 +1,4 @@
-"""Instructions of known coding agents: what their sessions share first, what differs behind it.
+"""Parts long texts in content blocks where a mark can stand: known agents' and those seen before.
 
 ::
 
@@ -7,19 +7,21 @@
 
 Agents write a path or a date of the session into the midst of their instructions, and Claude Code
 puts a line before them that differs from conversation to conversation. No words change and none
-but that line changes its place; the text is only parted in two where a mark can stand. What does
-not look as it is known stays unmodified, and layouts that are learned hold for it.
+but that line changes its place. Any other text is parted where it stopped being equal to an earlier
+one, in its JSON as its caller wrote it: its pieces joined are the same bytes.
 
 Source: captured calls of Claude Code 2.1.197 (2026-11); its own prompts and those of the other
 agents in their public sources (2026-11).
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import msgspec
 
+from proxy.prefix.prompts.fingerprints import digest_without_marks
 from proxy.prefix.prompts.objects import (
     Unplannable,
     elements,
@@ -28,11 +30,19 @@ from proxy.prefix.prompts.objects import (
     replace_text,
     text_part,
     write_list,
+    write_object,
 )
 from proxy.prefix.prompts.prompt import (
+    ASSISTANT,
+    AUTHORITY,
+    Fingerprint,
+    MessageReading,
     Prompt,
+    PromptBlock,
     content_parts,
     count_leading,
+    count_leading_roles,
+    has_words,
     parse_message,
     part_text,
 )
@@ -51,6 +61,11 @@ _VARIES: Final = re.compile(
     r"(?<![\w:/.<>*$~-])/(?!(?:abs|absolute|bin|dev|etc|path|proc|sys|usr)/)(?:[\w.@+-]+/)+[\w.@+-]*"
     r"|\b[A-Z]:\\\w|\b20\d\d-\d\d-\d\d\b"
 )
+#: Bytes of a text's JSON from which on it is parted.
+_MIN_TEXT_BYTES: Final = 4_096
+#: Bytes of a text by which it is found in its message.
+_SEARCHED_BYTES: Final = 256
+_USER: Final = "user"
 
 
 class _Place(NamedTuple):
@@ -156,3 +171,172 @@ def _varying_places(every: Iterable[list[bytes]]) -> Iterator[_Place]:
                 if stable + line >= _MIN_STABLE_CHARS:
                     yield _Place(number, at, line)
             stable += len(text)
+
+
+class TextSplits(NamedTuple):
+    """The places at which a text is parted.
+
+    Attributes:
+        message: Index of its message.
+        part: Index within that message's content.
+        ends: Bytes of its JSON before each place, without the opening quote.
+    """
+
+    message: int
+    part: int
+    ends: tuple[int, ...]
+
+
+class LongText(NamedTuple):
+    """A text that may be parted.
+
+    Attributes:
+        message: Index of its message.
+        part: Index within that message's content.
+        words: Its JSON, without quotes.
+        grows: True if later calls may send it with more in it.
+    """
+
+    message: int
+    part: int
+    words: bytes
+    grows: bool
+
+
+class SplitMessage(NamedTuple):
+    """A user's message in several blocks.
+
+    Attributes:
+        raw: The message.
+        first: The message as its caller would write its first block alone.
+        rest: JSON of the other blocks.
+    """
+
+    raw: bytes
+    first: bytes
+    rest: Sequence[bytes]
+
+    def blocks(
+        self, block: PromptBlock, start: MessageReading, fingerprint: Fingerprint
+    ) -> list[PromptBlock]:
+        """Its blocks without marks; the first is the one that a message without the others was.
+
+        Args:
+            block: The message as one.
+            start: Reading of ``first``.
+            fingerprint: The team's keyed hash.
+        """
+        sizes = [start.bare or (len(self.first), start.digest)]
+        for piece in self.rest:
+            bare = digest_without_marks(piece, fingerprint)
+            sizes.append(bare or (len(piece), fingerprint(piece)))
+        rows = enumerate(sizes)
+        return [PromptBlock(block.role, block.slot, block.message, at, *size) for at, size in rows]
+
+
+def long_texts(prompt: Prompt, readings: Sequence[MessageReading]) -> Iterator[LongText]:
+    """The longest instructions, and the longest message of a user that nobody answered yet.
+
+    Args:
+        prompt: As its caller wrote it.
+        readings: Readings of its messages.
+
+    Raises:
+        Unplannable: If a message cannot be read.
+    """
+    roles = [reading.role for reading in readings]
+    first = count_leading_roles(roles)
+    asked = () if ASSISTANT in roles else range(first, len(roles))
+    for which in (range(first), [at for at in asked if roles[at] == _USER]):
+        texts = [text for at in which for text in _message_texts(prompt, at)]
+        if texts:
+            yield max(texts, key=lambda text: len(text.words))
+
+
+def split_instructions(prompt: Prompt, splits: Sequence[TextSplits]) -> Prompt:
+    """The prompt with its instructions parted; what stands behind the last place is semi-stable.
+
+    Raises:
+        Unplannable: If a message cannot be read.
+    """
+    for split in splits:
+        parts = _split_content(prompt, split, AUTHORITY) if prompt.semi is None else []
+        if parts:
+            parted = replace_parts(prompt.messages[split.message], parts)
+            semi = (split.message, split.part + len(split.ends))
+            prompt = with_message(prompt, split.message, parted)
+            prompt = msgspec.structs.replace(prompt, semi=semi)
+    return prompt
+
+
+def split_message(prompt: Prompt, split: TextSplits) -> SplitMessage | None:
+    """A user's message in several blocks; None where it has another form by now.
+
+    Raises:
+        Unplannable: If it cannot be read.
+    """
+    parts = _split_content(prompt, split, frozenset({_USER}))
+    if len(parts) != len(split.ends) + 1:
+        return None
+    message = prompt.messages[split.message]
+    text = _text_json(content_parts(parse_message(message).content)[0])
+    start = message.find(text[:_SEARCHED_BYTES])  # to look for all of a long text takes long
+    first = message[:start] + parts[0] + message[start + len(text) :]
+    return SplitMessage(replace_parts(message, parts), first, parts[1:])
+
+
+def with_message(prompt: Prompt, at: int, message: bytes) -> Prompt:
+    """The prompt with another message in one's place."""
+    messages = (*prompt.messages[:at], message, *prompt.messages[at + 1 :])
+    return msgspec.structs.replace(prompt, messages=messages)
+
+
+def _message_texts(prompt: Prompt, at: int) -> Iterator[LongText]:
+    """The long texts of a message; a user's of several parts is one block, and stays so."""
+    message = prompt.messages[at]
+    if len(message) < _MIN_TEXT_BYTES:
+        return
+    reading = parse_message(message)
+    parts = content_parts(reading.content)
+    is_user = reading.role == _USER
+    for part, raw in enumerate(parts if len(parts) == 1 or not is_user else ()):
+        words = _text_json(raw)[1:-1]
+        if len(words) >= _MIN_TEXT_BYTES:
+            yield LongText(at, part, words, grows=is_user)
+
+
+def _split_content(prompt: Prompt, split: TextSplits, roles: frozenset[str]) -> list[bytes]:
+    """The content parts of a message with one of them parted; [] where that cannot be."""
+    if split.message >= len(prompt.messages):
+        return []
+    reading = parse_message(prompt.messages[split.message])
+    parts = list(content_parts(reading.content))
+    if reading.role not in roles or split.part >= len(parts):
+        return []
+    raw = parts[split.part]
+    pieces = _text_pieces(_text_json(raw), split.ends)
+    if not pieces:
+        return []
+    if raw[:1] == b"{":
+        pieces[-1] = write_object({**members(raw), "text": pieces[-1]})
+    parts[split.part : split.part + 1] = pieces
+    return parts
+
+
+def _text_pieces(text: bytes, ends: Sequence[int]) -> list[bytes]:
+    """The pieces of a text's JSON; [] where a piece would have no words, or is no text."""
+    edges = (1, *(end + 1 for end in ends), len(text) - 1)
+    pieces = [text[start:end] for start, end in pairwise(edges)]
+    return [b'"%b"' % piece for piece in pieces] if all(map(has_words, pieces)) else []
+
+
+def _text_json(part: bytes) -> bytes:
+    """The JSON of a text part's words; b"" for any other part."""
+    if part[:1] == b'"':
+        return part
+    try:
+        found = members(part)
+    except Unplannable:
+        return b""
+    text = found.get("text", b"")
+    return text if found.get("type") == b'"text"' and text[:1] == b'"' else b""

@@ -1,16 +1,32 @@
-"""The leading texts of calls: how far one begins as another did, and units that end within them.
+"""The texts of calls: how far one begins as another did, and units that end within them.
 
 A cache that reads any length reads a new text as far as it begins like an earlier one in its place.
 One that keeps whole prompts (DeepSeek) keeps, besides, what two prompts have in common: such a unit
 may end within a text.
+
+Where a cache ends at marks, a text is parted where it stops being equal to an earlier one:
+
+::
+
+    instructions, session 1    stable text   folder one …
+    instructions, session 2    stable text │ folder two …
+    a growing message, call 1  what was said
+    call 2                     what was said │ and then
+    call 3                     what was said │ and then │ and then
+
+Texts are known by Python's own hashes, whose secret is the process's. Where one grew, the places at
+which it was parted stay.
 """
 
-from collections.abc import Iterator, Sequence
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from proxy.caches.entries import EntryLife
 from proxy.prefix.prediction.lookups import written_life
 from proxy.prefix.prediction.sent_call import DIGEST_BYTES, SentCall, TextLines
+from proxy.prefix.prompts.prompt import has_words
 from proxy.records.lru_cache import LruCache
 
 #: Templates told apart in one place, and units within its texts.
@@ -20,6 +36,24 @@ _MAX_UNITS: Final = 8
 _OPENING_BYTES: Final = 250
 _LINE_BYTES: Final = 12
 _UNIT_BYTES: Final = 250
+#: Bytes of a chunk, which a line's end ends: at least, and as a part of what stands before it. A
+#: text that grows is parted at its own end, so that its chunks need not be fine.
+_MIN_CHUNK_BYTES, _CHUNK_PART = 256, 64
+_MIN_GROWING_CHUNK_BYTES, _GROWING_CHUNK_PART = 1_024, 16
+#: Bytes that have to be equal, and as a part of the text, before it is parted for the first time.
+_MIN_SHARED_BYTES: Final = 1_024
+_MIN_SHARED_PART: Final = 4
+#: Last lines of a text that may be words which close it in every call.
+_MAX_CLOSING_LINES: Final = 12
+#: Places at which one text is parted.
+_MAX_SPLITS: Final = 512
+#: A line's end in JSON, and what must not stand before it: it would be a backslash and an n.
+_LINE_END: Final = b"\\n"
+_BACKSLASH: Final = b"\\"
+#: Bytes of a key and its place, of a text, and of each of its chunks, ends and places.
+_KEY_BYTES: Final = 110
+_TEXT_BYTES: Final = 700
+_CHUNK_BYTES, _CLOSING_BYTES, _SPLIT_BYTES = 12, 220, 36
 
 
 class _Opening(NamedTuple):
@@ -121,3 +155,164 @@ def _openings_bytes(openings: tuple[_Opening, ...]) -> int:
 
 def _units_bytes(units: tuple[tuple[bytes, TextUnit], ...]) -> int:
     return sum(_UNIT_BYTES + len(digests) for digests, _ in units)
+
+
+class TextOwner(NamedTuple):
+    """The conversation that a text stands in, and what stands for all that was said before it."""
+
+    before: bytes
+    conversation: bytes
+
+
+class SeenText(NamedTuple):
+    """A text that was sent.
+
+    Attributes:
+        ends: End of each chunk, in bytes.
+        chain: Stands for what the text holds up to each.
+        length: Bytes of the text.
+        closings: Its ends that a longer one may share, by what stands for them: their bytes, and
+            what stands for those between them and the last chunk before. Nothing is one.
+        owner: The conversation that it stands in.
+        splits: The places at which it is parted.
+        weight: Bytes that each of its keys takes, about.
+    """
+
+    ends: "array[int]"
+    chain: "array[int]"
+    length: int
+    closings: Mapping[int, tuple[int, int]]
+    owner: TextOwner
+    splits: tuple[int, ...] = ()
+    weight: int = 0
+
+    def grown_from(self, seen: "SeenText", words: bytes) -> int:
+        """Bytes of its end, if it is another text with more before that; -1 where it is not.
+
+        Args:
+            seen: The other text.
+            words: Its own words.
+        """
+        count = _shared_count(self.chain, seen.chain)
+        shared = seen.closings.keys() & self.closings if self.length >= seen.length else ()
+        for closing, between in sorted(map(seen.closings.__getitem__, shared)):
+            head = seen.length - closing
+            chunks = bisect_right(seen.ends, head)
+            start = seen.ends[chunks - 1] if chunks else 0
+            if chunks <= count and hash(words[start:head]) == between:
+                return closing
+        return -1
+
+
+class SeenTexts:
+    """The latest texts of a team.
+
+    Attributes:
+        indexes: All that is remembered.
+    """
+
+    def __init__(self) -> None:
+        self._texts: LruCache[int, SeenText] = LruCache(weigh=lambda text: text.weight)
+        self.indexes: Sequence[LruCache[int, Any]] = (self._texts,)
+
+    def split(self, start: int, words: bytes, owner: TextOwner, *, grows: bool) -> SeenText:
+        """A text with the places at which it is parted, by those that were seen; it is remembered.
+
+        Args:
+            start: Stands for the texts that it is compared with.
+            words: Its JSON, without quotes.
+            owner: The conversation that it stands in. Where it is a text of another one that grew,
+                it stands in that.
+            grows: True if it may have grown before words that close it in every call.
+        """
+        same = self._texts.get(hash((start, words)))
+        if same is not None:
+            is_own = same.owner.before == owner.before
+            return same if is_own else same._replace(owner=owner)
+        text = _read_text(start, words, owner, grows=grows)
+        seen = next(filter(None, map(self._texts.peek, reversed(text.chain))), None)
+        if seen is not None:
+            closing = text.grown_from(seen, words)
+            text = text._replace(splits=_splits_after(seen, text, words, closing))
+            if closing >= 0 and seen.owner.before == owner.before:
+                text = text._replace(owner=seen.owner)
+        keys = [hash((start, words)), *(text.chain[at] for at in _key_places(len(text.chain)))]
+        text = text._replace(weight=_KEY_BYTES + _text_bytes(text) // len(keys))
+        self._texts.put_all(keys, text)
+        return text
+
+
+def _splits_after(seen: SeenText, text: SeenText, words: bytes, closing: int) -> tuple[int, ...]:
+    """The places at which a text is parted that begins as another one did.
+
+    Args:
+        seen: The other one.
+        text: The text.
+        words: Its words.
+        closing: Bytes that both end with, if it is the other one grown; -1 where it is not.
+    """
+    shared = seen.length - closing
+    if closing < 0:
+        shared = seen.ends[_shared_count(seen.chain, text.chain) - 1]
+    splits = [end for end in seen.splits if end <= shared]
+    if not splits and shared < max(_MIN_SHARED_BYTES, text.length // _MIN_SHARED_PART):
+        return ()
+    for place in (shared, text.length - closing) if closing >= 0 else (shared,):
+        last = splits[-1] if splits else 0
+        is_sound = has_words(words[last:place]) and has_words(words[place:])
+        splits += [place] if is_sound and len(splits) < _MAX_SPLITS else []
+    return tuple(splits)
+
+
+def _text_bytes(text: SeenText) -> int:
+    closings, splits = _CLOSING_BYTES * len(text.closings), _SPLIT_BYTES * len(text.splits)
+    return _TEXT_BYTES + _CHUNK_BYTES * len(text.ends) + closings + splits
+
+
+def _read_text(start: int, words: bytes, owner: TextOwner, *, grows: bool) -> SeenText:
+    """The text in chunks, which end where nothing behind them matters, and its last lines."""
+    least, part = _MIN_CHUNK_BYTES, _CHUNK_PART
+    if grows:
+        least, part = _MIN_GROWING_CHUNK_BYTES, _GROWING_CHUNK_PART
+    ends, chain = array("I"), array("q")
+    begin = 0
+    while (end := _line_end(words, begin + max(least, begin // part))) >= 0:
+        start = hash((start, words[begin:end]))
+        ends.append(end)
+        chain.append(start)
+        begin = end
+    closings: dict[int, tuple[int, int]] = {}
+    at = len(words)
+    while at > 0 and len(closings) <= (_MAX_CLOSING_LINES if grows else 0):
+        chunks = bisect_right(ends, at)
+        between = words[ends[chunks - 1] if chunks else 0 : at]
+        closings[hash(words[at:])] = (len(words) - at, hash(between))
+        at = words.rfind(_LINE_END, 0, at)
+    return SeenText(ends, chain, len(words), closings, owner)
+
+
+def _line_end(words: bytes, at: int) -> int:
+    """The end of the first line that ends behind a place; -1 for none."""
+    while (found := words.find(_LINE_END, at)) >= 0:
+        at = found + 2
+        if words[found - 1 : found] != _BACKSLASH:
+            return at
+    return -1
+
+
+def _shared_count(one: "array[int]", other: "array[int]") -> int:
+    """Number of values that two chains begin with; each stands for all before it."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[middle - 1] == other[middle - 1]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _key_places(count: int) -> Sequence[int]:
+    """The chunks by whose ends a text of so many is found: closer to each other at both ends."""
+    steps = [2**power - 1 for power in range(count.bit_length())]
+    return sorted({*steps, *(count - 1 - step for step in steps)})

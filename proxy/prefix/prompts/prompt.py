@@ -284,6 +284,11 @@ def part_text(part: bytes) -> str | None:
     return found.text if found.type == "text" else None
 
 
+def has_words(words: bytes) -> bool:
+    """True if the JSON of a text, without quotes, is sound and not blank."""
+    return bool((part_text(b'"%b"' % words) or "").strip())
+
+
 class _Part(msgspec.Struct):
     type: str = ""
     text: str | None = None

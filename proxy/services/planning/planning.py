@@ -282,7 +282,9 @@ class PromptPlanning:
         current = 0 if is_stored(draft.prompt.fields) else current
         if known is not None and not draft.turns and known.is_outdated(current):
             # It begins like one we know: what was learned meanwhile holds for it.
-            fresh = Plan(arm=known.arm, shape=known.shape, replaced=known.replaced)
+            fresh = Plan(
+                arm=known.arm, shape=known.shape, splits=known.splits, replaced=known.replaced
+            )
             known = fresh.with_layout(current)
             self._planner.adopt_plan(draft, known)
         return known, known or self._planner.begin_plan(draft, current)

@@ -101,6 +101,7 @@ def _merge_plan(connection: Connection, conversation: str, plan: Plan, now: floa
         joined=plan.joined,
         replaced=plan.replaced,
         shape=plan.shape,
+        splits=plan.splits,
     )
     alone = plan if plan.conversation else merge_plans(bare, plan)
     values = {
