@@ -57,13 +57,16 @@ class AutoEngine:
         return read_record(self.folder, parse_profiles(file.read_text(), str(file))["tiny"]).choice
 
     def ready(self, *, but: int = 0) -> ReplicaReport:
-        """The replica once it is ready, in another process than the named one."""
+        """The only replica once it is ready, in another process than the named one.
+
+        While a change is under way, those before it may be ready, too.
+        """
         until = time.monotonic() + _PATIENCE_S
         while time.monotonic() < until:
             for state in read_engine_states(self._data):
-                for each in state.replicas:
-                    if each.state is ProcessState.READY and each.pid != but:
-                        return each
+                first = state.replicas[0] if len(state.replicas) == 1 else None
+                if first and first.state is ProcessState.READY and first.pid != but:
+                    return first
             time.sleep(0.05)
         raise AssertionError((self._data / "serve.log").read_text())
 

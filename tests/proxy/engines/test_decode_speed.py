@@ -1,5 +1,8 @@
 """Speeds come with an interval, from enough samples on, and belong to a band of sequences."""
 
+from math import exp, sqrt
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,6 +45,33 @@ def test_a_speed_up_is_surest_where_both_speeds_are():
     assert found == EstimateInterval(1.5, 2.0, 2.75)
     assert speed_ratio(None, EstimateInterval(40, 50, 60)) is None
     assert speed_ratio(EstimateInterval(90, 100, 110), EstimateInterval(0, 50, 60)) is None
+
+
+def sure_share(correlation: float, gain: float) -> float:
+    """Share of 400 comparisons, of speeds that differ by a gain, that are sure of a difference.
+
+    Each has 20 samples with and 20 without, each of which is as alike to the one before.
+    """
+    dice = Random(7)  # noqa: S311 - noise
+
+    def measure(speed: float) -> EstimateInterval:
+        sums, luck = SpeedSums(), dice.gauss(0, 1)
+        for _ in range(20):
+            luck = correlation * luck + sqrt(1 - correlation**2) * dice.gauss(0, 1)
+            sums.add_output(speed * exp(0.2 * luck), 1.0)
+        measured = sums.tokens_per_s()
+        assert measured is not None
+        return measured
+
+    ratios = [speed_ratio(measure(100 * gain), measure(100)) for _ in range(400)]
+    return sum(one is not None and not one.low <= 1 <= one.high for one in ratios) / len(ratios)
+
+
+def test_equal_speeds_are_seldom_sure_to_differ_though_a_machine_is_slow_for_a_while():
+    assert sure_share(correlation=0.0, gain=1.0) < 0.02
+    assert sure_share(correlation=0.5, gain=1.0) < 0.08
+    assert sure_share(correlation=0.8, gain=1.0) < 0.16
+    assert sure_share(correlation=0.0, gain=1.3) > 0.8
 
 
 def test_weighing_less_leaves_the_speed_as_it_is():

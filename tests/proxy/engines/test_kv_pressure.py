@@ -122,7 +122,9 @@ def test_output_is_added_up_by_speculation_and_by_sequences_at_once():
     made.add_output("none", 4.0, 0.0, 2.0)  # no output says nothing of a speed
 
     assert sorted(made.speeds["none"]) == [1, 4, 8, 1_024]
-    twice = SpeedSums(samples=2, tokens=200.0, decode_s=4.0, rate_squares=10_000.0)
+    twice = SpeedSums(
+        samples=2, tokens=200.0, decode_s=4.0, rate_squares=10_000.0, pairs=1, last_rate=50.0
+    )
     assert made.speeds["none"][4] == twice
 
 

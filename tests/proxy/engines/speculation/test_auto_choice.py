@@ -7,6 +7,7 @@ import pytest
 
 from proxy.engines.kv_pressure import KVPressure
 from proxy.engines.profiles import AutoSpeculation, KVDtype, Speculation, SpeculativeMethod
+from proxy.engines.speculation.advice import advise
 from proxy.engines.speculation.auto_choice import (
     RETRY_S,
     SpeculationChoice,
@@ -15,7 +16,7 @@ from proxy.engines.speculation.auto_choice import (
     choose_setting,
     permitted_methods,
 )
-from proxy.engines.speculation.evidence import SpeculationEvidence
+from proxy.engines.speculation.evidence import SpeculationEvidence, SpeculationSample
 from tests.fakes.engine_profiles import a_profile, written_flags
 from tests.proxy.engines.speculation.test_advice import NOW, add_samples
 
@@ -86,6 +87,24 @@ def test_without_data_the_first_permitted_method_is_tried():
 
 def test_a_draft_that_the_profile_no_longer_gives_is_not_used_again():
     assert choose(NGRAM, present=choice_before("draft_model:3")).setting == "ngram:3"
+
+
+def test_plain_speed_of_which_half_was_measured_on_a_busy_machine_is_not_sure_to_be_beaten():
+    evidence = SpeculationEvidence()
+    for number in range(24):
+        drafted = SpeculationSample(
+            running=1, tokens=500, decode_s=5, drafts=50, draft_tokens=150, accepted=50
+        )
+        evidence.add("draft_model:3", drafted, NOW + 5 * number)
+    for number in range(12):
+        plain = SpeculationSample(running=1, tokens=500 if number < 6 else 300, decode_s=5)
+        evidence.add("none", plain, NOW + 120 + 5 * number)
+    advice = advise(DRAFT, evidence).option("draft_model:3")
+
+    assert advice is not None
+    assert advice.measured is not None
+    assert advice.measured.value > 1.2
+    assert choose(DRAFT, evidence, choice_before("none")).setting == "ngram:3"
 
 
 def test_a_method_that_does_not_pay_is_given_up_and_the_next_one_tried():
