@@ -66,7 +66,7 @@ _CANARY_STATES: Final = frozenset({ControllerState.DEGRADED, ControllerState.REC
 
 
 class _ActiveCall(msgspec.Struct):
-    """A call under way that objectives are about."""
+    """A call under way that objectives are about, without its body, which would outlive it here."""
 
     call: Call
     tracks: list[TrackedObjective]
@@ -146,13 +146,14 @@ class ObjectiveRouter:
         if not found:
             return RoutingDecision(choices=asked)
         tracks = [self.tracks[each.name] for each in found]
+        counted = msgspec.structs.replace(call, body=b"")
         if is_bound(call):
             opened, decision = (
-                _ActiveCall(call, tracks, is_first=False),
+                _ActiveCall(counted, tracks, is_first=False),
                 RoutingDecision(choices=asked),
             )
         else:
-            opened = _ActiveCall(call, tracks, is_first=is_new(call))
+            opened = _ActiveCall(counted, tracks, is_first=is_new(call))
             decision = self._choose(call, asked, opened)
         opened.level = decision.level
         self._open[call.id] = opened

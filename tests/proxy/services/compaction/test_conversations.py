@@ -1,8 +1,9 @@
+import tracemalloc
 from math import inf
 
 import msgspec
 
-from compaction.policy import CompactionPolicy
+from compaction.policy import CompactionPolicy, RelativePrices
 from proxy.records.compaction_result import CompactionResult, passthrough_result
 from proxy.records.origin import UncompactedConversation
 from proxy.services.compaction.chat_body import ConversationIdentity
@@ -73,6 +74,32 @@ def test_another_policy_moves_what_is_compacted():
         True,
     ]
     assert [each.reset for each in track_calls((LATE, POLICY), (LATE, OTHER))] == [False, False]
+
+
+def test_a_conversation_takes_few_bytes_though_each_of_its_calls_has_a_policy_of_its_own():
+    talks = ConversationTracker()
+
+    def track(number: int) -> None:
+        name = number.to_bytes(16)
+        talks.track(
+            CAME,
+            SentConversation(
+                result=COMPACTED,
+                conversation=ConversationIdentity(name=name, lead=1, messages=(), turns=4),
+                policy=CompactionPolicy(prices=RelativePrices(read=0.1 + number), target=number),
+                at=NOW + number,
+                cache_lifetime_s=inf,
+            ),
+        )
+
+    track(0)
+    tracemalloc.start()
+    for number in range(1, 4_001):
+        track(number)
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert used / 4_000 < 320
 
 
 def test_needs_of_calls_written_after_another_prompt_do_not_count():
