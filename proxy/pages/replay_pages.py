@@ -2,7 +2,7 @@
 
 ::
 
-    page ── bytes ──▶ thriftgate replay --json -  (nice 19, bounded in memory and time)
+    page ── bytes ──▶ thriftgate replay --json -  (nice 10, bounded in memory and time)
          ◀── JSON ──
 
 A replay takes 10 ms of processor time for each call of the log. In the gateway's process, calls
@@ -31,10 +31,10 @@ from proxy.pages.site import Site, page_router
 _PATH: Final = f"{HOME}/replay"
 MAX_LOG_BYTES: Final = 16 * 2**20
 _COMMAND: Final = (sys.executable, "-m", "proxy.cli.main", "replay", "--json", "-")
-_TIMEOUT_S: Final = 60.0
+_TIMEOUT_S: Final = 120.0
 #: Address space of the process; 1,000 calls of 9 KB take a quarter of it.
 _MAX_MEMORY_BYTES: Final = 2 * 2**30
-_LOWEST_PRIORITY: Final = 19
+_LOW_PRIORITY: Final = 10
 _RETRY_AFTER_S: Final = 10.0
 #: Characters of a reason.
 _WORDS: Final = 300
@@ -105,7 +105,7 @@ class ReplayProcess:
 
 def _bound(process: Process) -> None:
     """Let calls go first, and bound the memory where the system can."""
-    os.setpriority(os.PRIO_PROCESS, process.pid, _LOWEST_PRIORITY)
+    os.setpriority(os.PRIO_PROCESS, process.pid, _LOW_PRIORITY)
     if hasattr(resource, "prlimit"):  # Linux alone has it
         limits = (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES)
         resource.prlimit(process.pid, resource.RLIMIT_AS, limits)

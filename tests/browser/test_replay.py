@@ -14,8 +14,8 @@ from tests.fakes.tool_logs import langfuse, own_form
 pytestmark = pytest.mark.browser
 
 SAMPLE = Path("proxy/tools/replay/samples/parcels.jsonl.gz")
-#: The process goes behind all others; a busy machine lets it wait.
-_REPLAY_MS = 70_000
+#: The process goes behind others; a busy machine lets it wait.
+_REPLAY_MS = 150_000
 #: Puts a file into an event as a person who drops it does.
 _DROP = """([data, name]) => {
   const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));

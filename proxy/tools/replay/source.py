@@ -14,6 +14,7 @@ from proxy.tools.replay.logs.documents import (
     log_values,
     open_log,
 )
+from proxy.tools.replay.logs.fields import SHAPE_ERRORS, WRONG_SHAPE
 from proxy.tools.replay.logs.records import recorded_calls
 from proxy.tools.replay.logs.transcripts import SessionReader, session_reader
 from proxy.tools.replay.recorded_call import RecordedCall
@@ -158,11 +159,14 @@ class RecordedSource:
         self, found: Iterable[RecordedCall | OperatorError], where: str
     ) -> Iterator[RecordedCall]:
         """The calls, each with its place; what is none is counted."""
-        for call in found:
-            if isinstance(call, OperatorError):
-                self.bad.add(str(call), where)
-            else:
-                yield msgspec.structs.replace(call, where=where)
+        try:
+            for call in found:
+                if isinstance(call, OperatorError):
+                    self.bad.add(str(call), where)
+                else:
+                    yield msgspec.structs.replace(call, where=where)
+        except SHAPE_ERRORS:
+            self.bad.add(WRONG_SHAPE, where)
 
 
 def _sort_in_window(

@@ -1,13 +1,12 @@
 """The body of a recorded request as one that can be replayed: of chat, or of Anthropic's API."""
 
-from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import orjson
 
 from proxy.errors import CallerError, OperatorError
 from proxy.providers.responses.request import chat_body
-from proxy.tools.replay.logs.fields import Json, decode
+from proxy.tools.replay.logs.fields import Json, decode, objects, tool_call
 
 #: Fields of a request; others that stand beside the messages are the log's own.
 _REQUEST_FIELDS: Final = frozenset(
@@ -117,8 +116,7 @@ def write_out_short_calls(message: Any) -> None:  # noqa: ANN401 - JSON
         return
     for number, call in enumerate(calls):
         if isinstance(call, dict) and isinstance(call.get("function"), str) and "args" in call:
-            function = {"name": call["function"], "arguments": orjson.dumps(call["args"]).decode()}
-            calls[number] = {"id": call.get("id"), "type": "function", "function": function}
+            calls[number] = tool_call(call.get("id"), call["function"], call["args"])
 
 
 def _responses_body(body: Json) -> RequestBody:
@@ -131,20 +129,14 @@ def _responses_body(body: Json) -> RequestBody:
 
 def _is_messages_body(body: Json) -> bool:
     """True if a body is of Anthropic's API by its fields."""
-    if "system" in body:
-        return True
-    tools = body.get("tools")
-    if isinstance(tools, list) and any("input_schema" in tool for tool in _objects(tools)):
-        return True
-    return any(
-        part.get("type") in _MESSAGES_TYPES
-        for message in _objects(body["messages"])
-        for part in _objects(message.get("content"))
+    parts = (
+        part for message in objects(body["messages"]) for part in objects(message.get("content"))
     )
-
-
-def _objects(items: Any) -> Iterator[Json]:  # noqa: ANN401 - JSON
-    yield from (item for item in items if isinstance(item, dict)) if isinstance(items, list) else ()
+    return (
+        "system" in body
+        or any("input_schema" in tool for tool in objects(body.get("tools")))
+        or any(part.get("type") in _MESSAGES_TYPES for part in parts)
+    )
 
 
 def _is_list(value: Any) -> bool:  # noqa: ANN401 - JSON

@@ -1,6 +1,6 @@
 """The JSON values of a log file, one after the other: JSON lines, arrays, whole documents, gzip.
 
-Memory is bounded by the longest value, and work by the bytes that a file holds once unpacked.
+Of lines one is held at a time; other documents are held whole, so they may be less long.
 """
 
 import gzip
@@ -9,7 +9,9 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -20,15 +22,16 @@ from proxy.errors import OperatorError
 STANDARD_INPUT: Final = Path("-")
 #: A longer value is no recorded call.
 MAX_VALUE_BYTES: Final = 64 * 2**20
-#: Bytes of a file once unpacked; what is beyond is not read.
+#: Bytes of a file once unpacked, and of one that is no lines; what is beyond is not read.
 MAX_FILE_BYTES: Final = 4 * 2**30
+MAX_DOCUMENT_BYTES: Final = 512 * 2**20
 _GZIP: Final = b"\x1f\x8b"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 #: Lines that are tried before a file counts as one document.
 _TRIED_LINES: Final = 50
 _CHUNK_BYTES: Final = 2**16
-_OUTSIDE: Final = re.compile(rb'[\[\]{}"]')
-_INSIDE: Final = re.compile(rb'["\\]')
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
+_TOO_EARLY: Final = "it is not JSON: it ends too early"
 
 
 class LogValue(NamedTuple):
@@ -82,10 +85,11 @@ def log_values(
     Raises:
         OperatorError: If it is broken gzip, or holds more than ``most``.
     """
-    source = _BoundedFile(file, most, report_progress)
     try:
         has_lines = _has_lines(file, longest)
         file.seek(0)
+        most = most if has_lines else min(most, MAX_DOCUMENT_BYTES)
+        source = _BoundedFile(file, most, report_progress)
         yield from (_lines if has_lines else _elements)(source, longest)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise OperatorError(f"its gzip data is damaged: {error}") from None
@@ -96,17 +100,11 @@ class _BoundedFile:
 
     def __init__(self, file: BinaryIO, most: int, report_progress: Callable[[int], None]) -> None:
         self._file = file
-        self._most = most
-        self._left = most
+        self._most = self._left = most
         self._report_progress = report_progress
 
     def readline(self, size: int) -> bytes:
-        return self._count(self._file.readline(size))
-
-    def read(self, size: int) -> bytes:
-        return self._count(self._file.read(size))
-
-    def _count(self, data: bytes) -> bytes:
+        data = self._file.readline(size)
         self._left -= len(data)
         self._report_progress(len(data))
         if self._left < 0:
@@ -118,11 +116,11 @@ class _BoundedFile:
 
 def _has_lines(file: BinaryIO, longest: int) -> bool:
     """True if the first readable line is an object by itself, or the file begins with no JSON."""
-    is_first = True
-    for raw in _first_lines(file, longest):
-        if is_first and not raw.startswith(b"{"):
+    pieces = islice(iter(partial(file.readline, longest), b""), _TRIED_LINES)
+    lines = filter(None, (raw.removeprefix(_BYTE_ORDER_MARK).strip() for raw in pieces))
+    for number, raw in enumerate(lines):
+        if number == 0 and not raw.startswith(b"{"):
             return not raw.startswith(b"[")
-        is_first = False
         try:
             value = orjson.loads(raw)
         except orjson.JSONDecodeError:
@@ -131,17 +129,6 @@ def _has_lines(file: BinaryIO, longest: int) -> bool:
         else:
             return isinstance(value, dict) and bool(value)
     return False
-
-
-def _first_lines(file: BinaryIO, longest: int) -> Iterator[bytes]:
-    left = longest
-    for _ in range(_TRIED_LINES):
-        raw = file.readline(longest)
-        left -= len(raw)
-        if not raw or left < 0:
-            return
-        if stripped := raw.removeprefix(_BYTE_ORDER_MARK).strip():
-            yield stripped
 
 
 def _lines(file: _BoundedFile, longest: int) -> Iterator[LogValue]:
@@ -164,91 +151,32 @@ def _lines(file: _BoundedFile, longest: int) -> Iterator[LogValue]:
 
 def _elements(file: _BoundedFile, longest: int) -> Iterator[LogValue]:
     """Each element of an array, or each of several values written over many lines."""
-    scanner = _ElementScanner(longest)
-    while chunk := file.read(_CHUNK_BYTES):
-        yield from scanner.feed(chunk)
-    yield from scanner.end()
+    data = b"".join(iter(partial(file.readline, _CHUNK_BYTES), b""))
+    depth = start = counted = 0
+    base, line = None, 1
+    for token in _TOKEN.finditer(data):
+        opens, closes = token[0] in b"{[", token[0] in b"}]"
+        if base is None and opens:
+            base = 1 if token[0] == b"[" else 0
+        depth = max(0, depth + opens - closes)
+        if opens and depth == (base or 0) + 1:
+            start = token.start()
+        elif closes and depth == base:
+            line += data.count(b"\n", counted, start)
+            counted = start
+            yield _parse_value(line, data[start : token.end()], longest)
+    if depth > (base or 0):
+        yield LogValue(line + data.count(b"\n", counted, start), None, _TOO_EARLY)
 
 
-class _ElementScanner:
-    """Finds the elements of an array in chunks; keeps one element at a time."""
-
-    def __init__(self, longest: int) -> None:
-        self._longest = longest
-        self._held = bytearray()
-        self._depth = 0
-        self._base: int | None = None
-        self._line = self._first_line = 1
-        self._is_string = self._is_escaped = self._is_long = False
-
-    def feed(self, chunk: bytes) -> Iterator[LogValue]:
-        """The elements that end in this chunk."""
-        start = at = 0
-        while at < len(chunk):
-            if self._is_escaped:
-                self._is_escaped = False
-                at += 1
-                continue
-            match = (_INSIDE if self._is_string else _OUTSIDE).search(chunk, at)
-            if match is None:
-                break
-            at = match.end()
-            begins, ends = self._step(match.group())
-            if begins:
-                start = match.start()
-                self._first_line = self._line + chunk.count(b"\n", 0, start)
-            if ends:
-                self._hold(chunk[start:at])
-                yield self._element()
-        if self._depth > (self._base or 0):
-            self._hold(chunk[start:])
-        self._line += chunk.count(b"\n")
-
-    def end(self) -> Iterator[LogValue]:
-        """A complaint where the file ends within an element."""
-        if self._held or self._is_long:
-            yield LogValue(self._first_line, None, "it is not JSON: it ends too early")
-
-    def _step(self, mark: bytes) -> tuple[bool, bool]:
-        """Take one structural character; returns whether an element begins, or ends, with it."""
-        if self._is_string:
-            self._is_escaped = mark == b"\\"
-            self._is_string = self._is_escaped
-        elif mark == b'"':
-            self._is_string = True
-        elif mark in b"{[":
-            if self._base is None:
-                self._base = 1 if mark == b"[" else 0
-            self._depth += 1
-            return self._depth == self._base + 1, False
-        else:
-            is_end = self._depth == (self._base or 0) + 1
-            self._depth = max(0, self._depth - 1)
-            return False, is_end
-        return False, False
-
-    def _hold(self, data: bytes) -> None:
-        if self._is_long or len(self._held) + len(data) > self._longest:
-            self._is_long = True
-            self._held.clear()
-        else:
-            self._held += data
-
-    def _element(self) -> LogValue:
-        is_long, raw = self._is_long, bytes(self._held)
-        self._is_long = False
-        self._held.clear()
-        if is_long:
-            return LogValue(self._first_line, None, _too_long(self._longest))
-        return _parse_value(self._first_line, raw)
-
-
-def _parse_value(line: int, raw: bytes) -> LogValue:
+def _parse_value(line: int, raw: bytes, longest: int = MAX_VALUE_BYTES) -> LogValue:
+    if len(raw) > longest:
+        return LogValue(line, None, _too_long(longest))
     try:
         return LogValue(line, orjson.loads(raw))
     except orjson.JSONDecodeError as error:
         is_short = "end of data" in str(error) or "EOF" in str(error)
-        return LogValue(line, None, f"it is not JSON{': it ends too early' if is_short else ''}")
+        return LogValue(line, None, _TOO_EARLY if is_short else "it is not JSON")
 
 
 def _too_long(longest: int) -> str:

@@ -8,6 +8,9 @@ import orjson
 
 Json = dict[str, Any]
 
+#: Exceptions from reading a value of the wrong kind, and the reason that is told for it.
+SHAPE_ERRORS: Final = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
+WRONG_SHAPE: Final = "one of its fields has the wrong form"
 #: Seconds that a number may be at most; what is larger is counted in a smaller unit.
 _LATEST_S: Final = 1e11
 _UNITS: Final = (1.0, 1e3, 1e6, 1e9)
@@ -44,6 +47,17 @@ def first_count(document: Json, paths: Sequence[str]) -> int | None:
     """The first value that is a count above 0; None for none."""
     counts = (int(value) for value in values(document, paths) if isinstance(value, (int, float)))
     return next((count for count in counts if count > 0), None)
+
+
+def objects(items: Any) -> list[Json]:  # noqa: ANN401 - JSON
+    """The objects of a list; none where it is no list."""
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
+def tool_call(identity: Any, name: Any, arguments: Any) -> Json:  # noqa: ANN401 - JSON
+    """A call of a tool as chat has it."""
+    text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+    return {"id": identity, "type": "function", "function": {"name": name, "arguments": text}}
 
 
 def decode(value: Any) -> Any:  # noqa: ANN401 - JSON

@@ -20,6 +20,8 @@ from proxy.tools.replay.logs.bodies import (
     request_fields,
 )
 from proxy.tools.replay.logs.fields import (
+    SHAPE_ERRORS,
+    WRONG_SHAPE,
     Json,
     decode,
     first_count,
@@ -54,15 +56,17 @@ _URL: Final = (
 )  # fmt: skip
 _MODEL: Final = (
     "model", "ai_model", "request_model", "providedModelName", "model_group", "requested",
-    "response_model",
+    "response_model", "gen_ai.request.model", "gen_ai.response.model",
 )  # fmt: skip
 _FEATURE: Final = (
     "feature", "metadata/feature", "request_properties/Feature", "request_properties/feature",
     "properties/feature", "prompt_slug", "promptName", "name", "metadata/user_api_key_alias",
+    "gen_ai.agent.name", "service.name",
 )  # fmt: skip
 _GENERATED: Final = (
     "completion_tokens", "res_units", "usageDetails/output", "usage_details/output",
     "usage/output", "usage/completion_tokens", "usage/output_tokens", "completionTokens",
+    "gen_ai.usage.output_tokens",
 )  # fmt: skip
 _STATUS: Final = (
     "response/status_code", "response/status", "response_status", "response_status_code",
@@ -92,6 +96,8 @@ def recorded_calls(document: Any) -> Iterator[RecordedCall | OperatorError]:  # 
             yield _call(record)
         except OperatorError as why:
             yield why
+        except SHAPE_ERRORS:
+            yield OperatorError(WRONG_SHAPE)
 
 
 def _inner(document: Json) -> list[Json] | None:

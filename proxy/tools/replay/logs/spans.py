@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import orjson
 
-from proxy.tools.replay.logs.fields import Json, decode
+from proxy.tools.replay.logs.fields import Json, decode, lookup, objects, tool_call, values
 
+_PREFIX: Final = "gen_ai."
 _INPUT: Final = "gen_ai.input.messages"
 _SYSTEM: Final = "gen_ai.system_instructions"
 _OUTPUT: Final = "gen_ai.output.messages"
@@ -28,6 +29,7 @@ _EVENTS: Final = {
     "gen_ai.tool.message": "tool",
 }
 _CHOICE: Final = "gen_ai.choice"
+_TIMES: Final = ("startTimeUnixNano", "timeUnixNano", "start_time")
 _VALUES: Final = ("stringValue", "intValue", "doubleValue", "boolValue", "bytesValue")
 
 
@@ -35,53 +37,50 @@ def spans(document: Json) -> list[Json] | None:
     """The model calls of a document of spans or log records as flat records; None for another."""
     if "resourceSpans" in document or "resourceLogs" in document:
         return [record for record in _otlp(document) if _is_call(record)]
-    if isinstance(document.get("attributes"), dict | list):
-        record = _record(document, "")
-        if any(name.startswith("gen_ai.") for name in record):
-            return [record] if _is_call(record) else []
-    return None
+    record = _record(document) if isinstance(document.get("attributes"), dict | list) else {}
+    if not _is_model_span(record):
+        return None
+    return [record] if _is_call(record) else []
 
 
 def _otlp(document: Json) -> Iterator[Json]:
-    for group in (*_items(document, "resourceSpans"), *_items(document, "resourceLogs")):
-        service = _attributes(group.get("resource")).get("service.name", "")
-        for scope in (*_items(group, "scopeSpans"), *_items(group, "scopeLogs")):
-            for span in (*_items(scope, "spans"), *_items(scope, "logRecords")):
-                yield _record(span, str(service))
+    for group in _either(document, "resourceSpans", "resourceLogs"):
+        service = _attributes(group.get("resource")).get("service.name")
+        for scope in _either(group, "scopeSpans", "scopeLogs"):
+            for span in _either(scope, "spans", "logRecords"):
+                yield {"service.name": service, **_record(span)}
+
+
+def _either(holder: Json, *names: str) -> list[Json]:
+    return [item for name in names for item in objects(holder.get(name))]
+
+
+def _is_model_span(record: Json) -> bool:
+    return any(name.startswith(_PREFIX) for name in record)
 
 
 def _is_call(record: Json) -> bool:
     """True for one call of a model; agents and workflows around it repeat its messages."""
-    operation = record.get("gen_ai.operation.name")
-    has_model = any(name.startswith("gen_ai.") for name in record)
-    return has_model and (operation is None or operation in _CALLS)
+    return _is_model_span(record) and record.get("gen_ai.operation.name") in (None, *_CALLS)
 
 
-def _record(span: Json, service: str) -> Json:
+def _record(span: Json) -> Json:
     """One span as a record with the fields that other logs have."""
-    events = [(str(event.get("name")), _attributes(event)) for event in _items(span, "events")]
+    events = [(event.get("name"), _attributes(event)) for event in objects(span.get("events"))]
     attributes = _attributes(span)
     for _, more in events:
-        attributes |= {name: value for name, value in more.items() if name.startswith("gen_ai.")}
-    messages = (
-        _conversation(attributes) or _event_messages(events) or _by_number(attributes, "prompt")
-    )
-    reply = _messages(decode(attributes.get(_OUTPUT))) or _by_number(attributes, "completion")
-    reply = reply or [decode(more.get("message")) for name, more in events if name == _CHOICE]
-    started = span.get("startTimeUnixNano") or span.get("timeUnixNano") or span.get("start_time")
-    status = span.get("status")
-    is_failed = isinstance(status, dict) and status.get("code") in (2, "STATUS_CODE_ERROR")
-    tools = _tools(decode(attributes.get("gen_ai.tool.definitions")))
-    generated = attributes.get("gen_ai.usage.output_tokens")
+        attributes |= {name: value for name, value in more.items() if name.startswith(_PREFIX)}
+    choices = [decode(more.get("message")) for name, more in events if name == _CHOICE]
+    numbered = _by_number(attributes, "completion")
+    replies = _chat_messages(attributes.get(_OUTPUT)) or numbered or choices
+    is_failed = lookup(span, "status/code") in (2, "STATUS_CODE_ERROR")
+    tools = objects(decode(attributes.get("gen_ai.tool.definitions")))
     return {
-        **{name: value for name, value in attributes.items() if name.startswith("gen_ai.")},
-        "messages": messages,
-        "tools": tools,
-        "response": reply[-1] if reply else None,
-        "model": attributes.get("gen_ai.request.model") or attributes.get("gen_ai.response.model"),
-        "started": started,
-        "feature": attributes.get("gen_ai.agent.name") or service,
-        "completion_tokens": int(str(generated)) if str(generated).isdigit() else None,
+        **{name: value for name, value in attributes.items() if name.startswith(_PREFIX)},
+        "messages": _messages(attributes, events),
+        "tools": [t if "function" in t else {"type": "function", "function": t} for t in tools],
+        "response": replies[-1] if replies else None,
+        "started": next(values(span, _TIMES), None),
         "status": "failure" if is_failed else "",
     }
 
@@ -89,82 +88,71 @@ def _record(span: Json, service: str) -> Json:
 def _attributes(holder: Any) -> Json:  # noqa: ANN401 - JSON
     """The attributes of a span, an event or a resource, by name."""
     attributes = holder.get("attributes") if isinstance(holder, dict) else None
-    if isinstance(attributes, dict):
-        return dict(attributes)
-    return {item["key"]: _value(item.get("value")) for item in attributes or () if _has_key(item)}
+    return dict(attributes) if isinstance(attributes, dict) else _pairs(attributes)
 
 
-def _has_key(item: Any) -> bool:  # noqa: ANN401 - JSON
-    return isinstance(item, dict) and isinstance(item.get("key"), str)
+def _pairs(items: Any) -> Json:  # noqa: ANN401 - JSON
+    return {
+        item["key"]: _value(item.get("value"))
+        for item in objects(items)
+        if isinstance(item.get("key"), str)
+    }
 
 
 def _value(value: Any) -> Any:  # noqa: ANN401 - JSON
     """The value of an ``AnyValue``."""
     if not isinstance(value, dict):
         return value
-    if isinstance(value.get("arrayValue"), dict):
-        return [_value(item) for item in _items(value["arrayValue"], "values")]
-    if isinstance(value.get("kvlistValue"), dict):
-        pairs = _items(value["kvlistValue"], "values")
-        return {item["key"]: _value(item.get("value")) for item in pairs if _has_key(item)}
+    if "arrayValue" in value:
+        return [_value(item) for item in objects(lookup(value, "arrayValue/values"))]
+    if "kvlistValue" in value:
+        return _pairs(lookup(value, "kvlistValue/values"))
+    if (number := str(value.get("intValue"))).isdigit():
+        return int(number)
     return next((value[name] for name in _VALUES if name in value), None)
 
 
-def _items(holder: Json, name: str) -> list[Json]:
-    items = holder.get(name)
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+def _messages(attributes: Json, events: Iterable[tuple[Any, Json]]) -> list[Json]:
+    """The messages in parts, in events, or in numbered attributes."""
+    instructions = objects(decode(attributes.get(_SYSTEM)))
+    messages = _chat_messages(attributes.get(_INPUT))
+    if messages and instructions:
+        return [{"role": "system", "content": _parts_text(instructions)}, *messages]
+    event_messages = [
+        {"role": _EVENTS[name], **{key: decode(value) for key, value in more.items()}}
+        for name, more in events
+        if name in _EVENTS
+    ]
+    return messages or event_messages or _by_number(attributes, "prompt")
 
 
-def _conversation(attributes: Json) -> list[Json]:
-    messages = _messages(decode(attributes.get(_INPUT)))
-    parts = decode(attributes.get(_SYSTEM))
-    if messages and isinstance(parts, list):
-        return [{"role": "system", "content": _parts_text(parts)}, *messages]
-    return messages
-
-
-def _messages(found: Any) -> list[Json]:  # noqa: ANN401 - JSON
+def _chat_messages(value: Any) -> list[Json]:  # noqa: ANN401 - JSON
     """Chat messages of messages whose content stands in parts."""
-    if not isinstance(found, list):
-        return []
-    return [chat for message in found if isinstance(message, dict) for chat in _chat(message)]
+    return [chat for message in objects(decode(value)) for chat in _chat(message)]
 
 
 def _chat(message: Json) -> Iterator[Json]:
-    parts = message.get("parts")
-    if not isinstance(parts, list):
+    if not isinstance(message.get("parts"), list):
         yield message
         return
-    parts = [part for part in parts if isinstance(part, dict)]
+    parts = objects(message["parts"])
     answers = [part for part in parts if part.get("type") == "tool_call_response"]
     for part in answers:
         result = part.get("response", part.get("result"))
         text = result if isinstance(result, str) else orjson.dumps(result).decode()
         yield {"role": "tool", "tool_call_id": part.get("id"), "content": text}
-    calls = [_tool_call(part) for part in parts if part.get("type") == "tool_call"]
+    calls = [
+        tool_call(part.get("id"), part.get("name"), part.get("arguments"))
+        for part in parts
+        if part.get("type") == "tool_call"
+    ]
     if calls or len(answers) < len(parts):
         chat = {"role": message.get("role"), "content": _parts_text(parts)}
         yield chat | ({"tool_calls": calls} if calls else {})
 
 
-def _tool_call(part: Json) -> Json:
-    arguments = part.get("arguments")
-    text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
-    function = {"name": part.get("name"), "arguments": text}
-    return {"id": part.get("id"), "type": "function", "function": function}
-
-
-def _parts_text(parts: Iterable[Any]) -> str:
-    texts = [part.get("content") for part in parts if isinstance(part, dict) if "content" in part]
-    return "\n".join(text for text in texts if isinstance(text, str))
-
-
-def _event_messages(events: Iterable[tuple[str, Json]]) -> list[Json]:
-    return [
-        {"role": _EVENTS[name], **{key: decode(value) for key, value in more.items()}}
-        for name, more in events
-        if name in _EVENTS
-    ]
+def _parts_text(parts: Iterable[Json]) -> str:
+    return "\n".join(part["content"] for part in parts if isinstance(part.get("content"), str))
 
 
 def _by_number(attributes: Json, kind: str) -> list[Json]:
@@ -175,14 +163,3 @@ def _by_number(attributes: Json, kind: str) -> list[Json]:
         if parts and parts[1] == kind:
             messages.setdefault(int(parts[2]), {"role": "user"})[parts[3]] = value
     return [messages[number] for number in sorted(messages)]
-
-
-def _tools(definitions: Any) -> list[Json]:  # noqa: ANN401 - JSON
-    """Definitions of tools as chat has them."""
-    if not isinstance(definitions, list):
-        return []
-    return [
-        tool if "function" in tool else {"type": "function", "function": tool}
-        for tool in definitions
-        if isinstance(tool, dict)
-    ]

@@ -9,6 +9,7 @@ Source: sessions of Claude Code 2.1 (``~/.claude/projects/*/*.jsonl``) and of Co
 """
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, Final, Protocol
 
 import orjson
@@ -16,7 +17,14 @@ import orjson
 from proxy.errors import OperatorError
 from proxy.tools.replay.logs.answers import content_message, output_message
 from proxy.tools.replay.logs.bodies import request_body
-from proxy.tools.replay.logs.fields import Json, lookup, seconds
+from proxy.tools.replay.logs.fields import (
+    Json,
+    first_count,
+    first_text,
+    lookup,
+    objects,
+    seconds,
+)
 from proxy.tools.replay.recorded_call import RecordedCall
 
 _CODEX: Final = frozenset(
@@ -28,6 +36,7 @@ _FILLER: Final = "The agent's own text stands here; its transcript says only how
 _FILLER_TOKENS: Final = 16
 _LETTERS_PER_TOKEN: Final = 4
 _EPHEMERAL: Final = {"type": "ephemeral"}
+_OUTPUT_TOKENS: Final = ("output_tokens",)
 _PROMPT_TOKENS: Final = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
@@ -47,10 +56,11 @@ def session_reader(line: Any) -> SessionReader | None:  # noqa: ANN401 - JSON
     """The reader of a file that has this line; None where it is no transcript."""
     if not isinstance(line, dict):
         return None
-    if line.get("type") in _CODEX and "payload" in line:
+    kind = str(line.get("type"))
+    if kind in _CODEX and "payload" in line:
         return _CodexSession()
     is_claude = "sessionId" in line and ("message" in line or "uuid" in line)
-    return _ClaudeSessions() if is_claude or line.get("type") in _CLAUDE_OPENINGS else None
+    return _ClaudeSessions() if is_claude or kind in _CLAUDE_OPENINGS else None
 
 
 class _ClaudeSessions:
@@ -61,16 +71,15 @@ class _ClaudeSessions:
         self._fillers: dict[str, str] = {}
 
     def feed(self, line: Json) -> Iterator[RecordedCall | OperatorError]:
-        name = str(line.get("agentId") or line.get("isSidechain") or "")
-        session = str(line.get("sessionId"))
-        thread = self._threads.get(name)
+        agent = str(line.get("agentId") or line.get("isSidechain") or "")
+        thread = self._threads.get(agent)
         if thread is None:
-            thread = self._threads[name] = _ClaudeThread(f"{session}{name}", self._fillers)
-        yield from thread.feed(line)
+            thread = _ClaudeThread(f"{line.get('sessionId')}{agent}", self._fillers)
+            self._threads[agent] = thread
+        return thread.feed(line)
 
     def end(self) -> Iterator[RecordedCall | OperatorError]:
-        for thread in self._threads.values():
-            yield from thread.close()
+        return chain.from_iterable(thread.close() for thread in self._threads.values())
 
 
 class _ClaudeThread:
@@ -79,15 +88,14 @@ class _ClaudeThread:
         self._fillers = fillers
         self._messages: list[Json] = []
         self._answer: list[Any] = []
-        self._answer_id = ""
         self._last: Json = {}
         self._at: float | None = None
 
     def feed(self, line: Json) -> Iterator[RecordedCall | OperatorError]:
-        message = line.get("message")
         if line.get("subtype") == "compact_boundary" or line.get("isCompactSummary"):
             yield from self.close()
             self._messages = []
+        message = line.get("message")
         if not isinstance(message, dict):
             return
         if line.get("type") == "user":
@@ -95,9 +103,8 @@ class _ClaudeThread:
             self._add("user", message.get("content"))
             self._at = seconds(line.get("timestamp"))
         elif line.get("type") == "assistant" and message.get("model") != "<synthetic>":
-            if message.get("id") != self._answer_id:
+            if message.get("id") != self._last.get("id"):
                 yield from self.close()
-                self._answer_id = str(message.get("id"))
             self._last = message  # its usage is the whole answer's
             content = message.get("content")
             self._answer += content if isinstance(content, list) else []
@@ -105,12 +112,10 @@ class _ClaudeThread:
     def close(self) -> Iterator[RecordedCall | OperatorError]:
         """The call whose answer is complete."""
         last, answer = self._last, self._answer
-        self._last, self._answer, self._answer_id = {}, [], ""
+        self._last, self._answer = {}, []
         if last and self._messages:
-            usage = last.get("usage") or {}
-            model = str(last.get("model") or "")
-            counts = [usage.get(name) for name in _PROMPT_TOKENS]
-            total = sum(count for count in counts if isinstance(count, int))
+            model, usage = str(last.get("model") or ""), last.get("usage") or {}
+            total = sum(first_count(usage, (name,)) or 0 for name in _PROMPT_TOKENS)
             filler = self._fillers.setdefault(model, _filler(total, self._messages))
             body = {
                 "model": model,
@@ -118,14 +123,13 @@ class _ClaudeThread:
                 "system": [{"type": "text", "text": filler, "cache_control": _EPHEMERAL}],
                 "messages": [*self._messages[:-1], _with_mark(self._messages[-1])],
             }
-            generated = usage.get("output_tokens")
             yield RecordedCall(
                 at=self._at,
                 conversation=self._conversation,
                 feature="claude-code",
                 body=orjson.dumps(body),
-                reply=orjson.dumps(content_message(answer)),
-                generated=generated if isinstance(generated, int) and generated else None,
+                reply=orjson.dumps(content_message(objects(answer))),
+                generated=first_count(usage, _OUTPUT_TOKENS),
                 is_native=True,
                 models=(model,),
             )
@@ -136,8 +140,7 @@ class _ClaudeThread:
         """Add to the messages; neighbours of one role are one."""
         parts = content if isinstance(content, list) else [{"type": "text", "text": str(content)}]
         if self._messages and self._messages[-1]["role"] == role:
-            last = self._messages.pop()
-            parts = [*last["content"], *parts]
+            parts = [*self._messages.pop()["content"], *parts]
         self._messages.append({"role": role, "content": parts})
 
 
@@ -145,10 +148,8 @@ class _CodexSession:
     """Codex's file: items that the model reads and writes, in turns."""
 
     def __init__(self) -> None:
-        self._identity = ""
-        self._instructions = ""
+        self._identity = self._instructions = self._model = ""
         self._filler: str | None = None
-        self._model = ""
         self._items: list[Json] = []
         self._output: list[Json] = []
         self._at: float | None = None
@@ -160,40 +161,38 @@ class _CodexSession:
         kind = line.get("type")
         if kind == "session_meta":
             self._identity = str(payload.get("id") or "")
-            text = lookup(payload, "base_instructions/text") or payload.get("instructions")
-            self._instructions = text if isinstance(text, str) else ""
+            self._instructions = first_text(payload, ("base_instructions/text", "instructions"))
         elif kind == "turn_context":
             self._model = str(payload.get("model") or self._model)
         elif kind == "compacted":
-            yield from self._close({})
+            yield from self.end()
             self._items = _items(payload)
         elif kind == "event_msg" and payload.get("type") == "token_count":
-            usage = lookup(payload, "info/last_token_usage")
-            yield from self._close(usage if isinstance(usage, dict) else {})
+            yield from self._close(lookup(payload, "info/last_token_usage"))
         elif kind == "response_item":
             yield from self._item(payload, seconds(line.get("timestamp")))
 
     def end(self) -> Iterator[RecordedCall | OperatorError]:
-        yield from self._close({})
+        return self._close({})
 
     def _item(self, item: Json, at: float | None) -> Iterator[RecordedCall | OperatorError]:
         kind = str(item.get("type"))
         if kind == "reasoning" or kind.endswith("_call") or item.get("role") == "assistant":
             self._output.append(item)
         elif kind == "message" or kind.endswith("_call_output"):
-            yield from self._close({})
+            yield from self.end()
             self._items.append(item)
             self._at = at
 
-    def _close(self, usage: Json) -> Iterator[RecordedCall | OperatorError]:
+    def _close(self, usage: Any) -> Iterator[RecordedCall | OperatorError]:  # noqa: ANN401 - JSON
         """The call whose output is complete."""
         output, self._output = self._output, []
         if not output:
             return
-        items = self._items
+        usage, items = usage if isinstance(usage, dict) else {}, self._items
         self._items = [*items, *filter(_is_resent, output)]
-        total = usage.get("input_tokens")
-        if self._filler is None and isinstance(total, int):
+        total = first_count(usage, ("input_tokens",))
+        if self._filler is None and total:
             self._filler = _filler(total, [*items, {"instructions": self._instructions}])
         body = {
             "model": self._model,
@@ -206,23 +205,21 @@ class _CodexSession:
         except OperatorError as why:
             yield why
             return
-        generated = usage.get("output_tokens")
         yield RecordedCall(
             at=self._at,
             conversation=self._identity,
             feature="codex",
             body=request.body,
             reply=orjson.dumps(output_message(output)),
-            generated=generated if isinstance(generated, int) and generated else None,
+            generated=first_count(usage, _OUTPUT_TOKENS),
             models=(self._model,),
         )
 
 
 def _items(payload: Json) -> list[Json]:
     """The conversation that a compaction left."""
-    items = payload.get("replacement_history")
-    if isinstance(items, list):
-        return [item for item in items if isinstance(item, dict)]
+    if isinstance(payload.get("replacement_history"), list):
+        return objects(payload["replacement_history"])
     text = {"type": "input_text", "text": str(payload.get("message") or "")}
     return [{"type": "message", "role": "user", "content": [text]}]
 

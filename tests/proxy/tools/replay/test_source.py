@@ -9,6 +9,7 @@ import pytest
 from proxy.errors import OperatorError
 from proxy.tools.replay import source
 from proxy.tools.replay.source import RecordedSource
+from tests.fakes.logged_calls import claude_code
 
 
 @pytest.fixture
@@ -144,3 +145,21 @@ def test_a_line_without_end_is_one_bad_line(write_rows):
     assert read(found) == [(1, "good")]
     assert [bad.first for bad in found.bad.most_frequent()] == ["a:1"]
     assert sum(told) == path.stat().st_size
+
+
+def test_a_session_with_a_message_of_the_wrong_form_is_read_on(write_rows):
+    rows = [orjson.loads(line) for line in claude_code(3).splitlines()]
+    rows[1]["message"]["content"] = []
+
+    found = RecordedSource([write_rows("session", *rows)])
+
+    assert len(list(found)) == 2
+    assert [(reason.why, reason.count) for reason in found.bad.most_frequent()] == [
+        ("one of its fields has the wrong form", 1)
+    ]
+
+
+def test_a_first_line_of_an_odd_type_is_no_transcript(write_rows):
+    found = RecordedSource([write_rows("odd", {"type": [], "payload": 1}, a_row(1, "first"))])
+
+    assert read(found) == [(1, "first")]

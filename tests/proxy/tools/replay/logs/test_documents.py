@@ -78,7 +78,7 @@ def test_a_document_that_ends_too_early_says_so(raw: bytes):
     assert values(raw)[-1].problem == "it is not JSON: it ends too early"
 
 
-def test_a_value_that_is_too_long_is_named_and_takes_no_memory():
+def test_a_value_that_is_too_long_is_named_and_the_next_is_read():
     rows = [{"a": "x" * 500}, {"b": 1}]
     for raw in (orjson.dumps(rows), b"\n".join(map(orjson.dumps, rows))):
         found = values(raw, longest=100)

@@ -183,6 +183,17 @@ def test_messages_in_a_list_take_the_tools_that_stand_beside_them():
     assert orjson.loads(call.body)["tools"] == tools
 
 
+def test_a_record_of_the_wrong_form_is_named_and_the_next_is_read():
+    odd = {"request": {**BODY, "tools": 5, "messages": [{"role": "user", "content": 2**70}]}}
+    spans = {"resourceSpans": [{"resource": {"attributes": 5}, "scopeSpans": [{"spans": [{}]}]}]}
+
+    bad, good = recorded_calls({"data": [odd, {"request": BODY}]})
+
+    assert str(bad) == "one of its fields has the wrong form"
+    assert isinstance(good, RecordedCall)
+    assert list(recorded_calls(spans)) == []
+
+
 def test_documents_within_a_document_are_calls_of_their_own():
     calls = list(recorded_calls({"data": [{"request": BODY}, {"t": 1}, {"request": BODY}]}))
 
