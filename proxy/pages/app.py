@@ -187,7 +187,7 @@ async def _admin(
         listen(live.record)
         ledger = LedgerResources.of(
             context.opened,
-            ask,
+            (ask, context.tasks),
             lambda: reloader.snapshot.catalog,
             lambda: reloader.snapshot.policies.objectives,
             live,
@@ -204,7 +204,10 @@ async def _admin(
             routers = (*operations.routers(), *ledger.routers(), *people.routers())
             app.mount(API_PATH, api_app(access.viewer, routers, handlers))
 
-        yield add
+        try:
+            yield add
+        finally:
+            ledger.reports.stop()
 
 
 def _operations(

@@ -2,13 +2,14 @@
 
 import asyncio
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Annotated, Final, get_args
 
 from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from dashboards.access import Action
+from dashboards.access import Action, Viewer
 from dashboards.cost_reports import DIMENSIONS
 from dashboards.pages import HOME
 from dashboards.views.costs import CostDimension
@@ -28,9 +29,10 @@ from proxy.pages.resources.latency import LatencyQuery, LatencyResource
 from proxy.pages.resources.ledger_resources import LedgerResources
 from proxy.pages.resources.queries import FilterQuery
 from proxy.pages.resources.report_sending import SendRequest
-from proxy.pages.resources.reports import CostReportsResource, ReportQuery
+from proxy.pages.resources.reports import REPORT_DEADLINE_S, CostReportsResource, ReportQuery
 from proxy.pages.resources.savings import SavingsQuery, SavingsResource
 from proxy.pages.site import Site, html_response, page_router, redirect, validated_request
+from proxy.services.reports.background_reports import KEEP_S, PendingReport
 
 _METRICS: Final = {
     "ttft": "time to the first token",
@@ -41,6 +43,8 @@ _BY_FEATURE: Final = {"by": "feature"}
 _MAX_ALERTS: Final = 3
 #: Rows of a report that a page shows; its files have all.
 _MAX_ROWS: Final = 1_000
+#: Seconds between two looks of a page at a report that is being made.
+_REFRESH_S: Final = 3
 #: Parameters that costs and calls share: the period and the filters.
 _CALL_PARAMETERS: Final = frozenset(FilterQuery.model_fields) - {"first", "last"} | {"from", "to"}
 #: The dimension that a value of another leads to.
@@ -159,13 +163,17 @@ def _add_reports(
     async def reports_page(request: Request, query: Annotated[ReportQuery, Query()]) -> Response:
         """A cost report, to read, print or download, and the reports that are sent by schedule."""
         viewer = await site.viewer(request)
-        report, names = await reports.report(viewer, query)
+        found = await reports.report(viewer, query)
+        if isinstance(found, PendingReport):
+            return await _pending_page(site, viewer, found)
+        report = found.report
         return await site.html(
             "reports.html",
             viewer,
             section="reports",
             report=report,
-            names=names,
+            names=found.names,
+            read_at=found.read_at,
             last=report.period.days[-1].first,
             params=dict(request.query_params),
             dimensions=DIMENSIONS,
@@ -189,6 +197,21 @@ def _add_reports(
             results=sent.results,
             back="/reports#scheduled",
         )
+
+
+async def _pending_page(site: Site, viewer: Viewer, pending: PendingReport) -> Response:
+    """A page that loads again by itself until the report is there."""
+    page = await site.html(
+        "report_pending.html",
+        viewer,
+        status=HTTPStatus.ACCEPTED,
+        section="reports",
+        pending=pending,
+        deadline_minutes=round(REPORT_DEADLINE_S / 60),
+        kept_minutes=round(KEEP_S / 60),
+    )
+    page.headers["refresh"] = str(_REFRESH_S)
+    return page
 
 
 def _add_savings(routes: APIRouter, site: Site, savings: SavingsResource) -> None:

@@ -69,10 +69,11 @@ from proxy.store.sql.teams import Teams
 from proxy.store.sql.users import Users
 
 if TYPE_CHECKING:
-    from proxy.store.sql.dashboard_reads import DashboardReads
+    from proxy.store.sql.dashboard_reads import DashboardReads, Readers
     from proxy.store.sql.reader_process import ReaderProcess
 
 P = ParamSpec("P")
+Q = TypeVar("Q")
 T = TypeVar("T")
 
 _MAX_THREADS = 4
@@ -194,6 +195,15 @@ class Store:
         url = self._reader.url.render_as_string(hide_password=False)
         self._reader_process = ReaderProcess(url, self.dashboard, self._mode)
         self.dashboard = self._reader_process
+
+    async def read_apart(
+        self, timeout_s: float, question: "Callable[[Readers, Q], T]", arg: Q
+    ) -> T:
+        """The answer of a process for this question alone; see ``reader_process.read_apart``."""
+        from proxy.store.sql.reader_process import read_apart  # noqa: PLC0415 - as above
+
+        url = self._reader.url.render_as_string(hide_password=False)
+        return await read_apart((url, self._mode), timeout_s, question, arg)
 
     @property
     def address(self) -> str:

@@ -30,6 +30,7 @@ from proxy.pages.store_questions import StoreQuestions
 from proxy.settings import Settings
 from proxy.store.store import Store
 from tests.bench.dashboard_calls import END, fill
+from tests.fakes.call_dependencies import LoopTasks
 
 ADMIN: Final = Viewer(name="root", role=Role.ADMIN)
 ONE_TEAM: Final = Viewer(name="ann", role=Role.TEAM_ADMIN, own_teams=frozenset({"team_7"}))
@@ -92,7 +93,12 @@ async def measure(store: Store, rounds: int) -> dict[str, list[float]]:
     """Milliseconds of each question, asked one after the other; the first round is left out."""
     catalog = read_catalog(Settings())
     ledger = LedgerResources.of(
-        store, StoreQuestions(store, 60.0), lambda: catalog, lambda: (), LiveCalls(), lambda: END
+        store,
+        (StoreQuestions(store, 60.0), LoopTasks()),
+        lambda: catalog,
+        lambda: (),
+        LiveCalls(),
+        lambda: END,
     )
     found: dict[str, list[float]] = {name: [] for name in questions()}
     for number in range(rounds + 1):

@@ -1,6 +1,7 @@
 """A browser before the admin pages of one gateway."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn, cast
@@ -25,6 +26,7 @@ from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.report_sending import ReportSending
+from proxy.pages.resources.reports import CostReportsResource
 from proxy.pages.resources.stored_budgets import StoredBudgetsResource
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import RecordChange
@@ -34,6 +36,7 @@ from proxy.store.store import Store
 from slo.policies.file import Policies
 from tests.fakes.asgi import AsgiConnection, answer_of_app, scope
 from tests.fakes.board import NOW, FakeBoard
+from tests.fakes.call_dependencies import LoopTasks
 from tests.fakes.clock import ManualClock
 from tests.fakes.page_access import InMemoryAccess, page_access
 
@@ -91,6 +94,7 @@ class Browser:
         store: Store = NO_STORE,
         provider: str = "",
         folder: Path = Path("none"),
+        reports: CostReportsResource | None = None,
     ) -> None:
         self.board = board or FakeBoard()
         self.watch = ManualClock(5000.0)
@@ -99,8 +103,9 @@ class Browser:
         access = page_access(self.kept, token, self.watch, provider=provider)
         ask, catalog = StoreQuestions(store), read_catalog(Settings())
         ledger = LedgerResources.of(
-            store, ask, lambda: catalog, lambda: (), LiveCalls(), lambda: NOW
+            store, (ask, LoopTasks()), lambda: catalog, lambda: (), LiveCalls(), lambda: NOW
         )
+        ledger = ledger if reports is None else replace(ledger, reports=reports)
         operated = operations(self.board, store, folder)
         people = AccessResources.of(store, ask, access, operated.stored_budgets, lambda: NOW)
         shown = (self.board, operated, ledger, people)

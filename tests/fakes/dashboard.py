@@ -45,6 +45,7 @@ from proxy.store.sql.users import UserRecord
 from proxy.store.store import Store
 from tests.fakes.asgi import AsgiConnection, answer_of_app, scope
 from tests.fakes.board import NOW, FakeBoard
+from tests.fakes.call_dependencies import LoopTasks
 
 OWN_TEAM: Final = "acme"
 #: The policies file of the gateway.
@@ -118,7 +119,9 @@ class Dashboard:
                 settings, reloader, (list, reloader.notes), self._record
             ),
         )
-        ledger = LedgerResources.of(store, ask, lambda: catalog, lambda: (), LiveCalls(), self.now)
+        ledger = LedgerResources.of(
+            store, (ask, LoopTasks()), lambda: catalog, lambda: (), LiveCalls(), self.now
+        )
         people = AccessResources.of(store, ask, self.access, operations.stored_budgets, self.now)
         self.app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
         self.app.include_router(self.access.router())

@@ -1,5 +1,6 @@
 """Books receipts into a database, and reads back whole tables of it."""
 
+import time
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -22,6 +23,12 @@ def book(engine: Engine, receipts: Sequence[Receipt], merged_part: float) -> Non
     insert(receipts[:count])
     PendingSums(engine).merge(60.0)
     insert(receipts[count:])
+
+
+def sleep_long(_readers: object, seconds: float) -> float:
+    """A question that takes so long."""
+    time.sleep(seconds)
+    return seconds
 
 
 def ledger_of(engine: Engine) -> list[Receipt]:

@@ -96,8 +96,8 @@ class Costs:
                 raise
             raise Unready(
                 f"{error} Users are told apart by reading each call of the period:"
-                " /api/v1/reports/cost?by=user has a minute for it, and"
-                " `thriftgate report cost --by user` as long as it takes.",
+                " /api/v1/reports/cost?by=user is made in the background, and"
+                " `thriftgate report cost --by user` takes as long as it needs.",
                 code="store_busy",
                 retry_after=5.0,
             ) from None

@@ -16,6 +16,7 @@ from typing import Self
 
 from fastapi import APIRouter
 
+from proxy.calls.ports import BackgroundTaskGroup
 from proxy.catalog.catalog import Catalog
 from proxy.pages.resources.cache_health import CacheHealth
 from proxy.pages.resources.calls import Calls
@@ -59,7 +60,7 @@ class LedgerResources:
     def of(
         cls,
         store: Store,
-        ask: StoreQuestions,
+        work: tuple[StoreQuestions, BackgroundTaskGroup],
         catalog: Callable[[], Catalog],
         objectives: Callable[[], Sequence[Objective]],
         live: LiveCalls,
@@ -69,7 +70,8 @@ class LedgerResources:
 
         Args:
             store: Its store.
-            ask: Asks the store, few questions at once.
+            work: Asks the store, few questions at once; and background tasks that shutdown waits
+                for.
             catalog: The catalog in force.
             objectives: The objectives in force.
             live: Calls of the process as they end.
@@ -79,11 +81,11 @@ class LedgerResources:
         def providers() -> dict[str, str]:
             return catalog().providers
 
-        figures = SavingsFigures(store, catalog, now)
+        (ask, _), figures = work, SavingsFigures(store, catalog, now)
         return cls(
             views=LedgerViews(store, ask),
             costs=Costs(store, ask, providers, now),
-            reports=CostReportsResource(store, figures, now),
+            reports=CostReportsResource(store, work, figures, now),
             savings=SavingsResource(store, ask, figures, now),
             cache=CacheHealth(store, ask, catalog, objectives, now),
             latency=LatencyResource(store, ask, now),

@@ -80,15 +80,6 @@ class SavingsFigures:
         self.measure()
         return self._reads.read(read_headline, self.scope(period, only))
 
-    def measured_headline(self, period: ReportPeriod, only: SpendFilter) -> SavingsHeadline | None:
-        """The headline by the last measurement; None while there is none; blocks, never for long.
-
-        Another figure than that of other pages would not be better than none.
-        """
-        if self.measurement is None:
-            return None
-        return self._reads.read(read_headline, self.scope(period, only))
-
     def cost_report(
         self, period: ReportPeriod, by: Sequence[Dimension], only: SpendFilter = ALL_CALLS
     ) -> CostReport:

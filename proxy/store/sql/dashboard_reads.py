@@ -18,6 +18,7 @@ from proxy.store.sql.compactions import Compactions
 from proxy.store.sql.latency_histograms import LatencyReader
 from proxy.store.sql.layouts import Layouts
 from proxy.store.sql.outbox import Outbox
+from proxy.store.sql.reports import LedgerReports
 from proxy.store.sql.savings_sums import SavingsReader
 from proxy.store.sql.spend_series import SpendSeries
 from proxy.store.sql.teams import Teams
@@ -36,6 +37,7 @@ class Readers:
 
     def __init__(self, engine: Engine, mode: PlanningMode = PlanningMode.OBSERVE) -> None:
         self.spend = SpendSeries(engine)
+        self.reports = LedgerReports(engine)
         self.savings = SavingsReader(engine)
         self.cache = CacheReader(engine)
         self.latency = LatencyReader(engine)

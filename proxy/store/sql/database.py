@@ -58,6 +58,9 @@ _POSTGRES_READER = (
     "SET statement_timeout = '5s'",
     "SET max_parallel_workers_per_gather = 0",
 )
+#: Has the server stop a long statement soon after the process that asked has ended.
+#: Source: PostgreSQL 14, section 20.3.2 (2026-11).
+_NOTICE_LEFT: Final = "SET client_connection_check_interval = '2s'"
 #: Connections of pages: as many as ask at once.
 _READERS: Final = 2
 #: Table in which Alembic keeps the revision of the tables.
@@ -144,10 +147,14 @@ def open_database(url: str) -> Engine:
     return _postgres(engine, _POSTGRES)
 
 
-def open_reader(url: str) -> Engine:
+def open_reader(url: str, timeout_s: float = 0.0) -> Engine:
     """An engine with few connections of its own that only read, for questions that may be slow.
 
     Nothing is connected yet, and the tables are there before something is.
+
+    Args:
+        url: The database's URL.
+        timeout_s: Seconds that a statement may take on PostgreSQL; 0 for those of a page.
 
     Raises:
         ValueError: As ``open_database``.
@@ -156,7 +163,8 @@ def open_reader(url: str) -> Engine:
     if where.get_backend_name() == "sqlite":
         return prepare_sqlite(create_engine(where, **size), only_reads=True)
     engine = create_engine(where, pool_pre_ping=True, connect_args=_POSTGRES_SOCKET, **size)
-    return _postgres(engine, (*_POSTGRES, *_POSTGRES_READER))
+    patience = (f"SET statement_timeout = '{timeout_s:.0f}s'", _NOTICE_LEFT) if timeout_s else ()
+    return _postgres(engine, (*_POSTGRES, *_POSTGRES_READER, *patience))
 
 
 def _postgres(engine: Engine, settings: Sequence[str]) -> Engine:

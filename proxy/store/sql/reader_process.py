@@ -11,11 +11,16 @@ to calls at once. Large answers are made here to the last byte, so that the gate
 on. It starts with the first question, so that a gateway whose pages nobody opens needs no memory
 for it.
 
+A question that takes minutes is answered by a process of its own (``read_apart``), which ends with
+it, and with whoever asked.
+
 Run as a module, it is that process.
 """
 
+import asyncio
 import logging
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -33,6 +38,7 @@ from proxy.store.sql.dashboard_reads import DashboardReads, LocalReads, Readers
 from proxy.store.sql.database import open_reader
 
 P = ParamSpec("P")
+Q = TypeVar("Q")
 T = TypeVar("T")
 #: A function of readers, and what else it is called with.
 _Question = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
@@ -181,6 +187,71 @@ class ReaderProcess:
             process.wait()
 
 
+async def read_apart(
+    database: tuple[str, PlanningMode],
+    timeout_s: float,
+    question: Callable[[Readers, Q], T],
+    arg: Q,
+) -> T:
+    """The answer of a process for this one question, which is killed where nobody waits any more.
+
+    Args:
+        database: The database's URL, and the planning mode as in ``ReaderProcess``.
+        timeout_s: Seconds that it may take.
+        question: As in ``DashboardReads.read``.
+        arg: Its argument after the readers.
+
+    Raises:
+        SQLAlchemyError: The database does not answer.
+        TimeoutError: It did not in time.
+        OSError: The process cannot start, or has ended without an answer.
+    """
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", __name__, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    answer = b""
+    try:
+        async with asyncio.timeout(timeout_s):
+            if process.stdin is not None and process.stdout is not None:
+                process.stdin.write(pickle.dumps((database, timeout_s, (question, (arg,), {}))))
+                await process.stdin.drain()
+                answer = await process.stdout.read()
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+    if not answer:
+        raise OSError("the process that reads has ended")
+    result, failure = pickle.loads(answer)  # noqa: S301 - of a process of ours
+    if failure:
+        raise SQLAlchemyError(failure)
+    found: T = result
+    return found
+
+
+def _answer_one() -> None:
+    """Answer the one question on standard input, unless that is closed before."""
+    (url, mode), timeout_s, question = pickle.load(sys.stdin.buffer)  # noqa: S301 - of our gateway
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    os.nice(_LOWEST_PRIORITY)
+    answer = _answer(LocalReads(open_reader(url, timeout_s), mode), question)
+    sys.stdout.buffer.write(pickle.dumps(answer))
+
+
+def _end_with_input() -> None:
+    """End this process, whatever it reads, once its standard input is closed."""
+    os.read(sys.stdin.fileno(), 1)  # no lock of Python's is held, which its end would wait for
+    os._exit(1)
+
+
+def _answer(reads: DashboardReads, asked: _Question) -> _Answer:
+    question, args, kwargs = asked
+    try:
+        return reads.read(question, *args, **kwargs), ""
+    except SQLAlchemyError as error:
+        return None, str(error)
+
+
 def _answer_questions(pipe: Connection) -> None:
     """Answer questions until the gateway closes its end, or is no more."""
     url, mode = pipe.recv()
@@ -188,15 +259,13 @@ def _answer_questions(pipe: Connection) -> None:
     os.nice(_LOWEST_PRIORITY)
     pipe.send(True)  # noqa: FBT003 - it is ready
     while True:
-        question, args, kwargs = pipe.recv()
-        try:
-            answer: _Answer = reads.read(question, *args, **kwargs), ""
-        except SQLAlchemyError as error:
-            answer = None, str(error)
-        pipe.send(answer)
+        pipe.send(_answer(reads, pipe.recv()))
 
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the gateway
     with suppress(EOFError, ConnectionError):
-        _answer_questions(Connection(int(sys.argv[1])))
+        if sys.argv[1:]:
+            _answer_questions(Connection(int(sys.argv[1])))
+        else:
+            _answer_one()

@@ -55,6 +55,8 @@ _COLUMNS: dict[Part, str] = {"requested": "model", "key": "key_id", "user": "use
 _ANSWERED_BY: tuple[Part, ...] = ("requested", "route")
 _PERCENTS = (50, 95, 99)
 _PAGE_ROWS = 5_000
+#: Seconds that a statement which reads receipts may take on PostgreSQL.
+_RECEIPTS_TIMEOUT_S = 600.0
 _DAY_S = 86_400
 _COUNTS = ("calls", "attempts", "errors", "estimated", "unpriced")
 _SUMMED = (
@@ -84,7 +86,8 @@ class LedgerReports:
         needs_receipts = "user" in by or "user" in only.values
         query = (_from_receipts if needs_receipts else _query)(read, *period.bounds, only)
         query = query.limit(MAX_USERS) if "user" in by else query
-        with read_transaction(self._engine) as connection:
+        timeout_s = _RECEIPTS_TIMEOUT_S if needs_receipts else 0.0
+        with read_transaction(self._engine, statement_timeout_s=timeout_s) as connection:
             rows = [row._asdict() for row in connection.execute(query) if _is_shown(row)]
         if "model" not in by:
             return [_spend(read, row) for row in rows]
@@ -93,6 +96,15 @@ class LedgerReports:
         if "user" in by:
             return sorted(found, key=lambda row: -(row.cost_nanos or 0))
         return sorted(found, key=lambda row: [getattr(row, part) for part in parts])
+
+    def has_more_receipts(self, period: ReportPeriod, count: int) -> bool:
+        """True if a period has more receipts than so many."""
+        start, end = period.bounds
+        ids = schema.calls.c.call_id
+        query = select(ids).where(ids >= id_floor(start), ids < id_floor(end))
+        with read_transaction(self._engine) as connection:
+            found = connection.execute(query.order_by(ids).offset(count).limit(1))
+            return found.scalar() is not None
 
     def times(
         self, period: ReportPeriod, by: Collection[Part] = BY_TEAM

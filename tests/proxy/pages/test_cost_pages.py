@@ -9,15 +9,22 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import pytest
 
+from dashboards.access import Viewer
+from proxy.pages.ledger_views.cost_reports import ReadReport
+from proxy.pages.resources.reports import CostReportsResource, ReportQuery
+from proxy.pages.store_questions import StoreQuestions
 from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import LayoutScope, PlanningMode
+from proxy.services.reports.background_reports import PendingReport
 from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
 from slo.alert import Severity
 from tests.fakes.admin_browser import Browser
 from tests.fakes.board import NOW, FakeBoard, an_objective, an_open_alert, overview
+from tests.fakes.call_dependencies import LoopTasks
 from tests.fakes.receipts import a_receipt
+from tests.fakes.savings import figures_of
 
 
 def a_move(saving: int) -> LayoutMove:
@@ -211,6 +218,38 @@ def test_both_lists_of_savings_not_taken_yet_are_one_and_each_can_be_applied(
     assert len(first) == 1
     assert first[0].count("<li>") == first[0].count(">Apply</button>") > 0
     assert "off</a>" not in first[0]
+
+
+class PendingReports(CostReportsResource):
+    """Reports that are never there in time."""
+
+    def __init__(self, store: Store, pending: PendingReport) -> None:
+        figures = figures_of(store, NOW)
+        super().__init__(store, (StoreQuestions(store), LoopTasks()), figures, lambda: NOW)
+        self.pending = pending
+
+    async def report(
+        self, viewer: Viewer, query: ReportQuery, wait_s: float = 0.0
+    ) -> ReadReport | PendingReport:
+        return self.pending
+
+
+@pytest.mark.parametrize(
+    ("pending", "words"),
+    [
+        (PendingReport(72.3), "is being made, 1 min 12 s so far"),
+        (PendingReport(0.0, is_waiting=True), "waits until others are made"),
+    ],
+)
+def test_a_report_that_takes_long_has_a_page_that_loads_again_until_it_is_there(
+    store: Store, pending: PendingReport, words: str
+) -> None:
+    browser = Browser(store=store, reports=PendingReports(store, pending))
+    browser.sign_in()
+    page = browser.get("/reports?by=user")
+
+    assert (page.status, page.headers["refresh"]) == (202, "3")
+    assert words in page.body.decode()
 
 
 def test_an_old_urgent_alert_stands_before_newer_ones_of_less_weight() -> None:

@@ -4,6 +4,7 @@ from proxy.pages.resources.live_calls import LiveCalls
 from proxy.pages.store_questions import StoreQuestions
 from proxy.store.store import Store
 from tests.fakes.admin_api import NOW, AdminApi
+from tests.fakes.call_dependencies import LoopTasks
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.receipts import a_receipt
 
@@ -13,7 +14,7 @@ def test_its_resources_take_providers_from_the_catalog_in_force(store: Store) ->
 
     def make(ask: StoreQuestions):
         router, *_ = LedgerResources.of(
-            store, ask, lambda: catalogs[-1], lambda: (), LiveCalls(), lambda: NOW
+            store, (ask, LoopTasks()), lambda: catalogs[-1], lambda: (), LiveCalls(), lambda: NOW
         ).routers()
         return router
 

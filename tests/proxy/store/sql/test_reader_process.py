@@ -1,5 +1,6 @@
 """The process that reads for pages: its answers, its priority, and its end in every way."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -29,13 +30,14 @@ from proxy.pages.ledger_views.features import FeaturesQuestion, features_view
 from proxy.pages.ledger_views.formats import json_bytes, page_around, read_view
 from proxy.pages.ledger_views.latency import LatencyQuestion, latency_view
 from proxy.pages.ledger_views.savings import SavingsQuestion, savings_view
+from proxy.records.feature_mode import PlanningMode
 from proxy.store.sql.call_pages import CallSearch
 from proxy.store.sql.counted_savings import SavingsScope, read_headline
 from proxy.store.sql.dashboard_reads import LocalReads, PickledOnce, Readers
-from proxy.store.sql.reader_process import ReaderProcess
+from proxy.store.sql.reader_process import ReaderProcess, read_apart
 from proxy.store.sql.savings import ArmMeasurement
 from tests.fakes.chaos import two_model_catalog
-from tests.fakes.ledger import book
+from tests.fakes.ledger import book, sleep_long
 from tests.fakes.receipts import a_receipt
 
 P = ParamSpec("P")
@@ -271,3 +273,81 @@ def test_it_ends_with_the_process_that_started_it(url: str) -> None:
         parent.wait()
     child.wait(30)
     assert not child.is_running()
+
+
+def child_processes() -> list[psutil.Process]:
+    """Processes for a question that this one has started."""
+    return [
+        child
+        for child in psutil.Process().children()
+        if child.cmdline()[1:] == ["-m", "proxy.store.sql.reader_process"]
+    ]
+
+
+async def first_child() -> psutil.Process:
+    """The first of them, once there is one."""
+    while True:
+        if found := child_processes():
+            return found[0]
+        await asyncio.sleep(0.01)
+
+
+def test_a_question_apart_is_answered_by_a_process_that_is_gone_then(
+    url: str, here: HereReads, capfd: pytest.CaptureFixture[str]
+) -> None:
+    found = asyncio.run(read_apart((url, PlanningMode.AUTO), 60.0, calls_view, ONE_CALL))
+
+    assert capfd.readouterr() == ("", "")
+    assert found == here.read(calls_view, ONE_CALL)
+    assert child_processes() == []
+
+
+def test_a_question_apart_that_takes_too_long_or_is_cancelled_leaves_no_process(url: str) -> None:
+    async def ask(seconds: float) -> None:
+        await read_apart((url, PlanningMode.AUTO), seconds, sleep_long, 600.0)
+
+    async def cancel() -> None:
+        async with asyncio.TaskGroup() as group:
+            asking = group.create_task(ask(600.0))
+            await first_child()
+            asking.cancel()
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(ask(0.05))
+    assert child_processes() == []
+    asyncio.run(cancel())
+    assert child_processes() == []
+
+
+def test_a_question_apart_says_what_the_database_did_and_that_its_process_was_killed(
+    url: str,
+) -> None:
+    async def kill() -> None:
+        (await first_child()).kill()
+
+    async def ask() -> None:
+        asked = read_apart((url, PlanningMode.AUTO), 600.0, sleep_long, 600.0)
+        await asyncio.gather(asked, kill())
+
+    with pytest.raises(OSError, match="has ended"):
+        asyncio.run(ask())
+    away = "postgresql://nobody@127.0.0.1:1/none", PlanningMode.AUTO
+    with pytest.raises(SQLAlchemyError, match="port 1"):
+        asyncio.run(read_apart(away, 60.0, calls_view, ONE_CALL))
+
+
+def test_a_process_apart_ends_with_the_one_that_asked(url: str) -> None:
+    script = (
+        "import asyncio\n"
+        "from proxy.records.feature_mode import PlanningMode\n"
+        "from proxy.store.sql.reader_process import read_apart\n"
+        "from tests.fakes.ledger import sleep_long\n"
+        f"asyncio.run(read_apart(({url!r}, PlanningMode.AUTO), 600.0, sleep_long, 600.0))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script]) as parent:  # noqa: S603 - our own script
+        while not (found := psutil.Process(parent.pid).children()):
+            time.sleep(0.01)
+        parent.kill()
+        parent.wait()
+    found[0].wait(60)
+    assert not found[0].is_running()
