@@ -291,6 +291,8 @@ class Store:
         self.compaction_settings.close()
         if self._reader_process is not None:
             self._reader_process.close()
+        for reads in (self.savings, self.arms):
+            reads.stop()
         for threads in (self._waiting_thread, self._threads):
             threads.shutdown(wait=drained, cancel_futures=True)
         for engine in (self._reader, self._engine):

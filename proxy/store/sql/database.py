@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from sqlite3 import Error as SqliteError
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import (
     URL,
@@ -41,6 +41,9 @@ if TYPE_CHECKING:  # Alembic and psycopg are imported on use: most processes nee
     from alembic.config import Config
     from psycopg import Connection as PostgresConnection
 
+#: Seconds that statements which are stopped have to end, and between two tries to stop them.
+_STOP_DEADLINE_S: Final = 5.0
+_STOP_INTERVAL_S: Final = 0.05
 #: Rows that are deleted in one step.
 _ROWS_PER_DELETE: Final = 2_000
 
@@ -202,6 +205,46 @@ def read_transaction(
                 milliseconds = round(statement_timeout_s * 1_000)
                 connection.exec_driver_sql(f"SET LOCAL statement_timeout = {milliseconds}")
             yield connection
+
+
+class StoppableReads:
+    """Transactions that read for long; another thread can have the database stop them.
+
+    Args:
+        engine: The database.
+        timeout_s: Seconds that a statement may take on PostgreSQL; 0 for the usual.
+    """
+
+    def __init__(self, engine: Engine, timeout_s: float) -> None:
+        self._engine, self._timeout_s = engine, timeout_s
+        self._running: set[Any] = set()  # the driver's connections
+        self._is_stopped = False
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """A transaction that only reads.
+
+        Raises:
+            OperationalError: It was stopped.
+        """
+        with read_transaction(self._engine, statement_timeout_s=self._timeout_s) as connection:
+            driven = connection.connection.driver_connection
+            self._running.add(driven)
+            try:
+                if self._is_stopped:
+                    raise OperationalError(None, None, SqliteError("the store is being closed"))
+                yield connection
+            finally:
+                self._running.discard(driven)
+
+    def stop(self) -> None:
+        """Stop what is being read, and let nothing be read any more."""
+        self._is_stopped = True
+        until = time.monotonic() + _STOP_DEADLINE_S
+        while (running := tuple(self._running)) and time.monotonic() < until:
+            for driven in running:  # again and again: one may be between two statements
+                (driven.cancel if hasattr(driven, "cancel") else driven.interrupt)()
+            time.sleep(_STOP_INTERVAL_S)
 
 
 @contextmanager

@@ -1,14 +1,13 @@
 """Savings of planning and costs of misses, from the ledger."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
-    Connection,
     Double,
     Engine,
     Label,
@@ -24,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.guard import ArmComparison, ArmTotals, compare_arms, conversations_needed
 from proxy.store.sql import schema
-from proxy.store.sql.database import read_transaction, write_transaction
+from proxy.store.sql.database import StoppableReads, read_transaction, write_transaction
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.rollup_tables import arm_measurement
 from proxy.store.sql.timestamps import micros
@@ -160,7 +159,11 @@ class Savings:
     """
 
     def __init__(self, engine: Engine, timeout_s: float = 0.0) -> None:
-        self._engine, self._timeout_s = engine, timeout_s
+        self._reads = StoppableReads(engine, timeout_s)
+
+    def stop(self) -> None:
+        """Stop what is being read, for good."""
+        self._reads.stop()
 
     def samples(
         self, since: float, *, team: str | None = None, feature: str | None = None
@@ -176,7 +179,7 @@ class Savings:
             feature: The feature, if it is to be one; "" is the feature of calls that name none.
         """
         query = _samples(_conversations(since, team, feature))
-        with self._transaction() as connection:
+        with self._reads.transaction() as connection:
             return [
                 ArmSample(
                     team=row.team,
@@ -233,7 +236,7 @@ class Savings:
             )
             .group_by(calls.team, calls.feature)
         )
-        with self._transaction() as connection:
+        with self._reads.transaction() as connection:
             return {
                 (row.team, row.feature): Estimate(row.calls, int(row.nanos), int(row.cost))
                 for row in connection.execute(query)
@@ -257,11 +260,8 @@ class Savings:
             .group_by(calls.team, calls.feature, calls.miss)
             .order_by(calls.team, calls.feature, nanos.desc().nulls_last(), calls.miss)
         )
-        with read_transaction(self._engine) as connection:
+        with self._reads.transaction() as connection:
             return [MissSum(**row._mapping) for row in connection.execute(query)]  # noqa: SLF001
-
-    def _transaction(self) -> AbstractContextManager[Connection]:
-        return read_transaction(self._engine, statement_timeout_s=self._timeout_s)
 
 
 class ArmMeasurements:
@@ -270,6 +270,10 @@ class ArmMeasurements:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._savings = Savings(engine, _MEASUREMENT_TIMEOUT_S)
+
+    def stop(self) -> None:
+        """Stop what is being measured, for good."""
+        self._savings.stop()
 
     def latest(self, after: float = 0.0) -> ArmMeasurement | None:
         """The stored measurement; None where there is none, or none begun after a moment."""

@@ -1,9 +1,12 @@
+import threading
 from collections import defaultdict
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError
 
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.guard import (
@@ -14,8 +17,10 @@ from proxy.prefix.guard import (
     sample_arm,
 )
 from proxy.records.receipt import Outcome, Receipt
+from proxy.store.sql.database import StoppableReads
 from proxy.store.sql.inserts import inserter
 from proxy.store.sql.savings import Estimate, MissSum, Savings
+from proxy.store.store import Store
 from slo.usage import Usage
 from tests.fakes.receipts import START, a_receipt
 
@@ -196,3 +201,33 @@ def test_a_feature_says_how_many_conversations_it_still_needs(
     assert after.missing_conversations == pytest.approx(
         (50 - after.control.conversations) * 5, rel=0.2
     )
+
+
+def test_a_long_statement_ends_when_the_store_is_closed_and_none_begins_then(
+    engine: Engine,
+) -> None:
+    reads, began = StoppableReads(engine, 600.0), threading.Event()
+
+    def read() -> int:
+        endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT sum(i) FROM n"
+        with reads.transaction() as connection:
+            began.set()
+            return int(connection.exec_driver_sql(endless).scalar_one())
+
+    with ThreadPoolExecutor(1) as threads:
+        reading = threads.submit(read)
+        began.wait()
+        reads.stop()
+        with pytest.raises(OperationalError):
+            reading.result(60)
+    with pytest.raises(OperationalError, match="being closed"):
+        read()
+
+
+def test_measurements_of_a_closed_store_are_refused(store: Store) -> None:
+    store.close(5)
+
+    with pytest.raises(OperationalError, match="being closed"):
+        store.savings.misses(START)
+    with pytest.raises(OperationalError, match="being closed"):
+        store.arms.measure(lambda: START)
