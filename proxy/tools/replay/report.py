@@ -34,7 +34,7 @@ _LEAST: Final = "at least"
 _LEGEND: Final = (
     "By default: through the gateway, which sets cache marks and keys. Layouts applied: text that"
     " varies moved behind text that stays, too. Compacted: old turns sent as facts, too. At least:"
-    " every prompt token read from a cache; only fewer tokens cost less."
+    " every prompt that a cache may hold is read from it whole; only fewer tokens cost less."
 )
 #: Features that are listed; the others are in the totals.
 _MAX_FEATURES: Final = 12

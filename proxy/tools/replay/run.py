@@ -6,12 +6,13 @@ from typing import Final
 import msgspec
 
 from proxy.caches.bills import call_usage
+from proxy.calls.route_target import route_target
 from proxy.errors import OperatorError
 from proxy.records.request_fields import replace_fields
 from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.recorded_call import RecordedCall
 from proxy.tools.replay.upstream_simulation import SimulatedCall, UpstreamSimulation
-from proxy.tools.replay.variant_totals import FeatureTotals, TotalsByFeature, VariantTotals
+from proxy.tools.replay.variant_totals import FeatureTotals, TotalsByFeature
 from proxy.tools.replay.variants import ReplayVariant, UnmodifiedVariant
 from slo.price import call_cost
 from slo.usage import Usage
@@ -38,6 +39,8 @@ class ModelReplay:
         self._variants: Sequence[ReplayVariant] = (UnmodifiedVariant(), *variants)
         self._worlds = [UpstreamSimulation(reading.simulated) for _ in self._variants]
         self._totals = TotalsByFeature(len(self._variants))
+        self._least_tokens = route_target(reading.route, reading.public, day).regime.least
+        self._calls = 0
 
     @property
     def prompt_reader(self) -> PromptReader:
@@ -66,15 +69,17 @@ class ModelReplay:
             conversation=_conversation(line),
         )
         feature = self._totals.of(line.feature)
-        costs = [
+        answers = [
             self._send(number, line, sent, feature, now) for number in range(len(self._variants))
         ]
-        self._add_least(sent, feature.least, now)
+        longest = max(usage.prompt_tokens for usage, _ in answers)
+        feature.least.add(*self._least(sent, longest, now))
         if line.is_answered:
             feature.add_answer(self._answer_cost(sent, now))
         else:
             feature.unanswered += 1
-        return costs
+        self._calls += 1
+        return [cost for _, cost in answers]
 
     def features(self) -> list[FeatureTotals]:
         """The totals of each feature."""
@@ -87,8 +92,8 @@ class ModelReplay:
 
     def _send(
         self, number: int, line: RecordedCall, as_sent: SimulatedCall, to: FeatureTotals, now: float
-    ) -> int | None:
-        """Send the call one way; returns its cost."""
+    ) -> tuple[Usage, int | None]:
+        """Send the call one way; returns its usage and cost."""
         variant, totals = self._variants[number], to.ways[number]
         sent = self._prepare(variant, line, as_sent, now)
         usage = None
@@ -103,16 +108,20 @@ class ModelReplay:
             usage = Usage(input=as_sent.prompt.tokens, output=as_sent.length)
         totals.add(usage, cost := self._cost(usage, now))
         variant.record_answer(usage)
-        return cost
+        return usage, cost
 
-    def _add_least(self, sent: SimulatedCall, to: VariantTotals, now: float) -> None:
-        """Add the call with its whole prompt at the price of reading, or the plain one for none."""
-        usage = Usage(cache_read=sent.prompt.tokens, output=sent.length)
-        cost = self._cost(usage, now) if self._reading.route.regime else None
-        if cost is None:
-            usage = Usage(input=sent.prompt.tokens, output=sent.length)
-            cost = self._cost(usage, now)
-        to.add(usage, cost)
+    def _least(self, sent: SimulatedCall, longest: int, now: float) -> tuple[Usage, int | None]:
+        """The call with its whole prompt read, where the cache may hold any of it.
+
+        Nothing is held before the first call, and no prompt below the least that is kept.
+        """
+        tokens = sent.prompt.tokens
+        if self._calls and longest >= self._least_tokens and self._reading.route.regime:
+            usage = Usage(cache_read=tokens, output=sent.length)
+            if (cost := self._cost(usage, now)) is not None:
+                return usage, cost
+        usage = Usage(input=tokens, output=sent.length)
+        return usage, self._cost(usage, now)
 
     def _prepare(
         self, variant: ReplayVariant, line: RecordedCall, as_sent: SimulatedCall, now: float

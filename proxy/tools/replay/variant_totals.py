@@ -70,8 +70,8 @@ class FeatureTotals(msgspec.Struct, kw_only=True):
     Attributes:
         feature: Its name; "" for calls that name none.
         ways: One for each way, the unmodified one first.
-        least: The same calls with every prompt token read from a cache: no order of their text and
-            no marks cost less.
+        least: The same calls, every prompt that a cache may hold being read from it: no order of
+            their text and no marks cost less.
         unanswered: Calls without an answer that could be read.
         answer_nanos: Cost of the answers that could be; None where a price is unknown.
     """

@@ -134,7 +134,7 @@ def one_line_json(number: int) -> dict[str, str]:
 
 @pytest.mark.parametrize("model", ["breakpoints", "marks", "intervals", "uncached"])
 @pytest.mark.parametrize("first", [one_line_json, lambda n: system(f"It is {n}.", *RULES * 9)])
-def test_no_order_and_no_marks_cost_less_than_every_token_read(model, first):
+def test_no_order_and_no_marks_cost_less_than_every_prompt_read(model, first):
     lines = [
         RecordedCall(at=None, feature="f", body=body(first(n), user("Hi")), models=(model,))
         for n in range(60)
@@ -144,6 +144,17 @@ def test_no_order_and_no_marks_cost_less_than_every_token_read(model, first):
     costs = [way.nanos for way in feature.ways[:3]]
     assert min(cost for cost in costs if cost is not None) >= (feature.least.nanos or 0) > 0
     assert feature.least.input_tokens == feature.ways[0].input_tokens
+
+
+def test_the_least_reads_neither_a_first_prompt_nor_one_too_short_for_the_cache():
+    priced = replay_lines(line("marks"), line("marks"), line("marks")).features[0].least
+    small = [
+        RecordedCall(at=None, feature="f", body=body(user("Hi")), models=("marks",))
+        for _ in range(3)
+    ]
+
+    assert priced.cache_read_tokens == 2 * priced.input_tokens // 3
+    assert replay_lines(*small).features[0].least.cache_read_tokens == 0
 
 
 def test_the_curves_end_at_the_costs_with_answers_estimated():
