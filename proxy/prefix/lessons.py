@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from hashlib import blake2b
 from math import inf
 from typing import Final, NamedTuple
@@ -18,12 +19,18 @@ from proxy.prefix.arrangement import (
     sent_call,
 )
 from proxy.prefix.breakpoints.plan import Plan
-from proxy.prefix.layouts.layout import Layout, LayoutMove, instructions
-from proxy.prefix.layouts.learning import PLAIN_CALLS, FeatureLearner
+from proxy.prefix.layouts.layout import Layout, LayoutMove, find_moves, instructions
+from proxy.prefix.layouts.learning import PLAIN_CALLS, FeatureLearner, ProposalTarget
+from proxy.prefix.layouts.text_pieces import TextPiece
 from proxy.prefix.planned import Draft, Planned, PlanningTarget
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
 from proxy.prefix.prediction.sent_call import SentCall
-from proxy.prefix.prompts.prompt import RANK, Fingerprint, count_leading_roles
+from proxy.prefix.prompts.prompt import (
+    RANK,
+    Fingerprint,
+    PromptSlot,
+    count_leading_roles,
+)
 from proxy.prefix.unmodified import compare_usage
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.lru_cache import LruCache
@@ -42,7 +49,7 @@ _FIRST_CALLS: Final = 50
 _FIRST_CALLS_BETWEEN_LOOKS: Final = 5
 _CALLS_BETWEEN_LOOKS: Final = 25
 _TOKENS_PER_MILLION: Final = 1_000_000
-#: A layout that saves a tenth more takes the place of another at once.
+#: A layout that saves a tenth more than another does takes its place at once.
 _REPLACED_SHARE: Final = 10
 #: Price assumed for a feature whose price is unknown, in nano-dollars a token.
 _DEFAULT_NANOS_PER_TOKEN: Final = Fraction(1_000)
@@ -76,10 +83,14 @@ class LayoutLearner:
     def __len__(self) -> int:
         return len(self._known)
 
-    def observe(self, planned: Planned) -> None:
+    def observe(self, planned: Planned, usage: Usage | None = None) -> None:
         """Learn from a call that was answered, as its caller wrote it.
 
         Texts whose slots the caller declares are passed over, as when a layout is applied.
+
+        Args:
+            planned: The call.
+            usage: Usage as counted by its provider; None where it did not.
 
         Raises:
             Unplannable: If a message cannot be read.
@@ -92,6 +103,8 @@ class LayoutLearner:
         if not first:
             return
         learner, mark = self._learner_of(planned), hash(messages[:first]) or 1
+        if usage is not None:
+            learner.record_tokens(planned.evidence.sent.size, usage.prompt_tokens)
         begins, history = not draft.turns, sum(map(len, messages[first:]))
         if learner.observe_without_texts(
             draft.conversation, now, first=begins, history=history, mark=mark
@@ -102,21 +115,30 @@ class LayoutLearner:
         learner.observe(texts, draft.conversation, now, first=begins, history=history, mark=mark)
         self._trim(planned.place)
 
-    def proposal(self, planned: Planned) -> Layout | None:
-        """The moves that would pay for a call's feature; None for none, or too little seen."""
-        rate = planned.target.rates.input if planned.target.rates is not None else None
-        fresh = _DEFAULT_NANOS_PER_TOKEN if rate is None else Fraction(rate, _TOKENS_PER_MILLION)
+    def proposal(self, planned: Planned, held: Layout | None = None) -> Layout | None:
+        """The moves that would pay for a call's feature; None for none, or too little seen.
+
+        Args:
+            planned: The call.
+            held: The layout in force, beside which they save; None for none.
+        """
         learners = self._known.get(planned.place)
         if learners is None:
             return None
+        target = _proposal_target(planned, held)
         # In the order of their tools: which was used last must not make it another layout.
-        found = [
-            each.proposal(fresh, planned.target.regime) for _, each in sorted(learners.items())
-        ]
-        moves = _merge_moves(
-            [move for layout in found if layout is not None for move in layout.moves]
-        )
-        return Layout(moves=moves) if moves else None
+        every = [each for _, each in sorted(learners.items())]
+        calls = sum(each.calls for each in every)
+        moves: list[LayoutMove] = []
+        held_saving = 0
+        for each in every:
+            share = Fraction(each.calls, calls)
+            layout = each.proposal(msgspec.structs.replace(target, fresh=target.fresh * share))
+            moves += layout.moves if layout is not None else ()
+            held_saving += layout.held_saving if layout is not None else 0
+        if not moves or (held is not None and not any(move.saving for move in moves)):
+            return None
+        return Layout(moves=_merge_moves(moves), held_saving=held_saving)
 
     def _learner_of(self, planned: Planned) -> FeatureLearner:
         """The one of its feature and tools, in whatever order they come."""
@@ -221,10 +243,39 @@ def lost_tokens(planned: Planned, usage: Usage) -> float:
     return prompt_cost(compared.sent, regime) - prompt_cost(compared.unmodified, regime)
 
 
-def is_worth_replacing(held: Layout, newer: Layout) -> bool:
-    """True if a layout saves so much more than the one that holds that it need not wait a day."""
-    saved, saves = (sum(move.saving for move in each.moves) for each in (held, newer))
-    return saves * _REPLACED_SHARE >= saved * (_REPLACED_SHARE + 1) and saves > 0
+def is_worth_replacing(newer: Layout) -> bool:
+    """True if a layout saves so much more than the one in force that it need not wait a day."""
+    saves = sum(move.saving for move in newer.moves)
+    return saves * _REPLACED_SHARE >= newer.held_saving and saves > 0
+
+
+def _proposal_target(planned: Planned, held: Layout | None) -> ProposalTarget:
+    """The cache and price of a call, and the slots that its layout has."""
+    draft, rates = planned.draft, planned.target.rates
+    rate = rates.input if rates is not None else None
+    return ProposalTarget(
+        fresh=_DEFAULT_NANOS_PER_TOKEN if rate is None else Fraction(rate, _TOKENS_PER_MILLION),
+        regime=planned.target.regime,
+        held_slot=partial(_held_slot, draft, held),
+    )
+
+
+def _held_slot(draft: Draft, held: Layout | None, move: LayoutMove) -> PromptSlot:
+    """The slot in which a layout puts the text of a move; stable where it leaves it."""
+    for had in held.moves if held is not None else ():
+        if _moved_text(had) == _moved_text(move):
+            return had.slot
+    here = _leaving_pieces(draft, Layout(moves=(move,)))
+    texts = [piece.text for piece in here if piece.text.strip()]
+    there = _leaving_pieces(draft, held) if held is not None and texts else ()
+    slots = [piece.slot for piece in there if texts[0] in piece.text or piece.text in texts[0]]
+    return slots[0] if slots else PromptSlot.STABLE
+
+
+def _leaving_pieces(draft: Draft, layout: Layout) -> list[TextPiece]:
+    """The pieces of a call's texts that a layout moves."""
+    every = find_moves(draft.prompt, layout, draft.fingerprint).moves.values()
+    return [one for pieces in every for one in pieces if one.slot is not PromptSlot.STABLE]
 
 
 def layout_effect(layout: Layout) -> tuple[tuple[object, ...], ...]:

@@ -197,7 +197,7 @@ class LayoutMove(msgspec.Struct, frozen=True, kw_only=True):
         calls: Different calls it was seen in.
         conversations: Conversations it was seen in.
         values: Different texts it had.
-        saving: Expected savings, in nano-dollars per 1,000 calls.
+        saving: Expected savings beside the layout in force, in nano-dollars per 1,000 calls.
     """
 
     before: Anchor | None
@@ -219,10 +219,13 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         version: Counted by who keeps it; 0 for a proposal.
+        held_saving: Savings of the layout in force when it was proposed, which its moves save
+            more, in nano-dollars per 1,000 calls.
     """
 
     version: int = 0
     moves: tuple[LayoutMove, ...] = ()
+    held_saving: int = 0
 
 
 class _Run(msgspec.Struct, frozen=True):

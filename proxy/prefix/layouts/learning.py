@@ -1,13 +1,14 @@
 """Learns which text of a feature's instructions varies, and which moves would pay."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from proxy.caches.regime import Regime
+from proxy.prefix.layouts.gains import LayoutGains, VaryingText, template_calls
 from proxy.prefix.layouts.layout import Anchor, Layout, LayoutMove
 from proxy.prefix.layouts.samples import (
     ConversationSample,
@@ -24,22 +25,34 @@ CALLS: Final = 12
 CONVERSATIONS: Final = 10
 #: Calls from which on a clock, a date or a UUID moves: its form tells that it varies.
 PLAIN_CALLS: Final = 3
-#: Tokens a layout must make readable in an average call.
+#: Tokens a layout must make readable in an average call of a template.
 LEAST: Final = 50
+#: Most bytes of a token that are believed of what a provider counts.
+MAX_BYTES_PER_TOKEN: Final = 8.0
+#: Share of a call's cost that a layout must save: less is lost again where conversations begin.
+MIN_SAVED_SHARE: Final = 0.1
 #: Changes per further call above which text is taken to vary per call. Where it changes less,
 #: its rare change costs less than sending it anew each time.
 MIN_CHANGES_PER_CALL: Final = Fraction(1, 10)
 #: Share of conversations with a text of their own below which it stays: a few values are each
 #: cached by themselves.
 MIN_OWN_TEXT_SHARE: Final = Fraction(3, 10)
-#: Tokens from which on the step of a cache decides how much of a conversation is read.
-_LONG_STEP: Final = 1_024
-#: The cache that keeps whole prompts.
-_WHOLE_PROMPTS: Final = "prefix-unit"
-#: Tokens that a reference and a label cost.
-REFERENCE_TOKENS: Final = 20
 #: Units around what varies in a single conversation among which an anchor is chosen.
 MAX_ANCHOR_DISTANCE_UNITS: Final = 8
+
+
+class ProposalTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """The cache and price that a proposal is for.
+
+    Attributes:
+        fresh: Price of a token not read from the cache, in nano-dollars.
+        regime: The cache of the route.
+        held_slot: The slot in which the layout in force puts the text of a move.
+    """
+
+    fresh: Fraction
+    regime: Regime
+    held_slot: Callable[[LayoutMove], PromptSlot] = lambda _: PromptSlot.STABLE
 
 
 class FeatureLearner:
@@ -53,6 +66,7 @@ class FeatureLearner:
 
     def __init__(self, fingerprint: Fingerprint, *, tools: int = 0, shows: bool = False) -> None:
         self._tools = tools
+        self._bytes = self._tokens = 0
         self._samples = Samples(fingerprint, shows=shows)
 
     @property
@@ -90,22 +104,40 @@ class FeatureLearner:
             conversation, now, first=first, history=history, mark=mark
         )
 
-    def proposal(self, fresh: Fraction, regime: Regime) -> Layout | None:
+    def record_tokens(self, size: int, tokens: int) -> None:
+        """Note the tokens that a call of so many bytes was counted."""
+        self._bytes += size
+        self._tokens += tokens
+
+    def proposal(self, target: ProposalTarget) -> Layout | None:
         """The moves that would pay, or None: too little evidence, or nothing to gain.
 
-        Args:
-            fresh: Price of a token not read from the cache, in nano-dollars.
-            regime: The cache of the route.
+        Each says what it saves beside the layout in force.
         """
+        every, calls = self._samples.conversations, self.calls
+        counted = self._bytes / self._tokens if self._tokens else BYTES_PER_TOKEN
+        per_token = min(max(counted, 1.0), MAX_BYTES_PER_TOKEN)
         moves: list[LayoutMove] = []
-        for group in group_by_template(self._samples.conversations):
-            if sum(sample.calls for sample in group) >= PLAIN_CALLS:
-                moves += _paying_moves(group, self._tools, fresh, regime)
-        labelled = [
-            msgspec.structs.replace(move, label=f"Detail {number}")
-            for number, move in enumerate(moves, 1)
-        ]
-        return Layout(moves=tuple(labelled)) if labelled else None
+        held = 0
+        for group in group_by_template(every):
+            here = sum(sample.calls for sample in group)
+            if here < PLAIN_CALLS:
+                continue
+            found = _group_moves(group, self._tools, target, per_token)
+            if found is not None:
+                worth = target.fresh * here / calls
+                more = max(0.0, 1 - found.held / found.saved)
+                moves += [
+                    msgspec.structs.replace(move, saving=int(move.saving * worth * more))
+                    for move in found.moves
+                ]
+                held += int(found.held * worth * 1000)
+        return Layout(moves=tuple(moves), held_saving=max(0, held)) if moves else None
+
+    @property
+    def calls(self) -> int:
+        """Calls of the conversations that are kept."""
+        return sum(sample.calls for sample in self._samples.conversations)
 
 
 class _Hole(msgspec.Struct, frozen=True):
@@ -135,107 +167,70 @@ class _Hole(msgspec.Struct, frozen=True):
         """True if it varies per call, but not by its form, so that few calls don't move it."""
         return self.slot is PromptSlot.VARIABLE and not self.is_plain
 
-    @property
-    def change_rate(self) -> Fraction:
-        """Changes of it per further call; 0 where it varies between conversations alone."""
-        if self.slot is not PromptSlot.VARIABLE:
-            return Fraction(0)
-        return max(_change_rate(self.gap, column) for column in self.columns)
+    def varying_text(self) -> VaryingText:
+        """It, for what calls read."""
+        is_variable = self.slot is PromptSlot.VARIABLE
+        return VaryingText(
+            size=self.size,
+            behind=self.behind,
+            own=float(max(map(_own_share, self.columns))),
+            rate=float(max(_change_rate(self.gap, column) for column in self.columns)),
+            novelty=float(max(map(_novelty, self.columns))) if is_variable else 1.0,
+        )
 
 
-def _is_large_enough(group: Sequence[ConversationSample]) -> bool:
-    return len(group) >= CONVERSATIONS or sum(sample.calls for sample in group) >= CALLS
-
-
-def _paying_moves(
-    group: Sequence[ConversationSample], tools: int, fresh: Fraction, regime: Regime
-) -> list[LayoutMove]:
-    """The moves of one template that pay."""
-    found = find_gaps(group)
-    front, holes = _find_holes(found)
-    stable = tools + front + sum(hole.behind for hole in holes)
-    reach = _cacheable_calls(group, stable, regime)
-    if not _is_large_enough(group):
-        end = next((at for at, hole in enumerate(holes) if hole.ends_reading), len(holes))
-        if end < len(holes):
-            reach = msgspec.structs.replace(reach, history=Fraction(0), resent=Fraction(0))
-        holes = [hole for hole in holes[:end] if hole.is_plain]
-    gains = _move_gains(group, holes, front + tools if regime.takes_marks else 0, reach)
-    while holes and gains[len(holes) - 1] <= 0 and not regime.takes_marks:
-        holes.pop()
-    if sum(gains[: len(holes)]) < LEAST:
-        return []
-    worth = fresh * (1 - regime.read) * 1000
-    moves = [
-        _layout_move(hole, max(0, int(each * worth)))
-        for hole, each in zip(holes, gains, strict=False)
-    ]
-    return [_with_common_anchors(move, found) for move in moves] if len(group) == 1 else moves
-
-
-class _CacheableCalls(msgspec.Struct, frozen=True):
-    """The calls that are long enough to be cached, once no text varies before their conversation.
+class _GroupMoves(NamedTuple):
+    """The moves of one template, with the fresh tokens of 1,000 calls that each saves.
 
     Attributes:
-        opens: True if a conversation's first call is.
-        share: Its share of all calls.
-        history: Bytes of the conversation that those that are not first read behind the
-            instructions, where what varies stands at the end; for each of all calls.
-        resent: The same where nothing varies from one call to the next.
+        saved: Fresh tokens that all of them save an average call.
+        held: The same of the layout in force.
     """
 
-    opens: bool
-    share: Fraction
-    history: Fraction
-    resent: Fraction
+    moves: Sequence[LayoutMove]
+    saved: float
+    held: float
 
 
-def _cacheable_calls(
-    group: Sequence[ConversationSample], stable: int, regime: Regime
-) -> _CacheableCalls:
-    """The calls that are long enough, where so many bytes of instructions and tools never vary."""
-    calls = sum(sample.calls for sample in group)
-    lack = regime.least * BYTES_PER_TOKEN - stable
-    opens, step = lack <= 0, regime.block * BYTES_PER_TOKEN if regime.block >= _LONG_STEP else 1
-    beyond = [sample.later_lengths(max(0, lack), stable, step) for sample in group]
-    long = sum(count for count, _, _ in beyond) + opens * sum(sample.opened for sample in group)
-    resent = Fraction(sum(last for _, last, _ in beyond), calls)
-    # A cache of whole prompts finds none that ends in text of its own: it reads what two calls had
-    # in common, so the conversation up to the call before the last.
-    earlier = Fraction(sum(older for _, _, older in beyond), calls)
-    history = earlier if regime.name == _WHOLE_PROMPTS else resent
-    return _CacheableCalls(opens, Fraction(long, calls), history, resent)
+def _group_moves(
+    group: Sequence[ConversationSample], tools: int, target: ProposalTarget, per_token: float
+) -> _GroupMoves | None:
+    """The moves of one template; None where none would pay."""
+    front, holes = _find_holes(found := find_gaps(group))
+    moves = [_layout_move(hole) for hole in holes]
+    if len(group) == 1:
+        moves = [_with_common_anchors(move, found) for move in moves]
+    texts = [hole.varying_text() for hole in holes]
+    calls = template_calls(group, tools, front, per_token)
+    gains = LayoutGains(calls, texts, target.regime)
+    stay = [PromptSlot.STABLE] * len(holes)
+    slots = gains.best_slots(_allowed_slots(group, holes))
+    as_sent, best = gains.saved_tokens(stay), gains.saved_tokens(slots)
+    least = LEAST * float(1 - target.regime.read)
+    if best - as_sent < max(least, MIN_SAVED_SHARE * (gains.average_tokens - as_sent)):
+        return None
+    held = gains.saved_tokens([target.held_slot(move) for move in moves])
+    made: list[LayoutMove] = []
+    before, done = as_sent, list(stay)
+    for at, move in enumerate(moves):
+        if slots[at] is not PromptSlot.STABLE:
+            done[at] = slots[at]
+            after = gains.saved_tokens(done)
+            made.append(msgspec.structs.replace(move, saving=max(0, int(1000 * (after - before)))))
+            before = after
+    return _GroupMoves(made, best - as_sent, held - as_sent)
 
 
-def _move_gains(
-    group: Sequence[ConversationSample], holes: Sequence[_Hole], front: int, reach: _CacheableCalls
-) -> list[Fraction]:
-    """Tokens each move makes readable in an average call, once those before it are made.
-
-    What stands behind a text that changes is read, as it is sent, only while that stays: so it is
-    with the text itself, which nobody reads once it stands at the end, and with the conversation.
-    Text that varies between conversations alone is read by all but their first calls. Calls that
-    are too short to be cached read nothing either way, but are sent with the words that a move
-    costs.
-    """
-    calls = sum(sample.calls for sample in group)
-    first = Fraction(sum(sample.opened for sample in group), calls) * reach.opens
-    found: list[Fraction] = []
-    rate, varies = Fraction(0), False
-    for number, hole in enumerate(holes):
-        before, rate = rate, max(rate, hole.change_rate)
-        size = hole.behind + (0 if number else front)
-        unread = first * max(map(_own_share, hole.columns)) + (reach.share - first) * rate
-        novelty = max(map(_novelty, hole.columns)) if hole.slot is PromptSlot.VARIABLE else 1
-        gain = size * unread * novelty
-        if hole.slot is PromptSlot.VARIABLE:
-            gain -= hole.size * (reach.share - unread)
-            gain += reach.resent * (rate - before)
-            gain += 0 if varies else reach.history - reach.resent
-            varies = True
-        words = REFERENCE_TOKENS if hole.behind or hole.slot is PromptSlot.VARIABLE else 0
-        found.append(gain / BYTES_PER_TOKEN - words)
-    return found
+def _allowed_slots(group: Sequence[ConversationSample], holes: Sequence[_Hole]) -> list[PromptSlot]:
+    """The slots that texts may move to, by how many calls were seen."""
+    slots = [hole.slot for hole in holes]
+    if len(group) >= CONVERSATIONS or sum(sample.calls for sample in group) >= CALLS:
+        return slots
+    end = next((at for at, hole in enumerate(holes) if hole.ends_reading), len(holes))
+    return [
+        slot if at < end and holes[at].is_plain else PromptSlot.STABLE
+        for at, slot in enumerate(slots)
+    ]
 
 
 def _find_holes(every: Sequence[Gap]) -> tuple[int, list[_Hole]]:
@@ -312,7 +307,7 @@ def _novelty(column: Column) -> Fraction:
     return Fraction(len(set(values)), len(values))
 
 
-def _layout_move(hole: _Hole, saving: int) -> LayoutMove:
+def _layout_move(hole: _Hole) -> LayoutMove:
     gap, columns = hole.gap, hole.columns
     return LayoutMove(
         before=_unit_anchor(gap.before),
@@ -326,7 +321,6 @@ def _layout_move(hole: _Hole, saving: int) -> LayoutMove:
         calls=sum(sample.calls for sample in gap.samples),
         conversations=len(gap.samples),
         values=max(len({v for values in c.values for v in values}) for c in columns),
-        saving=saving,
     )
 
 

@@ -198,34 +198,10 @@ class ConversationSample(msgspec.Struct):
             held[3] + more[3],
         )
 
-    def later_lengths(self, least: int, front: int = 0, step: int = 1) -> tuple[int, int, int]:
-        """Its further calls with about so many bytes behind their instructions, and what preceded.
-
-        Args:
-            least: Bytes there, at least.
-            front: Bytes before them.
-            step: Bytes of whose multiples a cache reads.
-
-        Returns:
-            Their number; the bytes read there of the call before each; of the one before that.
-        """
-        calls = last = older = 0
-        for count, held, before, earlier in self.lengths.values():
-            if held >= least * count:
-                calls += count
-                last += count * _whole_steps(front, before // count, step)
-                older += count * _whole_steps(front, earlier // count, step)
-        return calls, last, older
-
     @property
     def later_calls(self) -> int:
         """Calls seen that had one before them."""
         return self.calls - self.opened
-
-
-def _whole_steps(front: int, size: int, step: int) -> int:
-    """Bytes behind so many in front that whole steps hold besides those that hold the front."""
-    return (front + size) // step * step - front // step * step if step > 1 else size
 
 
 class Samples:

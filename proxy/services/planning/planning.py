@@ -212,7 +212,7 @@ class PromptPlanning:
             if is_free:
                 self._lock.release()
         # In the lessons' thread; of its usage, too, where that takes long.
-        self._learner.submit(partial(self._learn, planned, *(() if is_free else (usage,))))
+        self._learner.submit(partial(self._learn, planned, usage, is_settled=is_free))
         return found
 
     def close(self) -> None:
@@ -372,21 +372,22 @@ class PromptPlanning:
                 now = self._planner.known_plan(draft) or plan
                 self._planner.adopt_plan(draft, merge_plans(held[conversation], now))
 
-    def _learn(self, planned: Planned, *usage: Usage | None) -> None:
+    def _learn(self, planned: Planned, usage: Usage | None, *, is_settled: bool) -> None:
         """Learn from a call; propose a layout now and then. Runs in the lessons' thread."""
         where = planned.place
-        for each in usage:
-            self._run_locked(self._planner.learn, planned, each)
-        harm = self._run_locked(self._planner.take_harm, planned, self._now())
-        if harm is not None:
+        if not is_settled:
+            self._run_locked(self._planner.learn, planned, usage)
+        if harm := self._run_locked(self._planner.take_harm, planned, self._now()):
             self._harmful.append((where, harm))
         try:
-            self._lessons.observe(planned)
+            self._lessons.observe(planned, usage)
             self._calls[where] += 1
             if len(self._calls) > _MAX_WAITING_PLANS:
                 self._calls.clear()
-            layout = self._lessons.proposal(planned) if is_due(self._calls[where]) else None
-            if layout is not None:
+            if not is_due(self._calls[where]):
+                return
+            version = self._store.board.current.of(where).layout_version(self._now())
+            if layout := self._lessons.proposal(planned, self._layouts.layout(where, version)):
                 moves = msgspec.json.encode(layout).decode()
                 self._store.layouts.propose(where, layout_digest(layout), moves, self._now())
         except (Unplannable, SQLAlchemyError) as error:

@@ -68,11 +68,8 @@ class LockedSettings:
             return True
         if not self.own.version or self.own.changed_by == GUARD:
             return self.own.changed_by != GUARD
-        held = read_layout(
-            rows.find_proposal(self._connection, self._place, self.own.version).moves
-        )
         newer = read_layout(moves)
-        return held is not None and newer is not None and is_worth_replacing(held, newer)
+        return newer is not None and is_worth_replacing(newer)
 
     def approve(self, version: int, by: str, now: float) -> FeatureState:
         """Approves the version and returns what holds; a place that only observed now applies.

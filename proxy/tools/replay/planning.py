@@ -150,7 +150,7 @@ class PlannedVariant:
         if self._arranges:
             feature = self._feature(planned.place)
             feature.observe(planned)
-            self._lessons.observe(planned)
+            self._lessons.observe(planned, usage)
             if (harm := self._planner.take_harm(planned, self._now)) is not None:
                 feature.step_back(harm.layout, self._now + _CLOSED_FOR_S)
             self._look(planned, feature)
@@ -166,13 +166,13 @@ class PlannedVariant:
         is_closed = self._now < feature.closed_until
         if is_closed or not feature.varies or not is_due(feature.planned):
             return
-        found = self._lessons.proposal(planned)
-        feature.beyond = self._beyond(planned) if found is None else 0
+        held = feature.layout_version(feature.current_version)
+        found = self._lessons.proposal(planned, held)
+        feature.beyond = self._beyond(planned) if found is None and held is None else 0
         known = feature.layouts
         if found is None or layout_effect(found) in map(layout_effect, known):
             return
-        held = feature.layout_version(feature.current_version)
-        if held is None or is_worth_replacing(held, found):
+        if held is None or is_worth_replacing(found):
             feature.approve(found)
 
     def _beyond(self, planned: Planned) -> int:

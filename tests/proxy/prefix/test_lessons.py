@@ -6,11 +6,8 @@ from itertools import permutations
 import msgspec
 import pytest
 
-from proxy.prefix.breakpoints.plan import ExperimentArm, Plan
-from proxy.prefix.conversations import ConversationState
 from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.lessons import (
-    LayoutChange,
     LayoutLearner,
     _merge_moves,
     is_due,
@@ -19,6 +16,7 @@ from proxy.prefix.lessons import (
 )
 from proxy.prefix.planned import Planned
 from proxy.prefix.prompts.prompt import PromptSlot
+from slo.usage import Usage
 from tests.fakes.handbook import handbook
 from tests.proxy.prefix.planning_requests import (
     RULES,
@@ -27,14 +25,11 @@ from tests.proxy.prefix.planning_requests import (
     body,
     chat_message,
     conversation_messages,
-    learned_layout,
     planning_request,
     tool,
 )
 
 WAY = TARGETS["openai-interval"]
-#: Caches whose minimum these prompts reach.
-LONG_ENOUGH = sorted(name for name, target in TARGETS.items() if target.regime.least <= 2_048)
 FIRST, OTHER = [tool("a")], [tool("b"), tool("c")]
 
 
@@ -237,115 +232,63 @@ def test_proposals_are_due_more_often_at_first():
     ]
 
 
-def renewed_layout(
-    line: str, regime: str = "openai-interval", rules: str = RULES, **changes: object
-) -> int:
-    """The layout with which the fourth call of a conversation goes on, begun without one."""
-    target = TARGETS[regime]
-    clocks = (f"It is 12:{number:02}:07.\n{RULES}" for number in range(12))
-    calls = [body(*conversation_messages(0, text, f"I am {text[6:11]}")) for text in clocks]
-    layout = learned_layout(target, calls)
-    assert layout is not None
-    process = PlanningProcess(target)
-    for turn in range(4):
-        text = f"{line.format(turn)}\n{rules}"
-        request = planning_request(body(*conversation_messages(turn, text)))
-        if turn < 3:
-            process.plan_and_settle(request)
-    draft = process.planner.read_call(request)
-    plan = process.planner.known_plan(draft)
-    assert plan is not None
-    plan = msgspec.structs.replace(plan, **changes)
-    change = LayoutChange(None, layout, 7)
-    return process.planner.renew_plan(draft, target, plan, change, process.now + 10.0).layout
+@pytest.mark.parametrize(("more", "replaces"), [(9, False), (10, True)])
+def test_layout_replaces_another_at_once_that_saves_a_tenth_less(more, replaces):
+    move = LayoutMove(before=None, after=None, slot=PromptSlot.VARIABLE, label="", saving=more)
+
+    assert is_worth_replacing(Layout(moves=(move,), held_saving=100)) is replaces
 
 
-@pytest.mark.parametrize("regime", LONG_ENOUGH)
-def test_running_conversation_cut_off_by_a_clock_goes_on_with_the_newer_layout(regime):
-    assert renewed_layout("It is 12:0{}:07.", regime) == 7
+def test_moves_of_the_layout_in_force_are_not_proposed_again():
+    feature = Feature()
+    last = feature.calls()
+    held = feature.lessons.proposal(last)
+
+    assert held is not None
+    assert feature.lessons.proposal(last, held) is None
 
 
-@pytest.mark.parametrize("regime", LONG_ENOUGH)
-def test_running_conversation_that_is_warm_keeps_its_layout(regime):
-    assert renewed_layout("It is 12:00:07.", regime) == 0
+def test_moves_of_the_layout_in_force_are_known_by_the_text_they_take():
+    """The line after the text was another when it was learned."""
+    feature = Feature()
+    last = feature.calls()
+    proposed = feature.lessons.proposal(last)
+    assert proposed is not None
+    (move,) = proposed.moves
+    held = Layout(moves=(msgspec.structs.replace(move, after=None, of=0, count=1),))
+    first = msgspec.structs.replace(move, before=None, of=1, at=0)
+
+    assert feature.lessons.proposal(last, held) is None
+    assert feature.lessons.proposal(last, Layout(moves=(first,))) is None
 
 
-def test_conversation_of_the_control_arm_keeps_no_layout():
-    assert renewed_layout("It is 12:0{}:07.", arm=ExperimentArm.CONTROL) == 0
-
-
-def test_running_conversation_in_which_nothing_moves_keeps_its_layout():
-    assert renewed_layout("It is 12:0{}:07.", rules=handbook(20, "other rules")) == 0
-
-
-def test_conversation_of_which_nothing_was_seen_here_keeps_its_layout():
-    """Its provider may hold all of it."""
-    target = TARGETS["openai-interval"]
-    process = PlanningProcess(target)
-    request = planning_request(body(*conversation_messages(3, f"It is 12:01:07.\n{RULES}")))
-    draft = process.planner.read_call(request)
-    layout = Layout(
-        version=7,
-        moves=(LayoutMove(before=None, after=None, slot=PromptSlot.SEMI_STABLE, label="all"),),
-    )
-    change = LayoutChange(None, layout, 7)
-
-    assert process.planner.renew_plan(draft, target, Plan(joined=True), change, 1.0).layout == 0
-
-
-@pytest.mark.parametrize(("newer", "replaces"), [(109, False), (110, True)])
-def test_layout_replaces_another_at_once_that_saves_a_tenth_less(newer, replaces):
-    def layout(saving: int) -> Layout:
-        move = LayoutMove(
-            before=None, after=None, slot=PromptSlot.VARIABLE, label="", saving=saving
+def test_proposal_saves_what_the_layout_in_force_does_not_save_yet():
+    feature = Feature()
+    for number in range(24):
+        more = handbook(24, "more rules")
+        raw = body(
+            *conversation_messages(0, f"Desk {number}\n{RULES}\nNow {number}\n{more}", f"{number}?")
         )
-        return Layout(moves=(move,))
+        last = feature.plan_body(raw)
+    whole = feature.lessons.proposal(last)
+    assert whole is not None
+    held = Layout(moves=whole.moves[:1])
+    beyond = feature.lessons.proposal(last, held)
 
-    assert is_worth_replacing(layout(100), layout(newer)) is replaces
-
-
-def left_layout(
-    *, lost: float, idle: float = 10.0, regime: str = "openai-interval", version: int = 3
-) -> int:
-    """The layout with which a warm conversation goes on that has layout 7 where another holds.
-
-    Args:
-        lost: Fresh tokens that it lost with its layout.
-        idle: Seconds since its latest call.
-        regime: Its cache.
-        version: Version of the layout that holds, which moves nothing.
-    """
-    target = TARGETS[regime]
-    calls = [body(*conversation_messages(0, f"Desk {at}.\n{RULES}", f"{at}?")) for at in range(24)]
-    layout = learned_layout(target, calls)
-    assert layout is not None
-    process = PlanningProcess(target, layout=layout)
-    for turn in range(3):
-        request = planning_request(body(*conversation_messages(turn, f"Desk A.\n{RULES}")))
-        process.plan_and_settle(request)
-    request = planning_request(body(*conversation_messages(3, f"Desk A.\n{RULES}")))
-    draft = process.planner.read_call(request)
-    plan = process.planner.known_plan(draft)
-    assert plan is not None
-    plan = msgspec.structs.replace(plan, layout=7)
-    process.planner._indexes_of(draft).states.get_or_make(
-        draft.conversation, ConversationState
-    ).lost = lost
-    change = LayoutChange(layout, None, version)
-    return process.planner.renew_plan(draft, target, plan, change, process.now + idle).layout
+    assert beyond is not None
+    saved = [sum(move.saving for move in each.moves) for each in (whole, beyond)]
+    assert 0 < saved[1] < saved[0]
+    assert saved[1] + beyond.held_saving == pytest.approx(saved[0], rel=0.01)
 
 
-@pytest.mark.parametrize(("lost", "goes_on_with"), [(-100.0, 7), (0.0, 7), (10_000.0, 3)])
-@pytest.mark.parametrize("regime", LONG_ENOUGH)
-def test_warm_conversation_leaves_a_rolled_back_layout_once_it_lost_more_than_that_costs(
-    regime, lost, goes_on_with
-):
-    assert left_layout(lost=lost, regime=regime) == goes_on_with
+def test_savings_are_counted_in_the_tokens_of_the_model():
+    def saving(tokens_per_byte: int) -> int:
+        feature = Feature()
+        for number in range(24):
+            last = feature.call(f"Time: {number}")
+            usage = Usage(input=last.evidence.sent.size // tokens_per_byte)
+            feature.lessons.observe(last, usage)
+        found = feature.lessons.proposal(last)
+        return sum(move.saving for move in found.moves) if found is not None else 0
 
-
-def test_cold_conversation_leaves_a_rolled_back_layout_at_once():
-    assert left_layout(lost=-100.0, idle=1e6) == 3
-
-
-def test_warm_conversation_takes_no_newer_layout_over_however_much_it_lost():
-    assert left_layout(lost=10_000.0, version=8) == 7
+    assert saving(2) == pytest.approx(2 * saving(4), rel=0.05)

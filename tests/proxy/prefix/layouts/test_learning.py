@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from proxy.caches.regime import Regime
 from proxy.prefix.layouts.layout import Layout, instructions
-from proxy.prefix.layouts.learning import FeatureLearner
+from proxy.prefix.layouts.learning import FeatureLearner, ProposalTarget
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 from tests.examples import examples
 from tests.fakes.badly_built import raw_bodies
@@ -26,6 +26,10 @@ PLAIN = Regime(name="openai-interval", least=1024, read=Fraction(1, 10))
 MARKS = Regime(name="anthropic-breakpoint", least=1024, read=Fraction(1, 10), marks=4)
 PRICE = Fraction(3000)
 RULES = handbook(30, "learning").split("\n")
+
+
+TARGET = ProposalTarget(fresh=PRICE, regime=PLAIN)
+LONG = ProposalTarget(fresh=PRICE, regime=msgspec.structs.replace(PLAIN, least=4096))
 
 
 def fingerprint(text: bytes) -> bytes:
@@ -49,7 +53,7 @@ def template(*above, end=()):
 
 
 def found(texts, regime=PLAIN, **more):
-    layout = learner(texts, **more).proposal(PRICE, regime)
+    layout = learner(texts, **more).proposal(ProposalTarget(fresh=PRICE, regime=regime))
     return [(move.slot, move.shows) for move in layout.moves] if layout else None
 
 
@@ -74,12 +78,11 @@ def test_moves_carry_evidence_and_money():
     def texts(number, call):
         return template(f"Time: {number} {call}")
 
-    layout = learner(texts).proposal(PRICE, PLAIN)
+    layout = learner(texts).proposal(TARGET)
     (move,) = layout.moves
     bytes_behind = len("\n".join(RULES[1:])) + 1 + 600
 
     assert (move.calls, move.conversations, move.values) == (32, 8, 24)
-    assert move.label == "Detail 1"
     assert layout.version == 0
     assert move.saving == pytest.approx(bytes_behind / 4 * 2700 * 1000, rel=0.02)
 
@@ -195,13 +198,13 @@ def test_a_document_moves_only_where_it_seldom_stays_through_a_turn(turns, moves
                 history=600 * call,
             )
 
-    assert (saw.proposal(PRICE, PLAIN) is not None) is moves
+    assert (saw.proposal(TARGET) is not None) is moves
 
 
 def test_text_behind_a_few_values_is_read_already_and_saves_less():
     def saving_of(line):
         saw = learner(lambda number, call: template(line.format(number, call)), conversations=9)
-        return sum(move.saving for move in (saw.proposal(PRICE, PLAIN) or Layout()).moves)
+        return sum(move.saving for move in (saw.proposal(TARGET) or Layout()).moves)
 
     assert 0 < saving_of("Step {1} of all.") < saving_of("Step {0}.{1} of all.") / 3
 
@@ -213,7 +216,8 @@ def test_a_cache_of_whole_prompts_reads_the_conversation_a_call_later():
             for call in range(6):
                 text, who = template(f"Topic: {number} {call}"), fingerprint(b"%d" % number)
                 saw.observe(text, who, 60.0, first=not call, history=4_000 * call)
-        return sum(move.saving for move in (saw.proposal(PRICE, regime) or Layout()).moves)
+        layout = saw.proposal(msgspec.structs.replace(TARGET, regime=regime)) or Layout()
+        return sum(move.saving for move in layout.moves)
 
     later = saving_of(msgspec.structs.replace(PLAIN, name="prefix-unit"))
 
@@ -226,7 +230,7 @@ def test_moves_learned_from_a_single_conversation_apply_to_others():
     def texts(number, call):
         return template(f"Time: {number} {call}", f"User: the {number}th of all users")
 
-    layout = learner(texts, conversations=1, calls=20).proposal(PRICE, PLAIN)
+    layout = learner(texts, conversations=1, calls=20).proposal(TARGET)
     (other,) = texts(9, 9)
     placed = apply_layout(prompt_of(other), layout, fingerprint, late=True)
 
@@ -240,7 +244,7 @@ def test_the_first_text_of_a_single_conversation_is_anchored_at_the_start():
     def texts(number, call):
         return ["\n".join([f"The user is named {number}", f"Time: {number} {call}", *RULES])]
 
-    (move,) = learner(texts, conversations=1, calls=20).proposal(PRICE, PLAIN).moves
+    (move,) = learner(texts, conversations=1, calls=20).proposal(TARGET).moves
 
     assert move.before is None
     assert move.at == 1
@@ -251,7 +255,7 @@ def test_text_that_varies_in_two_places_of_a_single_conversation_is_two_moves():
     def texts(number, call):
         return template(f"Time: {number} {call}", RULES[-1] + " Mind it.", f"Count: {call}")
 
-    moves = learner(texts, conversations=1, calls=20).proposal(PRICE, PLAIN).moves
+    moves = learner(texts, conversations=1, calls=20).proposal(TARGET).moves
     placed = apply_layout(prompt_of(texts(9, 9)[0]), Layout(moves=moves), fingerprint, late=True)
 
     assert len(moves) == 2
@@ -263,7 +267,7 @@ def test_passages_of_any_number_keep_their_neighbours():
     def texts(number, call):
         return template(*(f"Passage {call} {at}" for at in range(1 + call % 3)))
 
-    (move,) = learner(texts, conversations=1, calls=20).proposal(PRICE, PLAIN).moves
+    (move,) = learner(texts, conversations=1, calls=20).proposal(TARGET).moves
 
     assert move.of == 0
     assert move.before is not None
@@ -308,11 +312,11 @@ def test_where_few_calls_are_long_enough_to_be_cached_those_may_pay_for_all():
                     first=not call,
                     history=history,
                 )
-        layout = saw.proposal(PRICE, msgspec.structs.replace(PLAIN, least=4096))
+        layout = saw.proposal(LONG)
         return [move.saving for move in layout.moves] if layout else None
 
-    assert savings(400, 400, 400, 400) is None
-    some, all_ = savings(400, 400, 400, 40_000), savings(40_000, 40_000, 40_000, 40_000)
+    assert savings(*[400] * 8) is None
+    some, all_ = savings(*[400] * 6, 40_000, 40_000), savings(*[40_000] * 8)
     assert some is not None
     assert all_ is not None
     assert some[0] < all_[0] / 3
@@ -349,9 +353,7 @@ def test_the_order_of_conversations_does_not_matter(roll):
                 0.0,
                 first=call == 0,
             )
-        layouts.append(
-            [(m.slot, m.at, m.before) for m in (one.proposal(PRICE, PLAIN) or Layout()).moves]
-        )
+        layouts.append([(m.slot, m.at, m.before) for m in (one.proposal(TARGET) or Layout()).moves])
 
     assert layouts[0] == layouts[1] != []
 
@@ -380,7 +382,7 @@ def test_the_lines_above_recorded_instructions_are_found_and_nothing_is_lost(kin
         for number, raw in enumerate(bodies):
             texts = [said for _, said in instructions(parse_prompt(raw))]
             one.observe(texts, identity, 0.0, first=number == 0, history=len(raw))
-    layout = one.proposal(PRICE, PLAIN)
+    layout = one.proposal(TARGET)
 
     assert layout is not None
     assert layout.moves[0].shows == "line 1 `Current time: …`"

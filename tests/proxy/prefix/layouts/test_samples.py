@@ -137,12 +137,12 @@ def test_lengths_behind_instructions_are_counted_by_step():
         found.add_call(["Be kind."], b"a", 0.0, first=number == 0, history=history)
     (sample,) = found.conversations
 
-    assert sample.later_lengths(0) == (4, 500 + 500 + 3_000 + 5_000, 3_000 + 500 + 3_000)
-    assert sample.later_lengths(2_000) == (3, 500 + 3_000 + 5_000, 3_000 + 500 + 3_000)
-    assert sample.later_lengths(4_500) == (2, 3_000 + 5_000, 500 + 3_000)
-    assert sample.later_lengths(1_000_000) == (1, 5_000, 3_000)
-    assert sample.later_lengths(1_000_001) == (0, 0, 0)
-    assert len(sample.lengths) == 4
+    assert list(sample.lengths.values()) == [
+        (1, 500, 500, 0),
+        (1, 3_000, 500, 3_000),
+        (1, 5_000, 3_000, 500),
+        (1, 1_000_000, 5_000, 3_000),
+    ]
 
 
 def test_the_call_before_one_met_midway_is_taken_to_be_as_long():
@@ -150,16 +150,7 @@ def test_the_call_before_one_met_midway_is_taken_to_be_as_long():
     found.add_call(["Be kind."], b"a", 0.0, first=False, history=700)
     (sample,) = found.conversations
 
-    assert sample.later_lengths(0) == (1, 700, 0)
-
-
-def test_bytes_read_of_a_conversation_come_in_whole_steps_with_what_stands_before_it():
-    found = samples()
-    for number, history in enumerate((5_000, 7_000, 9_000)):
-        found.add_call(["Be kind."], b"a", 0.0, first=number == 0, history=history)
-    (sample,) = found.conversations
-
-    assert sample.later_lengths(0, front=10_000, step=8_192) == (2, 8_192, 0)
+    assert list(sample.lengths.values()) == [(1, 700, 700, 0)]
 
 
 @pytest.mark.parametrize(
@@ -193,7 +184,7 @@ def test_changes_and_history_are_counted():
     (sample,) = found.conversations
 
     assert (sample.calls, sample.later_calls, sample.changes) == (3, 2, 1)
-    assert sample.later_lengths(0) == (2, 200, 100)
+    assert list(sample.lengths.values()) == [(2, 200, 200, 100)]
     assert len(sample.variants) == 2
 
 

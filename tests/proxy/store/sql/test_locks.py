@@ -41,7 +41,7 @@ def propose(connection: Connection, *digests: str) -> None:
 def layout(saving: int) -> str:
     """A layout with a move that saves so much."""
     move = LayoutMove(before=None, after=None, slot=PromptSlot.VARIABLE, label="", saving=saving)
-    return msgspec.json.encode(Layout(moves=(move,))).decode()
+    return msgspec.json.encode(Layout(moves=(move,), held_saving=100)).decode()
 
 
 def test_a_place_nobody_decided_about_goes_by_the_mode_that_was_set(connection) -> None:
@@ -84,8 +84,8 @@ def test_a_layout_is_measured_for_a_day_before_the_place_is_open_to_another(conn
     hold = locked_settings(connection, mode=PlanningMode.AUTO)
     hold.approve(1, "ann", NOW)
 
-    assert not hold.is_open(layout(105), NOW + APPROVAL_DELAY_S + DAY - 1)
-    assert hold.is_open(layout(105), NOW + APPROVAL_DELAY_S + DAY)
+    assert not hold.is_open(layout(9), NOW + APPROVAL_DELAY_S + DAY - 1)
+    assert hold.is_open(layout(9), NOW + APPROVAL_DELAY_S + DAY)
 
 
 def test_a_layout_that_saves_a_tenth_more_need_not_wait_a_day(connection) -> None:
@@ -93,7 +93,7 @@ def test_a_layout_that_saves_a_tenth_more_need_not_wait_a_day(connection) -> Non
     hold = locked_settings(connection, mode=PlanningMode.AUTO)
     hold.approve(1, "auto", NOW)
 
-    assert hold.is_open(layout(110), NOW + 60)
+    assert hold.is_open(layout(10), NOW + 60)
 
 
 def test_after_the_guard_stepped_back_to_no_layout_the_next_one_waits_a_day(connection) -> None:

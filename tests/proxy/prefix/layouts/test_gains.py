@@ -1,0 +1,87 @@
+"""Tests of what moves of varying texts gain."""
+
+from fractions import Fraction
+
+import msgspec
+import pytest
+
+from proxy.caches.regime import Regime
+from proxy.prefix.layouts.gains import LaterCalls, LayoutGains, TemplateCalls, VaryingText
+from proxy.prefix.prompts.prompt import PromptSlot
+
+STABLE, SEMI, VARIABLE = PromptSlot.STABLE, PromptSlot.SEMI_STABLE, PromptSlot.VARIABLE
+FREE = Regime(name="openai-interval", least=1_024, read=Fraction(1, 10))
+PAID = Regime(
+    name="anthropic-breakpoint",
+    least=1_024,
+    read=Fraction(1, 10),
+    writes={"5m": Fraction(5, 4)},
+    marks=4,
+)
+#: A document that may stay for some calls, before 3,000 tokens of rules.
+DOCUMENT = VaryingText(size=4_000, behind=12_000, own=1.0, rate=1.0)
+
+
+def gains(
+    *texts: VaryingText, regime: Regime = FREE, front: int = 0, first: float = 0.1
+) -> LayoutGains:
+    later = LaterCalls(1.0 - first, length=8_000, before=6_000, earlier=4_000)
+    calls = TemplateCalls(tools=0, front=front, first=first, later=(later,))
+    return LayoutGains(calls, texts, regime)
+
+
+def document(rate: float) -> VaryingText:
+    return msgspec.structs.replace(DOCUMENT, rate=rate)
+
+
+def test_text_that_changes_per_call_lets_nothing_behind_it_be_read():
+    found = gains(DOCUMENT)
+
+    assert found.saved_tokens([STABLE]) == 0
+    # In later calls 3,000 tokens of rules and 1,500 of the conversation, in first ones the rules.
+    assert found.saved_tokens([VARIABLE]) == pytest.approx(
+        0.9 * (0.9 * 4_500 + 0.1 * 3_000), abs=40
+    )
+
+
+@pytest.mark.parametrize(("rate", "slot"), [(1.0, VARIABLE), (0.5, VARIABLE), (0.05, STABLE)])
+def test_document_that_stays_is_worth_its_reads(rate, slot):
+    assert gains(document(rate), first=0.0).best_slots([VARIABLE]) == [slot]
+
+
+def test_stable_text_gains_nothing_below_the_next_step_of_a_cache():
+    steps = msgspec.structs.replace(FREE, block=2_048)
+    name = VaryingText(size=400, behind=2_000, own=1.0, rate=0.0)
+
+    assert gains(name, front=8_400, first=1.0).best_slots([SEMI]) == [SEMI]
+    assert gains(name, front=8_400, first=1.0, regime=steps).best_slots([SEMI]) == [STABLE]
+
+
+def test_cache_of_whole_prompts_reads_a_call_less_of_the_conversation_behind_moved_text():
+    whole = msgspec.structs.replace(FREE, name="prefix-unit")
+    less = gains(DOCUMENT).saved_tokens([VARIABLE]) - gains(DOCUMENT, regime=whole).saved_tokens(
+        [VARIABLE]
+    )
+
+    assert less == pytest.approx(0.9 * 0.9 * 500)
+
+
+def test_paid_writes_are_taken_off_and_no_marks_are_set_where_they_cost_more():
+    often, rare = document(1.0), document(0.0)
+
+    assert gains(rare, regime=PAID).saved_tokens([SEMI]) > 0
+    assert gains(rare, regime=PAID).saved_tokens([SEMI]) < gains(rare).saved_tokens([SEMI])
+    assert gains(often, regime=PAID).saved_tokens([STABLE]) == 0
+
+
+def test_words_of_a_move_count_where_nothing_is_read():
+    short = VaryingText(size=40, behind=400, own=1.0, rate=1.0)
+
+    assert gains(short, front=400, first=1.0).saved_tokens([VARIABLE]) < 0
+    assert gains(short, front=400, first=1.0).best_slots([VARIABLE]) == [STABLE]
+
+
+def test_text_of_few_values_is_read_already():
+    language = VaryingText(size=40, behind=12_000, own=1.0, rate=1.0, novelty=0.1)
+
+    assert gains(language).saved_tokens([STABLE]) > 0.5 * gains(language).saved_tokens([VARIABLE])
