@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.breakpoints.caller_marks import marks_left, without_spare_mark
+from proxy.prefix.breakpoints.caller_marks import free_splits, marks_left, without_spare_mark
 from proxy.prefix.breakpoints.cheapest_marks import Mark
 from proxy.prefix.breakpoints.placement import PromptEnd, place_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, Plan
@@ -333,9 +333,13 @@ def mark_prompt(
         _prompt_end(found, target, policy.back) if policy.history else PromptEnd(found.prompt.tail)
     )
     standing = place_marks(policy, found.blocks, ends, left, theirs, end)
-    places = [(found.blocks[mark.block], mark.ttl) for mark in standing.marks]
+    taken = {**theirs, **{mark.block: mark.ttl for mark in standing.marks}}
+    more = () if policy.explicit or draft.turns else free_splits(found.blocks, left, taken)
+    added = (*standing.marks, *(Mark(at, left.usual_ttl) for at in more))
+    marks = sorted(added, key=lambda mark: mark.block)
+    places = [(found.blocks[mark.block], mark.ttl) for mark in marks]
     full = add_marks(prompt, places, target.regime)
-    stand = {mark.block: mark.ttl for mark in standing.marks if _is_set(found, mark, prompt, full)}
+    stand = {mark.block: mark.ttl for mark in marks if _is_set(found, mark, prompt, full)}
     if found.joined and not (theirs or stand):
         full = msgspec.structs.replace(full, messages=found.joined, semi=None)
     return MarkedPrompt(
@@ -345,7 +349,7 @@ def mark_prompt(
         body=_body(full, draft, target),
         notes=(
             *standing.notes,
-            *([_MARK_LEFT_OUT_NOTE] if len(stand) < len(standing.marks) else ()),
+            *([_MARK_LEFT_OUT_NOTE] if len(stand) < len(marks) else ()),
         ),
     )
 

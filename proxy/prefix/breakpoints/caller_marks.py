@@ -6,6 +6,7 @@ and so takes the place of a mark that other conversations could read.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -17,6 +18,9 @@ from proxy.prefix.prompts.objects import replace_parts
 from proxy.prefix.prompts.prompt import Prompt, PromptBlock, content_parts, parse_message
 
 _OPENAI: Final = "openai-breakpoint"
+_USER: Final = "user"
+#: Places of a parted message that are marked: the end of the last call, and of the one before.
+_MAX_SPLIT_MARKS: Final = 2
 #: Keys of Anthropic's marks and of OpenAI's, as they stand in JSON; within a text their quotes
 #: would be escaped.
 _HINT, _BREAKPOINT = (msgspec.json.encode(name) for name in MARKS)
@@ -36,6 +40,30 @@ def free_marks(regime: Regime, given: Mapping[int, str], *, explicit: bool) -> i
         rules = openai_breakpoint.provider_rules(regime.provider)
         room -= rules.marks_written - rules.beside_implicit
     return room
+
+
+def free_splits(
+    blocks: Sequence[PromptBlock], regime: Regime, marks: Mapping[int, str]
+) -> Sequence[int]:
+    """The last places at which a user's message is parted, where marks there cost nothing (OpenAI).
+
+    The provider writes all of the prompt by itself, up to the end of the message. A call that sends
+    it with more behind reads no such entry, but what a mark within the message wrote.
+
+    Args:
+        blocks: Blocks of a call that the provider may choose breakpoints of.
+        regime: The cache of the route.
+        marks: All other marks, by block.
+    """
+    if regime.name != _OPENAI:
+        return ()
+    room = min(_MAX_SPLIT_MARKS, free_marks(regime, marks, explicit=False))
+    places = [
+        at
+        for at, (block, after) in enumerate(pairwise(blocks))
+        if block.role == _USER and block.part >= 0 and block.message == after.message
+    ]
+    return [at for at in places[-room:] if at not in marks] if room > 0 else ()
 
 
 def marks_left(prompt: Prompt, given: Mapping[int, str], regime: Regime) -> Regime:

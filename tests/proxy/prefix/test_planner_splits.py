@@ -26,7 +26,7 @@ from tests.proxy.prefix.planning_requests import (
     planning_request,
 )
 
-CLAUDE = TARGETS["anthropic-breakpoint"]
+CLAUDE, OPENAI = TARGETS["anthropic-breakpoint"], TARGETS["openai-breakpoint"]
 RULES = handbook(12, "splits").replace("\n", "\n\\n")
 TAIL = handbook(4, "splits, the end")
 CLOSING = "\n\nKeep to the rules.\nAnswer with one command."
@@ -172,6 +172,32 @@ def test_growing_message_is_parted_before_its_closing_words():
     assert ["".join(each[:-1]) for each in pieces[1:]] == said[1:]
     assert all(each[-1] == CLOSING for each in pieces[1:])
     assert all(now[: len(before) - 1] == before[:-1] for before, now in pairwise(pieces[1:]))
+
+
+@pytest.mark.parametrize("closing", ["", CLOSING], ids=["plain", "closing words"])
+def test_growing_message_is_read_from_the_marks_of_the_call_before(closing: str):
+    process = PlanningProcess(OPENAI)
+    said = [
+        RULES + "".join(f"\nstep {at}: {TAIL[:900]}" for at in range(count)) for count in range(6)
+    ]
+    calls = [plan(process, chat_message("user", text + closing)) for text in said]
+    sent = calls[-1].evidence.sent
+
+    *_, before, last, _ = range(len(sent.blocks))
+    assert [*sent.marks] == [before, last]
+    assert calls[-1].evidence.expected.tokens * 4 >= len(said[-3])
+
+
+def test_growing_message_gets_no_marks_in_the_callers_explicit_mode():
+    process = PlanningProcess(OPENAI)
+    for step in (RULES, f"{RULES}\nobserved"):
+        last = process.plan_and_settle(
+            planning_request(
+                body(chat_message("user", step), prompt_cache_options={"mode": "explicit"})
+            )
+        )
+
+    assert last.body is last.draft.request.body
 
 
 def test_growing_message_is_one_conversation_and_another_one_is_not():
