@@ -41,9 +41,10 @@ _MAX_LEFT_OUT_COUNTS: Final = 2
 #: Bytes of a value with its conversation, and of a conversation's latest call, as measured.
 _VALUE_BYTES: Final = 130
 _LATEST_BYTES: Final = 220
-#: Bytes of a conversation's state, and of each tool of its plan.
+#: Bytes of a conversation's state, and of each tool and each place of a parted text in its plan.
 _STATE_BYTES: Final = 2_400
 _TOOL_BYTES: Final = 100
+_SPLIT_BYTES: Final = 36
 #: Stands for more than one conversation.
 _SEVERAL: Final = b""
 #: Places from the latest back where a first call may have ended otherwise than it is sent now.
@@ -89,7 +90,8 @@ class ConversationState(msgspec.Struct):
         if self.plan is not None and plan.replaced != self.plan.replaced:
             self.lost = 0.0
         before, self.plan = self.size, plan
-        self.size = _STATE_BYTES + _TOOL_BYTES * len(plan.tools)
+        places = sum(len(splits.ends) for splits in plan.splits)
+        self.size = _STATE_BYTES + _TOOL_BYTES * len(plan.tools) + _SPLIT_BYTES * places
         return self.size - before
 
     def lost_tokens(self, regime: Regime, now: float) -> float:

@@ -1,6 +1,8 @@
 """The state that is kept of a conversation from call to call."""
 
+from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.conversations import ConversationState
+from proxy.prefix.layouts.agent_shapes import TextSplits
 from proxy.prefix.prediction.sent_call import digest_start
 from tests.proxy.prefix.planning_requests import (
     NOW,
@@ -108,3 +110,12 @@ def test_a_state_remembers_the_latest_calls_only():
     sizes = [len(each) for each in (known.points, known.openings, known.endings)]
     assert sizes == [4, 12, 4]
     assert known.lefts == (38, 39)
+
+
+def test_state_is_weighed_with_the_places_at_which_texts_are_parted() -> None:
+    state = ConversationState()
+    before = state.size
+
+    more = state.adopt_plan(Plan(splits=(TextSplits(0, 0, tuple(range(100))),)))
+
+    assert more == state.size - before >= 3_000

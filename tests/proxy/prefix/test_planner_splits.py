@@ -188,6 +188,38 @@ def test_growing_message_is_read_from_the_marks_of_the_call_before(closing: str)
     assert calls[-1].evidence.expected.tokens * 4 >= len(said[-3])
 
 
+MARK = {"cache_control": {"type": "ephemeral"}}
+FORMS = {
+    "chat": lambda text: {"messages": [chat_message("user", [text_part(text)])]},
+    "Responses": lambda text: {"input": text},
+    "Responses items": lambda text: {
+        "input": [chat_message("user", [text_part(text, type="input_text")])]
+    },
+    "Messages": lambda text: {"messages": [chat_message("user", [text_part(text, **MARK)])]},
+}
+
+
+def text_part(text: str, **more: Any) -> dict[str, Any]:
+    return {"type": "text", "text": text, **more}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_growing_message_is_parted_and_marked_in_every_api(form: str):
+    is_native = form == "Messages"
+    process = PlanningProcess(CLAUDE if is_native else OPENAI)
+    said = [f"{RULES}\nstep {'and more ' * count}" for count in (0, 80, 160)]
+    for text in said:
+        raw = orjson.dumps({"model": "any", **FORMS[form](text)})
+        last = process.plan_and_settle(planning_request(raw, is_native=is_native))
+    sent = orjson.loads(last.body)
+    (message,) = sent.get("input") or sent["messages"]
+
+    assert "".join(part["text"] for part in message["content"]) == said[-1]
+    assert len(message["content"]) == len(said)
+    assert any(len(part) == 3 for part in message["content"])
+    assert last.evidence.expected.tokens * 4 >= len(RULES) * 0.9
+
+
 def test_growing_message_gets_no_marks_in_the_callers_explicit_mode():
     process = PlanningProcess(OPENAI)
     for step in (RULES, f"{RULES}\nobserved"):
