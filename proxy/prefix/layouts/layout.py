@@ -30,6 +30,8 @@ from proxy.records.amounts import quantity
 MAX_TEXTS: Final = 64
 #: Start and end of a run, the slot it goes to, and its label.
 Run = tuple[int, int, PromptSlot, str]
+#: Characters above which text is taken for a document, which may be anybody's.
+MAX_DETAIL_CHARS: Final = 200
 #: Moves of a layout that are followed; the rest are passed over.
 MAX_MOVES: Final = 64
 _VARIES: Final = {
@@ -177,7 +179,8 @@ def _pieces_at_cuts(said: str, cuts: Sequence[Run]) -> list[TextPiece]:
     at = 0
     for start, end, slot, label in cuts:
         found.append(TextPiece(PromptSlot.STABLE, said[at:start]))
-        found.append(TextPiece(slot, said[start:end], label))
+        is_document = end - start > MAX_DETAIL_CHARS
+        found.append(TextPiece(slot, said[start:end], label, is_document))
         at = end
     return [*found, TextPiece(PromptSlot.STABLE, said[at:])]
 

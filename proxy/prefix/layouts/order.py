@@ -86,8 +86,8 @@ class _Head(msgspec.Struct):
 def place_pieces(prompt: Prompt, moves: PieceMoves, *, late: bool = True) -> PlacedPrompt:
     """The prompt with every piece in its slot; unmodified where nothing moves.
 
-    Text of leading messages keeps the role it came with. Pieces of the conversation's own
-    messages stay within them.
+    Text of leading messages keeps the role it came with, but for documents that vary: those
+    arrive in a user's message. Pieces of the conversation's own messages stay within them.
 
     Args:
         prompt: As it was parsed.
@@ -173,10 +173,18 @@ def _ordered_head(prompt: Prompt, moves: PieceMoves, first: int) -> _Head:
             if semi and head.semi is None:
                 head.semi = (len(head.messages), len(kept) + len(stays) - 1)
             kept += stays
-            head.moved += [_Moved(role, piece) for piece in pieces.gone]
+            head.moved += [_Moved(_arrival_role(role, piece), piece) for piece in pieces.gone]
         if kept:
             head.messages.append(replace_parts(raw, kept))
     return head
+
+
+def _arrival_role(role: str, piece: TextPiece) -> str:
+    """The role in which a piece of a leading message arrives: its own, but a user's late document.
+
+    A system message that comes last says more than the same words amid the instructions.
+    """
+    return _ASKS if piece.is_document and piece.slot is PromptSlot.VARIABLE else role
 
 
 def _split_parts(
@@ -262,7 +270,7 @@ def _tail_length(
     if late and not (last in AUTHORITY and last in ends):
         spoken += [
             text_message(role, INTRODUCTION + labelled_text(found))
-            for role, found in varying.items()
+            for role, found in sorted(varying.items(), key=lambda one: one[0] != _ASKS)
         ]
         return len(varying)
     words = INTRODUCTION + labelled_text([piece for found in varying.values() for piece in found])

@@ -112,11 +112,13 @@ class TextPiece(msgspec.Struct, frozen=True):
 
     Attributes:
         label: Name of it where it stood and where it arrives; "" for a number.
+        is_document: True if others may have written it, so that it gets no system message.
     """
 
     slot: PromptSlot
     text: str
     label: str = ""
+    is_document: bool = False
 
 
 class SplitText(msgspec.Struct, frozen=True):

@@ -4,6 +4,7 @@ from hashlib import blake2b
 
 import msgspec
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -185,6 +186,15 @@ def test_unexpected_lines_move_to_the_slot_that_changes_most():
     assert said[0][0] == plain[0][0]
     assert said[0][1]["text"] == "\n\n[Detail 2]\n(empty)"
     assert said[2].endswith("[Detail 1]\nTime: noon\nRain\nUser: Ines")
+
+
+@pytest.mark.parametrize(("length", "role"), [(180, "system"), (220, "user")])
+def test_long_text_that_varies_may_be_anybodys_and_gets_no_system_message(length, role):
+    placed = found(BOTH, body(SYSTEM.format("x" * length, "Ines")))
+    last = orjson.loads(placed.prompt.render())["messages"][-1]
+
+    assert last["role"] == role
+    assert "x" * length in last["content"]
 
 
 def test_an_empty_hole_leaves_the_instructions_unmodified():
