@@ -1,6 +1,7 @@
 """Costs over time, stacked by one dimension: ``/api/v1/costs``."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Final, TypeVar
 
 from fastapi import APIRouter, Query
@@ -8,11 +9,13 @@ from pydantic import Field
 from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
+from dashboards.reports import ReportPeriod
 from dashboards.time_buckets import BucketUnit
 from dashboards.views.costs import CostDimension, CostsView
 from proxy.errors import Unready
+from proxy.pages.ledger_views.cost_reports import has_more_receipts
 from proxy.pages.ledger_views.costs import CostsQuestion, costs_view
-from proxy.pages.ledger_views.formats import json_bytes
+from proxy.pages.ledger_views.formats import json_bytes, view_itself
 from proxy.pages.resources.queries import (
     FilterQuery,
     LedgerViews,
@@ -27,6 +30,8 @@ from proxy.store.store import Store
 T = TypeVar("T")
 
 _MAX_SERIES: Final = 50
+#: Receipts of a period that are read while a page waits, with those of the period before.
+_PAGE_RECEIPTS: Final = 300_000
 
 
 class CostsQuery(FilterQuery):
@@ -89,18 +94,24 @@ class Costs:
             Unready: The database did not answer in time.
         """
         question = self.question(viewer, query)
-        try:
-            return await self._views.read("costs", costs_view, question, finish)
-        except Unready as error:
-            if not query.reads_receipts:
-                raise
-            raise Unready(
-                f"{error} Users are told apart by reading each call of the period:"
-                " /api/v1/reports/cost?by=user is made in the background, and"
-                " `thriftgate report cost --by user` takes as long as it needs.",
-                code="store_busy",
-                retry_after=5.0,
-            ) from None
+        if not (query.reads_receipts and await self._is_long(question.period)):
+            try:
+                return await self._views.read("costs", costs_view, question, finish)
+            except Unready:
+                if not query.reads_receipts:
+                    raise
+        raise Unready(
+            "Users are told apart by reading each call of the period, which takes too long here:"
+            " /api/v1/reports/cost?by=user is made in the background, and"
+            " `thriftgate report cost --by user` takes as long as it needs.",
+            code="store_busy",
+            retry_after=5.0,
+        )
+
+    async def _is_long(self, period: ReportPeriod) -> bool:
+        """True if the period has more receipts than are read while a page waits."""
+        count = partial(has_more_receipts, count=_PAGE_RECEIPTS)
+        return await self._views.read("receipts of costs", count, period, view_itself)
 
     def router(self) -> APIRouter:
         """The route of the API."""

@@ -2,21 +2,24 @@
 
 import re
 from datetime import UTC, datetime
+from functools import partial
 from html import unescape
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 import pytest
 
 from dashboards.access import Viewer
-from proxy.pages.ledger_views.cost_reports import ReadReport
+from proxy.pages.ledger_views.cost_reports import ReadReport, has_more_receipts
+from proxy.pages.ledger_views.costs import costs_view
 from proxy.pages.resources.reports import CostReportsResource, ReportQuery
 from proxy.pages.store_questions import StoreQuestions
 from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.services.reports.background_reports import PendingReport
+from proxy.store.sql.dashboard_reads import DashboardReads
 from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
 from slo.alert import Severity
@@ -147,6 +150,24 @@ def test_users_that_take_too_long_lead_to_the_report_and_to_a_shorter_period(
     assert "The last day alone" in html
     assert "thriftgate report cost --by user --from 2026-" in html
     assert pages.browser.get("/costs?by=team").status == 503
+
+
+class CountingReads:
+    """Reads of a ledger that has many receipts, whose costs are not to be read."""
+
+    def read(self, _question: object, *args: Any) -> bool:
+        assert args[0] is not costs_view
+        if isinstance(args[0], partial) and args[0].func is has_more_receipts:
+            return True
+        raise TimeoutError
+
+
+def test_users_of_very_many_calls_lead_to_the_report_without_an_attempt_to_read_them(
+    pages: CostPagesBrowser,
+) -> None:
+    pages.store.dashboard = cast("DashboardReads", CountingReads())
+
+    assert "The cost report by user" in pages.text("/costs?by=user")
 
 
 @pytest.mark.parametrize(
