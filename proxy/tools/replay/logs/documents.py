@@ -34,6 +34,9 @@ _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _TOO_EARLY: Final = "it is not JSON: it ends too early"
 
 
+_Read = Callable[[int], bytes]
+
+
 class LogValue(NamedTuple):
     """One JSON value of a file.
 
@@ -51,20 +54,11 @@ class LogValue(NamedTuple):
 @contextmanager
 def open_log(path: Path) -> Iterator[BinaryIO]:
     """The file, or standard input for ``-``; unpacked on the way where it is gzip."""
-    with _open(path) as file:
+    with BytesIO(sys.stdin.buffer.read()) if path == STANDARD_INPUT else path.open("rb") as file:
         is_packed = file.read(2) == _GZIP
         file.seek(0)
-        if is_packed:
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                yield unpacked  # type: ignore[misc] # it reads as any binary file does
-        else:
-            yield file
-
-
-def _open(path: Path) -> BinaryIO:
-    if path == STANDARD_INPUT:
-        return BytesIO(sys.stdin.buffer.read())
-    return path.open("rb")
+        unpacked = gzip.GzipFile(fileobj=file) if is_packed else file
+        yield unpacked  # type: ignore[misc] # it reads as any binary file does
 
 
 def log_values(
@@ -89,29 +83,28 @@ def log_values(
         has_lines = _has_lines(file, longest)
         file.seek(0)
         most = most if has_lines else min(most, MAX_DOCUMENT_BYTES)
-        source = _BoundedFile(file, most, report_progress)
-        yield from (_lines if has_lines else _elements)(source, longest)
+        read = _bounded_reader(file, most, report_progress)
+        yield from (_lines if has_lines else _elements)(read, longest)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise OperatorError(f"its gzip data is damaged: {error}") from None
 
 
-class _BoundedFile:
-    """Counts what is read of a file, and ends the reading beyond a bound."""
+def _bounded_reader(file: BinaryIO, most: int, report_progress: Callable[[int], None]) -> _Read:
+    """Reads a line or a part of one; counts, and ends the reading beyond a bound."""
+    left = most
 
-    def __init__(self, file: BinaryIO, most: int, report_progress: Callable[[int], None]) -> None:
-        self._file = file
-        self._most = self._left = most
-        self._report_progress = report_progress
-
-    def readline(self, size: int) -> bytes:
-        data = self._file.readline(size)
-        self._left -= len(data)
-        self._report_progress(len(data))
-        if self._left < 0:
+    def read(size: int) -> bytes:
+        nonlocal left
+        data = file.readline(size)
+        left -= len(data)
+        report_progress(len(data))
+        if left < 0:
             raise OperatorError(
-                f"it holds more than {self._most:,} bytes once unpacked: replay a part of it"
+                f"it holds more than {most:,} bytes once unpacked: replay a part of it"
             )
         return data
+
+    return read
 
 
 def _has_lines(file: BinaryIO, longest: int) -> bool:
@@ -131,15 +124,15 @@ def _has_lines(file: BinaryIO, longest: int) -> bool:
     return False
 
 
-def _lines(file: _BoundedFile, longest: int) -> Iterator[LogValue]:
+def _lines(read: _Read, longest: int) -> Iterator[LogValue]:
     """The value of each line that is not empty."""
     number = 0
-    while raw := file.readline(longest):
+    while raw := read(longest):
         number += 1
         is_whole = len(raw) < longest or raw.endswith(b"\n")
         is_long = not is_whole
         while not is_whole:
-            rest = file.readline(_CHUNK_BYTES)
+            rest = read(_CHUNK_BYTES)
             is_whole = len(rest) < _CHUNK_BYTES or rest.endswith(b"\n")
             is_long = is_long and bool(rest.strip())
         raw = raw.removeprefix(_BYTE_ORDER_MARK)
@@ -149,9 +142,9 @@ def _lines(file: _BoundedFile, longest: int) -> Iterator[LogValue]:
             yield _parse_value(number, raw)
 
 
-def _elements(file: _BoundedFile, longest: int) -> Iterator[LogValue]:
+def _elements(read: _Read, longest: int) -> Iterator[LogValue]:
     """Each element of an array, or each of several values written over many lines."""
-    data = b"".join(iter(partial(file.readline, _CHUNK_BYTES), b""))
+    data = b"".join(iter(partial(read, _CHUNK_BYTES), b""))
     depth = start = counted = 0
     base, line = None, 1
     for token in _TOKEN.finditer(data):
