@@ -28,6 +28,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.configuration import Prepare, Snapshot, read_snapshot
 from proxy.errors import Unready
 from proxy.pages.app import pages_app
+from proxy.prefix.breakpoints.account import STAKE_UNITS_PER_DOLLAR
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.records.amounts import quantity
@@ -267,6 +268,7 @@ async def _dependencies(
         )
         kept = ReceiptDispatcher(context.opened, telemetry, readers)
         stack.enter_context(closing(planning := _planning(context)))
+        await stack.enter_async_context(planning.mark_accounts.running(context.tasks))
         deps = Dependencies(
             catalog=context.catalog,
             transport=pool,
@@ -360,10 +362,10 @@ def _transport(settings: Settings, known: Catalog) -> AbstractAsyncContextManage
 
 def _planning(context: AppContext) -> PromptPlanning:
     settings, store = context.settings, context.opened
-    credit = None if settings.cache_marks_on_credit else 0.0
+    stake = settings.learning_stake * STAKE_UNITS_PER_DOLLAR
     share, process = settings.control_share, token_bytes(16)
     memory = settings.planning_memory_mb * 2**20 * 3 // 4  # layouts learned take the last quarter
-    planner = Planner(store.secret, share=share, credit=credit, process=process, max_bytes=memory)
+    planner = Planner(store.secret, share=share, stake=stake, process=process, max_bytes=memory)
     return PromptPlanning(planner, store, context.tasks, now=context.now, say=context.alert)
 
 

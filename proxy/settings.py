@@ -164,8 +164,9 @@ class Settings(BaseModel):
     """The factor by which a compaction must pay itself back within as many calls as were made."""
     control_share: float = Field(default=0.05, ge=0, le=1)
     """The part of all conversations that is sent unmodified, to measure savings against."""
-    cache_marks_on_credit: bool = True
-    """True if a feature's cache marks may cost one call's more than they have saved so far."""
+    learning_stake: float = Field(default=0.01, ge=0, le=1000)
+    """US dollars that a feature may cost more than sent directly before planning earned it back.
+    One prompt's write surcharge may be lost where that is more; 0 pays for nothing in advance."""
     retention_days: int = Field(default=400, gt=0)
     """Days that receipts and histograms of latencies are kept; sums of calls and costs stay."""
     drain_grace: float = Field(default=20.0, gt=0)

@@ -7,8 +7,7 @@ from typing import Final
 import msgspec
 
 from proxy.prefix.breakpoints.caller_marks import free_splits, marks_left, without_spare_mark
-from proxy.prefix.breakpoints.cheapest_marks import Mark
-from proxy.prefix.breakpoints.placement import PromptEnd, place_marks
+from proxy.prefix.breakpoints.placement import Mark, PromptEnd, place_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, Plan
 from proxy.prefix.breakpoints.policies import add_cache_key, is_explicit, requested_lifetime
 from proxy.prefix.layouts.agent_shapes import (
@@ -25,7 +24,6 @@ from proxy.prefix.layouts.tool_order import order_tools
 from proxy.prefix.planned import Draft, PlanningTarget
 from proxy.prefix.prediction.changes import prefix_parameters
 from proxy.prefix.prediction.sent_call import (
-    MAX_LEFT_OUT,
     MAX_MODEL_BYTES,
     SentCall,
     TextLines,
@@ -209,16 +207,6 @@ def arrange_prompt(
             plan = msgspec.structs.replace(plan, tools=tools.order)
         notes = (*notes, tools.why) if tools.why else notes
     return _read_arranged(draft, prompt, plan, notes, splits)
-
-
-def conversation_tokens(found: ArrangedPrompt) -> list[int]:
-    """Tokens of the conversation without so many of its last blocks, by how many."""
-    kept = len(found.blocks) - found.prompt.tail
-    sizes = [block.size for block in found.blocks[:kept] if block.slot is PromptSlot.VARIABLE]
-    ends = [*accumulate(sizes, initial=0)][::-1]
-    return [
-        (ends[at] if at < len(ends) else 0) // BYTES_PER_TOKEN for at in range(MAX_LEFT_OUT + 1)
-    ]
 
 
 def declared_pieces(draft: Draft) -> RequestedMoves:

@@ -33,11 +33,6 @@ from proxy.records.lru_cache import LruCache
 
 #: Seconds after which an answer has begun, so that others may read what its call stored.
 ANSWERED: Final = 1.0
-#: Calls before one under which a clock that a prompt opens with may stand still.
-_MAX_CALLS_WITHIN_CLOCK_TICK: Final = 2
-#: Comparisons with earlier calls remembered; what a conversation repeats may change as it grows,
-#: so the latest count.
-_MAX_LEFT_OUT_COUNTS: Final = 2
 #: Bytes of a value with its conversation, and of a conversation's latest call, as measured.
 _VALUE_BYTES: Final = 130
 _LATEST_BYTES: Final = 220
@@ -63,8 +58,6 @@ class ConversationState(msgspec.Struct):
             helpers may take turns.
         openings: Starts of the latest calls.
         endings: Ends of the latest calls.
-        lefts: Blocks at the end of those before them that they did not repeat, where they had to
-            extend one.
         tokens: Tokens of the last of them; by estimate, where nobody counted.
         lost: Expected cost of its calls with its layout over that of the same calls unmodified, in
             fresh tokens.
@@ -80,7 +73,6 @@ class ConversationState(msgspec.Struct):
     points: tuple[int, ...] = ()
     openings: tuple[PromptStart, ...] = ()
     endings: tuple[PromptEnding, ...] = ()
-    lefts: tuple[int, ...] = ()
     lost: float = 0.0
     open_call: int = 0
     size: int = _STATE_BYTES
@@ -99,31 +91,11 @@ class ConversationState(msgspec.Struct):
         is_cold = now - self.latest > max(regime.lifetimes.values(), default=inf)
         return inf if is_cold else self.lost
 
-    def comparable_starts(self, begins: PromptStart, *, moves: bool) -> Sequence[PromptStart]:
-        """The starts of the latest calls that can be compared with a call that ``begins`` now.
-
-        A clock may stand still for a call or two, and never goes back: what came back after another
-        opening is none that a clock made.
-
-        Args:
-            begins: Start of the call.
-            moves: True if its feature's prompts begin in another way with nearly every call.
-        """
-        firsts = [one.first for one in self.openings]
-        others = [first for first in firsts if first != begins.first]
-        alike = len(firsts) - len(others)
-        stands = moves and alike <= _MAX_CALLS_WITHIN_CLOCK_TICK and firsts[: len(others)] == others
-        return self.openings[: len(others)] if stands else self.openings
-
     def fork(self) -> "ConversationState":
         """A conversation that parts from this one: the same past, and no call to be judged."""
         found = copy(self)
         found.open_call = 0
         return found
-
-    def record_left_out(self, left: int) -> None:
-        """A call had to extend one before it, and left out so many blocks at its end."""
-        self.lefts = (*self.lefts, left)[-_MAX_LEFT_OUT_COUNTS:]
 
     def record_call(self, sent: SentCall, now: float, *, tokens: int, turns: int) -> None:
         """A call of it was answered.

@@ -13,7 +13,6 @@ import msgspec
 
 from proxy.prefix.breakpoints.placement import is_cacheable_length
 from proxy.prefix.breakpoints.plan import Plan
-from proxy.prefix.breakpoints.reuse_statistics import ReadOutcome, SeenCall
 from proxy.prefix.conversations import ANSWERED, ConversationState
 from proxy.prefix.explain.findings import CallEvidence, MissCase, MissFinding, find_reason
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, ProviderReason, ReasonConfidence
@@ -25,7 +24,7 @@ from proxy.prefix.prediction.sent_call import (
     SentCall,
     blocks_left_out,
 )
-from proxy.prefix.prompts.prompt import Prompt, PromptSlot
+from proxy.prefix.prompts.prompt import Prompt
 from slo.price import TokenRates
 from slo.usage import Usage
 
@@ -206,20 +205,27 @@ class CallObservation(msgspec.Struct, frozen=True, kw_only=True):
     """A call beside those before it.
 
     Attributes:
-        seen: Evidence about its feature.
-        compares: True if it had to extend an earlier call of its conversation.
+        before: Earlier calls of its conversation.
+        gap: Seconds since the latest of them, from start to start.
+        counts: True if it is long enough to be cached.
+        repeats: True if another conversation sent all of it before.
+        left_out: Number of blocks at the end of one of the latest calls that it does not repeat;
+            None where it did not have to extend one.
         tokens: Tokens of its prompt without its tail; by estimate, where nobody counted.
     """
 
-    seen: SeenCall
-    compares: bool
+    before: int
+    gap: float
+    counts: bool
+    repeats: bool
+    left_out: int | None
     tokens: int
 
 
 def observe_call(
     planned: Planned, usage: Usage | None, state: ConversationState
 ) -> CallObservation:
-    """Return what reuse statistics learn from an answered call.
+    """Return what is learned of its conversation from an answered call.
 
     Args:
         planned: The call.
@@ -233,26 +239,16 @@ def observe_call(
     counts = is_cacheable_length(total, sent.regime)
     gap = max(0.0, evidence.now - state.latest) if state.calls else 0.0
     answered = draft.turns > state.turns or gap >= ANSWERED
-    begins = sent.start
-    shares = known * 10 >= total * _stable_share(sent) * 9
-    whole = not sent.regime.takes_marks or expected.same >= begins.stable
     follows = state.calls > 0 and not sent.compacted  # what we shortened says nothing of habits
-    extends = answered and _is_extension(sent, state, known) if follows else None
-    seen = SeenCall(
+    repeatable = expected.scale.with_total(total).tokens_of(sent.ends[sent.repeatable_blocks])
+    return CallObservation(
         before=calls_before(draft, planned.plan, state),
         gap=gap,
-        extends=extends,
-        left=_blocks_left_out(sent, state, answered=answered, extends=extends),
         counts=counts,
-        counted=not state.calls or is_cacheable_length(state.tokens, sent.regime),
         repeats=counts and known >= total and (expected.idle or 0.0) >= ANSWERED,
-        shares=shares and whole,
-        equips=expected.same >= begins.tools,
-        layout=planned.plan.layout,
-        reads=_read_outcome(evidence, usage),
+        left_out=_blocks_left_out(sent, state, known) if follows and answered else None,
+        tokens=repeatable,
     )
-    repeatable = expected.scale.with_total(total).tokens_of(sent.ends[sent.repeatable_blocks])
-    return CallObservation(seen=seen, compares=follows and answered, tokens=repeatable)
 
 
 def find_miss(
@@ -281,20 +277,6 @@ def calls_before(draft: Draft, plan: Plan, state: ConversationState) -> int:
     return max(state.calls, 0 if plan.joined else draft.turns)
 
 
-def _read_outcome(evidence: CallEvidence, usage: Usage | None) -> ReadOutcome | None:
-    """True if what should have been read was, as its provider counted; None for nothing to say."""
-    sent = evidence.sent
-    if usage is None or not sent.regime.takes_marks or not evidence.expected.tokens:
-        return None
-    expected = evidence.expected.rescale(usage.prompt_tokens)
-    enough = usage.cache_read * 10 >= expected.tokens * 9
-    conversation_start = sent.ends[sent.block_ranges.messages.start]
-    return ReadOutcome(
-        in_conversation=expected.tokens > expected.scale.tokens_of(conversation_start),
-        came_true=enough,
-    )
-
-
 def _is_extension(sent: SentCall, state: ConversationState, known: int) -> bool:
     """True if a call begins with all that one of the latest of its conversation sent.
 
@@ -305,18 +287,10 @@ def _is_extension(sent: SentCall, state: ConversationState, known: int) -> bool:
     return not sent.regime.takes_marks or not set(sent.points).isdisjoint(state.points)
 
 
-def _blocks_left_out(
-    sent: SentCall, state: ConversationState, *, answered: bool, extends: bool | None
-) -> int:
+def _blocks_left_out(sent: SentCall, state: ConversationState, known: int) -> int:
     """Number of blocks at the end of one of the latest calls of its conversation it leaves out."""
-    if extends:
+    if _is_extension(sent, state, known):
         return 0
-    if not answered or not sent.regime.takes_marks:
+    if not sent.regime.takes_marks:
         return MORE_LEFT_OUT
     return blocks_left_out(sent.blocks, state.endings) or MORE_LEFT_OUT
-
-
-def _stable_share(call: SentCall) -> float:
-    """The share of a prompt that is its stable slot; 0 for an empty prompt."""
-    front = call.blocks[: call.block_ranges.messages.start]
-    return sum(block.size for block in front if block.slot is PromptSlot.STABLE) / max(1, call.size)

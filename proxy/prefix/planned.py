@@ -83,6 +83,11 @@ class PlanningTarget(msgspec.Struct, frozen=True, kw_only=True):
         """True if its cache takes marks."""
         return self.regime.takes_marks
 
+    @property
+    def token_price(self) -> float:
+        """The price of a fresh token, in any unit; 1 where it is unknown."""
+        return float(self.rates.input) if self.rates is not None and self.rates.input else 1.0
+
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """A call that was read and whose conversation is known.

@@ -18,49 +18,44 @@ import msgspec
 
 from proxy.prefix.agent_keys import SHARED_KEY_NOTE
 from proxy.prefix.arrangement import (
-    ArrangedPrompt,
-    MarkedPrompt,
     arrange_prompt,
-    conversation_tokens,
-    mark_prompt,
-    sent_call,
     unmodified_prompt,
 )
 from proxy.prefix.breakpoints import policies
+from proxy.prefix.breakpoints.account import DEFAULT_STAKE
 from proxy.prefix.breakpoints.plan import (
-    BreakpointPolicy,
     ExperimentArm,
     Plan,
     assign_arm,
     fork_plan,
     merge_plans,
-    shared_policy,
 )
-from proxy.prefix.breakpoints.reuse_statistics import ReuseStatistics
 from proxy.prefix.conversations import ConversationState
-from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.explain.reasons import CacheMiss, ProviderReason
 from proxy.prefix.guard import Harm
 from proxy.prefix.layouts.agent_shapes import known_shape
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.layouts.tool_order import Toolsets, movable_tools
 from proxy.prefix.lessons import LayoutChange, is_free_change, lost_tokens
-from proxy.prefix.observation import calls_before, find_miss, observe_call
+from proxy.prefix.marking import (
+    CallToMark,
+    affordable_variant,
+    record_marks,
+    with_all_marks,
+    with_cache_key,
+)
+from proxy.prefix.observation import find_miss, observe_call
 from proxy.prefix.planned import (
     Draft,
-    FullyMarkedCall,
     Planned,
     PlanningRequest,
     PlanningTarget,
-    cache_key_source,
     layout_place,
 )
-from proxy.prefix.prediction.sent_call import blocks_left_out, digest_start
 from proxy.prefix.prompts.conversation import conversation_chain
 from proxy.prefix.prompts.fingerprints import team_fingerprint
 from proxy.prefix.prompts.prompt import ASSISTANT, parse_prompt
 from proxy.prefix.team_indexes import DEFAULT_BYTES, TeamIndexes, TeamMemory
-from proxy.prefix.unmodified import MarkedVariant
 from slo.usage import Usage
 
 _MAX_NOTES: Final = 16  # reasons told of one call
@@ -73,7 +68,7 @@ class Planner:
         secret: Makes fingerprints that nobody else can make.
         share: The part of all conversations that is sent unmodified, to compare with.
         max_bytes: Bytes of all that is remembered, about.
-        credit: Cost that a feature's marks may run up before they earn it; None for one call's.
+        stake: Amount that a feature's marks may lose, in nano-dollars times a million tokens.
         process: Tells the keys that agents' sessions share here from those of other processes.
     """
 
@@ -83,12 +78,12 @@ class Planner:
         *,
         share: float = 0.05,
         max_bytes: int = DEFAULT_BYTES,
-        credit: float | None = None,
+        stake: float = DEFAULT_STAKE,
         process: bytes = b"",
     ) -> None:
         self._secret = secret
         self._share = share
-        self.memory = TeamMemory(partial(TeamIndexes, credit, process), max_bytes)
+        self.memory = TeamMemory(partial(TeamIndexes, stake, process), max_bytes)
 
     def read_call(self, asked: PlanningRequest) -> Draft:
         """The call, read.
@@ -195,21 +190,17 @@ class Planner:
         indexes.conversations.record_call(draft.chain, draft.resolved)
         plan = draft.plan_with_continuation(plan)
         if plan.arm is ExperimentArm.CONTROL:
+            found = unmodified_prompt(draft, plan)
+            call = CallToMark(indexes, draft, target, found, now)
             # Without the key it would keep a cache apart, and both arms would be dearer.
-            found, own = (
-                unmodified_prompt(draft, plan),
-                BreakpointPolicy(
-                    key=policies.conversation_cache_key(
-                        target.regime, cache_key_source(draft, target)
-                    )
-                ),
-            )
+            own = policy = call.key_policy()
         else:
             plan = self._with_tool_order(draft, target, plan)
             found = arrange_prompt(draft, plan, layout, late=target.late, parts=target.takes_marks)
-            found, own = self._decide_policy(draft, target, found, now)
+            call, own = with_cache_key(CallToMark(indexes, draft, target, found, now))
+            found, policy = call.found, with_all_marks(call, own)
         indexes.agent_keys.record_call(draft, target, now)
-        variant, trial = self._affordable_variant(draft, target, found, own, now)
+        variant, trial = affordable_variant(call, policy)
         notes = (*found.notes, *((SHARED_KEY_NOTE,) if own.shared_key else ()))
         return Planned(
             draft=draft,
@@ -240,23 +231,21 @@ class Planner:
         if usage is not None and planned.target.takes_marks:
             expected = planned.evidence.expected.rescale(usage.prompt_tokens)
             if indexes.unstored.record_answer(sent, expected.hit, expected.scale, usage, now):
-                indexes.unmodified.reset_earnings(planned.place)
+                indexes.stakes.reset(planned.place)
         indexes.chains.record_call(sent, usage, now)
         indexes.traces.record_call(sent, now)
         past = indexes.states.get_or_make(draft.conversation, ConversationState)
         found = observe_call(planned, usage, past)
-        indexes.habits.get_or_make(planned.place, ReuseStatistics).observe(now, found.seen)
         past.open_call = indexes.unmodified.record_call(planned, usage, past.open_call)
+        record_marks(indexes, planned, usage, found)
         if usage is not None and planned.plan.layout:
             past.lost += lost_tokens(planned, usage)
-        if found.compares:
-            past.record_left_out(found.seen.left)
         past.record_call(sent, now, tokens=found.tokens, turns=draft.turns)
         self.memory.trim(draft.request.team)
 
     def end_call(self, planned: Planned) -> None:
         """A call has ended, answered or not."""
-        self._indexes_of(planned.draft).unmodified.release_stake(planned)
+        self._indexes_of(planned.draft).stakes.release(planned)
 
     def take_harm(self, planned: Planned, now: float) -> Harm | None:
         """The harm that planning surely does to calls of its feature and layout; None for none.
@@ -279,122 +268,3 @@ class Planner:
         order = toolsets.order(tools, plan.tools)
         as_came = plan.as_came if plan.tools else not toolsets.is_respelled
         return msgspec.structs.replace(plan, tools=order, as_came=as_came)
-
-    def _decide_policy(
-        self, draft: Draft, target: PlanningTarget, found: ArrangedPrompt, now: float
-    ) -> tuple[ArrangedPrompt, BreakpointPolicy]:
-        """Decide the conversation's marks on this kind of cache, once at each of its stages."""
-        indexes = self._indexes_of(draft)
-        past = indexes.states.peek(draft.conversation) or ConversationState()
-        begins_again = past.calls > 0 and not draft.turns
-        at = policies.decision_stage(draft.turns, past.calls)
-        held = found.plan.policies
-        name, *earlier = policies.policy_names(target.regime, at)
-        own = held.get(name)
-        if own is None:
-            before = next((held[each] for each in earlier if each in held), None)
-            own = self._decide_anew(draft, target, found, past, before)
-            if before is None:
-                key = indexes.agent_keys.choose_key(draft, target, found, now)
-                own = msgspec.structs.replace(own, shared_key=key)
-            if target.takes_marks and not begins_again:
-                begins = digest_start(found.bare)
-                place = layout_place(draft.request, target.model)
-                habits = indexes.habits.get_or_make(place, ReuseStatistics)
-                starts = past.comparable_starts(begins, moves=habits.has_changing_start)
-                own = policies.without_unread_marks(own, target.regime, starts, begins)
-            plan = msgspec.structs.replace(found.plan, policies={name: shared_policy(own), **held})
-            found = msgspec.structs.replace(found, plan=plan)
-        if target.takes_marks and begins_again:
-            begins = digest_start(found.bare)
-            own = policies.without_unread_marks(own, target.regime, past.openings, begins)
-        return found, own
-
-    def _decide_anew(
-        self,
-        draft: Draft,
-        target: PlanningTarget,
-        found: ArrangedPrompt,
-        state: ConversationState,
-        before: BreakpointPolicy | None,
-    ) -> BreakpointPolicy:
-        """Decide the conversation's marks from this stage on, by what is expected of it now."""
-        where = layout_place(draft.request, target.model)
-        habits = self._indexes_of(draft).habits.get_or_make(where, ReuseStatistics)
-        lefts = (*state.lefts, blocks_left_out(found.bare, state.endings)) if state.calls else ()
-        repeats = habits.repeat_shares(lefts)
-        spoken = conversation_tokens(found)
-        beyond = policies.blocks_left_unmarked(repeats, spoken)
-        uses = habits.expected_uses(
-            target.regime.lifetimes,
-            is_open=bool(draft.prompt.tools) or draft.turns > 0,
-            before=calls_before(draft, found.plan, state),
-            repeats=repeats[beyond],
-        )
-        own = policies.choose_policy(
-            policies.conversation_shape(found.blocks, spoken, beyond),
-            uses,
-            target.regime,
-            cache_key_source(draft, target),
-            explicit=policies.is_explicit(found.prompt, target.regime),
-        )
-        return own if before is None else policies.revise_policy(own, before)
-
-    def _affordable_variant(
-        self,
-        draft: Draft,
-        target: PlanningTarget,
-        found: ArrangedPrompt,
-        policy: BreakpointPolicy,
-        now: float,
-    ) -> tuple[MarkedVariant, FullyMarkedCall | None]:
-        """The call with as many marks as others earned, and with all of them on paper."""
-        unmodified = self._indexes_of(draft).unmodified
-        whole = self._marked_variant(draft, target, found, policy, now)
-        trial = unmodified.fully_marked_call(whole)
-        if trial is None:
-            return whole, None
-        where = layout_place(draft.request, target.model)
-        reserve_stake = unmodified.reserve_stake
-        number = reserve_stake(where, target, whole, on_credit=False)
-        if number:
-            return whole, msgspec.structs.replace(trial, is_live=True, number=number)
-        unmodified.record_start(where, trial.sent, now)
-        may_bet = unmodified.may_bet(where, target)
-        for fewer in policies.smaller_policies(policy) if may_bet else ():
-            part = self._marked_variant(draft, target, found, fewer, now)
-            number = reserve_stake(where, target, part, on_credit=part.is_shared)
-            if number:
-                is_live = part.evidence.sent.marks == whole.evidence.sent.marks
-                return part, msgspec.structs.replace(trial, is_live=is_live, number=number)
-        return self._marked_variant(
-            draft, target, found, BreakpointPolicy(key=policy.key), now
-        ), trial
-
-    def _marked_variant(
-        self,
-        draft: Draft,
-        target: PlanningTarget,
-        found: ArrangedPrompt,
-        policy: BreakpointPolicy,
-        now: float,
-    ) -> MarkedVariant:
-        sending = mark_prompt(draft, target, found, policy)
-        evidence = self._call_evidence(draft, target, found, sending, now)
-        direct = self._indexes_of(draft).unmodified.unmodified_call(
-            draft, target, found, sending, evidence.sent, now
-        )
-        return MarkedVariant(sending, evidence, direct)
-
-    def _call_evidence(
-        self,
-        draft: Draft,
-        target: PlanningTarget,
-        found: ArrangedPrompt,
-        sending: MarkedPrompt,
-        now: float,
-    ) -> CallEvidence:
-        call, indexes = sent_call(draft, target, found, sending), self._indexes_of(draft)
-        expected = indexes.chains.expect_read(call, now)
-        before = indexes.traces.previous_call(call)
-        return CallEvidence(sent=call, expected=expected, before=before, now=now)

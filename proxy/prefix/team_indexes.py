@@ -1,13 +1,16 @@
 """Planning's memory of each team's calls, in so many bytes for all teams together; pure."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from proxy.prefix.agent_keys import AgentCacheKeys
+from proxy.prefix.breakpoints.account import AccountNews
+from proxy.prefix.breakpoints.habits import ConversationHabits
 from proxy.prefix.breakpoints.plan import Plan
-from proxy.prefix.breakpoints.reuse_statistics import ReuseStatistics
 from proxy.prefix.conversations import Conversations, ConversationState
 from proxy.prefix.layouts.tool_order import Toolsets
+from proxy.prefix.mark_stakes import MarkStakes, StoredAccounts
 from proxy.prefix.message_cache import MessageCache
 from proxy.prefix.prediction.changes import CallTraces
 from proxy.prefix.prediction.leading_texts import SeenTexts
@@ -16,6 +19,7 @@ from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from proxy.prefix.unmodified import UnmodifiedBaseline
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.lru_cache import LruCache
+from proxy.records.mark_account import StoredMarkAccount
 
 DEFAULT_BYTES: Final = 96 * 2**20
 """Bytes of all teams' indexes."""
@@ -23,8 +27,10 @@ DEFAULT_BYTES: Final = 96 * 2**20
 #: Bytes of a team of which nothing is remembered.
 _TEAM_BYTES: Final = 12_000
 #: Bytes of a feature's statistics, and of its lists of tools, as measured.
-_HABITS_BYTES: Final = 5_700
+_HABITS_BYTES: Final = 900
 _TOOLSETS_BYTES: Final = 16_000
+#: Features whose accounts are at hand before their first call here.
+_MAX_STORED_ACCOUNTS: Final = 10_000
 #: Latest entries of each index that a team keeps for as long as it calls.
 _MIN_KEPT: Final = 16
 #: Seconds without a call after which a team's indexes go before those of others.
@@ -36,7 +42,8 @@ class TeamIndexes:
 
     Attributes:
         states: The states of its conversations.
-        habits: Reuse of each of its features.
+        habits: Counts of how the conversations of each of its features go on.
+        stakes: The books of what their marks earned, and may lose.
         toolsets: The tools of each of its features.
         readings: Readings of its messages.
         texts: Long texts that were sent.
@@ -44,11 +51,16 @@ class TeamIndexes:
         size: Bytes they took when they were measured last.
     """
 
-    def __init__(self, credit: float | None, process: bytes) -> None:
+    def __init__(
+        self,
+        stake: float,
+        process: bytes,
+        accounts: StoredAccounts | None = None,
+    ) -> None:
         self.latest = 0.0
         self.size = 0
         self.states: LruCache[bytes, ConversationState] = LruCache(weigh=lambda state: state.size)
-        self.habits: LruCache[LayoutScope, ReuseStatistics] = LruCache(entry_bytes=_HABITS_BYTES)
+        self.habits: LruCache[LayoutScope, ConversationHabits] = LruCache(entry_bytes=_HABITS_BYTES)
         self.toolsets: LruCache[LayoutScope, Toolsets] = LruCache(entry_bytes=_TOOLSETS_BYTES)
         self.readings = MessageCache()
         self.texts = SeenTexts()
@@ -56,8 +68,9 @@ class TeamIndexes:
         self.unstored = UnstoredPrefixes()
         self.chains = PrefixChainIndex(unstored=self.unstored)
         self.traces = CallTraces()
-        self.unmodified = UnmodifiedBaseline(credit, self.unstored)
-        self.agent_keys = AgentCacheKeys(process, on_credit=credit is None or credit > 0.0)
+        self.unmodified = UnmodifiedBaseline(self.unstored)
+        self.stakes = MarkStakes(stake, self.unstored, accounts)
+        self.agent_keys = AgentCacheKeys(process, on_credit=stake > 0.0)
         self._all: Sequence[LruCache[Any, Any]] = (
             self.states,
             self.habits,
@@ -69,6 +82,7 @@ class TeamIndexes:
             *self.chains.indexes,
             *self.traces.indexes,
             *self.unmodified.indexes,
+            *self.stakes.indexes,
             *self.agent_keys.indexes,
         )
 
@@ -102,7 +116,7 @@ class TeamMemory:
     an even part or more, the one that called longest ago: a smaller one loses nothing to others.
 
     Args:
-        make: Makes the indexes of a team.
+        make: Makes the indexes of a team, beside the stored accounts of all.
         max_bytes: Bytes of all of them, about.
 
     Attributes:
@@ -110,8 +124,9 @@ class TeamMemory:
         size_bytes: Bytes that they take, about.
     """
 
-    def __init__(self, make: Callable[[], TeamIndexes], max_bytes: int) -> None:
-        self._make = make
+    def __init__(self, make: Callable[[StoredAccounts], TeamIndexes], max_bytes: int) -> None:
+        self._accounts: StoredAccounts = LruCache(_MAX_STORED_ACCOUNTS)
+        self._make = partial(make, self._accounts)
         self.max_bytes = max_bytes
         self._teams: dict[str, TeamIndexes] = {}
         self._now = 0.0
@@ -137,6 +152,26 @@ class TeamMemory:
         indexes.latest = max(now, indexes.latest)
         self._now = max(now, self._now)
         return indexes
+
+    def account_news(self) -> dict[LayoutScope, AccountNews]:
+        """The news of each feature's account of marks since it was stored last."""
+        return {
+            where: news
+            for indexes in self._teams.values()
+            for where, news in indexes.stakes.account_news().items()
+        }
+
+    def adopt_account(self, stored: StoredMarkAccount, sent: AccountNews | None = None) -> None:
+        """Take over what all processes counted of a feature's marks.
+
+        Args:
+            stored: The account as it is stored.
+            sent: The news that are in it; None for none.
+        """
+        self._accounts.put(stored.scope, stored)
+        indexes = self._teams.get(stored.scope.team)
+        if indexes is not None:
+            indexes.stakes.adopt_account(stored, sent)
 
     def trim(self, team: str) -> TeamIndexes:
         """A team's indexes, once what its calls added beyond the bound was dropped."""

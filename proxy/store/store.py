@@ -54,6 +54,7 @@ from proxy.store.sql.known_keys import KnownKeys
 from proxy.store.sql.layouts import Layouts
 from proxy.store.sql.ledger import ReceiptLedger
 from proxy.store.sql.locks import singleton_lock
+from proxy.store.sql.mark_accounts import MarkAccounts
 from proxy.store.sql.notes import Notes
 from proxy.store.sql.outbox import Outbox
 from proxy.store.sql.pending_sums import PendingSums
@@ -115,7 +116,7 @@ class Store:
         self.teams, self.users = Teams(engine), Users(engine)
         self.sessions = SessionRows(engine)
         self.audit = AuditLog(engine)
-        self.plans = Plans(engine)
+        self.plans, self.mark_accounts = Plans(engine), MarkAccounts(engine)
         self.answers = Answers(engine)
         self.outbox, self.report_deliveries = Outbox(engine), ReportDeliveries(engine)
         self.pins, self.budgets = Pins(engine), StoredBudgets(engine)

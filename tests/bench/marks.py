@@ -3,9 +3,9 @@
 
 Each figure is the prompt's and the answer's dollars over those of the same calls without marks.
 ``fixed`` marks the end of the system text and the last two messages from the first call on;
-``stop-loss`` does the same until that lost 1.2 times the dearest prompt's write fee; ``no credit``
-and ``planned`` are the gateway's planning without and with a bet on credit. Rows
-marked with * are not for tuning.
+``stop-loss`` does the same until that lost 1.2 times the dearest prompt's write fee; ``parted,
+fixed`` does it on the parts that the gateway makes of long texts; ``planned`` is the gateway's
+planning. Rows marked with * are not for tuning.
 
 Usage: python -m tests.bench.marks [--only NAME] [--model claude-sonnet-5-5] [--calls 300]
 """
@@ -13,7 +13,7 @@ Usage: python -m tests.bench.marks [--only NAME] [--model claude-sonnet-5-5] [--
 import argparse
 import logging
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -99,7 +99,7 @@ class PartedFixedMarks(PlannedVariant):
     """
 
     def __init__(self, reading: PromptReader, day: float) -> None:
-        super().__init__(reading, day, arranges=False, names=False, credit=0.0)
+        super().__init__(reading, day, arranges=False, names=False, stake=0.0)
         self.name = "parted, fixed"
 
     def body(self, line: RecordedCall, now: float) -> bytes:
@@ -209,15 +209,12 @@ def marked_sets() -> Iterator[MarkedSet]:
 
 def _variants(reading: PromptReader) -> Sequence[Any]:
     day = START // _DAY_S * _DAY_S
-    planned: Callable[[float | None], PlannedVariant] = lambda credit: PlannedVariant(  # noqa: E731
-        reading, day, arranges=False, names=False, credit=credit
-    )
     fixed = FixedMarks(), FixedMarks(stops=True), PartedFixedMarks(reading, day)
-    return *fixed, planned(0.0), planned(None)
+    return *fixed, PlannedVariant(reading, day, arranges=False, names=False)
 
 
 def row(one: MarkedSet, model: Model) -> Sequence[VariantTotals]:
-    """Cost of each way: direct, fixed, stop-loss, planned without and with credit."""
+    """Cost of each way: direct, fixed, stop-loss, fixed on parts, planned."""
     reading = PromptReader(model, model.routes[0], LineVocabulary())
     calls = timed_calls(one.workload, one.rate, one.calls)
     lines = recorded_calls(one.workload, calls, reading, is_native=False)
@@ -242,7 +239,7 @@ def main() -> None:
     logging.disable(logging.WARNING)
     with tempfile.TemporaryDirectory() as there:
         model = catalog(Path(there))[0].models[options.model]
-    columns = ("fixed", "stop-loss", "parted, fixed", "no credit", "planned", "planned, $ more")
+    columns = ("fixed", "stop-loss", "parted, fixed", "planned", "planned, $ more")
     print(f"| set | calls | {' | '.join(columns)} |\n|---|{'--:|' * (len(columns) + 1)}")
     for one in marked_sets():
         if options.only in one.name:

@@ -23,10 +23,12 @@ import orjson
 from sqlalchemy import insert
 
 from proxy import app
+from proxy.calls.route_target import route_target
 from proxy.calls.translation import prepare
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.errors import CallerError
+from proxy.prefix.planned import PlanningTarget
 from proxy.settings import Settings
 from proxy.store.sql import schema
 from proxy.store.sql.database import write_transaction
@@ -39,7 +41,7 @@ from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator, cache_of
 from slo.price import call_cost
 from slo.usage import Usage
-from tests.bench.no_harm_replay import START, Side, WorkloadCell, pace
+from tests.bench.no_harm_replay import START, Side, WorkloadCell, may_lose, pace
 from tests.bench.no_harm_routes import NOWHERE, catalog
 from tests.fakes.call_dependencies import call
 from tests.fakes.chat_refusals import without_chat_refusals
@@ -50,6 +52,7 @@ from tests.fakes.workloads import TimedCall, Workload
 _WORDS = 12
 #: Seconds between two batches: longer than any cache or first byte is waited for.
 _BETWEEN_S = 20.0
+_BYTES_PER_TOKEN = 4
 _SECRET = b"do no harm".ljust(32)
 _KEPT = 200_000
 #: Statuses from which on a call was not answered.
@@ -62,6 +65,8 @@ class _Answers:
 
     refused: dict[str, int]
     uneven: dict[str, str]
+    #: Feature and tokens, about, of each call.
+    prompts: list[tuple[str, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -127,6 +132,7 @@ class ComparedGateway:
                 for name in models:
                     body = each.body(workload, name, self.known.models[name].routes[0].regime)
                     asked = _PairedCall(body, each.session.feature, name, keys[name], is_native)
+                    answers.prompts.append((each.session.feature, len(body) // _BYTES_PER_TOKEN))
                     group.create_task(self._both(asked, answers))
         await asyncio.sleep(_BETWEEN_S)
         sides = [_sides(upstream, self.known, models) for upstream in self.upstreams]
@@ -142,9 +148,13 @@ class ComparedGateway:
                 why=answers.uneven[name],
                 direct=sides[0][name],
                 gateway=sides[1][name],
+                may_lose=may_lose(answers.prompts, self._target(name)),
             )
             for name in models
         ]
+
+    def _target(self, name: str) -> PlanningTarget:
+        return route_target(self.known.models[name].routes[0], name, START)
 
     async def _both(self, asked: "_PairedCall", answers: "_Answers") -> None:
         """Make one call both ways, at the same moment."""

@@ -6,15 +6,18 @@ no conversation is in the control arm. With ``is_native`` the calls are those th
 Anthropic's API sends.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import orjson
 
 from proxy.caches.port import CachedPrompt
+from proxy.calls.route_target import route_target
 from proxy.calls.translation import prepare
 from proxy.catalog.entries import Model, Route
 from proxy.errors import CallerError
+from proxy.prefix.breakpoints.account import STAKE_UNITS_PER_DOLLAR
+from proxy.prefix.planned import PlanningTarget
 from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.recorded_call import RecordedCall
@@ -26,6 +29,8 @@ from tests.fakes.call_dependencies import call as chat_call
 from tests.fakes.workloads import TimedCall, Workload
 
 _DAY_S = 86_400.0
+#: Dollars that a feature may lose by default.
+STAKE = 0.01
 #: A Monday at noon UTC: one price of the day holds for hours.
 START = 1_790_000_000.0 // _DAY_S * _DAY_S + _DAY_S / 2
 
@@ -49,6 +54,8 @@ class WorkloadCell:
         rate: Calls a minute that were asked for.
         pace: Calls a minute that were made.
         left_out: Calls that this route does not take, either way.
+        may_lose: Dollars that its features may cost more than sent directly: the stake of each, or
+            the surcharge of writing its longest prompt where that is more.
         why: What went wrong with the cell as a whole; "" where nothing did.
     """
 
@@ -61,6 +68,7 @@ class WorkloadCell:
     left_out: int = 0
     direct: Side | None = None
     gateway: Side | None = None
+    may_lose: float = STAKE
     why: str = ""
 
     @property
@@ -88,12 +96,12 @@ class Replayer:
     """Replays calls on models; remembers the tokens of texts from one cell to the next.
 
     Args:
-        on_credit: The setting ``cache_marks_on_credit``.
+        stake: Dollars that a feature may lose.
     """
 
-    def __init__(self, *, on_credit: bool = True) -> None:
+    def __init__(self, *, stake: float = STAKE) -> None:
         self._vocabulary = LineVocabulary()
-        self._credit = None if on_credit else 0.0
+        self._stake = stake
 
     def cells(
         self,
@@ -113,7 +121,7 @@ class Replayer:
         """
         reading = _Remembering(model, model.routes[0], self._vocabulary)
         return [
-            _cell(workload, calls, reading, rate, self._credit, is_native=is_native)
+            _cell(workload, calls, reading, rate, self._stake, is_native=is_native)
             for rate, calls in laid_out.items()
         ]
 
@@ -137,12 +145,13 @@ def _cell(
     calls: Sequence[TimedCall],
     reading: PromptReader,
     rate: float,
-    credit: float | None,
+    stake: float,
     *,
     is_native: bool,
 ) -> WorkloadCell:
     day = START // _DAY_S * _DAY_S
-    planning = PlannedVariant(reading, day, arranges=False, names=False, credit=credit)
+    units = stake * STAKE_UNITS_PER_DOLLAR
+    planning = PlannedVariant(reading, day, arranges=False, names=False, stake=units)
     lines = list(recorded_calls(workload, calls, reading, is_native=is_native))
     run = replay(lines, reading, (planning,), day=day)
     sent, marked = sum_of(run.features()) or (VariantTotals(), VariantTotals())
@@ -156,7 +165,34 @@ def _cell(
         left_out=len(calls) - sent.calls,
         direct=_side(sent),
         gateway=_side(marked),
+        may_lose=may_lose(
+            (
+                (line.feature, reading.read_prompt(line.body, at, is_native=line.is_native).tokens)
+                for at, line in lines
+            ),
+            route_target(reading.route, reading.public, day),
+            stake,
+        ),
     )
+
+
+def may_lose(
+    prompts: Iterable[tuple[str, int]], target: PlanningTarget, stake: float = STAKE
+) -> float:
+    """Dollars that features may cost more than sent directly.
+
+    Args:
+        prompts: Feature and tokens of each call.
+        target: Where they go.
+        stake: Dollars that each may lose; the surcharge of its longest prompt where that is more.
+    """
+    regime, rates = target.regime, target.rates
+    surcharge = max(0.0, float(min(regime.writes.values(), default=1)) - 1.0)
+    price = float(rates.input or 0) / STAKE_UNITS_PER_DOLLAR if rates is not None else 0.0
+    longest: dict[str, int] = {}
+    for feature, tokens in prompts:
+        longest[feature] = max(tokens, longest.get(feature, 0))
+    return sum(max(stake, tokens * surcharge * price) for tokens in longest.values())
 
 
 def _side(row: VariantTotals) -> Side:

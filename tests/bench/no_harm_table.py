@@ -5,11 +5,9 @@ from typing import Any, Final
 
 from tests.bench.no_harm_replay import Side, WorkloadCell
 
-#: No workload may cost more through the gateway than so many times what it costs directly.
+#: No workload of many calls may cost more than so many times what it costs directly.
 LIMIT: Final = 1.0005
 _NOTHING: Final = "-"
-#: Dollars that a feature may cost more than sent directly before marks have paid for themselves.
-STAKE: Final = 0.01
 #: Calls from which on the ratio alone counts.
 MANY_CALLS: Final = 1_000
 #: Table of the cells sent live with planning auto, and that of those sent by default.
@@ -18,9 +16,15 @@ _LIVE: Final = "live"
 
 
 def dear(cells: Iterable[WorkloadCell]) -> list[WorkloadCell]:
-    """The cells above the limit, the dearest first, and those that failed."""
-    found = [cell for cell in cells if cell.why or (cell.ratio or 0.0) > LIMIT]
+    """The cells that lost more than they may, the dearest first, and those that failed."""
+    found = [cell for cell in cells if cell.why or _is_dear(cell)]
     return sorted(found, key=lambda cell: -(cell.ratio or 0.0))
+
+
+def _is_dear(cell: WorkloadCell) -> bool:
+    """True if a cell lost more than its stake, or too large a part of many calls' cost."""
+    is_over = (cell.ratio or 0.0) > LIMIT and cell.calls >= MANY_CALLS
+    return is_over or (cell.extra_dollars or 0.0) > cell.may_lose
 
 
 def markdown(cells: Sequence[WorkloadCell], how: str) -> Iterator[str]:
@@ -83,7 +87,11 @@ def _both_modes(cells: Sequence[WorkloadCell]) -> str:
 def summary(cells: Sequence[WorkloadCell]) -> Iterator[str]:
     """Number of cells there are, the dear ones, the dearest first, and the dearest cell."""
     found = dear(cells)
-    yield f"{len(cells)} cells, {len(found)} above {LIMIT} times direct."
+    above = sum((cell.ratio or 0.0) > LIMIT for cell in cells)
+    yield (
+        f"{len(cells)} cells, {above} above {LIMIT} times direct; {len(found)} lost more than their"
+        f" stake, or are above it after {MANY_CALLS:,} calls."
+    )
     yield ""
     if found:
         yield (
@@ -108,12 +116,11 @@ def summary(cells: Sequence[WorkloadCell]) -> Iterator[str]:
 def _dollar_line(how: str, cells: Sequence[WorkloadCell]) -> str:
     """The dearest difference in dollars beside the stake, and the ratio of long cells."""
     most = max(cells, key=lambda cell: cell.extra_dollars or 0.0)
-    over = sum((cell.extra_dollars or 0.0) > STAKE for cell in cells)
     long = [cell.ratio or 0.0 for cell in cells if cell.calls >= MANY_CALLS]
     ratio = f"{max(long):.4f} at most in {len(long)} cells" if long else "no such cell"
     return (
-        f"{how}: dearest by ${most.extra_dollars or 0.0:.4f} of ${STAKE:.2f} staked"
-        f" ({most.workload}, {most.model}, {most.rate:g} a minute); above the stake: {over};"
+        f"{how}: dearest by ${most.extra_dollars or 0.0:.4f} of the ${most.may_lose:.4f} allowed"
+        f" ({most.workload}, {most.model}, {most.rate:g} a minute);"
         f" from {MANY_CALLS:,} calls on: {ratio}"
     )
 
@@ -136,7 +143,7 @@ def _ratio(cell: WorkloadCell | None) -> str:
     if cell is None or cell.ratio is None:
         return "failed" if cell is not None and cell.why else _NOTHING
     ratio = f"{cell.ratio:.3f}" if cell.ratio <= 1 or cell.ratio > 1.01 else f"{cell.ratio:.4f}"
-    return f"**{ratio}**" if cell.ratio > LIMIT else ratio
+    return f"**{ratio}**" if _is_dear(cell) else ratio
 
 
 def _row(cell: WorkloadCell) -> str:

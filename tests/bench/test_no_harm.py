@@ -3,17 +3,29 @@
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from proxy.caches.regimes import REGIMES
+from slo.price import TokenRates
 from tests.bench.no_harm_live import beside
-from tests.bench.no_harm_replay import Replayer, Side, WorkloadCell, pace
+from tests.bench.no_harm_replay import Replayer, Side, WorkloadCell, may_lose, pace
 from tests.bench.no_harm_routes import FEW, LIVE, MODELS, catalog
 from tests.bench.no_harm_sets import folder, sets, shapes
-from tests.bench.no_harm_table import AUTO, LIMIT, cells_as_json, dear, markdown, modes, summary
+from tests.bench.no_harm_table import (
+    AUTO,
+    LIMIT,
+    MANY_CALLS,
+    cells_as_json,
+    dear,
+    markdown,
+    modes,
+    summary,
+)
 from tests.fakes.agent_workloads import Agent, keyed_agents, sessions
 from tests.fakes.virtual_clock import run_in_virtual_time
 from tests.fakes.workloads import ONE_BY_ONE, Json, Session, SessionTurn, Workload, timed_calls
+from tests.proxy.prefix.planning_requests import TARGETS
 
 SMALL = Workload(name="small", sessions=sessions(Agent(system=14, tools=2), 12))
 
@@ -33,12 +45,25 @@ def test_the_models_of_the_table_have_every_regime_and_a_price(tmp_path: Path):
     assert {*FEW, *LIVE} <= {*MODELS}
 
 
-def test_a_cell_above_the_limit_or_without_figures_is_dear():
-    cells = [_cell(LIMIT), _cell(1.2), _cell(LIMIT + 1e-4), WorkloadCell(
-        how="live", workload="w", model="m", rate=6.0, why="it failed"
-    )]  # fmt: skip
+def test_a_cell_above_its_stake_or_above_the_limit_after_many_calls_or_that_failed_is_dear():
+    cells = [
+        _cell(LIMIT, calls=MANY_CALLS), _cell(LIMIT + 1e-4, calls=MANY_CALLS),
+        _cell(1.2, calls=40), _cell(1.0099, calls=MANY_CALLS - 1), _cell(1.02, may_lose=0.03),
+        WorkloadCell(how="live", workload="w", model="m", rate=6.0, why="it failed"),
+    ]  # fmt: skip
 
     assert [cell.ratio and round(cell.ratio, 4) for cell in dear(cells)] == [1.2, 1.0006, None]
+
+
+def test_a_cell_may_lose_a_stake_for_each_feature_or_the_surcharge_of_its_longest_prompt():
+    prompts = [("short", 100), ("long", 9_000), ("long", 20_000), ("long", 400)]
+    anthropic = msgspec.structs.replace(
+        TARGETS["anthropic-breakpoint"], rates=TokenRates(input=3_000_000_000)
+    )
+
+    assert may_lose(prompts, anthropic) == pytest.approx(0.01 + 20_000 * 0.25 * 3 / 1e6)
+    assert may_lose(prompts, anthropic, stake=0.1) == pytest.approx(0.2)
+    assert may_lose(prompts, TARGETS["implicit"]) == pytest.approx(0.02)
 
 
 def test_the_table_names_each_cell_and_the_dearest_one():
@@ -48,7 +73,7 @@ def test_the_table_names_each_cell_and_the_dearest_one():
 
     assert "| w | 0.500 / **1.200** |" in table
     assert "| v | - / 1.000 |" in table
-    assert "3 cells, 1 above" in told
+    assert "3 cells, 1 above 1.0005 times direct; 1 lost more than their stake" in told
     assert "dearest cell: 1.2000 times direct, w, m, 30 a minute, replay" in told
     assert cells_as_json(cells)[1]["ratio"] == pytest.approx(1.2)
 
@@ -61,11 +86,11 @@ def test_summary_names_dearest_difference_in_dollars_beside_stake_and_ratio_of_l
     lines = list(summary(cells))
 
     assert lines[-2] == (
-        "replay: dearest by $0.0040 of $0.01 staked (w, m, 6 a minute); above the stake: 0;"
+        "replay: dearest by $0.0040 of the $0.0100 allowed (w, m, 6 a minute);"
         " from 1,000 calls on: 1.0002 at most in 2 cells"
     )
     assert lines[-1] == (
-        "live: dearest by $0.2000 of $0.01 staked (v, m, 6 a minute); above the stake: 1;"
+        "live: dearest by $0.2000 of the $0.0100 allowed (v, m, 6 a minute);"
         " from 1,000 calls on: no such cell"
     )
 
@@ -104,13 +129,17 @@ def test_replay_of_a_cell_is_the_same_each_time(tmp_path: Path):
     ],
     ids=["rules just under the least", "images weigh more", "what was only on paper is written"],
 )
-def test_where_estimates_mislead_no_more_than_a_bet_is_lost(tmp_path: Path, name: str, model: str):
+def test_where_estimates_mislead_no_more_than_the_stake_is_lost(
+    tmp_path: Path, name: str, model: str
+):
     known, _ = catalog(tmp_path)
     (held,) = (each for each in shapes() if each.name == name)
     (cell,) = Replayer().cells(held, {120.0: timed_calls(held, 120, 120)}, known.models[model])
 
+    assert cell.extra_dollars is not None
+    assert cell.extra_dollars <= cell.may_lose
     assert cell.ratio is not None
-    assert cell.ratio < 1.004  # up to 1.125 where bets were reckoned by estimates alone
+    assert cell.ratio < 1.01  # up to 1.125 where stakes were reckoned by estimates alone
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import msgspec
 from proxy.caches import openai_breakpoint
 from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.caller_marks import free_marks
-from proxy.prefix.breakpoints.cheapest_marks import Mark
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.prompts.prompt import ASSISTANT, PromptBlock, PromptSlot
 
@@ -25,12 +24,20 @@ _ESTIMATE_ERROR_FACTOR: Final = 1.4
 _SURE_LENGTH_FACTOR: Final = 1.2
 
 
+class Mark(msgspec.Struct, frozen=True):
+    """A breakpoint at the end of a block."""
+
+    block: int
+    ttl: str
+
+
 class MarkPlacement(msgspec.Struct, frozen=True):
     """The marks of a call.
 
     Attributes:
         marks: Those to add, in wire order.
-        notes: Reasons that a mark which the policy asks for does not stand, a sentence each.
+        notes: Reasons that a mark which the policy asks for does not stand, a sentence each. A
+            place that the prompt has not, that is too short or marked already needs none.
     """
 
     marks: tuple[Mark, ...] = ()
@@ -88,15 +95,17 @@ def place_marks(
         start = _first_cacheable_block(blocks[: max(0, upto)], ends, regime)
         requests.append(_RequestedMark("the start", start, policy.first))
     for requested in requests:
+        if not _is_markable(requested.block, ends, regime, given):
+            continue
         ttl = _mark_lifetime(requested, regime, given)
-        note = "" if room > len(marks) else f"all {regime.marks} marks are in use"
-        note = _mark_objection(requested, ends, regime, given) or note
-        if not note and not ttl:
+        if room <= len(marks):
+            note = f"all {regime.marks} marks are in use"
+        elif not ttl:
             note = "no lifetime that is sold here fits between the caller's own marks"
-        if note:
-            notes.append(f"no mark after {requested.what}: {note}")
         else:
             marks.append(Mark(requested.block, ttl))
+            continue
+        notes.append(f"no mark after {requested.what}: {note}")
     if room > len(marks) and (free := _free_mark(blocks, ends, regime, given)) is not None:
         marks += [] if free.block in {mark.block for mark in marks} else [free]
     return MarkPlacement(_in_wire_order(marks, regime), tuple(notes))
@@ -115,7 +124,7 @@ def _free_mark(
         return None
     requested = _RequestedMark("the stable slot", place, regime.usual_ttl)
     ttl = _mark_lifetime(requested, regime, given)
-    is_free = ttl in given.values() and not _mark_objection(requested, ends, regime, given)
+    is_free = ttl in given.values() and _is_markable(place, ends, regime, given)
     return Mark(place, ttl) if is_free else None
 
 
@@ -245,19 +254,9 @@ def _max_wire_places(blocks: Sequence[PromptBlock]) -> int:
     return sum(_MAX_PLACES_PER_ANSWER if block.role == ASSISTANT else 1 for block in blocks)
 
 
-def _mark_objection(
-    requested: _RequestedMark, ends: Sequence[int], regime: Regime, given: Mapping[int, str]
-) -> str:
-    """Reason that a mark cannot stand or would do nothing; "" where it can."""
-    if requested.block < 0:
-        return "nothing there can carry one"
-    if requested.block in given:
-        return "the caller's own stands there"
-    if not is_cacheable_length(ends[requested.block], regime):
-        return (
-            f"{ends[requested.block]:,} tokens are fewer than the {regime.least:,} that are cached"
-        )
-    return ""
+def _is_markable(block: int, ends: Sequence[int], regime: Regime, given: Mapping[int, str]) -> bool:
+    """True if a block is there, is not marked by the caller and may end enough to be cached."""
+    return block >= 0 and block not in given and is_cacheable_length(ends[block], regime)
 
 
 def is_cacheable_length(tokens: int, regime: Regime) -> bool:

@@ -43,7 +43,6 @@ class BreakpointPolicy(msgspec.Struct, frozen=True, kw_only=True):
         explicit: True if the provider's own choice of breakpoints is switched off (OpenAI).
         key: The routing or isolation key to send where the caller sends none; "" for none.
         shared_key: The key to send in place of the caller's own; "" for none.
-        why: Reason, in one sentence.
     """
 
     tools: str = ""
@@ -55,7 +54,6 @@ class BreakpointPolicy(msgspec.Struct, frozen=True, kw_only=True):
     explicit: bool = False
     key: str = ""
     shared_key: str = ""
-    why: str = ""
 
 
 @lru_cache(_MAX_SHARED_POLICIES)

@@ -51,6 +51,7 @@ from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
 from proxy.services.planning.guard import PlanningGuard, SendAlert
 from proxy.services.planning.known_layouts import STORE_DEADLINE_S, KnownLayouts, StoreReads
 from proxy.services.planning.learner import BackgroundLearner
+from proxy.services.planning.mark_accounts import MarkAccountExchange
 from proxy.store.store import Store
 from slo.usage import Usage
 
@@ -93,11 +94,10 @@ class PromptPlanning:
         now: Callable[[], float],
         say: SendAlert | None = None,
     ) -> None:
-        self._planner = planner
-        self._store = store
-        self._tasks = tasks
-        self._now = now
+        self._planner, self._store = planner, store
+        self._tasks, self._now = tasks, now
         self._lock = threading.Lock()
+        self.mark_accounts = MarkAccountExchange(planner.memory, self._lock, store, now)
         self._lessons = LayoutLearner(planner.memory.lesson_bytes)
         self._learner = BackgroundLearner()
         self._calls: Tally[LayoutScope] = Tally()

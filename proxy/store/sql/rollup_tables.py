@@ -6,7 +6,7 @@ New calls are put into ``rollup_pending`` and ``latency_pending``, which cost li
 
 from typing import Final
 
-from sqlalchemy import Column, Integer, Table
+from sqlalchemy import Column, Index, Integer, Table
 
 from proxy.store.sql.schema import BIG, BUCKETS, TEXT, metadata, rollups
 from slo.latency_buckets import BOUNDS_MICROS
@@ -181,3 +181,21 @@ latency_hour_histograms = Table(
     sqlite_with_rowid=False,
 )
 """The same by team and hour; ``hour`` is its beginning in seconds since the epoch."""
+
+_MARK_SUMS = (
+    "balance", "direct", "staked", "earned", "calls",
+    "tools", "stable", "semi_stable", "first_call", "later_call",
+)  # fmt: skip
+mark_accounts = Table(
+    "mark_accounts",
+    metadata,
+    *(Column(name, TEXT, primary_key=True) for name in ("team", "feature", "family")),
+    *(Column(name, BIG, nullable=False) for name in (*_MARK_SUMS, "halved", "updated")),
+    Index("mark_accounts_updated", "updated"),
+    sqlite_strict=True,
+)
+"""Costs and earnings of the cache marks of each feature: in nano-dollars, but for ``calls``.
+
+The last five sums are balances of the places that marks end, of recent calls. ``halved`` is when a
+loss was last made smaller, ``updated`` when a gateway last counted calls.
+"""

@@ -10,6 +10,7 @@ import msgspec
 
 from proxy.calls.eligibility import UNDER_2_KB, planning_request, skip_reason
 from proxy.calls.route_target import route_target
+from proxy.prefix.breakpoints.account import DEFAULT_STAKE
 from proxy.prefix.conversations import ANSWERED
 from proxy.prefix.lessons import (
     LayoutChange,
@@ -56,7 +57,7 @@ class PlannedVariant:
         arranges: True if text moves: declared moves, and learned ones at once.
         names: True if callers name their conversations, in the header that says so; where they do
             not, a conversation is known by its prompt alone.
-        credit: Cost that a feature's marks may run up before they earn it; None for one call's.
+        stake: Amount that a feature's marks may lose, in nano-dollars times a million tokens.
         most: Features remembered.
     """
 
@@ -67,11 +68,11 @@ class PlannedVariant:
         *,
         arranges: bool,
         names: bool = True,
-        credit: float | None = None,
+        stake: float = DEFAULT_STAKE,
         most: int = 4_096,
     ) -> None:
         self.name = LAYOUTS if arranges else DEFAULT
-        self._planner = Planner(_SECRET, share=0.0, credit=credit)
+        self._planner = Planner(_SECRET, share=0.0, stake=stake)
         self._way: PlanningTarget = route_target(reading.route, reading.public, day)
         self._route = reading.route
         self._native_way = route_target(reading.route, reading.public, day, MESSAGES)

@@ -31,9 +31,10 @@ from tests.proxy.prefix.planning_requests import (
 
 
 def again(share: float = 0.0) -> Planned:
-    """The second call of a conversation, planned."""
+    """The second call of a conversation whose first one nobody counted, planned."""
     process = PlanningProcess(TARGETS["block-chain"], share=share)
-    process.plan_and_settle(planning_request(body(*conversation_messages(0))))
+    first = process.plan(planning_request(body(*conversation_messages(0))))
+    process.planner.settle_call(first, None)
     return process.plan(planning_request(body(*conversation_messages(1))))
 
 
@@ -47,8 +48,7 @@ def warm() -> Planned:
     process = PlanningProcess(TARGETS["anthropic-breakpoint"])
     for turns in range(6):
         call = planning_request(body(*conversation_messages(turns, "Read the rules. " * 2_000)))
-        planned = process.plan(call)
-        process.plan_and_settle(call)
+        planned = process.plan_and_settle(call)
     return planned
 
 

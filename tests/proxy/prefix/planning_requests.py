@@ -1,18 +1,20 @@
 """Calls that are planned, and processes that plan them."""
 
 from collections.abc import Iterable, Mapping
-from math import inf
 from typing import Any
 
 import msgspec
 import orjson
 
 from proxy.calls.route_target import route_target
+from proxy.prefix.breakpoints.account import DEFAULT_STAKE
 from proxy.prefix.breakpoints.plan import Plan, merge_plans
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.lessons import LayoutLearner
 from proxy.prefix.planned import Planned, PlanningRequest, PlanningTarget
 from proxy.prefix.planner import Planner
+from proxy.prefix.prediction.prefix_chains import expected_usage
+from proxy.prefix.prompts.marks import MARKS
 from slo.price import TokenRates
 from slo.usage import Usage
 from tests.fakes.handbook import handbook
@@ -60,6 +62,32 @@ def planning_request(raw: bytes, **fields: Any) -> PlanningRequest:
     )
 
 
+def without_marks(raw: bytes) -> Any:
+    """A body without its marks, and a text that is all of a content as that text.
+
+    Marks are no part of a prefix, so processes that learned other things may send others.
+    """
+    return _without_marks(orjson.loads(raw))
+
+
+def _without_marks(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_marks(element) for element in value]
+    if not isinstance(value, dict):
+        return value
+    members = {name: _without_marks(one) for name, one in value.items() if name not in MARKS}
+    match members:
+        case {"content": [{"type": "text" | "input_text", "text": str(text), **more}]} if not more:
+            return members | {"content": text}
+    return members
+
+
+def usage_of(found: Planned) -> Usage:
+    """Usage at a provider that keeps its promises."""
+    sent, expected = found.evidence.sent, found.evidence.expected
+    return expected_usage(sent, expected, sent.estimate)
+
+
 class PlanningProcess:
     """One process that plans; its clock moves ten seconds with each call.
 
@@ -68,8 +96,7 @@ class PlanningProcess:
         plans: What was decided, shared with other processes, as they read it from a store.
         layout: Version 1, which new conversations begin with.
         share: Of the control arm.
-        credit: What marks may cost before they have earned it, None for one call's; by default
-            they are always sent.
+        stake: Amount that a feature's marks may lose.
     """
 
     def __init__(
@@ -79,9 +106,9 @@ class PlanningProcess:
         plans: dict[str, bytes] | None = None,
         layout: Layout | None = None,
         share: float = 0.0,
-        credit: float | None = inf,
+        stake: float = DEFAULT_STAKE,
     ) -> None:
-        self.planner = Planner(SECRET, share=share, credit=credit)
+        self.planner = Planner(SECRET, share=share, stake=stake)
         self.lessons = LayoutLearner()
         self.to = to
         self.now = NOW
@@ -117,9 +144,14 @@ class PlanningProcess:
         return found
 
     def plan_and_settle(self, call: PlanningRequest, usage: Usage | None = None) -> Planned:
-        """The call as it was sent, and learned from once it was answered."""
+        """The call as it was sent, and learned from once it was answered.
+
+        Args:
+            call: The call.
+            usage: Usage as counted by its provider; as should be expected by default.
+        """
         found = self.plan(call)
-        self.planner.settle_call(found, usage)
+        self.planner.settle_call(found, usage or usage_of(found))
         self.lessons.observe(found)
         return found
 

@@ -3,7 +3,6 @@
 from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.conversations import ConversationState
 from proxy.prefix.layouts.agent_shapes import TextSplits
-from proxy.prefix.prediction.sent_call import digest_start
 from tests.proxy.prefix.planning_requests import (
     NOW,
     TARGETS,
@@ -13,11 +12,10 @@ from tests.proxy.prefix.planning_requests import (
     planning_request,
 )
 
-CLAUDE = TARGETS["anthropic-breakpoint"]
+CLAUDE, OPENAI = TARGETS["anthropic-breakpoint"], TARGETS["openai-breakpoint"]
 #: Seconds between two calls that one second of a clock may hold.
 SOON = 0.3
-#: How a feature's prompts open that tell the time to the second, ten calls long.
-TICKS = [f"10:00:{second}" for second in range(10, 20)]
+DAY_S = 86_400.0
 
 
 def body_with_opening(turns: int, opening: str) -> bytes:
@@ -26,75 +24,62 @@ def body_with_opening(turns: int, opening: str) -> bytes:
     return body({**rules, "content": f"It is {opening}.\n{rules['content']}"}, *rest)
 
 
-def sent_in_turn(process: PlanningProcess, *openings: str, hint: str = "one") -> list[bool]:
-    """True if each call of a conversation was marked, calls coming fast."""
-    return [sends_mark(process, turn, each, hint) for turn, each in enumerate(openings)]
+def marked_calls(process: PlanningProcess, *openings: str) -> list[bool]:
+    """True for each call of a conversation that is sent with marks, calls coming fast."""
+    found = []
+    for turn, opening in enumerate(openings):
+        process.now += SOON - 10.0
+        call = planning_request(body_with_opening(turn, opening))
+        found.append(b"cache_control" in process.plan_and_settle(call).body)
+    return found
 
 
-def sends_mark(process: PlanningProcess, turn: int, opening: str, hint: str) -> bool:
-    process.now += SOON - 10.0
-    planned = process.plan_and_settle(planning_request(body_with_opening(turn, opening), hint=hint))
-    return b"cache_control" in planned.body
-
-
-def comparable_calls(*openings: str, now: str, moves: bool = True) -> int:
-    """Number of of a conversation's latest calls count."""
-    process = PlanningProcess(CLAUDE)
-    talked, *calls = (
-        process.plan(planning_request(body_with_opening(0, each))).evidence.sent
-        for each in (now, *openings)
-    )
-    known = ConversationState()
-    for each in calls:
-        known.record_call(each, NOW, tokens=10, turns=0)
-    return len(known.comparable_starts(digest_start(talked.blocks), moves=moves))
-
-
-def test_where_prompts_open_with_a_clock_it_may_stand_still():
-    process = PlanningProcess(CLAUDE)
-    sent_in_turn(process, *TICKS)
-
-    assert not any(sent_in_turn(process, "10:01:00", "10:01:01", "10:01:01", hint="two")[1:])
-
-
-def test_a_clock_that_stands_still_before_its_feature_is_known_does_no_lasting_harm():
-    seconds = ["10:00:00", "10:00:01", "10:00:01", "10:00:02", "10:00:02", "10:00:03"]
-
-    assert sent_in_turn(PlanningProcess(CLAUDE), *seconds)[1:] == [False, True, True, False, False]
+def explicit_calls(*openings: str) -> list[bool]:
+    """True for each call that switches OpenAI's own choice of breakpoints off."""
+    process = PlanningProcess(OPENAI)
+    return [
+        process.plan_and_settle(
+            planning_request(body_with_opening(turn, opening))
+        ).evidence.sent.explicit
+        for turn, opening in enumerate(openings)
+    ]
 
 
 def test_a_conversation_that_holds_still_is_marked_however_fast_it_goes():
-    first, *later = sent_in_turn(PlanningProcess(CLAUDE), *["noon"] * 6)
+    assert all(marked_calls(PlanningProcess(CLAUDE), *["noon"] * 8))
 
-    assert not first
+
+def test_two_agents_that_take_turns_are_both_marked_once_the_first_has_read():
+    first_one, other, *later = marked_calls(PlanningProcess(CLAUDE), *["one", "two"] * 4)
+
+    assert first_one
+    assert not other
     assert all(later)
 
 
-def test_a_mode_that_changed_once_is_marked_however_fast_it_goes_on():
-    marked = sent_in_turn(PlanningProcess(CLAUDE), "to plan", *["to act"] * 8)
+def test_a_mode_that_changed_after_one_lost_write_is_marked_once_a_day_has_halved_the_loss():
+    process = PlanningProcess(CLAUDE)
+    before, *same_day = marked_calls(process, "to plan", *["to act"] * 7)
+    process.now += DAY_S
+    next_day = marked_calls(process, *["to act"] * 3)
 
-    assert marked == [False, False, *[True] * 7]
-
-
-def test_processes_that_share_plans_mark_alike_however_fast():
-    plans: dict[str, bytes] = {}
-    both = [PlanningProcess(CLAUDE, plans=plans) for _ in range(2)]
-    modes = ["to plan", *["to act"] * 7]
-    in_turn = zip([0, 0, 1, 0, 1, 1, 0, 1], enumerate(modes), strict=True)
-    marked = []
-    for at, (turn, mode) in in_turn:
-        both[at].now = NOW + SOON * turn
-        marked.append(sends_mark(both[at], turn, mode, "one"))
-
-    assert marked == sent_in_turn(PlanningProcess(CLAUDE), *modes)
+    assert before
+    assert not any(same_day)
+    assert all(next_day[1:])
 
 
-def test_a_start_that_came_back_or_held_for_three_calls_is_no_clock():
-    assert comparable_calls("one", "two", now="two") == 1
-    assert comparable_calls("one", "two", now="two", moves=False) == 2
-    assert comparable_calls("one", "two", now="one") == 2
-    assert comparable_calls("one", "two", "two", "two", now="two") == 4
-    assert comparable_calls("one", "two", now="three") == 2
+def test_a_conversation_whose_first_words_change_with_each_call_loses_its_marks():
+    clock = [f"10:00:{second}" for second in range(10, 40)]
+
+    assert not any(marked_calls(PlanningProcess(CLAUDE), *clock)[1:])
+
+
+def test_openais_own_choice_is_switched_off_where_no_two_calls_begin_alike():
+    clock = [f"10:00:{second}" for second in range(10, 20)]
+    stands = [*clock[:5], clock[4], *clock[5:9]]
+
+    assert explicit_calls(*clock) == [False] * 6 + [True] * 4
+    assert not any(explicit_calls(*stands))
 
 
 def test_a_state_remembers_the_latest_calls_only():
@@ -104,12 +89,10 @@ def test_a_state_remembers_the_latest_calls_only():
     known = ConversationState()
     for number in range(40):
         known.record_call(sent, NOW + number, tokens=number, turns=number)
-        known.record_left_out(number)
 
     assert (known.calls, known.latest, known.tokens, known.turns) == (40, NOW + 39, 39, 39)
     sizes = [len(each) for each in (known.points, known.openings, known.endings)]
     assert sizes == [4, 12, 4]
-    assert known.lefts == (38, 39)
 
 
 def test_state_is_weighed_with_the_places_at_which_texts_are_parted() -> None:

@@ -9,7 +9,6 @@ from proxy.caches.anthropic_breakpoint import AnthropicBreakpoints
 from proxy.caches.port import CachedPrompt
 from proxy.caches.port import TokenBlock as CachedBlock
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.reuse_statistics import ReadOutcome
 from proxy.prefix.conversations import ConversationState
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, ProviderReason, ReasonConfidence
@@ -283,28 +282,11 @@ def test_a_call_that_goes_on_says_how_far_its_conversation_came_and_what_it_repe
     process = PlanningProcess(TARGETS["anthropic-breakpoint"])
     first, second, third = (observe(process, turns) for turns in range(3))
 
-    assert [each.seen.before for each in (first, second, third)] == [0, 1, 2]
-    assert (first.compares, second.compares, third.compares) == (False, True, True)
-    assert (first.seen.extends, third.seen.extends, third.seen.left) == (None, True, 0)
+    assert [each.before for each in (first, second, third)] == [0, 1, 2]
+    assert [each.left_out for each in (first, second, third)] == [None, 0, 0]
 
 
 def test_answers_in_a_prompt_that_nobody_knew_are_no_calls_of_its_conversation():
     found = observe(PlanningProcess(TARGETS["anthropic-breakpoint"]), 4)
 
-    assert found.seen.before == 0
-
-
-def test_an_observation_says_if_the_expected_read_came_true():
-    process = PlanningProcess(TARGETS["anthropic-breakpoint"])
-    first, second = observe(process, 0), observe(process, 1)
-    read, unread = observe(process, 2), observe(process, 3, read=0.0)
-
-    assert first.seen.reads is second.seen.reads is None
-    assert read.seen.reads == ReadOutcome(in_conversation=True, came_true=True)
-    assert unread.seen.reads == ReadOutcome(in_conversation=True, came_true=False)
-
-
-def test_a_best_effort_cache_gives_no_read_outcome():
-    process = PlanningProcess(TARGETS["openai-interval"])
-
-    assert [observe(process, turns).seen.reads for turns in range(3)] == [None, None, None]
+    assert found.before == 0

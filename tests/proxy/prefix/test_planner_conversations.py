@@ -29,6 +29,7 @@ from tests.proxy.prefix.planning_requests import (
     learned_layout,
     planning_request,
     tool,
+    without_marks,
 )
 
 BUILT = {"well": RecordedDialogue.bodies, "badly": raw_bodies}
@@ -82,7 +83,8 @@ def judge(one: RecordedDialogue, regime: str, built: str) -> None:
         again = third.plan(planning_request(raw))
 
         assert_nothing_lost(raw, sent[raw].body)
-        assert (again.body, again.prompt.tail) == (sent[raw].body, sent[raw].tail)
+        assert without_marks(again.body) == without_marks(sent[raw].body)
+        assert again.prompt.tail == sent[raw].tail
     if built == "well" or shown is not None:
         assert list(onlooker().moves(bodies, sent.__getitem__, ROUTES[regime])) == []
 
@@ -161,7 +163,7 @@ def test_whatever_comes_is_kept_whole_and_any_process_sends_the_same(
     for raw in bodies:
         found = roll.choice(both).send(raw)
 
-        assert third.plan(planning_request(raw)).body == found.body
+        assert without_marks(third.plan(planning_request(raw)).body) == without_marks(found.body)
         if to.late:  # else what varies joins the user's words
             assert_nothing_lost(raw, found.body)
         if b'"tools"' in raw:

@@ -1,5 +1,6 @@
-"""Conversations are marked where they are likely to be gone on with."""
+"""Places of a conversation that are marked, call by call."""
 
+from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from tests.proxy.prefix.planning_requests import (
     RULES,
     TARGETS,
@@ -14,7 +15,7 @@ from tests.proxy.prefix.planning_requests import (
 ANTHROPIC = TARGETS["anthropic-breakpoint"]
 
 
-def test_a_feature_that_never_goes_on_is_learned_not_to_be_marked():
+def test_a_feature_that_never_goes_on_is_soon_sent_unmodified():
     process = PlanningProcess(ANTHROPIC)
     for number in range(60):
         process.plan_and_settle(planning_request(body(chat_message("user", f"{number} {RULES}"))))
@@ -23,25 +24,26 @@ def test_a_feature_that_never_goes_on_is_learned_not_to_be_marked():
     assert found.body is found.draft.request.body
 
 
-def test_a_conversation_that_turns_out_to_go_on_is_marked_from_its_second_call_on():
+def test_marks_are_no_part_of_a_conversations_plan_but_its_key_is():
     process = PlanningProcess(ANTHROPIC)
-    begun = process.plan_and_settle(planning_request(body(*conversation_messages(0))))
-    later = process.plan_and_settle(planning_request(body(*conversation_messages(1))))
-    again = process.plan(planning_request(body(*conversation_messages(1))))
+    begun, later = (
+        process.plan_and_settle(planning_request(body(*conversation_messages(turns))))
+        for turns in range(2)
+    )
 
-    assert begun.plan.policies["anthropic-breakpoint/"].history == ""
-    assert later.plan.policies["anthropic-breakpoint//1"].history == "5m"
-    assert again.plan.policies == later.plan.policies
+    assert [list(each.evidence.sent.marks) for each in (begun, later)] == [[0, 1], [0, 3]]
+    assert begun.plan.policies == {"anthropic-breakpoint/": BreakpointPolicy()}
+    assert later.plan.policies == begun.plan.policies
 
 
-def test_a_prompt_sent_again_word_for_word_is_marked():
+def test_a_prompt_sent_again_word_for_word_is_marked_and_read_each_time():
     process = PlanningProcess(ANTHROPIC)
-    first_one = process.plan_and_settle(planning_request(body(*conversation_messages(0))))
-    process.now += 10.0
-    second = process.plan(planning_request(body(*conversation_messages(0))))
+    first_one, second = (
+        process.plan_and_settle(planning_request(body(*conversation_messages(0)))) for _ in range(2)
+    )
 
-    assert b"cache_control" not in first_one.body.partition(b'"user"')[2]
-    assert b"cache_control" in second.body.partition(b'"user"')[2]
+    assert second.body == first_one.body
+    assert second.evidence.expected.tokens == second.evidence.sent.estimate
 
 
 def test_an_answer_to_be_gone_on_with_is_marked_where_the_cache_takes_it():
@@ -73,7 +75,7 @@ def at_noon(turns: int, call: int, opening: str = "Where is my parcel?", **field
     )
 
 
-def test_a_conversation_whose_first_line_changes_is_not_marked_from_its_second_call_on():
+def test_a_conversation_whose_first_line_changes_loses_its_marks_and_others_keep_theirs():
     process = PlanningProcess(ANTHROPIC)
     for turns in range(3):
         process.plan_and_settle(
@@ -81,20 +83,24 @@ def test_a_conversation_whose_first_line_changes_is_not_marked_from_its_second_c
                 body(*conversation_messages(turns, opening="Before?"), tools=[tool("a")])
             )
         )
-    begun = process.plan_and_settle(planning_request(at_noon(0, 1, tools=[tool("a")])))
-    later = process.plan_and_settle(planning_request(at_noon(1, 2, tools=[tool("a")])))
+    changing = [
+        process.plan_and_settle(planning_request(at_noon(turns, turns, tools=[tool("a")])))
+        for turns in range(24)
+    ]
+    still = process.plan_and_settle(
+        planning_request(body(*conversation_messages(3, opening="Before?"), tools=[tool("a")]))
+    )
 
-    assert begun.plan.policies["anthropic-breakpoint/"].history == "5m"
-    assert b"cache_control" not in later.body
-    assert "begins in another way" in later.plan.policies["anthropic-breakpoint//1"].why
+    assert not any(each.evidence.sent.marks for each in changing[16:])
+    assert still.evidence.sent.marks
 
 
-def test_first_calls_are_not_marked_until_one_went_on():
+def test_of_first_calls_at_once_that_begin_otherwise_one_is_marked_until_it_is_answered():
     process = PlanningProcess(ANTHROPIC)
     calls = [planning_request(at_noon(0, at, f"Order {at}?", tools=[tool("a")])) for at in range(3)]
     found = [process.plan(call) for call in calls]
 
-    assert not any(b"cache_control" in one.body for one in found)
+    assert [b"cache_control" in one.body for one in found] == [True, False, False]
 
 
 def test_tools_are_marked_where_the_text_behind_them_changes_with_each_call():
@@ -134,4 +140,4 @@ def test_an_agent_whose_helper_speaks_in_its_conversation_is_marked_all_the_same
         planning_request(body(*conversation_messages(1), tools=[tool("a")]), hint="one")
     )
 
-    assert later.plan.policies["anthropic-breakpoint//1"].history == "5m"
+    assert max(later.evidence.sent.marks) == len(later.evidence.sent.blocks) - 1

@@ -12,6 +12,7 @@ from tests.proxy.prefix.planning_requests import (
     body,
     chat_message,
     planning_request,
+    without_marks,
 )
 
 ANTHROPIC, OPENAI = "anthropic-breakpoint", "openai-breakpoint"
@@ -110,7 +111,7 @@ def test_the_next_conversation_of_a_feature_is_marked_so_from_its_first_call_on(
     found = plan_turns(process, name="two")
 
     assert all(behind(each) > 0 for each in found)
-    assert [policy.back for policy in found[-1].plan.policies.values()] == [1, 1, 1, 1]
+    assert len(found[-1].plan.policies) == 1
 
 
 def test_openais_own_choice_stays_and_what_is_repeated_is_read_by_its_mark():
@@ -133,7 +134,7 @@ def test_a_conversation_without_reminders_is_soon_marked_at_its_end_again(regime
 
 
 @pytest.mark.parametrize("regime", BOTH)
-def test_any_process_sends_the_same(regime):
+def test_any_process_sends_the_same_text(regime):
     plans: dict[str, bytes] = {}
     *both, third = (PlanningProcess(TARGETS[regime], plans=plans) for _ in range(3))
     for name in ("one", "two"):
@@ -141,4 +142,4 @@ def test_any_process_sends_the_same(regime):
             call = planning_request(body_with_reminder(turn, name))
             found = both[turn % 2].plan_and_settle(call)
 
-            assert third.plan(call).body == found.body
+            assert without_marks(third.plan(call).body) == without_marks(found.body)

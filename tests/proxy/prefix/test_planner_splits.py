@@ -116,7 +116,7 @@ def test_caches_without_marks_get_texts_unmodified(regime: str):
 
 
 def test_call_without_marks_is_sent_unmodified():
-    process = PlanningProcess(CLAUDE, credit=0.0)
+    process = PlanningProcess(CLAUDE, stake=0.0)
     first_call(process, 1)
     second = first_call(process, 2)
 

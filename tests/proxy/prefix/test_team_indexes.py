@@ -8,6 +8,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 import msgspec
 import pytest
 
+from proxy.prefix.breakpoints.account import DEFAULT_STAKE
 from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.planner import Planner
 from proxy.prefix.team_indexes import TeamIndexes, TeamMemory
@@ -145,8 +146,8 @@ def test_teams_without_number_are_forgotten():
 
 
 def test_a_plan_of_many_tools_counts_with_its_bytes():
-    indexes = TeamIndexes(None, b"")
-    memory = TeamMemory(lambda: indexes, 10**9)
+    indexes = TeamIndexes(DEFAULT_STAKE, b"")
+    memory = TeamMemory(lambda _: indexes, 10**9)
     memory.trim("team")
     before = memory.size_bytes
     indexes.adopt_plan(b"name", Plan(tools=tuple(f"{number:032x}" for number in range(1_000))))

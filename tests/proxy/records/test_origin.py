@@ -2,7 +2,7 @@
 
 import msgspec
 
-from proxy.prefix.breakpoints.reuse_statistics import ReuseStatistics
+from proxy.prefix.breakpoints.habits import ConversationHabits
 from proxy.prefix.explain.reasons import MissReason
 from proxy.records.origin import UncompactedConversation
 from slo.usage import Usage
@@ -58,8 +58,7 @@ def test_a_reset_is_told_as_one_and_says_nothing_of_habits():
         "the gateway shortened the conversation",
     )
     habits = house.planner.memory.of(short.place.team).habits
-    known = habits.get_or_make(short.place, ReuseStatistics)
-    assert known.repeat_shares() == ReuseStatistics().repeat_shares()
+    assert habits.get_or_make(short.place, ConversationHabits).left_out == 0
 
 
 def test_the_call_after_it_is_an_ordinary_one():

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.cheapest_marks import Mark
-from proxy.prefix.breakpoints.placement import MarkPlacement, PromptEnd, place_marks
+from proxy.prefix.breakpoints.placement import Mark, MarkPlacement, PromptEnd, place_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.prompts.prompt import PromptBlock, PromptSlot
 from tests.proxy.prefix.sent_calls import ANTHROPIC, OPENAI
@@ -81,7 +80,7 @@ def test_a_mark_stands_on_no_tool_at_openai():
     found = stand("ttu", BreakpointPolicy(stable="30m"), OPENAI)
 
     assert places(found) == []
-    assert found.notes == ("no mark after the stable slot: nothing there can carry one",)
+    assert found.notes == ()
 
 
 def test_a_text_without_words_is_not_marked():
@@ -108,11 +107,11 @@ def test_the_shortest_prefix_that_is_surely_cached_can_be_marked(drawn, each, ta
     assert places(found) == place
 
 
-def test_a_mark_on_too_short_a_prefix_is_left_out_with_a_note():
+def test_a_place_that_is_too_short_to_be_cached_is_not_marked_and_needs_no_note():
     found = stand("tsu", each=350)
 
     assert places(found) == [(2, "5m")]
-    assert "700 tokens are fewer than the 1,024" in found.notes[0]
+    assert found.notes == ()
 
 
 def test_an_estimate_that_is_nearly_enough_is_marked():
@@ -126,6 +125,13 @@ def test_an_answer_that_is_gone_on_with_is_marked_where_it_takes_a_mark():
 
 def test_of_two_answers_in_a_row_both_are_marked():
     assert places(stand("tsuaa", spoken=2)) == [(1, "1h"), (3, "5m"), (4, "5m")]
+
+
+def test_a_place_for_which_there_was_no_room_is_noted_only_where_a_mark_could_stand():
+    found = stand("ttsuau", given={0: "1h", 1: "1h", 3: "5m"})
+
+    assert places(found) == [(5, "5m")]
+    assert found.notes == ("no mark after the stable slot: all 4 marks are in use",)
 
 
 def test_the_callers_own_marks_use_up_the_room_and_the_end_of_the_conversation_comes_first():
@@ -150,7 +156,7 @@ def test_where_the_callers_mark_stands_none_is_added():
     found = stand("ttsmuau", given={6: "5m"})
 
     assert [at for at, _ in places(found)] == [2, 3]
-    assert found.notes == ("no mark after the conversation: the caller's own stands there",)
+    assert found.notes == ()
 
 
 def test_behind_a_shorter_mark_of_the_callers_ours_is_as_short():
@@ -257,7 +263,7 @@ def test_tools_that_are_gone_are_not_marked():
     found = stand("su", BreakpointPolicy(tools="5m"))
 
     assert found.marks == ()
-    assert found.notes == ("no mark after the tools: nothing there can carry one",)
+    assert found.notes == ()
 
 
 BACK = BreakpointPolicy(history="5m", back=1)
@@ -280,7 +286,7 @@ def test_a_conversation_that_later_calls_leave_out_gets_no_mark():
     found = stand("tsu", BACK)
 
     assert places(found) == []
-    assert found.notes == ("no mark after the conversation: nothing there can carry one",)
+    assert found.notes == ()
     assert places(stand("tsu", msgspec.structs.replace(BACK, back=12))) == []
 
 

@@ -21,9 +21,7 @@ A_PLAN = Plan(
     layout=3,
     shape=1,
     tools=("t1", "t2"),
-    policies={
-        "anthropic-breakpoint/anthropic": BreakpointPolicy(stable="1h", why="It is read often.")
-    },
+    policies={"anthropic-breakpoint/anthropic": BreakpointPolicy(stable="1h", key="k1")},
 )
 
 

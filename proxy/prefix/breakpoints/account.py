@@ -1,0 +1,362 @@
+"""Keeps the books of a feature's marks: what they earned at each place, and what they may lose.
+
+Where nothing is stored without a mark (Anthropic), a mark is a stake: its prompt is written at a
+surcharge, and pays once it is read. A stop-loss bounds it twice:
+
+- Each place has a balance, as if all calls had carried all marks. One that lost more than
+  ``STOP_LOSS_FEES`` times what marking it costs is left unmarked until its balance recovers.
+- The feature has a balance of what its marks really brought. It may lose three tenths of an average
+  call before anything was earned, and .45 of one, or 0.04 % of what its calls cost, once its
+  balances earned three times the stake; never more than the learning stake, or one prompt's
+  surcharge where that is more. So over 1,000 calls it costs at most 1.0005 times sending directly.
+
+A loss counts half after a day, so that a feature whose traffic changed is tried again.
+"""
+
+from collections import OrderedDict
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+import msgspec
+
+from proxy.records.feature_mode import LayoutScope
+from proxy.records.mark_account import MarkAccountChange, StoredMarkAccount
+
+#: Money is counted in nano-dollars times a million tokens, as prices are.
+STAKE_UNITS_PER_DOLLAR: Final = 1e15
+_UNITS_PER_NANO: Final = STAKE_UNITS_PER_DOLLAR / 1e9
+#: Amount that a feature may lose by default: one cent.
+DEFAULT_STAKE: Final = STAKE_UNITS_PER_DOLLAR / 100
+#: Places of a prompt that are marked.
+MAX_PLACES: Final = 4
+#: Amount that all features of a team may lose together in a day: one dollar.
+MAX_TEAM_LOSS: Final = STAKE_UNITS_PER_DOLLAR
+#: Surcharges of a place that it may lose before it is left unmarked.
+STOP_LOSS_FEES: Final = 1.2
+#: Average calls that may be lost before marks earned anything, and after.
+_MAX_UNSEEN_LOSS_CALLS: Final = 0.3
+_MAX_LOSS_CALLS: Final = 0.45
+#: The part of what all calls would have cost unmodified that may be lost.
+_MAX_LOSS_SHARE: Final = 0.0004
+#: Least ratio of what marks have earned to the next stake, where more is lost than unseen.
+_MIN_EARNINGS_PER_STAKE: Final = 3.0
+#: Factor on a place's balance at the next call: some dozen count.
+_DECAY: Final = 0.92
+#: The same of a feature's tokens: some 500 count.
+_SIZE_DECAY: Final = 0.998
+_HALF_LIFE_S: Final = 86_400.0
+#: Conversations whose latest end may still be read; beyond, the oldest counts as unread.
+_MAX_UNREAD_WRITES: Final = 32
+#: Calls whose marks may be at stake at once.
+_MAX_STAKES: Final = 1_000
+#: Seconds that no call takes.
+_MAX_STAKE_S: Final = 3_600.0
+
+
+class PromptPlace(IntEnum):
+    """A place of a prompt that a mark ends, in wire order; the last two are one place."""
+
+    TOOLS = 0
+    STABLE = 1
+    SEMI_STABLE = 2
+    FIRST_CALL = 3  #: The conversation, in its first call.
+    LATER_CALL = 4  #: The conversation, in any other.
+
+
+class PlaceValues(msgspec.Struct, frozen=True):
+    """Gains and surcharges of a call's marks beside the unmodified call, by place, in any money."""
+
+    gains: tuple[float, ...]
+    fees: tuple[float, ...]
+
+
+class UnreadWrite(NamedTuple):
+    """A conversation's end that was written, and may still be read until a time."""
+
+    place: PromptPlace
+    fee: float
+    until: float
+
+
+class AccountNews(msgspec.Struct):
+    """The amounts that one process counted since an account was stored last, in its unit.
+
+    Attributes:
+        saved: Amount that the marks which were sent brought.
+        direct: Cost of calls, had they been sent unmodified.
+        staked: Sum of what calls cost more for writing marks.
+        earned: Sum of what calls cost less for reading them.
+        calls: Number of calls.
+        decay: Factor on the balances of places before.
+        places: Amounts to add to them then.
+    """
+
+    saved: float = 0.0
+    direct: float = 0.0
+    staked: float = 0.0
+    earned: float = 0.0
+    calls: int = 0
+    decay: float = 1.0
+    places: list[float] = msgspec.field(default_factory=lambda: [0.0] * len(PromptPlace))
+
+    def change(self, scope: LayoutScope) -> MarkAccountChange:
+        """The same as it is stored, for this feature."""
+
+        def nanos(amount: float) -> int:
+            return round(amount / _UNITS_PER_NANO)
+
+        account = StoredMarkAccount(
+            scope=scope,
+            balance=nanos(self.saved),
+            direct=nanos(self.direct),
+            staked=nanos(self.staked),
+            earned=nanos(self.earned),
+            calls=self.calls,
+            places=tuple(map(nanos, self.places)),
+        )
+        return MarkAccountChange(account=account, decay=self.decay)
+
+    def subtract(self, stored: "AccountNews") -> "AccountNews":
+        """The rest once an earlier state of this was stored."""
+        decay = self.decay / stored.decay
+        return AccountNews(
+            saved=self.saved - stored.saved,
+            direct=self.direct - stored.direct,
+            staked=self.staked - stored.staked,
+            earned=self.earned - stored.earned,
+            calls=self.calls - stored.calls,
+            decay=decay,
+            places=[
+                now - then * decay for now, then in zip(self.places, stored.places, strict=True)
+            ],
+        )
+
+
+class MarkAccount(msgspec.Struct):
+    """The books of one feature's marks on one family of models, in any unit of money.
+
+    Attributes:
+        stake: Amount that it may lose.
+        places: Balance of each place, had all calls had all marks; recent calls count.
+        balance: Amount that the marks which were sent brought; below 0 for a loss.
+        total: Cost of all calls, had they been sent unmodified.
+        calls: Number of them.
+        stakes: Possible losses of calls that have not ended, and since when, by number.
+        news: Amounts counted since it was stored last.
+    """
+
+    stake: float = DEFAULT_STAKE
+    places: list[float] = msgspec.field(default_factory=lambda: [0.0] * len(PromptPlace))
+    balance: float = 0.0
+    total: float = 0.0
+    calls: int = 0
+    stakes: dict[int, tuple[float, float]] = {}
+    news: AccountNews = msgspec.field(default_factory=AccountNews)
+    _unread: OrderedDict[bytes, UnreadWrite] = msgspec.field(default_factory=OrderedDict)
+    _at_stake: float = 0.0
+    _counted: float = 0.0
+    _expected: float = 0.0
+    _latest: float = 0.0
+
+    @property
+    def exposure(self) -> float:
+        """Amount that is lost, or may be by the calls under way."""
+        return max(0.0, self._at_stake - self.balance)
+
+    @property
+    def size_ratio(self) -> float:
+        """Tokens that calls had to those that were expected; above 1 where images hold many."""
+        return self._counted / self._expected if self._expected else 1.0
+
+    def record_size(self, expected: int, counted: int) -> None:
+        """Count an answered call's tokens beside those that were expected of it."""
+        self._counted = self._counted * _SIZE_DECAY + counted
+        self._expected = self._expected * _SIZE_DECAY + expected
+
+    def marked_places(self, fees: tuple[float, ...], *, is_first_call: bool) -> int:
+        """Number of places to mark, in wire order: up to the one with the best balance.
+
+        What stands before a mark is written with it, so the places before it cost nothing.
+
+        Args:
+            fees: Surcharge of writing all of each place, in wire order; 0 where nothing is.
+            is_first_call: True if the conversation begins.
+        """
+        last = PromptPlace.FIRST_CALL if is_first_call else PromptPlace.LATER_CALL
+        worth = best = 0.0
+        count = 0
+        for at, fee in enumerate(fees):
+            place = last if at == PromptPlace.FIRST_CALL else at
+            worth += self.places[place] + STOP_LOSS_FEES * fee if fee else 0.0
+            if worth >= best:
+                best, count = worth, at + 1
+        return count
+
+    def earnings(self, count: int) -> float:
+        """Sum of the balances of the first places."""
+        later = self.places[PromptPlace.LATER_CALL] if count > PromptPlace.FIRST_CALL else 0.0
+        return sum(self.places[:count]) + later
+
+    def allows_stake(self, stake: float, earned: float, direct: float) -> bool:
+        """True if marks are sent that lose so much if they are never read.
+
+        Args:
+            stake: Surcharge of sending the call with them.
+            earned: Amount that the marked places have earned lately.
+            direct: Cost of the call without them.
+        """
+        if len(self.stakes) >= _MAX_STAKES:
+            return False
+        loss = stake + self._at_stake - self.balance
+        if loss <= 0.0:
+            return True
+        average = (self.total + direct) / (self.calls + 1)
+        allowed = _MAX_UNSEEN_LOSS_CALLS * average
+        if earned >= _MIN_EARNINGS_PER_STAKE * stake:
+            allowed = max(_MAX_LOSS_CALLS * average, _MAX_LOSS_SHARE * self.total)
+        return loss <= min(allowed, max(self.stake, stake) if self.stake else 0.0)
+
+    def expects_reads(self, surcharge: float) -> bool:
+        """True if marks are sent that should be read: until so much was lost that none are.
+
+        Args:
+            surcharge: Cost of writing all of the call instead.
+        """
+        return -self.balance < max(self.stake, surcharge)
+
+    def reserve_stake(self, number: int, stake: float, now: float) -> None:
+        """Put by what a call's marks may lose, until it is released or must have ended."""
+        self._forget_losses(now)
+        self.stakes[number] = stake, now
+        self._at_stake += stake
+        for old in [old for old, (_, since) in self.stakes.items() if now - since > _MAX_STAKE_S]:
+            self.release_stake(old)
+
+    def release_stake(self, number: int) -> None:
+        """The call has ended; nothing of it is at stake any more."""
+        stake, _ = self.stakes.pop(number, (0.0, 0.0))
+        self._at_stake -= stake
+        if not self.stakes:
+            self._at_stake = 0.0  # sums of fractions drift
+
+    def lose_stake(self, number: int, now: float) -> None:
+        """The call was sent and nobody knows what it read: what it may lose is lost."""
+        self._forget_losses(now)
+        stake, _ = self.stakes.get(number, (0.0, 0.0))
+        self.release_stake(number)
+        self._count_saved(-stake)
+
+    def _count_saved(self, saved: float) -> None:
+        self.balance += saved
+        self.news.saved += saved
+        self.news.staked += max(0.0, -saved)
+        self.news.earned += max(0.0, saved)
+
+    def record_values(
+        self, values: PlaceValues, conversation: bytes, calls_before: int, now: float, life: float
+    ) -> None:
+        """Count what marks at each place brought to an answered call, or would have.
+
+        What a conversation's end cost counts once it went on, or can not be read any more.
+
+        Args:
+            values: By place, in wire order.
+            conversation: The call's.
+            calls_before: Earlier calls of it: what the second reads, the first wrote.
+            now: Time of the call, in seconds.
+            life: Seconds that what it wrote lives.
+        """
+        self.places = [balance * _DECAY for balance in self.places]
+        self.news.places = [balance * _DECAY for balance in self.news.places]
+        self.news.decay *= _DECAY
+        for at in range(PromptPlace.FIRST_CALL):
+            self._add_to_place(at, values.gains[at] - values.fees[at])
+        read = PromptPlace.FIRST_CALL if calls_before <= 1 else PromptPlace.LATER_CALL
+        self._add_to_place(read, values.gains[PromptPlace.FIRST_CALL])
+        self._count_write(self._unread.pop(conversation, None))
+        while self._unread and next(iter(self._unread.values())).until < now:
+            self._count_write(self._unread.popitem(last=False)[1])
+        written = PromptPlace.FIRST_CALL if calls_before == 0 else PromptPlace.LATER_CALL
+        fee = values.fees[PromptPlace.FIRST_CALL]
+        self._unread[conversation] = UnreadWrite(written, fee, now + life)
+        if len(self._unread) > _MAX_UNREAD_WRITES:
+            self._count_write(self._unread.popitem(last=False)[1])
+
+    def _count_write(self, write: UnreadWrite | None) -> None:
+        if write is not None:
+            self._add_to_place(write.place, -write.fee)
+
+    def _add_to_place(self, place: int, amount: float) -> None:
+        self.places[place] += amount
+        self.news.places[place] += amount
+
+    def reset_places(self) -> None:
+        """Forget what marks earned: it lay in prefixes that are not stored."""
+        for place, balance in enumerate(self.places):
+            self._add_to_place(place, -max(0.0, balance))
+
+    def record_call(self, direct: float, saved: float, now: float) -> None:
+        """Count an answered call.
+
+        Args:
+            direct: Cost had it been sent unmodified.
+            saved: Savings by the marks that were sent; below 0 for a loss.
+            now: Time of the call, in seconds.
+        """
+        self._forget_losses(now)
+        self._count_saved(saved)
+        self.total += direct
+        self.calls += 1
+        self.news.direct += direct
+        self.news.calls += 1
+
+    def adopt_stored(self, stored: StoredMarkAccount, sent: AccountNews | None) -> None:
+        """Take over what all processes counted together.
+
+        Args:
+            stored: The stored account.
+            sent: The news that are in it; None for none.
+        """
+        unit = _UNITS_PER_NANO
+        news = self.news = self.news if sent is None else self.news.subtract(sent)
+        self.balance = stored.balance * unit + news.saved
+        self.total = stored.direct * unit + news.direct
+        self.calls = stored.calls + news.calls
+        self.places = [
+            balance * unit * news.decay + more
+            for balance, more in zip(stored.places, news.places, strict=True)
+        ]
+
+    def _forget_losses(self, now: float) -> None:
+        """Let a loss count half after a day."""
+        if self.balance < 0.0 and now > self._latest > 0.0:
+            self.balance *= 0.5 ** ((now - self._latest) / _HALF_LIFE_S)
+        self._latest = max(now, self._latest)
+
+
+class TeamStake(msgspec.Struct):
+    """Losses of all features of a team today, and by the calls under way.
+
+    Attributes:
+        limit: Amount that they may lose in a day.
+        lost: Amount of today.
+    """
+
+    limit: float = MAX_TEAM_LOSS
+    lost: float = 0.0
+    _day: int = 0
+
+    def allows(self, more: float, now: float) -> bool:
+        """True if so much more may be lost today."""
+        self._begin_day(now)
+        return self.lost + more <= self.limit
+
+    def record(self, change: float, now: float) -> None:
+        """Count a change of what one feature has lost."""
+        self._begin_day(now)
+        self.lost = max(0.0, self.lost + change)
+
+    def _begin_day(self, now: float) -> None:
+        day = int(now // _HALF_LIFE_S)
+        if day > self._day:
+            self._day, self.lost = day, 0.0

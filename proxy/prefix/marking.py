@@ -1,0 +1,170 @@
+"""Decides a call's cache key and marks, and learns from its answer what marks are worth."""
+
+from collections.abc import Iterator
+from math import inf
+from typing import NamedTuple
+
+import msgspec
+
+from proxy.prefix.arrangement import ArrangedPrompt, mark_prompt, sent_call
+from proxy.prefix.breakpoints import policies
+from proxy.prefix.breakpoints.account import MAX_PLACES, PromptPlace
+from proxy.prefix.breakpoints.habits import ConversationHabits
+from proxy.prefix.breakpoints.plan import BreakpointPolicy, ExperimentArm, shared_policy
+from proxy.prefix.conversations import ConversationState
+from proxy.prefix.explain.findings import CallEvidence
+from proxy.prefix.mark_stakes import MarkedVariant
+from proxy.prefix.observation import CallObservation, calls_before
+from proxy.prefix.planned import (
+    Draft,
+    FullyMarkedCall,
+    Planned,
+    PlanningTarget,
+    cache_key_source,
+    layout_place,
+)
+from proxy.prefix.prediction.sent_call import MORE_LEFT_OUT, blocks_left_out, digest_start
+from proxy.prefix.team_indexes import TeamIndexes
+from proxy.prefix.unmodified import compare_usage
+from proxy.records.feature_mode import LayoutScope
+from slo.usage import Usage
+
+
+class CallToMark(NamedTuple):
+    """A call in order, before it is marked.
+
+    Attributes:
+        indexes: Its team's.
+        found: Its prompt, in order.
+        now: Seconds since the epoch.
+    """
+
+    indexes: TeamIndexes
+    draft: Draft
+    target: PlanningTarget
+    found: ArrangedPrompt
+    now: float
+
+    @property
+    def place(self) -> LayoutScope:
+        """Scope of its account."""
+        return layout_place(self.draft.request, self.target.model)
+
+    @property
+    def state(self) -> ConversationState:
+        """Its conversation before it."""
+        return self.indexes.states.peek(self.draft.conversation) or ConversationState()
+
+    def key_policy(self) -> BreakpointPolicy:
+        """The policy that sends its cache key alone."""
+        source = cache_key_source(self.draft, self.target)
+        return BreakpointPolicy(key=policies.conversation_cache_key(self.target.regime, source))
+
+    def with_marks(self, policy: BreakpointPolicy) -> MarkedVariant:
+        """The call with the marks of a policy."""
+        draft, target, indexes = self.draft, self.target, self.indexes
+        sending = mark_prompt(draft, target, self.found, policy)
+        sent = sent_call(draft, target, self.found, sending)
+        evidence = CallEvidence(
+            sent=sent,
+            expected=indexes.chains.expect_read(sent, self.now),
+            before=indexes.traces.previous_call(sent),
+            now=self.now,
+        )
+        direct = indexes.unmodified.unmodified_call(draft, target, self.found, sending, evidence)
+        return MarkedVariant(sending, evidence, direct)
+
+
+def with_cache_key(call: CallToMark) -> tuple[CallToMark, BreakpointPolicy]:
+    """Decide the conversation's key on this kind of cache, once; the call, and that key alone."""
+    draft, target, indexes = call.draft, call.target, call.indexes
+    name = policies.policy_name(target.regime)
+    known = call.found.plan.policies
+    if name in known:
+        return call, known[name]
+    habits = indexes.habits.get_or_make(call.place, ConversationHabits)
+    is_alone = not draft.turns and habits.end_at_first_call(call.now)
+    own = msgspec.structs.replace(
+        call.key_policy(),
+        shared_key=indexes.agent_keys.choose_key(draft, target, call.found, call.now),
+        explicit=is_alone and policies.may_switch_off(target.regime),
+    )
+    plan = msgspec.structs.replace(call.found.plan, policies={name: shared_policy(own), **known})
+    return call._replace(found=msgspec.structs.replace(call.found, plan=plan)), own
+
+
+def with_all_marks(call: CallToMark, own: BreakpointPolicy) -> BreakpointPolicy:
+    """The policy of a conversation's key with a mark at each fixed place."""
+    past, bare = call.state, call.found.bare
+    habits = call.indexes.habits.get_or_make(call.place, ConversationHabits)
+    left = blocks_left_out(bare, past.endings) if past.calls else habits.left_out
+    is_explicit = own.explicit and not call.draft.turns
+    return policies.fixed_marks(
+        call.target.regime,
+        own,
+        back=left if left < MORE_LEFT_OUT else 0,
+        explicit=is_explicit or policies.begins_anew_each_time(past.openings, digest_start(bare)),
+    )
+
+
+def affordable_variant(
+    call: CallToMark, policy: BreakpointPolicy
+) -> tuple[MarkedVariant, FullyMarkedCall | None]:
+    """The call with as many marks as pay their surcharge, and with all of them on paper."""
+    stakes, whole = call.indexes.stakes, call.with_marks(policy)
+    trial = stakes.fully_marked_call(whole)
+    if trial is None:
+        return whole, None
+    before = calls_before(call.draft, call.found.plan, call.state)
+    most = stakes.marked_places(call.place, call.target, whole.evidence, before)
+    for places, fewer in _cheaper_policies(policy, most):
+        variant = whole if fewer is policy else call.with_marks(fewer)
+        number = stakes.reserve(call.place, call.target, variant, places)
+        if number:
+            is_live = variant.evidence.sent.marks == trial.sent.marks
+            return variant, msgspec.structs.replace(trial, is_live=is_live, number=number)
+    return call.with_marks(policies.marks_up_to(policy, 0)), trial
+
+
+def _cheaper_policies(
+    policy: BreakpointPolicy, most: int
+) -> Iterator[tuple[int, BreakpointPolicy]]:
+    """The policy with so many places at most, then without the conversation, then the least."""
+    if not most:
+        return
+    yield most, policy if most == MAX_PLACES else policies.marks_up_to(policy, most)
+    if most > PromptPlace.FIRST_CALL:
+        yield PromptPlace.FIRST_CALL.value, policies.marks_up_to(policy, PromptPlace.FIRST_CALL)
+    yield 1, policies.shortest_mark(policy)
+
+
+def record_marks(
+    indexes: TeamIndexes, planned: Planned, usage: Usage | None, found: CallObservation
+) -> None:
+    """Count what an answered call's marks brought, and how its conversation goes on.
+
+    Args:
+        indexes: Its team's.
+        planned: The call.
+        usage: Usage as counted by its provider; None where it did not.
+        found: The call beside those before it.
+    """
+    habits = indexes.habits.get_or_make(planned.place, ConversationHabits)
+    _record_habits(habits, found, planned.evidence.now)
+    if usage is None:
+        indexes.stakes.record_unanswered_call(planned)
+    elif planned.plan.arm is ExperimentArm.TREATED:
+        unmodified = compare_usage(planned, usage).unmodified
+        indexes.stakes.record_call(planned, usage, unmodified, found.before)
+
+
+def _record_habits(habits: ConversationHabits, found: CallObservation, now: float) -> None:
+    if found.before == 1:
+        habits.record_second_call(now, found.gap)
+    elif found.before == 0:
+        if found.repeats:
+            habits.record_second_call(now, inf)
+        if found.counts:
+            habits.record_first_call(now)
+    if found.left_out is not None:
+        habits.left_out = found.left_out

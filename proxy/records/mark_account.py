@@ -1,0 +1,41 @@
+"""The stored account of a feature's cache marks, and what one process adds to it."""
+
+import msgspec
+
+from proxy.records.feature_mode import LayoutScope
+
+PLACES = ("tools", "stable", "semi_stable", "first_call", "later_call")
+"""The places of a prompt whose balances are kept, in wire order; the last two are one place."""
+
+
+class StoredMarkAccount(msgspec.Struct, frozen=True, kw_only=True):
+    """Costs and earnings of the marks of a feature on one family of models, in nano-dollars.
+
+    Attributes:
+        balance: Amount that its marks brought; below 0 for a loss, which becomes half in a day.
+        direct: Cost of its calls, had they been sent unmodified.
+        staked: Sum of what calls cost more for writing marks.
+        earned: Sum of what calls cost less for reading them.
+        calls: Number of calls.
+        places: Balance of each place.
+    """
+
+    scope: LayoutScope
+    balance: int = 0
+    direct: int = 0
+    staked: int = 0
+    earned: int = 0
+    calls: int = 0
+    places: tuple[int, ...] = (0,) * len(PLACES)
+
+
+class MarkAccountChange(msgspec.Struct, frozen=True, kw_only=True):
+    """Amounts that one process counted of a feature's marks since they were stored last.
+
+    Attributes:
+        account: Amounts to add.
+        decay: Factor on the balances of places before.
+    """
+
+    account: StoredMarkAccount
+    decay: float = 1.0

@@ -1,0 +1,107 @@
+"""Shares what cache marks earned and may lose between the processes of an installation."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import islice
+from typing import Final
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from proxy.calls.ports import BackgroundTaskGroup
+from proxy.prefix.team_indexes import TeamMemory
+from proxy.store.sql.mark_accounts import HALVING_INTERVAL_S
+from proxy.store.store import Store
+
+_log = logging.getLogger("thriftgate.planning")
+
+#: Seconds between two exchanges: as long, two processes may each pay a feature's stake.
+EXCHANGE_INTERVAL_S: Final = 2.0
+#: Seconds that are looked back for the accounts that others changed, beyond the last exchange.
+_OVERLAP_S: Final = 10.0
+#: Accounts read, the latest, and stored in one exchange.
+_MAX_READ: Final = 10_000
+_MAX_STORED: Final = 1_000
+_STOP_DEADLINE_S: Final = 2.0
+#: Seconds an account is kept after its last call.
+_RETENTION_S: Final = 30 * 86_400.0
+
+
+class MarkAccountExchange:
+    """Exchanges the accounts of one process with the store.
+
+    Args:
+        memory: Counts the marks of this process.
+        lock: Held by whoever uses it.
+        store: The store.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(
+        self, memory: TeamMemory, lock: threading.Lock, store: Store, now: Callable[[], float]
+    ) -> None:
+        self._memory, self._lock, self._store, self._now = memory, lock, store, now
+        self._looked_at = now() - _RETENTION_S
+        self._halved_at = 0.0
+
+    @asynccontextmanager
+    async def running(self, tasks: BackgroundTaskGroup) -> AsyncIterator[None]:
+        """Exchange accounts every few seconds; at the end, store what was counted last."""
+        task = tasks.keep(self._exchange_for_ever)
+        try:
+            yield
+        finally:
+            tasks.end(task)
+            await self.stop()
+
+    async def _exchange_for_ever(self) -> None:
+        while True:
+            try:
+                await self.exchange()
+            except SQLAlchemyError as error:
+                _log.warning("The accounts of cache marks were not shared: %s", error)
+            await asyncio.sleep(EXCHANGE_INTERVAL_S)
+
+    async def stop(self) -> None:
+        """Store what was counted last, where the store answers in time."""
+        try:
+            async with asyncio.timeout(_STOP_DEADLINE_S):
+                await self._store.ask(self._store_news, self._now())
+        except (SQLAlchemyError, TimeoutError) as error:
+            _log.warning("The last accounts of cache marks were not stored: %s", error)
+
+    async def exchange(self) -> None:
+        """Store what was counted here, and take over what others counted.
+
+        Raises:
+            SQLAlchemyError: The store is away; what was counted waits for the next exchange.
+        """
+        now, rows = self._now(), self._store.mark_accounts
+        await self._store.ask(self._store_news, now)
+        await self._store.ask(self._adopt_all, self._looked_at)
+        self._looked_at = now - _OVERLAP_S
+        if now - self._halved_at >= HALVING_INTERVAL_S:
+            self._halved_at = now
+            await self._store.ask(rows.halve_losses, now)
+            await self._store.ask(rows.delete_unused, now - _RETENTION_S)
+
+    def _store_news(self, now: float) -> None:
+        """Store what was counted here since it was stored last; on a thread."""
+        with self._lock:
+            news = dict(islice(self._memory.account_news().items(), _MAX_STORED))
+        if not news:
+            return
+        changes = [each.change(scope) for scope, each in news.items()]
+        accounts = self._store.mark_accounts.add(changes, now)
+        with self._lock:
+            for account in accounts:
+                self._memory.adopt_account(account, news[account.scope])
+
+    def _adopt_all(self, since: float) -> None:
+        """Take over the accounts that any process changed since then; on a thread."""
+        accounts = self._store.mark_accounts.updated_since(since, _MAX_READ)
+        with self._lock:
+            for account in reversed(accounts):
+                self._memory.adopt_account(account)

@@ -1,0 +1,89 @@
+"""Costs and earnings of the cache marks of each feature, shared by all gateways."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import Engine, Row, select, text
+
+from proxy.records.feature_mode import LayoutScope
+from proxy.records.mark_account import PLACES, MarkAccountChange, StoredMarkAccount
+from proxy.store.sql import rollup_tables
+from proxy.store.sql.database import read_transaction, write_transaction
+from proxy.store.sql.timestamps import micros
+
+_SUMS: Final = ("balance", "direct", "staked", "earned", "calls")
+_NAMES: Final = ("team", "feature", "family", *_SUMS, *PLACES, "halved", "updated")
+_ADDED: Final = ", ".join(f"{name} = mark_accounts.{name} + excluded.{name}" for name in _SUMS)
+_DECAYED: Final = ", ".join(
+    f"{name} = CAST(mark_accounts.{name} * :decay AS BIGINT) + excluded.{name}" for name in PLACES
+)
+# In one step, so that gateways that count at once lose nothing of each other.
+_ADD: Final = text(
+    f"INSERT INTO mark_accounts ({', '.join(_NAMES)})"  # noqa: S608 - names of columns
+    f" VALUES ({', '.join(f':{name}' for name in _NAMES)})"
+    f" ON CONFLICT (team, feature, family) DO UPDATE SET {_ADDED}, {_DECAYED},"
+    f" updated = excluded.updated RETURNING {', '.join(_NAMES)}"
+)
+#: Seconds between two rounds that make losses smaller, and what is left of them: half in a day.
+HALVING_INTERVAL_S: Final = 3_600.0
+_HALVE: Final = text(
+    "UPDATE mark_accounts SET balance = balance * 9715 / 10000, halved = :now"
+    " WHERE balance < 0 AND halved <= :before"
+)
+_DELETE: Final = text("DELETE FROM mark_accounts WHERE updated < :before")
+
+
+class MarkAccounts:
+    """The accounts in one database; every method may block."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def add(self, changes: Sequence[MarkAccountChange], now: float) -> list[StoredMarkAccount]:
+        """Add what one process counted; returns these accounts as they are now."""
+        with write_transaction(self._engine) as connection:
+            return [
+                _account(connection.execute(_ADD, _values(change, now)).one())
+                for change in sorted(changes, key=lambda change: change.account.scope)
+            ]
+
+    def updated_since(self, since: float, most: int) -> list[StoredMarkAccount]:
+        """The accounts that any gateway counted for since then, the latest first."""
+        table = rollup_tables.mark_accounts
+        query = select(*(table.c[name] for name in _NAMES)).where(table.c.updated >= micros(since))
+        with read_transaction(self._engine) as connection:
+            rows = connection.execute(query.order_by(table.c.updated.desc()).limit(most))
+            return [_account(row) for row in rows]
+
+    def halve_losses(self, now: float) -> None:
+        """Make losses smaller that were not within the hour, so that they are half in a day."""
+        before = micros(now - HALVING_INTERVAL_S)
+        with write_transaction(self._engine) as connection:
+            connection.execute(_HALVE, {"now": micros(now), "before": before})
+
+    def delete_unused(self, before: float) -> None:
+        """Delete the accounts that nobody counted for since then."""
+        with write_transaction(self._engine) as connection:
+            connection.execute(_DELETE, {"before": micros(before)})
+
+
+def _values(change: MarkAccountChange, now: float) -> dict[str, Any]:
+    account, at = change.account, micros(now)
+    return {
+        "team": account.scope.team,
+        "feature": account.scope.feature,
+        "family": account.scope.family,
+        **{name: getattr(account, name) for name in _SUMS},
+        **dict(zip(PLACES, account.places, strict=True)),
+        "decay": change.decay,
+        "halved": at,
+        "updated": at,
+    }
+
+
+def _account(row: Row[Any]) -> StoredMarkAccount:
+    return StoredMarkAccount(
+        scope=LayoutScope(row.team, row.feature, row.family),
+        **{name: getattr(row, name) for name in _SUMS},
+        places=tuple(getattr(row, name) for name in PLACES),
+    )

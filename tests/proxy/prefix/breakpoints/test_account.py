@@ -1,0 +1,247 @@
+"""Limits of the losses by marks, and the places that are marked."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.prefix.breakpoints.account import (
+    MAX_PLACES,
+    MAX_TEAM_LOSS,
+    MarkAccount,
+    PlaceValues,
+    PromptPlace,
+    TeamStake,
+)
+
+#: Cost of a call, and the surcharge of writing all of it.
+CALL, SURCHARGE = 100.0, 25.0
+#: Surcharges of the places: tools, stable slot, semi-stable slot, conversation.
+FEES = (10.0, 10.0, 0.0, 5.0)
+LIFE_S = 300.0
+DAY_S = 86_400.0
+TOLERANCE = 1e-6
+NOTHING = (0.0,) * MAX_PLACES
+
+
+def account(stake: float = 1e9, calls: int = 0, balance: float = 0.0) -> MarkAccount:
+    """An account of so many calls, which brought this balance together."""
+    found = MarkAccount(stake=stake)
+    for _ in range(calls):
+        found.record_call(CALL, 0.0, 0.0)
+    found.balance = balance
+    return found
+
+
+def allows(found: MarkAccount, stake: float = SURCHARGE, earned: float = 0.0) -> bool:
+    return found.allows_stake(stake, earned, CALL)
+
+
+def write(found: MarkAccount, conversation: bytes, before: int, now: float, fee: float) -> None:
+    """Count a call that writes its conversation and reads nothing."""
+    values = PlaceValues(NOTHING, (0.0, 0.0, 0.0, fee))
+    found.record_values(values, conversation, before, now, LIFE_S)
+
+
+def test_the_first_call_of_a_feature_may_lose_one_write():
+    assert allows(account())
+
+
+def test_a_second_loss_waits_until_something_was_earned():
+    lost = account(calls=1, balance=-SURCHARGE)
+
+    assert not allows(lost)
+    assert not allows(lost, stake=15.0, earned=40.0)
+    assert allows(lost, stake=15.0, earned=45.0)
+
+
+def test_earlier_savings_pay_for_the_next_marks():
+    assert allows(account(calls=1, balance=SURCHARGE))
+
+
+def test_no_more_than_the_stake_is_lost_however_dear_the_calls_are():
+    lost = account(stake=10.0, calls=10_000, balance=-9.0)
+
+    assert allows(lost, stake=1.0, earned=1e9)
+    assert not allows(lost, stake=2.0, earned=1e9)
+
+
+def test_one_write_may_be_lost_where_it_is_more_than_the_stake():
+    assert allows(account(stake=1.0, calls=1))
+    assert not allows(account(stake=1.0, calls=1, balance=-1.0))
+
+
+def test_without_a_stake_nothing_is_paid_in_advance():
+    assert not allows(account(stake=0.0, calls=10_000), stake=0.1, earned=1e9)
+
+
+def test_calls_under_way_count_as_lost_until_they_ended():
+    found = account()
+    found.reserve_stake(1, SURCHARGE, 0.0)
+
+    assert found.exposure == SURCHARGE
+    assert not allows(found)
+    found.release_stake(1)
+    assert allows(found)
+
+
+def test_a_call_that_never_ended_is_released_after_an_hour():
+    found = account()
+    found.reserve_stake(1, SURCHARGE, 0.0)
+    found.reserve_stake(2, 1.0, 3_601.0)
+
+    assert list(found.stakes) == [2]
+
+
+def test_a_loss_counts_half_after_a_day():
+    found = account()
+    found.record_call(CALL, -20.0, 1_000.0)
+    found.record_call(CALL, 0.0, 1_000.0 + DAY_S)
+
+    assert found.balance == -10.0
+
+
+#: A call as a part of the dearest: its size, if its marks are read, the ratio of what the places
+#: have earned on paper to its surcharge, and the calls under way beside it.
+CALLS = st.lists(
+    st.tuples(st.floats(0.01, 1.0), st.booleans(), st.floats(0.0, 10.0), st.integers(0, 4)),
+    max_size=200,
+)
+
+
+@given(CALLS, st.floats(0.0, 60.0))
+def test_a_feature_never_loses_more_than_its_stake_or_one_surcharge_however_many_calls_overlap(
+    calls: list[tuple[float, bool, float, int]], stake: float
+):
+    found, saved = MarkAccount(stake=stake), 0.0
+    limit = max(stake, SURCHARGE) if stake else 0.0
+    pending: list[tuple[int, float, float]] = []
+
+    def end_oldest() -> float:
+        number, direct, won = pending.pop(0)
+        found.release_stake(number)
+        found.record_call(direct, won, 0.0)
+        return won
+
+    for number, (size, is_read, earned, beside) in enumerate(calls, start=1):
+        risk, won = SURCHARGE * size, 0.0
+        if found.allows_stake(risk, earned * risk, CALL * size):
+            found.reserve_stake(number, risk, 0.0)
+            won = 2 * risk if is_read else -risk
+        pending.append((number, CALL * size, won))
+        assert found.exposure <= limit + TOLERANCE
+        while len(pending) > beside:
+            saved += end_oldest()
+            assert saved >= -limit - TOLERANCE
+            assert found.balance == pytest.approx(saved, abs=TOLERANCE)
+
+
+@given(CALLS)
+def test_each_stake_is_within_what_all_calls_so_far_may_lose(
+    calls: list[tuple[float, bool, float, int]],
+):
+    found = MarkAccount(stake=1e9)
+    for size, is_read, earned, _ in calls:
+        risk = SURCHARGE * size
+        is_sent = found.allows_stake(risk, earned * risk, CALL * size)
+        found.record_call(CALL * size, (2 * risk if is_read else -risk) if is_sent else 0.0, 0.0)
+        if is_sent:
+            part = 0.45 if earned >= 3.0 else 0.3
+            share = 0.0004 * found.total if earned >= 3.0 else 0.0
+            assert found.balance >= -max(part * found.total / found.calls, share) - TOLERANCE
+
+
+@given(st.lists(st.booleans(), max_size=60), st.floats(0.0, 10.0))
+def test_a_thousand_calls_cost_at_most_a_two_thousandth_more(reads: list[bool], earned: float):
+    found = MarkAccount(stake=1e9)
+    for is_read in [*reads, *[False] * (1_000 - len(reads))]:
+        is_sent = found.allows_stake(SURCHARGE, earned * SURCHARGE, CALL)
+        won = (2 * SURCHARGE if is_read else -SURCHARGE) if is_sent else 0.0
+        found.record_call(CALL, won, 0.0)
+
+    assert found.total - found.balance <= 1.0005 * found.total
+
+
+def test_all_places_are_marked_before_anything_is_known():
+    assert account().marked_places(FEES, is_first_call=True) == MAX_PLACES
+
+
+def test_a_place_that_lost_more_than_its_surcharge_is_left_unmarked():
+    found = account()
+    found.places[PromptPlace.FIRST_CALL] = -6.1
+
+    assert found.marked_places(FEES, is_first_call=True) == PromptPlace.FIRST_CALL
+    assert found.marked_places(FEES, is_first_call=False) == MAX_PLACES
+
+
+def test_a_place_is_marked_for_what_stands_behind_it():
+    found = account()
+    found.places[PromptPlace.STABLE] = -20.0
+    found.places[PromptPlace.LATER_CALL] = 100.0
+
+    assert found.marked_places(FEES, is_first_call=False) == MAX_PLACES
+    assert found.marked_places(FEES, is_first_call=True) == PromptPlace.STABLE
+
+
+def test_a_place_at_which_nothing_is_written_is_marked_whatever_it_lost():
+    found = account()
+    found.places[PromptPlace.STABLE] = -1_000.0
+
+    assert found.marked_places((0.0, 0.0, 0.0, 5.0), is_first_call=False) == MAX_PLACES
+
+
+def test_nothing_is_marked_where_every_place_lost():
+    found = account()
+    found.places = [-1_000.0] * len(PromptPlace)
+
+    assert found.marked_places(FEES, is_first_call=True) == 0
+
+
+def test_a_first_call_earned_the_tokens_that_the_second_reads():
+    found = account()
+    write(found, b"one", 0, 0.0, 5.0)
+    found.record_values(
+        PlaceValues((0.0, 0.0, 0.0, 18.0), (0.0, 0.0, 0.0, 1.0)), b"one", 1, 10.0, LIFE_S
+    )
+    found.record_values(
+        PlaceValues((0.0, 0.0, 0.0, 20.0), (0.0, 0.0, 0.0, 1.0)), b"one", 2, 20.0, LIFE_S
+    )
+
+    assert found.places[PromptPlace.FIRST_CALL] > 10.0
+    assert found.places[PromptPlace.LATER_CALL] > 18.0
+
+
+def test_a_conversation_counts_as_lost_only_once_it_can_not_be_read_any_more():
+    found = account()
+    write(found, b"one", 0, 0.0, 5.0)
+    write(found, b"two", 0, LIFE_S - 1.0, 5.0)
+    assert found.places[PromptPlace.FIRST_CALL] == 0.0
+
+    write(found, b"two", 0, LIFE_S + 1.0, 0.0)
+    assert found.places[PromptPlace.FIRST_CALL] == -10.0
+
+
+def test_conversations_that_may_still_be_read_are_bounded():
+    found = account()
+    for at in range(1_000):
+        write(found, str(at).encode(), 0, 0.0, 1.0)
+
+    assert len(found._unread) == 32
+    assert found.places[PromptPlace.FIRST_CALL] < 0.0
+
+
+def test_a_team_loses_no_more_than_a_dollar_in_a_day():
+    team = TeamStake()
+    team.record(MAX_TEAM_LOSS - 10.0, 5.0)
+
+    assert team.allows(10.0, 5.0)
+    assert not team.allows(11.0, 5.0)
+    team.record(-5.0, 6.0)
+    assert team.allows(11.0, 6.0)
+
+
+def test_a_team_begins_each_day_anew():
+    team = TeamStake()
+    team.record(MAX_TEAM_LOSS, 5.0)
+
+    assert not team.allows(1.0, DAY_S - 1.0)
+    assert team.allows(1.0, DAY_S)

@@ -1,0 +1,91 @@
+"""Accounts of cache marks in the database."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import Engine
+
+from proxy.records.feature_mode import LayoutScope
+from proxy.records.mark_account import MarkAccountChange, StoredMarkAccount
+from proxy.store.sql.mark_accounts import HALVING_INTERVAL_S, MarkAccounts
+
+NOW = 1_790_000_000.0
+SCOPE = LayoutScope("team", "search", "claude-sonnet")
+
+
+@pytest.fixture
+def accounts(engine: Engine) -> MarkAccounts:
+    return MarkAccounts(engine)
+
+
+def change(
+    balance: int = 0, *, decay: float = 1.0, scope: LayoutScope = SCOPE, place: int = 0
+) -> MarkAccountChange:
+    account = StoredMarkAccount(
+        scope=scope,
+        balance=balance,
+        direct=1_000,
+        staked=max(0, -balance),
+        earned=max(0, balance),
+        calls=1,
+        places=(place, 0, 0, 0, -place),
+    )
+    return MarkAccountChange(account=account, decay=decay)
+
+
+def test_counts_of_several_gateways_add_up(accounts):
+    accounts.add([change(-500)], NOW)
+    (found,) = accounts.add([change(800)], NOW + 1)
+
+    assert (found.balance, found.direct, found.calls) == (300, 2_000, 2)
+    assert (found.staked, found.earned) == (500, 800)
+    assert accounts.updated_since(NOW, 10) == [found]
+
+
+def test_a_feature_that_lost_more_than_a_dollar_in_nanos_is_kept_whole(accounts):
+    (found,) = accounts.add([change(-(10**13))], NOW)
+
+    assert found.balance == -(10**13)
+
+
+def test_balances_of_places_fade_before_new_ones_are_added(accounts):
+    accounts.add([change(place=1_000)], NOW)
+    (found,) = accounts.add([change(decay=0.5, place=10)], NOW)
+
+    assert found.places == (510, 0, 0, 0, -510)
+
+
+def test_gateways_that_count_at_once_lose_nothing_of_each_other(accounts):
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(40):
+            threads.submit(accounts.add, [change(1), change(1, scope=LayoutScope("b", "x"))], NOW)
+
+    assert [each.balance for each in accounts.updated_since(NOW, 10)] == [40, 40]
+
+
+def test_only_accounts_that_were_counted_since_are_read_the_latest_first(accounts):
+    for at, name in enumerate("abc"):
+        accounts.add([change(scope=LayoutScope("team", name))], NOW + at)
+
+    names = [each.scope.feature for each in accounts.updated_since(NOW + 1, 10)]
+    assert names == ["c", "b"]
+    assert len(accounts.updated_since(NOW, 1)) == 1
+
+
+def test_a_loss_is_half_after_a_day_however_many_gateways_see_to_it(accounts):
+    accounts.add([change(-1_000_000), change(1_000_000, scope=LayoutScope("b", "x"))], NOW)
+    for hour in range(1, 25):
+        for _ in range(3):
+            accounts.halve_losses(NOW + hour * HALVING_INTERVAL_S)
+
+    balances = {each.scope.team: each.balance for each in accounts.updated_since(NOW, 10)}
+    assert balances["team"] == pytest.approx(-500_000, rel=0.01)
+    assert balances["b"] == 1_000_000
+
+
+def test_accounts_that_nobody_counts_for_are_deleted(accounts):
+    accounts.add([change()], NOW)
+    accounts.add([change(scope=LayoutScope("b", "x"))], NOW + 100)
+    accounts.delete_unused(NOW + 50)
+
+    assert [each.scope.team for each in accounts.updated_since(NOW, 10)] == ["b"]
