@@ -295,10 +295,12 @@ def _merge_moves(moves: Sequence[LayoutMove]) -> tuple[LayoutMove, ...]:
         had = found.setdefault(_moved_text(move), move)
         if RANK[move.slot] > RANK[had.slot]:
             found[_moved_text(move)] = move
-    return tuple(
-        msgspec.structs.replace(move, label=f"Detail {number}")
-        for number, move in enumerate(found.values(), 1)
-    )
+    labels: Counter[str] = Counter()
+    for at, move in found.items():
+        labels[move.label] += 1
+        if labels[move.label] > 1:
+            found[at] = msgspec.structs.replace(move, label=f"{move.label} {labels[move.label]}")
+    return tuple(found.values())
 
 
 def _moved_text(move: LayoutMove) -> tuple[object, ...]:

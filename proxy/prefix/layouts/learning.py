@@ -12,11 +12,11 @@ from proxy.prefix.layouts.gains import LayoutGains, VaryingText, template_calls
 from proxy.prefix.layouts.layout import Anchor, Layout, LayoutMove
 from proxy.prefix.layouts.samples import (
     ConversationSample,
-    PlainEvidence,
     Samples,
     SeenUnit,
 )
 from proxy.prefix.layouts.skeleton import Column, Gap, find_gaps, group_by_template
+from proxy.prefix.layouts.text_kinds import PlainEvidence
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, Fingerprint, PromptSlot
 
 #: Evidence below which nothing is proposed: so many calls, or this many conversations. What
@@ -37,6 +37,9 @@ MIN_CHANGES_PER_CALL: Final = Fraction(1, 10)
 #: Share of conversations with a text of their own below which it stays: a few values are each
 #: cached by themselves.
 MIN_OWN_TEXT_SHARE: Final = Fraction(3, 10)
+#: Topics in a label, and the label of a text without one.
+_MAX_TOPICS: Final = 2
+_NO_TOPIC: Final = "Detail"
 #: Units around what varies in a single conversation among which an anchor is chosen.
 MAX_ANCHOR_DISTANCE_UNITS: Final = 8
 
@@ -313,7 +316,7 @@ def _layout_move(hole: _Hole) -> LayoutMove:
         before=_unit_anchor(gap.before),
         after=_unit_anchor(gap.after),
         slot=hole.slot,
-        label="",
+        label=_label(columns),
         at=columns[0].at,
         count=len(columns) if columns[0].of else 0,
         of=columns[0].of,
@@ -322,6 +325,13 @@ def _layout_move(hole: _Hole) -> LayoutMove:
         conversations=len(gap.samples),
         values=max(len({v for values in c.values for v in values}) for c in columns),
     )
+
+
+def _label(columns: Sequence[Column]) -> str:
+    """A name of what columns hold: their topics, or that it is a detail."""
+    topics = dict.fromkeys(unit.topic for column in columns for unit in column.example)
+    found = list(filter(None, topics))[:_MAX_TOPICS]
+    return " and ".join([found[0], *map(str.lower, found[1:])]) if found else _NO_TOPIC
 
 
 def _with_common_anchors(move: LayoutMove, found: Sequence[Gap]) -> LayoutMove:

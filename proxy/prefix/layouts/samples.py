@@ -6,7 +6,6 @@ choice in whatever order they are seen. Of a text only fingerprints and sizes ar
 
 import re
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from functools import lru_cache
 from io import StringIO
 from itertools import islice
@@ -14,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from proxy.prefix.layouts.text_kinds import PlainEvidence, plain_evidence, text_topic
 from proxy.prefix.prompts.prompt import Fingerprint
 
 #: Units a text is split into at most; what follows is one more.
@@ -26,13 +26,6 @@ _MAX_CACHED_LINE_CHARS: Final = 1000
 _CUT: Final = "\0"
 _ASCII_ENDS: Final = tuple((end, end + _CUT) for end in (". ", "! ", "? "))
 _ENDS: Final = (*_ASCII_ENDS, *((end, end + _CUT) for end in "\u3002\uff01\uff1f"))
-_CLOCK: Final = re.compile(r"(?<![\d:.])(?:[01]?\d|2[0-3]):[0-5]\d(?![\d-])")
-_IDENTITY: Final = re.compile(
-    r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b20\d\d-\d\d-\d\d"
-    r"|\b(?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sept?|Oct|Nov|Dec)[a-z]*\.? \d{1,2},? 20\d\d\b"
-    r"|\b\d{1,2}\.? (?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sept?|Oct|Nov|Dec)[a-z]*\.? 20\d\d\b",
-    re.IGNORECASE,
-)
 _JSON_STARTS: Final = ('{"', '["', '[{"')
 _FOUR_LETTERS = re.compile(r"(?:[\W_]*[^\W_]){4}")
 #: Conversations kept.
@@ -104,23 +97,6 @@ def is_distinctive(unit: str) -> bool:
     return _FOUR_LETTERS.match(unit) is not None
 
 
-class PlainEvidence(StrEnum):
-    """The kind of text that varies by its very form."""
-
-    NONE = ""
-    CLOCK = "clock"  #: A time of day: another one in each call.
-    IDENTITY = "identity"  #: A date or a UUID: of a call, or of a session.
-
-
-def plain_evidence(unit: str) -> PlainEvidence:
-    """The kind of text that a short unit is by its form."""
-    if len(unit) > MAX_WHOLE_LINE_CHARS:
-        return PlainEvidence.NONE
-    if _CLOCK.search(unit):
-        return PlainEvidence.CLOCK
-    return PlainEvidence.IDENTITY if _IDENTITY.search(unit) else PlainEvidence.NONE
-
-
 class SeenUnit(msgspec.Struct, frozen=True):
     """A unit as it was seen.
 
@@ -132,6 +108,7 @@ class SeenUnit(msgspec.Struct, frozen=True):
         lines: Line breaks in it.
         evidence: The kind of text that its form alone shows to vary.
         words: Its beginning, where words may be shown.
+        topic: Subject of it, of a fixed list; "" for none of these.
     """
 
     print: bytes
@@ -141,6 +118,7 @@ class SeenUnit(msgspec.Struct, frozen=True):
     lines: int
     words: str
     evidence: PlainEvidence = PlainEvidence.NONE
+    topic: str = ""
 
 
 Variant = tuple[SeenUnit, ...]
@@ -337,6 +315,7 @@ class Samples:
                 lines=max(unit.count("\n"), int(ends)),
                 words=bare[:SHOWN_CHARS] if self._shows else "",
                 evidence=plain_evidence(bare),
+                topic=text_topic(bare),
             )
         return known
 

@@ -72,7 +72,7 @@ def test_a_line_that_varies_is_proposed_to_move():
     feature = Feature()
     found = feature.lessons.proposal(feature.calls())
 
-    assert labels(found) == ["Detail 1"]
+    assert labels(found) == ["Current time"]
 
 
 @pytest.mark.parametrize("header", ["", "0=variable"])
@@ -93,7 +93,7 @@ def test_other_text_that_varies_beside_declared_text_is_proposed_to_move_all_the
         messages = conversation_messages(0, f"Desk {number}\n{RULES}", f"I am {number}.")
         found = feature.plan_body(body(rules, *messages))
 
-    assert labels(feature.lessons.proposal(found)) == ["Detail 1"]
+    assert labels(feature.lessons.proposal(found)) == ["Detail"]
 
 
 def test_a_feature_whose_price_is_unknown_is_planned_as_usual():
@@ -140,7 +140,7 @@ def test_sets_of_tools_that_show_the_same_move_it_once():
     feature.calls(tools=FIRST)
     last = feature.calls(tools=OTHER)
 
-    assert labels(feature.lessons.proposal(last)) == ["Detail 1"]
+    assert labels(feature.lessons.proposal(last)) == ["Current time"]
 
 
 def test_tools_in_another_order_are_the_same_set():
@@ -148,7 +148,7 @@ def test_tools_in_another_order_are_the_same_set():
     orders = [OTHER, OTHER[::-1]]
     every = [feature.call(f"Time: {number}", orders[number % 2]) for number in range(24)]
 
-    assert labels(feature.lessons.proposal(every[-1])) == ["Detail 1"]
+    assert labels(feature.lessons.proposal(every[-1])) == ["Current time"]
 
 
 def test_sets_of_tools_with_rules_of_their_own_move_theirs():
@@ -156,7 +156,7 @@ def test_sets_of_tools_with_rules_of_their_own_move_theirs():
     feature.calls(tools=FIRST)
     last = feature.calls(tools=OTHER, words="You serve the branch office.\nNow: {}")
 
-    assert labels(feature.lessons.proposal(last)) == ["Detail 1", "Detail 2"]
+    assert labels(feature.lessons.proposal(last)) == ["Current time", "Current time 2"]
 
 
 def test_which_tools_were_used_last_makes_no_other_layout():

@@ -19,11 +19,9 @@ from proxy.prefix.layouts.samples import (
     MAX_VARIANTS,
     MAX_WHOLE_LINE_CHARS,
     MIN_CONVERSATIONS,
-    PlainEvidence,
     Samples,
     conversation_counts,
     is_distinctive,
-    plain_evidence,
     split_units,
 )
 from tests.examples import examples
@@ -151,23 +149,6 @@ def test_the_call_before_one_met_midway_is_taken_to_be_as_long():
     (sample,) = found.conversations
 
     assert list(sample.lengths.values()) == [(1, 700, 700, 0)]
-
-
-@pytest.mark.parametrize(
-    ("unit", "evidence"),
-    [
-        ("Current time: Monday, 21 September 2026, 14:13:20 UTC", PlainEvidence.CLOCK),
-        ('  "now": "2026-11-28T18:42:26Z",', PlainEvidence.CLOCK),
-        ("Today is 2026-11-28.", PlainEvidence.IDENTITY),
-        ("Date: November 28, 2026", PlainEvidence.IDENTITY),
-        ("Request 6fa459ea-ee8a-3ca4-894e-db77e160355e", PlainEvidence.IDENTITY),
-        ("Customer: Ines Carvalho (number 400037)", PlainEvidence.NONE),
-        ("Write at most 12:100 words to 10.0.0.1:8080.", PlainEvidence.NONE),
-        (f"At 14:13 {'the desk is open. ' * 20}", PlainEvidence.NONE),
-    ],
-)
-def test_clocks_dates_and_uuids_are_known_by_their_form(unit, evidence):
-    assert plain_evidence(unit.strip()) is evidence
 
 
 def test_samples_keep_no_words_where_they_may_not_be_shown():

@@ -111,7 +111,7 @@ def test_json_instructions_are_valid_once_their_clock_moved(name):
         before, after = json.loads(came), json.loads(sent)
 
         assert "current_time" not in after
-        assert "Detail 1" in after
+        assert "Current time" in after
         assert list(after)[-1] == "customer"
         assert {key: after[key] for key in ("customer", "role", "rules")} == {
             key: before[key] for key in ("customer", "role", "rules")
@@ -123,6 +123,6 @@ def test_xml_instructions_are_valid_once_their_clock_moved():
         before, after = (ET.fromstring(text) for text in (came, sent))  # noqa: S314 - ours
 
         assert after.find(".//time") is None
-        assert "[Detail 1 is given at the end of the conversation.]" in sent
+        assert "[Current time is given at the end of the conversation.]" in sent
         assert after.findtext("rules") == before.findtext("rules")
         assert after.findtext("customer") == before.findtext("context/customer")

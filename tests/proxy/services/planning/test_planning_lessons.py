@@ -91,7 +91,7 @@ def test_a_layout_learned_from_calls_is_proposed(store):
     (found,) = store.layouts.proposals(PLACE)
 
     assert (found.version, found.state.value) == (1, "proposed")
-    assert "Detail 1" in found.moves
+    assert '"label":"Detail"' in found.moves
 
 
 def test_the_same_evidence_gives_the_same_proposal(store):

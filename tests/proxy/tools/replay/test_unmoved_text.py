@@ -121,7 +121,7 @@ def test_moves_that_fit_no_later_conversation(vocabulary):
         for n in (1, 2)
     ]
 
-    assert why(vocabulary, [*numbered_calls(12), *others]).startswith("Detail 1 stays: ")
+    assert why(vocabulary, [*numbered_calls(12), *others]).startswith("Detail stays: ")
 
 
 def test_texts_that_have_nothing_in_common(vocabulary):
