@@ -201,6 +201,11 @@ class Settings(BaseModel):
     """True if every call writes a log line; failures always do."""
 
     @property
+    def learning_stake_nanos(self) -> int:
+        """The stake in nano-dollars."""
+        return round(self.learning_stake * 1e9)
+
+    @property
     def ledger_url(self) -> str:
         """The URL of the database with the ledger."""
         return self.database_url or f"sqlite:///{self.folder / 'thriftgate.db'}"

@@ -99,6 +99,56 @@ class FeatureCache:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureMarks:
+    """What the cache marks of one feature cost and earned, since its first call.
+
+    Attributes:
+        team: Id of the team.
+        team_name: Its name.
+        feature: The feature; "" for calls that name none.
+        family: Family of models; each has an account of its own.
+        calls: Calls that were answered, with marks and without.
+        staked_nanos: What calls cost more than sent directly, for marks that were written.
+        earned_nanos: What calls cost less than sent directly, for marks that were read.
+        net_nanos: The difference.
+        lost_nanos: Loss that counts against what it may lose; half of it after a day.
+    """
+
+    team: str
+    team_name: str
+    feature: str
+    family: str
+    calls: int
+    staked_nanos: int
+    earned_nanos: int
+    net_nanos: int
+    lost_nanos: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheMarks:
+    """What cache marks cost and earned where writing them is paid for in advance.
+
+    Attributes:
+        staked_nanos: Sum of all features.
+        earned_nanos: The same of what they earned back.
+        net_nanos: The difference.
+        lost_nanos: Losses that count against what features may lose.
+        max_loss_nanos: Amount that a feature may lose; one prompt's surcharge where that is more.
+        max_team_loss_nanos: Amount that all features of a team may lose in a day.
+        features: The features that staked most, first.
+    """
+
+    staked_nanos: int
+    earned_nanos: int
+    net_nanos: int
+    lost_nanos: int
+    max_loss_nanos: int
+    max_team_loss_nanos: int
+    features: Sequence[FeatureMarks]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CacheHealthView:
     """Hit rates and misses of a period.
 
@@ -117,6 +167,7 @@ class CacheHealthView:
         reasons: Reasons for misses, the dearest first; of whole days of UTC.
         feature_reasons: The same by feature.
         features: Features with their planning mode, those that missed most first.
+        marks: What cache marks cost and earned, of all days.
     """
 
     first: date
@@ -133,6 +184,7 @@ class CacheHealthView:
     reasons: Sequence[MissReasonSums]
     feature_reasons: Sequence[MissReasonSums]
     features: Sequence[FeatureCache]
+    marks: CacheMarks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,7 +160,7 @@ def _compact(line: typer.Typer) -> None:
 def _savings(line: typer.Typer) -> None:
     from proxy.cli import savings, session
 
-    line.command("savings")(savings.savings(session.terminal, session.catalog))
+    line.command("savings")(savings.savings(session.terminal, session.catalog, session.settings))
 
 
 def _misses(line: typer.Typer) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from proxy.cli.compaction_tables import FeatureCompaction
     from proxy.prefix.guard import ArmTotals, Interval
     from proxy.services.reports.savings_figures import SavingsFigures
+    from proxy.settings import Settings
     from proxy.store.sql.layouts import UndecidedLayout
     from proxy.store.sql.savings import Comparison, MissSum
     from proxy.store.store import Store
@@ -38,7 +39,9 @@ _LEGEND: Final = (
 _MISSES = ("calls", "tokens", "USD")
 
 
-def savings(terminal: Terminal, catalog: Callable[[], Catalog]) -> Callable[..., None]:
+def savings(
+    terminal: Terminal, catalog: Callable[[], Catalog], settings: Callable[[], Settings]
+) -> Callable[..., None]:
     """The command that shows savings."""
 
     def savings_command(*, days: Days = 30, as_json: AsJson = False) -> None:
@@ -50,14 +53,15 @@ def savings(terminal: Terminal, catalog: Callable[[], Catalog]) -> Callable[...,
         caches should hold, less what they should have cost as they were sent. Planned and control
         are conversations; those of control are sent unmodified. The measured figure
         needs conversations of both kinds; the interval beside it holds the truth in 95 of 100 such
-        reports. Below it stand moves of text that wait for somebody's approval, and what
-        compaction saved, beside the same prompts unmodified, its resets and notes paid for.
+        reports. Below it stand moves of text that wait for somebody's approval; what cache marks
+        cost in advance and earned back; and what compaction saved, beside the same prompts
+        unmodified, its resets and notes paid for.
         """
         period = latest_days(terminal.now(), days)
         with terminal.store() as store:
             from dashboards.cost_formats import savings_document
             from dashboards.savings_headline import headline_sentences
-            from proxy.cli import compaction_tables, json_documents
+            from proxy.cli import compaction_tables, json_documents, mark_tables
             from proxy.services.reports.savings_figures import SavingsFigures
             from proxy.store.sql.layouts import undecided_layouts
 
@@ -67,9 +71,13 @@ def savings(terminal: Terminal, catalog: Callable[[], Catalog]) -> Callable[...,
             headline = figures.headline(period)
             waiting = undecided_layouts(store.layouts)
             places = _compactions(store, period)
+            marks = mark_tables.read_marks(store, settings())
         if as_json:
-            proposed = json_documents.proposals_document(waiting, names)
-            more = {"headline": savings_document(headline), "proposed": proposed}
+            more = {
+                "headline": savings_document(headline),
+                "proposed": json_documents.proposals_document(waiting, names),
+                "cache_marks": mark_tables.marks_document(marks, names),
+            }
             terminal.print_json(json_documents.savings(days, found, places, names) | more)
             return
         nothing = f"Nothing was saved in the last {quantity(days, 'day')}, nor lost."
@@ -80,6 +88,7 @@ def savings(terminal: Terminal, catalog: Callable[[], Catalog]) -> Callable[...,
         else:
             terminal.say(f"No planned calls in the last {quantity(days, 'day')}.")
         terminal.say(*(_layout_sentence(layout, names) for layout in waiting))
+        mark_tables.show(terminal, marks, names)
         compaction_tables.show(terminal, places, names)
 
     return savings_command

@@ -193,6 +193,7 @@ async def _admin(
             live,
             context.now,
         )
+        ledger.cache.max_loss_nanos = context.settings.learning_stake_nanos
         people = AccessResources.of(
             context.opened, ask, access, operations.stored_budgets, context.now
         )

@@ -28,6 +28,11 @@ class StoredMarkAccount(msgspec.Struct, frozen=True, kw_only=True):
     calls: int = 0
     places: tuple[int, ...] = (0,) * len(PLACES)
 
+    @property
+    def lost(self) -> int:
+        """Loss that counts against what the feature may lose."""
+        return max(0, -self.balance)
+
 
 class MarkAccountChange(msgspec.Struct, frozen=True, kw_only=True):
     """Amounts that one process counted of a feature's marks since they were stored last.
@@ -39,3 +44,21 @@ class MarkAccountChange(msgspec.Struct, frozen=True, kw_only=True):
 
     account: StoredMarkAccount
     decay: float = 1.0
+
+
+class MarkTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """What the marks of many accounts cost and earned together, in nano-dollars.
+
+    Attributes:
+        staked: Sum of what calls cost more for writing marks.
+        earned: Sum of what calls cost less for reading them.
+        lost: Losses that count against what features may lose.
+        accounts: Number of accounts.
+        largest: Some of them, those that staked most first.
+    """
+
+    staked: int
+    earned: int
+    lost: int
+    accounts: int
+    largest: tuple[StoredMarkAccount, ...]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from pydantic import SecretStr
 from sqlalchemy.exc import OperationalError
 
 from proxy.app import Gateway, gateway
@@ -107,6 +108,23 @@ def test_a_call_goes_all_the_way_to_its_upstream_and_into_the_ledger(settings):
 def test_the_users_catalog_lies_over_the_shipped_one(settings):
     assert {"openai", "anthropic", "nowhere"} <= set(read_catalog(settings).upstreams)
     assert "nowhere" not in read_catalog(Settings()).upstreams
+
+
+def test_the_api_of_caches_names_the_stake_of_the_settings(settings):
+    chosen = settings.model_copy(
+        update={"learning_stake": 0.25, "admin_token": SecretStr("an-admin-token-of-24-chars")}
+    )
+
+    async def work(running: Gateway, _key: str) -> None:
+        signing = scope("/admin/sign-in", "POST", {"authorization": ""})
+        token = b"token=an-admin-token-of-24-chars"
+        opened = await answer_of_app(running.app, signing, AsgiConnection([token]))
+        cookie = opened.headers["set-cookie"].partition(";")[0]
+        asking = scope("/api/v1/cache", "GET", {"authorization": "", "cookie": cookie})
+        answer = await answer_of_app(running.app, asking, AsgiConnection([b""]))
+        assert json.loads(answer.body)["marks"]["max_loss_nanos"] == 250_000_000
+
+    within(chosen, work)
 
 
 def test_a_bad_catalog_starts_nothing(settings, tmp_path):

@@ -13,14 +13,18 @@ from dashboards.views.cache_health import (
     CacheDimension,
     CacheFloor,
     CacheHealthView,
+    CacheMarks,
     CacheSums,
     FeatureCache,
+    FeatureMarks,
     HitRateSeries,
     MissReasonSums,
 )
 from dashboards.views.costs import NO_VALUE, OTHERS, share, value_label
+from proxy.prefix.breakpoints.account import MAX_TEAM_LOSS_NANOS
 from proxy.prefix.explain.reasons import FIXES
 from proxy.records.feature_mode import FeatureStates, LayoutScope
+from proxy.records.mark_account import StoredMarkAccount
 from proxy.store.sql.bucket_sums import Sums
 from proxy.store.sql.cache_sums import CacheFigures, CacheSplit
 from proxy.store.sql.dashboard_reads import Readers
@@ -48,6 +52,7 @@ class CacheQuestion:
         providers: The provider of each upstream.
         regimes: The rules that the cache of each route follows.
         floors: The floors of all objectives.
+        max_loss_nanos: Amount that a feature's marks may lose.
     """
 
     by: CacheDimension
@@ -58,6 +63,7 @@ class CacheQuestion:
     providers: Mapping[str, str]
     regimes: Mapping[str, str]
     floors: Sequence[CacheFloor]
+    max_loss_nanos: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +107,7 @@ def cache_health_view(readers: Readers, asked: CacheQuestion) -> CacheHealthView
         reasons=[_reason(each, names) for each in reasons],
         feature_reasons=[_reason(each, names) for each in misses],
         features=_features(found.features, readers.layouts.standings(), names),
+        marks=_marks(readers, asked, names),
     )
 
 
@@ -128,6 +135,34 @@ def _features(found: Sums, states: FeatureStates, names: Mapping[str, str]) -> l
     ]
     rows.sort(key=lambda row: (-row.sums.missed_nanos, -row.sums.prompt_tokens, row.team))
     return rows[:_MAX_FEATURES]
+
+
+def _marks(readers: Readers, asked: CacheQuestion, names: Mapping[str, str]) -> CacheMarks:
+    found = readers.marks.totals(asked.only, _MAX_FEATURES)
+    return CacheMarks(
+        staked_nanos=found.staked,
+        earned_nanos=found.earned,
+        net_nanos=found.earned - found.staked,
+        lost_nanos=found.lost,
+        max_loss_nanos=asked.max_loss_nanos,
+        max_team_loss_nanos=MAX_TEAM_LOSS_NANOS,
+        features=[_feature_marks(account, names) for account in found.largest],
+    )
+
+
+def _feature_marks(account: StoredMarkAccount, names: Mapping[str, str]) -> FeatureMarks:
+    scope = account.scope
+    return FeatureMarks(
+        team=scope.team,
+        team_name=names.get(scope.team, scope.team),
+        feature=scope.feature,
+        family=scope.family,
+        calls=account.calls,
+        staked_nanos=account.staked,
+        earned_nanos=account.earned,
+        net_nanos=account.earned - account.staked,
+        lost_nanos=account.lost,
+    )
 
 
 def _split(asked: CacheQuestion) -> CacheSplit:

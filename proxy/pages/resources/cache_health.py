@@ -54,7 +54,12 @@ class CacheHealth:
         catalog: Returns the catalog in force.
         objectives: Returns the objectives in force.
         now: Seconds since the epoch.
+
+    Attributes:
+        max_loss_nanos: Amount that a feature's marks may lose, as the setting says.
     """
+
+    max_loss_nanos = 0
 
     def __init__(
         self,
@@ -92,6 +97,7 @@ class CacheHealth:
             providers=catalog.providers,
             regimes=_regimes(catalog) if query.by == "regime" else {},
             floors=_floors(self._objectives()),
+            max_loss_nanos=self.max_loss_nanos,
         )
         return await self._views.read("cache", cache_health_view, asked, finish)
 

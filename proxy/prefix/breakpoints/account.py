@@ -30,7 +30,8 @@ DEFAULT_STAKE: Final = STAKE_UNITS_PER_DOLLAR / 100
 #: Places of a prompt that are marked.
 MAX_PLACES: Final = 4
 #: Amount that all features of a team may lose together in a day: one dollar.
-MAX_TEAM_LOSS: Final = STAKE_UNITS_PER_DOLLAR
+MAX_TEAM_LOSS_NANOS: Final = 1_000_000_000
+MAX_TEAM_LOSS: Final = MAX_TEAM_LOSS_NANOS * _UNITS_PER_NANO
 #: Surcharges of a place that it may lose before it is left unmarked.
 STOP_LOSS_FEES: Final = 1.2
 #: Average calls that may be lost before marks earned anything, and after.

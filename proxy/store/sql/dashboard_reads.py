@@ -17,6 +17,7 @@ from proxy.store.sql.call_pages import CallPages
 from proxy.store.sql.compactions import Compactions
 from proxy.store.sql.latency_histograms import LatencyReader
 from proxy.store.sql.layouts import Layouts
+from proxy.store.sql.mark_accounts import MarkAccounts
 from proxy.store.sql.outbox import Outbox
 from proxy.store.sql.reports import LedgerReports
 from proxy.store.sql.savings_sums import SavingsReader
@@ -43,6 +44,7 @@ class Readers:
         self.latency = LatencyReader(engine)
         self.calls = CallPages(engine)
         self.layouts = Layouts(engine, mode=mode)
+        self.marks = MarkAccounts(engine)
         self.compactions = Compactions(engine)
         self.audit = AuditLog(engine)
         self.alerts = Outbox(engine)

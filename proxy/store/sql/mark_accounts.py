@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import Engine, Row, select, text
+from sqlalchemy import ColumnElement, Engine, Row, case, func, select, text
 
+from dashboards.reports import SpendFilter
 from proxy.records.feature_mode import LayoutScope
-from proxy.records.mark_account import PLACES, MarkAccountChange, StoredMarkAccount
+from proxy.records.mark_account import PLACES, MarkAccountChange, MarkTotals, StoredMarkAccount
 from proxy.store.sql import rollup_tables
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.timestamps import micros
@@ -55,6 +56,32 @@ class MarkAccounts:
             rows = connection.execute(query.order_by(table.c.updated.desc()).limit(most))
             return [_account(row) for row in rows]
 
+    def totals(self, only: SpendFilter, most: int) -> MarkTotals:
+        """The sums of the accounts of these teams and features, and those that staked most.
+
+        Args:
+            only: Teams and features that count; models, keys and routes are not told apart.
+            most: Accounts that are listed.
+        """
+        table = rollup_tables.mark_accounts.c
+        lost = case((table.balance < 0, -table.balance), else_=0)
+        sums = select(
+            *(func.coalesce(func.sum(each), 0) for each in (table.staked, table.earned, lost)),
+            func.count(),
+        ).where(*_conditions(only))
+        query = select(*(table[name] for name in _NAMES)).where(*_conditions(only))
+        order = (table.staked.desc(), table.team, table.feature, table.family)
+        with read_transaction(self._engine) as connection:
+            staked, earned, lost_nanos, accounts = map(int, connection.execute(sums).one())
+            rows = connection.execute(query.order_by(*order).limit(most))
+            return MarkTotals(
+                staked=staked,
+                earned=earned,
+                lost=lost_nanos,
+                accounts=accounts,
+                largest=tuple(map(_account, rows)),
+            )
+
     def halve_losses(self, now: float) -> None:
         """Make losses smaller that were not within the hour, so that they are half in a day."""
         before = micros(now - HALVING_INTERVAL_S)
@@ -65,6 +92,14 @@ class MarkAccounts:
         """Delete the accounts that nobody counted for since then."""
         with write_transaction(self._engine) as connection:
             connection.execute(_DELETE, {"before": micros(before)})
+
+
+def _conditions(only: SpendFilter) -> list[ColumnElement[bool]]:
+    table = rollup_tables.mark_accounts.c
+    wanted = {"team": only.counted_teams, "feature": only.values.get("feature")}
+    return [
+        table[name].in_(sorted(values)) for name, values in wanted.items() if values is not None
+    ]
 
 
 def _values(change: MarkAccountChange, now: float) -> dict[str, Any]:

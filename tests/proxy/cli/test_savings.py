@@ -12,13 +12,14 @@ from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.records.receipt import Receipt
+from proxy.settings import read
 from proxy.store.store import Store
 from slo.usage import Usage
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.cli_runner import CommandRunner, single_command
 from tests.fakes.receipts import START, a_receipt
 
-SAVINGS = single_command(lambda terminal: savings(terminal, two_model_catalog))
+SAVINGS = single_command(lambda terminal: savings(terminal, two_model_catalog, lambda: read({})))
 MISSES = single_command(misses)
 
 

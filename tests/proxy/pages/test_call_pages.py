@@ -7,6 +7,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from proxy.records.feature_mode import LayoutScope
+from proxy.records.mark_account import MarkAccountChange, StoredMarkAccount
 from proxy.records.prompt_segments import CacheMark, PromptSegments
 from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
@@ -31,7 +33,7 @@ class CallPagesBrowser:
     """A signed-in browser before three calls of one team, of which one missed."""
 
     def __init__(self, store: Store) -> None:
-        self.team = store.teams.create("acme", now=NOW).id
+        self.store, self.team = store, store.teams.create("acme", now=NOW).id
         named: dict[str, Any] = {"team": self.team, "feature": "chat"}
         self.receipts = [
             a_receipt(0, started=NOW - 60, **named),
@@ -118,6 +120,23 @@ def test_cache_health_leads_to_the_dearest_miss(pages: CallPagesBrowser) -> None
 
     assert "expired" in html
     assert pages.receipts[2].call_id in html
+
+
+def test_cache_marks_stand_with_the_misses_where_any_were_sent(pages: CallPagesBrowser) -> None:
+    path = "/cache?from=2026-09-20&to=2026-09-22"
+    bare = pages.text(path)
+    scope = LayoutScope(pages.team, EVIL, "claude-sonnet")
+    account = StoredMarkAccount(
+        scope=scope, balance=-8_100_000, staked=12_300_000, earned=4_200_000, calls=1_200
+    )
+    pages.store.mark_accounts.add([MarkAccountChange(account=account)], NOW)
+    html = pages.text(path)
+
+    assert "marks-title" not in bare
+    assert "Cache marks: paid ahead $0.0123, earned back $0.00420, net -$0.00810." in html
+    assert "Lost now: $0.00810." in html
+    assert "claude-sonnet" in html
+    assert EVIL not in html
 
 
 @pytest.mark.parametrize("path", ["/calls/none", f"/cache/call_{32 * '0'}", "/calls/%3Cx%3E"])

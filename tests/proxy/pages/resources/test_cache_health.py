@@ -6,6 +6,8 @@ import pytest
 
 from dashboards.access import Role
 from proxy.pages.resources.cache_health import CacheHealth
+from proxy.records.feature_mode import LayoutScope
+from proxy.records.mark_account import MarkAccountChange, StoredMarkAccount
 from proxy.store.sql.ids import call_ids
 from proxy.store.store import Store
 from slo.objective import Metric, Objective
@@ -35,7 +37,9 @@ def api(store: Store) -> AdminApi:
             replace(route("lab", regime="block-chain"), name="lab/n"),
             route("shop", regime="implicit"),
         )
-        return CacheHealth(store, ask, lambda: known, lambda: floors, lambda: NOW).router()
+        health = CacheHealth(store, ask, lambda: known, lambda: floors, lambda: NOW)
+        health.max_loss_nanos = 7
+        return health.router()
 
     return AdminApi(store, make)
 
@@ -121,6 +125,51 @@ def test_a_viewer_of_one_team_sees_no_cache_of_another(api: AdminApi) -> None:
     assert {each["feature"] for each in mine["features"] + mine["feature_reasons"]} == {"x"}
     assert [each["reason"] for each in mine["reasons"]] == ["expired"]
     assert api.ok("/cache", of_team("a"), team="b")["total"]["prompt_tokens"] == 0
+
+
+def keep_marks(api: AdminApi, *scopes: LayoutScope) -> None:
+    accounts = [
+        StoredMarkAccount(scope=scope, balance=-3, staked=5 + n, earned=2, calls=9)
+        for n, scope in enumerate(scopes)
+    ]
+    changes = [MarkAccountChange(account=account) for account in accounts]
+    api.store.mark_accounts.add(changes, NOW)
+
+
+def test_cache_marks_are_summed_and_listed_by_feature(api: AdminApi) -> None:
+    keep_marks(api, LayoutScope("a", "x", "claude"), LayoutScope("b", "y", "claude"))
+    marks = api.ok("/cache")["marks"]
+
+    assert [each["feature"] for each in marks["features"]] == ["y", "x"]
+    assert marks["features"][1] == {
+        "team": "a",
+        "team_name": "a",
+        "feature": "x",
+        "family": "claude",
+        "calls": 9,
+        "staked_nanos": 5,
+        "earned_nanos": 2,
+        "net_nanos": -3,
+        "lost_nanos": 3,
+    }
+    del marks["features"]
+    assert marks == {
+        "staked_nanos": 11,
+        "earned_nanos": 4,
+        "net_nanos": -7,
+        "lost_nanos": 6,
+        "max_loss_nanos": 7,
+        "max_team_loss_nanos": 1_000_000_000,
+    }
+
+
+def test_a_viewer_of_one_team_sees_no_cache_marks_of_another(api: AdminApi) -> None:
+    keep_marks(api, LayoutScope("a", "x", "claude"), LayoutScope("b", "secret", "claude"))
+    marks = api.ok("/cache", of_team("a"))["marks"]
+
+    assert [each["feature"] for each in marks["features"]] == ["x"]
+    assert (marks["staked_nanos"], marks["lost_nanos"]) == (5, 3)
+    assert api.ok("/cache", of_team("a"), team="b")["marks"]["features"] == []
 
 
 def test_the_evidence_of_a_miss_shows_where_its_prompt_parts_from_the_last_hit(

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import Engine
 
+from dashboards.reports import ALL_CALLS, SpendFilter
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.mark_account import MarkAccountChange, StoredMarkAccount
 from proxy.store.sql.mark_accounts import HALVING_INTERVAL_S, MarkAccounts
@@ -81,6 +82,26 @@ def test_a_loss_is_half_after_a_day_however_many_gateways_see_to_it(accounts):
     balances = {each.scope.team: each.balance for each in accounts.updated_since(NOW, 10)}
     assert balances["team"] == pytest.approx(-500_000, rel=0.01)
     assert balances["b"] == 1_000_000
+
+
+def test_totals_are_of_all_accounts_and_list_those_that_staked_most(accounts):
+    balances = (-500, 800, -900)
+    changes = [change(sum_, scope=LayoutScope("a", f"f{sum_}")) for sum_ in balances]
+    accounts.add(changes, NOW)
+    found = accounts.totals(ALL_CALLS, 2)
+
+    assert (found.staked, found.earned, found.lost, found.accounts) == (1_400, 800, 1_400, 3)
+    assert [each.scope.feature for each in found.largest] == ["f-900", "f-500"]
+
+
+def test_totals_are_of_the_teams_and_features_asked_for(accounts):
+    scopes = (LayoutScope("a", "x"), LayoutScope("a", "y"), LayoutScope("b", "x"))
+    accounts.add([change(-1, scope=scope) for scope in scopes], NOW)
+    own = SpendFilter(teams=frozenset("a"), values={"feature": frozenset("x")})
+
+    assert [each.scope for each in accounts.totals(own, 9).largest] == [LayoutScope("a", "x")]
+    assert accounts.totals(own, 9).staked == 1
+    assert accounts.totals(SpendFilter(teams=frozenset()), 9).accounts == 0
 
 
 def test_accounts_that_nobody_counts_for_are_deleted(accounts):

@@ -90,6 +90,7 @@ QUESTIONS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
                 providers={},
                 regimes={"lab/model-0": "prefix"},
                 floors=[CacheFloor(objective="warm", team="*", feature="*", floor=0.5)],
+                max_loss_nanos=7,
             ),
         ),
     ),
