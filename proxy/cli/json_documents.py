@@ -87,6 +87,7 @@ def misses(days: int, found: Iterable[MissSum], names: Mapping[str, str]) -> Doc
                 "tokens": each.tokens,
                 "cost_usd": usd(each.nanos),
                 "example": each.example,
+                "detail": each.detail,
                 "fix": suggested_fix(each.reason),
             }
             for each in found

@@ -37,6 +37,9 @@ _LEGEND: Final = (
     " control ones, with its 95 % interval; in USD, that part of what the planned ones cost."
 )
 _MISSES = ("calls", "tokens", "USD")
+_UNMARKED: Final = "unmarked"
+#: Features of which it is told why the gateway set no marks.
+_MAX_WAITING_FEATURES: Final = 10
 
 
 def savings(
@@ -190,8 +193,18 @@ def misses(terminal: Terminal) -> Callable[..., None]:
         for reason in dict.fromkeys(each.reason for each in found):
             if fix := json_documents.suggested_fix(reason):
                 terminal.say(f"{reason}: {fix}")
+        terminal.say(*_waiting_features(found, names))
 
     return misses_command
+
+
+def _waiting_features(found: Sequence[MissSum], names: Mapping[str, str]) -> list[str]:
+    """The reasons that the gateway sent no marks in the latest calls, of the dearest features."""
+    waiting = [each for each in found if each.reason == _UNMARKED and each.detail]
+    return [
+        f"{_feature(each.team, each.feature, names)}, {each.example}: {each.detail}."
+        for each in waiting[:_MAX_WAITING_FEATURES]
+    ]
 
 
 def _show(terminal: Terminal, found: Sequence[Comparison], names: Mapping[str, str]) -> None:

@@ -18,6 +18,7 @@ from proxy.caches.regime import prompt_cost, write_surcharge
 from proxy.prefix.arrangement import MarkedPrompt
 from proxy.prefix.breakpoints.account import (
     DEFAULT_STAKE,
+    STAKE_UNITS_PER_DOLLAR,
     AccountNews,
     MarkAccount,
     PlaceValues,
@@ -28,6 +29,7 @@ from proxy.prefix.planned import FullyMarkedCall, Planned, PlanningTarget, Unmod
 from proxy.prefix.prediction.lookups import UnstoredPrefixes
 from proxy.prefix.prediction.prefix_chains import ExpectedRead, PrefixChainIndex, expected_usage
 from proxy.prefix.prediction.sent_call import SentCall, TokenScale
+from proxy.records.amounts import money
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.lru_cache import LruCache
 from proxy.records.mark_account import StoredMarkAccount
@@ -35,6 +37,13 @@ from slo.usage import Usage
 
 StoredAccounts = LruCache[LayoutScope, StoredMarkAccount]
 
+_TRIED_AGAIN: Final = "they are tried again once they would have earned it back"
+_TRIED_LATER: Final = "they are tried again once the loss counts less, which is half after a day"
+#: Reasons that no mark stands from a place on, in wire order.
+LOST_PLACES: Final = tuple(
+    f"marks wait{where}: they lost more than they earned lately; {_TRIED_AGAIN}"
+    for where in ("", " behind the tools", " behind the stable text", " at the conversation's end")
+)
 #: Bytes of a feature's account.
 _ACCOUNT_BYTES: Final = 900
 #: The cache in which what no mark ends is not stored, and so costs nothing.
@@ -53,6 +62,25 @@ class MarkedVariant(NamedTuple):
     sending: MarkedPrompt
     evidence: CallEvidence
     direct: UnmodifiedCall | None
+
+    @property
+    def adds_marks(self) -> bool:
+        """True if it has other marks than the unmodified call."""
+        return self.direct is not None and self.evidence.sent.marks != self.direct.sent.marks
+
+
+class VariantCosts(NamedTuple):
+    """Costs of a variant's prompt beside the unmodified one.
+
+    Attributes:
+        stake: Amount that its marks may lose.
+        whole_write: Surcharge of writing all of it.
+    """
+
+    marked: float
+    direct: float
+    stake: float
+    whole_write: float
 
 
 class MarkStakes:
@@ -117,31 +145,45 @@ class MarkStakes:
             variant: The call with some marks.
             places: Number of places that are marked, in wire order.
         """
-        evidence, direct = variant.evidence, variant.direct
-        if direct is None or evidence.sent.marks == direct.sent.marks:
+        if not variant.adds_marks:
             return 0
-        sent, total, price = evidence.sent, evidence.expected.scale.total, target.token_price
-        unmodified = expected_usage(direct.sent, direct.expected, direct.expected.scale.total)
-        marked = expected_usage(sent, evidence.expected, total)
-        direct_cost = prompt_cost(unmodified, sent.regime)
-        dearest = total * (float(min(sent.regime.writes.values())) - 1.0)
-        account, now = self._account_of(where), evidence.now
-        if prompt_cost(marked, sent.regime) < direct_cost:
-            return next(self._numbers) if account.expects_reads(dearest * price) else 0
-        surcharge = write_surcharge(marked, sent.regime) - write_surcharge(unmodified, sent.regime)
-        if not marked.cache_write_tokens and not marked.cache_read:
-            # By estimate it is too short to be stored; if it is not, all of it is written.
-            surcharge = dearest
-        stake = max(0.0, surcharge) * max(1.0, account.size_ratio) * price
-        if not account.allows_stake(stake, account.earnings(places), direct_cost * price):
+        account, now = self._account_of(where), variant.evidence.now
+        costs = _variant_costs(variant, target, account.size_ratio)
+        if costs.marked < costs.direct:
+            return next(self._numbers) if account.expects_reads(costs.whole_write) else 0
+        if not account.allows_stake(costs.stake, account.earnings(places), costs.direct):
             return 0
         before = account.exposure
-        if not self._team.allows(max(0.0, before + stake - account.balance) - before, now):
+        if not self._team.allows(max(0.0, before + costs.stake - account.balance) - before, now):
             return 0
         number = next(self._numbers)
-        account.reserve_stake(number, stake, now)
+        account.reserve_stake(number, costs.stake, now)
         self._team.record(account.exposure - before, now)
         return number
+
+    def waiting_reason(
+        self, where: LayoutScope, target: PlanningTarget, variant: MarkedVariant, places: int
+    ) -> str:
+        """The reason that no stake was reserved on a variant; the arguments are ``reserve``'s."""
+        account = self._account_of(where)
+        costs, earned = (
+            _variant_costs(variant, target, account.size_ratio),
+            account.earnings(places),
+        )
+        if costs.marked < costs.direct:
+            return f"marks wait: what they should read is not read; {_TRIED_LATER}"
+        if not self._stake:
+            return "marks wait: nothing is paid for in advance (THRIFTGATE_LEARNING_STAKE is 0)"
+        if account.allows_stake(costs.stake, earned, costs.direct):
+            return "marks wait until tomorrow: the team's features lost all that they may in a day"
+        limit = account.max_loss(costs.stake, earned, costs.direct)
+        if target.rates is None or not target.rates.input:
+            return f"marks wait: the feature lost what it may; {_TRIED_AGAIN}"
+        lost, most, more = map(_dollars, (account.exposure, limit, costs.stake))
+        return (
+            f"marks wait: the feature lost {lost} of {most}, and these could lose {more} more;"
+            f" {_TRIED_AGAIN}"
+        )
 
     def release(self, planned: Planned) -> None:
         """A call has ended, however it did: nothing of it is at stake any more."""
@@ -238,6 +280,32 @@ def _without_lost_reads(unmodified: Usage, planned: Planned, usage: Usage) -> Us
     name = WRITE_PREFIX + planned.evidence.sent.regime.usual_ttl
     written = {name: getattr(unmodified, name) + lost}
     return msgspec.structs.replace(unmodified, cache_read=unmodified.cache_read - lost, **written)
+
+
+def _variant_costs(
+    variant: MarkedVariant, target: PlanningTarget, size_ratio: float
+) -> VariantCosts:
+    evidence, direct, price = variant.evidence, variant.direct, target.token_price
+    sent, total = evidence.sent, evidence.expected.scale.total
+    marked = unmodified = expected_usage(sent, evidence.expected, total)
+    if direct is not None:
+        unmodified = expected_usage(direct.sent, direct.expected, direct.expected.scale.total)
+    surcharge = write_surcharge(marked, sent.regime) - write_surcharge(unmodified, sent.regime)
+    dearest = total * (float(min(sent.regime.writes.values())) - 1.0)
+    if not marked.cache_write_tokens and not marked.cache_read:
+        # By estimate it is too short to be stored; if it is not, all of it is written.
+        surcharge = dearest
+    return VariantCosts(
+        marked=prompt_cost(marked, sent.regime) * price,
+        direct=prompt_cost(unmodified, sent.regime) * price,
+        stake=max(0.0, surcharge) * max(1.0, size_ratio) * price,
+        whole_write=dearest * price,
+    )
+
+
+def _dollars(amount: float) -> str:
+    """An amount as people read it."""
+    return money(round(amount / STAKE_UNITS_PER_DOLLAR * 1e9))
 
 
 def _extra_values(

@@ -13,7 +13,7 @@ from proxy.prefix.breakpoints.habits import ConversationHabits
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, ExperimentArm, shared_policy
 from proxy.prefix.conversations import ConversationState
 from proxy.prefix.explain.findings import CallEvidence
-from proxy.prefix.mark_stakes import MarkedVariant
+from proxy.prefix.mark_stakes import LOST_PLACES, MarkedVariant
 from proxy.prefix.observation import CallObservation, calls_before
 from proxy.prefix.planned import (
     Draft,
@@ -117,13 +117,18 @@ def affordable_variant(
         return whole, None
     before = calls_before(call.draft, call.found.plan, call.state)
     most = stakes.marked_places(call.place, call.target, whole.evidence, before)
+    waits = LOST_PLACES[most] if most < MAX_PLACES else ""
     for places, fewer in _cheaper_policies(policy, most):
         variant = whole if fewer is policy else call.with_marks(fewer)
         number = stakes.reserve(call.place, call.target, variant, places)
         if number:
             is_live = variant.evidence.sent.marks == trial.sent.marks
-            return variant, msgspec.structs.replace(trial, is_live=is_live, number=number)
-    return call.with_marks(policies.marks_up_to(policy, 0)), trial
+            live = msgspec.structs.replace(trial, is_live=is_live, number=number, waits=waits)
+            return variant, live
+        if variant.adds_marks:
+            waits = stakes.waiting_reason(call.place, call.target, variant, places)
+    unmarked = call.with_marks(policies.marks_up_to(policy, 0))
+    return unmarked, msgspec.structs.replace(trial, waits=waits)
 
 
 def _cheaper_policies(

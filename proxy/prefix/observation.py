@@ -264,9 +264,13 @@ def find_miss(
     if usage is None:
         return provider_miss(provider_reason, None)
     shown = planned.prompt if planned.draft.request.shows else None
-    return explain_miss(
+    found = explain_miss(
         planned.evidence, usage, planned.target.rates, provider_reason=provider_reason, shown=shown
     )
+    waits = planned.trial.waits if planned.trial is not None else ""
+    if found is None or found.reason is not MissReason.UNMARKED or not waits:
+        return found
+    return msgspec.structs.replace(found, detail=f"{waits}; {found.detail}")
 
 
 def calls_before(draft: Draft, plan: Plan, state: ConversationState) -> int:

@@ -189,13 +189,15 @@ class FullyMarkedCall(msgspec.Struct, frozen=True, kw_only=True):
         sent: Blocks that the cache would have been sent.
         expected: Expected read then.
         is_live: True if that is what is sent; else it is reckoned alone.
-        number: Tells its bet from others; 0 where none of its marks is sent.
+        number: Tells its stake from others; 0 where none of its marks is sent.
+        waits: The reason that some of its marks are not sent; "" where all are.
     """
 
     sent: SentCall
     expected: ExpectedRead
     is_live: bool = False
     number: int = 0
+    waits: str = ""
 
 
 class DiagnosticsQuestion(msgspec.Struct, frozen=True):

@@ -209,13 +209,15 @@ class MarkAccount(msgspec.Struct):
         if len(self.stakes) >= _MAX_STAKES:
             return False
         loss = stake + self._at_stake - self.balance
-        if loss <= 0.0:
-            return True
+        return loss <= 0.0 or loss <= self.max_loss(stake, earned, direct)
+
+    def max_loss(self, stake: float, earned: float, direct: float) -> float:
+        """Amount that it may lose with such a call; the arguments are those of ``allows_stake``."""
         average = (self.total + direct) / (self.calls + 1)
         allowed = _MAX_UNSEEN_LOSS_CALLS * average
         if earned >= _MIN_EARNINGS_PER_STAKE * stake:
             allowed = max(_MAX_LOSS_CALLS * average, _MAX_LOSS_SHARE * self.total)
-        return loss <= min(allowed, max(self.stake, stake) if self.stake else 0.0)
+        return min(allowed, max(self.stake, stake) if self.stake else 0.0)
 
     def expects_reads(self, surcharge: float) -> bool:
         """True if marks are sent that should be read: until so much was lost that none are.

@@ -80,8 +80,8 @@ FIXES: Final[Mapping[str, str]] = MappingProxyType(
             " it in <tg:variable>…</tg:variable>."
         ),
         MissReason.UNMARKED: (
-            "Nothing to fix: the gateway places the marks that are expected to pay, and this one"
-            " was not; conversations of the control arm go without."
+            "Nothing to fix: the gateway sends marks as far as they may lose their surcharge, and"
+            " says while they wait; conversations of the control arm go without."
         ),
         MissReason.PARAMETER_CHANGED: (
             "Keep this parameter the same within a conversation, or set it for all of a feature."

@@ -139,6 +139,7 @@ class MissSum(msgspec.Struct, frozen=True, kw_only=True):
         tokens: Tokens that they did not read.
         nanos: Cost of that in 1e-9 US dollars; None where no price was known.
         example: The id of the latest such call.
+        detail: The evidence of that call; "" where none was kept.
     """
 
     team: str
@@ -148,6 +149,7 @@ class MissSum(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     nanos: int | None
     example: str
+    detail: str = ""
 
 
 class Savings:
@@ -245,21 +247,26 @@ class Savings:
     def misses(self, since: float, *, team: str | None = None) -> Sequence[MissSum]:
         """Cache misses since a moment, by team and feature, the dearest reason first."""
         calls = schema.calls.c
-        nanos = _sum(calls.miss_nanos, "nanos")
-        query = (
+        sums = (
             select(
                 calls.team,
                 calls.feature,
                 calls.miss.label("reason"),
                 func.count().label("calls"),
                 _sum(func.coalesce(calls.miss_tokens, 0), "tokens"),
-                nanos,
+                _sum(calls.miss_nanos, "nanos"),
                 func.max(calls.call_id).label("example"),
             )
             .where(*_planned_calls(since, team, None), calls.miss.is_not(None))
             .group_by(calls.team, calls.feature, calls.miss)
-            .order_by(calls.team, calls.feature, nanos.desc().nulls_last(), calls.miss)
+            .subquery()
         )
+        example = schema.calls.alias().c
+        detail = select(func.coalesce(func.max(example.miss_detail), "")).where(
+            example.call_id == sums.c.example, example.miss == sums.c.reason
+        )
+        order = (sums.c.team, sums.c.feature, sums.c.nanos.desc().nulls_last(), sums.c.reason)
+        query = select(sums, detail.scalar_subquery().label("detail")).order_by(*order)
         with self._reads.transaction() as connection:
             return [MissSum(**row._mapping) for row in connection.execute(query)]  # noqa: SLF001
 

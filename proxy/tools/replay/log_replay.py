@@ -9,12 +9,12 @@ import msgspec
 from proxy.catalog.entries import Model
 from proxy.errors import OperatorError
 from proxy.tools.replay.compaction import CompactedVariant, ReplayedCompaction
-from proxy.tools.replay.planning import PlannedVariant
+from proxy.tools.replay.planning import DEFAULT, PlannedVariant
 from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.recorded_call import RecordedCall
 from proxy.tools.replay.run import ModelReplay
 from proxy.tools.replay.source import ReasonCount, ReasonCounts
-from proxy.tools.replay.unmoved_text import UnmovedFeature
+from proxy.tools.replay.unmoved_text import UnmovedFeature, WaitingFeature
 from proxy.tools.replay.variant_totals import (
     CumulativeCosts,
     FeatureTotals,
@@ -62,7 +62,7 @@ class LogOutcome(msgspec.Struct, frozen=True, kw_only=True):
         left_out: Calls that could not be sent, by the reason.
         unreadable_answers: Answers that could not be read, by the reason.
         unmoved: Features whose text stays where it is, and why.
-        unmarked: Features whose prompts no mark was set in, though their caches take marks.
+        waiting: Features whose cache marks wait at the end of the log, and why.
         compaction: Result of compaction.
         curve_calls: Calls up to each point of the curves.
         curves: Cumulative cost of each way at these points; empty where a price is unknown.
@@ -74,7 +74,7 @@ class LogOutcome(msgspec.Struct, frozen=True, kw_only=True):
     left_out: tuple[ReasonCount, ...]
     unreadable_answers: tuple[ReasonCount, ...]
     unmoved: tuple[UnmovedFeature, ...]
-    unmarked: tuple[FeatureTotals, ...] = ()
+    waiting: tuple[WaitingFeature, ...] = ()
     compaction: ReplayedCompaction
     curve_calls: tuple[int, ...] = ()
     curves: Sequence[tuple[int, ...]] = ()
@@ -180,6 +180,8 @@ class LogReplay:
             for variant in self._variants()
             if isinstance(variant, CompactedVariant)
         ]
+        defaults = (variant for variant in layouts if variant.name == DEFAULT)
+        waiting = (feature for variant in defaults for feature in variant.waiting_features())
         unmoved = (feature for variant in layouts for feature in variant.unmoved_features())
         curve_calls, curves = self._costs.curves(sum_of(features))
         return LogOutcome(
@@ -188,12 +190,7 @@ class LogReplay:
             unnamed=self._unnamed,
             left_out=self._left_out.most_frequent(),
             unreadable_answers=self._unreadable.most_frequent(),
-            unmarked=tuple(
-                feature
-                for name in self._calls
-                for feature in self._runs[name].features()
-                if _waits_for_marks(self._runs[name].prompt_reader, feature)
-            ),
+            waiting=tuple(sorted(waiting, key=lambda feature: -feature.calls)),
             unmoved=tuple(sorted(unmoved, key=lambda feature: -feature.calls)),
             compaction=_sum(compactions),
             curve_calls=curve_calls,
@@ -202,13 +199,6 @@ class LogReplay:
 
     def _variants(self) -> Iterator[object]:
         return (variant for run in self._runs.values() for variant in run.variants)
-
-
-def _waits_for_marks(reading: PromptReader, feature: FeatureTotals) -> bool:
-    """True if the cache takes marks, and nothing was stored or read by default."""
-    default = feature.ways[1]
-    is_marked = default.cache_write_tokens or default.cache_read_tokens
-    return (reading.route.regime or "").endswith("breakpoint") and not is_marked
 
 
 def _spellings(name: str) -> Iterator[str]:

@@ -27,7 +27,7 @@ from proxy.records.feature_mode import LayoutScope
 from proxy.records.request_fields import parse_request_fields
 from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.recorded_call import RecordedCall
-from proxy.tools.replay.unmoved_text import FeatureProgress, UnmovedFeature
+from proxy.tools.replay.unmoved_text import FeatureProgress, UnmovedFeature, WaitingFeature
 from slo.usage import Usage
 
 _log = logging.getLogger(__name__)
@@ -119,6 +119,7 @@ class PlannedVariant:
             self._fail("planning failed")
             feature.leave("planning failed")
             return line.body
+        feature.record_marks(self._planned)
         self._planner.adopt_plan(draft, self._planned.plan)
         return self._planned.body
 
@@ -144,6 +145,14 @@ class PlannedVariant:
         return tuple(
             UnmovedFeature(feature=at.feature, calls=each.calls, why=each.why())
             for at, each in nlargest(_MAX_SHOWN_FEATURES, stayed, key=lambda one: one[1].calls)
+        )
+
+    def waiting_features(self) -> tuple[WaitingFeature, ...]:
+        """The features whose cache marks wait at the end of the log: those of most such calls."""
+        waiting = [(at, each) for at, each in self._features.items() if each.waits]
+        return tuple(
+            WaitingFeature(feature=at.feature, calls=each.waiting, why=each.waits)
+            for at, each in nlargest(_MAX_SHOWN_FEATURES, waiting, key=lambda one: one[1].waiting)
         )
 
     def _learn(self, planned: Planned, usage: Usage) -> None:

@@ -193,11 +193,9 @@ def _remarks(outcome: LogOutcome, source: RecordedSource, rows: Sequence[WayRow]
         if row.refused:
             calls = quantity(row.refused, "call")
             yield f"The provider would refuse {calls} {row.name} for their marks."
-    for waiting in outcome.unmarked[:_MAX_WAITING]:
-        yield (
-            f"No cache mark yet for {_calls_of(waiting.feature, waiting.calls)}: marks begin once"
-            " text that comes again is expected to earn the price of storing it."
-        )
+    for waiting in outcome.waiting[:_MAX_WAITING]:
+        calls = _calls_of(waiting.feature, waiting.calls)
+        yield f"Sent without all of its cache marks, {calls}: {waiting.why}."
     for feature in outcome.unmoved:
         calls = _calls_of(feature.feature, feature.calls)
         yield f"No layout for {calls}: {_short(feature.why)}."

@@ -28,6 +28,20 @@ class UnmovedFeature(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
+class WaitingFeature(msgspec.Struct, frozen=True, kw_only=True):
+    """A feature whose cache marks wait at its latest call.
+
+    Attributes:
+        feature: Its name; "" where the calls named none.
+        calls: Calls whose marks waited.
+        why: Reason, and when they are sent again.
+    """
+
+    feature: str
+    calls: int
+    why: str
+
+
 class FeatureProgress(msgspec.Struct):
     """One feature so far.
 
@@ -43,6 +57,8 @@ class FeatureProgress(msgspec.Struct):
         varies: True if two calls have different instructions.
         beyond: The least tokens its cache keeps, where only they keep moves from paying; else 0.
         note: Note in which a call's layout says that it moved nothing.
+        waiting: Calls whose cache marks waited.
+        waits: Reason that the marks of the latest call wait; "" where none does.
     """
 
     layouts: list[Layout] = []
@@ -56,6 +72,8 @@ class FeatureProgress(msgspec.Struct):
     varies: bool = False
     beyond: int = 0
     note: str = ""
+    waiting: int = 0
+    waits: str = ""
     _first: bytes = b""
     _conversations: set[bytes] = set()
 
@@ -83,6 +101,11 @@ class FeatureProgress(msgspec.Struct):
     def layout_version(self, version: int) -> Layout | None:
         """The layout of that version; None where there is none."""
         return self.layouts[version - 1] if 0 < version <= len(self.layouts) else None
+
+    def record_marks(self, planned: Planned) -> None:
+        """Count a planned call by whether its cache marks wait."""
+        self.waits = planned.trial.waits if planned.trial is not None else ""
+        self.waiting += bool(self.waits)
 
     def leave(self, why: str) -> None:
         """A call of it could not be planned."""

@@ -90,12 +90,13 @@ def test_a_miss_has_its_price_and_its_fix():
         tokens=90,
         nanos=-5,
         example="call_1",
+        detail="idle for 400 s",
     )
     (found,) = json_documents.misses(7, [miss], NAMES)["misses"]
 
     assert (found["team"], found["feature"], found["reason"]) == ("acme", "", "expired")
     assert (found["calls"], found["tokens"], found["cost_usd"]) == (3, 90, "-0.000000005")
-    assert found["example"] == "call_1"
+    assert (found["example"], found["detail"]) == ("call_1", "idle for 400 s")
     assert found["fix"].startswith("Choose a longer lifetime")
 
 

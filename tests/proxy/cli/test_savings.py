@@ -192,6 +192,18 @@ def test_misses_come_with_their_price_an_example_and_the_fix(runner: CommandRunn
     assert len(lines) == 4
 
 
+def test_misses_for_marks_that_wait_say_what_the_feature_waits_for(runner: CommandRunner) -> None:
+    waits = "marks wait: the feature lost $0.0100 of $0.0100, and these could lose $0.003 more"
+    missed = {"miss": "unmarked", "miss_tokens": 2_000, "miss_nanos": 6_000_000}
+    runner.keep(a_call(1, **missed), a_call(2, miss_detail=waits, feature="chat", **missed))
+    lines = runner.said(MISSES).splitlines()
+
+    assert lines[3].startswith("unmarked: Nothing to fix: the gateway sends marks as far as")
+    assert lines[4:] == [f"feature chat of team team_0, {a_receipt(2).call_id}: {waits}."]
+    (bare, told) = orjson.loads(runner.said(MISSES, "--json"))["misses"]
+    assert (bare["detail"], told["detail"]) == ("", waits)
+
+
 def test_misses_may_be_one_teams_by_its_name_or_id(runner: CommandRunner) -> None:
     store = runner.open()
     acme = store.teams.create("acme", now=START)

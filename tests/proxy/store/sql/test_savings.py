@@ -152,7 +152,9 @@ def test_misses_are_summed_by_reason_the_dearest_first(engine: Engine, savings: 
         ]
     )
 
-    def a_sum(reason: str, calls: int, tokens: int, nanos: int | None, last: int) -> MissSum:
+    def a_sum(
+        reason: str, calls: int, tokens: int, nanos: int | None, last: int, detail: str = ""
+    ) -> MissSum:
         return MissSum(
             team="team_0",
             feature="support",
@@ -161,11 +163,12 @@ def test_misses_are_summed_by_reason_the_dearest_first(engine: Engine, savings: 
             tokens=tokens,
             nanos=nanos,
             example=a_receipt(last).call_id,
+            detail=detail,
         )
 
     assert savings.misses(START, team="team_0") == [
         a_sum("diverged", 1, 5, 9_000, 3),
-        a_sum("expired", 3, 30, 300, 2),
+        a_sum("expired", 3, 30, 300, 2, "idle 2 s"),
         a_sum("elsewhere", 1, 7, None, 4),
     ]
     assert [each.team for each in savings.misses(START)] == ["team_0"] * 3 + ["team_1"]

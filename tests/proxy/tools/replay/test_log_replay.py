@@ -94,11 +94,19 @@ def test_calls_at_no_known_price_are_in_no_cost_where_others_have_one():
     assert replay_lines(line("blocks")).calls == 1
 
 
-@pytest.mark.parametrize(("model", "waits"), [("marks", True), ("intervals", False)])
-def test_a_feature_waits_for_marks_where_its_cache_takes_them_and_none_was_set(model, waits):
-    outcome = replay_lines(line(model))
+def one_shot(number: int, model: str) -> RecordedCall:
+    said = [system(f"Call {number}.", *RULES * 20), user(f"Hi {number}")]
+    return RecordedCall(at=None, feature="f", body=body(*said), models=(model,))
 
-    assert [feature.feature for feature in outcome.unmarked] == (["f"] if waits else [])
+
+@pytest.mark.parametrize(
+    ("model", "calls", "waiting"), [("marks", 1, []), ("marks", 4, [3]), ("intervals", 4, [])]
+)
+def test_a_feature_whose_marks_lost_what_they_may_waits(model, calls, waiting):
+    outcome = replay_lines(*(one_shot(number, model) for number in range(calls)))
+
+    assert [feature.calls for feature in outcome.waiting] == waiting
+    assert all("marks wait: the feature lost $" in each.why for each in outcome.waiting)
 
 
 def test_an_answer_that_cannot_be_read_is_named_and_costs_as_much_as_the_others():

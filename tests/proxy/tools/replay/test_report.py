@@ -5,7 +5,7 @@ from proxy.tools.replay.compaction import ReplayedCompaction
 from proxy.tools.replay.log_replay import LogOutcome, ReplayedModel
 from proxy.tools.replay.report import replay_report
 from proxy.tools.replay.source import ReasonCount, RecordedSource
-from proxy.tools.replay.unmoved_text import UnmovedFeature
+from proxy.tools.replay.unmoved_text import UnmovedFeature, WaitingFeature
 from proxy.tools.replay.variant_totals import FeatureTotals, VariantTotals
 from slo.usage import Usage
 
@@ -173,10 +173,11 @@ def test_remarks_name_what_was_left_out_and_what_waits():
     )
 
 
-def test_a_feature_that_waits_for_marks_says_when_they_begin():
-    waiting = feature("chat", 100, 100, 100, 100)
+def test_a_feature_whose_marks_wait_says_for_what():
+    waiting = WaitingFeature(feature="chat", calls=120, why="marks wait: it lost $0.01 of $0.01")
+    found = report(feature("chat", 100, 100, 100, 100), waiting=(waiting,))
 
     assert (
-        "No cache mark yet for feature chat (300 calls): marks begin once text that comes again is"
-        " expected to earn the price of storing it."
-    ) in report(waiting, unmarked=(waiting,)).remarks
+        "Sent without all of its cache marks, feature chat (120 calls): marks wait: it lost $0.01"
+        " of $0.01."
+    ) in found.remarks
