@@ -27,6 +27,10 @@ PREFIX = "THRIFTGATE_"
 
 #: Read by the tests, not by the gateway.
 _FOREIGN = frozenset({"THRIFTGATE_TEST_POSTGRES", "THRIFTGATE_TEST_REDIS"})
+#: Settings that were removed, and what takes their place.
+_REPLACED = {
+    "THRIFTGATE_CACHE_MARKS_ON_CREDIT": "THRIFTGATE_LEARNING_STAKE (US dollars; 0 for false)"
+}
 Origins = tuple[str, ...]
 """Origin of pages: scheme, host and port."""
 #: Source: RFC 6454, section 6.2 (2011-12).
@@ -239,10 +243,8 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
     known = {PREFIX + name.upper() for name in Settings.model_fields} | _FOREIGN
     unknown = sorted(n for n in names if n.upper().startswith(PREFIX) and n not in known)
     if unknown:
-        near = get_close_matches(unknown[0].upper(), known - _FOREIGN, n=1)
-        fix = f"Did you mean {near[0]}? " if near else ""
         raise OperatorError(
-            f"Unknown setting {', '.join(unknown)}. {fix}"
+            f"Unknown setting {', '.join(unknown)}. {_suggestion(unknown[0].upper(), known)}"
             f"Known: {', '.join(sorted(known - _FOREIGN))}."
         )
     values = {
@@ -257,6 +259,14 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
     except ValidationError as error:
         lines = (_setting_error(str(each["loc"][0]), each["input"]) for each in error.errors())
         raise OperatorError("\n".join(lines)) from None
+
+
+def _suggestion(name: str, known: set[str]) -> str:
+    """A hint for an unknown name: what replaced it, or one that is spelled nearly so."""
+    if name in _REPLACED:
+        return f"It was removed: set {_REPLACED[name]} instead. "
+    near = get_close_matches(name, known - _FOREIGN, n=1)
+    return f"Did you mean {near[0]}? " if near else ""
 
 
 def _setting_error(name: str, given: object) -> str:

@@ -100,7 +100,7 @@ class FeatureCache:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureMarks:
-    """What the cache marks of one feature cost and earned, since its first call.
+    """Costs and earnings of the cache marks of one feature, since its first call.
 
     Attributes:
         team: Id of the team.
@@ -108,8 +108,8 @@ class FeatureMarks:
         feature: The feature; "" for calls that name none.
         family: Family of models; each has an account of its own.
         calls: Calls that were answered, with marks and without.
-        staked_nanos: What calls cost more than sent directly, for marks that were written.
-        earned_nanos: What calls cost less than sent directly, for marks that were read.
+        staked_nanos: Sum that calls cost more than sent directly, for marks that were written.
+        earned_nanos: Sum that calls cost less than sent directly, for marks that were read.
         net_nanos: The difference.
         lost_nanos: Loss that counts against what it may lose; half of it after a day.
     """
@@ -127,7 +127,7 @@ class FeatureMarks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheMarks:
-    """What cache marks cost and earned where writing them is paid for in advance.
+    """Costs and earnings of cache marks where writing them is paid for in advance.
 
     Attributes:
         staked_nanos: Sum of all features.
@@ -167,7 +167,7 @@ class CacheHealthView:
         reasons: Reasons for misses, the dearest first; of whole days of UTC.
         feature_reasons: The same by feature.
         features: Features with their planning mode, those that missed most first.
-        marks: What cache marks cost and earned, of all days.
+        marks: Costs and earnings of cache marks, of all days.
     """
 
     first: date

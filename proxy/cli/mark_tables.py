@@ -21,7 +21,7 @@ _MAX_FEATURES: Final = 50
 
 
 class MarkReport(msgspec.Struct, frozen=True):
-    """What cache marks cost and earned, and the amount that a feature may lose, in nano-dollars."""
+    """Sums of what cache marks cost and earned, and what a feature may lose, in nano-dollars."""
 
     totals: MarkTotals
     max_loss: int

@@ -54,11 +54,10 @@ def savings(
         cheaper models and discounts, less surcharges. A provider's own caching is not in it.
         The estimate is there from the first call: what calls should have cost unmodified, by what
         caches should hold, less what they should have cost as they were sent. Planned and control
-        are conversations; those of control are sent unmodified. The measured figure
-        needs conversations of both kinds; the interval beside it holds the truth in 95 of 100 such
-        reports. Below it stand moves of text that wait for somebody's approval; what cache marks
-        cost in advance and earned back; and what compaction saved, beside the same prompts
-        unmodified, its resets and notes paid for.
+        are conversations; those of control are sent unmodified. The measured figure needs both; the
+        interval beside it holds the truth in 95 of 100 such reports. Below it stand moves of text
+        that wait for approval, what cache marks paid ahead and earned back, and what compaction
+        saved, its resets and notes paid for.
         """
         period = latest_days(terminal.now(), days)
         with terminal.store() as store:
@@ -70,8 +69,8 @@ def savings(
 
             names = terminal.names(store)
             figures = SavingsFigures(store, catalog, terminal.now)
-            found, age = _compared_arms(store, figures, terminal, days)
             headline = figures.headline(period)
+            found, age = _compared_arms(store, figures, terminal, days)
             waiting = undecided_layouts(store.layouts)
             places = _compactions(store, period)
             marks = mark_tables.read_marks(store, settings())
@@ -85,11 +84,9 @@ def savings(
             return
         nothing = f"Nothing was saved in the last {quantity(days, 'day')}, nor lost."
         terminal.say(*(headline_sentences(headline) or [nothing]))
-        if found:
-            _show(terminal, found, names)
-            terminal.say(f"{_LEGEND} {age}".rstrip())
-        else:
+        if not found:
             terminal.say(f"No planned calls in the last {quantity(days, 'day')}.")
+        _show(terminal, found, names, age)
         terminal.say(*(_layout_sentence(layout, names) for layout in waiting))
         mark_tables.show(terminal, marks, names)
         compaction_tables.show(terminal, places, names)
@@ -207,7 +204,11 @@ def _waiting_features(found: Sequence[MissSum], names: Mapping[str, str]) -> lis
     ]
 
 
-def _show(terminal: Terminal, found: Sequence[Comparison], names: Mapping[str, str]) -> None:
+def _show(
+    terminal: Terminal, found: Sequence[Comparison], names: Mapping[str, str], age: str
+) -> None:
+    if not found:
+        return
     table = empty_table("team", "feature", *_FIGURES, "finding", right=_FIGURES)
     estimated = column(None if (e := each.estimate) is None else e.nanos for each in found)
     saved = [cell(_saved_nanos(each), _SENTENCE_DECIMALS) for each in found]
@@ -215,6 +216,7 @@ def _show(terminal: Terminal, found: Sequence[Comparison], names: Mapping[str, s
         row = (names.get(each.team, each.team), feature_name(each.feature), *_figures(each, *costs))
         table.add_row(*map(Text, row))
     terminal.show(table)
+    terminal.say(f"{_LEGEND} {age}".rstrip())
 
 
 def _dearest_first(found: Iterable[MissSum]) -> list[MissSum]:

@@ -47,7 +47,7 @@ class MarkAccountChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MarkTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """What the marks of many accounts cost and earned together, in nano-dollars.
+    """Sums of what the marks of many accounts cost and earned, in nano-dollars.
 
     Attributes:
         staked: Sum of what calls cost more for writing marks.

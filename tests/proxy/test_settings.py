@@ -1,3 +1,4 @@
+import re
 from datetime import timedelta
 from ipaddress import ip_network
 from pathlib import Path
@@ -163,6 +164,15 @@ def test_an_unknown_name_is_reported_with_the_known_ones(name):
         OperatorError, match=f"Unknown setting {name}. Did you mean THRIFTGATE_PORT"
     ):
         read({name: "1"})
+
+
+def test_a_setting_that_was_removed_is_refused_with_what_takes_its_place():
+    told = (
+        "Unknown setting THRIFTGATE_CACHE_MARKS_ON_CREDIT. It was removed: set"
+        " THRIFTGATE_LEARNING_STAKE (US dollars; 0 for false) instead. Known: "
+    )
+    with pytest.raises(OperatorError, match=re.escape(told)):
+        read({"THRIFTGATE_CACHE_MARKS_ON_CREDIT": "false"})
 
 
 def test_settings_that_only_the_tests_read_are_known():
