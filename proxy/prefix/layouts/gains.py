@@ -154,12 +154,14 @@ class LayoutGains:
         calls, regime = self._calls, self._regime
         first = self._read_instructions(slots, lambda text: text.own * text.novelty)
         later = self._read_instructions(slots, lambda text: text.rate * text.novelty)
-        same = 1.0 - max((t.rate for t, slot in self._staying(slots)), default=0.0)
+        same = 1.0 - max((t.rate for t, slot in self._texts_in_place(slots)), default=0.0)
         whole = regime.name == _WHOLE_PROMPTS and PromptSlot.VARIABLE in slots
-        found = self._saved(calls.first, first, first.left, (0.0, 0.0))
+        found = self._weighed_savings(calls.first, first, first.left, (0.0, 0.0))
         for each in calls.later:
             reads = each.earlier if whole else each.before
-            found += self._saved(each.share, later, min(same, later.left), (reads, each.length))
+            found += self._weighed_savings(
+                each.share, later, min(same, later.left), (reads, each.length)
+            )
         if regime.name == _ANTHROPIC:  # none are set where they do not pay
             found = max(0.0, found)
         return found - self._words(slots)
@@ -184,7 +186,7 @@ class LayoutGains:
                 best = without
         return slots
 
-    def _staying(self, slots: Slots) -> Iterator[tuple[VaryingText, PromptSlot]]:
+    def _texts_in_place(self, slots: Slots) -> Iterator[tuple[VaryingText, PromptSlot]]:
         """The texts that stay in the instructions."""
         every = zip(self._texts, slots, strict=True)
         return (each for each in every if each[1] is not PromptSlot.VARIABLE)
@@ -200,13 +202,13 @@ class LayoutGains:
                 found.pass_text(1.0 - share(text), readable)
                 found.size += text.size
             found.size += text.behind
-        for text, slot in self._staying(slots):
+        for text, slot in self._texts_in_place(slots):
             if slot is PromptSlot.SEMI_STABLE:
                 found.pass_text(1.0 - share(text), found.size)
                 found.size += text.size
         return found
 
-    def _saved(
+    def _weighed_savings(
         self, weight: float, head: _Reads, same: float, spoken: tuple[float, float]
     ) -> float:
         """Fresh tokens saved by calls of a weight, of whose conversation so much may be read."""

@@ -16,7 +16,7 @@ from proxy.prefix.layouts.samples import (
     SeenUnit,
 )
 from proxy.prefix.layouts.skeleton import Column, Gap, find_gaps, group_by_template
-from proxy.prefix.layouts.text_kinds import PlainEvidence
+from proxy.prefix.layouts.text_pieces import PlainEvidence
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, Fingerprint, PromptSlot
 
 #: Evidence below which nothing is proposed: so many calls, or this many conversations. What

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.prefix.layouts.text_kinds import PlainEvidence, plain_evidence, text_topic
+from proxy.prefix.layouts.text_pieces import PlainEvidence, plain_evidence, text_topic
 from proxy.prefix.prompts.prompt import Fingerprint
 
 #: Units a text is split into at most; what follows is one more.

@@ -2,11 +2,15 @@
 
 Where words went from between others a fixed reference stays, and they arrive under its label. JSON
 and XML stay valid: a reference is a member there, and semi-stable pieces stand before the end.
+
+What varies in a short text is told by its form, and so is what it is about. Topics are of a fixed
+list, so that nothing of a caller's words stays in a layout.
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
@@ -22,6 +26,47 @@ _BREAKS: Final = "\r\n"
 _EMPTY: Final = "(empty)"
 _CLOSING: Final = ".,;:!?)"
 _TAG: Final = re.compile(r"<(/?)([A-Za-z_][\w.:-]*)(?:\s[^<>]*?)?(/?)>")
+
+#: Characters above which a text is told by no form.
+MAX_SHORT_CHARS: Final = 200
+_CLOCK: Final = re.compile(r"(?<![\d:.])(?:[01]?\d|2[0-3]):[0-5]\d(?![\d-])")
+_DATE: Final = re.compile(
+    r"\b20\d\d-\d\d-\d\d"
+    r"|\b(?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sept?|Oct|Nov|Dec)[a-z]*\.? \d{1,2},? 20\d\d\b"
+    r"|\b\d{1,2}\.? (?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sept?|Oct|Nov|Dec)[a-z]*\.? 20\d\d\b",
+    re.IGNORECASE,
+)
+#: A UUID, a number of a person or thing, an e-mail address.
+_NUMBER: Final = re.compile(
+    r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"
+    r"|(?<![\d.,:/$€£-])\d{5,}(?![\d.,:/%-])|\b[\w.+-]+@[\w-]+\.\w+",
+    re.IGNORECASE,
+)
+#: The name of a value: before a colon, as a member of JSON, or as a tag.
+_NAME: Final = re.compile(
+    r"[^\w<]*(?:<([\w.-]{2,40})[^>]*>|([A-Za-z][\w .-]{1,40}?)(?:[\"*_`\]]*\s*[:=]|\]))"
+)
+_TOPICS: Final = (
+    ("Current time", frozenset({"time", "now", "clock", "timestamp"})),
+    ("Current date", frozenset({"date", "today", "day"})),
+    ("Customer", frozenset({"customer", "client", "account"})),
+    ("User", frozenset({"user", "username", "name", "member", "caller"})),
+    ("Session", frozenset({"session", "conversation", "thread"})),
+    ("Request", frozenset({"request", "trace", "id", "uuid"})),
+    ("Working directory", frozenset({"directory", "cwd", "folder", "path", "workspace"})),
+    ("Document", frozenset({"document", "documents", "doc", "passage", "passages", "source",
+                             "sources", "context", "results", "excerpt", "article"})),
+    ("Place", frozenset({"location", "place", "city", "timezone", "locale", "language"})),
+)  # fmt: skip
+_WORD: Final = re.compile(r"[a-z]+")
+
+
+class PlainEvidence(StrEnum):
+    """The kind of text that varies by its very form."""
+
+    NONE = ""
+    CLOCK = "clock"  #: A time of day: another one in each call.
+    IDENTITY = "identity"  #: A date, a UUID or another number: of a call, or of a session.
 
 
 class TextForm(StrEnum):
@@ -135,6 +180,31 @@ class SplitText(msgspec.Struct, frozen=True):
     ending: str = ""
     gone: tuple[TextPiece, ...] = ()
     whole: bool = False
+
+
+@lru_cache(1_024)
+def plain_evidence(unit: str) -> PlainEvidence:
+    """The kind of text that a short unit is by its form."""
+    if len(unit) > MAX_SHORT_CHARS:
+        return PlainEvidence.NONE
+    if _CLOCK.search(unit):
+        return PlainEvidence.CLOCK
+    is_identity = _DATE.search(unit) or _NUMBER.search(unit)
+    return PlainEvidence.IDENTITY if is_identity else PlainEvidence.NONE
+
+
+def text_topic(unit: str) -> str:
+    """The topic of a unit by its name, else by its form; "" where neither tells."""
+    name = _NAME.match(unit[:MAX_SHORT_CHARS])
+    words = set(_WORD.findall((name[1] or name[2]).lower())) if name else set()
+    for topic, known in _TOPICS:
+        if words & known:
+            return topic
+    if len(unit) > MAX_SHORT_CHARS:
+        return ""
+    if _CLOCK.search(unit):
+        return "Current time"
+    return "Current date" if _DATE.search(unit) else ""
 
 
 def split_text(pieces: Sequence[TextPiece], *, last: bool) -> SplitText:

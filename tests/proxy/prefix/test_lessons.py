@@ -282,7 +282,7 @@ def test_proposal_saves_what_the_layout_in_force_does_not_save_yet():
 
 
 def test_savings_are_counted_in_the_tokens_of_the_model():
-    def saving(tokens_per_byte: int) -> int:
+    def proposed_saving(tokens_per_byte: int) -> int:
         feature = Feature()
         for number in range(24):
             last = feature.call(f"Time: {number}")
@@ -291,4 +291,4 @@ def test_savings_are_counted_in_the_tokens_of_the_model():
         found = feature.lessons.proposal(last)
         return sum(move.saving for move in found.moves) if found is not None else 0
 
-    assert saving(2) == pytest.approx(2 * saving(4), rel=0.05)
+    assert proposed_saving(2) == pytest.approx(2 * proposed_saving(4), rel=0.05)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.prefix.layouts.text_kinds import PlainEvidence, plain_evidence, text_topic
+from proxy.prefix.layouts.text_pieces import PlainEvidence, plain_evidence, text_topic
 
 
 @pytest.mark.parametrize(
