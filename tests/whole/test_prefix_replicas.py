@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count, product
 from pathlib import Path
@@ -70,14 +70,6 @@ def bare(came: tuple[str, bytes]) -> tuple[str, bytes]:
     return came[0], MARK.sub(b"", came[1])
 
 
-def agree_but_once(steps: Sequence[Sequence[tuple[str, bytes]]]) -> bool:
-    """True if both gateways sent alike, but for a step at which a layout had reached one alone."""
-    apart = [came for came in steps if bare(came[0]) != bare(came[-1])]
-    return all((ARRIVED in came[0][1]) != (ARRIVED in came[-1][1]) for came in apart[:1]) and (
-        len(apart) <= 1
-    )
-
-
 @pytest.mark.parametrize("mode", PLANNED)
 @pytest.mark.parametrize("built", BUILT)
 @pytest.mark.parametrize("regime", MODELS)
@@ -87,15 +79,13 @@ def test_whichever_of_two_gateways_is_asked_the_same_bytes_arrive(
     """A conversation begins at one of them; each in turn is the first to see a later call."""
     feature = f"{mode}/{built}/{regime}"
     for number, one in enumerate(CONVERSATIONS):
-        steps = []
         for step, raw in enumerate(BUILT[built](one)):
             body = name_model(raw, MODELS[regime])
             turns = ((number + step) % 2, (number + step + 1) % 2)[: 2 if step else 1]
             came = [cluster.upstream_request(each, body, feature=feature, at=0.0) for each in turns]
 
-            steps.append(came)
+            assert bare(came[0]) == bare(came[-1]), (one.name, step)
             assert mode != "as sent" or regime == "anthropic-breakpoint" or came[0][1] == body
-        assert agree_but_once(steps), one.name
 
 
 @pytest.mark.parametrize("regime", MODELS)
@@ -180,7 +170,8 @@ def test_an_approved_layout_reaches_running_conversations_at_both_gateways(
             ]
             arranged = [ARRIVED in came[1] for step in steps for came in step]
 
-            assert agree_but_once(steps)
+            # The gateway that never saw the conversation cannot tell that it is cut off.
+            assert all(bare(one) == bare(other) for one, other in steps[1:])
             assert arranged == [is_new or arranged[0], *[True] * 5]
 
 
