@@ -9,9 +9,8 @@ import msgspec
 from proxy.prefix.arrangement import ArrangedPrompt, mark_prompt, sent_call
 from proxy.prefix.breakpoints import policies
 from proxy.prefix.breakpoints.account import MAX_PLACES, PromptPlace
-from proxy.prefix.breakpoints.habits import ConversationHabits
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, ExperimentArm, shared_policy
-from proxy.prefix.conversations import ConversationState
+from proxy.prefix.conversations import ConversationHabits, ConversationState
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.mark_stakes import LOST_PLACES, MarkedVariant
 from proxy.prefix.observation import CallObservation, calls_before

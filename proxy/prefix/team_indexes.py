@@ -6,9 +6,8 @@ from typing import Any, Final
 
 from proxy.prefix.agent_keys import AgentCacheKeys
 from proxy.prefix.breakpoints.account import AccountNews
-from proxy.prefix.breakpoints.habits import ConversationHabits
 from proxy.prefix.breakpoints.plan import Plan
-from proxy.prefix.conversations import Conversations, ConversationState
+from proxy.prefix.conversations import ConversationHabits, Conversations, ConversationState
 from proxy.prefix.layouts.tool_order import Toolsets
 from proxy.prefix.mark_stakes import MarkStakes, StoredAccounts
 from proxy.prefix.message_cache import MessageCache

@@ -6,7 +6,7 @@ surcharge, and pays once it is read. A stop-loss bounds it twice:
 - Each place has a balance, as if all calls had carried all marks. One that lost more than
   ``STOP_LOSS_FEES`` times what marking it costs is left unmarked until its balance recovers.
 - The feature has a balance of what its marks really brought. It may lose three tenths of an average
-  call before anything was earned, and .45 of one, or 0.04 % of what its calls cost, once its
+  call before anything was earned, and .52 of one, or 0.04 % of what its calls cost, once its
   balances earned three times the stake; never more than the learning stake, or one prompt's
   surcharge where that is more. So over 1,000 calls it costs at most 1.0005 times sending directly.
 
@@ -36,7 +36,7 @@ MAX_TEAM_LOSS: Final = MAX_TEAM_LOSS_NANOS * _UNITS_PER_NANO
 STOP_LOSS_FEES: Final = 1.2
 #: Average calls that may be lost before marks earned anything, and after.
 _MAX_UNSEEN_LOSS_CALLS: Final = 0.3
-_MAX_LOSS_CALLS: Final = 0.45
+_MAX_LOSS_CALLS: Final = 0.52
 #: The part of what all calls would have cost unmodified that may be lost.
 _MAX_LOSS_SHARE: Final = 0.0004
 #: Least ratio of what marks have earned to the next stake, where more is lost than unseen.

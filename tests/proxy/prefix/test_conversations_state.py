@@ -57,15 +57,12 @@ def test_two_agents_that_take_turns_are_both_marked_once_the_first_has_read():
     assert all(later)
 
 
-def test_a_mode_that_changed_after_one_lost_write_is_marked_once_a_day_has_halved_the_loss():
-    process = PlanningProcess(CLAUDE)
-    before, *same_day = marked_calls(process, "to plan", *["to act"] * 7)
-    process.now += DAY_S
-    next_day = marked_calls(process, *["to act"] * 3)
+def test_a_mode_that_changed_after_one_lost_write_is_marked_once_it_was_repeated():
+    before, changed, *later = marked_calls(PlanningProcess(CLAUDE), "to plan", *["to act"] * 7)
 
     assert before
-    assert not any(same_day)
-    assert all(next_day[1:])
+    assert not changed
+    assert all(later[3:])
 
 
 def test_a_conversation_whose_first_words_change_with_each_call_loses_its_marks():

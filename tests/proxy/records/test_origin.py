@@ -2,7 +2,7 @@
 
 import msgspec
 
-from proxy.prefix.breakpoints.habits import ConversationHabits
+from proxy.prefix.conversations import ConversationHabits
 from proxy.prefix.explain.reasons import MissReason
 from proxy.records.origin import UncompactedConversation
 from slo.usage import Usage

@@ -1,4 +1,4 @@
-from proxy.prefix.breakpoints.habits import MIN_RUN_CONVERSATIONS, ConversationHabits
+from proxy.prefix.conversations import MIN_RUN_CONVERSATIONS, ConversationHabits
 
 #: Seconds after which a first call is judged.
 OVER = 1_800.0
