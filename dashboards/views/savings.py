@@ -33,13 +33,13 @@ class MeasuredSaving:
         team: Id of the team.
         team_name: Its name.
         feature: The feature; "" for calls that name none.
-        finding: ``not enough``, ``measured`` or ``worse``.
+        finding: ``not enough``, ``early``, ``measured`` or ``worse``.
         share: Part of the cost per token that was saved; null where it is not measured.
         low: Lower end of its 95 % interval.
         high: Upper end.
         treated_conversations: Conversations that planning treated.
         control_conversations: Conversations that were sent unmodified.
-        missing_conversations: Conversations it still needs.
+        missing_conversations: Conversations it still needs to count.
         why: The finding in a sentence.
     """
 

@@ -235,9 +235,9 @@ def _figures(found: Comparison, estimated: str, saved: str) -> tuple[str, ...]:
     from proxy.prefix.guard import ComparisonFinding
 
     verdict = found.verdict
-    enough = verdict.finding is not ComparisonFinding.NOT_ENOUGH
+    counts = verdict.finding in {ComparisonFinding.MEASURED, ComparisonFinding.WORSE}
     estimate, needed = found.estimate, found.missing_conversations
-    more = f" (some {needed:,} more in all)" if needed else ""
+    more = f" (counts after some {needed:,} more)" if needed else ""
     return (
         f"{found.treated.conversations:,}",
         f"{found.control.conversations:,}",
@@ -246,7 +246,7 @@ def _figures(found: Comparison, estimated: str, saved: str) -> tuple[str, ...]:
         saved,
         _rate(found.treated),
         _rate(found.control),
-        f"{verdict.finding}" if enough else f"{verdict.finding}: {verdict.why}{more}",
+        f"{verdict.finding}" if counts else f"{verdict.finding}: {verdict.why}{more}",
     )
 
 

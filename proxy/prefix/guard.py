@@ -20,7 +20,8 @@ sequence, which is as many standard errors wide as
 
 Source: Waudby-Smith, Arbour, Sinha, Kennedy, Ramdas, Time-uniform central limit theory and
 asymptotic confidence sequences (Annals of Statistics 2024), theorem 2.2. It is asymptotic, which is
-why small arms are not judged at all. An interval that a person reads once is the usual 95 % one.
+why small arms are not judged at all. An interval that a person reads once is the usual 95 % one, by
+Student's t; it is shown for small arms, too, and counts from ``MIN_CONVERSATIONS`` on.
 
 A control arm that is small keeps its own prefixes less warm than it would if all conversations were
 in it, so savings from text that both arms share are somewhat overstated.
@@ -49,15 +50,18 @@ from proxy.records.amounts import quantity
 
 #: The chance that a feature on which planning changes nothing is ever suspended, for each measure.
 ALPHA: Final = 0.005
-#: Conversations that each arm must have.
+#: Conversations that each arm must have to be judged, and for its measured figure to count.
 MIN_CONVERSATIONS: Final = 50
+#: Conversations that each arm must have for an interval.
+MIN_SHOWN_CONVERSATIONS: Final = 3
 
-_TIGHTEST_AT_CONVERSATIONS = (
-    200.0  # conversations in the control arm at which the bound is tightest
-)
+#: Conversations in the control arm at which the bound is tightest.
+_TIGHTEST_AT_CONVERSATIONS: Final = 200.0
 _ODDS = 2 * math.log(1 / ALPHA)
 _PACE = (_ODDS + math.log(1 + _ODDS)) / _TIGHTEST_AT_CONVERSATIONS
-_ERRORS_FOR_95_PERCENT = 1.959964  # standard errors to either side that hold 95 %
+#: Standard errors to either side that hold 95 %: Student's t in powers of 1 ÷ degrees of freedom.
+#: Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.5.
+_ERRORS_FOR_95_PERCENT: Final = (1.959964, 2.372272, 2.822503, 2.555852)
 #: Calls that are judged together.
 JUDGED_CALLS: Final = 50
 #: Calls below which nothing is judged.
@@ -130,6 +134,7 @@ class ComparisonFinding(StrEnum):
     """The result of comparing the arms."""
 
     NOT_ENOUGH = "not enough"  #: Too few conversations, or nothing they can be compared by.
+    EARLY = "early"  #: There is an interval of too few conversations to judge by.
     MEASURED = "measured"  #: There is an interval; it may hold nothing, or 0.
     WORSE = "worse"  #: Planning harms, beyond chance: the feature is to be suspended.
 
@@ -179,17 +184,19 @@ def sample_arm(conversations: Iterable[ConversationSums]) -> ArmTotals:
 def compare_arms(treated: ArmTotals, control: ArmTotals) -> ArmComparison:
     """Compare the arms; the error bound holds however often it is asked."""
     fewest = min(treated.conversations, control.conversations)
-    if fewest < MIN_CONVERSATIONS or not treated.tokens or not control.tokens:
-        why = (
-            f"{quantity(fewest, 'conversation')} in the smaller arm; {MIN_CONVERSATIONS} are needed"
-        )
-        return ArmComparison(finding=ComparisonFinding.NOT_ENOUGH, why=why)
+    if fewest < MIN_SHOWN_CONVERSATIONS or not treated.tokens or not control.tokens:
+        why = f"{quantity(fewest, 'conversation')} in the smaller arm"
+        needed = f"{MIN_SHOWN_CONVERSATIONS} are needed"
+        return ArmComparison(finding=ComparisonFinding.NOT_ENOUGH, why=f"{why}; {needed}")
     cost, hits = _log_cost_ratio(treated, control), _hit_rate_difference(treated, control)
-    harm = _harm_reason(cost, hits, _error_bound(treated, control))
-    low, high = hits.interval(_ERRORS_FOR_95_PERCENT)
+    finding, harm, errors = ComparisonFinding.EARLY, "", _errors_for_95_percent(fewest)
+    if fewest >= MIN_CONVERSATIONS:
+        harm = _harm_reason(cost, hits, _error_bound(treated, control))
+        finding = ComparisonFinding.WORSE if harm else ComparisonFinding.MEASURED
+    low, high = hits.interval(errors)
     return ArmComparison(
-        finding=ComparisonFinding.WORSE if harm else ComparisonFinding.MEASURED,
-        saving=None if cost is None else _saving_interval(cost),
+        finding=finding,
+        saving=None if cost is None else _saving_interval(cost, errors),
         hits=Interval(low, hits.value, high),
         why=harm or f"{control.conversations} conversations were sent unmodified",
     )
@@ -260,8 +267,14 @@ def _error_bound(treated: ArmTotals, control: ArmTotals) -> float:
     return math.sqrt((1 + 1 / pace) * (math.log1p(pace) + _ODDS))
 
 
-def _saving_interval(cost: _Estimate) -> Interval:
-    low, high = cost.interval(_ERRORS_FOR_95_PERCENT)
+def _errors_for_95_percent(conversations: int) -> float:
+    """Standard errors that hold 95 % where the smaller arm has so many conversations."""
+    inverse = 1.0 / (conversations - 1)
+    return sum(term * inverse**power for power, term in enumerate(_ERRORS_FOR_95_PERCENT))
+
+
+def _saving_interval(cost: _Estimate, errors: float) -> Interval:
+    low, high = cost.interval(errors)
     return Interval(-math.expm1(high), -math.expm1(cost.value), -math.expm1(low))
 
 

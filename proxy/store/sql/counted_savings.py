@@ -196,7 +196,7 @@ def _verdicts(measurement: Measurement | None) -> dict[tuple[str, str], ArmCompa
 
 
 def _measured_share(verdict: ArmComparison | None) -> MeasuredShare | None:
-    if verdict is None or verdict.saving is None:
+    if verdict is None or verdict.saving is None or verdict.finding is ComparisonFinding.EARLY:
         return None
     return MeasuredShare(verdict.saving.value, verdict.saving.low, verdict.saving.high)
 

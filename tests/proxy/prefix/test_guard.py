@@ -13,6 +13,7 @@ from proxy.prefix.guard import (
     JUDGED_CALLS,
     MIN_CALLS,
     MIN_CONVERSATIONS,
+    MIN_SHOWN_CONVERSATIONS,
     ArmComparison,
     ArmTotals,
     ComparisonFinding,
@@ -107,10 +108,35 @@ def test_a_saving_comes_with_an_interval_that_holds_it():
 
 
 def test_arms_with_too_few_conversations_are_not_judged():
-    found = samples(varying_sums(9_000, 0), varying_sums(3_000, 900), MIN_CONVERSATIONS - 1)
+    found = samples(varying_sums(9_000, 0), varying_sums(3_000, 900), MIN_SHOWN_CONVERSATIONS - 1)
 
     assert (found.finding, found.saving, found.hits) == (ComparisonFinding.NOT_ENOUGH, None, None)
-    assert f"{MIN_CONVERSATIONS} are needed" in found.why
+    assert f"{MIN_SHOWN_CONVERSATIONS} are needed" in found.why
+
+
+def test_small_arms_have_an_interval_and_are_not_judged():
+    found = samples(varying_sums(9_000, 0), varying_sums(3_000, 900), MIN_CONVERSATIONS - 1)
+
+    assert found.finding is ComparisonFinding.EARLY
+    assert found.saving is not None
+    assert found.saving.high < 0
+    assert found.why == "49 conversations were sent unmodified"
+
+
+@pytest.mark.parametrize("control", [3, 5, 10])
+def test_interval_after_a_hundred_conversations_holds_the_saving_however_small_the_control_arm(
+    control: int,
+):
+    chance, held = random.Random(control), 0  # noqa: S311 - as above
+    for _ in range(300):
+        found = compare_arms(
+            sample_arm(a_conversation(chance, 0.75, 0.6) for _ in range(100 - control)),
+            sample_arm(a_conversation(chance, 1.0, 0.6) for _ in range(control)),
+        )
+        assert found.saving is not None
+        held += found.saving.low <= 0.25 <= found.saving.high
+
+    assert 267 <= held <= 297  # by the normal distribution 76 % to 87 % of them would
 
 
 def test_conversations_without_tokens_are_not_judged():

@@ -48,15 +48,15 @@ def headline(engine: Engine, *, measured: bool = False) -> SavingsHeadline:
     return read_headline(readers, replace(SCOPE, measurement=measurement))
 
 
-def both_arms(engine: Engine, *, treated: int, control: int) -> None:
-    """Sixty conversations of each arm that cost so much each, treated ones estimated to save."""
-    costs = [treated] * 60 + [control] * 60
+def both_arms(engine: Engine, *, treated: int, control: int, size: int = 60) -> None:
+    """Conversations of two arms of a size that cost so much each, treated ones said to save."""
+    costs = [treated] * size + [control] * size
     book(
         engine,
         [
             a_call(
-                n, arm="treated" if n < 60 else "control", cost_nanos=cost + n % 7,
-                list_nanos=cost + n % 7, planning_nanos=10_000 if n < 60 else None,
+                n, arm="treated" if n < size else "control", cost_nanos=cost + n % 7,
+                list_nanos=cost + n % 7, planning_nanos=10_000 if n < size else None,
             )
             for n, cost in enumerate(costs)
         ],
@@ -75,6 +75,14 @@ def test_an_estimate_counts_until_the_control_arm_has_measured(engine: Engine) -
     assert planning(after) == pytest.approx(60_000, rel=0.02)
     assert after.saved_low_nanos < after.saved_nanos < after.saved_high_nanos
     assert after.paid_nanos == before.paid_nanos == after.direct_nanos - after.saved_nanos
+
+
+def test_an_early_measurement_neither_counts_nor_refutes(engine: Engine) -> None:
+    both_arms(engine, treated=4_000, control=1_000, size=40)
+    found = headline(engine, measured=True)
+
+    assert planning(found) == 40 * 10_000
+    assert (found.saved_low_nanos, found.uncounted) == (found.saved_nanos, [])
 
 
 def test_planning_that_the_control_arm_refutes_counts_nothing_and_is_named(
