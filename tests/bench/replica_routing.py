@@ -180,7 +180,6 @@ def rules(
         "rare weight 1": replace(every, rare_weight=1.0),
         "rare weight 10": replace(every, rare_weight=10.0),
         "rare weight 50": replace(every, rare_weight=50.0),
-        "common weight 1": replace(every, common_weight=1.0),
         "no prefix is common": replace(every, full_share=1e9),
         "without eviction": replace(every, evict_weight=0.0),
         "without home (ties by name)": replace(every, tie_s=0.0),

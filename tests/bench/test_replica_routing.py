@@ -67,8 +67,9 @@ def test_calls_with_one_system_prompt_are_shared_out_over_all_replicas(turns, ra
     assert ours.balance < 1.1
 
 
-def test_agents_with_shared_tools_begin_as_soon_as_with_one_cache():
-    cell = ReplicaCell(work=traces.agents, replicas=4, cache_tokens=500_000, rate=0.5)
+@pytest.mark.parametrize(("replicas", "rate"), [(4, 0.5), (8, 1.0)])
+def test_agents_with_shared_tools_begin_as_soon_as_with_one_cache(replicas, rate):
+    cell = ReplicaCell(work=traces.agents, replicas=replicas, cache_tokens=500_000, rate=rate)
     work = cell.workload()
     ours = cell.play(work, cell.router(work))
     ceiling = cell.play(work, LeastLoaded(), is_shared=True)

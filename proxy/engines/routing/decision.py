@@ -1,6 +1,6 @@
 """Ranks the replicas of a call by the seconds that each is expected to take; pure arithmetic.
 
-healthy and in an allowed region ─ cost ─ load gate ─ home among equals ─ exploration ─ order
+healthy and in an allowed region ─ cost ─ load gate ─ warmest, home ─ exploration ─ order
 """
 
 from collections.abc import Callable, Sequence
@@ -138,7 +138,7 @@ def rank_replicas(
     gated = is_gated(order[0])
     equal = [cost for cost in order if cost.seconds <= limit and is_gated(cost) == gated]
     if len(equal) > 1:
-        equal.sort(key=home)
+        equal.sort(key=lambda cost: (-cost.matched_tokens, home(cost)))
         rest = {cost.name for cost in equal}
         order = [*equal, *(cost for cost in order if cost.name not in rest)]
     if _explores(order, request, policy):

@@ -14,9 +14,7 @@ class RoutingPolicy:
         slots: Calls that a replica runs at once, where its engine does not say it.
         rare_weight: Worth of a second of prefill that another replica could spare, of a prefix
             that few calls have. Far above 1: to read it again delays all later calls, and pushes
-            out other prefixes.
-        common_weight: The same, of a prefix that all replicas get anyway. Far below 1: it is read
-            once, for many calls.
+            out other prefixes. One that all replicas get anyway has none.
         full_share: Share of what a replica would get of evenly spread calls, from which on a
             prefix is too common to be kept at one. Half: the other half are calls without it.
         decode_share: Share of its own time that a call takes longer in a full batch. Less leaves
@@ -31,7 +29,8 @@ class RoutingPolicy:
         home_credit: Seconds that a home is forgiven for each of its prefill, times the share of
             load that other gateways send. Above 1, as `rare_weight` is: the prefix that they may
             have warmed there would be read again elsewhere.
-        tie_s: Costs that differ by less are equal; of equal replicas the home is tried first.
+        tie_s: Costs that differ by less are equal; of equal replicas the one that holds most of the
+            prompt is tried first, then the home.
         home_tokens: First tokens of a prompt without a conversation, which choose its home.
         explore_share: Share of calls that try the second best. Source: llm-d, 1 % (2026-08).
         explore_limit_s: No exploration where the second best costs so much more.
@@ -43,7 +42,6 @@ class RoutingPolicy:
     run_s: float = 2.0
     slots: int = 64
     rare_weight: float = 20.0
-    common_weight: float = 0.1
     full_share: float = 0.5
     decode_share: float = 0.5
     slow_ratio: float = 3.0

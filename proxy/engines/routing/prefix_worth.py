@@ -96,7 +96,6 @@ def prefix_worth(
         rarity = max(0.0, 1 - load / policy.full_share)
         if load >= policy.full_share:
             common = links
-        weight = policy.common_weight + rarity * (policy.rare_weight - policy.common_weight)
-        parts.append(PrefixPart(end, (end - before) * weight))
+        parts.append(PrefixPart(end, (end - before) * rarity * policy.rare_weight))
         before = end
     return PrefixWorth(parts, common)

@@ -80,6 +80,15 @@ def test_equal_replicas_are_shared_out_by_the_home_of_each_conversation():
     assert min(homes.values()) > 60
 
 
+def test_of_equal_replicas_the_one_that_holds_most_of_the_prompt_is_first():
+    costs = [
+        cost(name, 1)._replace(matched_tokens=held)
+        for name, held in zip("abcd", (0, 9, 5, 0), strict=True)
+    ]
+
+    assert names(costs, request(conversation="c"))[:2] == ["b", "c"]
+
+
 def test_the_home_is_forgiven_prefill_by_the_share_of_load_that_others_send():
     costs = [cost(name, 5, prefill_s=4) for name in "abcd"]
     asked = request(conversation="c")

@@ -19,12 +19,11 @@ def noted_prompts(*prompts: tuple[int, ...]) -> RecentPrompts:
     return noted
 
 
-def test_a_prefix_that_all_calls_have_is_worth_next_to_nothing_until_all_replicas_hold_it():
+def test_a_prefix_that_all_calls_have_is_worth_nothing():
     calls = noted_prompts(*((1, 2, own) for own in range(100, 132)))
     worth = prefix_worth(chain(1, 2, 9), [2 * BLOCK, 0, 0, 0], calls, DEFAULT_POLICY)
 
-    assert worth.missing_tokens(0) == 2 * BLOCK * DEFAULT_POLICY.common_weight
-    assert worth.missing_tokens(2 * BLOCK) == 0
+    assert worth.missing_tokens(0) == 0
     assert worth.common_links == 2
 
 
@@ -56,7 +55,7 @@ def test_earlier_turns_of_a_conversation_do_not_make_its_prefix_common():
 def test_a_prompt_that_many_send_again_and_again_is_common():
     worth = prefix_worth(chain(1, 2), [2 * BLOCK, 0], noted_prompts(*[(1, 2)] * 20), DEFAULT_POLICY)
 
-    assert worth.missing_tokens(0) == 2 * BLOCK * DEFAULT_POLICY.common_weight
+    assert worth.missing_tokens(0) == 0
 
 
 def test_a_prefix_loses_worth_only_until_enough_replicas_hold_it():
