@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.caller_marks import free_splits, marks_left, without_spare_mark
 from proxy.prefix.breakpoints.placement import Mark, PromptEnd, place_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, Plan
@@ -54,6 +55,8 @@ from proxy.prefix.prompts.prompt import (
 )
 
 _QUOTE: Final = b'"'
+#: The cache that writes, and lets read, what ends with the last user's message.
+_WRITES_AT_USER: Final = "openai-breakpoint"
 _MARK_LEFT_OUT_NOTE: Final = "a mark was left out: its message can carry none"
 
 
@@ -175,7 +178,7 @@ def unmodified_prompt(draft: Draft, plan: Plan) -> ArrangedPrompt:
 
 
 def arrange_prompt(
-    draft: Draft, plan: Plan, layout: Layout | None, *, late: bool, parts: bool = False
+    draft: Draft, plan: Plan, layout: Layout | None, *, late: bool, regime: Regime | None = None
 ) -> ArrangedPrompt:
     """The prompt in the order of its slots, with its tools in theirs.
 
@@ -184,17 +187,19 @@ def arrange_prompt(
         plan: Plan of its conversation.
         layout: The one that the plan names; None for none.
         late: True if the upstream takes system messages after the conversation.
-        parts: True if its cache takes marks, for which a text may be parted.
+        regime: Its cache; for marks that it takes a text may be parted. None for any.
 
     Raises:
         Unplannable: If a message cannot be read.
     """
     prompt = draft.prompt
     said = declared_pieces(draft)
+    parts = regime is not None and regime.takes_marks
     notes, splits = said.notes, plan.splits if parts else ()
     if layout is not None or said.moves:
         allowed = find_moves(prompt, layout or Layout(), draft.fingerprint, said.moves)
-        found = place_pieces(prompt, allowed.moves, late=late)
+        asks = regime is None or regime.name != _WRITES_AT_USER
+        found = place_pieces(prompt, allowed.moves, late=late, asks=asks)
         prompt, notes, splits = found.prompt, (*said.notes, *allowed.notes, *found.notes), ()
     elif plan.shape and parts:
         prompt = part_instructions(prompt)

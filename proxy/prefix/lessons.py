@@ -208,7 +208,7 @@ def is_free_change(
         Unplannable: If a message cannot be read.
     """
     held, current = (
-        arrange_prompt(draft, plan, layout, late=target.late, parts=target.takes_marks)
+        arrange_prompt(draft, plan, layout, late=target.late, regime=target.regime)
         for layout in (change.held, change.current)
     )
     if held.prompt.messages == current.prompt.messages:

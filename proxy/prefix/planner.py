@@ -196,7 +196,7 @@ class Planner:
             own = policy = call.key_policy()
         else:
             plan = self._with_tool_order(draft, target, plan)
-            found = arrange_prompt(draft, plan, layout, late=target.late, parts=target.takes_marks)
+            found = arrange_prompt(draft, plan, layout, late=target.late, regime=target.regime)
             call, own = with_cache_key(CallToMark(indexes, draft, target, found, now))
             found, policy = call.found, with_all_marks(call, own)
         indexes.agent_keys.record_call(draft, target, now)

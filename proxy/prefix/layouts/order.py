@@ -83,7 +83,9 @@ class _Head(msgspec.Struct):
         return found
 
 
-def place_pieces(prompt: Prompt, moves: PieceMoves, *, late: bool = True) -> PlacedPrompt:
+def place_pieces(
+    prompt: Prompt, moves: PieceMoves, *, late: bool = True, asks: bool = True
+) -> PlacedPrompt:
     """The prompt with every piece in its slot; unmodified where nothing moves.
 
     Text of leading messages keeps the role it came with, but for documents that vary: those
@@ -94,6 +96,7 @@ def place_pieces(prompt: Prompt, moves: PieceMoves, *, late: bool = True) -> Pla
         moves: Pieces of each text; places that the prompt has not are passed over.
         late: True if the upstream takes a system message after the conversation; otherwise what
             varies goes into a user's message, with a user's authority.
+        asks: True if documents that vary go there all the same.
 
     Raises:
         Unplannable: If a message cannot be read.
@@ -102,7 +105,7 @@ def place_pieces(prompt: Prompt, moves: PieceMoves, *, late: bool = True) -> Pla
         return PlacedPrompt(prompt)
     first = count_leading(prompt)
     moves, notes = _allow_moves(_with_labels(moves), prompt, first)
-    head = _ordered_head(prompt, moves, first)
+    head = _ordered_head(prompt, moves, first, asks=asks)
     _append_semi_stable(head)
     spoken = list(prompt.messages[first:])
     for number in {at for at, _ in moves if first <= at < len(prompt.messages)}:
@@ -155,7 +158,7 @@ def _with_other_slot(moves: PieceMoves, first: int, slot: PromptSlot) -> PieceMo
     }
 
 
-def _ordered_head(prompt: Prompt, moves: PieceMoves, first: int) -> _Head:
+def _ordered_head(prompt: Prompt, moves: PieceMoves, first: int, *, asks: bool) -> _Head:
     """The leading messages with what stays in them, each slot's words in order."""
     every = [content_parts(parse_message(raw).content) for raw in prompt.messages[:first]]
     cuts = _split_parts(every, moves)
@@ -173,7 +176,9 @@ def _ordered_head(prompt: Prompt, moves: PieceMoves, first: int) -> _Head:
             if semi and head.semi is None:
                 head.semi = (len(head.messages), len(kept) + len(stays) - 1)
             kept += stays
-            head.moved += [_Moved(_arrival_role(role, piece), piece) for piece in pieces.gone]
+            head.moved += [
+                _Moved(_arrival_role(role, piece) if asks else role, piece) for piece in pieces.gone
+            ]
         if kept:
             head.messages.append(replace_parts(raw, kept))
     return head

@@ -74,6 +74,14 @@ def test_document_that_varies_arrives_in_a_users_message_and_never_in_the_last_s
     assert found.prompt.tail == 2
 
 
+def test_document_keeps_its_role_where_a_cache_ends_with_the_last_user_message():
+    pieces = [TextPiece(V, "A rule.\n", "Found", is_document=True), TextPiece(S, "Be kind.")]
+    prompt = parse_prompt(body(("system", "A rule.\nBe kind."), ("user", "Hi")))
+    found = place_pieces(prompt, {(0, 0): pieces}, asks=False)
+
+    assert [role for role, _ in said(found)] == ["system", "user", "system"]
+
+
 def test_document_that_stays_for_a_conversation_stays_in_the_instructions():
     pieces = [TextPiece(SEMI, "A rule.\n", "Found", is_document=True), TextPiece(S, "Be kind.")]
     found = order({(0, 0): pieces}, ("system", "A rule.\nBe kind."), ("user", "Hi"))
