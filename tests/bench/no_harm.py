@@ -9,10 +9,14 @@ are the recorded sets and shapes that are made up; ``replay`` reckons them with 
 the control arm, ``live`` sends them to simulators directly and through a gateway with every
 setting at its default. With ``--native`` the calls are made in Anthropic's API, of models that
 speak it. With ``--auto`` the live cells are sent a second time with ``THRIFTGATE_PLANNING=auto``,
-under its guard, and a table shows both modes. Exits with 1 where a cell is dearer.
+under its guard, and a table shows both modes. ``--mode apply`` approves in the middle of each live
+cell what is proposed by then, ``--restart`` starts the gateway anew there, and with ``--processes``
+calls take turns among so many that share a store. A table compares what ``thriftgate savings`` says
+was saved with what was. Exits with 1 where a cell is dearer.
 
 Usage: python -m tests.bench.no_harm [--quick] [--native] [--part replay] [--only WORKLOAD]
-       [--model NAME] [--rate 30] [--calls 160 | --whole] [--stake 0.01] [--auto] [--json FILE]
+       [--model NAME] [--rate 30] [--calls 160 | --whole] [--stake 0.01] [--auto] [--mode apply]
+       [--restart] [--processes 2] [--control-share 0] [--json FILE]
 """
 
 import argparse
@@ -36,7 +40,7 @@ from tests.bench.no_harm_live import beside
 from tests.bench.no_harm_replay import STAKE, Replayer, WorkloadCell
 from tests.bench.no_harm_routes import FEW, LIVE, MODELS, NATIVE, catalog
 from tests.bench.no_harm_sets import WORDLESS, folder, recorded_workload, sets, shapes
-from tests.bench.no_harm_table import AUTO, cells_as_json, dear, markdown, modes, summary
+from tests.bench.no_harm_table import cells_as_json, claims, dear, markdown, modes, summary
 from tests.fakes.virtual_clock import run_in_virtual_time
 from tests.fakes.workloads import TimedCall, Workload, timed_calls
 
@@ -68,11 +72,21 @@ class Job:
     stake: float = STAKE
     is_native: bool = False
     mode: PlanningMode = PlanningMode.OBSERVE
+    is_restarted: bool = False
+    processes: int = 1
+    control_share: float = 0.05
 
     @property
     def how(self) -> str:
         """The name of its table."""
-        return AUTO if self.mode is PlanningMode.AUTO else self.part
+        is_usual = self.mode is PlanningMode.OBSERVE
+        parts = (
+            self.part,
+            "" if is_usual else self.mode.value,
+            "restarted" if self.is_restarted else "",
+            f"{self.processes} processes" if self.processes > 1 else "",
+        )
+        return ", ".join(filter(None, parts))
 
 
 def run(job: Job) -> list[WorkloadCell]:
@@ -149,8 +163,19 @@ def _send(job: Job, held: Workload) -> list[WorkloadCell]:
     async def story() -> list[WorkloadCell]:
         found: list[WorkloadCell] = []
         with tempfile.TemporaryDirectory() as there:
-            settings = {"learning_stake": job.stake, "planning": job.mode}
-            async with beside(Path(there), **settings) as both:
+            settings = {
+                "learning_stake": job.stake,
+                "planning": job.mode,
+                "control_share": job.control_share,
+            }
+            running = beside(
+                Path(there),
+                processes=job.processes,
+                is_restarted=job.is_restarted,
+                approves=job.mode is PlanningMode.APPLY,
+                **settings,
+            )
+            async with running as both:
                 for rate in job.rates:
                     calls = _laid_out(job, held, rate)
                     found += await both.cells(
@@ -167,9 +192,10 @@ def jobs(options: argparse.Namespace) -> Iterator[Job]:
     calls = QUICK_CALLS if options.quick else CALLS
     most = _ALL_CALLS if options.whole else options.calls
     for part in options.part:
-        usual = FEW if options.quick else LIVE if part == "live" else MODELS
-        both = (PlanningMode.OBSERVE, PlanningMode.AUTO)
-        for name, mode in product(found, both if options.auto and part == "live" else both[:1]):
+        is_live = part == "live"
+        usual = FEW if options.quick else LIVE if is_live else MODELS
+        chosen = [options.mode, *([PlanningMode.AUTO] if options.auto else [])]
+        for name, mode in product(found, chosen if is_live else [PlanningMode.OBSERVE]):
             yield Job(
                 part=part,
                 workload=name,
@@ -180,6 +206,9 @@ def jobs(options: argparse.Namespace) -> Iterator[Job]:
                 stake=options.stake,
                 is_native=options.native,
                 mode=mode,
+                is_restarted=is_live and options.restart,
+                processes=options.processes if is_live else 1,
+                control_share=options.control_share,
             )
 
 
@@ -213,6 +242,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--whole", action="store_true", help="every call of every workload")
     parser.add_argument("--stake", type=float, default=STAKE, help="THRIFTGATE_LEARNING_STAKE")
     parser.add_argument("--auto", action="store_true", help="live, also with planning auto")
+    parser.add_argument("--mode", type=PlanningMode, default=PlanningMode.OBSERVE, help="live")
+    parser.add_argument("--restart", action="store_true", help="live, anew after half the calls")
+    parser.add_argument("--processes", type=int, default=1, help="live, processes of the gateway")
+    parser.add_argument("--control-share", type=float, default=0.05, help="of live conversations")
     parser.add_argument("--json", type=Path, help="also write every cell to this file")
     options = parser.parse_args()
     options.part = options.part or list(PARTS)
@@ -240,6 +273,8 @@ def main() -> None:
         for line in markdown(cells, how):
             print(line)
     for line in modes(cells):
+        print(line)
+    for line in claims(cells):
         print(line)
     for line in summary(cells):
         print(line)

@@ -13,7 +13,7 @@ What is billed is what each simulator counted, at the catalog's prices.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 import orjson
 from sqlalchemy import insert
 
+from dashboards.reports import SpendFilter, latest_days
 from proxy import app
 from proxy.calls.route_target import route_target
 from proxy.calls.translation import prepare
@@ -29,9 +30,11 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.errors import CallerError
 from proxy.prefix.planned import PlanningTarget
+from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.settings import Settings
 from proxy.store.sql import schema
 from proxy.store.sql.database import write_transaction
+from proxy.store.sql.layouts import undecided_layouts
 from proxy.store.sql.teams import KEY_LENGTH, token_hash
 from proxy.store.store import Store, open_store
 from proxy.tools.replay.vocabulary import LineVocabulary
@@ -53,6 +56,7 @@ _WORDS = 12
 #: Seconds between two batches: longer than any cache or first byte is waited for.
 _BETWEEN_S = 20.0
 _BYTES_PER_TOKEN = 4
+_FLUSH_S = 30.0
 _SECRET = b"do no harm".ljust(32)
 _KEPT = 200_000
 #: Statuses from which on a call was not answered.
@@ -91,14 +95,14 @@ class ComparedGateway:
     """A gateway before its simulator, and the other simulator.
 
     Attributes:
-        direct, gateway: What speaks to each.
+        direct: What speaks to the simulator that is asked directly.
+        processes: The gateway's; calls go to them by turns.
         upstreams: The simulator that is asked directly, and the gateway's.
     """
 
     known: Catalog
-    store: Store
     direct: HttpCaller
-    gateway: HttpCaller
+    processes: "GatewayProcesses"
     upstreams: tuple[Simulator, Simulator]
     clock: Callable[[], float]
     numbers: list[int] = field(default_factory=lambda: [0])
@@ -123,18 +127,27 @@ class ComparedGateway:
         """
         self._empty()
         self.numbers[0] += 1
-        keys = {name: _caller(self.store, f"{self.numbers[0]}-{name}") for name in models}
-        began = asyncio.get_running_loop().time()
+        store = self.processes.store
+        keys = {name: _caller(store, f"{self.numbers[0]}-{name}") for name in models}
+        began, middle = asyncio.get_running_loop().time(), len(calls) // 2
         answers = _Answers(dict.fromkeys(models, 0), dict.fromkeys(models, ""))
-        async with asyncio.TaskGroup() as group:
-            for each in calls:
-                await asyncio.sleep(max(0.0, began + each.at - asyncio.get_running_loop().time()))
-                for name in models:
-                    body = each.body(workload, name, self.known.models[name].routes[0].regime)
-                    asked = _PairedCall(body, each.session.feature, name, keys[name], is_native)
-                    answers.prompts.append((each.session.feature, len(body) // _BYTES_PER_TOKEN))
-                    group.create_task(self._both(asked, answers))
+
+        async def send(part: Sequence[TimedCall]) -> None:
+            async with asyncio.TaskGroup() as group:
+                for each in part:
+                    now = asyncio.get_running_loop().time()
+                    await asyncio.sleep(max(0.0, began + each.at - now))
+                    for name in models:
+                        body = each.body(workload, name, self.known.models[name].routes[0].regime)
+                        asked = _PairedCall(body, each.session.feature, name, keys[name], is_native)
+                        answers.prompts.append((asked.feature, len(body) // _BYTES_PER_TOKEN))
+                        group.create_task(self._both(asked, answers))
+
+        await send(calls[:middle])
+        await self.processes.pass_middle()
+        await send(calls[middle:])
         await asyncio.sleep(_BETWEEN_S)
+        claims = {name: self._claimed_dollars(f"{self.numbers[0]}-{name}") for name in models}
         sides = [_sides(upstream, self.known, models) for upstream in self.upstreams]
         return [
             WorkloadCell(
@@ -149,9 +162,17 @@ class ComparedGateway:
                 direct=sides[0][name],
                 gateway=sides[1][name],
                 may_lose=may_lose(answers.prompts, self._target(name)),
+                claimed=claims[name],
             )
             for name in models
         ]
+
+    def _claimed_dollars(self, caller: str) -> float:
+        """Dollars that ``thriftgate savings`` says were saved by a caller's calls."""
+        self.processes.flush()
+        figures = SavingsFigures(self.processes.store, lambda: self.known, self.clock)
+        only = SpendFilter(teams=frozenset({f"team_{caller}"}))
+        return figures.headline(latest_days(self.clock(), 30), only).saved_nanos / 1e9
 
     def _target(self, name: str) -> PlanningTarget:
         return route_target(self.known.models[name].routes[0], name, START)
@@ -166,7 +187,7 @@ class ComparedGateway:
         if asked.is_native:
             path, body = "/messages", prepare(call(body), model.routes[0]).body
         direct, gateway = await asyncio.gather(
-            self._directly(asked.body, model), self.gateway.post(path, body, headers)
+            self._directly(asked.body, model), self.processes.post(path, body, headers)
         )
         is_refused = direct is None or direct.status >= _REFUSED
         answers.refused[name] += is_refused
@@ -193,12 +214,86 @@ class ComparedGateway:
             upstream.exchanges.clear()
 
 
+@dataclass
+class GatewayProcesses:
+    """Processes of one gateway, which share its store and nothing else; calls take turns.
+
+    Attributes:
+        is_restarted: True if all stop and start anew in the middle of each batch.
+        approves: True if all layouts that are proposed by then are approved in the middle.
+    """
+
+    settings: Settings
+    clock: Callable[[], float]
+    count: int = 1
+    is_restarted: bool = False
+    approves: bool = False
+    _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+    _running: list[tuple[app.Gateway, HttpCaller]] = field(default_factory=list)
+    _calls: int = 0
+
+    @property
+    def store(self) -> Store:
+        """The first one's store."""
+        return self._running[0][0].store
+
+    async def start(self) -> Catalog:
+        """Start all; their catalog."""
+        for _ in range(self.count):
+            opened = open_store(self.settings)
+            opened.secret = _SECRET
+            ticks = asyncio.get_running_loop().time
+            running = await self._stack.enter_async_context(
+                app.gateway(self.settings, opened, clock=self.clock, ticks=ticks)
+            )
+            url = await self._stack.enter_async_context(serving(running.app))
+            caller = HttpCaller(url, "none")
+            self._stack.push_async_callback(caller.close)
+            self._running.append((running, caller))
+        return self._running[0][0].catalog
+
+    async def stop(self) -> None:
+        """Stop all."""
+        self._running.clear()
+        await self._stack.aclose()
+
+    async def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
+        """The next one's answer."""
+        self._calls += 1
+        _, caller = self._running[self._calls % len(self._running)]
+        return await caller.post(path, body, dict(headers))
+
+    def flush(self) -> None:
+        """Have all receipts in the ledger."""
+        if not all(running.store.drain.flush(_FLUSH_S) for running, _ in self._running):
+            raise TimeoutError("receipts are not in the ledger yet")
+
+    async def pass_middle(self) -> None:
+        """Do what is to be done in the middle of a batch."""
+        if self.approves:
+            for layout in undecided_layouts(self.store.layouts):
+                self.store.layouts.approve(layout.place, layout.version, "bench", self.clock())
+        if self.is_restarted:
+            await self.stop()
+            await self.start()
+
+
 @asynccontextmanager
-async def beside(folder: Path, **given: object) -> AsyncIterator[ComparedGateway]:
+async def beside(
+    folder: Path,
+    *,
+    processes: int = 1,
+    is_restarted: bool = False,
+    approves: bool = False,
+    **given: object,
+) -> AsyncIterator[ComparedGateway]:
     """A running one, on a loop in virtual time.
 
     Args:
         folder: Where the gateway keeps what is its own.
+        processes: Processes of the gateway.
+        is_restarted: True if they restart in the middle of each batch.
+        approves: True if layouts that were proposed are approved there.
         given: Settings that are not at their defaults.
     """
     loop = asyncio.get_running_loop()
@@ -210,16 +305,14 @@ async def beside(folder: Path, **given: object) -> AsyncIterator[ComparedGateway
     async with serving(simulator(behind)) as url, serving(simulator(direct)) as direct_url:
         _, file = catalog(folder, url)
         settings = Settings(folder=folder / "gateway", catalog=file).model_copy(update=given)
-        opened = open_store(settings)
-        opened.secret = _SECRET
-        async with (
-            app.gateway(settings, opened, clock=clock, ticks=loop.time) as running,
-            serving(running.app) as own_url,
-        ):
-            asked = HttpCaller(direct_url, "sk-simulated"), HttpCaller(own_url, "none")
-            yield ComparedGateway(running.catalog, opened, *asked, (direct, behind), clock)
-            for each in asked:
-                await each.close()
+        gateway = GatewayProcesses(settings, clock, processes, is_restarted, approves)
+        asked = HttpCaller(direct_url, "sk-simulated")
+        try:
+            known = await gateway.start()
+            yield ComparedGateway(known, asked, gateway, (direct, behind), clock)
+        finally:
+            await gateway.stop()
+            await asked.close()
 
 
 @cache

@@ -56,6 +56,7 @@ class WorkloadCell:
         left_out: Calls that this route does not take, either way.
         may_lose: Dollars that its features may cost more than sent directly: the stake of each, or
             the surcharge of writing its longest prompt where that is more.
+        claimed: Dollars that the gateway's own report says were saved; None where none was asked.
         why: What went wrong with the cell as a whole; "" where nothing did.
     """
 
@@ -69,6 +70,7 @@ class WorkloadCell:
     direct: Side | None = None
     gateway: Side | None = None
     may_lose: float = STAKE
+    claimed: float | None = None
     why: str = ""
 
     @property
@@ -84,6 +86,13 @@ class WorkloadCell:
         if self.direct is None or self.gateway is None:
             return None
         return self.gateway.dollars - self.direct.dollars
+
+    @property
+    def claim_error(self) -> float | None:
+        """Dollars that the report claims beyond the real saving, as a part of the direct cost."""
+        if self.claimed is None or self.direct is None or not self.direct.dollars:
+            return None
+        return (self.claimed + (self.extra_dollars or 0.0)) / self.direct.dollars
 
 
 def pace(calls: Sequence[TimedCall]) -> float:

@@ -84,6 +84,28 @@ def _both_modes(cells: Sequence[WorkloadCell]) -> str:
     return " → ".join(ratios)
 
 
+def claims(cells: Sequence[WorkloadCell]) -> Iterator[str]:
+    """The saving that the gateway reports beside the real one; none where none was asked."""
+    asked = [cell for cell in cells if cell.claim_error is not None]
+    if not asked:
+        return
+    yield "### what `savings` says was saved, and what was (direct - gateway)"
+    yield ""
+    yield "| part | model | direct $ | saved $ | said $ | off, % of direct | farthest cell |"
+    yield "|---|---|--:|--:|--:|--:|---|"
+    for how, model in dict.fromkeys((cell.how, cell.model) for cell in asked):
+        row = [cell for cell in asked if (cell.how, cell.model) == (how, model)]
+        direct = sum(cell.direct.dollars for cell in row if cell.direct is not None)
+        saved = -sum(cell.extra_dollars or 0.0 for cell in row)
+        said = sum(cell.claimed or 0.0 for cell in row)
+        most = max(row, key=lambda cell: abs(cell.claim_error or 0.0))
+        yield (
+            f"| {how} | {model} | {direct:.4f} | {saved:.4f} | {said:.4f} |"
+            f" {(said - saved) / direct:+.1%} | {most.claim_error or 0.0:+.1%} {most.workload} |"
+        )
+    yield ""
+
+
 def summary(cells: Sequence[WorkloadCell]) -> Iterator[str]:
     """Number of cells there are, the dear ones, the dearest first, and the dearest cell."""
     found = dear(cells)

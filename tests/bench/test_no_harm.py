@@ -17,6 +17,7 @@ from tests.bench.no_harm_table import (
     LIMIT,
     MANY_CALLS,
     cells_as_json,
+    claims,
     dear,
     markdown,
     modes,
@@ -108,6 +109,18 @@ def test_both_modes_of_planning_stand_beside_each_other_by_workload_and_in_all()
     assert list(modes(cells[:1])) == []
 
 
+def test_claimed_savings_stand_beside_the_real_ones_by_model():
+    cells = [
+        _cell(0.5, how="live", claimed=0.6),
+        _cell(0.8, how="live", workload="v", claimed=0.2),
+        _cell(0.1),
+    ]
+    table = list(claims(cells))
+
+    assert "| live | m | 2.0000 | 0.7000 | 0.8000 | +5.0% | +10.0% w |" in table
+    assert list(claims(cells[2:])) == []
+
+
 def test_replay_of_a_cell_is_the_same_each_time(tmp_path: Path):
     known, _ = catalog(tmp_path)
     laid_out = {30.0: timed_calls(SMALL, 30, 20)}
@@ -162,7 +175,7 @@ def test_live_cells_send_the_same_calls_both_ways_and_come_out_the_same_each_tim
 
     def run_cells(place: Path) -> list[WorkloadCell]:
         async def story() -> list[WorkloadCell]:
-            async with beside(place) as both:
+            async with beside(place, control_share=0.0) as both:
                 return await both.cells(SMALL, calls, ["gpt-6.1-sol", "mistral-large-4"], 30)
 
         place.mkdir()
@@ -176,6 +189,25 @@ def test_live_cells_send_the_same_calls_both_ways_and_come_out_the_same_each_tim
         assert cell.direct is not None
         assert cell.gateway is not None
         assert cell.direct.prompt == cell.gateway.prompt > 0
+        assert abs(cell.claim_error or 0.0) < 0.05
+
+
+def test_a_gateway_of_two_processes_that_restarts_answers_all_calls_and_keeps_its_ledger(
+    tmp_path: Path,
+):
+    (held,) = (each for each in shapes() if each.name == "agent, overlapping")
+    model = "claude-sonnet-5-5"
+
+    async def story() -> list[WorkloadCell]:
+        async with beside(tmp_path, processes=2, is_restarted=True, approves=True) as both:
+            return await both.cells(held, timed_calls(held, 30, 24), [model], 30)
+
+    (cell,) = run_in_virtual_time(story)
+
+    assert (cell.left_out, cell.why) == (0, "")
+    assert cell.ratio is not None
+    assert cell.ratio < 0.9
+    assert cell.claimed
 
 
 def test_live_time_is_the_calls_own(tmp_path: Path):
