@@ -7,10 +7,10 @@ surcharge, and pays once it is read. A stop-loss bounds it twice:
   ``STOP_LOSS_FEES`` times what marking it costs is left unmarked until its balance recovers.
 - The feature has a balance of what its marks really brought. It may lose three tenths of an average
   call before anything was earned, and .52 of one, or 0.04 % of what its calls cost, once its
-  balances earned three times the stake; never more than the learning stake, or one prompt's
-  surcharge where that is more. So over 1,000 calls it costs at most 1.0005 times sending directly.
-
-A loss counts half after a day, so that a feature whose traffic changed is tried again.
+  balances earned three times the stake. So over 1,000 calls it costs at most 1.0005 times sending
+  directly. Nor may it lose more than the learning stake, or one prompt's surcharge where that is
+  more; two once its balances earned ten of them. That loss counts half after a day, so that a
+  feature whose traffic changed is tried again.
 """
 
 from collections import OrderedDict
@@ -41,6 +41,8 @@ _MAX_LOSS_CALLS: Final = 0.52
 _MAX_LOSS_SHARE: Final = 0.0004
 #: Least ratio of what marks have earned to the next stake, where more is lost than unseen.
 _MIN_EARNINGS_PER_STAKE: Final = 3.0
+#: The same from which on a second prompt's surcharge may be lost.
+_MIN_EARNINGS_PER_SECOND_STAKE: Final = 10.0
 #: Factor on a place's balance at the next call: some dozen count.
 _DECAY: Final = 0.92
 #: The same of a feature's tokens: some 500 count.
@@ -139,7 +141,8 @@ class MarkAccount(msgspec.Struct):
     Attributes:
         stake: Amount that it may lose.
         places: Balance of each place, had all calls had all marks; recent calls count.
-        balance: Amount that the marks which were sent brought; below 0 for a loss.
+        net: Amount that the marks which were sent brought; below 0 for a loss.
+        balance: The same, of which a loss counts half after a day.
         total: Cost of all calls, had they been sent unmodified.
         calls: Number of them.
         stakes: Possible losses of calls that have not ended, and since when, by number.
@@ -148,6 +151,7 @@ class MarkAccount(msgspec.Struct):
 
     stake: float = DEFAULT_STAKE
     places: list[float] = msgspec.field(default_factory=lambda: [0.0] * len(PromptPlace))
+    net: float = 0.0
     balance: float = 0.0
     total: float = 0.0
     calls: int = 0
@@ -208,16 +212,30 @@ class MarkAccount(msgspec.Struct):
         """
         if len(self.stakes) >= _MAX_STAKES:
             return False
-        loss = stake + self._at_stake - self.balance
-        return loss <= 0.0 or loss <= self.max_loss(stake, earned, direct)
+        risk = stake + self._at_stake
+        if risk <= self.net:
+            return True
+        is_bearable = risk - self.net <= self._max_lasting_loss(stake, earned, direct)
+        return is_bearable and risk - self.balance <= self._max_day_loss(stake, earned)
 
     def max_loss(self, stake: float, earned: float, direct: float) -> float:
         """Amount that it may lose with such a call; the arguments are those of ``allows_stake``."""
+        lasting = self._max_lasting_loss(stake, earned, direct)
+        return min(lasting, self._max_day_loss(stake, earned))
+
+    def _max_lasting_loss(self, stake: float, earned: float, direct: float) -> float:
+        """Amount that all calls together may lose."""
         average = (self.total + direct) / (self.calls + 1)
-        allowed = _MAX_UNSEEN_LOSS_CALLS * average
-        if earned >= _MIN_EARNINGS_PER_STAKE * stake:
-            allowed = max(_MAX_LOSS_CALLS * average, _MAX_LOSS_SHARE * self.total)
-        return min(allowed, max(self.stake, stake) if self.stake else 0.0)
+        if earned < _MIN_EARNINGS_PER_STAKE * stake:
+            return _MAX_UNSEEN_LOSS_CALLS * average
+        return max(_MAX_LOSS_CALLS * average, _MAX_LOSS_SHARE * self.total)
+
+    def _max_day_loss(self, stake: float, earned: float) -> float:
+        """Amount that may be lost of late, as a loss of days ago counts less."""
+        if not self.stake:
+            return 0.0
+        has_earned = earned >= _MIN_EARNINGS_PER_SECOND_STAKE * stake
+        return max(self.stake, 2.0 * stake if has_earned else stake)
 
     def expects_reads(self, surcharge: float) -> bool:
         """True if marks are sent that should be read: until so much was lost that none are.
@@ -250,6 +268,7 @@ class MarkAccount(msgspec.Struct):
         self._count_saved(-stake)
 
     def _count_saved(self, saved: float) -> None:
+        self.net += saved
         self.balance += saved
         self.news.saved += saved
         self.news.staked += max(0.0, -saved)
@@ -322,6 +341,7 @@ class MarkAccount(msgspec.Struct):
         """
         unit = _UNITS_PER_NANO
         news = self.news = self.news if sent is None else self.news.subtract(sent)
+        self.net = (stored.earned - stored.staked) * unit + news.earned - news.staked
         self.balance = stored.balance * unit + news.saved
         self.total = stored.direct * unit + news.direct
         self.calls = stored.calls + news.calls

@@ -28,7 +28,7 @@ def account(stake: float = 1e9, calls: int = 0, balance: float = 0.0) -> MarkAcc
     found = MarkAccount(stake=stake)
     for _ in range(calls):
         found.record_call(CALL, 0.0, 0.0)
-    found.balance = balance
+    found.net = found.balance = balance
     return found
 
 
@@ -68,6 +68,26 @@ def test_no_more_than_the_stake_is_lost_however_dear_the_calls_are():
 def test_one_write_may_be_lost_where_it_is_more_than_the_stake():
     assert allows(account(stake=1.0, calls=1))
     assert not allows(account(stake=1.0, calls=1, balance=-1.0))
+
+
+def test_a_second_whole_write_is_lost_only_once_ten_of_them_were_earned():
+    lost = account(stake=1.0, calls=1, balance=-SURCHARGE)
+
+    assert not allows(lost, earned=9.9 * SURCHARGE)
+    assert allows(lost, earned=10.0 * SURCHARGE)
+    assert not allows(account(stake=1.0, calls=1, balance=-1.1 * SURCHARGE), earned=1e9)
+
+
+def test_a_feature_of_few_calls_a_day_does_not_lose_a_write_again_and_again():
+    found, saved = account(calls=0), 0.0
+    for day in range(1_000):
+        if allows(found):
+            saved -= SURCHARGE
+            found.record_call(CALL, -SURCHARGE, day * DAY_S)
+        else:
+            found.record_call(CALL, 0.0, day * DAY_S)
+
+    assert saved == -SURCHARGE
 
 
 def test_without_a_stake_nothing_is_paid_in_advance():
