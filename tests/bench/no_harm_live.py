@@ -151,11 +151,7 @@ class ComparedGateway:
         sides = [_sides(upstream, self.known, models) for upstream in self.upstreams]
         return [
             WorkloadCell(
-                how="live",
-                workload=workload.name,
-                model=name,
-                rate=rate,
-                pace=pace(calls),
+                how="live", workload=workload.name, model=name, rate=rate, pace=pace(calls),
                 calls=len(calls) - answers.refused[name],
                 left_out=answers.refused[name],
                 why=answers.uneven[name],
@@ -165,7 +161,7 @@ class ComparedGateway:
                 claimed=claims[name],
             )
             for name in models
-        ]
+        ]  # fmt: skip
 
     def _claimed_dollars(self, caller: str) -> float:
         """Dollars that ``thriftgate savings`` says were saved by a caller's calls."""
