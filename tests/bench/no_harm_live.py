@@ -135,12 +135,10 @@ class ComparedGateway:
         async def send(part: Sequence[TimedCall]) -> None:
             async with asyncio.TaskGroup() as group:
                 for each in part:
-                    now = asyncio.get_running_loop().time()
-                    await asyncio.sleep(max(0.0, began + each.at - now))
+                    await _sleep_until(began + each.at)
                     for name in models:
                         body = each.body(workload, name, self.known.models[name].routes[0].regime)
                         asked = _PairedCall(body, each.session.feature, name, keys[name], is_native)
-                        answers.prompts.append((asked.feature, len(body) // _BYTES_PER_TOKEN))
                         group.create_task(self._both(asked, answers))
 
         await send(calls[:middle])
@@ -152,11 +150,8 @@ class ComparedGateway:
         return [
             WorkloadCell(
                 how="live", workload=workload.name, model=name, rate=rate, pace=pace(calls),
-                calls=len(calls) - answers.refused[name],
-                left_out=answers.refused[name],
-                why=answers.uneven[name],
-                direct=sides[0][name],
-                gateway=sides[1][name],
+                calls=len(calls) - answers.refused[name], left_out=answers.refused[name],
+                why=answers.uneven[name], direct=sides[0][name], gateway=sides[1][name],
                 may_lose=may_lose(answers.prompts, self._target(name)),
                 claimed=claims[name],
             )
@@ -176,6 +171,7 @@ class ComparedGateway:
     async def _both(self, asked: "_PairedCall", answers: "_Answers") -> None:
         """Make one call both ways, at the same moment."""
         model, name = self.known.models[asked.model], asked.model
+        answers.prompts.append((asked.feature, len(asked.body) // _BYTES_PER_TOKEN))
         headers = {"authorization": f"Bearer {asked.key}"}
         if asked.feature:
             headers["x-thriftgate-feature"] = asked.feature
@@ -208,6 +204,10 @@ class ComparedGateway:
             models = upstream.settings.models
             upstream._caches.update({name: cache_of(each) for name, each in models.items()})
             upstream.exchanges.clear()
+
+
+async def _sleep_until(moment: float) -> None:
+    await asyncio.sleep(max(0.0, moment - asyncio.get_running_loop().time()))
 
 
 @dataclass

@@ -20,6 +20,7 @@ from proxy.caches.bills import WRITE_PREFIX, charged_writes
 from proxy.caches.entries import BY_MARK, BY_RULE, EntryLife
 from proxy.caches.openai_breakpoint import readable_writers
 from proxy.caches.openai_interval import MinuteCalls
+from proxy.caches.regime import Regime
 from proxy.prefix.prediction.changes import CACHE_KEY_FIELDS
 from proxy.prefix.prediction.leading_texts import LeadingTexts
 from proxy.prefix.prediction.lookups import (
@@ -56,6 +57,8 @@ class ExpectedRead(msgspec.Struct, frozen=True, kw_only=True):
         lives: Seconds the longest entry found lives after its last use; None for none.
         calls: Calls that took the same way to the cache in the last minute.
         scale: Scale from the prompt's bytes to tokens, as assumed.
+        reaches: Bytes that ``tokens``, ``found`` and ``stored`` are the readable tokens of.
+        regime: The cache's rules; None where nothing was found.
     """
 
     tokens: int = 0
@@ -68,6 +71,8 @@ class ExpectedRead(msgspec.Struct, frozen=True, kw_only=True):
     lives: float | None = None
     calls: int = 0
     scale: TokenScale = TokenScale()
+    reaches: tuple[int, int, int] = (0, 0, 0)
+    regime: Regime | None = None
 
     def rescale(self, total: int) -> "ExpectedRead":
         """The same once the prompt's tokens are known."""
@@ -78,6 +83,8 @@ class ExpectedRead(msgspec.Struct, frozen=True, kw_only=True):
             name: _rescale_tokens(getattr(self, name), self.scale, scale)
             for name in ("tokens", "found", "stored", "known")
         }
+        if self.regime is not None:  # what a cache reads in steps is no part of another number
+            changed |= zip(_REACHES, _readable(self.regime, scale, self.reaches), strict=True)
         return msgspec.structs.replace(self, **changed, scale=scale)
 
 
@@ -107,6 +114,15 @@ def _written_tokens(
         tokens = min(scale.tokens_of(sent.ends[at]), total)
         if tokens >= regime.least:
             yield tokens, ttl if ttl in regime.writes else regime.usual_ttl
+
+
+#: Fields of an expected read that are what is readable of a number of bytes.
+_REACHES: Final = ("tokens", "found", "stored")
+
+
+def _readable(regime: Regime, scale: TokenScale, sizes: Sequence[int]) -> list[int]:
+    """Tokens that are read where the cache holds so many bytes."""
+    return [regime.readable_tokens(scale.tokens_of(size), scale.total) for size in sizes]
 
 
 def _rescale_tokens(tokens: int, before: TokenScale, after: TokenScale) -> int:
@@ -207,15 +223,9 @@ class PrefixChainIndex:
         last = self._sent.peek(sent.points[known]) if known else None
         since = found.entry.used if found.size else last
         scale = self._token_scale(sent, known)
-        readable = sent.regime.readable_tokens
-        tokens = {
-            size: readable(scale.tokens_of(size), scale.total)
-            for size in {surely.size, found.size, stored}
-        }
+        reaches = surely.size, found.size, stored
         return ExpectedRead(
-            tokens=tokens[surely.size],
-            found=tokens[found.size],
-            stored=tokens[stored],
+            **dict(zip(_REACHES, _readable(sent.regime, scale, reaches), strict=True)),
             known=scale.tokens_of(max(sent.ends[known], stored)),
             same=known,
             hit=surely.at,
@@ -223,6 +233,8 @@ class PrefixChainIndex:
             lives=found.entry.lifetime if found.size else None,
             calls=self._calls_this_minute(sent, now),
             scale=scale,
+            reaches=reaches,
+            regime=sent.regime if stored else None,
         )
 
     def record_call(self, sent: SentCall, usage: Usage | None, now: float) -> None:

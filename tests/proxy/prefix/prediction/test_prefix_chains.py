@@ -194,6 +194,17 @@ def test_the_expected_read_is_scaled_to_the_tokens_counted():
     assert ExpectedRead().rescale(0) == ExpectedRead()
 
 
+@pytest.mark.parametrize(("total", "read"), [(3_316, 2_048), (3_000, 0), (4_000, 2_048)])
+def test_the_expected_read_stays_whole_steps_once_the_tokens_are_counted(total, read):
+    rules = ("system", "r" * 8_500)
+    chains = PrefixChainIndex()
+    chains.record_call(sent_chat(INTERVAL, rules, ("user", "a" * 5_000)), None, 0)
+    expected = chains.expect_read(sent_chat(INTERVAL, rules, ("user", "b" * 5_000)), 10)
+
+    assert expected.tokens == 2_048
+    assert expected.rescale(total).tokens == read
+
+
 def test_a_prompt_that_was_counted_is_counted_right_where_another_goes_on_from_it():
     chains = PrefixChainIndex()
     chains.record_call(sent_chat(VLLM, ("user", "a" * 3_000)), Usage(input=3_200), 0)
