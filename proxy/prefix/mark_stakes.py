@@ -136,8 +136,8 @@ class MarkStakes:
     ) -> int:
         """The number of the stake on a variant of a call; 0 where it is not to be sent.
 
-        Nothing is at stake where the call is cheaper with its marks already, as long as such calls
-        read what they should. What is, is put by until the call has ended.
+        A call that is cheaper with its marks already is sent as long as such calls read what they
+        should. What it may lose, if it reads nothing, is put by until it has ended.
 
         Args:
             where: Whose account pays for it.
@@ -149,16 +149,20 @@ class MarkStakes:
             return 0
         account, now = self._account_of(where), variant.evidence.now
         costs = _variant_costs(variant, target, account.size_ratio)
+        account.forget_losses(now)  # what is forgotten is no gain of the team's
+        before, stake = account.exposure(), costs.stake
         if costs.marked < costs.direct:
-            return next(self._numbers) if account.expects_reads(costs.whole_write) else 0
-        if not account.allows_stake(costs.stake, account.earnings(places), costs.direct):
-            return 0
-        before = account.exposure
-        if not self._team.allows(max(0.0, before + costs.stake - account.balance) - before, now):
+            stake = costs.whole_write
+            if not account.expects_reads(stake):
+                return 0
+        elif not (
+            account.allows_stake(stake, account.earnings(places), costs.direct)
+            and self._team.allows(account.exposure(stake) - before, now)
+        ):
             return 0
         number = next(self._numbers)
-        account.reserve_stake(number, costs.stake, now)
-        self._team.record(account.exposure - before, now)
+        account.reserve_stake(number, stake, now)
+        self._team.record(account.exposure() - before, now)
         return number
 
     def waiting_reason(
@@ -179,7 +183,7 @@ class MarkStakes:
         limit = account.max_loss(costs.stake, earned, costs.direct)
         if target.rates is None or not target.rates.input:
             return f"marks wait: the feature lost what it may; {_TRIED_AGAIN}"
-        lost, most, more = map(_dollars, (account.exposure, limit, costs.stake))
+        lost, most, more = map(_dollars, (account.exposure(), limit, costs.stake))
         return (
             f"marks wait: the feature lost {lost} of {most}, and these could lose {more} more;"
             f" {_TRIED_AGAIN}"
@@ -190,9 +194,9 @@ class MarkStakes:
         if planned.trial is None or not planned.trial.number:
             return
         account = self._account_of(planned.place)
-        before = account.exposure
+        before = account.exposure()
         account.release_stake(planned.trial.number)
-        self._team.record(account.exposure - before, planned.evidence.now)
+        self._team.record(account.exposure() - before, planned.evidence.now)
 
     def record_unanswered_call(self, planned: Planned) -> None:
         """A call ended without usage: what it sent was sent, and what it may lose is lost."""
@@ -201,9 +205,10 @@ class MarkStakes:
         now = planned.evidence.now
         self._trials.record_call(planned.trial.sent, None, now)
         account = self._account_of(planned.place)
-        before = account.exposure
+        account.forget_losses(now)
+        before = account.exposure()
         account.lose_stake(planned.trial.number, now)
-        self._team.record(account.exposure - before, now)
+        self._team.record(account.exposure() - before, now)
 
     def record_call(
         self, planned: Planned, usage: Usage, unmodified: Usage, calls_before: int
@@ -234,11 +239,12 @@ class MarkStakes:
         values = _extra_values(trial, marked, unmodified, price)
         life = sent.regime.lifetimes.get(sent.regime.usual_ttl, 0.0)
         account.record_values(values, planned.draft.conversation, calls_before, now, life)
-        before = account.exposure
+        account.forget_losses(now)
+        before = account.exposure()
         saved = direct - prompt_cost(usage, sent.regime) * price if trial.number else 0.0
         account.release_stake(trial.number)
         account.record_call(direct, saved, now)
-        self._team.record(account.exposure - before, now)
+        self._team.record(account.exposure() - before, now)
 
     def reset(self, where: LayoutScope) -> None:
         """Let marks earn anew: what they were to earn lay in prefixes that are not stored."""

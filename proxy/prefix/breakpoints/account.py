@@ -163,10 +163,9 @@ class MarkAccount(msgspec.Struct):
     _expected: float = 0.0
     _latest: float = 0.0
 
-    @property
-    def exposure(self) -> float:
-        """Amount that is lost, or may be by the calls under way."""
-        return max(0.0, self._at_stake - self.balance)
+    def exposure(self, more: float = 0.0) -> float:
+        """Amount that is lost, or may be by the calls under way and so much more."""
+        return max(0.0, self._at_stake + more - self.balance)
 
     @property
     def size_ratio(self) -> float:
@@ -238,16 +237,16 @@ class MarkAccount(msgspec.Struct):
         return max(self.stake, 2.0 * stake if has_earned else stake)
 
     def expects_reads(self, surcharge: float) -> bool:
-        """True if marks are sent that should be read: until so much was lost that none are.
+        """True if marks are sent that should be read: until so much is lost, or may be by others.
 
         Args:
             surcharge: Cost of writing all of the call instead.
         """
-        return -self.balance < max(self.stake, surcharge)
+        return self.exposure() < max(self.stake, surcharge)
 
     def reserve_stake(self, number: int, stake: float, now: float) -> None:
         """Put by what a call's marks may lose, until it is released or must have ended."""
-        self._forget_losses(now)
+        self.forget_losses(now)
         self.stakes[number] = stake, now
         self._at_stake += stake
         for old in [old for old, (_, since) in self.stakes.items() if now - since > _MAX_STAKE_S]:
@@ -262,7 +261,7 @@ class MarkAccount(msgspec.Struct):
 
     def lose_stake(self, number: int, now: float) -> None:
         """The call was sent and nobody knows what it read: what it may lose is lost."""
-        self._forget_losses(now)
+        self.forget_losses(now)
         stake, _ = self.stakes.get(number, (0.0, 0.0))
         self.release_stake(number)
         self._count_saved(-stake)
@@ -325,7 +324,7 @@ class MarkAccount(msgspec.Struct):
             saved: Savings by the marks that were sent; below 0 for a loss.
             now: Time of the call, in seconds.
         """
-        self._forget_losses(now)
+        self.forget_losses(now)
         self._count_saved(saved)
         self.total += direct
         self.calls += 1
@@ -350,7 +349,7 @@ class MarkAccount(msgspec.Struct):
             for balance, more in zip(stored.places, news.places, strict=True)
         ]
 
-    def _forget_losses(self, now: float) -> None:
+    def forget_losses(self, now: float) -> None:
         """Let a loss count half after a day."""
         if self.balance < 0.0 and now > self._latest > 0.0:
             self.balance *= 0.5 ** ((now - self._latest) / _HALF_LIFE_S)

@@ -3,11 +3,12 @@
 import pytest
 
 from proxy.caches.regime import prompt_cost
-from proxy.prefix.breakpoints.account import MAX_TEAM_LOSS
+from proxy.prefix.breakpoints.account import DEFAULT_STAKE, MAX_TEAM_LOSS
 from proxy.prefix.planned import Planned
 from proxy.prefix.prediction.prefix_chains import expected_usage
 from slo.usage import Usage
 from tests.proxy.prefix.planning_requests import (
+    NOW,
     RULES,
     TARGETS,
     PlanningProcess,
@@ -273,6 +274,30 @@ def test_a_provider_that_never_reads_costs_the_stake_and_one_surcharge_at_most(s
     assert marked_calls(calls[10:]) == []
 
 
+@pytest.mark.parametrize("calls", [3, 10, 200])
+def test_calls_at_once_whose_reads_never_come_lose_the_stake_and_one_surcharge_at_most(calls: int):
+    process = PlanningProcess(ANTHROPIC)
+    lost = surcharge = 0.0
+    for count in (1, calls, calls):
+        planned = [
+            process.plan(
+                planning_request(
+                    body(chat_message("system", LONG_RULES), chat_message("user", f"{number}?"))
+                )
+            )
+            for number in range(count)
+        ]
+        for call in planned:
+            total = call.evidence.sent.estimate
+            surcharge = 0.25 * total
+            usage = Usage(write_5m=total) if call.evidence.sent.marks else Usage(input=total)
+            process.planner.settle_call(call, usage)
+            process.planner.end_call(call)
+            lost += 0.25 * usage.write_5m
+
+    assert lost * PRICE <= DEFAULT_STAKE + surcharge * PRICE
+
+
 def test_a_read_of_the_callers_own_marks_that_the_provider_loses_is_no_loss_of_ours():
     process = PlanningProcess(ANTHROPIC)
     own = {"type": "text", "text": LONG_RULES, "cache_control": {"type": "ephemeral"}}
@@ -300,3 +325,17 @@ def test_features_of_one_team_lose_together_no_more_than_a_dollar_in_a_day():
     assert 0.95 * MAX_TEAM_LOSS < -savings(calls) * PRICE <= MAX_TEAM_LOSS
     assert marked_calls(calls[-10:]) == []
     assert marked_calls([other]) == [other]
+
+
+def test_losses_that_count_less_by_evening_give_the_team_no_more_to_lose_that_day():
+    process = PlanningProcess(ANTHROPIC, stake=MAX_TEAM_LOSS)
+    process.now = midnight = NOW // DAY_S * DAY_S + DAY_S
+    surcharge = 0.25 * process.plan(planning_request(one_shot(0))).evidence.sent.estimate * PRICE
+    features = int(MAX_TEAM_LOSS / surcharge) + 20
+    calls: list[Planned] = []
+    for hour in (0, 22):
+        for number in range(features + hour):
+            process.now = midnight + hour * 3_600.0
+            calls.append(send(process, one_shot(len(calls)), feature=f"feature {number}"))
+
+    assert 0.95 * MAX_TEAM_LOSS < -savings(calls) * PRICE <= MAX_TEAM_LOSS

@@ -98,7 +98,7 @@ def test_calls_under_way_count_as_lost_until_they_ended():
     found = account()
     found.reserve_stake(1, SURCHARGE, 0.0)
 
-    assert found.exposure == SURCHARGE
+    assert found.exposure() == SURCHARGE
     assert not allows(found)
     found.release_stake(1)
     assert allows(found)
@@ -148,7 +148,7 @@ def test_a_feature_never_loses_more_than_its_stake_or_one_surcharge_however_many
             found.reserve_stake(number, risk, 0.0)
             won = 2 * risk if is_read else -risk
         pending.append((number, CALL * size, won))
-        assert found.exposure <= limit + TOLERANCE
+        assert found.exposure() <= limit + TOLERANCE
         while len(pending) > beside:
             saved += end_oldest()
             assert saved >= -limit - TOLERANCE
