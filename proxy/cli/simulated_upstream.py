@@ -4,9 +4,11 @@ It runs in a thread of its own, so that it waits for nothing that the gateway do
 """
 
 import asyncio
+import fcntl
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Event, Thread
 from typing import Final
 
@@ -37,8 +39,34 @@ def simulated_upstream(
         clock: The time.
 
     Raises:
-        OSError: If the folder cannot be written, or the simulator cannot listen.
+        OSError: If the folder cannot be written, another gateway's simulator uses it, or the
+            simulator cannot listen.
     """
+    folder = settings.folder / _FOLDER
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _lock(folder), _simulator(shipped, clock) as base_url:
+        catalog = folder / "catalog.toml"
+        catalog.write_text(redirected_catalog(shipped, base_url), "utf8")
+        yield settings.model_copy(
+            update={"folder": folder, "catalog": catalog, "database_url": "", "redis_url": ""}
+        )
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """Keep the folder to this process: a second catalog in it would end the first one's calls."""
+    with (folder / "simulator.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            why = f"another one runs with {folder}. Stop it, or let THRIFTGATE_FOLDER name another."
+            raise OSError(why) from None
+        yield
+
+
+@contextmanager
+def _simulator(shipped: Catalog, clock: Callable[[], float]) -> Iterator[str]:
+    """The address of a simulator that answers meanwhile."""
     simulator = Simulator(
         SimulatorSettings(models=simulated_models(shipped)), clock=clock, sleep=asyncio.sleep
     )
@@ -47,14 +75,7 @@ def simulated_upstream(
     thread = Thread(target=_run, args=(simulator, address, stopped), name="simulator", daemon=True)
     thread.start()
     try:
-        folder = settings.folder / _FOLDER
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        catalog = folder / "catalog.toml"
-        base_url = address.result(_START_TIMEOUT_S)
-        catalog.write_text(redirected_catalog(shipped, base_url), "utf8")
-        yield settings.model_copy(
-            update={"folder": folder, "catalog": catalog, "database_url": "", "redis_url": ""}
-        )
+        yield address.result(_START_TIMEOUT_S)
     finally:
         stopped.set()
         thread.join(_START_TIMEOUT_S)

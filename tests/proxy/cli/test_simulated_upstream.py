@@ -63,3 +63,19 @@ def test_a_folder_that_cannot_be_written_is_an_error(settings: Settings):
         simulated_upstream(settings, session.shipped_catalog(), lambda: 0.0),
     ):
         raise AssertionError
+
+
+def test_a_second_simulated_gateway_leaves_the_catalog_of_the_first(settings: Settings):
+    shipped = session.shipped_catalog()
+    with simulated_upstream(settings, shipped, lambda: 0.0) as redirected:
+        before = read_catalog(redirected).upstreams["openai"].base_url
+        with (
+            pytest.raises(OSError, match=r"another one runs with .*THRIFTGATE_FOLDER"),
+            simulated_upstream(settings, shipped, lambda: 0.0),
+        ):
+            raise AssertionError
+        after = read_catalog(redirected).upstreams["openai"].base_url
+
+    assert after == before
+    with simulated_upstream(settings, shipped, lambda: 0.0):
+        pass
