@@ -7,6 +7,7 @@ READY := $(VENV)/.ready
 LOCUST := $(VENV)/.locust
 VLLM := .venv-vllm
 ARGS ?=
+FILE ?= proxy/tools/replay/samples/parcels.jsonl.gz
 BY_FILE := --dist loadfile --no-loadscope-reorder
 
 .PHONY: setup demo demo-engine serve test test-whole test-fast test-browser test-vllm vllm check format bench conformance load

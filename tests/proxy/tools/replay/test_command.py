@@ -1,5 +1,6 @@
 """The command as a person types it."""
 
+import re
 from io import StringIO
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from typer.testing import CliRunner, Result
 
 from dashboards.views.replay import ReplayReport
 from proxy.tools.replay import command
+from tests.fakes.source_trees import ROOT
 from tests.fakes.tool_logs import own_form
 from tests.proxy.tools.replay.scene import CATALOG, RULES, dialogue, system
 
@@ -137,6 +139,13 @@ def test_the_sample_log_shows_what_layouts_save():
 
     as_sent, _, layouts, _, least = orjson.loads(result.stdout)["ways"]
     assert least["nanos"] < layouts["nanos"] < 0.5 * as_sent["nanos"]
+
+
+def test_make_replay_without_a_file_takes_the_sample_log():
+    makefile = (ROOT / "Makefile").read_text()
+
+    (file,) = re.findall(r"^FILE \?= (.+)$", makefile, re.MULTILINE)
+    assert ROOT / file == SAMPLES / "parcels.jsonl.gz"
 
 
 def test_the_table_keeps_every_figure_on_a_narrow_terminal(badly_built):
