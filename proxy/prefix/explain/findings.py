@@ -172,9 +172,8 @@ def _check_first_seen(case: MissCase) -> MissFinding | None:
     if case.could:
         return None
     if case.evidence.before is None:
-        return MissFinding(
-            MissReason.FIRST_SEEN, "nothing like it was sent before", ReasonConfidence.CERTAIN
-        )
+        detail = "nothing that begins like it was sent before"
+        return MissFinding(MissReason.FIRST_SEEN, detail, ReasonConfidence.CERTAIN)
     detail = "nothing of it was in the call before"
     return MissFinding(MissReason.FIRST_SEEN, detail, ReasonConfidence.LIKELY)
 

@@ -67,7 +67,10 @@ class CacheMiss(msgspec.Struct, frozen=True, kw_only=True):
 #: Advice for each reason, in one sentence.
 FIXES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        MissReason.FIRST_SEEN: "Nothing to fix: a cache reads only what was sent before.",
+        MissReason.FIRST_SEEN: (
+            "Nothing to fix where the text is new; where prompts begin with what varies, move it"
+            " behind what stays the same: `thriftgate layout list` has proposals."
+        ),
         MissReason.BELOW_MINIMUM: (
             "Put more of what stays the same in front, such as examples, or leave it: so short"
             " a prompt is never cached."

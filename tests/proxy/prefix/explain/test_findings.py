@@ -74,7 +74,7 @@ def test_a_prompt_without_predecessor_is_first_seen():
 
     assert summary(found) == (
         MissReason.FIRST_SEEN,
-        "nothing like it was sent before",
+        "nothing that begins like it was sent before",
         ReasonConfidence.CERTAIN,
     )
     assert found is not None

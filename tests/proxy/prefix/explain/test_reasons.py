@@ -91,6 +91,13 @@ def test_callers_are_not_asked_to_fix_the_gateways_own_decisions(reason: MissRea
     assert FIXES[reason].startswith("Nothing to fix")
 
 
+def test_a_first_call_is_no_fault_but_a_prompt_that_begins_with_a_clock_is():
+    fix = FIXES[MissReason.FIRST_SEEN]
+
+    assert fix.startswith("Nothing to fix where the text is new;")
+    assert "`thriftgate layout list`" in fix
+
+
 def test_every_miss_reason_has_a_fix_of_one_sentence():
     assert set(FIXES) == set(MissReason)
     assert all(mend.endswith(".") for mend in FIXES.values())
