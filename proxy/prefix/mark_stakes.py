@@ -7,7 +7,7 @@
     record_call ──────── it was answered: what its marks brought beside the unmodified call
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count, pairwise
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +18,7 @@ from proxy.caches.regime import prompt_cost, write_surcharge
 from proxy.prefix.arrangement import MarkedPrompt
 from proxy.prefix.breakpoints.account import (
     DEFAULT_STAKE,
+    MIN_EARNINGS_PER_STAKE,
     STAKE_UNITS_PER_DOLLAR,
     AccountNews,
     MarkAccount,
@@ -26,7 +27,7 @@ from proxy.prefix.breakpoints.account import (
 )
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.planned import FullyMarkedCall, Planned, PlanningTarget, UnmodifiedCall
-from proxy.prefix.prediction.lookups import UnstoredPrefixes
+from proxy.prefix.prediction.lookups import UnstoredPrefixes, stores_marks_alone
 from proxy.prefix.prediction.prefix_chains import ExpectedRead, PrefixChainIndex, expected_usage
 from proxy.prefix.prediction.sent_call import SentCall, TokenScale
 from proxy.records.amounts import money
@@ -38,6 +39,10 @@ from slo.usage import Usage
 StoredAccounts = LruCache[LayoutScope, StoredMarkAccount]
 
 _TRIED_AGAIN: Final = "they are tried again once they would have earned it back"
+_TEAM_WAITS: Final = (
+    "marks wait until tomorrow: the team's features lost all that they may in a day"
+)
+_CALLER_CHOSE: Final = "marks wait: the caller asked for its own alone"
 _TRIED_LATER: Final = "they are tried again once the loss counts less, which is half after a day"
 #: Reasons that no mark stands from a place on, in wire order.
 LOST_PLACES: Final = tuple(
@@ -46,8 +51,6 @@ LOST_PLACES: Final = tuple(
 )
 #: Bytes of a feature's account.
 _ACCOUNT_BYTES: Final = 900
-#: The cache in which what no mark ends is not stored, and so costs nothing.
-_ANTHROPIC: Final = "anthropic-breakpoint"
 
 
 class MarkedVariant(NamedTuple):
@@ -111,7 +114,7 @@ class MarkStakes:
     def fully_marked_call(self, whole: MarkedVariant) -> FullyMarkedCall | None:
         """The call with all marks, on paper; None where they cost nothing beside direct."""
         sent, direct = whole.evidence.sent, whole.direct
-        if direct is None or sent.regime.name != _ANTHROPIC or sent.marks == direct.sent.marks:
+        if direct is None or not stores_marks_alone(direct.sent) or sent.marks == direct.sent.marks:
             return None
         return FullyMarkedCall(
             sent=sent, expected=self._trials.expect_read(sent, whole.evidence.now)
@@ -156,7 +159,7 @@ class MarkStakes:
             if not account.expects_reads(stake):
                 return 0
         elif not (
-            account.allows_stake(stake, account.earnings(places), costs.direct)
+            _may_lose(account, variant, costs, account.earnings(places))
             and self._team.allows(account.exposure(stake) - before, now)
         ):
             return 0
@@ -179,7 +182,8 @@ class MarkStakes:
         if not self._stake:
             return "marks wait: nothing is paid for in advance (THRIFTGATE_LEARNING_STAKE is 0)"
         if account.allows_stake(costs.stake, earned, costs.direct):
-            return "marks wait until tomorrow: the team's features lost all that they may in a day"
+            is_team = _may_lose(account, variant, costs, earned)
+            return _TEAM_WAITS if is_team else f"{_CALLER_CHOSE}; {_TRIED_LATER}"
         limit = account.max_loss(costs.stake, earned, costs.direct)
         if target.rates is None or not target.rates.input:
             return f"marks wait: the feature lost what it may; {_TRIED_AGAIN}"
@@ -222,7 +226,7 @@ class MarkStakes:
             calls_before: Earlier calls of its conversation.
         """
         sent, trial, now = planned.evidence.sent, planned.trial, planned.evidence.now
-        if sent.regime.name != _ANTHROPIC:
+        if not stores_marks_alone(planned.direct.sent if planned.direct is not None else sent):
             return
         account, price = self._account_of(planned.place), planned.target.token_price
         account.record_size(planned.evidence.expected.scale.total, usage.prompt_tokens)
@@ -242,6 +246,8 @@ class MarkStakes:
         account.forget_losses(now)
         before = account.exposure()
         saved = direct - prompt_cost(usage, sent.regime) * price if trial.number else 0.0
+        if saved and planned.evidence.expected.tokens:
+            account.reads_failed = saved < 0.0
         account.release_stake(trial.number)
         account.record_call(direct, saved, now)
         self._team.record(account.exposure() - before, now)
@@ -250,13 +256,11 @@ class MarkStakes:
         """Let marks earn anew: what they were to earn lay in prefixes that are not stored."""
         self._account_of(where).reset_places()
 
-    def account_news(self) -> dict[LayoutScope, AccountNews]:
+    def account_news(self) -> Iterator[tuple[LayoutScope, AccountNews]]:
         """The news of each feature's account since it was stored last."""
-        return {
-            where: account.news.subtract(AccountNews())
-            for where, account in self._accounts.items()
-            if account.news.calls or account.news.saved
-        }
+        for where, account in self._accounts.items():
+            if account.news.calls or account.news.saved:
+                yield where, account.news.subtract(AccountNews())
 
     def adopt_account(self, stored: StoredMarkAccount, sent: AccountNews | None = None) -> None:
         """Take over what all processes counted of a feature.
@@ -286,6 +290,16 @@ def _without_lost_reads(unmodified: Usage, planned: Planned, usage: Usage) -> Us
     name = WRITE_PREFIX + planned.evidence.sent.regime.usual_ttl
     written = {name: getattr(unmodified, name) + lost}
     return msgspec.structs.replace(unmodified, cache_read=unmodified.cache_read - lost, **written)
+
+
+def _may_lose(
+    account: MarkAccount, variant: MarkedVariant, costs: VariantCosts, earned: float
+) -> bool:
+    """True if a stake is allowed; beside a caller's explicit mode only once it was earned."""
+    is_explicit = variant.direct is not None and variant.direct.sent.explicit
+    if is_explicit and earned < MIN_EARNINGS_PER_STAKE * costs.stake:
+        return False
+    return account.allows_stake(costs.stake, earned, costs.direct)
 
 
 def _variant_costs(

@@ -97,13 +97,17 @@ def with_all_marks(call: CallToMark, own: BreakpointPolicy) -> BreakpointPolicy:
     past, bare = call.state, call.found.bare
     habits = call.indexes.habits.get_or_make(call.place, ConversationHabits)
     left = blocks_left_out(bare, past.endings) if past.calls else habits.left_out
-    is_explicit = own.explicit and not call.draft.turns
-    return policies.fixed_marks(
+    start = digest_start(bare)
+    begins_anew = policies.begins_anew_each_time(past.openings, start)
+    policy = policies.fixed_marks(
         call.target.regime,
         own,
         back=left if left < MORE_LEFT_OUT else 0,
-        explicit=is_explicit or policies.begins_anew_each_time(past.openings, digest_start(bare)),
+        explicit=begins_anew or (own.explicit and not call.draft.turns),
     )
+    is_shared = start.head in [opening.head for opening in past.openings]
+    is_unread = policy.explicit and begins_anew and not is_shared
+    return policies.marks_up_to(policy, 0) if is_unread else policy
 
 
 def affordable_variant(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain, islice
 from typing import Any, Final
 
 from proxy.prefix.agent_keys import AgentCacheKeys
@@ -152,13 +153,14 @@ class TeamMemory:
         self._now = max(now, self._now)
         return indexes
 
-    def account_news(self) -> dict[LayoutScope, AccountNews]:
-        """The news of each feature's account of marks since it was stored last."""
-        return {
-            where: news
-            for indexes in self._teams.values()
-            for where, news in indexes.stakes.account_news().items()
-        }
+    def account_news(self, most: int | None = None) -> dict[LayoutScope, AccountNews]:
+        """The news of each feature's account of marks since it was stored last.
+
+        Args:
+            most: Features at most; None for all.
+        """
+        every = (indexes.stakes.account_news() for indexes in self._teams.values())
+        return dict(islice(chain.from_iterable(every), most))
 
     def adopt_account(self, stored: StoredMarkAccount, sent: AccountNews | None = None) -> None:
         """Take over what all processes counted of a feature's marks.

@@ -22,7 +22,7 @@ from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.guard import LAYOUT_STAKE, CostComparison, Harm, HarmWatch
 from proxy.prefix.planned import Draft, Planned, PlanningTarget, UnmodifiedCall
 from proxy.prefix.prediction.changes import prefix_parameters
-from proxy.prefix.prediction.lookups import UnstoredPrefixes, has_stored_nothing
+from proxy.prefix.prediction.lookups import UnstoredPrefixes, has_stored_nothing, stores_marks_alone
 from proxy.prefix.prediction.prefix_chains import ExpectedRead, PrefixChainIndex, expected_usage
 from proxy.prefix.prediction.sent_call import SentCall, TokenScale
 from proxy.prefix.prompts.marks import route_marks
@@ -34,8 +34,6 @@ from slo.usage import Usage
 _WATCH_BYTES: Final = 5_500
 #: The cache in which a provider's own choice of breakpoints can be switched off.
 _OPENAI: Final = "openai-breakpoint"
-#: The cache that stores what marks end, and nothing else.
-_ANTHROPIC: Final = "anthropic-breakpoint"
 
 
 class UsageComparison(NamedTuple):
@@ -173,7 +171,7 @@ class UnmodifiedBaseline:
 
 def _stores_nothing(sent: SentCall) -> bool:
     """True if a cache stores what marks end alone, and the call has none."""
-    return sent.regime.name == _ANTHROPIC and not sent.marks
+    return stores_marks_alone(sent) and not sent.marks
 
 
 def _is_refused(usage: Usage, expected: Usage, regime: Regime) -> bool:

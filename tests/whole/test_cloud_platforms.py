@@ -360,9 +360,8 @@ def test_a_prefix_that_its_caller_marked_is_stored_once_and_read_by_the_next_cal
         assert receipt.usage is not None
         used.append(receipt.usage)
 
-    assert used[0].write_5m > 4_000
-    assert used[1].cache_read == used[0].write_5m
-    assert used[1].write_5m == 0
+    assert used[1].write_5m < 20  # the question, which the gateway marks, too
+    assert used[1].cache_read >= used[0].write_5m - 20 > 4_000
 
 
 def test_a_ceiling_lowers_the_output_of_a_call_to_a_cloud(

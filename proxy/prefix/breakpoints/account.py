@@ -40,7 +40,7 @@ _MAX_LOSS_CALLS: Final = 0.52
 #: The part of what all calls would have cost unmodified that may be lost.
 _MAX_LOSS_SHARE: Final = 0.0004
 #: Least ratio of what marks have earned to the next stake, where more is lost than unseen.
-_MIN_EARNINGS_PER_STAKE: Final = 3.0
+MIN_EARNINGS_PER_STAKE: Final = 3.0
 #: The same from which on a second prompt's surcharge may be lost.
 _MIN_EARNINGS_PER_SECOND_STAKE: Final = 10.0
 #: Factor on a place's balance at the next call: some dozen count.
@@ -147,6 +147,7 @@ class MarkAccount(msgspec.Struct):
         calls: Number of them.
         stakes: Possible losses of calls that have not ended, and since when, by number.
         news: Amounts counted since it was stored last.
+        reads_failed: True if the latest call that should have read something lost by its marks.
     """
 
     stake: float = DEFAULT_STAKE
@@ -157,6 +158,7 @@ class MarkAccount(msgspec.Struct):
     calls: int = 0
     stakes: dict[int, tuple[float, float]] = {}
     news: AccountNews = msgspec.field(default_factory=AccountNews)
+    reads_failed: bool = False
     _unread: OrderedDict[bytes, UnreadWrite] = msgspec.field(default_factory=OrderedDict)
     _at_stake: float = 0.0
     _counted: float = 0.0
@@ -225,7 +227,7 @@ class MarkAccount(msgspec.Struct):
     def _max_lasting_loss(self, stake: float, earned: float, direct: float) -> float:
         """Amount that all calls together may lose."""
         average = (self.total + direct) / (self.calls + 1)
-        if earned < _MIN_EARNINGS_PER_STAKE * stake:
+        if earned < MIN_EARNINGS_PER_STAKE * stake:
             return _MAX_UNSEEN_LOSS_CALLS * average
         return max(_MAX_LOSS_CALLS * average, _MAX_LOSS_SHARE * self.total)
 
@@ -242,7 +244,8 @@ class MarkAccount(msgspec.Struct):
         Args:
             surcharge: Cost of writing all of the call instead.
         """
-        return self.exposure() < max(self.stake, surcharge)
+        is_untried = not (self.stakes or self.reads_failed)
+        return is_untried or self.exposure() < max(self.stake, surcharge)
 
     def reserve_stake(self, number: int, stake: float, now: float) -> None:
         """Put by what a call's marks may lose, until it is released or must have ended."""

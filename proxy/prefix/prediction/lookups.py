@@ -36,6 +36,11 @@ _PREFIX_BYTES: Final = 140
 _RETRY_AFTER_S: Final = 3600.0
 
 
+def stores_marks_alone(sent: SentCall) -> bool:
+    """True if nothing is stored, and paid for, but what a mark ends."""
+    return sent.regime.name == _ANTHROPIC or sent.explicit
+
+
 def stores_at_breakpoints(regime: Regime) -> bool:
     """True if what is stored ends at breakpoints; else the longest prefix seen is read."""
     return regime.takes_marks or regime.name == "prefix-unit"

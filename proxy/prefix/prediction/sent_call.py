@@ -314,11 +314,13 @@ class PromptStart(msgspec.Struct, frozen=True):
     Attributes:
         tools: Number of blocks that are tools.
         stable: Number of blocks in the stable slot, tools among them.
+        head: Stands for the stable slot.
         first: Stands for all up to the conversation's first message, and for that.
     """
 
     tools: int
     stable: int
+    head: int
     first: int
 
 
@@ -338,7 +340,8 @@ def digest_start(blocks: Sequence[PromptBlock]) -> PromptStart:
             stable += 1
         if tools == at and block.message < 0:
             tools += 1
-    return PromptStart(tools=tools, stable=stable, first=hash(tuple(digests)))
+    head, first = hash(tuple(digests[:stable])), hash(tuple(digests))
+    return PromptStart(tools=tools, stable=stable, head=head, first=first)
 
 
 class PromptEnding(msgspec.Struct, frozen=True, gc=False):

@@ -5,7 +5,6 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from itertools import islice
 from typing import Final
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -90,7 +89,7 @@ class MarkAccountExchange:
     def _store_news(self, now: float) -> None:
         """Store what was counted here since it was stored last; on a thread."""
         with self._lock:
-            news = dict(islice(self._memory.account_news().items(), _MAX_STORED))
+            news = self._memory.account_news(_MAX_STORED)
         if not news:
             return
         changes = [each.change(scope) for scope, each in news.items()]

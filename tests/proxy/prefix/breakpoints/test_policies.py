@@ -78,7 +78,7 @@ def test_openai_and_azure_route_by_the_prompt_alone_however_busy_a_prefix_is(nam
 
 
 def starts(*firsts: int) -> list[PromptStart]:
-    return [PromptStart(tools=3, stable=4, first=first) for first in firsts]
+    return [PromptStart(tools=3, stable=4, head=first, first=first) for first in firsts]
 
 
 def test_six_calls_that_all_begin_in_another_way_begin_anew_each_time():
