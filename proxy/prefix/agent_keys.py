@@ -59,6 +59,8 @@ _MAX_SESSIONS_EACH: Final = 1_024
 _RECENT_SESSIONS: Final = 64
 #: Calls of a short session; five of them fit one key.
 MAX_CALLS_ON_STAKE: Final = 3
+#: Sessions that are on the stake in one minute: each may lose the few messages of its own.
+_MAX_SESSIONS_ON_STAKE: Final = 7
 #: Seconds without a call after which a session has ended.
 _HOLD_S: Final = 300.0
 #: Seconds for which no session joins once sharing has lost the stake.
@@ -301,6 +303,9 @@ class PromptBeginning:
         prompt = max((one.tokens for one in recent), default=0) * session.costs.rewrite
         is_covered = 0.0 < prompt * len(open_sessions) <= self._balance
         allowed = self._allowed_loss(session.costs)
+        active = [one for one in open_sessions if now - one.latest <= _MINUTE_S]
+        if sum(one.is_on_stake for one in active) >= _MAX_SESSIONS_ON_STAKE:
+            allowed = 0.0
         if is_covered or (are_short and allowed > 0.0 and prompt <= self._balance + allowed):
             session.key, session.is_on_stake = key, not is_covered
 

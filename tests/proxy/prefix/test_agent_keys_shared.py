@@ -115,14 +115,16 @@ def test_a_session_that_made_more_calls_ends_joins_on_the_stake():
     assert sessions.run(5.0) == ""
 
 
-def test_sessions_on_the_stake_never_exceed_the_documented_rate():
+def test_sessions_on_the_stake_keep_the_documented_rate_and_are_seven_a_minute():
     sessions, calls = SharedKeySessions(STAKE), dict[str, int]()
     for number in range(20):
         key = sessions.run(number / 10, MAX_CALLS_ON_STAKE, step=0.01, reads=SHARED)
         calls[key] = calls.get(key, 0) + MAX_CALLS_ON_STAKE
 
-    assert "" not in calls
+    own_calls = calls.pop("")
     assert max(calls.values()) == MAX_CALLS_PER_MINUTE
+    assert sum(calls.values()) == 9 * MAX_CALLS_ON_STAKE, "two begin a key, seven are on the stake"
+    assert own_calls == 11 * MAX_CALLS_ON_STAKE
 
 
 def test_losses_beyond_the_stake_end_sharing_and_the_stake():

@@ -299,8 +299,9 @@ def test_a_prompt_that_a_replica_was_warmed_with_is_believed_to_be_there():
         gateway = RoutingGateway(pages)
         await gateway.monitor.read_all()
         await gateway.serve(chat(1))
-        home = await gateway.serve(chat(2))
-        other = next(each for each in gateway.monitor.statuses() if each.name != home)
+        home = (await gateway.order(chat(2))).ready[0].replica
+        assert home is not None
+        other = next(each for each in gateway.monitor.statuses() if each.name != home.name)
         for name in names(gateway.choices):
             status = gateway.monitor.status(name)
             assert status is not None

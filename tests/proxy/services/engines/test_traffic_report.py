@@ -25,7 +25,7 @@ from tests.proxy.engines.speculation.test_advice import add_samples
 
 TABLE = 'replicas = ["http://a:1/v1", "http://b:2/v1"]\nserved_name = "m"'
 PROMPT = {"role": "system", "content": "What was agreed on so far. " * 400}
-CALL = call(json.dumps({"model": "m", "messages": [PROMPT]}).encode())
+CALL = call(json.dumps({"model": "m", "messages": [PROMPT]}).encode(), conversation="chat")
 
 
 def choices() -> tuple[RouteChoice, ...]:
