@@ -264,6 +264,7 @@ def test_a_second_signal_cuts_running_calls_and_loses_none_of_their_receipts(tmp
 def test_a_hangup_before_the_gateway_can_reload_does_not_end_it(command, is_ignored):
     script = (
         "import signal, sys\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # nohup leaves it ignored
         f"sys.argv = ['thriftgate', '{command}', '--help']\n"
         "from proxy.cli.main import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
