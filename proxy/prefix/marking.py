@@ -80,14 +80,12 @@ def with_cache_key(call: CallToMark) -> tuple[CallToMark, BreakpointPolicy]:
     name = policies.policy_name(target.regime)
     known = call.found.plan.policies
     if name in known:
-        return call, known[name].at_call(len(draft.chain.answers))
+        return call, known[name]
     habits = indexes.habits.get_or_make(call.place, ConversationHabits)
     is_alone = not draft.turns and habits.end_at_first_call(call.now)
-    shared = indexes.agent_keys.choose_key(draft, target, call.found, call.now)
     own = msgspec.structs.replace(
         call.key_policy(),
-        shared_key=shared.key,
-        shared_calls=shared.calls,
+        shared_key=indexes.agent_keys.choose_key(draft, target, call.found, call.now),
         explicit=is_alone and policies.may_switch_off(target.regime),
     )
     plan = msgspec.structs.replace(call.found.plan, policies={name: shared_policy(own), **known})

@@ -70,7 +70,7 @@ class TeamIndexes:
         self.traces = CallTraces()
         self.unmodified = UnmodifiedBaseline(self.unstored)
         self.stakes = MarkStakes(stake, self.unstored, accounts)
-        self.agent_keys = AgentCacheKeys(process, stake=stake)
+        self.agent_keys = AgentCacheKeys(process, on_credit=stake > 0.0)
         self._all: Sequence[LruCache[Any, Any]] = (
             self.states,
             self.habits,

@@ -21,14 +21,12 @@ from typing import Final
 from proxy.caches.openai_breakpoint import OpenAIBreakpoints
 from proxy.caches.openai_interval import IN_MEMORY, MinuteCalls
 from proxy.caches.port import CachedPrompt, Served, TokenBlock
-from proxy.prefix.agent_keys import KeyCosts, SharedCacheKeys, SharedKey
+from proxy.prefix.agent_keys import SharedCacheKeys
 
 RATES: Final = (1, 6, 30, 120)
 #: Counted in eights, so that a row takes seconds.
 SHARED_TOKENS, OWN_TOKENS, ANSWER_TOKENS, RESULT_TOKENS = 1_250, 50, 19, 162
 READ, WRITE, FRESH = 0.1, 1.25, 1.0
-#: One cent at 4 dollars for a million tokens, in eights.
-_STAKE_TOKENS: Final = 2_500 / 8
 _MINUTE_S: Final = 60.0
 _LIFETIME_S: Final = 1_800.0
 _ROUTED_TOKENS: Final = IN_MEMORY.routed
@@ -114,10 +112,10 @@ class Machines:
 
 
 class Keys:
-    """Gives each session its key."""
+    """Gives each session its key at its first call."""
 
-    def choose(self, session: KeyedSession, call: int, now: float) -> str:
-        """The key of a session's call: its own."""
+    def choose(self, session: KeyedSession, now: float) -> str:
+        """The key of a session that begins: its own."""
         return f"session-{session.number}"
 
     def note(self, session: KeyedSession, call: int, served: Served, now: float) -> None:
@@ -127,7 +125,7 @@ class Keys:
 class OneKey(Keys):
     """One key for all sessions."""
 
-    def choose(self, session: KeyedSession, call: int, now: float) -> str:
+    def choose(self, session: KeyedSession, now: float) -> str:
         """The key of all."""
         return "team"
 
@@ -136,21 +134,18 @@ class BuiltKeys(Keys):
     """The gateway's rule.
 
     Args:
-        stake: Uncached tokens that sharing may lose; one prompt where that is more, 0 for none.
+        on_credit: True if one session may join before anything was saved.
     """
 
-    def __init__(self, stake: float) -> None:
-        self._keys = SharedCacheKeys()
-        self._costs = KeyCosts(WRITE - READ, stake)
-        self._shared: dict[int, SharedKey] = {}
+    def __init__(self, *, on_credit: bool) -> None:
+        self._keys = SharedCacheKeys(on_credit=on_credit)
 
-    def choose(self, session: KeyedSession, call: int, now: float) -> str:
+    def choose(self, session: KeyedSession, now: float) -> str:
         """The key that it shares, else its own."""
-        if not call:
-            name = b"%d" % session.number
-            self._shared[session.number] = self._keys.choose_key(name, "team", now, self._costs)
-        key, calls = self._shared[session.number]
-        return key if key and not 0 < calls <= call else super().choose(session, call, now)
+        name = b"%d" % session.number
+        return self._keys.choose_key(name, "team", now, WRITE - READ) or super().choose(
+            session, now
+        )
 
     def note(self, session: KeyedSession, call: int, served: Served, now: float) -> None:
         """Count a call, and what it saved or lost beside what its cache should have read."""
@@ -165,8 +160,8 @@ class BuiltKeys(Keys):
 
 RULES: Final[dict[str, Callable[[], Keys]]] = {
     "one key": OneKey,
-    "as built": partial(BuiltKeys, _STAKE_TOKENS),
-    "no stake": partial(BuiltKeys, 0.0),
+    "as built": partial(BuiltKeys, on_credit=True),
+    "no credit": partial(BuiltKeys, on_credit=False),
 }
 
 
@@ -191,7 +186,8 @@ def session_costs(
     calls = sorted((at, each.number, call) for each in found for call, at in enumerate(each.times))
     for now, number, call in calls:
         session = found[number]
-        session.key = keys.choose(session, call, now)
+        if call == 0:
+            session.key = keys.choose(session, now)
         served = cache.serve(session.prompt(call), now)
         keys.note(session, call, served, now)
         written = sum(served.written.values())

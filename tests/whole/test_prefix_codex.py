@@ -129,23 +129,3 @@ def test_a_receipt_says_that_the_key_is_shared_and_what_that_saved(harness: Pref
 
     assert NOTE in second.notes
     assert (first.planning_nanos or 0) <= 0 < (second.planning_nanos or 0)
-
-
-def test_nine_short_sessions_a_few_seconds_apart_read_what_they_share(harness: PrefixHarness):
-    caller = CodexCaller(harness, PlanningMode.OBSERVE)
-    firsts = [caller.run(f"s{n}", 6.0 * n, 2, step=3.0)[0] for n in range(9)]
-    shared = stable_tokens(firsts[0].prompt_tokens, codex_body("s0", "s0/project", MODEL))
-
-    assert sum(usage.cache_read >= 0.9 * shared for usage in firsts) >= 7
-
-
-def test_a_session_on_the_stake_that_goes_on_reads_under_its_own_key(harness: PrefixHarness):
-    caller = CodexCaller(harness, PlanningMode.OBSERVE)
-    caller.run("ada", 0.0)
-    calls = caller.run("grace", 3.0, 6)
-
-    assert calls[3].cache_read == 0, "its fourth call writes its prompt under its own key"
-    assert all(
-        usage.cache_read > 0.9 * calls[0].prompt_tokens for usage in (*calls[1:3], *calls[4:])
-    )
-    assert last_body(harness)["prompt_cache_key"] == "grace"

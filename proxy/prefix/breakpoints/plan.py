@@ -43,7 +43,6 @@ class BreakpointPolicy(msgspec.Struct, frozen=True, kw_only=True):
         explicit: True if the provider's own choice of breakpoints is switched off (OpenAI).
         key: The routing or isolation key to send where the caller sends none; "" for none.
         shared_key: The key to send in place of the caller's own; "" for none.
-        shared_calls: Calls of the conversation that the shared key is for; 0 for all.
     """
 
     tools: str = ""
@@ -55,13 +54,6 @@ class BreakpointPolicy(msgspec.Struct, frozen=True, kw_only=True):
     explicit: bool = False
     key: str = ""
     shared_key: str = ""
-    shared_calls: int = 0
-
-    def at_call(self, calls_before: int) -> "BreakpointPolicy":
-        """The policy of a later call: with the caller's own key beyond those for the shared one."""
-        if not 0 < self.shared_calls <= calls_before:
-            return self
-        return msgspec.structs.replace(self, shared_key="")
 
 
 @lru_cache(_MAX_SHARED_POLICIES)

@@ -2,19 +2,14 @@
 
 from itertools import count
 
-from proxy.prefix.agent_keys import (
-    MAX_CALLS_ON_STAKE,
-    MAX_CALLS_PER_MINUTE,
-    KeyCosts,
-    SharedCacheKeys,
-)
+import pytest
+
+from proxy.prefix.agent_keys import MAX_CALLS_PER_MINUTE, SharedCacheKeys
 
 #: A token that is written instead of read, in uncached ones.
 PRICE = 1.15
 #: Tokens of every prompt here, of which so many are shared.
 TOKENS, SHARED = 12_000, 10_000
-#: Tokens that a session of few calls stakes: fewer than one prompt.
-STAKE = 2_500.0
 NAME = "beginning"
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 
@@ -22,9 +17,8 @@ MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 class SharedKeySessions:
     """Sessions of one agent, and the key of each."""
 
-    def __init__(self, stake: float = 0.0) -> None:
-        self.keys = SharedCacheKeys()
-        self.costs = KeyCosts(PRICE, stake)
+    def __init__(self, *, on_credit: bool = True) -> None:
+        self.keys = SharedCacheKeys(on_credit=on_credit)
         self._numbers = count()
 
     def run(self, at: float, calls: int = 1, step: float = 10.0, *, reads: int = 0) -> str:
@@ -41,16 +35,12 @@ class SharedKeySessions:
     def begin(self, at: float, name: str = NAME) -> tuple[bytes, str]:
         """A session that begins, and its key."""
         session = b"session %d" % next(self._numbers)
-        return session, self.keys.choose_key(session, name, at, self.costs).key
+        return session, self.keys.choose_key(session, name, at, PRICE)
 
     def call(self, session: bytes, at: float, answers: int = 0, *, saved: float = 0.0) -> None:
         """Make a call that is answered."""
         self.keys.record_call(session, at, answers)
         self.keys.record_answer(session, TOKENS, saved, at)
-
-    def key_now(self, session: bytes, at: float) -> str:
-        """The key of a conversation that a session begins now."""
-        return self.keys.choose_key(session, NAME, at, self.costs).key
 
 
 def share_key(sessions: SharedKeySessions, number: int, begins: float = 0.0) -> float:
@@ -65,7 +55,7 @@ def test_a_first_session_begins_on_a_shared_key():
 
 
 def test_a_session_after_one_that_ended_shares_its_key():
-    sessions = SharedKeySessions()
+    sessions = SharedKeySessions(on_credit=False)
 
     assert sessions.run(0.0, 3) == sessions.run(10 * MINUTE, 3)
 
@@ -76,88 +66,37 @@ def test_a_session_keeps_its_key_however_busy_that_becomes():
     for call in range(60):
         sessions.call(session, float(call), call)
 
-    assert sessions.key_now(session, 61.0) == key
+    assert sessions.keys.choose_key(session, NAME, 61.0, PRICE) == key
+    assert sessions.keys.choose_key(session, "another beginning", 61.0, PRICE) == key
 
 
-def test_nine_short_sessions_a_few_seconds_apart_share_two_keys():
-    sessions = SharedKeySessions(STAKE)
-    keys = [sessions.run(3.0 * number, reads=SHARED if number % 5 else 0) for number in range(9)]
-
-    assert len(set(keys[:5])) == len(set(keys[5:])) == 1
-    assert len(set(keys)) == 2
-
-
-def test_without_a_stake_no_session_joins_others_before_savings():
+def test_one_session_joins_another_on_credit_once_both_are_calm():
     sessions = SharedKeySessions()
-    sessions.run(0.0)
+    first = sessions.run(0.0, 2)
 
-    assert sessions.run(3.0) == ""
-
-
-def test_a_session_on_the_stake_goes_on_with_its_own_key_after_three_calls():
-    sessions = SharedKeySessions(STAKE)
-    sessions.run(0.0)
-    session = b"joined"
-    shared = sessions.keys.choose_key(session, NAME, 1.0, sessions.costs)
-    assert shared == (NAME, MAX_CALLS_ON_STAKE)
-    for call in range(MAX_CALLS_ON_STAKE):
-        sessions.call(session, 1.0 + call, call)
-        assert sessions.key_now(session, 5.0) == NAME
-    sessions.call(session, 5.0, MAX_CALLS_ON_STAKE)
-
-    assert sessions.key_now(session, 6.0) == ""
+    assert sessions.run(2.5 * MINUTE, 2) == first
+    assert sessions.run(4 * MINUTE, 2) == ""
 
 
-def test_a_session_that_made_more_calls_ends_joins_on_the_stake():
-    sessions = SharedKeySessions(STAKE)
-    sessions.run(0.0, MAX_CALLS_ON_STAKE + 1, step=1.0)
-
-    assert sessions.run(5.0) == ""
-
-
-def test_sessions_on_the_stake_keep_the_documented_rate_and_are_seven_a_minute():
-    sessions, calls = SharedKeySessions(STAKE), dict[str, int]()
-    for number in range(20):
-        key = sessions.run(number / 10, MAX_CALLS_ON_STAKE, step=0.01, reads=SHARED)
-        calls[key] = calls.get(key, 0) + MAX_CALLS_ON_STAKE
-
-    own_calls = calls.pop("")
-    assert max(calls.values()) == MAX_CALLS_PER_MINUTE
-    assert sum(calls.values()) == 9 * MAX_CALLS_ON_STAKE, "two begin a key, seven are on the stake"
-    assert own_calls == 11 * MAX_CALLS_ON_STAKE
-
-
-def test_losses_beyond_the_stake_end_sharing_and_the_stake():
-    sessions = SharedKeySessions(STAKE)
-    session, key = sessions.begin(0.0)
+@pytest.mark.parametrize(
+    ("on_credit", "at", "calls"),
+    [(False, 3 * MINUTE, 2), (True, 1.5 * MINUTE, 2), (True, 3 * MINUTE, 7)],
+    ids=["no credit", "seen too short", "too many calls"],
+)
+def test_a_session_keeps_its_own_key_where_credit_is_not_given(
+    at: float, calls: int, *, on_credit: bool
+):
+    sessions = SharedKeySessions(on_credit=on_credit)
+    session, _ = sessions.begin(0.0)
     sessions.call(session, 0.0)
-    sessions.call(session, 1.0, 1, saved=-TOKENS * PRICE)
-    assert sessions.run(HOUR) == key, "one prompt is lost, which the stake allows"
-    sessions.call(session, HOUR + 1, 2, saved=-PRICE)
+    for call in range(1, calls):
+        sessions.call(session, at - 7.0 * call, call)
 
-    assert sessions.run(HOUR + 2) == ""
-    assert sessions.run(DAY + 2 * HOUR) == key
-    assert sessions.run(DAY + 2 * HOUR + 1) == ""
-
-
-def test_leaving_a_shared_key_counts_as_a_loss_of_the_whole_prompt():
-    """The savings of the session after it then do not cover the next one's risk."""
-    keys = []
-    for calls in (MAX_CALLS_ON_STAKE, MAX_CALLS_ON_STAKE + 1):
-        sessions = SharedKeySessions(STAKE)
-        first, _ = sessions.begin(0.0)
-        sessions.call(first, 0.0)
-        sessions.run(1.0, calls, step=1.0, reads=SHARED)
-        for call in range(1, MAX_CALLS_ON_STAKE + 1):
-            sessions.call(first, 10.0 + call, call)
-        sessions.run(HOUR, reads=SHARED)
-        keys.append(sessions.run(HOUR + 1))
-
-    assert keys == [NAME, ""]
+    assert sessions.run(at) == ""
 
 
 def test_savings_let_a_session_join_others_that_still_call():
-    sessions = SharedKeySessions()
+    sessions = SharedKeySessions(on_credit=False)
     now = share_key(sessions, 3)
     key = sessions.run(now, 2, reads=SHARED)
 
@@ -165,7 +104,7 @@ def test_savings_let_a_session_join_others_that_still_call():
 
 
 def test_savings_cover_one_risk_for_each_session_that_joined():
-    sessions = SharedKeySessions()
+    sessions = SharedKeySessions(on_credit=False)
     now = share_key(sessions, 3)  # saved two readings: of 12,000 tokens one could be written anew
     joined = [sessions.run(now + each, 1) for each in range(4)]
 
@@ -174,7 +113,7 @@ def test_savings_cover_one_risk_for_each_session_that_joined():
 
 
 def test_busy_sessions_do_not_share_a_key():
-    sessions = SharedKeySessions()
+    sessions = SharedKeySessions(on_credit=False)
     now = share_key(sessions, 8)
     busy, key = sessions.begin(now)
     for call in range(MAX_CALLS_PER_MINUTE):
@@ -186,7 +125,7 @@ def test_busy_sessions_do_not_share_a_key():
 
 def test_busy_sessions_before_are_expected_again():
     """Each made 12 calls in a minute, so two do not fit one key of 15."""
-    sessions = SharedKeySessions()
+    sessions = SharedKeySessions(on_credit=False)
     for number in range(8):
         sessions.run(number * HOUR, 12, step=2.0, reads=SHARED)
     first, second = sessions.run(9 * HOUR), sessions.run(9 * HOUR + 30)
@@ -197,7 +136,7 @@ def test_busy_sessions_before_are_expected_again():
 
 
 def test_the_rate_on_a_key_stays_below_the_documented_one_where_sessions_keep_their_habits():
-    sessions, calls = SharedKeySessions(), dict[str, list[float]]()
+    sessions, calls = SharedKeySessions(on_credit=False), dict[str, list[float]]()
     for number in range(400):
         at = number * 20.0
         session, key = sessions.begin(at)
@@ -225,16 +164,20 @@ def test_sharing_that_cost_more_than_it_saved_ends_for_a_day():
     assert sessions.run(now + DAY + HOUR) == key
 
 
-def test_a_session_without_a_call_for_five_minutes_has_ended():
-    sessions = SharedKeySessions()
-    sessions.run(0.0)
+def test_a_session_whose_pauses_are_long_holds_its_place_for_longer():
+    short, long = SharedKeySessions(on_credit=False), SharedKeySessions(on_credit=False)
+    for number in range(8):
+        short.run(number * HOUR, 2, step=10.0)
+        long.run(number * HOUR, 2, step=15 * MINUTE)
+    for sessions in (short, long):
+        sessions.run(8 * HOUR)
 
-    assert sessions.run(4 * MINUTE) == ""
-    assert sessions.run(9 * MINUTE) == NAME
+    assert short.run(8 * HOUR + 4 * MINUTE) == NAME
+    assert long.run(8 * HOUR + 4 * MINUTE) == ""
 
 
 def test_calls_that_another_process_sent_are_counted_by_their_answers():
-    sessions = SharedKeySessions()
+    sessions = SharedKeySessions(on_credit=False)
     now = share_key(sessions, 8)
     session, key = sessions.begin(now)
     sessions.call(session, now, 0)
@@ -250,7 +193,8 @@ def test_prompts_that_begin_otherwise_have_keys_of_their_own():
 
 
 def test_calls_and_answers_of_unknown_sessions_are_ignored():
-    sessions = SharedKeySessions()
-    sessions.call(b"unknown", 0.0, saved=-1e9)
+    keys = SharedCacheKeys()
+    keys.record_call(b"unknown", 0.0, 0)
+    keys.record_answer(b"unknown", TOKENS, -1e9, 0.0)
 
-    assert sessions.run(1.0) == NAME
+    assert keys.choose_key(b"known", NAME, 1.0, PRICE) == NAME
