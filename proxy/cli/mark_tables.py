@@ -57,7 +57,7 @@ def show(terminal: Terminal, report: MarkReport, names: Mapping[str, str]) -> No
 
 
 def _sum_line(report: MarkReport) -> str:
-    found = report.totals
+    totals = report.totals
     limit = (
         f"At most {money(report.max_loss)} a feature (the write surcharge of one prompt, where that"
         f" is more) and {money(MAX_TEAM_LOSS_NANOS)} a team and day may be lost."
@@ -65,9 +65,9 @@ def _sum_line(report: MarkReport) -> str:
         else "Nothing is paid ahead any more: THRIFTGATE_LEARNING_STAKE is 0."
     )
     return (
-        f"Cache marks: paid ahead {money(found.staked)}, earned back {money(found.earned)}, net"
-        f" {money(found.earned - found.staked)}. {limit} Lost now: {money(found.lost)}. All since a"
-        " feature's first call; a loss counts half after a day."
+        f"Cache marks: paid ahead {money(totals.staked)}, earned back {money(totals.earned)}, net"
+        f" {money(totals.earned - totals.staked)}. {limit} Lost now: {money(totals.lost)}. All"
+        " since a feature's first call; a loss counts half after a day."
     )
 
 
@@ -78,11 +78,11 @@ def marks_document(report: MarkReport, names: Mapping[str, str]) -> dict[str, An
         report: The accounts.
         names: The teams' names, by their ids.
     """
-    found = report.totals
-    return _sums(found.staked, found.earned, found.lost) | {
+    totals = report.totals
+    return _sums(totals.staked, totals.earned, totals.lost) | {
         "max_lost_usd": usd(report.max_loss),
         "max_lost_usd_per_team_and_day": usd(MAX_TEAM_LOSS_NANOS),
-        "accounts": found.accounts,
+        "accounts": totals.accounts,
         "features": [
             {
                 "team": names.get(row.scope.team, row.scope.team),
@@ -92,7 +92,7 @@ def marks_document(report: MarkReport, names: Mapping[str, str]) -> dict[str, An
                 "calls": row.calls,
             }
             | _sums(row.staked, row.earned, row.lost)
-            for row in found.largest
+            for row in totals.largest
         ],
     }
 

@@ -156,15 +156,15 @@ class LayoutGains:
         later = self._read_instructions(slots, lambda text: text.rate * text.novelty)
         same = 1.0 - max((t.rate for t, slot in self._texts_in_place(slots)), default=0.0)
         whole = regime.name == _WHOLE_PROMPTS and PromptSlot.VARIABLE in slots
-        found = self._weighed_savings(calls.first, first, first.left, (0.0, 0.0))
+        saved = self._weighed_savings(calls.first, first, first.left, (0.0, 0.0))
         for each in calls.later:
             reads = each.earlier if whole else each.before
-            found += self._weighed_savings(
+            saved += self._weighed_savings(
                 each.share, later, min(same, later.left), (reads, each.length)
             )
         if regime.name == _ANTHROPIC:  # none are set where they do not pay
-            found = max(0.0, found)
-        return found - self._words(slots)
+            saved = max(0.0, saved)
+        return saved - self._words(slots)
 
     @property
     def average_tokens(self) -> float:
@@ -194,19 +194,19 @@ class LayoutGains:
     def _read_instructions(self, slots: Slots, share: Callable[[VaryingText], float]) -> _Reads:
         """The read of the instructions, where a share of calls has another of each text."""
         calls = self._calls
-        found = _Reads(ends=[], size=calls.tools + calls.front)
+        reads = _Reads(ends=[], size=calls.tools + calls.front)
         for text, slot in zip(self._texts, slots, strict=True):
             if slot is PromptSlot.STABLE:
                 # A mark within a text would have to stand before what varies.
-                readable = calls.tools if self._regime.takes_marks else found.size
-                found.pass_text(1.0 - share(text), readable)
-                found.size += text.size
-            found.size += text.behind
+                readable = calls.tools if self._regime.takes_marks else reads.size
+                reads.pass_text(1.0 - share(text), readable)
+                reads.size += text.size
+            reads.size += text.behind
         for text, slot in self._texts_in_place(slots):
             if slot is PromptSlot.SEMI_STABLE:
-                found.pass_text(1.0 - share(text), found.size)
-                found.size += text.size
-        return found
+                reads.pass_text(1.0 - share(text), reads.size)
+                reads.size += text.size
+        return reads
 
     def _weighed_savings(
         self, weight: float, head: _Reads, same: float, spoken: tuple[float, float]
@@ -225,10 +225,10 @@ class LayoutGains:
 
     def _words(self, slots: Slots) -> float:
         """Tokens of the words that moves add to a call."""
-        found, stable = 0, self._calls.front
+        tokens, stable = 0, self._calls.front
         for text, slot in zip(self._texts, slots, strict=True):
             if slot is not PromptSlot.STABLE:
                 is_between = stable > 0 and text.behind > 0
-                found += _LABEL_TOKENS + (_REFERENCE_TOKENS if is_between else 0)
+                tokens += _LABEL_TOKENS + (_REFERENCE_TOKENS if is_between else 0)
             stable += text.behind
-        return found + (_MESSAGE_TOKENS if PromptSlot.VARIABLE in slots else 0)
+        return tokens + (_MESSAGE_TOKENS if PromptSlot.VARIABLE in slots else 0)
