@@ -6,6 +6,7 @@ UTF-16, hold a half of a surrogate pair or a control character within a string. 
 """
 
 import json
+import re
 from math import isfinite
 from typing import Final
 
@@ -21,6 +22,8 @@ _MAX_SIZE: Final = JsonSize(keys=50_000, values=100_000)
 _MAX_SLOW_SIZE: Final = JsonSize(keys=10_000, values=10_000)
 #: The byte order marks of UTF-16, with which UTF-32's begin, too.
 UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
+#: Integers that no double holds, which strict readers refuse: 309 digits and more.
+_HUGE_INTEGER: Final = re.compile(r"[0-9]{309}")
 #: Beginnings of what is nearly a JSON object or list.
 OBJECT_STARTS: Final = (b"{", b"\xef\xbb\xbf", b"\0", *UTF16_MARKS)
 NEAR_JSON_STARTS: Final = (*OBJECT_STARTS, b"[")
@@ -36,7 +39,8 @@ def to_strict_json(raw: bytes) -> bytes | None:
         return None
     try:
         text = raw.decode(json.detect_encoding(raw), "replace")
-        value = json.loads(text, strict=False, parse_constant=_nothing)
+        parse_int = _integer if _HUGE_INTEGER.search(text) else None
+        value = json.loads(text, strict=False, parse_constant=_nothing, parse_int=parse_int)
         try:
             return msgspec.json.encode(value)  # which writes null for what is no finite number
         except (UnicodeEncodeError, OverflowError):  # half of a surrogate pair, or a long integer
@@ -47,7 +51,9 @@ def to_strict_json(raw: bytes) -> bytes | None:
 
 def _rewrite(text: str) -> bytes:
     """The same by Python's own parser and writer."""
-    value = json.loads(text, strict=False, parse_constant=_nothing, parse_float=_number)
+    value = json.loads(
+        text, strict=False, parse_constant=_nothing, parse_float=_number, parse_int=_integer
+    )
     return json.dumps(value, ensure_ascii=False).encode(errors="replace")
 
 
@@ -58,3 +64,7 @@ def _nothing(_: str) -> None:
 def _number(said: str) -> float | None:
     number = float(said)
     return number if isfinite(number) else None
+
+
+def _integer(text: str) -> int | None:
+    return None if _HUGE_INTEGER.search(text) else int(text)

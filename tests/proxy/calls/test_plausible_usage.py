@@ -101,6 +101,22 @@ def test_an_answer_with_an_impossible_usage_is_counted_by_the_gateway(streamed, 
     assert done.last.notes == ("the upstream reported an impossible usage: it was counted here",)
 
 
+@pytest.mark.parametrize("digits", [20, 309, 4_299, 4_301])
+@pytest.mark.parametrize("streamed", [True, False])
+def test_an_answer_with_a_usage_of_very_many_digits_has_a_receipt_and_an_estimate(streamed, digits):
+    there = route("lab", window=100_000, max_output=4_000)
+    choice = {"message": {"content": "a"}, "delta": {"content": "a"}}
+    body = b'{"choices":[%b],"usage":{"completion_tokens":%b}}' % (
+        orjson.dumps(choice),
+        b"9" * digits,
+    )
+    script = stream(event(body.decode()), DONE) if streamed else ScriptedAnswer([body])
+
+    done = serve_one_call(script, asked=a_call(stream=streamed), routes=(there,))
+
+    assert (done.last.usage, done.last.estimated) == (ESTIMATE, True)
+
+
 def test_a_total_above_the_sum_costs_nothing_but_at_providers_that_count_reasoning_so():
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 1_015}
     body = {"id": "c", "choices": [{"message": {"content": "a"}}], "usage": usage}

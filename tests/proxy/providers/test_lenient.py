@@ -27,6 +27,7 @@ JSON = st.recursive(
         (b'{"a": "line\nbreak\ttab\x00"}', {"a": "line\nbreak\ttab\x00"}),
         (b'{"a": "\\ud83d\\ude00"}', {"a": "😀"}),
         (b'{"a": "\\ud83d", "b": [1e999]}', {"a": "?", "b": [None]}),
+        (b'{"a": %b, "b": [-%b]}' % (b"9" * 309, b"9" * 5_000), {"a": None, "b": [None]}),
     ],
 )
 def test_nearly_json_is_read(raw: bytes, meant: object):
