@@ -66,8 +66,10 @@ class LockedSettings:
             return False
         if now - self.own.active_from >= _MEASURED_FOR_S:
             return True
-        if not self.own.version or self.own.changed_by == GUARD:
-            return self.own.changed_by != GUARD
+        if self.own.changed_by == GUARD:
+            return False
+        if not self.own.version:
+            return not self.own.former  # one that a person rolled back held a moment ago
         newer = read_layout(moves)
         return newer is not None and is_worth_replacing(newer)
 

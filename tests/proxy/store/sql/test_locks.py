@@ -96,11 +96,12 @@ def test_a_layout_that_saves_a_tenth_more_need_not_wait_a_day(connection) -> Non
     assert hold.is_open(layout(10), NOW + 60)
 
 
-def test_after_the_guard_stepped_back_to_no_layout_the_next_one_waits_a_day(connection) -> None:
+@pytest.mark.parametrize("by", [GUARD, "ann"])
+def test_after_a_rollback_to_no_layout_the_next_one_waits_a_day(connection, by: str) -> None:
     propose(connection, "d1")
     hold = locked_settings(connection, mode=PlanningMode.AUTO)
     hold.approve(1, "auto", NOW)
-    hold.rollback(GUARD, NOW + 60)
+    hold.rollback(by, NOW + 60)
 
     assert not hold.is_open(layout(1_000), NOW + 120)
     assert hold.is_open(layout(1_000), NOW + 60 + APPROVAL_DELAY_S + DAY)
