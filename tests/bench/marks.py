@@ -1,25 +1,31 @@
 # ruff: noqa: T201 - a script prints its result
 """The cost of recorded and made-up sets on Claude: without marks, with fixed ones, as planned.
 
-Each figure is the prompt's and the answer's dollars over those of the same calls without marks.
+Each figure is the prompts' dollars over those of the same calls without marks.
 ``fixed`` marks the end of the system text and the last two messages from the first call on;
 ``stop-loss`` does the same until that lost 1.2 times the dearest prompt's write fee; ``parted,
 fixed`` does it on the parts that the gateway makes of long texts; ``planned`` is the gateway's
 planning. Rows marked with * are not for tuning.
 
+With ``--live`` agents' loops and mixed features go over HTTP to simulators: directly without marks
+and with fixed ones; through a gateway without a control arm; and through one with default settings.
+
 Usage: python -m tests.bench.marks [--only NAME] [--model claude-sonnet-5-5] [--calls 300]
+       [--live]
 """
 
 import argparse
 import logging
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import orjson
 
+from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.prefix.prompts.marks import add_marks
 from proxy.prefix.prompts.prompt import PromptSlot
@@ -29,14 +35,15 @@ from proxy.tools.replay.recorded_call import RecordedCall
 from proxy.tools.replay.run import replay
 from proxy.tools.replay.variant_totals import VariantTotals, sum_of
 from proxy.tools.replay.vocabulary import LineVocabulary
+from proxy.tools.simulator.upstream import Simulator
+from slo.price import call_cost
 from slo.usage import Usage
+from tests.bench.marked_sets import MarkedSet, marked_sets
+from tests.bench.no_harm_live import ComparedGateway, beside
 from tests.bench.no_harm_replay import START, recorded_calls
 from tests.bench.no_harm_routes import catalog
-from tests.bench.no_harm_sets import folder, recorded_workload, sets, shapes
-from tests.bench.parted_sets import growing_workloads, one_line_workloads
-from tests.fakes.handbook import handbook
-from tests.fakes.messages import said
-from tests.fakes.workloads import ONE_BY_ONE, Pace, Session, SessionTurn, Workload, timed_calls
+from tests.fakes.virtual_clock import run_in_virtual_time
+from tests.fakes.workloads import TimedCall, timed_calls
 
 Json = dict[str, Any]
 _DAY_S: Final = 86_400.0
@@ -115,118 +122,96 @@ class PartedFixedMarks(PlannedVariant):
         return add_marks(planned.prompt, marks, sent.regime).render()
 
 
-@dataclass(frozen=True, kw_only=True)
-class MarkedSet:
-    """A row: a workload, its calls and pace; ``is_held_back`` if nothing is tuned on it."""
-
-    name: str
-    workload: Workload
-    calls: int
-    rate: float = 30.0
-    is_held_back: bool = False
-
-
-def _shape(name: str) -> Workload:
-    return next(each for each in shapes() if each.name == name)
-
-
-def _without_feature(session: Session) -> Session:
-    return Session(name=session.name, turns=session.turns)
-
-
-def _handbooks(count: int = 200) -> Workload:
-    """Two handbooks by turns in one feature, a question each."""
-
-    def session(at: int) -> Session:
-        text = handbook(100, f"marks/{at % 2}")
-        messages = [said("system", text), said("user", f"Question {at}: who may change it?")]
-        turn = SessionTurn(body={"messages": messages}, reply=said("assistant", "The desk."))
-        return Session(name=f"{at}", feature="handbooks", turns=(turn,))
-
-    rows = tuple(session(at) for at in range(count))
-    return Workload(name="two handbooks by turns", sessions=rows, pace=ONE_BY_ONE)
-
-
-def _made_up_sets() -> Iterator[MarkedSet]:
-    agent = _shape("agent, one by one")
-    one = Workload(name="agent loop", sessions=agent.sessions[:1], pace=ONE_BY_ONE)
-    yield MarkedSet(name="agent loop", workload=one, calls=30)
-    other = _shape("long rules, one by one")
-    pairs = zip(agent.sessions[1:11], other.sessions[:10], strict=True)
-    by_turns = tuple(_without_feature(each) for pair in pairs for each in pair)
-    two = Workload(name="two agents by turns", sessions=by_turns, pace=Pace(at_once=2))
-    yield MarkedSet(name="two agents by turns", workload=two, calls=180)
-    yield MarkedSet(name="two handbooks by turns", workload=_handbooks(), calls=200)
-    for kind, calls in (("nothing shared", 150), ("nothing shared", 1_000), ("short", 150)):
-        name = f"one-shots, {kind}"
-        yield MarkedSet(name=f"{name}, {calls}", workload=_one_shots(kind, calls), calls=calls)
-
-
-def _one_shots(kind: str, calls: int) -> Workload:
-    from tests.fakes.chat_workloads import one_shots  # noqa: PLC0415
-
-    return next(each for each in one_shots(calls) if each.name == f"one-shots, {kind}")
-
-
-#: Recorded sets, by the calls that are replayed.
-_RECORDED: Final = {
-    "OpenHands SDK": 53,
-    "pi": 150,
-    "BFCL multi-turn": 500,
-    "mini-swe-agent, flat": 746,
-    "tau-bench, badly built": 506,
-    "tau-bench": 300,
-    "AgentDojo": 300,
-}
-_HELD_BACK: Final = {
-    "SWE-agent": 200,
-    "OpenHands": 200,
-    "crewAI": 200,
-    "mini-swe-agent": 200,
-    "tau-bench, flat": 300,
-    "AgentDojo, badly built": 300,
-}
-
-
-def marked_sets() -> Iterator[MarkedSet]:
-    """Every row whose data is there."""
-    yield from _made_up_sets()
-    data = folder()
-    for workload in one_line_workloads(data):
-        yield MarkedSet(name=workload.name, workload=workload, calls=96)
-    for workload in growing_workloads(data):
-        yield MarkedSet(name=workload.name, workload=workload, calls=120)
-    if data is None:
-        return
-    there = {name for name, is_there in sets(data) if is_there}
-    for name, calls in (_RECORDED | _HELD_BACK).items():
-        if name in there:
-            workload = recorded_workload(data, name, 200)
-            yield MarkedSet(
-                name=name, workload=workload, calls=calls, is_held_back=name in _HELD_BACK
-            )
-
-
 def _variants(reading: PromptReader) -> Sequence[Any]:
     day = START // _DAY_S * _DAY_S
     fixed = FixedMarks(), FixedMarks(stops=True), PartedFixedMarks(reading, day)
     return *fixed, PlannedVariant(reading, day, arranges=False, names=False)
 
 
-def row(one: MarkedSet, model: Model) -> Sequence[VariantTotals]:
+def row(marked: MarkedSet, model: Model) -> Sequence[VariantTotals]:
     """Cost of each way: direct, fixed, stop-loss, fixed on parts, planned."""
     reading = PromptReader(model, model.routes[0], LineVocabulary())
-    calls = timed_calls(one.workload, one.rate, one.calls)
-    lines = recorded_calls(one.workload, calls, reading, is_native=False)
+    calls = timed_calls(marked.workload, marked.rate, marked.calls)
+    lines = (
+        (now, msgspec.structs.replace(line, generated=0))
+        for now, line in recorded_calls(marked.workload, calls, reading, is_native=False)
+    )
     day = START // _DAY_S * _DAY_S
     return sum_of(replay(lines, reading, _variants(reading), day=day).features())
 
 
-def _table_row(one: MarkedSet, rows: Sequence[VariantTotals]) -> str:
+def _table_row(marked: MarkedSet, rows: Sequence[VariantTotals]) -> str:
     direct = rows[0].nanos or 1
-    ratios = " | ".join(f"{(each.nanos or 0) / direct:.4f}" for each in rows[1:])
+    ratios = " | ".join(f"{(way.nanos or 0) / direct:.4f}" for way in rows[1:])
     extra = ((rows[-1].nanos or 0) - direct) / 1e9
-    return f"| {one.name}{' *' * one.is_held_back} | {rows[0].calls} | {ratios} | {extra:+.4f} |"
+    return f"| {_label(marked)} | {rows[0].calls} | {ratios} | {extra:+.4f} |"
+
+
+def _label(marked: MarkedSet) -> str:
+    return f"{marked.name}{' *' * marked.is_held_back}"
+
+
+async def _live_rows(rows: Sequence[MarkedSet], model: str, folder: Path) -> None:
+    """Print prompt dollars over direct: fixed marks sent directly, and of two gateways."""
+    (folder / "treated").mkdir()
+    async with (
+        beside(folder / "treated", control_share=0.0) as treated,
+        beside(folder) as by_default,
+    ):
+        for marked in rows:
+            calls = timed_calls(marked.workload, marked.rate, marked.calls)
+            fixed = replace(marked.workload, dressed=_dressed_with_fixed_marks)
+            peer, _ = await _sent_both_ways(treated, replace(marked, workload=fixed), model, calls)
+            _, planned = await _sent_both_ways(treated, marked, model, calls)
+            direct, gateway = await _sent_both_ways(by_default, marked, model, calls)
+            ratios = " | ".join(f"{nanos / direct:.4f}" for nanos in (peer, planned, gateway))
+            extra = f"{(gateway - direct) / 1e9:+.4f}"
+            print(f"| {_label(marked)} | {len(calls)} | {ratios} | {extra} |", flush=True)
+
+
+async def _sent_both_ways(
+    both: ComparedGateway, marked: MarkedSet, model: str, calls: Sequence[TimedCall]
+) -> tuple[int, int]:
+    """Cost of all prompts in nano-dollars: sent directly, and by the gateway."""
+    await both.cells(marked.workload, calls, (model,), marked.rate)
+    direct, gateway = (_prompt_nanos(upstream, both.known) for upstream in both.upstreams)
+    return direct, gateway
+
+
+def _dressed_with_fixed_marks(body: Json, _: str) -> Json:
+    marked: Json = orjson.loads(with_fixed_marks(orjson.dumps(body)))
+    return marked
+
+
+def _prompt_nanos(upstream: Simulator, known: Catalog) -> int:
+    """Cost of all prompts that a simulator counted."""
+    total = 0
+    for exchange in upstream.exchanges:
+        tariff = known.models[orjson.loads(exchange.body)["model"]].routes[0].tariff
+        if exchange.usage is not None and tariff is not None:
+            prompt = msgspec.structs.replace(exchange.usage, output=0, reasoning=0)
+            cost = call_cost(prompt, tariff, START)
+            total += 0 if cost is None else cost.effective_nanos
+    return total
+
+
+def _print_live(rows: Sequence[MarkedSet], model: str) -> None:
+    columns = ("fixed, direct", "gateway, no control arm", "gateway", "gateway, $ more")
+    print(_heading(columns))
+    with tempfile.TemporaryDirectory() as folder:
+        run_in_virtual_time(lambda: _live_rows(rows, model, Path(folder)))
+
+
+def _print_replay(rows: Sequence[MarkedSet], name: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        model = catalog(Path(folder))[0].models[name]
+    print(_heading(("fixed", "stop-loss", "parted, fixed", "planned", "planned, $ more")))
+    for marked in rows:
+        print(_table_row(marked, row(marked, model)), flush=True)
+
+
+def _heading(columns: Sequence[str]) -> str:
+    return f"| set | calls | {' | '.join(columns)} |\n|---|{'--:|' * (len(columns) + 1)}"
 
 
 def main() -> None:
@@ -235,16 +220,18 @@ def main() -> None:
     parser.add_argument("--only", default="", help="a part of a row's name")
     parser.add_argument("--model", default="claude-sonnet-5-5")
     parser.add_argument("--calls", type=int, default=10_000, help="calls of each row, at most")
+    parser.add_argument("--live", action="store_true", help="agents' rows, over HTTP")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
-    with tempfile.TemporaryDirectory() as there:
-        model = catalog(Path(there))[0].models[options.model]
-    columns = ("fixed", "stop-loss", "parted, fixed", "planned", "planned, $ more")
-    print(f"| set | calls | {' | '.join(columns)} |\n|---|{'--:|' * (len(columns) + 1)}")
-    for one in marked_sets():
-        if options.only in one.name:
-            short = MarkedSet(**{**vars(one), "calls": min(one.calls, options.calls)})
-            print(_table_row(short, row(short, model)), flush=True)
+    rows = [
+        replace(marked, calls=min(marked.calls, options.calls))
+        for marked in marked_sets()
+        if options.only in marked.name and (marked.is_live or not options.live)
+    ]
+    if options.live:
+        _print_live(rows, options.model)
+    else:
+        _print_replay(rows, options.model)
 
 
 if __name__ == "__main__":

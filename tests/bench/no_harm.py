@@ -8,11 +8,12 @@ each feature, one cent or the surcharge of writing its longest prompt, and after
 are the recorded sets and shapes that are made up; ``replay`` reckons them with no conversation in
 the control arm, ``live`` sends them to simulators directly and through a gateway with every
 setting at its default. With ``--native`` the calls are made in Anthropic's API, of models that
-speak it. With ``--auto`` the live cells are sent a second time with ``THRIFTGATE_PLANNING=auto``,
-under its guard, and a table shows both modes. ``--mode apply`` approves in the middle of each live
-cell what is proposed by then, ``--restart`` starts the gateway anew there, and with ``--processes``
-calls take turns among so many that share a store. A table compares what ``thriftgate savings`` says
-was saved with what was. Exits with 1 where a cell is dearer.
+speak it. With ``--auto`` all cells are reckoned or sent a second time with
+``THRIFTGATE_PLANNING=auto``, under its guard, and a table shows both modes. ``--mode apply``
+approves in the middle of each live cell what is proposed by then, ``--restart`` starts the gateway
+anew there, and with ``--processes`` calls take turns among so many that share a store. A table
+compares what ``thriftgate savings`` says was saved with what was. Exits with 1 where a cell is
+dearer.
 
 Usage: python -m tests.bench.no_harm [--quick] [--native] [--part replay] [--only WORKLOAD]
        [--model NAME] [--rate 30] [--calls 160 | --whole] [--stake 0.01] [--auto] [--mode apply]
@@ -28,7 +29,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -129,8 +130,8 @@ def _shapes() -> dict[str, Workload]:
 
 
 @cache
-def _replayer(stake: float) -> Replayer:
-    return Replayer(stake=stake)
+def _replayer(stake: float, *, is_auto: bool) -> Replayer:
+    return Replayer(stake=stake, is_auto=is_auto)
 
 
 @cache
@@ -150,12 +151,11 @@ def _laid_out(job: Job, held: Workload, rate: float) -> list[TimedCall]:
 def _replay(job: Job, held: Workload) -> list[WorkloadCell]:
     known = _catalog()
     laid_out = {rate: _laid_out(job, held, rate) for rate in job.rates}
+    replayer = _replayer(job.stake, is_auto=job.mode is PlanningMode.AUTO)
     return [
-        cell
+        replace(cell, how=job.how)
         for name in job.models
-        for cell in _replayer(job.stake).cells(
-            held, laid_out, known.models[name], is_native=job.is_native
-        )
+        for cell in replayer.cells(held, laid_out, known.models[name], is_native=job.is_native)
     ]
 
 
@@ -194,8 +194,9 @@ def jobs(options: argparse.Namespace) -> Iterator[Job]:
     for part in options.part:
         is_live = part == "live"
         usual = FEW if options.quick else LIVE if is_live else MODELS
-        chosen = [options.mode, *([PlanningMode.AUTO] if options.auto else [])]
-        for name, mode in product(found, chosen if is_live else [PlanningMode.OBSERVE]):
+        first = options.mode if is_live else PlanningMode.OBSERVE
+        chosen = [first, *([PlanningMode.AUTO] if options.auto else [])]
+        for name, mode in product(found, chosen):
             yield Job(
                 part=part,
                 workload=name,
@@ -241,7 +242,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--calls", type=int, help="calls of each cell, at most")
     parser.add_argument("--whole", action="store_true", help="every call of every workload")
     parser.add_argument("--stake", type=float, default=STAKE, help="THRIFTGATE_LEARNING_STAKE")
-    parser.add_argument("--auto", action="store_true", help="live, also with planning auto")
+    parser.add_argument("--auto", action="store_true", help="also with planning auto")
     parser.add_argument("--mode", type=PlanningMode, default=PlanningMode.OBSERVE, help="live")
     parser.add_argument("--restart", action="store_true", help="live, anew after half the calls")
     parser.add_argument("--processes", type=int, default=1, help="live, processes of the gateway")
@@ -272,7 +273,7 @@ def main() -> None:
     for how in dict.fromkeys(cell.how for cell in cells):
         for line in markdown(cells, how):
             print(line)
-    for line in modes(cells):
+    for line in chain.from_iterable(modes(cells, part) for part in PARTS):
         print(line)
     for line in claims(cells):
         print(line)

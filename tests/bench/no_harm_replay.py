@@ -2,7 +2,8 @@
 
 The calls are replayed as ``thriftgate replay`` does, its row "by default" over its row "as sent",
 with two differences: no caller names its conversation, for callers of the default mode do not, and
-no conversation is in the control arm. With ``is_native`` the calls are those that a client of
+no conversation is in the control arm. In mode ``auto`` it is the row "layouts applied". With
+``is_native`` the calls are those that a client of
 Anthropic's API sends.
 """
 
@@ -32,7 +33,7 @@ _DAY_S = 86_400.0
 #: Dollars that a feature may lose by default.
 STAKE = 0.01
 #: A Monday at noon UTC: one price of the day holds for hours.
-START = 1_790_000_000.0 // _DAY_S * _DAY_S + _DAY_S / 2
+START = 1_795_400_000.0 // _DAY_S * _DAY_S + _DAY_S / 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,11 +107,13 @@ class Replayer:
 
     Args:
         stake: Dollars that a feature may lose.
+        is_auto: True if layouts approve themselves.
     """
 
-    def __init__(self, *, stake: float = STAKE) -> None:
+    def __init__(self, *, stake: float = STAKE, is_auto: bool = False) -> None:
         self._vocabulary = LineVocabulary()
         self._stake = stake
+        self._is_auto = is_auto
 
     def cells(
         self,
@@ -130,9 +133,47 @@ class Replayer:
         """
         reading = _Remembering(model, model.routes[0], self._vocabulary)
         return [
-            _cell(workload, calls, reading, rate, self._stake, is_native=is_native)
+            self._cell(workload, calls, reading, rate, is_native=is_native)
             for rate, calls in laid_out.items()
         ]
+
+    def _cell(
+        self,
+        workload: Workload,
+        calls: Sequence[TimedCall],
+        reading: PromptReader,
+        rate: float,
+        *,
+        is_native: bool,
+    ) -> WorkloadCell:
+        day = START // _DAY_S * _DAY_S
+        units = self._stake * STAKE_UNITS_PER_DOLLAR
+        planning = PlannedVariant(reading, day, arranges=self._is_auto, names=False, stake=units)
+        lines = list(recorded_calls(workload, calls, reading, is_native=is_native))
+        run = replay(lines, reading, (planning,), day=day)
+        sent, marked = sum_of(run.features()) or (VariantTotals(), VariantTotals())
+        return WorkloadCell(
+            how="replay",
+            workload=workload.name,
+            model=reading.public,
+            rate=rate,
+            pace=pace(calls),
+            calls=sent.calls,
+            left_out=len(calls) - sent.calls,
+            direct=_side(sent),
+            gateway=_side(marked),
+            may_lose=may_lose(
+                (
+                    (
+                        line.feature,
+                        reading.read_prompt(line.body, at, is_native=line.is_native).tokens,
+                    )
+                    for at, line in lines
+                ),
+                route_target(reading.route, reading.public, day),
+                self._stake,
+            ),
+        )
 
 
 class _Remembering(PromptReader):
@@ -147,42 +188,6 @@ class _Remembering(PromptReader):
         if body not in self._known:
             self._known[body] = super().read_prompt(body, now, is_native=is_native)
         return self._known[body]
-
-
-def _cell(
-    workload: Workload,
-    calls: Sequence[TimedCall],
-    reading: PromptReader,
-    rate: float,
-    stake: float,
-    *,
-    is_native: bool,
-) -> WorkloadCell:
-    day = START // _DAY_S * _DAY_S
-    units = stake * STAKE_UNITS_PER_DOLLAR
-    planning = PlannedVariant(reading, day, arranges=False, names=False, stake=units)
-    lines = list(recorded_calls(workload, calls, reading, is_native=is_native))
-    run = replay(lines, reading, (planning,), day=day)
-    sent, marked = sum_of(run.features()) or (VariantTotals(), VariantTotals())
-    return WorkloadCell(
-        how="replay",
-        workload=workload.name,
-        model=reading.public,
-        rate=rate,
-        pace=pace(calls),
-        calls=sent.calls,
-        left_out=len(calls) - sent.calls,
-        direct=_side(sent),
-        gateway=_side(marked),
-        may_lose=may_lose(
-            (
-                (line.feature, reading.read_prompt(line.body, at, is_native=line.is_native).tokens)
-                for at, line in lines
-            ),
-            route_target(reading.route, reading.public, day),
-            stake,
-        ),
-    )
 
 
 def may_lose(

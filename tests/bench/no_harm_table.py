@@ -10,9 +10,8 @@ LIMIT: Final = 1.0005
 _NOTHING: Final = "-"
 #: Calls from which on the ratio alone counts.
 MANY_CALLS: Final = 1_000
-#: Table of the cells sent live with planning auto, and that of those sent by default.
-AUTO: Final = "live, auto"
-_LIVE: Final = "live"
+#: What the tables of the cells with planning auto are named beyond those by default.
+AUTO: Final = ", auto"
 
 
 def dear(cells: Iterable[WorkloadCell]) -> list[WorkloadCell]:
@@ -48,30 +47,32 @@ def markdown(cells: Sequence[WorkloadCell], how: str) -> Iterator[str]:
     yield ""
 
 
-def modes(cells: Sequence[WorkloadCell]) -> Iterator[str]:
+def modes(cells: Sequence[WorkloadCell], part: str) -> Iterator[str]:
     """The default mode beside auto, each over direct, by workload and model; none without auto."""
-    if not any(cell.how == AUTO for cell in cells):
+    ways = part, f"{part}{AUTO}"
+    in_auto = [cell for cell in cells if cell.how == ways[1]]
+    if not in_auto:
         return
-    models = list(dict.fromkeys(cell.model for cell in cells if cell.how == AUTO))
-    yield "### default → auto, each ÷ directly, all rates together"
+    models = list(dict.fromkeys(cell.model for cell in in_auto))
+    yield f"### {part}: default → auto, each ÷ directly, all rates together"
     yield ""
     yield "| workload | " + " | ".join((*models, "all")) + " |"
     yield "|---|" + "--:|" * (len(models) + 1)
-    workloads = list(dict.fromkeys(cell.workload for cell in cells if cell.how == AUTO))
+    workloads = list(dict.fromkeys(cell.workload for cell in in_auto))
     for name, chosen in (*((each, {each}) for each in workloads), ("all", set(workloads))):
         columns = (*({model} for model in models), set(models))
         row = (
             [cell for cell in cells if cell.workload in chosen and cell.model in column]
             for column in columns
         )
-        yield f"| {name} | " + " | ".join(map(_both_modes, row)) + " |"
+        yield f"| {name} | " + " | ".join(_both_modes(row_cells, ways) for row_cells in row) + " |"
     yield ""
 
 
-def _both_modes(cells: Sequence[WorkloadCell]) -> str:
+def _both_modes(cells: Sequence[WorkloadCell], ways: Sequence[str]) -> str:
     """The cost of these cells in both modes over direct, dearer ones in bold."""
     ratios = []
-    for how in (_LIVE, AUTO):
+    for how in ways:
         sides = [
             (cell.gateway.dollars, cell.direct.dollars)
             for cell in cells
