@@ -34,7 +34,7 @@ from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.records.amounts import quantity
 from proxy.records.receipt import Receipt
 from proxy.reloading import Reloader
-from proxy.services.alerts.setup import running_alerts, sinks_of_policies
+from proxy.services.alerts.setup import alerts_left_open, running_alerts, sinks_of_policies
 from proxy.services.background import BackgroundTasks
 from proxy.services.budgets.admission_gate import AdmissionGate
 from proxy.services.budgets.budget_overlay import stored_budget_overlay
@@ -302,7 +302,8 @@ def _watch_routes(context: AppContext, ticks: Callable[[], float]) -> list[async
     context.publish(RouteHealthMetrics(registry, ticks))
     news = RouteAlerts(registry, ticks, context.now, context.alert, context.catalog)
     context.follow(news.prepare)
-    return [context.tasks.keep(each) for each in (news.run, _guard(context))]
+    run = partial(news.run, partial(alerts_left_open, context.opened))
+    return [context.tasks.keep(each) for each in (run, _guard(context))]
 
 
 def _guard(context: AppContext) -> Callable[[], Coroutine[Any, Any, None]]:

@@ -42,9 +42,10 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         id: The same for the same event, whichever process sends it; by default made of kind,
             subject, severity and beginning.
         kind: ``budget`` (nearly spent), ``burn`` (of an objective's error budget), ``floor``
-            (missed), ``move`` (calls fall back), ``store`` (counters do not answer, or files of
-            the journal are removed), ``drift`` (counters and ledger differ), or ``test``.
-        subject: The budget or objective, and whose.
+            (missed), ``move`` (calls fall back), ``route`` (it fails), ``store`` (counters do not
+            answer, or files of the journal are removed), ``drift`` (counters and ledger differ),
+            or ``test``.
+        subject: The budget, objective or route, and whose.
         severity: The urgency.
         title: All of it in one sentence.
         facts: Names and values: limit, spent, burn, budget left, top contributors.

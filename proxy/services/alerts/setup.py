@@ -28,6 +28,8 @@ _log = logging.getLogger("thriftgate.alerts")
 
 #: Seconds between two checks of whether files of the journal were removed.
 _CHECK_INTERVAL_S: Final = 5.0
+#: Seconds for which an alert about removed files is open.
+_NOTICE_S: Final = 3600.0
 _KEEP_FILES: Final = (
     "Exclude the folder from cleaners of old files and rotations of logs, and mount nothing over it"
     " while the gateway runs. A kill -9 in the moment of a removal loses the receipts of that"
@@ -103,7 +105,7 @@ def sinks_of_policies(
 async def alert_on_removals(
     removed: RemovedSegments, now: Callable[[], float], send_alert: Callable[[Alert], object]
 ) -> None:
-    """Send an alert once files are removed, and end it after an hour without; for ever.
+    """Send an alert of an hour once files are removed, and another if they are after that.
 
     Args:
         removed: The journal's files that were.
@@ -113,7 +115,7 @@ async def alert_on_removals(
     alert: Alert | None = None
     while True:
         notice = removed.notice
-        if notice is not None and alert is None:
+        if notice is not None and (alert is None or (alert.expires or 0.0) <= now()):
             alert = Alert(
                 id=stable_id("journal", notice, f"{now():.0f}"),
                 kind="store",
@@ -124,11 +126,9 @@ async def alert_on_removals(
                 action="What could be read of them was written into a new file.",
                 fix=_KEEP_FILES,
                 began=now(),
+                expires=now() + _NOTICE_S,
             )
             send_alert(alert)
-        elif notice is None and alert is not None:
-            send_alert(resolve_alert(alert, now()))
-            alert = None
         await asyncio.sleep(_CHECK_INTERVAL_S)
 
 
@@ -143,10 +143,19 @@ async def _review(
     alerts: AlertDispatcher, budgets: Sequence[Budget], opened: Store, now: float
 ) -> None:
     """End what is open about budgets that are promised no more."""
+    for alert in outdated_alerts(await _open_alerts(opened), budgets):
+        alerts.say(resolve_alert(alert, now, "Its budget was changed or taken back."))
+
+
+async def alerts_left_open(opened: Store) -> Sequence[Alert]:
+    """The alerts that are open once the database is reached; none where they cannot be read."""
+    await opened.wait_until_online()
+    return await _open_alerts(opened)
+
+
+async def _open_alerts(opened: Store) -> Sequence[Alert]:
     try:
-        found = await opened.ask(opened.outbox.open_alerts, MAX_ALERTS)
+        return await opened.ask(opened.outbox.open_alerts, MAX_ALERTS)
     except SQLAlchemyError as error:
         _log.warning("Open alerts stay as they are: %s", error_summary(error))
-        return
-    for alert in outdated_alerts(found, budgets):
-        alerts.say(resolve_alert(alert, now, "Its budget was changed or taken back."))
+        return ()

@@ -8,6 +8,7 @@ from slo.alert import Alert, Severity, resolve_alert, stable_id
 from slo.objective import Enforce
 
 _KIND: Final = "store"
+_SUBJECT: Final = "objectives"
 #: Seconds without an answer before the alert is sent: one late answer is no outage.
 _ALERT_AFTER_S: Final = 10.0
 #: Seconds of answers before the alert ends: a stalling Redis comes and goes.
@@ -39,7 +40,8 @@ class CountersOutage:
 
     def resume(self, sent: Iterable[Alert], now: float) -> None:
         """Continue with an alert that another process left open."""
-        left = next((alert for alert in sent if alert.kind == _KIND), None)
+        mine = (alert for alert in sent if (alert.kind, alert.subject) == (_KIND, _SUBJECT))
+        left = next(mine, None)
         if left is not None and self._open is None:
             self._open, self._lost_since, self._last_loss = left, left.began, now
 
@@ -66,7 +68,7 @@ class CountersOutage:
         return Alert(
             id=stable_id(_KIND, f"{began // _RECOVERED_AFTER_S:.0f}"),
             kind=_KIND,
-            subject="objectives",
+            subject=_SUBJECT,
             severity=Severity.TICKET if acts else Severity.NOTE,
             title="The counters of objectives do not answer",
             facts=(("objectives", f"{len(self._tracks)}"),),

@@ -1,7 +1,7 @@
 """Reports failing routes: metrics for Prometheus, and alerts to people."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from prometheus_client import Metric
@@ -18,6 +18,11 @@ from slo.breaker import BreakerState
 _CHECK_INTERVAL_S: Final = 5.0
 #: Seconds for which a route has to work again before its alert ends.
 _RECOVERED_AFTER_S: Final = 60.0
+#: Seconds after which the alert of an earlier process ends if no call went to its route since.
+_UNUSED_AFTER_S: Final = 3600.0
+#: Kind of these alerts, and what their subjects begin with.
+_KIND: Final = "route"
+_SUBJECT: Final = "route "
 #: Routes or models that an alert names.
 _MAX_NAMES: Final = 5
 
@@ -74,6 +79,14 @@ class RouteAlerts:
         self._send_alert = send_alert
         self._open: dict[str, Alert] = {}
         self._recovered_at: dict[str, float] = {}
+        self._resumed_at = now()
+
+    def resume(self, left_open: Iterable[Alert]) -> None:
+        """Continue with the alerts that an earlier process left open."""
+        self._resumed_at = self._now()
+        for alert in left_open:
+            if alert.kind == _KIND:
+                self._open.setdefault(alert.subject.removeprefix(_SUBJECT), alert)
 
     async def prepare(self, snapshot: Snapshot) -> Callable[[], None]:
         """Returns what applies another catalog; nothing has to be got ready."""
@@ -83,8 +96,13 @@ class RouteAlerts:
 
         return commit
 
-    async def run(self) -> None:
-        """Check at regular intervals, for ever."""
+    async def run(self, read_open: Callable[[], Awaitable[Iterable[Alert]]]) -> None:
+        """Check at regular intervals, for ever.
+
+        Args:
+            read_open: Reads the alerts that are open in the database.
+        """
+        self.resume(await read_open())
         while True:
             self.check()
             await asyncio.sleep(_CHECK_INTERVAL_S)
@@ -92,19 +110,33 @@ class RouteAlerts:
     def check(self) -> None:
         """Send alerts of what has changed since the last check."""
         now, ticks = self._now(), self._ticks()
-        for name, lane in self._lanes.states():
-            is_closed = lane.breaker.state(ticks) is BreakerState.CLOSED
-            if not is_closed:
+        breakers = {name: lane.breaker.state(ticks) for name, lane in self._lanes.states()}
+        for name, state in breakers.items():
+            if state is not BreakerState.CLOSED:
                 self._recovered_at.pop(name, None)
                 if name not in self._open:
                     self._open[name] = alert = _failing_route_alert(name, self._catalog, now)
                     self._send_alert(alert)
-            elif (
-                name in self._open
-                and now - self._recovered_at.setdefault(name, now) >= _RECOVERED_AFTER_S
-            ):
-                ended = self._recovered_at.pop(name)
+        for name in list(self._open):
+            if (ended := self._ended_at(name, breakers.get(name), now)) is not None:
+                self._recovered_at.pop(name, None)
                 self._send_alert(resolve_alert(self._open.pop(name), ended))
+
+    def _ended_at(self, name: str, state: BreakerState | None, now: float) -> float | None:
+        """Time at which an alert ended; None while it goes on.
+
+        Args:
+            name: The route.
+            state: State of its breaker; None if this process sent no call there.
+            now: Seconds since the epoch.
+        """
+        if state is None:
+            is_over = now - self._resumed_at >= _UNUSED_AFTER_S
+            return self._resumed_at if is_over else None
+        if state is not BreakerState.CLOSED:
+            return None
+        recovered_at = self._recovered_at.setdefault(name, now)
+        return recovered_at if now - recovered_at >= _RECOVERED_AFTER_S else None
 
 
 def _failing_route_alert(name: str, catalog: Catalog, now: float) -> Alert:
@@ -127,8 +159,8 @@ def _failing_route_alert(name: str, catalog: Catalog, now: float) -> Alert:
         fix = f"{fix} Another route, or `fallbacks` in the catalog, would answer meanwhile."
     return Alert(
         id=stable_id("route", name, f"{now:.0f}"),
-        kind="move",
-        subject=f"route {name}",
+        kind=_KIND,
+        subject=f"{_SUBJECT}{name}",
         severity=Severity.TICKET,
         title=f"The route {name} fails{effect}",
         action=action,

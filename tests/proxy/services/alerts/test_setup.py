@@ -49,6 +49,7 @@ def test_files_of_the_journal_that_were_removed_are_alerted_once(store):
     (alert,) = store.outbox.open_alerts(9)
     assert (alert.kind, alert.subject, alert.began) == ("store", "journal", NOW)
     assert str(store.journal.folder) in alert.facts[0][1]
+    assert alert.expires == NOW + 3600
 
 
 def test_a_sink_whose_address_is_unknown_is_told_of_in_the_log(store, caplog):

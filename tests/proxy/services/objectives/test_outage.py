@@ -3,7 +3,7 @@
 from proxy.services.objectives.outage import CountersOutage
 from slo.alert import Alert, Severity
 from slo.objective import Enforce
-from tests.fakes.alerts import AlertRecorder
+from tests.fakes.alerts import AlertRecorder, an_alert
 from tests.fakes.objective_replicas import START, objective, tracks
 
 BOTH = tracks(objective(), objective(name="other", enforce=Enforce.ALERT)).values()
@@ -95,6 +95,14 @@ def test_an_alert_that_another_process_left_open_ends_once_all_is_well():
     heir.record_recovery(START + 90)
 
     assert [(alert.id, alert.is_open) for alert in ends] == [(said[0].id, False)]
+
+
+def test_alert_about_the_journals_files_is_not_ended_by_an_answer_of_the_counters():
+    heir, ends = outage()
+    heir.resume([an_alert("journal", kind="store")], START + 30)
+    heir.record_recovery(START + 200)
+
+    assert ends == []
 
 
 def test_people_are_told_as_objectives_ask():

@@ -1,4 +1,5 @@
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -8,6 +9,7 @@ from proxy.configuration import Snapshot
 from proxy.services.objectives.route_alerts import RouteAlerts, RouteHealthMetrics
 from slo.alert import Alert
 from slo.policies.file import Policies
+from tests.fakes.alerts import an_alert
 from tests.fakes.call_dependencies import catalog, route
 from tests.fakes.upstream import broken_connection
 
@@ -76,6 +78,7 @@ def test_people_hear_once_that_a_route_fails_and_once_that_it_has_been_well_for_
 
     assert [alert.is_open for alert in watched.told] == [True, False]
     assert watched.told[0].title == "The route one/m fails, and is tried last"
+    assert (watched.told[0].kind, watched.told[0].subject) == ("route", "route one/m")
     assert watched.told[1].ended == 140.0
 
 
@@ -125,3 +128,58 @@ def test_a_relapse_is_the_same_trouble():
     watched.after(5, *[broken_connection()] * 5)
 
     assert len(watched.told) == 1
+
+
+def test_alert_of_an_earlier_process_ends_once_its_route_works_for_a_minute():
+    alert, watched = failed_route_alert(), WatchedRoute()
+    watched.news.resume([alert])
+    watched.after(5, None)
+    watched.after(59, None)
+    assert watched.told == []
+    watched.after(2, None)
+
+    assert [(each.id, each.ended) for each in watched.told] == [(alert.id, 105.0)]
+
+
+def test_alert_of_an_earlier_process_goes_on_while_its_route_fails():
+    alert, watched = failed_route_alert(), WatchedRoute()
+    watched.news.resume([alert])
+    watched.after(5, *[broken_connection()] * 5)
+    watched.after(20)
+
+    assert watched.told == []
+
+
+def test_alert_of_an_earlier_process_ends_after_an_hour_without_a_call_to_its_route():
+    alert, watched = failed_route_alert(), WatchedRoute()
+    watched.news.resume([alert])
+    watched.after(3_500)
+    assert watched.told == []
+    watched.after(100)
+
+    assert [(each.id, each.ended) for each in watched.told] == [(alert.id, alert.began)]
+
+
+def test_other_alerts_of_an_earlier_process_stay_open():
+    watched = WatchedRoute()
+    watched.news.resume([an_alert(kind="move")])
+    watched.after(4_000)
+
+    assert watched.told == []
+
+
+def test_alerts_left_open_are_read_once_it_runs():
+    watched, alert = WatchedRoute(), failed_route_alert()
+
+    async def left_open():
+        return [alert]
+
+    async def run() -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await watched.news.run(left_open)
+
+    asyncio.run(run())
+    watched.after(3_600)
+
+    assert [each.id for each in watched.told] == [alert.id]
