@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from dashboards.access import Action, Viewer
+from dashboards.board import Reroute
 from dashboards.reports import ReportPeriod
 from proxy.pages.ledger_views.events import MAX_EVENTS, EventView, events_view
 from proxy.pages.resources.objectives import ObjectivesResource
@@ -53,7 +54,7 @@ class EventsResource:
             EventView(
                 at=each.began,
                 kind="fallback",
-                title=f"{each.objective}: {each.source or 'as asked'} → {each.level or 'as asked'}",
+                title=f"{each.objective}: {_change(each)}",
                 why=each.why,
                 is_bad=each.state == "degraded",
             )
@@ -77,3 +78,10 @@ class EventsResource:
             return await self.list(viewer, query.period(self._now()))
 
         return routes
+
+
+def _change(reroute: Reroute) -> str:
+    """The levels before and after; the new state where the level is the same."""
+    if reroute.source == reroute.level:
+        return reroute.state
+    return f"{reroute.source or 'as asked'} → {reroute.level or 'as asked'}"

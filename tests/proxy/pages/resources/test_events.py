@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,12 @@ def test_fallbacks_alerts_and_changes_stand_in_one_list_the_newest_first(
     assert found[1]["why"] == "mode: none → apply"
     assert found[3]["title"] == "chat-ttft: as asked → small"
     assert "ann" not in json.dumps(found)
+
+
+def test_change_of_an_objectives_state_alone_names_the_state(store: Store, tmp_path: Path) -> None:
+    pinned = a_reroute(source="", level="", state="pinned")
+    with closing(Dashboard(store, tmp_path, FakeBoard(overview(reroutes=[pinned])))) as shown:
+        assert [each["title"] for each in events(shown)] == ["chat-ttft: pinned"]
 
 
 def test_a_layout_that_approves_itself_is_an_event(dashboard: Dashboard) -> None:
