@@ -11,9 +11,6 @@ import msgspec
 from proxy.errors import OperatorError
 
 _TIMEOUT_S: Final = 60.0
-#: Seconds for which an idle connection is used again. llama.cpp closes it after 5, as its header
-#: `keep-alive` says; a call that is sent at that moment is lost.
-_MAX_IDLE_S: Final = 1.0
 _MAX_TOKENS: Final = 160
 _DATA: Final = "data: "
 _DONE: Final = "[DONE]"
@@ -68,8 +65,13 @@ class EngineAnswer:
 
 
 def engine_client() -> httpx2.AsyncClient:
-    """A client whose connections are closed before an engine closes them."""
-    limits = httpx2.Limits(keepalive_expiry=_MAX_IDLE_S)
+    """A client with a new connection for each call.
+
+    llama.cpp closes a connection right after a stream, though its header `keep-alive` says 5 s: a
+    call that is sent between the two is lost.
+    Source: build 11549, tried (2026-11).
+    """
+    limits = httpx2.Limits(max_keepalive_connections=0)
     return httpx2.AsyncClient(limits=limits, trust_env=False)
 
 
