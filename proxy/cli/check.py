@@ -87,7 +87,14 @@ def _document(settings: Settings, known: Catalog, policies: Policies) -> dict[st
 
 def _all_notes(settings: Settings, known: Catalog, policies: Policies) -> Iterator[str]:
     """All notes, those on upstreams without a key or credentials first."""
-    if lacking := upstreams_by_key(known)[1]:
+    from proxy.cli.storage_checks import is_simulated
+
+    if is_simulated(settings.folder):
+        yield (
+            "a simulator answers the calls of this folder (`thriftgate serve --simulated`), and"
+            " needs no provider's key."
+        )
+    elif lacking := upstreams_by_key(known)[1]:
         # Few have an account with each, so it is no mistake.
         yield f"no key is set for {', '.join(lacking)}: calls that go there would fail."
     yield from missing_credentials(known)

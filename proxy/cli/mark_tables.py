@@ -16,6 +16,11 @@ from proxy.settings import Settings
 from proxy.store.store import Store
 
 _FIGURES: Final = ("calls", "paid ahead", "earned back", "net", "lost now")
+_COLUMNS: Final = (
+    "Paid ahead: the surcharge for storing prompts in the cache. Earned back: what reading them"
+    " saved. Lost now: what of it has not come back. Calls of the control arm, which are sent"
+    " without the gateway's marks, are not counted."
+)
 #: Features that are listed, those that staked most.
 _MAX_FEATURES: Final = 50
 
@@ -53,7 +58,7 @@ def show(terminal: Terminal, report: MarkReport, names: Mapping[str, str]) -> No
     terminal.show(table)
     more = report.totals.accounts - len(rows)
     others = f" {quantity(more, 'feature')} more staked less." if more else ""
-    terminal.say(f"{_sum_line(report)}{others}")
+    terminal.say(_COLUMNS, f"{_sum_line(report)}{others}")
 
 
 def _sum_line(report: MarkReport) -> str:

@@ -13,6 +13,7 @@ from threading import Event, Thread
 from typing import Final
 
 from proxy.catalog.catalog import Catalog
+from proxy.cli.storage_checks import SIMULATOR_LOCK
 from proxy.settings import Settings
 from proxy.tools.demo.catalog import redirected_catalog, simulated_models
 from proxy.tools.simulator.app import app
@@ -55,7 +56,7 @@ def simulated_upstream(
 @contextmanager
 def _lock(folder: Path) -> Iterator[None]:
     """Keep the folder to this process: a second catalog in it would end the first one's calls."""
-    with (folder / "simulator.lock").open("w") as file:
+    with (folder / SIMULATOR_LOCK).open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -14,6 +14,8 @@ from proxy.api.connection_limit import connections_of_address, connections_withi
 
 #: Bytes below which a disk is soon full: the journal alone may wait with some tens of MiB.
 _LOW_SPACE_BYTES: Final = 1 << 30
+#: File that ``serve --simulated`` locks in its folder.
+SIMULATOR_LOCK: Final = "simulator.lock"
 _PAGE_BYTES: Final = 4_096
 _NAME: Final = "THRIFTGATE_FOLDER"
 _FIX: Final = "give it to the user whom the gateway runs as, or name another folder"
@@ -31,6 +33,11 @@ def folder_problem(folder: Path) -> str:
         what = "cannot be written" if found == folder else f"cannot be made in {found}"
         return f"{_NAME}: {folder} {what}: {why}; {_FIX}"
     return next(map(_unwritable_problem, _unwritable_contents(folder)), "")
+
+
+def is_simulated(folder: Path) -> bool:
+    """True for the folder of ``thriftgate serve --simulated``."""
+    return (folder / SIMULATOR_LOCK).exists()
 
 
 def low_space_warning(folder: Path, free: Callable[[Path], int] | None = None) -> list[str]:

@@ -33,7 +33,7 @@ from proxy.tools.simulator.fault_directives import (
     with_directives,
 )
 from proxy.tools.simulator.messages import MESSAGES
-from proxy.tools.simulator.models import WireName, served_name
+from proxy.tools.simulator.models import WireName, served_name, unknown_model
 from proxy.tools.simulator.refusals import HTML_PAGE, envelope, provider_refusal
 from proxy.tools.simulator.responses import RESPONSES
 from proxy.tools.simulator.stream_player import PlayedResponse
@@ -353,9 +353,8 @@ def _model(lab: Simulator, request: Request) -> Json:
     wire = "anthropic" if "anthropic-version" in request.headers else "openai"
     model = lab.settings.models.get(served_name(lab.settings.models, name))
     if model is None or model.wire != wire:
-        raise provider_refusal(
-            404, f"model: {name} does not exist in this simulator.", code="model_not_found"
-        )
+        reason = unknown_model(lab.settings.models, name)
+        raise provider_refusal(404, reason, code="model_not_found")
     return _anthropic_model(name) if wire == "anthropic" else _openai_model(name)
 
 

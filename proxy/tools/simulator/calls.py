@@ -13,7 +13,7 @@ from proxy.caches.port import Served
 from proxy.tools.simulator.bodies import Body, required_field
 from proxy.tools.simulator.embeddings import embed_inputs
 from proxy.tools.simulator.fault_directives import FaultDirectives
-from proxy.tools.simulator.models import SimulatedModel, WireName, served_name
+from proxy.tools.simulator.models import SimulatedModel, WireName, served_name, unknown_model
 from proxy.tools.simulator.refusals import error, of_status, page, provider_refusal, quota
 from proxy.tools.simulator.replies import ReplyRequest, reply
 from proxy.tools.simulator.responses import RESPONSES, output_items
@@ -190,7 +190,7 @@ def _model(lab: Simulator, body: Body, wire: WireName) -> SimulatedModel:
     name = _name(lab, body)
     model = lab.settings.models.get(name)
     if model is None or model.wire != wire:
-        reason = f"model: {name} does not exist in this simulator."
+        reason = unknown_model(lab.settings.models, name)
         raise provider_refusal(404, reason, code="model_not_found", param="model")
     return model
 

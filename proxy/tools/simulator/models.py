@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from difflib import get_close_matches
+from typing import Final, Literal
 
 from proxy.catalog.entries import Model, Route
 from proxy.catalog.predecessors import SNAPSHOT
@@ -10,6 +11,8 @@ from proxy.providers.chat_schemas import chat_schema_rules
 from proxy.providers.schema_rules import SchemaRules
 
 WireName = Literal["openai", "anthropic"]
+#: Characters of a name that are compared with others.
+_MAX_NAME_CHARS: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +107,13 @@ def served_name(models: Mapping[str, SimulatedModel], name: str) -> str:
     """The name of the model that is asked for, also by a dated snapshot of it; else unmodified."""
     undated = SNAPSHOT.sub("", name)
     return undated if name not in models and undated in models else name
+
+
+def unknown_model(models: Mapping[str, SimulatedModel], name: str) -> str:
+    """The sentence about a model that is not simulated, with a name that is like its own."""
+    near = get_close_matches(name[:_MAX_NAME_CHARS], models, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    return f"model: {name} does not exist in this simulator.{hint}"
 
 
 def of_models(models: Iterable[Model]) -> dict[str, SimulatedModel]:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from proxy.cli import session
+from proxy.cli.simulated_upstream import simulated_upstream
+from proxy.settings import Settings
 from tests.proxy.cli.typed_commands import command_error, command_output
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -47,6 +50,14 @@ def test_check_notes_which_upstreams_have_no_key(monkeypatch):
 
     assert "Note: no key is set for anthropic (ANTHROPIC_API_KEY)" in said
     assert "OPENAI_API_KEY" not in said
+
+
+def test_check_asks_for_no_keys_where_calls_are_simulated(folder: Path):
+    with simulated_upstream(Settings(folder=folder), session.shipped_catalog(), lambda: 0.0) as it:
+        said = command_output("check", folder=str(it.folder))
+
+    assert "Note: a simulator answers the calls of this folder" in said
+    assert "no key is set" not in said
 
 
 def test_check_notes_which_upstreams_have_no_credentials_and_where_they_are_looked_for(

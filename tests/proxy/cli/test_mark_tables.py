@@ -54,6 +54,8 @@ def test_cache_marks_are_told_by_feature_and_in_sum_with_what_may_be_lost(
         " lost. Lost now: $0.0081. All since a feature's first call; a loss counts half after a"
         " day."
     ) in said
+    assert "Paid ahead: the surcharge for storing prompts in the cache." in said
+    assert "Calls of the control arm, which are sent without the gateway's marks, are not" in said
     rows = [" ".join(line.split()) for line in said.splitlines() if "claude-sonnet" in line]
     assert rows == [
         "team_0 chat claude-sonnet 1,200 $0.0100 $1.2345 $1.2245 $0.0000",

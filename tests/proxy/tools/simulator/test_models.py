@@ -4,7 +4,7 @@ import pytest
 
 from proxy.caches.regimes import REGIMES
 from proxy.catalog.entries import TRAITS, Model, Route, Upstream
-from proxy.tools.simulator.models import MODELS, of_models, served_name
+from proxy.tools.simulator.models import MODELS, of_models, served_name, unknown_model
 
 UPSTREAM = Upstream(name="a", kind="anthropic", base_url="http://a/v1", provider="bedrock")
 
@@ -69,3 +69,15 @@ def test_a_model_of_googles_native_api_is_simulated_in_chats_form() -> None:
 )
 def test_a_dated_name_means_the_model_of_which_it_is_a_snapshot(name: str, served: str) -> None:
     assert served_name(MODELS, name) == served
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("gpt-5.6-lun", "Did you mean gpt-5.6-luna?"), ("claude-haiku-4-6", "claude-haiku-4-5?")],
+)
+def test_name_that_is_not_simulated_gets_one_that_is_like_it(name: str, hint: str) -> None:
+    assert hint in unknown_model(MODELS, name)
+
+
+def test_name_that_is_like_no_other_gets_no_hint() -> None:
+    assert unknown_model(MODELS, "x" * 10_000).endswith("does not exist in this simulator.")
