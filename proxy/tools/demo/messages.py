@@ -23,12 +23,21 @@ _TEAMS_TEXT = """\
   acme-support      a support chat, badly built: the time, the customer and the
                     passages found stand above a handbook that never changes
   acme-engineering  a coding agent's loop with tools on Claude, without cache marks
-  acme-docs         the same chat, well built: the handbook first, the passages last
+  acme-docs         the support team's chat on the same model, well built: the handbook
+                    first, the passages last; without cache marks, too
 """
+_ORDERS_TITLE = "The calls of the support chat, with their prompts built in three orders"
+_ORDERS_TEXT = """\
+Variable first is how they were sent; layouts move what varies behind the handbook. The
+other two are how a careful author builds them, with the cache marks that this model wants:
+there is nothing left to gain, and marks that stand elsewhere may cost a percent or two."""
+_TEAMS_TITLE = "All three teams, as they sent their calls"
 _METHOD = """\
 Directly: the same calls without a gateway, with the provider's own caching. Dashboard and
 `thriftgate savings` show the same cost. Its hit rate, and what was not sent, are
-replayed as `thriftgate replay` does."""
+replayed as `thriftgate replay` does. Without marks Claude stores nothing, and GPT-5.6 only
+whole prompts, so these calls read nothing.
+Through Thriftgate: with cache marks from the first call on; nothing has to be approved."""
 _LEARNED = """\
 Layouts: the gateway learned which texts vary and moves them behind those that stay. By
 default that waits for `thriftgate layout approve`; the mode auto does it by itself."""
@@ -62,15 +71,14 @@ def outcome(console: Console, result: DemoResult) -> None:
         console.print(f"Failed: {sent.planned.model}: {sent.error}", style="red", markup=False)
     if len(result.failed_calls) > _ERRORS_SHOWN:
         console.print(f"… and {len(result.failed_calls) - _ERRORS_SHOWN} more failed.", style="red")
-    console.print()
+    if result.orders.direct:
+        _heading(console, _ORDERS_TITLE)
+        console.print(_orders(result))
+        console.print(f"\n{_ORDERS_TEXT}", soft_wrap=True, markup=False)
+    _heading(console, _TEAMS_TITLE)
     console.print(_comparison(result))
     if result.savings and (sentences := headline_sentences(result.savings[""])):
         console.print("\n" + "\n".join(sentences), soft_wrap=True, markup=False)
-    if result.orders.direct:
-        console.print(
-            "\nThe support chat's calls again, with their prompts built in three orders:\n"
-        )
-        console.print(_orders(result))
     if result.otherwise.direct:
         console.print(f"\n{_METHOD}", soft_wrap=True, markup=False)
     if result.proposed:
@@ -78,6 +86,10 @@ def outcome(console: Console, result: DemoResult) -> None:
     console.print(_SIMULATED, soft_wrap=True)
     if result.total and result.otherwise.direct:
         console.print(f"\n{_summary(result)}", style="bold", soft_wrap=True, markup=False)
+
+
+def _heading(console: Console, title: str) -> None:
+    console.print(f"\n{title}\n", style="bold", soft_wrap=True, markup=False)
 
 
 def invitation(console: Console, base_url: str, key: str, folder: str, result: DemoResult) -> None:

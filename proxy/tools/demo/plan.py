@@ -31,11 +31,13 @@ class _Application:
     pause_s: tuple[int, int]
 
 
+#: The model of both chats, so that what differs between them is how their prompts are built.
+_CHAT_MODEL = "gpt-5.6-terra"
 #: People read and write between calls; an agent's tools take seconds.
 _APPLICATIONS = (
     _Application(
         kind="support",
-        scripts=partial(chats, model="gpt-5.6-terra"),
+        scripts=partial(chats, model=_CHAT_MODEL),
         every_s=60,
         pause_s=(15, 90),
     ),
@@ -43,7 +45,7 @@ _APPLICATIONS = (
         kind="docs",
         scripts=partial(
             chats,
-            model="gpt-5.4-mini",
+            model=_CHAT_MODEL,
             order=PromptOrder.SHARED_PREFIX,
             place=("acme-docs", "docs-chat"),
         ),

@@ -106,6 +106,18 @@ def test_a_features_cost_is_shown_by_the_order_of_its_prompts_per_1000_calls() -
     assert not any("variable" in line for line in comparison_lines())
 
 
+def test_orders_come_first_and_the_last_two_are_said_to_have_marks_of_their_author() -> None:
+    orders = CostBaseline(
+        {order: CallTotals(4000, 0, 10_000_000, calls=2) for order in ("variable first", "other")},
+        {order: CallTotals(4000, 0, 10_200_000, calls=2) for order in ("variable first", "other")},
+    )
+    text = " ".join(said(a_result(a_sent(), orders=orders)).split())
+
+    assert text.index("built in three orders") < text.index("All three teams")
+    assert "2 % more" in text
+    assert "marks that stand elsewhere may cost a percent or two" in text
+
+
 def test_without_an_answer_nothing_is_compared() -> None:
     assert "directly" not in said(a_result(a_sent()))
 

@@ -64,7 +64,7 @@ def test_all_three_teams_call_with_a_model_each(calls_and_bodies: Played) -> Non
     )
     assert by_feature.keys() == {
         ("acme-support", "support-chat", "gpt-5.6-terra"),
-        ("acme-docs", "docs-chat", "gpt-5.4-mini"),
+        ("acme-docs", "docs-chat", "gpt-5.6-terra"),
         ("acme-engineering", "coding-agent", "claude-sonnet-5-5"),
     }
     assert min(by_feature.values()) >= 40
