@@ -32,8 +32,8 @@ provider loses would be lost either way and is no matter of planning. A call tha
 which may still be read is judged later: once its conversation went on, with or without them, or
 once they died. A feature is surely dearer when the calls judged last cost more together than
 unmodified, by more than ``MAX_EXTRA_COST_SHARE`` and by more than ``MIN_STANDARD_ERRORS`` of their
-sum. A layout is stopped, too, once it lost more than its stake of one cent in all, or twice the
-cost of its dearest prompt where that is more.
+sum. A layout is stopped, too, once it lost more than the learning stake in all, or twice the cost
+of its dearest prompt where that is more.
 """
 
 import math
@@ -70,8 +70,6 @@ MIN_CALLS: Final = 20
 MAX_EXTRA_COST_SHARE: Final = 0.02
 #: Standard errors by which the sum has to be above nothing.
 MIN_STANDARD_ERRORS: Final = 3.0
-#: Most extra cost of a layout over sending directly, in nano-dollars times a million: one cent.
-LAYOUT_STAKE: Final = 1e13
 _DEAREST_PROMPTS: Final = 2.0
 #: Calls that wait to be judged; beyond, the one that waited longest is judged as it stands.
 _MAX_PENDING_CALLS: Final = 128

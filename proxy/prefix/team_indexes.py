@@ -68,7 +68,7 @@ class TeamIndexes:
         self.unstored = UnstoredPrefixes()
         self.chains = PrefixChainIndex(unstored=self.unstored)
         self.traces = CallTraces()
-        self.unmodified = UnmodifiedBaseline(self.unstored)
+        self.unmodified = UnmodifiedBaseline(stake, self.unstored)
         self.stakes = MarkStakes(stake, self.unstored, accounts)
         self.agent_keys = AgentCacheKeys(process, on_credit=stake > 0.0)
         self._all: Sequence[LruCache[Any, Any]] = (

@@ -19,7 +19,7 @@ from proxy.prefix.arrangement import ArrangedPrompt, MarkedPrompt, unmodified_pr
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.breakpoints.policies import is_explicit
 from proxy.prefix.explain.findings import CallEvidence
-from proxy.prefix.guard import LAYOUT_STAKE, CostComparison, Harm, HarmWatch
+from proxy.prefix.guard import CostComparison, Harm, HarmWatch
 from proxy.prefix.planned import Draft, Planned, PlanningTarget, UnmodifiedCall
 from proxy.prefix.prediction.changes import prefix_parameters
 from proxy.prefix.prediction.lookups import UnstoredPrefixes, has_stored_nothing, stores_marks_alone
@@ -67,13 +67,15 @@ class UnmodifiedBaseline:
     """Predicts what unmodified calls would have read and cost, beside those that were sent.
 
     Args:
+        stake: Extra cost that a layout may lose, in nano-dollars times a million tokens.
         unstored: Prefixes that are known not to be stored.
 
     Attributes:
         indexes: All that is remembered.
     """
 
-    def __init__(self, unstored: UnstoredPrefixes | None = None) -> None:
+    def __init__(self, stake: float, unstored: UnstoredPrefixes | None = None) -> None:
+        self._stake = stake
         self._chains = PrefixChainIndex(is_brief=True, unstored=unstored)
         #: By place and version of the layout, for each is stopped by itself.
         self._watches: LruCache[tuple[LayoutScope, int], HarmWatch] = LruCache(
@@ -146,10 +148,8 @@ class UnmodifiedBaseline:
         self._record_sent(unmarked, unmodified, now)
         if planned.plan.arm is not ExperimentArm.TREATED:
             return 0
-        watch = self._watches.get_or_make(
-            (planned.place, planned.plan.layout),
-            lambda: HarmWatch(LAYOUT_STAKE if planned.plan.layout else inf),
-        )
+        layout = planned.plan.layout
+        watch = self._watches.get_or_make((planned.place, layout), lambda: self._new_watch(layout))
         return watch.record_call(now, _call_cost(expected, unmodified, planned), before)
 
     def _record_sent(self, sent: SentCall, usage: Usage | None, now: float) -> None:
@@ -165,8 +165,11 @@ class UnmodifiedBaseline:
         harm = watch.current_harm(now) if watch is not None else None
         if harm is None:
             return None
-        self._watches.put((place, layout), HarmWatch(LAYOUT_STAKE if layout else inf))
+        self._watches.put((place, layout), self._new_watch(layout))
         return msgspec.structs.replace(harm, layout=layout)
+
+    def _new_watch(self, layout: int) -> HarmWatch:
+        return HarmWatch(self._stake if layout else inf)
 
 
 def _stores_nothing(sent: SentCall) -> bool:

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from proxy.caches.regime import prompt_cost
+from proxy.prefix.breakpoints.account import STAKE_UNITS_PER_DOLLAR
 from proxy.prefix.guard import Harm
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.planned import Planned
@@ -141,6 +142,15 @@ def test_harm_is_of_the_layout_that_its_conversations_had():
     found = harm(process, last)
     assert isinstance(found, Harm)
     assert found.layout == 1
+
+
+@pytest.mark.parametrize(("dollars", "is_stopped"), [(0.01, True), (1.0, False)])
+def test_layout_may_lose_the_learning_stake_of_its_operator(dollars, is_stopped):
+    stake = dollars * STAKE_UNITS_PER_DOLLAR
+    process = PlanningProcess(TARGETS[OPENAI], layout=Layout(), stake=stake)
+    *_, last = conversation(process, "1", metadata={"thriftgate_slots": "0=variable"})
+
+    assert (harm(process, last) is not None) is is_stopped
 
 
 def test_a_feature_is_judged_afresh_once_it_was_stepped_back():
