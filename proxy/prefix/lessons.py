@@ -106,6 +106,8 @@ class LayoutLearner:
         if usage is not None:
             learner.record_tokens(planned.evidence.sent.size, usage.prompt_tokens)
         begins, history = not draft.turns, sum(map(len, messages[first:]))
+        if draft.resolved.source:
+            learner.part_conversation(draft.conversation, draft.resolved.source, now)
         if learner.observe_without_texts(
             draft.conversation, now, first=begins, history=history, mark=mark
         ):

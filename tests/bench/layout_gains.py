@@ -96,7 +96,7 @@ def shapes() -> list[LayoutWorkload]:
 
 
 @cache
-def _catalog() -> Catalog:
+def model_catalog() -> Catalog:
     with tempfile.TemporaryDirectory() as there:
         return catalog(Path(there))[0]
 
@@ -105,7 +105,7 @@ def measure(name: str, model: str, calls: int, rate: float) -> GainRow:
     """The row of one workload on one model."""
     logging.disable(logging.WARNING)
     shape = next(each for each in shapes() if each.sent.name == name)
-    known = _catalog().models[model]
+    known = model_catalog().models[model]
     reading = PromptReader(known, known.routes[0], LineVocabulary())
     planned = partial(PlannedVariant, reading, START // _DAY_S * _DAY_S, names=False)
     direct, observe, auto = _costs(

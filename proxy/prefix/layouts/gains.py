@@ -5,13 +5,16 @@ A cache reads a prompt up to the first text that differs from what was sent befo
     tools, front │ text │ stable │ text │ stable │ … │ semi-stable texts │ conversation
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import combinations, cycle
 from typing import Final, NamedTuple
 
 import msgspec
 
 from proxy.caches.regime import Regime
 from proxy.prefix.layouts.samples import ConversationSample
+from proxy.prefix.prediction.leading_texts import MIN_SHARED_BYTES, MIN_SHARED_PART
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, PromptSlot
 
 #: The cache that keeps whole prompts: it finds none that ends in text of its own, and reads what
@@ -23,8 +26,10 @@ _ANTHROPIC: Final = "anthropic-breakpoint"
 _LABEL_TOKENS: Final = 6
 _REFERENCE_TOKENS: Final = 14
 _MESSAGE_TOKENS: Final = 12
-#: Further calls of a conversation up to which it is taken to go on, where others did.
+#: Further calls of a conversation up to which it is taken to go on, where others did, while fewer
+#: calls than these were seen.
 FEW_LATER_CALLS: Final = 4
+_FEW_CALLS: Final = 50
 Slots = Sequence[PromptSlot]
 
 
@@ -34,16 +39,14 @@ class VaryingText(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         size: Bytes of it.
         behind: Bytes of stable text behind it.
-        own: Share of conversations that have one of their own.
-        rate: Changes per further call of a conversation.
-        novelty: Share of its changes to a text that no other call had.
+        values: Stand for its texts, by conversation and variant of its instructions.
+        is_clock: True if its form tells that it changes with each call.
     """
 
     size: int
     behind: int
-    own: float
-    rate: float
-    novelty: float = 1.0
+    values: tuple[tuple[int, ...], ...]
+    is_clock: bool = False
 
 
 class LaterCalls(NamedTuple):
@@ -70,6 +73,7 @@ class TemplateCalls(msgspec.Struct, frozen=True, kw_only=True):
         front: Bytes of stable text before all that varies.
         first: Share of calls that are the first of their conversation.
         later: The others.
+        changes: Calls that changed their instructions, and calls that could, by conversation.
         per_token: Bytes of a token.
     """
 
@@ -77,6 +81,7 @@ class TemplateCalls(msgspec.Struct, frozen=True, kw_only=True):
     front: int
     first: float
     later: tuple[LaterCalls, ...]
+    changes: tuple[tuple[int, int], ...]
     per_token: float = BYTES_PER_TOKEN
 
 
@@ -97,11 +102,12 @@ def template_calls(
     return TemplateCalls(
         tools=tools,
         front=front,
-        first=sum(sample.opened for sample in group) / calls,
+        first=sum(sample.firsts for sample in group) / calls,
         later=tuple(
             LaterCalls(count / calls, held / count, before / count, earlier / count)
             for count, held, before, earlier in lengths
         ),
+        changes=tuple((sample.changes, sample.followed) for sample in group),
         per_token=per_token,
     )
 
@@ -110,10 +116,69 @@ def _calls_to_come(group: Sequence[ConversationSample]) -> Iterator[tuple[int, i
     """The next calls of conversations of which few were seen, once some went on; as lengths are."""
     steps = [sample.past[0] - sample.past[1] for sample in group if sample.past[1]]
     growth = max(0, sum(steps) // len(steps)) if steps else 0
-    for sample in group if any(sample.later_calls for sample in group) else ():
+    is_early = sum(sample.calls for sample in group) < _FEW_CALLS
+    for sample in group if is_early and any(sample.later_calls for sample in group) else ():
         for number in range(sample.later_calls, FEW_LATER_CALLS):
             before = sample.past[0] + (number - sample.later_calls) * growth
             yield 1, before + growth, before, max(0, before - growth)
+
+
+class _SharedTexts:
+    """Shares of calls whose texts, up to a place of the instructions, no other call had.
+
+    Args:
+        calls: The calls.
+    """
+
+    def __init__(self, calls: TemplateCalls) -> None:
+        self._changes = calls.changes
+        self._is_clock = False
+        self._values: Sequence[Sequence[int]] = [(0,)] * len(calls.changes)
+
+    def add_text(self, text: VaryingText) -> None:
+        """Go on to behind a text."""
+        every = zip(self._values, text.values, strict=True)
+        self._values = [[*map(hash, zip(cycle(had), more))] for had, more in every]
+        self._is_clock = self._is_clock or text.is_clock
+
+    @property
+    def change_rate(self) -> float:
+        """Changes of them per further call; a clock's is 1 before there were any."""
+        followed = sum(further for _, further in self._changes)
+        if not followed:
+            return float(self._is_clock)
+        every = zip(self._changes, self._values, strict=True)
+        changed = sum(changes * differing_share(values) for (changes, _), values in every)
+        return min(1.0, changed / followed)
+
+    @property
+    def new_to_first_calls(self) -> float:
+        """Share of conversations that begin with texts which no call had before."""
+        holders = self._holders()
+        firsts = sum(1.0 / holders[values[0]] for values in self._values)
+        return _share_beyond_one(firsts, len(self._values))
+
+    @property
+    def new_to_later_calls(self) -> float:
+        """Share of further calls with texts which no call had before."""
+        distinct = len(self._holders())
+        held = sum(len(set(values)) for values in self._values)
+        return self.change_rate * _share_beyond_one(distinct, held)
+
+    def _holders(self) -> Mapping[int, int]:
+        """Number of conversations by texts that they had."""
+        return Counter(value for values in self._values for value in set(values))
+
+
+def differing_share(values: Sequence[Hashable]) -> float:
+    """The share of pairs of a conversation's variants that differ."""
+    pairs = list(combinations(values, 2))
+    return sum(one != other for one, other in pairs) / (len(pairs) or 1)
+
+
+def _share_beyond_one(count: float, total: int) -> float:
+    """The share of further ones that a count of all is made of; 1 for a single one."""
+    return max(0.0, (count - 1.0) / (total - 1.0)) if total > 1 else 1.0
 
 
 class _Reads(msgspec.Struct):
@@ -144,6 +209,8 @@ class LayoutGains:
         self._texts = texts
         self._regime = regime
         self._surcharge = float(min(regime.writes.values(), default=1)) - 1.0
+        size = calls.front + sum(text.size + text.behind for text in texts)
+        self._min_parted = max(MIN_SHARED_BYTES, size // MIN_SHARED_PART)
 
     def saved_tokens(self, slots: Slots) -> float:
         """Fresh tokens that an average call saves with each text in its slot, less added words.
@@ -152,19 +219,17 @@ class LayoutGains:
             slots: Slot of each text; stable where it stays.
         """
         calls, regime = self._calls, self._regime
-        first = self._read_instructions(slots, lambda text: text.own * text.novelty)
-        later = self._read_instructions(slots, lambda text: text.rate * text.novelty)
-        same = 1.0 - max((t.rate for t, slot in self._texts_in_place(slots)), default=0.0)
+        first, later, change_rate = self._read_instructions(slots)
         whole = regime.name == _WHOLE_PROMPTS and PromptSlot.VARIABLE in slots
-        saved = self._weighed_savings(calls.first, first, first.left, (0.0, 0.0))
-        for each in calls.later:
-            reads = each.earlier if whole else each.before
-            saved += self._weighed_savings(
-                each.share, later, min(same, later.left), (reads, each.length)
-            )
-        if regime.name == _ANTHROPIC:  # none are set where they do not pay
-            saved = max(0.0, saved)
-        return saved - self._words(slots)
+        saved = [calls.first * each for each in self._call_savings(first, first.left, 0.0, 0.0)]
+        for some in calls.later:
+            same = min(1.0 - change_rate, later.left)
+            spoken = some.earlier if whole else some.before
+            more = self._call_savings(later, same, spoken, some.length)
+            saved = [sum_ + some.share * each for sum_, each in zip(saved, more, strict=True)]
+        # Marks are set as far as they pay; OpenAI writes the end of each prompt in any case.
+        best = max(0.0, *saved) if regime.name == _ANTHROPIC else saved[0]
+        return best - self._words(slots)
 
     @property
     def average_tokens(self) -> float:
@@ -186,38 +251,61 @@ class LayoutGains:
                 best = without
         return slots
 
-    def _texts_in_place(self, slots: Slots) -> Iterator[tuple[VaryingText, PromptSlot]]:
-        """The texts that stay in the instructions."""
-        every = zip(self._texts, slots, strict=True)
-        return (each for each in every if each[1] is not PromptSlot.VARIABLE)
+    def _read_instructions(self, slots: Slots) -> tuple[_Reads, _Reads, float]:
+        """The reads of instructions by first and later calls, and changes per later call."""
+        shared, size = _SharedTexts(self._calls), self._calls.tools + self._calls.front
+        first, later = _Reads(ends=[]), _Reads(ends=[])
 
-    def _read_instructions(self, slots: Slots, share: Callable[[VaryingText], float]) -> _Reads:
-        """The read of the instructions, where a share of calls has another of each text."""
-        calls = self._calls
-        reads = _Reads(ends=[], size=calls.tools + calls.front)
-        for text, slot in zip(self._texts, slots, strict=True):
+        def pass_text(text: VaryingText, readable: float) -> None:
+            shared.add_text(text)
+            first.pass_text(1.0 - shared.new_to_first_calls, readable)
+            later.pass_text(1.0 - shared.new_to_later_calls, readable)
+
+        every = list(zip(self._texts, slots, strict=True))
+        for text, slot in every:
             if slot is PromptSlot.STABLE:
-                # A mark within a text would have to stand before what varies.
-                readable = calls.tools if self._regime.takes_marks else reads.size
-                reads.pass_text(1.0 - share(text), readable)
-                reads.size += text.size
-            reads.size += text.behind
-        for text, slot in self._texts_in_place(slots):
+                pass_text(text, self._readable_before(size))
+                size += text.size
+            size += text.behind
+        for text, slot in every:
             if slot is PromptSlot.SEMI_STABLE:
-                reads.pass_text(1.0 - share(text), reads.size)
-                reads.size += text.size
-        return reads
+                pass_text(text, size)
+                size += text.size
+        first.size = later.size = size
+        return first, later, shared.change_rate
 
-    def _weighed_savings(
-        self, weight: float, head: _Reads, same: float, spoken: tuple[float, float]
-    ) -> float:
-        """Fresh tokens saved by calls of a weight, of whose conversation so much may be read."""
-        readable, length = spoken
-        read = sum(part * self._readable(size) for part, size in head.ends)
-        read += (head.left - same) * self._readable(head.size)
-        read += same * self._readable(head.size + readable)
-        written = max(0.0, (head.size + length) / self._calls.per_token - read) * self._surcharge
-        return weight * (read * (1.0 - float(self._regime.read)) - written)
+    def _readable_before(self, size: float) -> float:
+        """Bytes that are read where instructions differ from there on; a mark needs an end."""
+        tools = self._calls.tools
+        if not self._regime.takes_marks or size - tools >= self._min_parted:
+            return size
+        return tools if self._regime.name == _ANTHROPIC else 0.0
+
+    def _call_savings(
+        self, head: _Reads, same: float, spoken: float, length: float
+    ) -> tuple[float, float, float]:
+        """Fresh tokens that a call saves: all of it marked, its instructions, or their beginning.
+
+        Args:
+            head: The read of its instructions.
+            same: Chance that its conversation is read, too.
+            spoken: Bytes of the conversation that are read then.
+            length: Bytes of the conversation.
+        """
+        size, rate = head.size, 1.0 - float(self._regime.read)
+        ended = sum(part * self._readable(end) for part, end in head.ends)
+        some = ended + head.left * self._readable(size)
+        more = self._readable(size + spoken) - self._readable(size)
+        least = self._readable(min((end for _, end in head.ends), default=size))
+        return (
+            (some + same * more) * rate - self._surcharge_of(size + length, some + same * more),
+            some * rate - self._surcharge_of(size, some),
+            least * rate,
+        )
+
+    def _surcharge_of(self, size: float, read: float) -> float:
+        """Surcharge of writing what is not read of so many bytes."""
+        return max(0.0, size / self._calls.per_token - read) * self._surcharge
 
     def _readable(self, size: float) -> int:
         held = int(size / self._calls.per_token)

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from itertools import combinations
 from typing import Final, NamedTuple
 
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.layouts.gains import LayoutGains, VaryingText, template_calls
+from proxy.prefix.layouts.gains import LayoutGains, VaryingText, differing_share, template_calls
 from proxy.prefix.layouts.layout import Anchor, Layout, LayoutMove
 from proxy.prefix.layouts.samples import (
     ConversationSample,
@@ -33,7 +32,7 @@ MAX_BYTES_PER_TOKEN: Final = 8.0
 MIN_SAVED_SHARE: Final = 0.1
 #: Changes per further call above which text is taken to vary per call. Where it changes less,
 #: its rare change costs less than sending it anew each time.
-MIN_CHANGES_PER_CALL: Final = Fraction(1, 10)
+MIN_CHANGES_PER_CALL: Final = 0.1
 #: Share of conversations with a text of their own below which it stays: a few values are each
 #: cached by themselves.
 MIN_OWN_TEXT_SHARE: Final = Fraction(3, 10)
@@ -107,6 +106,10 @@ class FeatureLearner:
             conversation, now, first=first, history=history, mark=mark
         )
 
+    def part_conversation(self, conversation: bytes, source: bytes, now: float) -> None:
+        """Let a new conversation go on from the calls that it shares with another."""
+        self._samples.part_conversation(conversation, source, now)
+
     def record_tokens(self, size: int, tokens: int) -> None:
         """Note the tokens that a call of so many bytes was counted."""
         self._bytes += size
@@ -172,13 +175,12 @@ class _Hole(msgspec.Struct, frozen=True):
 
     def varying_text(self) -> VaryingText:
         """It, for what calls read."""
-        is_variable = self.slot is PromptSlot.VARIABLE
+        columns = zip(*(column.values for column in self.columns), strict=True)
         return VaryingText(
             size=self.size,
             behind=self.behind,
-            own=float(max(map(_own_share, self.columns))),
-            rate=float(max(_change_rate(self.gap, column) for column in self.columns)),
-            novelty=float(max(map(_novelty, self.columns))) if is_variable else 1.0,
+            values=tuple(tuple(map(hash, zip(*values, strict=True))) for values in columns),
+            is_clock=any(_plain_kind(c) is PlainEvidence.CLOCK for c in self.columns),
         )
 
 
@@ -204,7 +206,7 @@ def _group_moves(
     if len(group) == 1:
         moves = [_with_common_anchors(move, found) for move in moves]
     texts = [hole.varying_text() for hole in holes]
-    calls = template_calls(group, tools, front, per_token)
+    calls = template_calls(found[0].samples if found else group, tools, front, per_token)
     gains = LayoutGains(calls, texts, target.regime)
     stay = [PromptSlot.STABLE] * len(holes)
     slots = gains.best_slots(_allowed_slots(group, holes))
@@ -275,16 +277,16 @@ def _target_slot(gap: Gap, column: Column) -> PromptSlot | None:
     return PromptSlot.SEMI_STABLE if _own_share(column) >= MIN_OWN_TEXT_SHARE else None
 
 
-def _change_rate(gap: Gap, column: Column) -> Fraction:
+def _change_rate(gap: Gap, column: Column) -> float:
     """Changes per further call of its conversations; a clock's is 1 before there were any."""
-    further = sum(sample.later_calls for sample in gap.samples)
+    further = sum(sample.followed for sample in gap.samples)
     if not further:
-        return Fraction(_plain_kind(column) is PlainEvidence.CLOCK)
+        return float(_plain_kind(column) is PlainEvidence.CLOCK)
     changes = sum(
-        sample.changes * _differing_share(values)
+        sample.changes * differing_share(values)
         for sample, values in zip(gap.samples, column.values, strict=True)
     )
-    return min(Fraction(1), Fraction(changes) / further)
+    return min(1.0, changes / further)
 
 
 def _plain_kind(column: Column) -> PlainEvidence:
@@ -293,21 +295,9 @@ def _plain_kind(column: Column) -> PlainEvidence:
     return kinds.pop() if len(kinds) == 1 else PlainEvidence.NONE
 
 
-def _differing_share(values: Sequence[tuple[bytes, ...]]) -> Fraction:
-    """The share of pairs of a conversation's variants that differ here."""
-    pairs = list(combinations(values, 2))
-    return Fraction(sum(a != b for a, b in pairs), len(pairs) or 1)
-
-
 def _own_share(column: Column) -> Fraction:
     """The share of conversations that have a text of their own here."""
     return Fraction(len({values[0] for values in column.values}), len(column.values))
-
-
-def _novelty(column: Column) -> Fraction:
-    """The share of texts seen here that no other call had: few values are each cached."""
-    values = [value for values in column.values for value in values]
-    return Fraction(len(set(values)), len(values))
 
 
 def _layout_move(hole: _Hole) -> LayoutMove:

@@ -131,8 +131,9 @@ class ConversationSample(msgspec.Struct):
         identity: Its hash.
         hour: Hour in which it was last seen.
         calls: Calls seen since it was kept.
-        opened: True if its first call was among them.
-        changes: Calls whose instructions differ from those of the call before.
+        firsts: First calls among them: conversations that begin alike are one until they part.
+        followed: Calls whose call before was seen.
+        changes: Those of them whose instructions differ from that one's.
         lengths: Its further calls by the bytes behind their instructions, in steps: their number,
             these bytes, those of the call before each, and those of the one before that, in all.
         past: The bytes behind the instructions of its latest call, and of the one before.
@@ -144,7 +145,8 @@ class ConversationSample(msgspec.Struct):
     identity: bytes
     hour: int
     calls: int = 0
-    opened: bool = False
+    firsts: int = 0
+    followed: int = 0
     changes: int = 0
     lengths: dict[int, tuple[int, int, int, int]] = {}
     past: tuple[int, int] = (0, 0)
@@ -160,7 +162,7 @@ class ConversationSample(msgspec.Struct):
     def record_call(self, history: int, *, first: bool) -> None:
         """Count a call of it, with so many bytes behind its instructions."""
         self.calls += 1
-        self.opened = self.opened or first
+        self.firsts += first
         before, earlier = self.past
         self.past = history, 0 if first else before
         if first:
@@ -179,7 +181,14 @@ class ConversationSample(msgspec.Struct):
     @property
     def later_calls(self) -> int:
         """Calls seen that had one before them."""
-        return self.calls - self.opened
+        return self.calls - self.firsts
+
+    def record_instructions(self, key: bytes, *, first: bool) -> None:
+        """Count a call by whether it changed its instructions, which have this fingerprint."""
+        if self.latest and not first:
+            self.followed += 1
+            self.changes += key != self.latest
+        self.latest = key
 
 
 class Samples:
@@ -232,8 +241,7 @@ class Samples:
         sample.record_call(history, first=first)
         sample.mark = mark
         key = self._fingerprint("\0".join(texts).encode(errors="surrogatepass"))
-        sample.changes += bool(sample.latest) and sample.latest != key
-        sample.latest = key
+        sample.record_instructions(key, first=first)
         known = sample.variants
         if key in known or (len(known) >= MAX_VARIANTS and key > max(known)):
             return
@@ -265,7 +273,17 @@ class Samples:
             return False
         self._sample_of(conversation, hour)
         sample.record_call(history, first=first)
+        sample.record_instructions(sample.latest, first=first)
         return True
+
+    def part_conversation(self, conversation: bytes, source: bytes, now: float) -> None:
+        """Let a new conversation go on from the calls that it shares with another."""
+        shared = self._kept.get(source)
+        if shared is None or conversation in self._kept:
+            return
+        past, latest = shared.past, shared.latest
+        if (sample := self._sample_of(conversation, int(now // _SECONDS_PER_HOUR))) is not None:
+            sample.past, sample.latest = past, latest
 
     def _has_room_for(self, conversation: bytes, hour: int) -> bool:
         """True if a conversation that is not kept would be."""

@@ -41,8 +41,8 @@ _UNIT_BYTES: Final = 250
 _MIN_CHUNK_BYTES, _CHUNK_PART = 256, 64
 _MIN_GROWING_CHUNK_BYTES, _GROWING_CHUNK_PART = 1_024, 16
 #: Bytes that have to be equal, and as a part of the text, before it is parted for the first time.
-_MIN_SHARED_BYTES: Final = 1_024
-_MIN_SHARED_PART: Final = 4
+MIN_SHARED_BYTES: Final = 1_024
+MIN_SHARED_PART: Final = 4
 #: Last lines of a text that may be words which close it in every call.
 _MAX_CLOSING_LINES: Final = 12
 #: Places at which one text is parted.
@@ -255,7 +255,7 @@ def _splits_after(seen: SeenText, text: SeenText, words: bytes, closing: int) ->
     if closing < 0:
         shared = seen.ends[_shared_count(seen.chain, text.chain) - 1]
     splits = [end for end in seen.splits if end <= shared]
-    if not splits and shared < max(_MIN_SHARED_BYTES, text.length // _MIN_SHARED_PART):
+    if not splits and shared < max(MIN_SHARED_BYTES, text.length // MIN_SHARED_PART):
         return ()
     for place in (shared, text.length - closing) if closing >= 0 else (shared,):
         last = splits[-1] if splits else 0

@@ -101,11 +101,11 @@ def test_semi_stable_text_at_the_end_gains_nothing_where_any_length_is_read():
     assert found(texts) is None
 
 
-def test_semi_stable_text_at_the_end_is_split_off_where_marks_say_what_is_read():
+def test_semi_stable_text_at_the_end_gains_nothing_where_long_texts_are_parted_before_it():
     def texts(number, call):
         return template(end=[f"User: {number}"])
 
-    assert found(texts, MARKS) == [(PromptSlot.SEMI_STABLE, f"line {len(RULES) + 1}")]
+    assert found(texts, MARKS) is None
 
 
 def test_lines_that_tell_nothing_between_two_moves_stay():

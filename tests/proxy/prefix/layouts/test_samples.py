@@ -126,7 +126,7 @@ def test_a_call_is_kept_as_its_units():
         ("", 0, 1, False, 1),
         ("Now", 3, 3, False, 1),
     ]
-    assert (sample.calls, sample.opened, sample.later_calls, sample.changes) == (1, True, 0, 0)
+    assert (sample.calls, sample.firsts, sample.later_calls, sample.changes) == (1, 1, 0, 0)
 
 
 def test_lengths_behind_instructions_are_counted_by_step():
@@ -167,6 +167,26 @@ def test_changes_and_history_are_counted():
     assert (sample.calls, sample.later_calls, sample.changes) == (3, 2, 1)
     assert list(sample.lengths.values()) == [(2, 200, 200, 100)]
     assert len(sample.variants) == 2
+
+
+def test_first_calls_that_are_alike_are_counted_and_change_nothing():
+    found = samples()
+    for said in ("a", "b", "c"):
+        found.add_call([said], b"a", 0.0, first=True)
+    (sample,) = found.conversations
+
+    assert (sample.firsts, sample.later_calls, sample.followed, sample.changes) == (3, 0, 0, 0)
+
+
+def test_conversation_that_parts_goes_on_from_the_call_that_it_shares():
+    found = samples()
+    found.add_call(["a"], b"a", 0.0, first=True, history=300)
+    found.part_conversation(b"b", b"a", 0.0)
+    found.add_call(["b"], b"b", 0.0, first=False, history=900)
+    sample = next(each for each in found.conversations if each.identity == b"b")
+
+    assert (sample.followed, sample.changes) == (1, 1)
+    assert list(sample.lengths.values()) == [(1, 900, 300, 0)]
 
 
 def test_few_variants_of_a_conversation_are_kept_whatever_their_order():
