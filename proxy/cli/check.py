@@ -108,6 +108,7 @@ def _notes(settings: Settings, known: Catalog, policies: Policies) -> Iterator[s
     from proxy.cli.warnings import (
         assumptions,
         read_accounts,
+        unpriced_writes,
         unserved_mode_warning,
     )
     from proxy.pages.policy_warnings import policy_warnings
@@ -123,6 +124,7 @@ def _notes(settings: Settings, known: Catalog, policies: Policies) -> Iterator[s
     yield from policy_warnings(policies, known, accounts, now=session.now())
     yield from _engine_notes(settings)
     yield from assumptions(known)
+    yield from unpriced_writes(known, session.now())
     yield from unserved_mode_warning(settings, settings.compaction)
     yield from low_space_warning(settings.folder)
     yield from low_descriptor_warning(descriptor_limit(), settings.max_calls)

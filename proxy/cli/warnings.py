@@ -5,7 +5,9 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from compaction.policy import CompactionMode
+from proxy.calls.route_target import route_target
 from proxy.catalog.catalog import Catalog
+from proxy.catalog.entries import Route
 from proxy.pages.policy_warnings import MAX_NAMED, Accounts, accounts_of, default_upstream
 from proxy.settings import Settings
 from slo.policies.file import Policies
@@ -97,3 +99,30 @@ def assumptions(known: Catalog) -> Iterator[str]:
             " line's newest listed model at its price, marked as assumed;"
             " THRIFTGATE_PASS_UNLISTED_MODELS=false refuses them"
         )
+
+
+def unpriced_writes(known: Catalog, now: float) -> Iterator[str]:
+    """A note on models with a price that leaves out what storing a prompt costs.
+
+    Args:
+        known: The catalog.
+        now: Seconds since the epoch, at which prices are read.
+    """
+    names = [
+        model.id
+        for model in known.models.values()
+        if any(_lacks_price_of_writes(route, model.id, now) for route in model.routes)
+    ]
+    if names:
+        more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+        yield (
+            f"prices of {', '.join(names[:MAX_NAMED])}{more} leave out cache writes, so no cache"
+            " marks are sent to them; write `write_5m` (Anthropic) or `write_30m` (OpenAI) in"
+            " `price`"
+        )
+
+
+def _lacks_price_of_writes(route: Route, model: str, now: float) -> bool:
+    target = route_target(route, model, now)
+    is_priced = target.rates is not None and target.rates.input is not None
+    return is_priced and target.regime.takes_marks and not target.regime.writes

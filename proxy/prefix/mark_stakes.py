@@ -287,7 +287,8 @@ def _without_lost_reads(unmodified: Usage, planned: Planned, usage: Usage) -> Us
     """The unmodified call's usage without the reads that a provider lost of the call as sent."""
     expected = planned.evidence.expected.rescale(usage.prompt_tokens)
     lost = min(unmodified.cache_read, max(0, expected.tokens - usage.cache_read))
-    name = WRITE_PREFIX + planned.evidence.sent.regime.usual_ttl
+    ttl = planned.evidence.sent.regime.usual_ttl
+    name = WRITE_PREFIX + ttl if ttl else "input"  # no price of writes is known
     written = {name: getattr(unmodified, name) + lost}
     return msgspec.structs.replace(unmodified, cache_read=unmodified.cache_read - lost, **written)
 

@@ -52,6 +52,20 @@ def test_check_notes_which_upstreams_have_no_key(monkeypatch):
     assert "OPENAI_API_KEY" not in said
 
 
+def test_check_notes_models_whose_price_leaves_out_cache_writes(tmp_path: Path):
+    mine = tmp_path / "mine.toml"
+    model = '[[models]]\nid = "{}"\nupstream = "anthropic"\n'
+    model += 'price = {{ input = "3", output = "15"{} }}\n'
+    mine.write_text(
+        model.format("claude-sonnet-mine", "")
+        + model.format("claude-sonnet-ours", ', cache_read = "0.3", write_5m = "3.75"')
+    )
+    said = command_output("check", catalog=str(mine))
+
+    assert "prices of claude-sonnet-mine leave out cache writes" in said
+    assert "leave out cache writes" not in command_output("check")
+
+
 def test_check_asks_for_no_keys_where_calls_are_simulated(folder: Path):
     with simulated_upstream(Settings(folder=folder), session.shipped_catalog(), lambda: 0.0) as it:
         said = command_output("check", folder=str(it.folder))

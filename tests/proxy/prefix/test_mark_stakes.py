@@ -1,5 +1,6 @@
 """Marks that cost a surcharge are sent from the first call on, and stop once they lost enough."""
 
+import msgspec
 import pytest
 
 from proxy.caches.regime import prompt_cost
@@ -311,6 +312,16 @@ def test_a_read_of_the_callers_own_marks_that_the_provider_loses_is_no_loss_of_o
         calls.append(planned)
 
     assert staked_calls(calls) == calls
+
+
+def test_where_no_price_of_writes_is_known_no_mark_of_ours_is_sent_and_calls_are_counted():
+    regime = msgspec.structs.replace(ANTHROPIC.regime, writes={})
+    process = PlanningProcess(msgspec.structs.replace(ANTHROPIC, regime=regime))
+    calls = [*conversation(process, "1"), *conversation(process, "2")]
+
+    assert not marked_calls(calls)
+    ((_, account),) = process.planner.memory.of("team_1").stakes._accounts.items()
+    assert account.calls == len(calls)
 
 
 def test_features_of_one_team_lose_together_no_more_than_a_dollar_in_a_day():
