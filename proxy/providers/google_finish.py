@@ -80,9 +80,9 @@ def failed_chat_finish(reason: str | None) -> UpstreamError | None:
 
 
 def _generation_failure(reason: str, words: str) -> UpstreamError:
-    message = redact(words)[:_MAX_MESSAGE_CHARS].rstrip()
+    message = redact(words)[:_MAX_MESSAGE_CHARS].rstrip(". \n")
     return UpstreamError(
-        f"The model failed with {reason}{f': {message}' if message else '.'} Try again.",
+        f"The model failed with {reason}{f': {message}' if message else ''}. Try again.",
         status=502,
         code="upstream_generation_failed",
         retryable=True,

@@ -26,7 +26,7 @@ def test_a_failed_candidate_is_an_error_with_googles_words(reason):
     error = failed_finish([GoogleFinish(finish_reason=reason, finish_message=f"bad {secret}")])
 
     assert error is not None
-    assert error.message == f"The model failed with {reason}: bad [redacted] Try again."
+    assert error.message == f"The model failed with {reason}: bad [redacted]. Try again."
     assert (error.code, error.retryable) == ("upstream_generation_failed", True)
 
 
