@@ -48,9 +48,10 @@ _STEPS: Final[Mapping[StepName, tuple[str, Sureness, str]]] = {
         "Layout and cache marks",
         "estimated",
         (
-            "For each treated call: its cost if it had been sent unmodified, by a model of the"
-            " provider's cache, less its cost as it was sent, surcharges of writes included. Where"
-            " the control arm has measured a feature, its value counts."
+            "For each call: its cost if all had been sent unmodified, by a model of the provider's"
+            " cache, less its bill, surcharges of writes included. Unmodified calls of the control"
+            " arm count where they read what others stored. Where the control arm has measured a"
+            " feature, its value counts."
         ),
     ),
     "compaction": (

@@ -41,6 +41,7 @@ class FanOutGate:
                 async with asyncio.timeout(min(hold.seconds, end - now)):
                     await door.wait()
             now = _now()
+        planned = self._underway.with_readable_prefix(planned, now)
         self._underway.record_write(planned, now, streamed=streamed)
         if now - began < _MIN_NOTED_WAIT_S:
             return planned

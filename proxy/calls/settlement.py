@@ -15,7 +15,7 @@ from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.explain.reasons import CacheMiss, ReasonConfidence
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
-from proxy.prefix.unmodified import compare_usage
+from proxy.prefix.unmodified import compare_bill
 from proxy.providers.engine_timings import EngineTimings
 from proxy.providers.kinds import WIRES
 from proxy.records.call import Call
@@ -260,18 +260,16 @@ def _planning_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any
 
 
 def _planned_nanos(planned: Planned, attempt: AttemptInfo, end: AttemptOutcome) -> int | None:
-    """Nano-dollars that planning saved on a call, as predicted; None where unknown."""
+    """Nano-dollars that planning saved on a call; None where unknown.
+
+    An unmodified call of the control arm may read what modified calls wrote, too.
+    """
     tariff = attempt.route.tariff if attempt.route is not None else None
-    if (
-        tariff is None
-        or end.usage is None
-        or end.estimated
-        or planned.plan.arm is not ExperimentArm.TREATED
-    ):
+    if tariff is None or end.usage is None or end.estimated:
         return None
-    sent, unmodified = compare_usage(planned, end.usage)
+    sent, unmodified = compare_bill(planned, end.usage)
     if sent == unmodified:
-        return 0
+        return 0 if planned.plan.arm is ExperimentArm.TREATED else None
     when = attempt.call.arrived
     paid, direct = (call_cost(each, tariff, when, end.terms) for each in (sent, unmodified))
     if paid is None or direct is None:

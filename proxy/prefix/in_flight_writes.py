@@ -186,6 +186,20 @@ class InFlightWrites:
             del self._writers[key]
         return writer
 
+    def with_readable_prefix(self, planned: Planned, now: float) -> Planned:
+        """The call with what it should read of calls whose answers have begun, but not ended."""
+        sent, expected = planned.evidence.sent, planned.evidence.expected
+        for at in sorted(set(lookup_places(sent)), reverse=True) if len(self._readable) else ():
+            tokens = expected.scale.tokens_of(sent.ends[at])
+            if tokens <= expected.tokens:
+                break
+            if any(self._is_readable(key, now) for key in entry_keys(sent, at)):
+                evidence = msgspec.structs.replace(
+                    planned.evidence, expected=expected.with_entry(sent.regime, at, sent.ends[at])
+                )
+                return msgspec.structs.replace(planned, evidence=evidence)
+        return planned
+
     def _longest_write(self, planned: Planned, now: float) -> tuple[int, PrefixWrite] | None:
         """The call that writes the longest prefix that this one looks for, and that write."""
         evidence = planned.evidence

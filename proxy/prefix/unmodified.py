@@ -20,8 +20,8 @@ from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.breakpoints.policies import is_explicit
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.guard import CostComparison, Harm, HarmWatch
-from proxy.prefix.planned import Draft, Planned, PlanningTarget, UnmodifiedCall
-from proxy.prefix.prediction.changes import prefix_parameters
+from proxy.prefix.planned import Draft, Planned, PlanningTarget, UnmodifiedCall, layout_place
+from proxy.prefix.prediction.changes import CACHE_KEY_FIELDS, prefix_parameters
 from proxy.prefix.prediction.lookups import UnstoredPrefixes, has_stored_nothing, stores_marks_alone
 from proxy.prefix.prediction.prefix_chains import ExpectedRead, PrefixChainIndex, expected_usage
 from proxy.prefix.prediction.sent_call import SentCall, TokenScale
@@ -32,6 +32,8 @@ from slo.usage import Usage
 
 #: Bytes of the calls that a feature is judged by.
 _WATCH_BYTES: Final = 5_500
+#: Bytes of a feature that was modified.
+_PLACE_BYTES: Final = 200
 #: The cache in which a provider's own choice of breakpoints can be switched off.
 _OPENAI: Final = "openai-breakpoint"
 
@@ -63,6 +65,45 @@ def compare_usage(planned: Planned, usage: Usage) -> UsageComparison:
     return UsageComparison(expected, expected_usage(direct.sent, direct.expected, total))
 
 
+def compare_bill(planned: Planned, usage: Usage) -> UsageComparison:
+    """Compare an answered call's bill with the expected usage of the unmodified call.
+
+    What the provider lost of what was sent, it would have lost of the unmodified call as far as
+    that is the same length; what it read beyond expectation, it would have read there, too, where
+    that could read at all.
+
+    Args:
+        planned: The call.
+        usage: Usage as counted by its provider.
+    """
+    expected, direct = compare_usage(planned, usage)
+    if planned.direct is None or expected is direct:
+        return UsageComparison(usage, usage)
+    bill = msgspec.structs.replace(usage, output=0, reasoning=0)
+    sent = planned.direct.sent
+    if _stores_nothing(sent):
+        return UsageComparison(bill, direct)
+    more = usage.cache_read - expected.cache_read
+    if more < 0:
+        more = min(0, usage.cache_read - min(expected.cache_read, direct.cache_read))
+    return UsageComparison(bill, _with_more_reads(direct, more, sent.regime))
+
+
+def _with_more_reads(usage: Usage, more: int, regime: Regime) -> Usage:
+    """The usage with so many tokens more that are read, or less, which are written or fresh."""
+    fields = [WRITE_PREFIX + ttl for ttl in regime.writes]
+    usual = [WRITE_PREFIX + regime.usual_ttl] if regime.writes else []
+    changed = {}
+    for name in [*fields, "input"] if more > 0 else [*usual, "input"]:
+        moved = min(more, getattr(usage, name))
+        changed[name] = getattr(usage, name) - moved
+        more -= moved
+    read = usage.prompt_tokens - sum(
+        changed.get(name, getattr(usage, name)) for name in (*fields, "input")
+    )
+    return msgspec.structs.replace(usage, cache_read=read, **changed)
+
+
 class UnmodifiedBaseline:
     """Predicts what unmodified calls would have read and cost, beside those that were sent.
 
@@ -81,7 +122,10 @@ class UnmodifiedBaseline:
         self._watches: LruCache[tuple[LayoutScope, int], HarmWatch] = LruCache(
             entry_bytes=_WATCH_BYTES
         )
-        self.indexes: Sequence[LruCache[Any, Any]] = (*self._chains.indexes, self._watches)
+        #: Places of which calls were modified: unmodified ones may read what those stored.
+        self._modified: LruCache[LayoutScope, float] = LruCache(entry_bytes=_PLACE_BYTES)
+        own: Sequence[LruCache[Any, Any]] = (self._watches, self._modified)
+        self.indexes: Sequence[LruCache[Any, Any]] = (*self._chains.indexes, *own)
 
     def unmodified_call(
         self,
@@ -99,8 +143,9 @@ class UnmodifiedBaseline:
             Unplannable: If a message cannot be read.
         """
         sent, now = evidence.sent, evidence.now
+        place = layout_place(draft.request, target.model)
         if sending.body is draft.request.body:
-            if target.regime.name != _OPENAI:
+            if target.regime.name != _OPENAI and place not in self._modified:
                 return None
             return UnmodifiedCall(sent=sent, expected=self._chains.expect_read(sent, now))
         prompt = found.prompt
@@ -146,6 +191,8 @@ class UnmodifiedBaseline:
             return before
         expected, unmodified = compare_usage(planned, usage)
         self._record_sent(unmarked, unmodified, now)
+        if planned.body is not planned.draft.request.body:
+            self._modified.put(planned.place, now)
         if planned.plan.arm is not ExperimentArm.TREATED:
             return 0
         layout = planned.plan.layout
@@ -173,8 +220,9 @@ class UnmodifiedBaseline:
 
 
 def _stores_nothing(sent: SentCall) -> bool:
-    """True if a cache stores what marks end alone, and the call has none."""
-    return stores_marks_alone(sent) and not sent.marks
+    """True if a cache stores what marks end, or calls with keys, alone, and the call has none."""
+    has_no_key = sent.regime.needs_key and CACHE_KEY_FIELDS.isdisjoint(sent.early)
+    return has_no_key or (stores_marks_alone(sent) and not sent.marks)
 
 
 def _is_refused(usage: Usage, expected: Usage, regime: Regime) -> bool:

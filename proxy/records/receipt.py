@@ -98,8 +98,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         miss_detail: The evidence, in a short sentence.
         miss_tokens: Tokens that were not read and should have been.
         miss_nanos: Cost of that in 1e-9 US dollars; None when the price is unknown.
-        planning_nanos: Expected savings of it by planning in 1e-9 US dollars, by what caches should
-            hold, below 0 where it cost more; None where unknown.
+        planning_nanos: Savings of it by planning in 1e-9 US dollars: its cost had all calls been
+            unmodified, by what caches should hold, less its bill; None where unknown.
         reroute_reason: Reason that it went to another route than the one asked for:
             ``chat-ttft: fallback level 1``; "" where it did not.
         compaction: The mode of compaction; "" where it had no part in the call.

@@ -87,6 +87,16 @@ class ExpectedRead(msgspec.Struct, frozen=True, kw_only=True):
             changed |= zip(_REACHES, _readable(self.regime, scale, self.reaches), strict=True)
         return msgspec.structs.replace(self, **changed, scale=scale)
 
+    def with_entry(self, regime: Regime, at: int, size: int) -> "ExpectedRead":
+        """The same where an entry of so many blocks and bytes is there, longer than any known."""
+        reaches = (size, max(size, self.reaches[1]), max(size, self.reaches[2]))
+        tokens = dict(zip(_REACHES, _readable(regime, self.scale, reaches), strict=True))
+        known = max(self.known, self.scale.tokens_of(size))
+        return msgspec.structs.replace(
+            self, **tokens, known=known, same=max(self.same, at), hit=at, reaches=reaches,
+            regime=regime, idle=0.0,
+        )  # fmt: skip
+
 
 def expected_usage(sent: SentCall, expected: ExpectedRead, total: int) -> Usage:
     """Predict how a prompt's tokens are served: read, written by lifetime, and fresh.

@@ -67,7 +67,10 @@ SUMS: Final[Mapping[str, str]] = {
     "write_extra_nanos": "sum(write_extra_nanos)",
     "planned": "nullif(count(CASE WHEN cost_nanos IS NOT NULL THEN planning_nanos END), 0)",
     "planning_nanos": "sum(CASE WHEN cost_nanos IS NOT NULL THEN planning_nanos END)",
-    "planned_cost_nanos": "sum(CASE WHEN planning_nanos IS NOT NULL THEN cost_nanos END)",
+    "planned_cost_nanos": (
+        "sum(CASE WHEN planning_nanos IS NOT NULL AND coalesce(arm, '') <> 'control'"
+        " THEN cost_nanos END)"
+    ),
     "compaction_nanos": f"sum(CASE WHEN {_IS_COMPACTED} THEN compaction_nanos END)",
     "notes_nanos": f"sum(CASE WHEN {_IS_NOTE} THEN cost_nanos END)",
     "expected_read": "sum(expected_read)",

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Label,
     Select,
     Subquery,
+    case,
     cast,
     func,
     select,
@@ -320,17 +321,19 @@ def _planned_calls(
 
 
 def _conversations(since: float, team: str | None, feature: str | None) -> Subquery:
-    """The sums of each conversation.
+    """The sums of each conversation; unmodified ones at what they cost had all been unmodified.
 
     It comes first in what is grouped by: a sort seldom has to look further.
     """
     calls = schema.calls.c
     tokens = sum((calls[bucket] for bucket in _PROMPT[1:]), start=calls[_PROMPT[0]])
     groups = [calls[name] for name in _KEY]
+    is_control = calls.arm == ExperimentArm.CONTROL.value
+    credit = case((is_control, func.coalesce(calls.planning_nanos, 0)), else_=0)
     return (
         select(
             *groups,
-            _sum(calls.cost_nanos, "cost"),
+            _sum(calls.cost_nanos + credit, "cost"),
             _sum(tokens, "tokens"),
             _sum(calls.cache_read, "reads"),
         )

@@ -114,6 +114,17 @@ def test_a_call_that_reads_an_entry_is_not_waited_for(calls):
     assert calls.find_wait(marked_call("three"), 11.1) is None
 
 
+def test_a_call_expects_to_read_what_a_call_wrote_whose_answer_has_only_begun(calls):
+    one, two = marked_call("one"), marked_call("two")
+    calls.record_write(one, 10.0, streamed=True)
+    assert calls.with_readable_prefix(two, 10.5) is two
+    calls.mark_readable(one, 11.0)
+    expected = calls.with_readable_prefix(two, 11.1).evidence.expected
+
+    assert (expected.tokens, expected.hit, expected.idle) == (10_000, 1, 0.0)
+    assert expected.rescale(2 * expected.scale.total).tokens == 20_000
+
+
 def test_after_a_failed_writer_the_next_call_writes(calls):
     one, two = marked_call("one"), marked_call("two")
     calls.record_write(one, 10.0, streamed=True)

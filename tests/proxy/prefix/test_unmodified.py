@@ -5,10 +5,12 @@ import pytest
 
 from proxy.caches.regime import prompt_cost
 from proxy.prefix.breakpoints.account import STAKE_UNITS_PER_DOLLAR
+from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.guard import Harm
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.planned import Planned
 from proxy.prefix.prediction.prefix_chains import expected_usage
+from proxy.prefix.unmodified import UsageComparison, compare_bill
 from slo.usage import Usage
 from tests.proxy.prefix.planning_requests import (
     RULES,
@@ -186,3 +188,40 @@ def test_an_answer_whose_usage_nobody_knows_teaches_nothing_of_our_marks():
 
     assert last.direct is not None
     assert last.direct.expected.tokens == 0
+
+
+def test_a_read_that_did_not_come_is_no_saving_where_nothing_would_have_been_read_directly():
+    *_, last = conversation(PlanningProcess(TARGETS[ANTHROPIC]), "1")
+    usage = usage_of(last)
+    short = msgspec.structs.replace(
+        usage, cache_read=usage.cache_read - 500, input=usage.input + 500, output=9
+    )
+    bill = compare_bill(last, short)
+
+    assert bill.sent == msgspec.structs.replace(short, output=0)
+    assert bill.unmodified == Usage(input=short.prompt_tokens)
+
+
+def test_a_read_that_did_not_come_would_not_have_come_directly_either():
+    *_, last = conversation(PlanningProcess(TARGETS[OPENAI]), "1")
+    usage = usage_of(last)
+    assert last.direct is not None
+    direct = expected_usage(last.direct.sent, last.direct.expected, usage.prompt_tokens)
+    lost = Usage(write_30m=usage.prompt_tokens)
+    bill = compare_bill(last, lost)
+
+    assert direct.cache_read > 0
+    assert (bill.sent, bill.unmodified.cache_read) == (lost, 0)
+    assert bill.unmodified.prompt_tokens == direct.prompt_tokens
+
+
+def test_a_control_call_that_reads_what_treated_ones_stored_would_have_read_less_directly():
+    process = PlanningProcess(TARGETS[OPENAI], share=0.5)
+    calls = [call for name in range(12) for call in conversation(process, str(name), 1)]
+    *_, control = [call for call in calls if call.plan.arm is ExperimentArm.CONTROL]
+    usage = usage_of(control)
+
+    assert usage.cache_read > 0
+    assert compare_bill(control, usage) == UsageComparison(
+        usage, Usage(write_30m=usage.prompt_tokens)
+    )

@@ -192,6 +192,21 @@ def test_an_estimate_is_there_from_the_first_call(engine: Engine, savings: Savin
     }
 
 
+def test_control_calls_cost_what_they_would_have_without_what_treated_ones_stored(
+    engine: Engine, savings: Savings
+) -> None:
+    inserter(engine)(
+        [
+            planned_receipt(1, planning_nanos=300, cost_nanos=700),
+            planned_receipt(5, planning_nanos=400, cost_nanos=600),
+            planned_receipt(10, planning_nanos=None, cost_nanos=1_000),
+        ]
+    )
+    costs = {sample.arm: sample.sample.cost for sample in savings.samples(START)}
+
+    assert costs == {ExperimentArm.TREATED: 700, ExperimentArm.CONTROL: 2_000}
+
+
 def test_a_feature_says_how_many_conversations_it_still_needs(
     engine: Engine, savings: Savings
 ) -> None:
