@@ -2,6 +2,7 @@
 
 import logging
 import shlex
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -82,8 +83,8 @@ def step_back_alert(place: LayoutScope, layout: int, before: int, why: str, now:
 class PlanningGuard:
     """Stops what is surely dearer than sending directly: a layout, or planning where there is none.
 
-    A feature passes through in this process at once, in all others as soon as they see it in the
-    database.
+    A feature passes through, or leaves its layout, in this process at once, in all others as soon
+    as they see it in the database.
 
     Args:
         store: Store of the decisions.
@@ -105,6 +106,9 @@ class PlanningGuard:
         self._now = now
         self._say = say
         self._until: dict[LayoutScope, float] = {}
+        self._noted: deque[tuple[LayoutScope, Harm]] = deque(maxlen=_MAX_SUSPENDED)
+        #: Layouts that this process uses no more, also before the database says so.
+        self._stopped: dict[tuple[LayoutScope, int], float] = {}
 
     def is_suspended(self, place: LayoutScope) -> bool:
         """True if this process sends the feature unmodified, also before the database says so."""
@@ -114,9 +118,26 @@ class PlanningGuard:
         del self._until[place]
         return False
 
+    def note_harm(self, place: LayoutScope, harm: Harm | None) -> None:
+        """Note what is to be stopped, from any thread; None for nothing."""
+        if harm is not None:
+            self._noted.append((place, harm))
+
+    def stop_noted_harm(self) -> None:
+        """Stop what was noted; call it on the event loop."""
+        while self._noted:
+            self.stop(*self._noted.popleft())
+
+    def layout_in_force(self, place: LayoutScope, version: int) -> int:
+        """The version that new conversations begin with here; 0 where this process stopped it."""
+        return 0 if self._stopped.get((place, version), 0.0) > self._now() else version
+
     def stop(self, place: LayoutScope, harm: Harm) -> None:
         """Roll back the layout that harms, or suspend the place; call it on the event loop."""
         if harm.layout:
+            if len(self._stopped) >= _MAX_SUSPENDED:
+                self._stopped.clear()
+            self._stopped[place, harm.layout] = self._now() + _RETRY_AFTER_S
             self._tasks.start(partial(self._step_back, place, harm))
         else:
             self.suspend(place, harm)
@@ -136,8 +157,12 @@ class PlanningGuard:
             before = await self._store.ask(layouts.step_back, place, layout, now)
             await self._store.ask(self._store.board.refresh)
         except SQLAlchemyError as error:
-            _log.warning("Layout %d could not be rolled back, and harms on: %s", layout, error)
+            _log.warning(
+                "Layout %d could not be rolled back but in this process, for 10 minutes: %s",
+                layout, error,
+            )  # fmt: skip
             return
+        self._stopped.pop((place, layout), None)
         if before is None:
             return
         _log.error(

@@ -13,7 +13,6 @@ import asyncio
 import logging
 import threading
 from collections import Counter as Tally
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -30,7 +29,6 @@ from proxy.calls.route_target import route_target
 from proxy.catalog.entries import Route
 from proxy.prefix.breakpoints.plan import Plan, merge_plans
 from proxy.prefix.explain.reasons import CacheMiss
-from proxy.prefix.guard import Harm
 from proxy.prefix.lessons import LayoutChange, LayoutLearner, is_due, layout_digest
 from proxy.prefix.observation import find_miss, provider_miss
 from proxy.prefix.planned import (
@@ -107,7 +105,6 @@ class PromptPlanning:
         self._layouts = KnownLayouts(store, self._reads)
         self._fanout = FanOutGate()
         self._guard = PlanningGuard(store, tasks, now=now, say=say)
-        self._harmful: deque[tuple[LayoutScope, Harm]] = deque(maxlen=_MAX_WAITING_PLANS)
         self._diagnostics = ProviderDiagnostics()
         self._refused: dict[LayoutScope, float] = {}
         self._unstored: dict[str, tuple[Draft, Plan]] = {}
@@ -118,8 +115,7 @@ class PromptPlanning:
         """Plan the call for this route, or say why it is sent unmodified."""
         if (none := eligibility.skip_reason(call, route)) is not None:
             return none
-        while self._harmful:  # found in the lessons' thread, decided on the loop
-            self._guard.stop(*self._harmful.popleft())
+        self._guard.stop_noted_harm()
         asked = eligibility.planning_request(call)
         where = layout_place(asked, route.model or call.model)
         standing = self._store.board.current.of(where)
@@ -203,6 +199,7 @@ class PromptPlanning:
         try:
             if is_free:
                 found = self._planner.settle_call(planned, usage, reason=diagnostics.said)
+                self._note_harm(planned)
             else:
                 found = find_miss(planned, usage, provider_reason=diagnostics.said)
         except Exception:  # noqa: BLE001 - nor the answer
@@ -231,7 +228,7 @@ class PromptPlanning:
         size, now = len(asked.body), self._now()
         end = asyncio.get_running_loop().time() + _PLANNING_DEADLINE_S
         to = route_target(route, call.model, now, call.endpoint)
-        current = standing.layout_version(now)
+        current = self._guard.layout_in_force(where, standing.layout_version(now))
         draft, known, found = await self._run(
             end, size, self._plan_if_at_hand, asked, to, where, current
         )
@@ -372,13 +369,15 @@ class PromptPlanning:
                 now = self._planner.known_plan(draft) or plan
                 self._planner.adopt_plan(draft, merge_plans(held[conversation], now))
 
+    def _note_harm(self, planned: Planned) -> None:
+        self._guard.note_harm(planned.place, self._planner.take_harm(planned, self._now()))
+
     def _learn(self, planned: Planned, usage: Usage | None, *, is_settled: bool) -> None:
         """Learn from a call; propose a layout now and then. Runs in the lessons' thread."""
         where = planned.place
         if not is_settled:
             self._run_locked(self._planner.learn, planned, usage)
-        if harm := self._run_locked(self._planner.take_harm, planned, self._now()):
-            self._harmful.append((where, harm))
+            self._run_locked(self._note_harm, planned)
         try:
             self._lessons.observe(planned, usage)
             self._calls[where] += 1

@@ -111,8 +111,11 @@ class LockedSettings:
         return self.decide(by, now, mode=mode.value)
 
     def decide(self, by: str, now: float, **values: object) -> FeatureState:
-        """Writes the decided values and returns what holds; measuring begins anew with it."""
-        soon = micros(now + APPROVAL_DELAY_S)
+        """Writes the decided values and returns what holds; measuring begins anew with it.
+
+        What the guard decides holds at once: what harms must not go on.
+        """
+        soon = micros(now if by == GUARD else now + APPROVAL_DELAY_S)
         self._write(
             former=self.standing.layout_version(now),
             active_from=soon,

@@ -55,6 +55,22 @@ def approved_layouts(store: Store, count: int) -> None:
     store.board.refresh()
 
 
+async def layout_while_it_is_stopped(guard: PlanningGuard, tasks: LoopTasks) -> int:
+    guard.stop(PLACE, Harm(calls=20, more=0.42, layout=1))
+    found = guard.layout_in_force(PLACE, 1)
+    await asyncio.gather(*tasks._tasks)
+    return found
+
+
+def test_a_layout_that_harms_is_used_no_more_before_the_database_says_so(store):
+    approved_layouts(store, 1)
+    tasks = LoopTasks()
+    guard = PlanningGuard(store, tasks, now=ManualClock(NOW + 60))
+
+    assert run(layout_while_it_is_stopped(guard, tasks)) == 0
+    assert guard.layout_in_force(PLACE, 1) == 1, "a person may approve it again"
+
+
 async def stop_layout(guard: PlanningGuard, tasks: LoopTasks, layout: int) -> None:
     guard.stop(PLACE, Harm(calls=20, more=0.42, layout=layout))
     await asyncio.gather(*tasks._tasks)
@@ -68,6 +84,7 @@ def test_a_layout_that_harms_gives_way_to_the_one_before_it(store):
     state = store.board.current.of(PLACE)
 
     assert (state.version, state.suspended, state.changed_by) == (1, "", "guard")
+    assert state.layout_version(NOW + 60) == 1, "at once, also in other processes"
     assert not guard.is_suspended(PLACE)
     (alert,) = alerts
     assert alert.title == (
@@ -99,11 +116,17 @@ def test_harm_of_a_layout_that_holds_no_more_changes_nothing(store):
     assert list(alerts) == []
 
 
-def test_without_the_database_a_layout_cannot_be_rolled_back_and_the_log_says_so(tmp_path, caplog):
-    store, tasks = open_store(tmp_path, UnreachableStore), LoopTasks()
-    run(stop_layout(PlanningGuard(store, tasks, now=ManualClock(NOW)), tasks, layout=1))
+def test_without_the_database_a_layout_that_harms_is_used_no_more_here_for_a_while(
+    tmp_path, caplog
+):
+    store, tasks, clock = open_store(tmp_path, UnreachableStore), LoopTasks(), ManualClock(NOW)
+    guard = PlanningGuard(store, tasks, now=clock)
+    run(stop_layout(guard, tasks, layout=1))
+    versions = [guard.layout_in_force(PLACE, version) for version in (1, 2)]
+    clock.now += 601
 
     assert "Layout 1 could not be rolled back" in caplog.text
+    assert (versions, guard.layout_in_force(PLACE, 1)) == ([0, 2], 1)
     store.close(5)
 
 
