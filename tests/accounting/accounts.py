@@ -7,7 +7,6 @@ Source: ``providers.md`` (2026-11); the section stands at each rule.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from fractions import Fraction
 from heapq import heappop, heappush
 from itertools import count
 from typing import Final, NamedTuple, Protocol
@@ -34,11 +33,10 @@ class PromptBill(NamedTuple):
     read: int
     written: Mapping[str, int]
 
-    def dollars(self, prices: Mapping[str, str]) -> Fraction:
-        """The prompt's price, from dollars a million tokens."""
-        amounts = {"input": self.uncached, "read": self.read, **self.written}
-        paid = (Fraction(prices[name]) * amount for name, amount in amounts.items() if amount)
-        return sum(paid, Fraction()) / 1_000_000
+    @property
+    def tokens(self) -> int:
+        """All tokens, which long-context prices go by (§0)."""
+        return self.uncached + self.read + sum(self.written.values())
 
 
 class AccountedCache(Protocol):
@@ -57,8 +55,8 @@ class AccountedCache(Protocol):
         ...
 
 
-def account(calls: Iterable[AccountedCall], rules: CacheRules) -> Iterator[PromptBill]:
-    """The bill of each call, in the order of sending."""
+def account(calls: Iterable[AccountedCall], rules: CacheRules) -> Iterator[PromptBill | None]:
+    """The bill of each call, in the order of sending; None for one whose marks are refused."""
     cache, numbers = _FAMILIES[rules.family](rules), count()
     due: list[tuple[float, int, bool, AccountedCall]] = []
     for call in calls:
@@ -68,7 +66,11 @@ def account(calls: Iterable[AccountedCall], rules: CacheRules) -> Iterator[Promp
                 cache.end(before.prompt, before.answer, now)
             else:
                 cache.begin(before.prompt, now)
-        read, written = cache.send(call.prompt, call.sent)
+        try:
+            read, written = cache.send(call.prompt, call.sent)
+        except ValueError:
+            yield None
+            continue
         uncached = len(call.prompt.tokens) - read - sum(written.values())
         yield PromptBill(uncached, read, {ttl: size for ttl, size in written.items() if size})
         heappush(due, (call.began, next(numbers), False, call))

@@ -13,12 +13,10 @@ _LIFETIMES_S: Final = {"5m": 300.0, "30m": 1800.0, "1h": 3600.0, "12h": 43_200.0
 
 
 class _Entry:
-    """A stored prefix: its lifetime in seconds, when it was used last, and who can read it."""
+    """A stored prefix: its lifetime in seconds, when it was used last, and if it can be read."""
 
-    def __init__(
-        self, lifetime: float, now: float, *, longest: float = inf, by_mark: bool = True
-    ) -> None:
-        self.lifetime, self.used, self.dies, self.by_mark = lifetime, now, now + longest, by_mark
+    def __init__(self, lifetime: float, now: float, longest: float = inf) -> None:
+        self.lifetime, self.used, self.dies = lifetime, now, now + longest
         self.is_visible = False
 
     def is_live(self, now: float) -> bool:
@@ -35,20 +33,21 @@ class Breakpoints:
 
     def __init__(self, rules: CacheRules) -> None:
         self.rules = rules
-        self.entries: dict[bytes, _Entry] = {}
+        #: By place, and by who stored it: true for a mark, false for implicit mode.
+        self.entries: dict[tuple[bytes, bool], _Entry] = {}
 
     def send(self, prompt: WirePrompt, now: float) -> tuple[int, Mapping[str, int]]:
         """Read the longest entry; write beyond it, each token at the longest lifetime."""
         sizes, keys = _ends(prompt.blocks), _keys(prompt)
-        hit = next((at for at in self.places(prompt) if self._entry(prompt, keys[at], now)), None)
+        hit = next((at for at in self.places(prompt) if self._live(prompt, keys[at], now)), None)
         read = 0 if hit is None else sizes[hit]
         for at in self.entries_to_refresh(prompt, hit):
-            if entry := self._entry(prompt, keys[at], now):
+            for entry in self._live(prompt, keys[at], now):
                 entry.used = now
         ends: dict[str, int] = {}
         for at, (ttl, by_mark) in self.writes(prompt).items():
             if sizes[at] >= self.rules.min_tokens and sizes[at] > read:
-                self.entries[keys[at]] = _Entry(_LIFETIMES_S[ttl], now, by_mark=by_mark)
+                self.entries[keys[at], by_mark] = _Entry(_LIFETIMES_S[ttl], now)
                 ends[ttl] = max(sizes[at], ends.get(ttl, 0))
         written, last = {}, read
         for ttl in sorted(ends, key=lambda ttl: -_LIFETIMES_S[ttl]):
@@ -59,8 +58,8 @@ class Breakpoints:
     def begin(self, prompt: WirePrompt, now: float) -> None:
         """Show others what the prompt stored: not before the first byte (§2.1, visibility)."""
         keys = _keys(prompt)
-        for at in self.writes(prompt):
-            if entry := self.entries.get(keys[at]):
+        for at, (_, by_mark) in self.writes(prompt).items():
+            if entry := self.entries.get((keys[at], by_mark)):
                 entry.is_visible = True
 
     def end(self, prompt: WirePrompt, answer: Tokens, now: float) -> None:
@@ -85,12 +84,14 @@ class Breakpoints:
         """The entries that live on with a read: the one read, and those at marks before it."""
         return [] if hit is None else [*(at for at in self.writes(prompt) if at < hit), hit]
 
-    def _entry(self, prompt: WirePrompt, key: bytes, now: float) -> "_Entry | None":
-        """The entry that the prompt can read; None for none."""
-        entry = self.entries.get(key)
-        if entry is None or (prompt.explicit and not entry.by_mark):
-            return None  # §1.2, gotcha 3: explicit mode misses what implicit mode wrote
-        return entry if entry.is_visible and entry.is_live(now) else None
+    def _live(self, prompt: WirePrompt, key: bytes, now: float) -> list[_Entry]:
+        """Entries that the prompt can read; explicit mode misses what implicit mode stored.
+
+        That is §1.2, gotcha 3.
+        """
+        writers = (True,) if prompt.explicit else (True, False)
+        entries = (self.entries.get((key, by_mark)) for by_mark in writers)
+        return [one for one in entries if one and one.is_visible and one.is_live(now)]
 
 
 class Bedrock(Breakpoints):
@@ -151,7 +152,7 @@ class Intervals:
             if entry is not None and entry.is_visible and entry.is_live(now):
                 entry.used, read = now, place // rules.step * rules.step
             else:
-                self.entries[key] = _Entry(rules.lifetime, now, longest=rules.longest)
+                self.entries[key] = _Entry(rules.lifetime, now, rules.longest)
         return read if read >= rules.min_tokens else 0, {}
 
     def begin(self, prompt: WirePrompt, now: float) -> None:

@@ -75,17 +75,24 @@ RULES: Final[Mapping[str, CacheRules]] = {
     "llamacpp": CacheRules(family="slot", keeps_answers=True, slots=4),
 }
 
-#: Dollars a million prompt tokens, of §11: one model of each price form.
-PRICES: Final[Mapping[str, Mapping[str, str]]] = {
-    "claude-sonnet-5-5": {"input": "2", "read": "0.1", "5m": "2.5", "1h": "4"},
-    "claude-haiku-4-5": {"input": "1", "read": "0.1", "5m": "1.25", "1h": "2"},
-    "gpt-6.1-sol": {"input": "2", "read": "0.1", "30m": "2.5", "12h": "5"},
-    "gpt-5.6-terra": {"input": "2", "read": "0.2", "30m": "2.5", "12h": "5"},
-    "gpt-5.5": {"input": "5", "read": "0.5"},
-    "gpt-5.4": {"input": "2.5", "read": "0.25"},
-    "gemini-3.8-flash": {"input": "0.75", "read": "0.075"},
-    "deepseek-flash": {"input": "0.3", "read": "0.006"},
-    "mistral-medium-latest": {"input": "1.5", "read": "0.15"},
-    "grok-4.7": {"input": "2", "read": "0.5"},
-    "openai/gpt-oss-120b": {"input": "0.15", "read": "0.075"},
+#: Rules by the models of the do-no-harm table.
+MODEL_RULES: Final[Mapping[str, str]] = {
+    "claude-sonnet-5-5": "anthropic",
+    "claude-haiku-4-5": "anthropic-4096",
+    "bedrock-claude": "bedrock",
+    "gpt-6.1-sol": "openai-breakpoint",
+    "gpt-5.6-terra": "openai-breakpoint",
+    "azure-gpt-5.6": "azure-breakpoint",
+    "gpt-5.4": "openai-interval",
+    "gpt-5.5": "openai-interval",
+    "azure-gpt-5.4": "azure-interval",
+    "gemini-3.8-flash": "gemini",
+    "openai/gpt-oss-120b": "groq",
+    "fireworks-oss": "fireworks",
+    "deepseek-flash": "deepseek",
+    "mistral-large-4": "mistral",
+    "grok-4.7": "xai",
+    "vllm-own": "vllm",
+    "sglang-own": "sglang",
+    "llamacpp-own": "llamacpp",
 }

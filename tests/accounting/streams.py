@@ -100,9 +100,11 @@ class Slots(Prefixes):
     """llama.cpp: each slot holds the latest prompt it served, and is busy meanwhile (§7.3)."""
 
     similarity: Final = 0.1
+    calls = 0
 
     def send(self, prompt: WirePrompt, now: float) -> tuple[int, Mapping[str, int]]:
         raw, size = as_bytes(prompt.tokens), len(prompt.tokens)
+        self.calls += 1
         free = [one for one in self.streams if not one.is_busy]
         if not free and len(self.streams) >= self.rules.slots:
             free = list(self.streams)
@@ -113,19 +115,20 @@ class Slots(Prefixes):
             is_full = len(self.streams) >= self.rules.slots
             slot = min(free, key=lambda one: one.used) if is_full else None
         if slot is None:
-            self._add(prompt, raw, now, now)
+            self._add(prompt, raw, now, self.calls)
             return 0, {}
-        self.streams[self.streams.index(slot)] = _Stream(prompt, raw, now, now)
+        self.streams[self.streams.index(slot)] = _Stream(prompt, raw, now, self.calls)
         return self._readable(held[slot], prompt), {}
 
     def begin(self, prompt: WirePrompt, now: float) -> None:
         """Keep nothing more: the slot holds the prompt since it was sent."""
 
     def end(self, prompt: WirePrompt, answer: Tokens, now: float) -> None:
-        raw = as_bytes(prompt.tokens)
-        slot = next((one for one in self.streams if one.is_busy and one.raw == raw), None)
-        if slot is not None:
-            slot.raw, slot.is_busy = raw + as_bytes(answer[:-1]), False
+        raw, owner = as_bytes(prompt.tokens), (prompt.scope, prompt.key)
+        for one in self.streams:
+            if one.is_busy and one.raw == raw and one.scope == owner:
+                one.raw, one.is_busy = raw + as_bytes(answer[:-1]), False
+                return
 
 
 def as_bytes(tokens: Sequence[int]) -> bytes:

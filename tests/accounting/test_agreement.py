@@ -17,36 +17,18 @@ from proxy.catalog.entries import Model
 from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.recorded_call import RecordedCall
+from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.rendering import Vocabulary
 from proxy.tools.simulator.upstream import cache_of
 from slo.usage import Usage
 from tests.accounting.accounts import AccountedCall, PromptBill, account
-from tests.accounting.rules import RULES
+from tests.accounting.rules import MODEL_RULES, RULES
 from tests.accounting.wire import chat_prompt, messages_prompt, text_tokens
 from tests.bench import no_harm_routes
 from tests.bench.no_harm_sets import folder, recorded_workload, sets, shapes
 from tests.fakes.call_dependencies import call as chat_call
 from tests.fakes.workloads import TimedCall, Workload, timed_calls
 
-#: Rules by the models of the do-no-harm table.
-MODELS: Final = {
-    "claude-sonnet-5-5": "anthropic",
-    "claude-haiku-4-5": "anthropic-4096",
-    "bedrock-claude": "bedrock",
-    "gpt-6.1-sol": "openai-breakpoint",
-    "azure-gpt-5.6": "azure-breakpoint",
-    "gpt-5.4": "openai-interval",
-    "azure-gpt-5.4": "azure-interval",
-    "gemini-3.8-flash": "gemini",
-    "openai/gpt-oss-120b": "groq",
-    "fireworks-oss": "fireworks",
-    "deepseek-flash": "deepseek",
-    "mistral-large-4": "mistral",
-    "grok-4.7": "xai",
-    "vllm-own": "vllm",
-    "sglang-own": "sglang",
-    "llamacpp-own": "llamacpp",
-}
 #: Made-up conversations, and calls of each.
 SHAPES: Final = {
     "agent, 50 at once": 30,
@@ -103,12 +85,12 @@ def _wire_bodies(
         yield timed, body, orjson.loads(prepare(chat_call(body), reader.route).body)
 
 
-def _model_bills(
+def model_bills(
     calls: Sequence[tuple[CachedPrompt, AccountedCall]], cache: Cache
-) -> list[PromptBill]:
+) -> list[PromptBill | None]:
     """The bills of the cache model, each call begun and ended at its moments."""
     due: list[tuple[float, int, bool, CachedPrompt, tuple[int, ...]]] = []
-    bills = []
+    bills: list[PromptBill | None] = []
     for number, (prompt, call) in enumerate(calls):
         while due and due[0][0] <= call.sent:
             now, _, is_end, before, answer = heappop(due)
@@ -116,7 +98,11 @@ def _model_bills(
                 cache.finish_answer(before, answer, now)
             else:
                 cache.begin_answer(before, now)
-        bills.append(_bill(cache.serve(prompt, call.sent)))
+        try:
+            bills.append(_bill(cache.serve(prompt, call.sent)))
+        except ValueError:  # its marks are refused
+            bills.append(None)
+            continue
         heappush(due, (call.began, 2 * number, False, prompt, call.answer))
         heappush(due, (call.ended, 2 * number + 1, True, prompt, call.answer))
     return bills
@@ -128,11 +114,11 @@ def _bill(served: Served) -> PromptBill:
     )
 
 
-def _cache(reader: PromptReader) -> Cache:
+def fixed_cache(model: SimulatedModel) -> Cache:
     """The model's cache; unused entries of the intervals live five minutes, not five to ten."""
-    if reader.simulated.regime != "openai-interval":
-        return cache_of(reader.simulated)
-    rules = openai_interval.provider_rules(reader.simulated.provider)
+    if model.regime != "openai-interval":
+        return cache_of(model)
+    rules = openai_interval.provider_rules(model.provider)
     return openai_interval.OpenAIIntervals(replace(rules, idle_most=rules.idle_least))
 
 
@@ -149,8 +135,8 @@ def _assert_both_agree(
         call = AccountedCall(read(wire), sent, began, ended, answer)
         accounted.append(call)
         modelled.append((reader.read_prompt(body, sent), call))
-    bills = account(accounted, RULES[MODELS[reader.public]])
-    pairs = enumerate(zip(bills, _model_bills(modelled, _cache(reader)), strict=True))
+    bills = account(accounted, RULES[MODEL_RULES[reader.public]])
+    pairs = enumerate(zip(bills, model_bills(modelled, fixed_cache(reader.simulated)), strict=True))
     differing = [(at, *pair) for at, pair in pairs if pair[0] != pair[1]]
     assert not differing, f"{workload.name}: {len(differing)} calls differ: {differing[:3]}"
 
@@ -166,7 +152,7 @@ def _recorded_workload(data: Path, set_name: str) -> Workload:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", MODEL_RULES)
 def test_cache_model_agrees_with_second_accounting_on_written_conversations(
     name: str, shape: str, models: dict[str, Model], vocabulary: Vocabulary
 ) -> None:
@@ -178,7 +164,7 @@ def test_cache_model_agrees_with_second_accounting_on_written_conversations(
 
 
 @pytest.mark.parametrize("set_name", SETS)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", MODEL_RULES)
 def test_cache_model_agrees_with_second_accounting_on_recorded_set(
     name: str, set_name: str, models: dict[str, Model], vocabulary: Vocabulary
 ) -> None:

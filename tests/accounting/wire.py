@@ -1,7 +1,8 @@
 """Wire bodies as the tokens that a provider reads, in blocks; written apart from the simulator.
 
 Token counts follow OpenAI's chat format: three tokens a message, its role and its text, and three
-that prime the answer. On Anthropic's API what ends a message stands before the next one.
+that prime the answer. On Anthropic's API what ends a message stands before the next one. What has
+no text has no documented size: pictures and files have the simulator's.
 
 Source: ``providers.md`` §1.1, §2.1, §2.4, §8 (2026-11); OpenAI, harmony format.
 """
@@ -92,16 +93,24 @@ def chat_prompt(body: Body) -> WirePrompt:
             arguments = inner.get("arguments", inner.get("input", ""))
             parts.append(("tool_use", text_tokens(f"{inner['name']} {arguments}"), ""))
         messages.append((role, parts))
-    options = body.get("prompt_cache_options") or {}
-    scoping = ("model", "parallel_tool_calls", "reasoning_effort", "verbosity")
-    return WirePrompt(
-        blocks=tuple(_blocks(messages, ends_apart=False)),
-        priming=(_START, *text_tokens("assistant"), _TEXT),
-        scope=as_json([body.get(name) for name in scoping]),
-        key=str(body.get("prompt_cache_key") or body.get("cache_salt") or ""),
-        explicit=options.get("mode") == "explicit",
-        ttl=options.get("ttl") or "30m",
-    )
+    return _openai_prompt(body, messages, [body.get("reasoning_effort"), body.get("verbosity")])
+
+
+def responses_prompt(body: Body) -> WirePrompt:
+    """The prompt of a Responses body: tools, form, instructions, then the items (§1.1)."""
+    text, reasoning = body.get("text") or {}, body.get("reasoning") or {}
+    messages = [("tools", [_text(as_json(tool)) for tool in body.get("tools") or ()])]
+    if (text.get("format") or {}).get("type") == "json_schema":
+        messages.append(("system", [_text(as_json(text["format"]))]))
+    if body.get("instructions"):
+        messages.append(("developer", [_text(body["instructions"])]))
+    messages = [message for message in messages if message[1]]
+    items = body["input"]
+    if isinstance(items, str):
+        items = [{"role": "user", "content": items}]
+    messages += [_item(item) for item in items]
+    shaping = [reasoning.get("effort"), text.get("verbosity")]
+    return _openai_prompt(body, messages, shaping)
 
 
 def messages_prompt(body: Body) -> WirePrompt:
@@ -164,6 +173,36 @@ def _blocks(
             yield WireBlock(role, kind, number, (*before, *tokens, *after), ttl)
 
 
+def _openai_prompt(
+    body: Body, messages: Sequence[tuple[str, list[_Part]]], shaping: Sequence[object]
+) -> WirePrompt:
+    options = body.get("prompt_cache_options") or {}
+    return WirePrompt(
+        blocks=tuple(_blocks(messages, ends_apart=False)),
+        priming=(_START, *text_tokens("assistant"), _TEXT),
+        scope=as_json([body.get("model"), body.get("parallel_tool_calls"), *shaping]),
+        key=str(body.get("prompt_cache_key") or body.get("cache_salt") or ""),
+        explicit=options.get("mode") == "explicit",
+        ttl=options.get("ttl") or "30m",
+    )
+
+
+def _item(item: Body) -> tuple[str, list[_Part]]:
+    """An item of a Responses body as a message."""
+    match item.get("type", "message"):
+        case "message":
+            return item["role"], [*_chat_parts(item["content"])]
+        case "function_call":
+            words = f"{item['name']} {item['arguments']}"
+            return "assistant", [("tool_use", text_tokens(words), "")]
+        case "function_call_output":
+            return "tool", [*_chat_parts(item["output"])]
+        case "additional_tools":
+            return "tools", [_text(as_json(tool)) for tool in item["tools"]]
+        case _:
+            return "assistant", [_text(as_json(item))]
+
+
 def _opened_by(tokens: Tokens, other: Tokens) -> Tokens:
     """The tokens with one that stands for other parameters in place of the message's start."""
     at = tokens.index(_START)
@@ -186,8 +225,7 @@ def _chat_parts(content: object) -> Iterator[_Part]:
     for part in content if isinstance(content, list) else ():
         ttl = _lifetime(part, "prompt_cache_breakpoint", "30m")
         text = part.get("text", part.get("refusal"))
-        size = 85 if as_json(part).count('"detail":"low"') else 765
-        yield _text(text, ttl) if isinstance(text, str) else _without_text(part, size, ttl)
+        yield _text(text, ttl) if isinstance(text, str) else _without_text(part, 765, ttl)
 
 
 def _message_parts(content: object) -> Iterator[_Part]:
@@ -207,8 +245,15 @@ def _message_parts(content: object) -> Iterator[_Part]:
 
 
 def _without_text(part: Body, size: int, ttl: str) -> _Part:
-    first = _NO_TEXT + hash(as_json(part.get("source", part))) % _NO_TEXT
-    return (part["type"], tuple(range(first, first + size)), ttl)
+    kind = part["type"]
+    inner = part.get("source", part.get(kind, part))
+    words = as_json(inner)
+    if "image" not in kind:
+        size = len(words) // 4 + 1
+    elif '"detail":"low"' in words:
+        size = 85
+    first = _NO_TEXT + hash(words) % _NO_TEXT
+    return (kind, tuple(range(first, first + size)), ttl)
 
 
 def _mark_last(parts: list[_Part], ttl: str) -> None:

@@ -12,12 +12,12 @@ speak it. With ``--auto`` all cells are reckoned or sent a second time with
 ``THRIFTGATE_PLANNING=auto``, under its guard, and a table shows both modes. ``--mode apply``
 approves in the middle of each live cell what is proposed by then, ``--restart`` starts the gateway
 anew there, and with ``--processes`` calls take turns among so many that share a store. A table
-compares what ``thriftgate savings`` says was saved with what was. Exits with 1 where a cell is
-dearer.
+compares what ``thriftgate savings`` says was saved with what was, with ``--judge`` by the second
+accounting of ``tests.accounting``. Exits with 1 where a cell is dearer.
 
 Usage: python -m tests.bench.no_harm [--quick] [--native] [--part replay] [--only WORKLOAD]
        [--model NAME] [--rate 30] [--calls 160 | --whole] [--stake 0.01] [--auto] [--mode apply]
-       [--restart] [--processes 2] [--control-share 0] [--json FILE]
+       [--restart] [--processes 2] [--control-share 0] [--judge] [--json FILE]
 """
 
 import argparse
@@ -76,6 +76,7 @@ class Job:
     is_restarted: bool = False
     processes: int = 1
     control_share: float = 0.05
+    judges: bool = False
 
     @property
     def how(self) -> str:
@@ -173,6 +174,7 @@ def _send(job: Job, held: Workload) -> list[WorkloadCell]:
                 processes=job.processes,
                 is_restarted=job.is_restarted,
                 approves=job.mode is PlanningMode.APPLY,
+                judges=job.judges,
                 **settings,
             )
             async with running as both:
@@ -210,6 +212,7 @@ def jobs(options: argparse.Namespace) -> Iterator[Job]:
                 is_restarted=is_live and options.restart,
                 processes=options.processes if is_live else 1,
                 control_share=options.control_share,
+                judges=is_live and options.judge,
             )
 
 
@@ -247,6 +250,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--restart", action="store_true", help="live, anew after half the calls")
     parser.add_argument("--processes", type=int, default=1, help="live, processes of the gateway")
     parser.add_argument("--control-share", type=float, default=0.05, help="of live conversations")
+    parser.add_argument("--judge", action="store_true", help="live, by the second accounting")
     parser.add_argument("--json", type=Path, help="also write every cell to this file")
     options = parser.parse_args()
     options.part = options.part or list(PARTS)

@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -41,10 +41,18 @@ from proxy.tools.replay.vocabulary import LineVocabulary
 from proxy.tools.simulator.app import app as simulator
 from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings, of_models
 from proxy.tools.simulator.server import serving
-from proxy.tools.simulator.upstream import Simulator, cache_of
+from proxy.tools.simulator.upstream import SimulatedExchange, Simulator
 from slo.price import call_cost
 from slo.usage import Usage
-from tests.bench.no_harm_replay import START, Side, WorkloadCell, may_lose, pace
+from tests.bench.accounted_calls import CallRecorder
+from tests.bench.no_harm_replay import (
+    START,
+    JudgedSavings,
+    Side,
+    WorkloadCell,
+    may_lose,
+    pace,
+)
 from tests.bench.no_harm_routes import NOWHERE, catalog
 from tests.fakes.call_dependencies import call
 from tests.fakes.chat_refusals import without_chat_refusals
@@ -98,13 +106,17 @@ class ComparedGateway:
         direct: What speaks to the simulator that is asked directly.
         processes: The gateway's; calls go to them by turns.
         upstreams: The simulator that is asked directly, and the gateway's.
+        recorders: Their calls, for the second accounting.
+        judges: True if that judges what is saved.
     """
 
     known: Catalog
     direct: HttpCaller
     processes: "GatewayProcesses"
     upstreams: tuple[Simulator, Simulator]
+    recorders: tuple[CallRecorder, CallRecorder]
     clock: Callable[[], float]
+    judges: bool = False
     numbers: list[int] = field(default_factory=lambda: [0])
 
     async def cells(
@@ -153,7 +165,7 @@ class ComparedGateway:
                 calls=len(calls) - answers.refused[name], left_out=answers.refused[name],
                 why=answers.uneven[name], direct=sides[0][name], gateway=sides[1][name],
                 may_lose=may_lose(answers.prompts, self._target(name)),
-                claimed=claims[name],
+                claimed=claims[name], judged=self._judged_savings(name),
             )
             for name in models
         ]  # fmt: skip
@@ -164,6 +176,17 @@ class ComparedGateway:
         figures = SavingsFigures(self.processes.store, lambda: self.known, self.clock)
         only = SpendFilter(teams=frozenset({f"team_{caller}"}))
         return figures.headline(latest_days(self.clock(), 30), only).saved_nanos / 1e9
+
+    def _judged_savings(self, name: str) -> JudgedSavings | None:
+        """A model's savings by the second accounting; None where it does not judge."""
+        if not self.judges:
+            return None
+        direct, gateway = (recorder.judge(name) for recorder in self.recorders)
+        if direct is None or gateway is None:
+            return None
+        paid = sum(direct.dollars)
+        saved = paid - sum(gateway.dollars)
+        return JudgedSavings(paid, saved, direct.differing + gateway.differing)
 
     def _target(self, name: str) -> PlanningTarget:
         return route_target(self.known.models[name].routes[0], name, START)
@@ -200,10 +223,11 @@ class ComparedGateway:
         return await self.direct.post(prepared.path, prepared.body, headers)
 
     def _empty(self) -> None:
-        for upstream in self.upstreams:
-            models = upstream.settings.models
-            upstream._caches.update({name: cache_of(each) for name, each in models.items()})
+        for upstream, recorder in zip(self.upstreams, self.recorders, strict=True):
+            models = upstream.settings.models.items()
+            upstream._caches.update({name: recorder.cache_of(each) for name, each in models})
             upstream.exchanges.clear()
+            recorder.calls.clear()
 
 
 async def _sleep_until(moment: float) -> None:
@@ -281,6 +305,7 @@ async def beside(
     processes: int = 1,
     is_restarted: bool = False,
     approves: bool = False,
+    judges: bool = False,
     **given: object,
 ) -> AsyncIterator[ComparedGateway]:
     """A running one, on a loop in virtual time.
@@ -290,6 +315,7 @@ async def beside(
         processes: Processes of the gateway.
         is_restarted: True if they restart in the middle of each batch.
         approves: True if layouts that were proposed are approved there.
+        judges: True if the second accounting judges what is saved, too.
         given: Settings that are not at their defaults.
     """
     loop = asyncio.get_running_loop()
@@ -298,6 +324,10 @@ async def beside(
         return START + loop.time()
 
     behind, direct = (_upstream(clock) for _ in range(2))
+    recorders = (
+        CallRecorder(partial(_latest_exchange, direct)),
+        CallRecorder(partial(_latest_exchange, behind)),
+    )
     async with serving(simulator(behind)) as url, serving(simulator(direct)) as direct_url:
         _, file = catalog(folder, url)
         settings = Settings(folder=folder / "gateway", catalog=file).model_copy(update=given)
@@ -305,7 +335,8 @@ async def beside(
         asked = HttpCaller(direct_url, "sk-simulated")
         try:
             known = await gateway.start()
-            yield ComparedGateway(known, asked, gateway, (direct, behind), clock)
+            upstreams = (direct, behind)
+            yield ComparedGateway(known, asked, gateway, upstreams, recorders, clock, judges)
         finally:
             await gateway.stop()
             await asked.close()
@@ -327,6 +358,11 @@ _vocabulary = cache(LineVocabulary)
 def _upstream(clock: Callable[[], float]) -> Simulator:
     settings = SimulatorSettings(models=_models(), kept=_KEPT)
     return Simulator(settings, clock=clock, sleep=asyncio.sleep, vocabulary=_vocabulary())
+
+
+def _latest_exchange(upstream: Simulator) -> SimulatedExchange:
+    """The exchange that came last: the one that is served now."""
+    return upstream.exchanges[-1]
 
 
 def _caller(store: Store, name: str) -> str:

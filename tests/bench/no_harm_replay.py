@@ -46,6 +46,21 @@ class Side:
     written: int
 
 
+@dataclass(frozen=True)
+class JudgedSavings:
+    """The second accounting of a cell.
+
+    Attributes:
+        direct: Prompt dollars of the calls sent directly.
+        saved: Prompt dollars that they cost more than through the gateway.
+        differing: Calls that were billed other tokens than it accounts.
+    """
+
+    direct: float
+    saved: float
+    differing: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class WorkloadCell:
     """A workload on a model at a rate.
@@ -58,6 +73,7 @@ class WorkloadCell:
         may_lose: Dollars that its features may cost more than sent directly: the stake of each, or
             the surcharge of writing its longest prompt where that is more.
         claimed: Dollars that the gateway's own report says were saved; None where none was asked.
+        judged: The second accounting's savings; None where it was not asked, or has no prices.
         why: What went wrong with the cell as a whole; "" where nothing did.
     """
 
@@ -72,6 +88,7 @@ class WorkloadCell:
     gateway: Side | None = None
     may_lose: float = STAKE
     claimed: float | None = None
+    judged: JudgedSavings | None = None
     why: str = ""
 
     @property
@@ -90,7 +107,12 @@ class WorkloadCell:
 
     @property
     def claim_error(self) -> float | None:
-        """Dollars that the report claims beyond the real saving, as a part of the direct cost."""
+        """Dollars that the report claims beyond the real saving, as a part of the direct cost.
+
+        By the second accounting where that judged, which counts prompts alone.
+        """
+        if self.claimed is not None and self.judged is not None and self.judged.direct:
+            return (self.claimed - self.judged.saved) / self.judged.direct
         if self.claimed is None or self.direct is None or not self.direct.dollars:
             return None
         return (self.claimed + (self.extra_dollars or 0.0)) / self.direct.dollars

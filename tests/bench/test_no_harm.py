@@ -9,7 +9,14 @@ import pytest
 from proxy.caches.regimes import REGIMES
 from slo.price import TokenRates
 from tests.bench.no_harm_live import beside
-from tests.bench.no_harm_replay import Replayer, Side, WorkloadCell, may_lose, pace
+from tests.bench.no_harm_replay import (
+    JudgedSavings,
+    Replayer,
+    Side,
+    WorkloadCell,
+    may_lose,
+    pace,
+)
 from tests.bench.no_harm_routes import FEW, LIVE, MODELS, catalog
 from tests.bench.no_harm_sets import folder, sets, shapes
 from tests.bench.no_harm_table import (
@@ -118,8 +125,15 @@ def test_claimed_savings_stand_beside_the_real_ones_by_model():
     ]
     table = list(claims(cells))
 
-    assert "| live | m | 2.0000 | 0.7000 | 0.8000 | +5.0% | +10.0% w |" in table
+    assert "| live | m | 2.0000 | 0.7000 | 0.8000 | +5.0% | 1 of 2 | +10.0% w | 0 |" in table
     assert list(claims(cells[2:])) == []
+
+
+def test_claimed_savings_stand_beside_those_of_the_second_accounting_where_it_judged():
+    judged = JudgedSavings(direct=0.8, saved=0.6, differing=3)
+    table = list(claims([_cell(0.5, how="live", claimed=0.58, judged=judged)]))
+
+    assert "| live | m | 0.8000 | 0.6000 | 0.5800 | -2.5% | 0 of 1 | -2.5% w | 3 |" in table
 
 
 def test_replay_of_a_cell_is_the_same_each_time(tmp_path: Path):

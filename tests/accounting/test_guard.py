@@ -1,0 +1,99 @@
+"""The guard stops a layout that the second accounting finds dearer than sending directly."""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+
+from proxy.prefix.layouts.layout import Layout, LayoutMove
+from proxy.prefix.prompts.prompt import PromptSlot
+from proxy.records.feature_mode import LayoutScope, PlanningMode, model_family
+from tests.accounting.prices import FILE
+from tests.bench.accounted_calls import JudgedCalls
+from tests.bench.no_harm_live import beside
+from tests.fakes.handbook import handbook
+from tests.fakes.messages import said
+from tests.fakes.virtual_clock import run_in_virtual_time
+from tests.fakes.workloads import ONE_BY_ONE, Json, Session, SessionTurn, Workload, timed_calls
+
+#: Calls beyond which a dearer layout has to be stopped, whatever it lost.
+_MAX_DEARER_CALLS: Final = 20
+#: Dollars that a layout may lose; twice its dearest prompt where that is more.
+_STAKE: Final = 0.01
+_CALLS: Final = 60
+_RULES: Final = handbook(40, "guarded")
+#: All instructions go behind the conversation: nothing is left that two conversations share.
+_HARMFUL: Final = Layout(
+    moves=(LayoutMove(before=None, after=None, slot=PromptSlot.VARIABLE, label="All"),)
+)
+
+
+def _with_mark(body: Json, regime: str) -> Json:
+    """The body with its caller's own mark behind the rules, where the cache takes marks."""
+    names = {
+        "anthropic-breakpoint": "cache_control",
+        "openai-breakpoint": "prompt_cache_breakpoint",
+    }
+    if regime not in names:
+        return body | {"prompt_cache_key": "desk"}
+    mark = {"type": "ephemeral"} if regime == "anthropic-breakpoint" else {"mode": "explicit"}
+    system, *rest = body["messages"]
+    part = {"type": "text", "text": system["content"], names[regime]: mark}
+    return body | {"messages": [{**system, "content": [part]}, *rest]}
+
+
+def _workload() -> Workload:
+    bodies = [
+        {"messages": [said("system", _RULES), said("user", f"Who is {at}?")]}
+        for at in range(_CALLS)
+    ]
+    sessions = [
+        Session(name=f"s{at}", feature="desk", turns=(SessionTurn(body=body),))
+        for at, body in enumerate(bodies)
+    ]
+    return Workload(name="guarded", sessions=sessions, pace=ONE_BY_ONE, dressed=_with_mark)
+
+
+def _judged_calls(folder: Path, model: str) -> tuple[JudgedCalls, JudgedCalls]:
+    """Dollars of each call, sent directly and through a gateway with the harmful layout."""
+
+    async def story() -> tuple[JudgedCalls, JudgedCalls]:
+        workload = _workload()
+        async with beside(folder, planning=PlanningMode.APPLY, control_share=0.0) as both:
+            layouts = both.processes.store.layouts
+            place = LayoutScope(f"team_1-{model}", "desk", model_family(model))
+            moves = msgspec.json.encode(_HARMFUL).decode()
+            proposal = layouts.propose(place, "harmful", moves, both.clock())
+            assert proposal is not None
+            layouts.approve(place, proposal.version, "bench", both.clock())
+            both.processes.store.board.refresh()
+            await both.cells(workload, timed_calls(workload, 30.0), [model], 30.0)
+            direct, gateway = (recorder.judge(model) for recorder in both.recorders)
+        assert direct is not None
+        assert gateway is not None
+        return direct, gateway
+
+    return run_in_virtual_time(story)
+
+
+@pytest.mark.skipif(not FILE.exists(), reason="the reference price list is not here")
+@pytest.mark.parametrize(
+    "model",
+    [
+        "claude-sonnet-5-5", "gpt-6.1-sol", "gpt-5.4", "deepseek-flash", "gemini-3.8-flash",
+        "mistral-large-4", "vllm-own",
+    ],
+)  # fmt: skip
+def test_layout_that_is_dearer_by_second_accounting_is_stopped_in_time(
+    model: str, tmp_path: Path
+) -> None:
+    direct, gateway = _judged_calls(tmp_path, model)
+    pairs = list(zip(direct.dollars, gateway.dollars, strict=True))
+    dearer = [at for at, (ours, theirs) in enumerate(pairs) if theirs > 1.02 * ours]
+    lost = sum(gateway.dollars) - sum(direct.dollars)
+
+    assert len(dearer) > 1
+    assert len(dearer) <= _MAX_DEARER_CALLS
+    assert lost <= max(_STAKE, 2 * max(direct.dollars)) + max(gateway.dollars)
+    assert gateway.dollars[-10:] == direct.dollars[-10:]
