@@ -66,7 +66,7 @@ class _Commands:
                 for place in sorted(standings.places)
             ]
         from proxy.cli import json_documents
-        from proxy.store.sql.layout_rows import ProposalState
+        from proxy.store.sql.layouts import waiting_proposals
 
         if as_json:
             self._terminal.print_json(json_documents.features(found, names))
@@ -75,14 +75,13 @@ class _Commands:
             "team", "feature", "model family", "mode", "layout", "proposals", "state"
         )
         for place, standing, proposals in found:
-            states = [each.state for each in proposals]
             table.add_row(
                 names.get(place.team, place.team),
                 feature_name(place.feature),
                 place.family or "all",
                 f"{standing.mode}",
                 str(standing.version or "none"),
-                str(states.count(ProposalState.PROPOSED)),
+                str(len(waiting_proposals(proposals))),
                 _state(standing),
             )
         if table.row_count:
@@ -108,7 +107,7 @@ class _Commands:
             proposals = store.layouts.proposals(place)
             names = self._terminal.names(store)
         from proxy.cli import json_documents
-        from proxy.store.sql.layout_rows import ProposalState
+        from proxy.store.sql.layouts import waiting_proposals
 
         if as_json:
             self._terminal.print_json(json_documents.feature(place, standing, proposals, names))
@@ -122,9 +121,9 @@ class _Commands:
             self._terminal.say(_UNCHOSEN_MODE)
         for proposal in proposals:
             self._terminal.say(*_proposal_lines(proposal))
-        waiting = [each.version for each in proposals if each.state is ProposalState.PROPOSED]
-        if waiting:
-            approve = layout_command("approve", team, place, str(waiting[-1]))
+        if waiting := waiting_proposals(proposals):
+            newest = max(waiting, key=lambda proposal: proposal.made)
+            approve = layout_command("approve", team, place, str(newest.version))
             self._terminal.say(f"To apply what is proposed: {approve}.")
 
     def mode(

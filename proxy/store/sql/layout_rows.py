@@ -52,7 +52,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         digest: The same for layouts that do the same, whatever their evidence.
         moves: The layout in JSON, with its evidence.
-        made: Time at which it was first proposed.
+        made: Time at which it was proposed last.
         decided_by: Person or part of the gateway that decided last; "" while nobody has.
         decided_at: Time of the decision; 0 while there is none.
         mode_before: Mode that approving it replaced, "" for that of its feature; None for no mode.
@@ -185,7 +185,7 @@ def ensure_proposal(
         return find_proposal(connection, place, version)
     if row.state == ProposalState.PROPOSED.value:
         same = and_(row_of(layouts, place), layouts.c.version == row.version)
-        connection.execute(update(layouts).where(same).values(moves=moves))
+        connection.execute(update(layouts).where(same).values(moves=moves, made=micros))
     return find_proposal(connection, place, row.version)
 
 

@@ -30,7 +30,7 @@ from proxy.store.sql import schema
 from proxy.store.sql.audit_log import AuditedChange, record_change
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.layout_rows import Proposal, ProposalState
-from proxy.store.sql.locks import GUARD, LockedSettings
+from proxy.store.sql.locks import APPROVAL_DELAY_S, GUARD, LockedSettings
 from proxy.store.sql.savings import ArmMeasurement, Comparison, Savings
 from proxy.store.sql.timestamps import micros
 
@@ -106,7 +106,7 @@ class Layouts:
         A layout that was proposed before keeps its version; its evidence is renewed while it is
         undecided, and only the newest undecided ones are kept. In ``auto`` mode it is approved at
         once, unless the place is suspended, or a layout was decided on less than a day ago and the
-        proposal doesn't save a tenth more; the audit log names ``auto`` as who did it.
+        proposal doesn't save a tenth of the cost; the audit log names ``auto`` as who did it.
         """
         with write_transaction(self._engine) as connection:
             if not self._has_room(connection, place):
@@ -259,7 +259,7 @@ def _families_with_own_mode(connection: Connection, place: LayoutScope) -> list[
 
 
 class UndecidedLayout(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest layout of a place, which nobody decided on, and which would hold once approved.
+    """The newest layout of a place, which would hold once approved and saves beside what holds.
 
     Attributes:
         place: The feature, and the family of models.
@@ -276,16 +276,30 @@ class UndecidedLayout(msgspec.Struct, frozen=True, kw_only=True):
     mode: PlanningMode | None
 
 
+def waiting_proposals(proposals: Sequence[Proposal]) -> list[Proposal]:
+    """The undecided ones whose savings are beside the layout that was approved last.
+
+    Args:
+        proposals: Of one place.
+    """
+    decided = (each.decided_at for each in proposals if each.state is ProposalState.APPROVED)
+    since = max(decided, default=-APPROVAL_DELAY_S) + APPROVAL_DELAY_S
+    return [
+        each for each in proposals if each.state is ProposalState.PROPOSED and each.made >= since
+    ]
+
+
 def undecided_layouts(layouts: Layouts) -> list[UndecidedLayout]:
-    """Layouts that wait for a decision, by their place; blocks.
+    """The layouts proposed last that wait for a decision, by their place; blocks.
 
     None is of a feature where planning is off or suspended: approving changes nothing there.
     """
     states = layouts.standings()
     found = []
     for place, proposals in layouts.newest_proposals(_MAX_PROPOSALS).items():
-        newest, state = max(proposals, key=lambda proposal: proposal.version), states.of(place)
-        if newest.state is ProposalState.PROPOSED and not state.is_off:
+        state, waiting = states.of(place), waiting_proposals(proposals)
+        newest = max(waiting, key=lambda proposal: proposal.made, default=None)
+        if newest is not None and not state.is_off:
             savings = rows.move_savings(newest)
             found.append(
                 UndecidedLayout(

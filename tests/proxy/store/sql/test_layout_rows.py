@@ -52,7 +52,7 @@ def test_a_proposal_is_found_by_its_version_and_by_what_it_does(engine: Engine) 
             rows.find_proposal(connection, PLACE, 2)
 
     assert (made.version, made.moves, made.made) == (1, "[1]", MICROS / 1e6)
-    assert (again.version, again.moves, again.made) == (1, "[2]", MICROS / 1e6)
+    assert (again.version, again.moves, again.made) == (1, "[2]", MICROS / 1e6 + 9e-6)
     assert (judged.state, judged.decided_by) == (ProposalState.ROLLED_BACK, "ann")
     assert judged.decided_at == MICROS / 1e6 + 1
     assert late == judged

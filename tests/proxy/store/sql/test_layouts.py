@@ -61,7 +61,7 @@ def test_a_layout_proposed_again_keeps_its_version_and_renews_its_evidence(
     again = layouts.propose(PLACE, "d1", '["90 calls"]', NOW + 60)
 
     assert again is not None
-    assert (again.version, again.moves, again.made) == (1, '["90 calls"]', NOW)
+    assert (again.version, again.moves, again.made) == (1, '["90 calls"]', NOW + 60)
     assert len(layouts.proposals(PLACE)) == 1
 
 

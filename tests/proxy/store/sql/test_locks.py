@@ -41,7 +41,7 @@ def propose(connection: Connection, *digests: str) -> None:
 def layout(saving: int) -> str:
     """A layout with a move that saves so much."""
     move = LayoutMove(before=None, after=None, slot=PromptSlot.VARIABLE, label="", saving=saving)
-    return msgspec.json.encode(Layout(moves=(move,), held_saving=100)).decode()
+    return msgspec.json.encode(Layout(moves=(move,), held_cost=100)).decode()
 
 
 def test_a_place_nobody_decided_about_goes_by_the_mode_that_was_set(connection) -> None:
