@@ -49,7 +49,7 @@ _FIRST_CALLS: Final = 50
 _FIRST_CALLS_BETWEEN_LOOKS: Final = 5
 _CALLS_BETWEEN_LOOKS: Final = 25
 _TOKENS_PER_MILLION: Final = 1_000_000
-#: A layout that saves a tenth more than another does takes its place at once.
+#: A layout that saves a tenth of what calls cost with another takes its place at once.
 _REPLACED_SHARE: Final = 10
 #: Price assumed for a feature whose price is unknown, in nano-dollars a token.
 _DEFAULT_NANOS_PER_TOKEN: Final = Fraction(1_000)
@@ -132,15 +132,15 @@ class LayoutLearner:
         every = [each for _, each in sorted(learners.items())]
         calls = sum(each.calls for each in every)
         moves: list[LayoutMove] = []
-        held_saving = 0
+        held_cost = 0
         for each in every:
             share = Fraction(each.calls, calls)
             layout = each.proposal(msgspec.structs.replace(target, fresh=target.fresh * share))
             moves += layout.moves if layout is not None else ()
-            held_saving += layout.held_saving if layout is not None else 0
+            held_cost += layout.held_cost if layout is not None else 0
         if not moves or (held is not None and not any(move.saving for move in moves)):
             return None
-        return Layout(moves=_merge_moves(moves), held_saving=held_saving)
+        return Layout(moves=_merge_moves(moves), held_cost=held_cost)
 
     def _learner_of(self, planned: Planned) -> FeatureLearner:
         """The one of its feature and tools, in whatever order they come."""
@@ -248,7 +248,7 @@ def lost_tokens(planned: Planned, usage: Usage) -> float:
 def is_worth_replacing(newer: Layout) -> bool:
     """True if a layout saves so much more than the one in force that it need not wait a day."""
     saves = sum(move.saving for move in newer.moves)
-    return saves * _REPLACED_SHARE >= newer.held_saving and saves > 0
+    return saves * _REPLACED_SHARE >= newer.held_cost and saves > 0
 
 
 def _proposal_target(planned: Planned, held: Layout | None) -> ProposalTarget:

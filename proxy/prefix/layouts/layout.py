@@ -222,13 +222,13 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         version: Counted by who keeps it; 0 for a proposal.
-        held_saving: Savings of the layout in force when it was proposed, which its moves save
-            more, in nano-dollars per 1,000 calls.
+        held_cost: Cost of prompts with the layout that was in force when it was proposed, in
+            nano-dollars per 1,000 calls.
     """
 
     version: int = 0
     moves: tuple[LayoutMove, ...] = ()
-    held_saving: int = 0
+    held_cost: int = 0
 
 
 class _Run(msgspec.Struct, frozen=True):

@@ -124,7 +124,7 @@ class FeatureLearner:
         counted = self._bytes / self._tokens if self._tokens else BYTES_PER_TOKEN
         per_token = min(max(counted, 1.0), MAX_BYTES_PER_TOKEN)
         moves: list[LayoutMove] = []
-        held = 0
+        held_cost = 0
         for group in group_by_template(every):
             here = sum(sample.calls for sample in group)
             if here < PLAIN_CALLS:
@@ -137,8 +137,8 @@ class FeatureLearner:
                     msgspec.structs.replace(move, saving=int(move.saving * worth * more))
                     for move in found.moves
                 ]
-                held += int(found.held * worth * 1000)
-        return Layout(moves=tuple(moves), held_saving=max(0, held)) if moves else None
+                held_cost += int(found.held_cost * worth * 1000)
+        return Layout(moves=tuple(moves), held_cost=held_cost) if moves else None
 
     @property
     def calls(self) -> int:
@@ -190,11 +190,13 @@ class _GroupMoves(NamedTuple):
     Attributes:
         saved: Fresh tokens that all of them save an average call.
         held: The same of the layout in force.
+        held_cost: Fresh tokens that an average call costs with that layout.
     """
 
     moves: Sequence[LayoutMove]
     saved: float
     held: float
+    held_cost: float
 
 
 def _group_moves(
@@ -223,7 +225,7 @@ def _group_moves(
             after = gains.saved_tokens(done)
             made.append(msgspec.structs.replace(move, saving=max(0, int(1000 * (after - before)))))
             before = after
-    return _GroupMoves(made, best - as_sent, held - as_sent)
+    return _GroupMoves(made, best - as_sent, held - as_sent, gains.average_tokens - held)
 
 
 def _allowed_slots(group: Sequence[ConversationSample], holes: Sequence[_Hole]) -> list[PromptSlot]:
