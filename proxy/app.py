@@ -28,11 +28,11 @@ from proxy.catalog.catalog import Catalog
 from proxy.configuration import Prepare, Snapshot, read_snapshot
 from proxy.errors import Unready
 from proxy.pages.app import pages_app
-from proxy.prefix.breakpoints.account import STAKE_UNITS_PER_DOLLAR
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.records.amounts import quantity
 from proxy.records.receipt import Receipt
+from proxy.records.team_stake import STAKE_UNITS_PER_DOLLAR
 from proxy.reloading import Reloader
 from proxy.services.alerts.setup import alerts_left_open, running_alerts, sinks_of_policies
 from proxy.services.background import BackgroundTasks

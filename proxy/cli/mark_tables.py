@@ -9,9 +9,9 @@ from rich.text import Text
 from dashboards.reports import ALL_CALLS
 from proxy.cli.json_documents import usd
 from proxy.cli.terminal import Terminal, empty_table, feature_name
-from proxy.prefix.breakpoints.account import MAX_TEAM_LOSS_NANOS
 from proxy.records.amounts import column, money, quantity
 from proxy.records.mark_account import MarkTotals
+from proxy.records.team_stake import MAX_TEAM_LOSS_NANOS
 from proxy.settings import Settings
 from proxy.store.store import Store
 

@@ -19,11 +19,8 @@ from proxy.prefix.arrangement import MarkedPrompt
 from proxy.prefix.breakpoints.account import (
     DEFAULT_STAKE,
     MIN_EARNINGS_PER_STAKE,
-    STAKE_UNITS_PER_DOLLAR,
-    AccountNews,
-    MarkAccount,
+    FeatureAccount,
     PlaceValues,
-    TeamStake,
 )
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.planned import FullyMarkedCall, Planned, PlanningTarget, UnmodifiedCall
@@ -33,24 +30,26 @@ from proxy.prefix.prediction.sent_call import SentCall, TokenScale
 from proxy.records.amounts import money
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.lru_cache import LruCache
-from proxy.records.mark_account import StoredMarkAccount
+from proxy.records.mark_account import AccountNews, StoredMarkAccount
+from proxy.records.team_stake import STAKE_UNITS_PER_DOLLAR, TeamStake
 from slo.usage import Usage
 
-StoredAccounts = LruCache[LayoutScope, StoredMarkAccount]
+#: By feature, and family of models.
+StoredAccounts = LruCache[LayoutScope, dict[str, StoredMarkAccount]]
 
 _TRIED_AGAIN: Final = "they are tried again once they would have earned it back"
 _TEAM_WAITS: Final = (
-    "marks wait until tomorrow: the team's features lost all that they may in a day"
+    "marks wait: the team's features lost or risk what they may lose in a day; they are tried again"
+    " with the first call that fits, at the latest tomorrow"
 )
 _CALLER_CHOSE: Final = "marks wait: the caller asked for its own alone"
 _TRIED_LATER: Final = "they are tried again once the loss counts less, which is half after a day"
+_READS_FAIL: Final = f"marks wait: what they should read is not read; {_TRIED_LATER}"
 #: Reasons that no mark stands from a place on, in wire order.
 LOST_PLACES: Final = tuple(
     f"marks wait{where}: they lost more than they earned lately; {_TRIED_AGAIN}"
     for where in ("", " behind the tools", " behind the stable text", " at the conversation's end")
 )
-#: Bytes of a feature's account.
-_ACCOUNT_BYTES: Final = 900
 
 
 class MarkedVariant(NamedTuple):
@@ -85,6 +84,16 @@ class VariantCosts(NamedTuple):
     stake: float
     whole_write: float
 
+    @property
+    def should_pay(self) -> bool:
+        """True if the call is cheaper with its marks already, as it reads what others wrote."""
+        return self.marked < self.direct
+
+    @property
+    def risk(self) -> float:
+        """Amount that is lost if it reads nothing."""
+        return self.whole_write if self.should_pay else self.stake
+
 
 class MarkStakes:
     """The stakes of one team's marks.
@@ -93,6 +102,7 @@ class MarkStakes:
         stake: Amount that a feature may lose, in nano-dollars times a million tokens.
         unstored: Prefixes that are known not to be stored.
         stored: Accounts as all processes counted them, of features that were not used here yet.
+        team: Limit of what all of the team's features lose in a day.
 
     Attributes:
         indexes: All that is remembered.
@@ -103,12 +113,15 @@ class MarkStakes:
         stake: float = DEFAULT_STAKE,
         unstored: UnstoredPrefixes | None = None,
         stored: StoredAccounts | None = None,
+        team: TeamStake | None = None,
     ) -> None:
         self._stake, self._stored = stake, stored if stored is not None else LruCache(1)
         self._trials = PrefixChainIndex(is_brief=True, unstored=unstored)
-        self._team = TeamStake()
+        self._team = team if team is not None else TeamStake()
         self._numbers = count(1)
-        self._accounts: LruCache[LayoutScope, MarkAccount] = LruCache(entry_bytes=_ACCOUNT_BYTES)
+        self._accounts: LruCache[LayoutScope, FeatureAccount] = LruCache(
+            weigh=lambda account: account.size_bytes
+        )
         self.indexes: Sequence[LruCache[Any, Any]] = (*self._trials.indexes, self._accounts)
 
     def fully_marked_call(self, whole: MarkedVariant) -> FullyMarkedCall | None:
@@ -132,7 +145,8 @@ class MarkStakes:
         price = fee * target.token_price
         spans = _place_spans(whole.sent, scale)
         fees = tuple(price * (end - start) if end > read else 0.0 for start, end in spans)
-        return self._account_of(where).marked_places(fees, is_first_call=calls_before == 0)
+        account = self._account_of(where).of(where.family)
+        return account.marked_places(fees, is_first_call=calls_before == 0)
 
     def reserve(
         self, where: LayoutScope, target: PlanningTarget, variant: MarkedVariant, places: int
@@ -151,47 +165,43 @@ class MarkStakes:
         if not variant.adds_marks:
             return 0
         account, now = self._account_of(where), variant.evidence.now
-        costs = _variant_costs(variant, target, account.size_ratio)
+        family = account.of(where.family)
+        costs = _variant_costs(variant, target, family.size_ratio)
         account.forget_losses(now)  # what is forgotten is no gain of the team's
-        before, stake = account.exposure(), costs.stake
-        if costs.marked < costs.direct:
-            stake = costs.whole_write
+        before, stake = account.exposure(), costs.risk
+        if costs.should_pay:
             if not account.expects_reads(stake):
                 return 0
-        elif not (
-            _may_lose(account, variant, costs, account.earnings(places))
-            and self._team.allows(account.exposure(stake) - before, now)
-        ):
+        elif not _may_lose(account, variant, costs, family.earnings(places)):
+            return 0
+        if not self._team.allows(account.exposure(stake) - before, now):
             return 0
         number = next(self._numbers)
         account.reserve_stake(number, stake, now)
-        self._team.record(account.exposure() - before, now)
+        self._end_change(account, before, now)
         return number
+
+    def _end_change(self, account: FeatureAccount, before: float, now: float) -> None:
+        """Count a change of a feature's account among its team's losses, and its bytes."""
+        self._team.record(account.exposure() - before, now)
+        self._accounts.reweigh(account.measure())
 
     def waiting_reason(
         self, where: LayoutScope, target: PlanningTarget, variant: MarkedVariant, places: int
     ) -> str:
         """The reason that no stake was reserved on a variant; the arguments are ``reserve``'s."""
         account = self._account_of(where)
-        costs, earned = (
-            _variant_costs(variant, target, account.size_ratio),
-            account.earnings(places),
-        )
-        if costs.marked < costs.direct:
-            return f"marks wait: what they should read is not read; {_TRIED_LATER}"
+        family = account.of(where.family)
+        costs = _variant_costs(variant, target, family.size_ratio)
+        earned = family.earnings(places)
+        if costs.should_pay:
+            return _TEAM_WAITS if account.expects_reads(costs.risk) else _READS_FAIL
         if not self._stake:
             return "marks wait: nothing is paid for in advance (THRIFTGATE_LEARNING_STAKE is 0)"
         if account.allows_stake(costs.stake, earned, costs.direct):
-            is_team = _may_lose(account, variant, costs, earned)
-            return _TEAM_WAITS if is_team else f"{_CALLER_CHOSE}; {_TRIED_LATER}"
-        limit = account.max_loss(costs.stake, earned, costs.direct)
-        if target.rates is None or not target.rates.input:
-            return f"marks wait: the feature lost what it may; {_TRIED_AGAIN}"
-        lost, most, more = map(_dollars, (account.exposure(), limit, costs.stake))
-        return (
-            f"marks wait: the feature lost {lost} of {most}, and these could lose {more} more;"
-            f" {_TRIED_AGAIN}"
-        )
+            may_lose = _may_lose(account, variant, costs, earned)
+            return _TEAM_WAITS if may_lose else f"{_CALLER_CHOSE}; {_TRIED_LATER}"
+        return _loss_reason(account, target, costs, earned)
 
     def release(self, planned: Planned) -> None:
         """A call has ended, however it did: nothing of it is at stake any more."""
@@ -200,7 +210,7 @@ class MarkStakes:
         account = self._account_of(planned.place)
         before = account.exposure()
         account.release_stake(planned.trial.number)
-        self._team.record(account.exposure() - before, planned.evidence.now)
+        self._end_change(account, before, planned.evidence.now)
 
     def record_unanswered_call(self, planned: Planned) -> None:
         """A call ended without usage: what it sent was sent, and what it may lose is lost."""
@@ -211,8 +221,8 @@ class MarkStakes:
         account = self._account_of(planned.place)
         account.forget_losses(now)
         before = account.exposure()
-        account.lose_stake(planned.trial.number, now)
-        self._team.record(account.exposure() - before, now)
+        account.lose_stake(planned.trial.number, planned.place.family)
+        self._end_change(account, before, now)
 
     def record_call(
         self, planned: Planned, usage: Usage, unmodified: Usage, calls_before: int
@@ -229,12 +239,13 @@ class MarkStakes:
         if not stores_marks_alone(planned.direct.sent if planned.direct is not None else sent):
             return
         account, price = self._account_of(planned.place), planned.target.token_price
-        account.record_size(planned.evidence.expected.scale.total, usage.prompt_tokens)
+        family = account.of(planned.place.family)
+        family.record_size(planned.evidence.expected.scale.total, usage.prompt_tokens)
         unmodified = _without_lost_reads(unmodified, planned, usage)
         direct = prompt_cost(unmodified, sent.regime) * price
         if trial is None:
             self._trials.record_call(sent, usage, now)
-            account.record_call(direct, 0.0, now)
+            family.record_call(direct, 0.0)
             return
         marked = usage
         if not trial.is_live:
@@ -242,25 +253,27 @@ class MarkStakes:
         self._trials.record_call(trial.sent, marked, now)
         values = _extra_values(trial, marked, unmodified, price)
         life = sent.regime.lifetimes.get(sent.regime.usual_ttl, 0.0)
-        account.record_values(values, planned.draft.conversation, calls_before, now, life)
+        family.record_values(values, planned.draft.conversation, calls_before, now, life)
         account.forget_losses(now)
         before = account.exposure()
         saved = direct - prompt_cost(usage, sent.regime) * price if trial.number else 0.0
         if saved and planned.evidence.expected.tokens:
             account.reads_failed = saved < 0.0
         account.release_stake(trial.number)
-        account.record_call(direct, saved, now)
-        self._team.record(account.exposure() - before, now)
+        family.record_call(direct, saved)
+        self._end_change(account, before, now)
 
     def reset(self, where: LayoutScope) -> None:
         """Let marks earn anew: what they were to earn lay in prefixes that are not stored."""
-        self._account_of(where).reset_places()
+        self._account_of(where).of(where.family).reset_places()
 
     def account_news(self) -> Iterator[tuple[LayoutScope, AccountNews]]:
         """The news of each feature's account since it was stored last."""
-        for where, account in self._accounts.items():
-            if account.news.calls or account.news.saved:
-                yield where, account.news.subtract(AccountNews())
+        for where, feature in self._accounts.items():
+            for family, account in feature.families.items():
+                if account.news.calls or account.news.saved:
+                    scope = LayoutScope(where.team, where.feature, family)
+                    yield scope, account.news.subtract(AccountNews())
 
     def adopt_account(self, stored: StoredMarkAccount, sent: AccountNews | None = None) -> None:
         """Take over what all processes counted of a feature.
@@ -269,17 +282,20 @@ class MarkStakes:
             stored: The account as it is stored.
             sent: The news that are in it; None for none.
         """
-        account = self._accounts.get(stored.scope)
-        if account is not None:
-            account.adopt_stored(stored, sent)
+        feature = self._accounts.peek(stored.scope.all_families)
+        if feature is not None:
+            feature.of(stored.scope.family).adopt_stored(stored, sent)
+            self._accounts.reweigh(feature.measure())
 
-    def _account_of(self, where: LayoutScope) -> MarkAccount:
-        account = self._accounts.get(where)
+    def _account_of(self, where: LayoutScope) -> FeatureAccount:
+        scope = where.all_families
+        account = self._accounts.get(scope)
         if account is None:
-            account = MarkAccount(self._stake)
-            if (stored := self._stored.get(where)) is not None:
-                account.adopt_stored(stored, None)
-            self._accounts.put(where, account)
+            account = FeatureAccount(self._stake)
+            for family, stored in (self._stored.get(scope) or {}).items():
+                account.of(family).adopt_stored(stored, None)
+            account.measure()
+            self._accounts.put(scope, account)
         return account
 
 
@@ -294,7 +310,7 @@ def _without_lost_reads(unmodified: Usage, planned: Planned, usage: Usage) -> Us
 
 
 def _may_lose(
-    account: MarkAccount, variant: MarkedVariant, costs: VariantCosts, earned: float
+    account: FeatureAccount, variant: MarkedVariant, costs: VariantCosts, earned: float
 ) -> bool:
     """True if a stake is allowed; beside a caller's explicit mode only once it was earned."""
     is_explicit = variant.direct is not None and variant.direct.sent.explicit
@@ -321,6 +337,20 @@ def _variant_costs(
         direct=prompt_cost(unmodified, sent.regime) * price,
         stake=max(0.0, surcharge) * max(1.0, size_ratio) * price,
         whole_write=dearest * price,
+    )
+
+
+def _loss_reason(
+    account: FeatureAccount, target: PlanningTarget, costs: VariantCosts, earned: float
+) -> str:
+    """The reason that a feature's loss forbids a stake."""
+    if target.rates is None or not target.rates.input:
+        return f"marks wait: the feature lost what it may; {_TRIED_AGAIN}"
+    limit = account.max_loss(costs.stake, earned, costs.direct)
+    lost, most, more = map(_dollars, (account.exposure(), limit, costs.stake))
+    return (
+        f"marks wait: the feature lost {lost} of {most}, and these could lose {more} more;"
+        f" {_TRIED_AGAIN}"
     )
 
 

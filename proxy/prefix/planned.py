@@ -28,6 +28,8 @@ from slo.price import TokenRates
 
 #: Marks of a prompt that its receipt keeps; no cache takes more than four.
 _MAX_MARKS: Final = 16
+#: Price of a million tokens of a model without one: no cache that takes marks has a dearer one.
+_ASSUMED_PRICE: Final = 30e9
 #: Scopes that are remembered.
 _MAX_SCOPES: Final = 4_096
 
@@ -85,8 +87,9 @@ class PlanningTarget(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def token_price(self) -> float:
-        """The price of a fresh token, in any unit; 1 where it is unknown."""
-        return float(self.rates.input) if self.rates is not None and self.rates.input else 1.0
+        """The price of a million fresh tokens in nano-dollars, a dear one's where it is unknown."""
+        price = self.rates.input if self.rates is not None else None
+        return _ASSUMED_PRICE if price is None else float(price or 1)
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,6 @@ from itertools import chain, islice
 from typing import Any, Final
 
 from proxy.prefix.agent_keys import AgentCacheKeys
-from proxy.prefix.breakpoints.account import AccountNews
 from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.conversations import ConversationHabits, Conversations, ConversationState
 from proxy.prefix.layouts.tool_order import Toolsets
@@ -19,7 +18,8 @@ from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
 from proxy.prefix.unmodified import UnmodifiedBaseline
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.lru_cache import LruCache
-from proxy.records.mark_account import StoredMarkAccount
+from proxy.records.mark_account import AccountNews, StoredMarkAccount
+from proxy.records.team_stake import LOAN_STEP, MAX_TEAM_LOSS, TeamLoan, TeamStake
 
 DEFAULT_BYTES: Final = 96 * 2**20
 """Bytes of all teams' indexes."""
@@ -31,6 +31,8 @@ _HABITS_BYTES: Final = 900
 _TOOLSETS_BYTES: Final = 16_000
 #: Features whose accounts are at hand before their first call here.
 _MAX_STORED_ACCOUNTS: Final = 10_000
+#: Teams of which it is known what they lost today.
+_MAX_TEAM_STAKES: Final = 10_000
 #: Latest entries of each index that a team keeps for as long as it calls.
 _MIN_KEPT: Final = 16
 #: Seconds without a call after which a team's indexes go before those of others.
@@ -56,6 +58,7 @@ class TeamIndexes:
         stake: float,
         process: bytes,
         accounts: StoredAccounts | None = None,
+        team: TeamStake | None = None,
     ) -> None:
         self.latest = 0.0
         self.size = 0
@@ -69,7 +72,7 @@ class TeamIndexes:
         self.chains = PrefixChainIndex(unstored=self.unstored)
         self.traces = CallTraces()
         self.unmodified = UnmodifiedBaseline(stake, self.unstored)
-        self.stakes = MarkStakes(stake, self.unstored, accounts)
+        self.stakes = MarkStakes(stake, self.unstored, accounts, team)
         self.agent_keys = AgentCacheKeys(process, on_credit=stake > 0.0)
         self._all: Sequence[LruCache[Any, Any]] = (
             self.states,
@@ -116,17 +119,22 @@ class TeamMemory:
     an even part or more, the one that called longest ago: a smaller one loses nothing to others.
 
     Args:
-        make: Makes the indexes of a team, beside the stored accounts of all.
+        make: Makes the indexes of a team, beside the stored accounts of all and what it may lose.
         max_bytes: Bytes of all of them, about.
 
     Attributes:
+        team_stakes: Limits of each team's losses; they stay when its indexes are dropped.
         max_bytes: Bytes that they may take.
         size_bytes: Bytes that they take, about.
     """
 
-    def __init__(self, make: Callable[[StoredAccounts], TeamIndexes], max_bytes: int) -> None:
+    def __init__(
+        self, make: Callable[[StoredAccounts, TeamStake], TeamIndexes], max_bytes: int
+    ) -> None:
         self._accounts: StoredAccounts = LruCache(_MAX_STORED_ACCOUNTS)
         self._make = partial(make, self._accounts)
+        self.team_stakes: LruCache[str, TeamStake] = LruCache(_MAX_TEAM_STAKES)
+        self._unlent = MAX_TEAM_LOSS
         self.max_bytes = max_bytes
         self._teams: dict[str, TeamIndexes] = {}
         self._now = 0.0
@@ -147,11 +155,28 @@ class TeamMemory:
             team: The team.
             now: Time of its call, in seconds; 0 where it is not known.
         """
-        indexes = self._teams.pop(team, None) or self._make()
+        indexes = self._teams.pop(team, None) or self._make(self.stake_of(team))
         self._teams[team] = indexes
         indexes.latest = max(now, indexes.latest)
         self._now = max(now, self._now)
         return indexes
+
+    def stake_of(self, team: str) -> TeamStake:
+        """The limit of what a team's features lose in a day."""
+        return self.team_stakes.get_or_make(team, lambda: TeamStake(unlent=self._unlent))
+
+    def borrow_stakes(self) -> None:
+        """Lose no more of teams than a store lends, but for a little in advance."""
+        self._unlent = LOAN_STEP
+
+    def team_loans(self, *, ends: bool = False) -> list[TeamLoan]:
+        """The changes of what teams may lose here, to ask the store for.
+
+        Args:
+            ends: True if the process ends.
+        """
+        loans = (stake.loan(team, ends=ends) for team, stake in self.team_stakes.items())
+        return [loan for loan in loans if loan is not None]
 
     def account_news(self, most: int | None = None) -> dict[LayoutScope, AccountNews]:
         """The news of each feature's account of marks since it was stored last.
@@ -169,7 +194,8 @@ class TeamMemory:
             stored: The account as it is stored.
             sent: The news that are in it; None for none.
         """
-        self._accounts.put(stored.scope, stored)
+        scope = stored.scope
+        self._accounts.get_or_make(scope.all_families, dict)[scope.family] = stored
         indexes = self._teams.get(stored.scope.team)
         if indexes is not None:
             indexes.stakes.adopt_account(stored, sent)

@@ -17,8 +17,8 @@ from proxy.calls.route_target import route_target
 from proxy.calls.translation import prepare
 from proxy.catalog.entries import Model, Route
 from proxy.errors import CallerError
-from proxy.prefix.breakpoints.account import STAKE_UNITS_PER_DOLLAR
 from proxy.prefix.planned import PlanningTarget
+from proxy.records.team_stake import STAKE_UNITS_PER_DOLLAR
 from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.recorded_call import RecordedCall

@@ -21,10 +21,10 @@ from dashboards.views.cache_health import (
     MissReasonSums,
 )
 from dashboards.views.costs import NO_VALUE, OTHERS, share, value_label
-from proxy.prefix.breakpoints.account import MAX_TEAM_LOSS_NANOS
 from proxy.prefix.explain.reasons import FIXES
 from proxy.records.feature_mode import FeatureStates, LayoutScope
 from proxy.records.mark_account import StoredMarkAccount
+from proxy.records.team_stake import MAX_TEAM_LOSS_NANOS
 from proxy.store.sql.bucket_sums import Sums
 from proxy.store.sql.cache_sums import CacheFigures, CacheSplit
 from proxy.store.sql.dashboard_reads import Readers

@@ -19,19 +19,13 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from proxy.records.feature_mode import LayoutScope
-from proxy.records.mark_account import MarkAccountChange, StoredMarkAccount
+from proxy.records.mark_account import AccountNews, StoredMarkAccount
+from proxy.records.team_stake import STAKE_UNITS_PER_DOLLAR, UNITS_PER_NANO
 
-#: Money is counted in nano-dollars times a million tokens, as prices are.
-STAKE_UNITS_PER_DOLLAR: Final = 1e15
-_UNITS_PER_NANO: Final = STAKE_UNITS_PER_DOLLAR / 1e9
 #: Amount that a feature may lose by default: one cent.
 DEFAULT_STAKE: Final = STAKE_UNITS_PER_DOLLAR / 100
 #: Places of a prompt that are marked.
 MAX_PLACES: Final = 4
-#: Amount that all features of a team may lose together in a day: one dollar.
-MAX_TEAM_LOSS_NANOS: Final = 1_000_000_000
-MAX_TEAM_LOSS: Final = MAX_TEAM_LOSS_NANOS * _UNITS_PER_NANO
 #: Surcharges of a place that it may lose before it is left unmarked.
 STOP_LOSS_FEES: Final = 1.2
 #: Average calls that may be lost before marks earned anything, and after.
@@ -48,12 +42,19 @@ _DECAY: Final = 0.92
 #: The same of a feature's tokens: some 500 count.
 _SIZE_DECAY: Final = 0.998
 _HALF_LIFE_S: Final = 86_400.0
+#: Most of a pause in which losses are forgotten: longer ones may be a clock that was set.
+_MAX_FORGOTTEN_S: Final = 86_400.0
 #: Conversations whose latest end may still be read; beyond, the oldest counts as unread.
 _MAX_UNREAD_WRITES: Final = 32
 #: Calls whose marks may be at stake at once.
 _MAX_STAKES: Final = 1_000
 #: Seconds that no call takes.
 _MAX_STAKE_S: Final = 3_600.0
+#: Bytes of a feature's books, of those on one family, of an unread write and of a stake; measured.
+_FEATURE_BYTES: Final = 700
+_ACCOUNT_BYTES: Final = 1_100
+_WRITE_BYTES: Final = 340
+_STAKE_BYTES: Final = 260
 
 
 class PromptPlace(IntEnum):
@@ -81,93 +82,32 @@ class UnreadWrite(NamedTuple):
     until: float
 
 
-class AccountNews(msgspec.Struct):
-    """The amounts that one process counted since an account was stored last, in its unit.
-
-    Attributes:
-        saved: Amount that the marks which were sent brought.
-        direct: Cost of calls, had they been sent unmodified.
-        staked: Sum of what calls cost more for writing marks.
-        earned: Sum of what calls cost less for reading them.
-        calls: Number of calls.
-        decay: Factor on the balances of places before.
-        places: Amounts to add to them then.
-    """
-
-    saved: float = 0.0
-    direct: float = 0.0
-    staked: float = 0.0
-    earned: float = 0.0
-    calls: int = 0
-    decay: float = 1.0
-    places: list[float] = msgspec.field(default_factory=lambda: [0.0] * len(PromptPlace))
-
-    def change(self, scope: LayoutScope) -> MarkAccountChange:
-        """The same as it is stored, for this feature."""
-
-        def nanos(amount: float) -> int:
-            return round(amount / _UNITS_PER_NANO)
-
-        account = StoredMarkAccount(
-            scope=scope,
-            balance=nanos(self.saved),
-            direct=nanos(self.direct),
-            staked=nanos(self.staked),
-            earned=nanos(self.earned),
-            calls=self.calls,
-            places=tuple(map(nanos, self.places)),
-        )
-        return MarkAccountChange(account=account, decay=self.decay)
-
-    def subtract(self, stored: "AccountNews") -> "AccountNews":
-        """The rest once an earlier state of this was stored."""
-        decay = self.decay / stored.decay
-        return AccountNews(
-            saved=self.saved - stored.saved,
-            direct=self.direct - stored.direct,
-            staked=self.staked - stored.staked,
-            earned=self.earned - stored.earned,
-            calls=self.calls - stored.calls,
-            decay=decay,
-            places=[
-                now - then * decay for now, then in zip(self.places, stored.places, strict=True)
-            ],
-        )
-
-
 class MarkAccount(msgspec.Struct):
     """The books of one feature's marks on one family of models, in any unit of money.
 
     Attributes:
-        stake: Amount that it may lose.
         places: Balance of each place, had all calls had all marks; recent calls count.
         net: Amount that the marks which were sent brought; below 0 for a loss.
         balance: The same, of which a loss counts half after a day.
         total: Cost of all calls, had they been sent unmodified.
         calls: Number of them.
-        stakes: Possible losses of calls that have not ended, and since when, by number.
         news: Amounts counted since it was stored last.
-        reads_failed: True if the latest call that should have read something lost by its marks.
     """
 
-    stake: float = DEFAULT_STAKE
     places: list[float] = msgspec.field(default_factory=lambda: [0.0] * len(PromptPlace))
     net: float = 0.0
     balance: float = 0.0
     total: float = 0.0
     calls: int = 0
-    stakes: dict[int, tuple[float, float]] = {}
     news: AccountNews = msgspec.field(default_factory=AccountNews)
-    reads_failed: bool = False
     _unread: OrderedDict[bytes, UnreadWrite] = msgspec.field(default_factory=OrderedDict)
-    _at_stake: float = 0.0
     _counted: float = 0.0
     _expected: float = 0.0
-    _latest: float = 0.0
 
-    def exposure(self, more: float = 0.0) -> float:
-        """Amount that is lost, or may be by the calls under way and so much more."""
-        return max(0.0, self._at_stake + more - self.balance)
+    @property
+    def size_bytes(self) -> int:
+        """About how many bytes it takes."""
+        return _ACCOUNT_BYTES + _WRITE_BYTES * len(self._unread)
 
     @property
     def size_ratio(self) -> float:
@@ -203,73 +143,8 @@ class MarkAccount(msgspec.Struct):
         later = self.places[PromptPlace.LATER_CALL] if count > PromptPlace.FIRST_CALL else 0.0
         return sum(self.places[:count]) + later
 
-    def allows_stake(self, stake: float, earned: float, direct: float) -> bool:
-        """True if marks are sent that lose so much if they are never read.
-
-        Args:
-            stake: Surcharge of sending the call with them.
-            earned: Amount that the marked places have earned lately.
-            direct: Cost of the call without them.
-        """
-        if len(self.stakes) >= _MAX_STAKES:
-            return False
-        risk = stake + self._at_stake
-        if risk <= self.net:
-            return True
-        is_bearable = risk - self.net <= self._max_lasting_loss(stake, earned, direct)
-        return is_bearable and risk - self.balance <= self._max_day_loss(stake, earned)
-
-    def max_loss(self, stake: float, earned: float, direct: float) -> float:
-        """Amount that it may lose with such a call; the arguments are those of ``allows_stake``."""
-        lasting = self._max_lasting_loss(stake, earned, direct)
-        return min(lasting, self._max_day_loss(stake, earned))
-
-    def _max_lasting_loss(self, stake: float, earned: float, direct: float) -> float:
-        """Amount that all calls together may lose."""
-        average = (self.total + direct) / (self.calls + 1)
-        if earned < MIN_EARNINGS_PER_STAKE * stake:
-            return _MAX_UNSEEN_LOSS_CALLS * average
-        return max(_MAX_LOSS_CALLS * average, _MAX_LOSS_SHARE * self.total)
-
-    def _max_day_loss(self, stake: float, earned: float) -> float:
-        """Amount that may be lost of late, as a loss of days ago counts less."""
-        if not self.stake:
-            return 0.0
-        has_earned = earned >= _MIN_EARNINGS_PER_SECOND_STAKE * stake
-        return max(self.stake, 2.0 * stake if has_earned else stake)
-
-    def expects_reads(self, surcharge: float) -> bool:
-        """True if marks are sent that should be read: until so much is lost, or may be by others.
-
-        Args:
-            surcharge: Cost of writing all of the call instead.
-        """
-        is_untried = not (self.stakes or self.reads_failed)
-        return is_untried or self.exposure() < max(self.stake, surcharge)
-
-    def reserve_stake(self, number: int, stake: float, now: float) -> None:
-        """Put by what a call's marks may lose, until it is released or must have ended."""
-        self.forget_losses(now)
-        self.stakes[number] = stake, now
-        self._at_stake += stake
-        for old in [old for old, (_, since) in self.stakes.items() if now - since > _MAX_STAKE_S]:
-            self.release_stake(old)
-
-    def release_stake(self, number: int) -> None:
-        """The call has ended; nothing of it is at stake any more."""
-        stake, _ = self.stakes.pop(number, (0.0, 0.0))
-        self._at_stake -= stake
-        if not self.stakes:
-            self._at_stake = 0.0  # sums of fractions drift
-
-    def lose_stake(self, number: int, now: float) -> None:
-        """The call was sent and nobody knows what it read: what it may lose is lost."""
-        self.forget_losses(now)
-        stake, _ = self.stakes.get(number, (0.0, 0.0))
-        self.release_stake(number)
-        self._count_saved(-stake)
-
-    def _count_saved(self, saved: float) -> None:
+    def count_saved(self, saved: float) -> None:
+        """Count what marks that were sent brought; below 0 for a loss."""
         self.net += saved
         self.balance += saved
         self.news.saved += saved
@@ -319,16 +194,14 @@ class MarkAccount(msgspec.Struct):
         for place, balance in enumerate(self.places):
             self._add_to_place(place, -max(0.0, balance))
 
-    def record_call(self, direct: float, saved: float, now: float) -> None:
+    def record_call(self, direct: float, saved: float) -> None:
         """Count an answered call.
 
         Args:
             direct: Cost had it been sent unmodified.
             saved: Savings by the marks that were sent; below 0 for a loss.
-            now: Time of the call, in seconds.
         """
-        self.forget_losses(now)
-        self._count_saved(saved)
+        self.count_saved(saved)
         self.total += direct
         self.calls += 1
         self.news.direct += direct
@@ -341,7 +214,7 @@ class MarkAccount(msgspec.Struct):
             stored: The stored account.
             sent: The news that are in it; None for none.
         """
-        unit = _UNITS_PER_NANO
+        unit = UNITS_PER_NANO
         news = self.news = self.news if sent is None else self.news.subtract(sent)
         self.net = (stored.earned - stored.staked) * unit + news.earned - news.staked
         self.balance = stored.balance * unit + news.saved
@@ -352,36 +225,123 @@ class MarkAccount(msgspec.Struct):
             for balance, more in zip(stored.places, news.places, strict=True)
         ]
 
-    def forget_losses(self, now: float) -> None:
-        """Let a loss count half after a day."""
-        if self.balance < 0.0 and now > self._latest > 0.0:
-            self.balance *= 0.5 ** ((now - self._latest) / _HALF_LIFE_S)
-        self._latest = max(now, self._latest)
 
-
-class TeamStake(msgspec.Struct):
-    """Losses of all features of a team today, and by the calls under way.
+class FeatureAccount(msgspec.Struct):
+    """The books of one feature's marks on all models, which have one stake together.
 
     Attributes:
-        limit: Amount that they may lose in a day.
-        lost: Amount of today.
+        stake: Amount that it may lose.
+        families: Those on each family of models.
+        stakes: Possible losses of calls that have not ended, and since when, by number.
+        reads_failed: True if the latest call that should have read something lost by its marks.
+        size_bytes: Bytes that it took when it was measured last.
     """
 
-    limit: float = MAX_TEAM_LOSS
-    lost: float = 0.0
-    _day: int = 0
+    stake: float = DEFAULT_STAKE
+    families: dict[str, MarkAccount] = {}
+    stakes: dict[int, tuple[float, float]] = {}
+    reads_failed: bool = False
+    size_bytes: int = 0
+    _at_stake: float = 0.0
+    _latest: float = 0.0
 
-    def allows(self, more: float, now: float) -> bool:
-        """True if so much more may be lost today."""
-        self._begin_day(now)
-        return self.lost + more <= self.limit
+    def of(self, family: str) -> MarkAccount:
+        """The books on one family of models."""
+        return self.families.setdefault(family, MarkAccount())
 
-    def record(self, change: float, now: float) -> None:
-        """Count a change of what one feature has lost."""
-        self._begin_day(now)
-        self.lost = max(0.0, self.lost + change)
+    @property
+    def net(self) -> float:
+        """Amount that the marks which were sent brought; below 0 for a loss."""
+        return sum([account.net for account in self.families.values()])
 
-    def _begin_day(self, now: float) -> None:
-        day = int(now // _HALF_LIFE_S)
-        if day > self._day:
-            self._day, self.lost = day, 0.0
+    @property
+    def balance(self) -> float:
+        """The same, of which a loss counts half after a day."""
+        return sum([account.balance for account in self.families.values()])
+
+    def measure(self) -> int:
+        """Measure the bytes it takes; returns how many more these are than before."""
+        before, self.size_bytes = self.size_bytes, _FEATURE_BYTES + _STAKE_BYTES * len(self.stakes)
+        self.size_bytes += sum([account.size_bytes for account in self.families.values()])
+        return self.size_bytes - before
+
+    def exposure(self, more: float = 0.0) -> float:
+        """Amount that is lost, or may be by the calls under way and so much more."""
+        return max(0.0, self._at_stake + more - self.balance)
+
+    def allows_stake(self, stake: float, earned: float, direct: float) -> bool:
+        """True if marks are sent that lose so much if they are never read.
+
+        Args:
+            stake: Surcharge of sending the call with them.
+            earned: Amount that the marked places have earned lately.
+            direct: Cost of the call without them.
+        """
+        if len(self.stakes) >= _MAX_STAKES:
+            return False
+        risk, net = stake + self._at_stake, self.net
+        if risk <= net:
+            return True
+        is_bearable = risk - net <= self._max_lasting_loss(stake, earned, direct)
+        return is_bearable and risk - self.balance <= self._max_day_loss(stake, earned)
+
+    def max_loss(self, stake: float, earned: float, direct: float) -> float:
+        """Amount that it may lose with such a call; the arguments are those of ``allows_stake``."""
+        lasting = self._max_lasting_loss(stake, earned, direct)
+        return min(lasting, self._max_day_loss(stake, earned))
+
+    def _max_lasting_loss(self, stake: float, earned: float, direct: float) -> float:
+        """Amount that all calls together may lose."""
+        total = sum([account.total for account in self.families.values()])
+        calls = sum([account.calls for account in self.families.values()])
+        average = (total + direct) / (calls + 1)
+        if earned < MIN_EARNINGS_PER_STAKE * stake:
+            return _MAX_UNSEEN_LOSS_CALLS * average
+        return max(_MAX_LOSS_CALLS * average, _MAX_LOSS_SHARE * total)
+
+    def _max_day_loss(self, stake: float, earned: float) -> float:
+        """Amount that may be lost of late, as a loss of days ago counts less."""
+        if not self.stake:
+            return 0.0
+        has_earned = earned >= _MIN_EARNINGS_PER_SECOND_STAKE * stake
+        return max(self.stake, 2.0 * stake if has_earned else stake)
+
+    def expects_reads(self, surcharge: float) -> bool:
+        """True if marks are sent that should be read: until so much is lost, or may be by others.
+
+        Args:
+            surcharge: Cost of writing all of the call instead.
+        """
+        is_untried = not (self.stakes or self.reads_failed)
+        return is_untried or self.exposure() < max(self.stake, surcharge)
+
+    def reserve_stake(self, number: int, stake: float, now: float) -> None:
+        """Put by what a call's marks may lose, until it is released or must have ended."""
+        self.forget_losses(now)
+        self.stakes[number] = stake, now
+        self._at_stake += stake
+        for old in [old for old, (_, since) in self.stakes.items() if now - since > _MAX_STAKE_S]:
+            self.release_stake(old)
+
+    def release_stake(self, number: int) -> None:
+        """The call has ended; nothing of it is at stake any more."""
+        stake, _ = self.stakes.pop(number, (0.0, 0.0))
+        self._at_stake -= stake
+        if not self.stakes:
+            self._at_stake = 0.0  # sums of fractions drift
+
+    def lose_stake(self, number: int, family: str) -> None:
+        """The call was sent and nobody knows what it read: what it may lose is lost."""
+        stake, _ = self.stakes.get(number, (0.0, 0.0))
+        self.release_stake(number)
+        self.of(family).count_saved(-stake)
+
+    def forget_losses(self, now: float) -> None:
+        """Let a loss count half after a day, whatever the clock is set to meanwhile."""
+        passed = now - self._latest
+        if passed > 0.0 and self._latest and self.balance < 0.0:
+            part = 0.5 ** (min(passed, _MAX_FORGOTTEN_S) / _HALF_LIFE_S)
+            for account in self.families.values():
+                account.balance *= part if account.balance < 0.0 else 1.0
+        if passed > 0.0 or passed < -_MAX_STAKE_S:  # calls that took less may end out of order
+            self._latest = now

@@ -3,14 +3,16 @@
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.prefix.team_indexes import TeamMemory
+from proxy.records.team_stake import MAX_TEAM_LOSS_NANOS, TeamLoan
 from proxy.store.sql.mark_accounts import HALVING_INTERVAL_S
 from proxy.store.store import Store
 
@@ -24,8 +26,9 @@ _OVERLAP_S: Final = 10.0
 _MAX_READ: Final = 10_000
 _MAX_STORED: Final = 1_000
 _STOP_DEADLINE_S: Final = 2.0
+_DAY_S: Final = 86_400.0
 #: Seconds an account is kept after its last call.
-_RETENTION_S: Final = 30 * 86_400.0
+_RETENTION_S: Final = 30 * _DAY_S
 
 
 class MarkAccountExchange:
@@ -42,6 +45,7 @@ class MarkAccountExchange:
         self, memory: TeamMemory, lock: threading.Lock, store: Store, now: Callable[[], float]
     ) -> None:
         self._memory, self._lock, self._store, self._now = memory, lock, store, now
+        memory.borrow_stakes()
         self._looked_at = now() - _RETENTION_S
         self._halved_at = 0.0
 
@@ -67,7 +71,7 @@ class MarkAccountExchange:
         """Store what was counted last, where the store answers in time."""
         try:
             async with asyncio.timeout(_STOP_DEADLINE_S):
-                await self._store.ask(self._store_news, self._now())
+                await self._store.ask(partial(self._store_news, self._now(), ends=True))
         except (SQLAlchemyError, TimeoutError) as error:
             _log.warning("The last accounts of cache marks were not stored: %s", error)
 
@@ -79,17 +83,22 @@ class MarkAccountExchange:
         """
         now, rows = self._now(), self._store.mark_accounts
         await self._store.ask(self._store_news, now)
-        await self._store.ask(self._adopt_all, self._looked_at)
+        await self._store.ask(self._adopt_all, self._looked_at, now)
+        # Accounts are deleted by the time alone, so not where the clock was just set.
+        is_steady = abs(now - self._looked_at) < _DAY_S
         self._looked_at = now - _OVERLAP_S
-        if now - self._halved_at >= HALVING_INTERVAL_S:
+        if is_steady and abs(now - self._halved_at) >= HALVING_INTERVAL_S:
             self._halved_at = now
             await self._store.ask(rows.halve_losses, now)
             await self._store.ask(rows.delete_unused, now - _RETENTION_S)
 
-    def _store_news(self, now: float) -> None:
-        """Store what was counted here since it was stored last; on a thread."""
+    def _store_news(self, now: float, *, ends: bool = False) -> None:
+        """Store what was counted here since it was stored last, and borrow; on a thread."""
         with self._lock:
             news = self._memory.account_news(_MAX_STORED)
+            loans = self._memory.team_loans(ends=ends)
+        if loans:
+            self._borrow(loans, now)
         if not news:
             return
         changes = [each.change(scope) for scope, each in news.items()]
@@ -98,9 +107,19 @@ class MarkAccountExchange:
             for account in accounts:
                 self._memory.adopt_account(account, news[account.scope])
 
-    def _adopt_all(self, since: float) -> None:
-        """Take over the accounts that any process changed since then; on a thread."""
-        accounts = self._store.mark_accounts.updated_since(since, _MAX_READ)
+    def _borrow(self, loans: Sequence[TeamLoan], now: float) -> None:
+        lent = self._store.mark_accounts.lend(loans, MAX_TEAM_LOSS_NANOS, now)
+        with self._lock:
+            for loan, amount in zip(loans, lent, strict=True):
+                self._memory.stake_of(loan.team).adopt_loan(loan, amount)
+
+    def _adopt_all(self, since: float, now: float) -> None:
+        """Take over what any process changed since then; on a thread."""
+        rows = self._store.mark_accounts
+        accounts = rows.updated_since(since, _MAX_READ)
+        lent = rows.lent_since(since, int(now // _DAY_S))
         with self._lock:
             for account in reversed(accounts):
                 self._memory.adopt_account(account)
+            for team, amount in lent.items():
+                self._memory.stake_of(team).note_lent(amount, now)

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Engine, Row, case, func, select, text
+from sqlalchemy import ColumnElement, Connection, Engine, Row, case, func, select, text
 
 from dashboards.reports import SpendFilter
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.mark_account import PLACES, MarkAccountChange, MarkTotals, StoredMarkAccount
+from proxy.records.team_stake import TeamLoan
 from proxy.store.sql import rollup_tables
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.timestamps import micros
@@ -29,9 +30,19 @@ _ADD: Final = text(
 HALVING_INTERVAL_S: Final = 3_600.0
 _HALVE: Final = text(
     "UPDATE mark_accounts SET balance = balance * 9715 / 10000, halved = :now"
-    " WHERE balance < 0 AND halved <= :before"
+    # A clock that ran ahead and was set back left times that are still to come.
+    " WHERE balance < 0 AND (halved <= :before OR halved > :after)"
 )
 _DELETE: Final = text("DELETE FROM mark_accounts WHERE updated < :before")
+_LEND: Final = text(
+    "INSERT INTO team_losses (team, day, lent, updated) VALUES (:team, :day, :more, :updated)"
+    " ON CONFLICT (team, day) DO UPDATE SET lent = team_losses.lent + excluded.lent,"
+    " updated = excluded.updated RETURNING lent"
+)
+_TAKE_BACK: Final = text(
+    "UPDATE team_losses SET lent = lent - :excess WHERE team = :team AND day = :day"
+)
+_DELETE_DAYS: Final = text("DELETE FROM team_losses WHERE updated < :before")
 
 
 class MarkAccounts:
@@ -84,14 +95,44 @@ class MarkAccounts:
 
     def halve_losses(self, now: float) -> None:
         """Make losses smaller that were not within the hour, so that they are half in a day."""
-        before = micros(now - HALVING_INTERVAL_S)
+        before, after = (micros(now + away * HALVING_INTERVAL_S) for away in (-1, 1))
         with write_transaction(self._engine) as connection:
-            connection.execute(_HALVE, {"now": micros(now), "before": before})
+            connection.execute(_HALVE, {"now": micros(now), "before": before, "after": after})
+
+    def lend(self, loans: Sequence[TeamLoan], limit: int, now: float) -> list[int]:
+        """Lend what processes may lose of their teams; returns how much of each they have.
+
+        Args:
+            loans: Changes asked for, one of a team; what is lost already is counted in any case.
+            limit: Nano-dollars of a team and day that all processes have together.
+            now: Seconds since the epoch.
+        """
+        with write_transaction(self._engine) as connection:
+            return [_lend(connection, loan, limit, now) for loan in loans]
+
+    def lent_since(self, since: float, day: int) -> dict[str, int]:
+        """Amounts lent of each team of a day for which any process asked since then."""
+        table = rollup_tables.team_losses.c
+        query = select(table.team, table.lent).where(table.updated >= micros(since))
+        with read_transaction(self._engine) as connection:
+            return {row.team: row.lent for row in connection.execute(query.where(table.day == day))}
 
     def delete_unused(self, before: float) -> None:
-        """Delete the accounts that nobody counted for since then."""
+        """Delete the accounts and team days that nobody counted for since then."""
         with write_transaction(self._engine) as connection:
-            connection.execute(_DELETE, {"before": micros(before)})
+            for statement in (_DELETE, _DELETE_DAYS):
+                connection.execute(statement, {"before": micros(before)})
+
+
+def _lend(connection: Connection, loan: TeamLoan, limit: int, now: float) -> int:
+    place = {"team": loan.team, "day": loan.day}
+    # The row is locked from here on, so that gateways which ask at once wait for each other.
+    values = {**place, "more": loan.more, "updated": micros(now)}
+    lent: int = connection.execute(_LEND, values).scalar_one()
+    excess = min(max(0, loan.more - loan.owed), max(0, lent - limit))
+    if excess:
+        connection.execute(_TAKE_BACK, {**place, "excess": excess})
+    return loan.more - excess
 
 
 def _conditions(only: SpendFilter) -> list[ColumnElement[bool]]:

@@ -199,3 +199,16 @@ mark_accounts = Table(
 The last five sums are balances of the places that marks end, of recent calls. ``halved`` is when a
 loss was last made smaller, ``updated`` when a gateway last counted calls.
 """
+
+team_losses = Table(
+    "team_losses",
+    metadata,
+    Column("team", TEXT, primary_key=True),
+    Column("day", BIG, primary_key=True, autoincrement=False),
+    Column("lent", BIG, nullable=False),
+    Column("updated", BIG, nullable=False),
+    Index("team_losses_updated", "updated"),
+    sqlite_strict=True,
+    sqlite_with_rowid=False,
+)
+"""Amounts that all gateways may lose of a team in a day of UTC, or lost, in nano-dollars."""

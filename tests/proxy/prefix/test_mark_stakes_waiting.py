@@ -2,9 +2,9 @@
 
 import msgspec
 
-from proxy.prefix.breakpoints.account import MAX_TEAM_LOSS
 from proxy.prefix.explain.reasons import MissReason
 from proxy.prefix.planned import Planned
+from proxy.records.team_stake import MAX_TEAM_LOSS
 from slo.usage import Usage
 from tests.proxy.prefix.planning_requests import (
     RULES,
@@ -89,11 +89,11 @@ def test_losses_at_no_known_price_are_told_without_amounts():
 
 def test_a_team_that_lost_all_it_may_in_a_day_waits_for_the_next():
     process = PlanningProcess(ANTHROPIC)
-    team = process.planner.memory.of("team_1").stakes._team
-    team.record(MAX_TEAM_LOSS, process.now)
+    process.planner.memory.stake_of("team_1").record(MAX_TEAM_LOSS, process.now)
 
     assert waits(one_shot(process, 0)) == (
-        "marks wait until tomorrow: the team's features lost all that they may in a day"
+        "marks wait: the team's features lost or risk what they may lose in a day; they are tried"
+        " again with the first call that fits, at the latest tomorrow"
     )
 
 
@@ -107,7 +107,8 @@ def test_places_that_lost_more_than_they_earned_are_named():
     for raw in calls[1:9]:
         process.now += 400.0  # what was written can not be read any more
         settle(process, raw)
-    process.planner.memory.of("team_1").stakes._account_of(place).balance = 1e15
+    account = process.planner.memory.of("team_1").stakes._account_of(place)
+    account.of(place.family).balance = 1e15
     waiting = settle(process, calls[9])
 
     assert b"cache_control" not in waiting.body

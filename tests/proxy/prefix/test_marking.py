@@ -44,7 +44,7 @@ def test_the_conversation_goes_unmarked_where_only_what_stands_before_it_is_paid
     whole = call.with_marks(fixed_marks(CLAUDE.regime, call.key_policy(), back=0, explicit=False))
     assert CLAUDE.rates is not None
     cost = whole.evidence.sent.estimate * float(CLAUDE.rates.input or 0)
-    call.indexes.stakes._account_of(call.place).balance = 0.2 * cost
+    call.indexes.stakes._account_of(call.place).of(call.place.family).balance = 0.2 * cost
 
     assert marks_sent(call) == 1
 
@@ -53,7 +53,7 @@ def test_nothing_is_marked_once_the_stake_is_lost():
     process = PlanningProcess(CLAUDE, stake=1.0)
     call = call_to_mark(process)
     account = call.indexes.stakes._account_of(call.place)
-    account.record_call(1e6, -1e15, NOW)
+    account.of(call.place.family).record_call(1e6, -1e15)
 
     assert marks_sent(call) == 0
 

@@ -147,7 +147,7 @@ def test_teams_without_number_are_forgotten():
 
 def test_a_plan_of_many_tools_counts_with_its_bytes():
     indexes = TeamIndexes(DEFAULT_STAKE, b"")
-    memory = TeamMemory(lambda _: indexes, 10**9)
+    memory = TeamMemory(lambda *_: indexes, 10**9)
     memory.trim("team")
     before = memory.size_bytes
     indexes.adopt_plan(b"name", Plan(tools=tuple(f"{number:032x}" for number in range(1_000))))

@@ -6,11 +6,10 @@ from hypothesis import strategies as st
 
 from proxy.prefix.breakpoints.account import (
     MAX_PLACES,
-    MAX_TEAM_LOSS,
+    FeatureAccount,
     MarkAccount,
     PlaceValues,
     PromptPlace,
-    TeamStake,
 )
 
 #: Cost of a call, and the surcharge of writing all of it.
@@ -19,20 +18,21 @@ CALL, SURCHARGE = 100.0, 25.0
 FEES = (10.0, 10.0, 0.0, 5.0)
 LIFE_S = 300.0
 DAY_S = 86_400.0
+FAMILY = "claude-sonnet"
 TOLERANCE = 1e-6
 NOTHING = (0.0,) * MAX_PLACES
 
 
-def account(stake: float = 1e9, calls: int = 0, balance: float = 0.0) -> MarkAccount:
+def account(stake: float = 1e9, calls: int = 0, balance: float = 0.0) -> FeatureAccount:
     """An account of so many calls, which brought this balance together."""
-    found = MarkAccount(stake=stake)
+    found = FeatureAccount(stake=stake)
     for _ in range(calls):
-        found.record_call(CALL, 0.0, 0.0)
-    found.net = found.balance = balance
+        found.of(FAMILY).record_call(CALL, 0.0)
+    found.of(FAMILY).net = found.of(FAMILY).balance = balance
     return found
 
 
-def allows(found: MarkAccount, stake: float = SURCHARGE, earned: float = 0.0) -> bool:
+def allows(found: FeatureAccount, stake: float = SURCHARGE, earned: float = 0.0) -> bool:
     return found.allows_stake(stake, earned, CALL)
 
 
@@ -81,11 +81,12 @@ def test_a_second_whole_write_is_lost_only_once_ten_of_them_were_earned():
 def test_a_feature_of_few_calls_a_day_does_not_lose_a_write_again_and_again():
     found, saved = account(calls=0), 0.0
     for day in range(1_000):
+        found.forget_losses(day * DAY_S)
         if allows(found):
             saved -= SURCHARGE
-            found.record_call(CALL, -SURCHARGE, day * DAY_S)
+            found.of(FAMILY).record_call(CALL, -SURCHARGE)
         else:
-            found.record_call(CALL, 0.0, day * DAY_S)
+            found.of(FAMILY).record_call(CALL, 0.0)
 
     assert saved == -SURCHARGE
 
@@ -113,11 +114,42 @@ def test_a_call_that_never_ended_is_released_after_an_hour():
 
 
 def test_a_loss_counts_half_after_a_day():
-    found = account()
-    found.record_call(CALL, -20.0, 1_000.0)
-    found.record_call(CALL, 0.0, 1_000.0 + DAY_S)
+    found = account(calls=1, balance=-20.0)
+    found.forget_losses(1_000.0)
+    found.forget_losses(1_000.0 + DAY_S)
 
     assert found.balance == -10.0
+
+
+@pytest.mark.parametrize("ahead", [1_800.0, 3_600.0, 365 * DAY_S])
+def test_a_clock_that_runs_ahead_and_is_set_back_forgets_half_of_a_loss_and_goes_on(ahead: float):
+    found = account(calls=1, balance=-20.0)
+    for now in (1_000.0, 1_000.0 + ahead, 1_010.0):
+        found.forget_losses(now)
+    after = found.balance
+    found.forget_losses(1_000.0 + 1.1 * DAY_S)
+
+    assert after <= -10.0
+    assert found.balance == pytest.approx(after / 2, rel=0.07)
+
+
+def test_calls_that_end_out_of_order_forget_no_more_than_the_time_that_passed():
+    found = account(calls=1, balance=-20.0)
+    for second in range(3_000):
+        found.forget_losses(10_000.0 + second)
+        found.forget_losses(10_000.0 + second - 1_800.0)
+
+    assert found.balance < -19.5
+
+
+def test_models_of_a_feature_have_one_stake_together():
+    found = account(stake=10.0, calls=10_000)
+    found.of("claude-opus").count_saved(-9.0)
+
+    assert found.balance == -9.0
+    assert not allows(found, stake=2.0, earned=1e9)
+    found.of("claude-haiku").count_saved(5.0)
+    assert allows(found, stake=2.0, earned=1e9)
 
 
 #: A call as a part of the dearest: its size, if its marks are read, the ratio of what the places
@@ -132,14 +164,14 @@ CALLS = st.lists(
 def test_a_feature_never_loses_more_than_its_stake_or_one_surcharge_however_many_calls_overlap(
     calls: list[tuple[float, bool, float, int]], stake: float
 ):
-    found, saved = MarkAccount(stake=stake), 0.0
+    found, saved = FeatureAccount(stake=stake), 0.0
     limit = max(stake, SURCHARGE) if stake else 0.0
     pending: list[tuple[int, float, float]] = []
 
     def end_oldest() -> float:
         number, direct, won = pending.pop(0)
         found.release_stake(number)
-        found.record_call(direct, won, 0.0)
+        found.of(FAMILY).record_call(direct, won)
         return won
 
     for number, (size, is_read, earned, beside) in enumerate(calls, start=1):
@@ -159,34 +191,36 @@ def test_a_feature_never_loses_more_than_its_stake_or_one_surcharge_however_many
 def test_each_stake_is_within_what_all_calls_so_far_may_lose(
     calls: list[tuple[float, bool, float, int]],
 ):
-    found = MarkAccount(stake=1e9)
+    found = FeatureAccount(stake=1e9)
     for size, is_read, earned, _ in calls:
         risk = SURCHARGE * size
         is_sent = found.allows_stake(risk, earned * risk, CALL * size)
-        found.record_call(CALL * size, (2 * risk if is_read else -risk) if is_sent else 0.0, 0.0)
+        won = (2 * risk if is_read else -risk) if is_sent else 0.0
+        found.of(FAMILY).record_call(CALL * size, won)
         if is_sent:
             part = 0.52 if earned >= 3.0 else 0.3
-            share = 0.0004 * found.total if earned >= 3.0 else 0.0
-            assert found.balance >= -max(part * found.total / found.calls, share) - TOLERANCE
+            books = found.of(FAMILY)
+            share = 0.0004 * books.total if earned >= 3.0 else 0.0
+            assert found.balance >= -max(part * books.total / books.calls, share) - TOLERANCE
 
 
 @given(st.lists(st.booleans(), max_size=60), st.floats(0.0, 10.0))
 def test_a_thousand_calls_cost_at_most_a_two_thousandth_more(reads: list[bool], earned: float):
-    found = MarkAccount(stake=1e9)
+    found = FeatureAccount(stake=1e9)
     for is_read in [*reads, *[False] * (1_000 - len(reads))]:
         is_sent = found.allows_stake(SURCHARGE, earned * SURCHARGE, CALL)
         won = (2 * SURCHARGE if is_read else -SURCHARGE) if is_sent else 0.0
-        found.record_call(CALL, won, 0.0)
+        found.of(FAMILY).record_call(CALL, won)
 
-    assert found.total - found.balance <= 1.0005 * found.total
+    assert 1_000 * CALL - found.balance <= 1_000 * CALL * 1.0005
 
 
 def test_all_places_are_marked_before_anything_is_known():
-    assert account().marked_places(FEES, is_first_call=True) == MAX_PLACES
+    assert MarkAccount().marked_places(FEES, is_first_call=True) == MAX_PLACES
 
 
 def test_a_place_that_lost_more_than_its_surcharge_is_left_unmarked():
-    found = account()
+    found = MarkAccount()
     found.places[PromptPlace.FIRST_CALL] = -6.1
 
     assert found.marked_places(FEES, is_first_call=True) == PromptPlace.FIRST_CALL
@@ -194,7 +228,7 @@ def test_a_place_that_lost_more_than_its_surcharge_is_left_unmarked():
 
 
 def test_a_place_is_marked_for_what_stands_behind_it():
-    found = account()
+    found = MarkAccount()
     found.places[PromptPlace.STABLE] = -20.0
     found.places[PromptPlace.LATER_CALL] = 100.0
 
@@ -203,21 +237,21 @@ def test_a_place_is_marked_for_what_stands_behind_it():
 
 
 def test_a_place_at_which_nothing_is_written_is_marked_whatever_it_lost():
-    found = account()
+    found = MarkAccount()
     found.places[PromptPlace.STABLE] = -1_000.0
 
     assert found.marked_places((0.0, 0.0, 0.0, 5.0), is_first_call=False) == MAX_PLACES
 
 
 def test_nothing_is_marked_where_every_place_lost():
-    found = account()
+    found = MarkAccount()
     found.places = [-1_000.0] * len(PromptPlace)
 
     assert found.marked_places(FEES, is_first_call=True) == 0
 
 
 def test_a_first_call_earned_the_tokens_that_the_second_reads():
-    found = account()
+    found = MarkAccount()
     write(found, b"one", 0, 0.0, 5.0)
     found.record_values(
         PlaceValues((0.0, 0.0, 0.0, 18.0), (0.0, 0.0, 0.0, 1.0)), b"one", 1, 10.0, LIFE_S
@@ -231,7 +265,7 @@ def test_a_first_call_earned_the_tokens_that_the_second_reads():
 
 
 def test_a_conversation_counts_as_lost_only_once_it_can_not_be_read_any_more():
-    found = account()
+    found = MarkAccount()
     write(found, b"one", 0, 0.0, 5.0)
     write(found, b"two", 0, LIFE_S - 1.0, 5.0)
     assert found.places[PromptPlace.FIRST_CALL] == 0.0
@@ -241,7 +275,7 @@ def test_a_conversation_counts_as_lost_only_once_it_can_not_be_read_any_more():
 
 
 def test_conversations_that_may_still_be_read_are_bounded():
-    found = account()
+    found = MarkAccount()
     for at in range(1_000):
         write(found, str(at).encode(), 0, 0.0, 1.0)
 
@@ -249,19 +283,13 @@ def test_conversations_that_may_still_be_read_are_bounded():
     assert found.places[PromptPlace.FIRST_CALL] < 0.0
 
 
-def test_a_team_loses_no_more_than_a_dollar_in_a_day():
-    team = TeamStake()
-    team.record(MAX_TEAM_LOSS - 10.0, 5.0)
+def test_a_feature_tells_its_bytes_with_unread_writes_and_stakes():
+    found = account()
+    found.measure()
+    before = found.size_bytes
+    for at in range(32):
+        write(found.of(FAMILY), str(at).encode(), 0, 0.0, 1.0)
+        found.reserve_stake(at, 1.0, 0.0)
 
-    assert team.allows(10.0, 5.0)
-    assert not team.allows(11.0, 5.0)
-    team.record(-5.0, 6.0)
-    assert team.allows(11.0, 6.0)
-
-
-def test_a_team_begins_each_day_anew():
-    team = TeamStake()
-    team.record(MAX_TEAM_LOSS, 5.0)
-
-    assert not team.allows(1.0, DAY_S - 1.0)
-    assert team.allows(1.0, DAY_S)
+    assert found.measure() > 32 * 500
+    assert found.size_bytes > before

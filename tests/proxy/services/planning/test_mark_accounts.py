@@ -2,15 +2,18 @@
 
 import asyncio
 import threading
+from collections.abc import Iterable
 
+import msgspec
 import pytest
 from sqlalchemy.exc import OperationalError
 
 from proxy.prefix.breakpoints.account import PromptPlace
-from proxy.prefix.planned import Planned
+from proxy.prefix.planned import Planned, PlanningTarget
 from proxy.prefix.prediction.prefix_chains import expected_usage
 from proxy.services.planning.mark_accounts import MarkAccountExchange
 from proxy.store.store import Store
+from slo.price import TokenRates
 from tests.proxy.prefix.planning_requests import (
     NOW,
     RULES,
@@ -23,29 +26,41 @@ from tests.proxy.prefix.planning_requests import (
 from tests.proxy.services.planning.planning_fixtures import UnreachableStore, open_store
 
 CLAUDE = TARGETS["anthropic-breakpoint"]
+#: Dollars of a million tokens at which a feature loses some cents with one call.
+DEAR_DOLLARS = 20.0
+DEAR = msgspec.structs.replace(CLAUDE, rates=TokenRates(input=20_000_000_000))
 
 
 class SharingProcess:
     """A process that plans, and shares its accounts."""
 
-    def __init__(self, store: Store) -> None:
-        self.planning = PlanningProcess(CLAUDE)
-        lock = threading.Lock()
-        self.exchange = MarkAccountExchange(self.planning.planner.memory, lock, store, lambda: NOW)
+    def __init__(self, store: Store, target: PlanningTarget = CLAUDE) -> None:
+        self.planning = PlanningProcess(target)
+        self.now = NOW
+        memory = self.planning.planner.memory
+        self.exchange = MarkAccountExchange(memory, threading.Lock(), store, lambda: self.now)
 
     def share(self) -> None:
         """Exchange accounts once."""
         asyncio.run(self.exchange.exchange())
 
-    def ask_alone(self, question: str) -> Planned:
+    def ask_alone(self, question: str, feature: str = "desk") -> Planned:
         """A call that no other begins like, as it was sent; answered as its provider charges it."""
         rules = chat_message("system", f"Case {question}. {RULES * 3}")
-        call = planning_request(body(rules, chat_message("user", question)))
+        call = planning_request(body(rules, chat_message("user", question)), feature=feature)
         planned = self.planning.plan(call)
         sent = planned.evidence.sent
         usage = expected_usage(sent, planned.evidence.expected, sent.estimate)
         self.planning.planner.settle_call(planned, usage)
         return planned
+
+    def lose(self, features: Iterable[int]) -> float:
+        """Dollars that a call of each of these features loses, of which no other begins like it."""
+        lost = 0.0
+        for number in features:
+            sent = self.ask_alone(f"{number}", f"feature {number}").evidence.sent
+            lost += 0.25 * sent.estimate * DEAR_DOLLARS / 1e6 if sent.marks else 0.0
+        return lost
 
     def is_marked(self, question: str) -> bool:
         return bool(self.ask_alone(question).evidence.sent.marks)
@@ -98,3 +113,55 @@ def test_counts_made_while_the_store_is_away_are_stored_later(store, tmp_path):
     assert [news.calls for news in memory.account_news().values()] == [1]
     process.share()
     assert not memory.account_news()
+
+
+def test_the_dollar_of_a_team_is_one_for_all_processes_and_through_restarts(store):
+    processes = [SharingProcess(store, DEAR) for _ in range(2)]
+    lost = 0.0
+    for at in range(0, 120, 2):
+        lost += processes[at // 2 % 2].lose(range(at, at + 2))
+        processes[at // 2 % 2].share()
+        if at % 20 == 0:
+            asyncio.run(processes[0].exchange.stop())
+            processes[0] = SharingProcess(store, DEAR)
+            processes[0].share()
+
+    assert 0.8 < lost <= 1.0
+    assert SharingProcess(store, DEAR).planning.planner.memory.team_loans() == []
+
+
+def test_a_process_that_never_reaches_the_store_loses_ten_cents_of_a_team(store):
+    lost = SharingProcess(store, DEAR).lose(range(30))
+
+    assert 0.0 < lost <= 0.1
+
+
+def test_while_the_store_is_away_a_process_loses_no_more_of_a_team_than_it_borrowed(store):
+    process = SharingProcess(store, DEAR)
+    lost = process.lose(range(1))
+    process.share()
+    lost += process.lose(range(1, 30))
+
+    assert 0.0 < lost <= 0.1 + 0.05
+
+
+def test_a_process_that_stops_gives_back_what_a_team_did_not_lose(store):
+    process = SharingProcess(store, DEAR)
+    lost = process.lose(range(1))
+    process.share()
+    asyncio.run(process.exchange.stop())
+    (lent,) = store.mark_accounts.lent_since(0.0, int(NOW // 86_400.0)).values()
+
+    assert lent / 1e9 == pytest.approx(lost, rel=0.01)
+
+
+def test_a_clock_that_jumps_a_year_ahead_deletes_no_account(store):
+    process = SharingProcess(store)
+    process.share()
+    process.ask_alone("a")
+    process.share()
+    for ahead in (365 * 86_400.0, 0.0):
+        process.now = NOW + ahead
+        process.share()
+
+    assert len(store.mark_accounts.updated_since(0.0, 10)) == 1

@@ -71,7 +71,7 @@ def test_an_empty_database_has_no_revision_and_migrating_gives_it_the_newest(
     before = revision(engine)
     migrate(engine)
 
-    assert (before, revision(engine)) == (None, "0023")
+    assert (before, revision(engine)) == (None, "0024")
     engine.dispose()
 
 
@@ -83,7 +83,7 @@ def test_processes_that_start_together_migrate_once(empty_url: str) -> None:
     assert [process.wait(30) for process in processes] == [0, 0, 0]
     engine = open_database(empty_url)
     assert connection_problem(empty_url) == ""
-    assert revision(engine) == "0023"
+    assert revision(engine) == "0024"
     engine.dispose()
 
 
@@ -333,7 +333,7 @@ def test_a_migration_that_fails_on_postgresql_leaves_those_before_it(postgres: s
         connection.exec_driver_sql("DROP TABLE compactions")
     migrate(engine)
 
-    assert (before, revision(engine)) == ("0004", "0023")
+    assert (before, revision(engine)) == ("0004", "0024")
     engine.dispose()
 
 
@@ -347,7 +347,7 @@ def test_tables_that_a_newer_version_has_migrated_are_refused_and_left_as_they_a
     with write_transaction(engine) as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
 
-    with pytest.raises(OperatorError, match=r"revision 9999, .* revisions up to 0023"):
+    with pytest.raises(OperatorError, match=r"revision 9999, .* revisions up to 0024"):
         migrate(engine)
     assert revision(engine) == "9999"
 

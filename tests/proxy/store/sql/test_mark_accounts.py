@@ -8,6 +8,7 @@ from sqlalchemy import Engine
 from dashboards.reports import ALL_CALLS, SpendFilter
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.mark_account import MarkAccountChange, StoredMarkAccount
+from proxy.records.team_stake import TeamLoan
 from proxy.store.sql.mark_accounts import HALVING_INTERVAL_S, MarkAccounts
 
 NOW = 1_790_000_000.0
@@ -110,3 +111,62 @@ def test_accounts_that_nobody_counts_for_are_deleted(accounts):
     accounts.delete_unused(NOW + 50)
 
     assert [each.scope.team for each in accounts.updated_since(NOW, 10)] == ["b"]
+
+
+def test_a_clock_that_ran_ahead_does_not_keep_losses_from_fading(accounts):
+    accounts.add([change(-1_000_000)], NOW)
+    accounts.halve_losses(NOW + 400 * 86_400.0)
+    accounts.halve_losses(NOW + 10.0)
+
+    (found,) = accounts.updated_since(NOW, 10)
+    assert found.balance == pytest.approx(-1_000_000 * 0.9715**2, rel=0.001)
+
+
+DAY = int(NOW // 86_400.0)
+
+
+def loan(more: int, *, team: str = "team", owed: int = 0, day: int = DAY) -> TeamLoan:
+    return TeamLoan(team=team, day=day, more=more, owed=owed)
+
+
+def test_gateways_borrow_no_more_of_a_team_than_its_limit_together(accounts):
+    assert accounts.lend([loan(70)], 100, NOW) == [70]
+    assert accounts.lend([loan(70), loan(70, team="b")], 100, NOW) == [30, 70]
+    assert accounts.lend([loan(1)], 100, NOW) == [0]
+    assert accounts.lent_since(NOW, DAY) == {"team": 100, "b": 70}
+
+
+def test_a_loss_that_was_made_already_is_counted_beyond_the_limit(accounts):
+    accounts.lend([loan(100)], 100, NOW)
+
+    assert accounts.lend([loan(50, owed=20)], 100, NOW) == [20]
+    assert accounts.lent_since(NOW, DAY) == {"team": 120}
+
+
+def test_amounts_that_are_given_back_are_lent_again(accounts):
+    accounts.lend([loan(100)], 100, NOW)
+
+    assert accounts.lend([loan(-60)], 100, NOW) == [-60]
+    assert accounts.lend([loan(100)], 100, NOW) == [60]
+
+
+def test_each_day_has_a_limit_of_its_own(accounts):
+    accounts.lend([loan(100)], 100, NOW)
+
+    assert accounts.lend([loan(100, day=DAY + 1)], 100, NOW) == [100]
+    assert accounts.lent_since(NOW, DAY + 1) == {"team": 100}
+
+
+def test_gateways_that_borrow_at_once_stay_within_the_limit(accounts):
+    with ThreadPoolExecutor(4) as threads:
+        lent = [threads.submit(accounts.lend, [loan(7)], 100, NOW) for _ in range(40)]
+
+    assert sum(each.result()[0] for each in lent) == 100
+    assert accounts.lent_since(NOW, DAY) == {"team": 100}
+
+
+def test_days_of_teams_are_deleted_with_unused_accounts(accounts):
+    accounts.lend([loan(100)], 100, NOW)
+    accounts.delete_unused(NOW + 1)
+
+    assert accounts.lent_since(NOW, DAY) == {}

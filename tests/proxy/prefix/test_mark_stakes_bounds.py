@@ -1,0 +1,114 @@
+"""The stake is one for all models of a feature, and the team's dollar bounds reads that fail."""
+
+import tempfile
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from proxy.calls.route_target import route_target
+from proxy.prefix.planned import PlanningTarget
+from proxy.records.team_stake import MAX_TEAM_LOSS
+from slo.price import TokenRates
+from slo.usage import Usage
+from tests.bench.no_harm_routes import catalog
+from tests.proxy.prefix.planning_requests import (
+    NOW,
+    PlanningProcess,
+    body,
+    conversation_messages,
+    planning_request,
+)
+from tests.proxy.prefix.test_mark_stakes import ANTHROPIC, LONG_RULES, one_shot
+from tests.proxy.prefix.test_team_indexes import deep_bytes
+
+FAMILIES = ("claude-opus-5", "claude-sonnet-5", "claude-haiku-5", "claude-fable-5", "sonnet")
+#: Price at which some dozen features that lose a write each lose a dollar together.
+DEAR = TokenRates(input=100_000_000_000)
+SURCHARGE = 0.25
+
+
+def priced_target(rates: TokenRates | None, model: str = "claude-opus-5") -> PlanningTarget:
+    return msgspec.structs.replace(ANTHROPIC, model=model, rates=rates)
+
+
+def never_read(process: PlanningProcess, raw: bytes, **fields: object) -> float:
+    """Tokens' worth that a call loses at a provider that never reads."""
+    planned = process.plan(planning_request(raw, **fields))
+    total = planned.evidence.sent.estimate
+    usage = Usage(write_5m=total) if planned.evidence.sent.marks else Usage(input=total)
+    process.planner.settle_call(planned, usage)
+    process.planner.end_call(planned)
+    return SURCHARGE * usage.write_5m
+
+
+def test_models_of_a_feature_lose_one_stake_together_and_not_one_each():
+    process = PlanningProcess(ANTHROPIC)
+    lost = []
+    for number, model in enumerate(FAMILIES * 3):
+        process.to = priced_target(ANTHROPIC.rates, model)
+        lost.append(never_read(process, one_shot(number)))
+
+    assert sum(lost) <= max(lost)
+
+
+def test_reads_that_fail_in_many_features_lose_no_more_than_the_teams_dollar():
+    process = PlanningProcess(priced_target(DEAR))
+    features = [f"feature {number}" for number in range(60)]
+    lost = [
+        never_read(process, body(*conversation_messages(turns, LONG_RULES)), feature=name)
+        for turns in range(4)
+        for name in features
+    ]
+    price = float(DEAR.input or 0)
+
+    assert 0.8 * MAX_TEAM_LOSS < sum(lost) * price <= MAX_TEAM_LOSS
+    assert not any(lost[-60:])
+
+
+def test_a_team_keeps_what_it_lost_today_when_its_indexes_are_dropped():
+    process = PlanningProcess(priced_target(DEAR))
+    lost = 0.0
+    for number in range(90):
+        lost += never_read(process, one_shot(number), feature=f"feature {number}")
+        process.planner.memory._teams.clear()
+
+    assert 0.8 * MAX_TEAM_LOSS < lost * float(DEAR.input or 0) <= MAX_TEAM_LOSS
+
+
+@pytest.mark.parametrize("unit", [1.0, 0.001])
+def test_without_a_price_the_stake_binds_as_at_a_dear_price(unit: float):
+    """A stake of so many tokens at the assumed price bounds the loss of cheap calls."""
+    rates = TokenRates(input=30_000_000_000)
+    lost = []
+    for target in (priced_target(None), priced_target(rates)):
+        process = PlanningProcess(target, stake=unit * 1_000 * 30e9)
+        lost.append([never_read(process, one_shot(number)) for number in range(20)])
+
+    assert lost[0] == lost[1]
+    assert priced_target(None).token_price == priced_target(rates).token_price
+
+
+def test_no_cache_with_marks_has_a_dearer_model_than_is_assumed_without_a_price():
+    with tempfile.TemporaryDirectory() as folder:
+        models = catalog(Path(folder))[0].models
+    targets = [
+        route_target(route, name, NOW) for name, model in models.items() for route in model.routes
+    ]
+    dearest = max(target.token_price for target in targets if target.takes_marks)
+
+    assert dearest <= priced_target(None).token_price
+
+
+def test_a_features_books_take_no_more_bytes_than_are_counted():
+    process = PlanningProcess(ANTHROPIC)
+    planned = [process.plan(planning_request(one_shot(number))) for number in range(2)]
+    indexes = process.planner.memory.of("team_1")
+    for number in range(60):
+        never_read(process, one_shot(number))
+    stakes = indexes.stakes
+    feature = stakes._account_of(planned[0].place)
+    stakes._accounts.reweigh(feature.measure())
+
+    assert deep_bytes(feature) <= feature.size_bytes
+    assert stakes._accounts.size_bytes == feature.size_bytes
