@@ -44,7 +44,9 @@ _TEAM_WAITS: Final = (
 )
 _CALLER_CHOSE: Final = "marks wait: the caller asked for its own alone"
 _TRIED_LATER: Final = "they are tried again once the loss counts less, which is half after a day"
-_READS_FAIL: Final = f"marks wait: what they should read is not read; {_TRIED_LATER}"
+_READS_FAIL: Final = (
+    "marks wait: what they should read is not read; they are tried again within a day"
+)
 #: Reasons that no mark stands from a place on, in wire order.
 LOST_PLACES: Final = tuple(
     f"marks wait{where}: they lost more than they earned lately; {_TRIED_AGAIN}"
@@ -75,24 +77,17 @@ class VariantCosts(NamedTuple):
     """Costs of a variant's prompt beside the unmodified one.
 
     Attributes:
-        stake: Amount that its marks may lose.
-        whole_write: Surcharge of writing all of it.
+        risk: Amount that its marks lose if nothing is read.
     """
 
     marked: float
     direct: float
-    stake: float
-    whole_write: float
+    risk: float
 
     @property
     def should_pay(self) -> bool:
         """True if the call is cheaper with its marks already, as it reads what others wrote."""
         return self.marked < self.direct
-
-    @property
-    def risk(self) -> float:
-        """Amount that is lost if it reads nothing."""
-        return self.whole_write if self.should_pay else self.stake
 
 
 class MarkStakes:
@@ -160,7 +155,7 @@ class MarkStakes:
             where: Whose account pays for it.
             target: Target of the call.
             variant: The call with some marks.
-            places: Number of places that are marked, in wire order.
+            places: Number of places that are marked.
         """
         if not variant.adds_marks:
             return 0
@@ -170,9 +165,10 @@ class MarkStakes:
         account.forget_losses(now)  # what is forgotten is no gain of the team's
         before, stake = account.exposure(), costs.risk
         if costs.should_pay:
-            if not account.expects_reads(stake):
-                return 0
-        elif not _may_lose(account, variant, costs, family.earnings(places)):
+            may_lose = account.expects_reads(stake)
+        else:
+            may_lose = _may_lose(account, variant, costs, family.earnings(places))
+        if account.is_paused(where.family, now) or not may_lose:
             return 0
         if not self._team.allows(account.exposure(stake) - before, now):
             return 0
@@ -192,13 +188,14 @@ class MarkStakes:
         """The reason that no stake was reserved on a variant; the arguments are ``reserve``'s."""
         account = self._account_of(where)
         family = account.of(where.family)
-        costs = _variant_costs(variant, target, family.size_ratio)
-        earned = family.earnings(places)
-        if costs.should_pay:
-            return _TEAM_WAITS if account.expects_reads(costs.risk) else _READS_FAIL
+        costs, earned = _variant_costs(variant, target, family.size_ratio), family.earnings(places)
+        is_paused = account.is_paused(where.family, variant.evidence.now)
+        if costs.should_pay or is_paused:
+            is_team = not is_paused and account.expects_reads(costs.risk)
+            return _TEAM_WAITS if is_team else _READS_FAIL
         if not self._stake:
             return "marks wait: nothing is paid for in advance (THRIFTGATE_LEARNING_STAKE is 0)"
-        if account.allows_stake(costs.stake, earned, costs.direct):
+        if account.allows_stake(costs.risk, earned, costs.direct):
             may_lose = _may_lose(account, variant, costs, earned)
             return _TEAM_WAITS if may_lose else f"{_CALLER_CHOSE}; {_TRIED_LATER}"
         return _loss_reason(account, target, costs, earned)
@@ -257,8 +254,9 @@ class MarkStakes:
         account.forget_losses(now)
         before = account.exposure()
         saved = direct - prompt_cost(usage, sent.regime) * price if trial.number else 0.0
-        if saved and planned.evidence.expected.tokens:
+        if saved and (expected := planned.evidence.expected.tokens):
             account.reads_failed = saved < 0.0
+            family.record_read(now, came=saved > 0.0 or 2 * usage.cache_read >= expected)
         account.release_stake(trial.number)
         family.record_call(direct, saved)
         self._end_change(account, before, now)
@@ -314,9 +312,9 @@ def _may_lose(
 ) -> bool:
     """True if a stake is allowed; beside a caller's explicit mode only once it was earned."""
     is_explicit = variant.direct is not None and variant.direct.sent.explicit
-    if is_explicit and earned < MIN_EARNINGS_PER_STAKE * costs.stake:
+    if is_explicit and earned < MIN_EARNINGS_PER_STAKE * costs.risk:
         return False
-    return account.allows_stake(costs.stake, earned, costs.direct)
+    return account.allows_stake(costs.risk, earned, costs.direct)
 
 
 def _variant_costs(
@@ -332,12 +330,12 @@ def _variant_costs(
     if not marked.cache_write_tokens and not marked.cache_read:
         # By estimate it is too short to be stored; if it is not, all of it is written.
         surcharge = dearest
-    return VariantCosts(
+    costs = VariantCosts(
         marked=prompt_cost(marked, sent.regime) * price,
         direct=prompt_cost(unmodified, sent.regime) * price,
-        stake=max(0.0, surcharge) * max(1.0, size_ratio) * price,
-        whole_write=dearest * price,
+        risk=max(0.0, surcharge) * max(1.0, size_ratio) * price,
     )
+    return costs._replace(risk=dearest * price) if costs.should_pay else costs
 
 
 def _loss_reason(
@@ -346,8 +344,8 @@ def _loss_reason(
     """The reason that a feature's loss forbids a stake."""
     if target.rates is None or not target.rates.input:
         return f"marks wait: the feature lost what it may; {_TRIED_AGAIN}"
-    limit = account.max_loss(costs.stake, earned, costs.direct)
-    lost, most, more = map(_dollars, (account.exposure(), limit, costs.stake))
+    limit = account.max_loss(costs.risk, earned, costs.direct)
+    lost, most, more = map(_dollars, (account.exposure(), limit, costs.risk))
     return (
         f"marks wait: the feature lost {lost} of {most}, and these could lose {more} more;"
         f" {_TRIED_AGAIN}"

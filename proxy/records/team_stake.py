@@ -52,7 +52,7 @@ class TeamStake(msgspec.Struct):
     lost: float = 0.0
     borrowed: float = 0.0
     wanted: float = 0.0
-    day: int = 0
+    day: int = -1
     _first: float = 0.0
 
     def allows(self, more: float, now: float) -> bool:

@@ -50,6 +50,10 @@ _MAX_UNREAD_WRITES: Final = 32
 _MAX_STAKES: Final = 1_000
 #: Seconds that no call takes.
 _MAX_STAKE_S: Final = 3_600.0
+#: Reads that fail in a row before marks wait, and seconds until one is tried again: at first, most.
+_MAX_FAILED_READS: Final = 8
+_RETRY_PAUSE_S: Final = 600.0
+_MAX_RETRY_PAUSE_S: Final = 86_400.0
 #: Bytes of a feature's books, of those on one family, of an unread write and of a stake; measured.
 _FEATURE_BYTES: Final = 700
 _ACCOUNT_BYTES: Final = 1_100
@@ -92,6 +96,8 @@ class MarkAccount(msgspec.Struct):
         total: Cost of all calls, had they been sent unmodified.
         calls: Number of them.
         news: Amounts counted since it was stored last.
+        failed_reads: Calls in a row that read less than half of what they should.
+        retry_at: Time from which on the next may fail, once too many did.
     """
 
     places: list[float] = msgspec.field(default_factory=lambda: [0.0] * len(PromptPlace))
@@ -100,6 +106,8 @@ class MarkAccount(msgspec.Struct):
     total: float = 0.0
     calls: int = 0
     news: AccountNews = msgspec.field(default_factory=AccountNews)
+    failed_reads: int = 0
+    retry_at: float = 0.0
     _unread: OrderedDict[bytes, UnreadWrite] = msgspec.field(default_factory=OrderedDict)
     _counted: float = 0.0
     _expected: float = 0.0
@@ -118,6 +126,24 @@ class MarkAccount(msgspec.Struct):
         """Count an answered call's tokens beside those that were expected of it."""
         self._counted = self._counted * _SIZE_DECAY + counted
         self._expected = self._expected * _SIZE_DECAY + expected
+
+    def record_read(self, now: float, *, came: bool) -> None:
+        """Count if a call read what it should; calls that were made before a pause are not counted.
+
+        Earlier earnings would pay for marks that are never read for long, so after some failures in
+        a row none is sent for a while, which doubles with each further one.
+
+        Args:
+            now: Time at which the call was made, in seconds.
+            came: True if it read at least half.
+        """
+        if came:
+            self.failed_reads, self.retry_at = 0, 0.0
+        elif now >= self.retry_at:
+            self.failed_reads += 1
+            more = self.failed_reads - _MAX_FAILED_READS
+            if more >= 0:
+                self.retry_at = now + min(_RETRY_PAUSE_S * 2.0**more, _MAX_RETRY_PAUSE_S)
 
     def marked_places(self, fees: tuple[float, ...], *, is_first_call: bool) -> int:
         """Number of places to mark, in wire order: up to the one with the best balance.
@@ -314,6 +340,14 @@ class FeatureAccount(msgspec.Struct):
         """
         is_untried = not (self.stakes or self.reads_failed)
         return is_untried or self.exposure() < max(self.stake, surcharge)
+
+    def is_paused(self, family: str, now: float) -> bool:
+        """True if too many reads failed a short while ago; after that, one is tried at a time."""
+        account = self.of(family)
+        if account.failed_reads < _MAX_FAILED_READS:
+            return False
+        is_early = account.retry_at - _MAX_RETRY_PAUSE_S <= now < account.retry_at
+        return is_early or bool(self.stakes)
 
     def reserve_stake(self, number: int, stake: float, now: float) -> None:
         """Put by what a call's marks may lose, until it is released or must have ended."""

@@ -1,5 +1,6 @@
 """The stake is one for all models of a feature, and the team's dollar bounds reads that fail."""
 
+import random
 import tempfile
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tests.proxy.prefix.planning_requests import (
     body,
     conversation_messages,
     planning_request,
+    usage_of,
 )
 from tests.proxy.prefix.test_mark_stakes import ANTHROPIC, LONG_RULES, one_shot
 from tests.proxy.prefix.test_team_indexes import deep_bytes
@@ -112,3 +114,51 @@ def test_a_features_books_take_no_more_bytes_than_are_counted():
 
     assert deep_bytes(feature) <= feature.size_bytes
     assert stakes._accounts.size_bytes == feature.size_bytes
+
+
+def break_reads(process: PlanningProcess, calls: int, reads: float) -> list[float]:
+    """Tokens' worth that calls lose whose provider reads a part of what it should."""
+    dice, lost = random.Random(calls), []  # noqa: S311 - no secret
+    for number in range(calls):
+        raw = body(*conversation_messages(number % 12, LONG_RULES, f"Parcel {number // 12}?"))
+        planned = process.plan(planning_request(raw))
+        usage = usage_of(planned)
+        if planned.evidence.sent.marks and dice.random() >= reads:
+            usage = Usage(input=usage.input, write_5m=usage.prompt_tokens - usage.input)
+        process.planner.settle_call(planned, usage)
+        process.planner.end_call(planned)
+        lost.append((SURCHARGE * usage.write_5m - 0.9 * usage.cache_read) / usage.prompt_tokens)
+    return lost
+
+
+@pytest.mark.parametrize("reads", [0.0, 0.1, 0.2])
+def test_a_feature_does_not_lose_all_that_it_earned_once_its_provider_reads_no_more(reads: float):
+    process = PlanningProcess(ANTHROPIC)
+    break_reads(process, 300, 1.0)
+    lost = break_reads(process, 600, reads)
+
+    assert 0.0 < sum(lost) < 10.0
+
+
+def test_a_feature_is_marked_again_soon_after_its_provider_reads_again():
+    process = PlanningProcess(ANTHROPIC)
+    break_reads(process, 120, 1.0)
+    break_reads(process, 30, 0.0)
+    process.now += 3_600.0
+    lost = break_reads(process, 240, 1.0)
+
+    assert sum(lost[60:]) < -0.8 * len(lost[60:])
+
+
+def test_many_reads_that_fail_at_once_pause_marks_for_minutes_and_not_for_days():
+    process = PlanningProcess(ANTHROPIC)
+    break_reads(process, 120, 1.0)
+    raw = body(*conversation_messages(3, LONG_RULES, "Parcel 9?"))
+    burst = [process.plan(planning_request(raw)) for _ in range(60)]
+    for planned in burst:
+        process.planner.settle_call(planned, Usage(write_5m=planned.evidence.sent.estimate))
+        process.planner.end_call(planned)
+    process.now += 700.0
+    lost = break_reads(process, 120, 1.0)
+
+    assert sum(lost[30:]) < -0.8 * len(lost[30:])

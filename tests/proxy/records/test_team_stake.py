@@ -121,3 +121,7 @@ def test_a_loan_of_yesterday_is_none_of_today():
     team.adopt_loan(loan, loan.more)
 
     assert not team.allows(1.5 * LOAN_STEP, NOON + DAY_S)
+
+
+def test_a_clock_that_begins_at_zero_is_a_day_as_any_other():
+    assert TeamStake().allows(1.0, 10.0)
