@@ -21,10 +21,10 @@ from multiprocessing import get_context
 
 from proxy.caches.regime import prompt_cost
 from proxy.calls.route_target import route_target
-from proxy.prefix.breakpoints.account import STAKE_UNITS_PER_DOLLAR
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.lessons import is_due
 from proxy.prefix.planned import Planned
+from proxy.records.team_stake import STAKE_UNITS_PER_DOLLAR
 from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.run import replay

@@ -6,7 +6,7 @@ charges for what was sent; the same call without a mark is what sending it direc
 
 import random
 import threading
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -149,7 +149,7 @@ class Attack:
     never_read: float = 0.3
     span: float = 3_600.0
     losses: dict[str, FeatureLosses] = field(default_factory=lambda: defaultdict(FeatureLosses))
-    team_days: Counter[int] = field(default_factory=Counter)
+    team_days: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     marked: int = 0
 
     def run(self, store: Store) -> None:

@@ -4,13 +4,13 @@ import msgspec
 import pytest
 
 from proxy.caches.regime import prompt_cost
-from proxy.prefix.breakpoints.account import STAKE_UNITS_PER_DOLLAR
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.guard import Harm
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.planned import Planned
 from proxy.prefix.prediction.prefix_chains import expected_usage
 from proxy.prefix.unmodified import UsageComparison, compare_bill
+from proxy.records.team_stake import STAKE_UNITS_PER_DOLLAR
 from slo.usage import Usage
 from tests.proxy.prefix.planning_requests import (
     RULES,
