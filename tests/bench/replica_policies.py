@@ -1,7 +1,7 @@
 """Policies that place calls on simulated replicas: the usual ones, and the gateway's router."""
 
 from collections.abc import Sequence
-from itertools import takewhile
+from itertools import count, takewhile
 from random import Random
 from typing import Any
 
@@ -40,10 +40,10 @@ class RoundRobin(_Uninformed):
 
 
 class RandomReplica(_Uninformed):
-    """Any."""
+    """Any; another draw makes other choices."""
 
-    def __init__(self) -> None:
-        self._random = Random(3)  # noqa: S311 - the same choices each time
+    def __init__(self, draw: int = 0) -> None:
+        self._random = Random(3 + draw)  # noqa: S311 - the same choices each time
 
     def place(self, call: ReplicaCall, replicas: _Replicas, now: float) -> tuple[int, None]:
         """Any replica."""
@@ -76,7 +76,10 @@ class LongestMatch(_Uninformed):
 
 
 class GatewayRouter:
-    """The gateway's router, or several gateways by turns that know nothing of each other."""
+    """The gateway's router, or several gateways by turns that know nothing of each other.
+
+    Another draw names the replicas otherwise, which changes the homes alone.
+    """
 
     def __init__(
         self,
@@ -86,11 +89,13 @@ class GatewayRouter:
         block: int,
         gateways: int = 1,
         is_learning: bool = True,
+        draw: int = 0,
     ) -> None:
         self.routers = [ReplicaRouter(rules) for _ in range(gateways)]
         self._cache_tokens = cache_tokens
         self._block = block
         self._learns = is_learning
+        self._draw = draw
         self._turn = 0
         self._candidates: list[list[ReplicaCandidate]] = [[] for _ in range(gateways)]
 
@@ -109,7 +114,7 @@ class GatewayRouter:
         chain = PromptChain(links, self._block * per_link, call.tokens)
         request = RoutingRequest(chain=chain, conversation=call.conversation)
         best = router.decide(request, self._read_load(gateway, replicas, now), now).order[0]
-        return int(best.name), (router.send(request, best, now), [])
+        return int(best.name) % len(replicas), (router.send(request, best, now), [])
 
     def begin_answer(self, token: tuple[RoutedCall, list[int]], now: float, cached: int) -> None:
         """Pass it on, and keep what the engine would report at the end."""
@@ -126,19 +131,20 @@ class GatewayRouter:
     ) -> list[ReplicaCandidate]:
         """The replicas with their metrics, read anew where they are a poll old."""
         candidates, router = self._candidates[gateway], self.routers[gateway]
+        first = self._draw * len(replicas)
         load = candidates[0].load if candidates else None
         if load is None or now - load.at >= _POLL_S:
             candidates[:] = [
                 ReplicaCandidate(
-                    name=str(number),
+                    name=name,
                     cache_tokens=self._cache_tokens,
                     load=LoadReport(
                         at=now,
                         running=replica.running,
                         waiting=replica.calls - replica.running,
-                        own=router.calls_in_flight(str(number)),
+                        own=router.calls_in_flight(name),
                     ),
                 )
-                for number, replica in enumerate(replicas)
+                for name, replica in zip(map(str, count(first)), replicas, strict=False)
             ]
         return candidates

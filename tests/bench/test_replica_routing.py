@@ -10,7 +10,7 @@ import pytest
 
 from tests.bench import replica_traces as traces
 from tests.bench.replica_policies import GatewayRouter, LeastLoaded, LongestMatch, RoundRobin
-from tests.bench.replica_random import random_cell
+from tests.bench.replica_random import MAX_RATIO, play_draws
 from tests.bench.replica_routing import ReplicaCell, decision_costs, mean_interval
 
 
@@ -78,17 +78,17 @@ def test_agents_with_shared_tools_begin_as_soon_as_with_one_cache(replicas, rate
     assert ours.p90 < 1.2 * ceiling.p90
 
 
-#: Every sixteenth of 400, and the two where own calls that had ended were taken for others' load.
-_SEEDS = sorted({*range(0, 400, 16), 15, 24})
+#: Every sixteenth of 400, two where own calls that had ended were taken for others' load, and one
+#: where a seventh of each prompt, which few calls share, was waited for.
+_SEEDS = sorted({*range(0, 400, 16), 15, 24, 406})
 
 
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_on_random_traffic_nine_in_ten_calls_begin_as_soon_as_at_the_least_loaded_replica(seed):
-    cell, work = random_cell(seed)
-    ours, least = (cell.play(work, each) for each in (cell.router(work), LeastLoaded()))
+    outcome = play_draws(seed, draws=2)
 
-    assert ours.p90 <= least.p90 * 1.05
-    assert ours.hit_rate >= least.hit_rate - 0.01
+    assert outcome.ratio <= MAX_RATIO
+    assert outcome.hits >= -0.01
 
 
 def test_routers_report_what_the_simulated_engines_delivered(cell, work):

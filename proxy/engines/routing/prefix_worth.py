@@ -1,7 +1,8 @@
 """The worth of a warm prefix: large while few calls have it, none once all replicas get it anyway.
 
 A prefix that a share of all calls has needs as many replicas as that share of their number. While
-fewer hold it, a copy soon pays; a prefix that is far rarer is best kept where it is.
+fewer hold it, a copy soon pays; a prefix that is far rarer is best kept where it is, the more so
+the larger a part of the prompt it is.
 """
 
 from collections import deque
@@ -70,9 +71,21 @@ class PrefixWorth(NamedTuple):
     parts: Sequence[PrefixPart]
     common_links: int
 
-    def missing_tokens(self, matched: int) -> float:
-        """The weighted tokens that a replica lacks and another holds."""
-        return sum(part.weighted_tokens for part in self.parts if part.end > matched)
+    def missing_tokens(self, matched: int, new_tokens: int = 0) -> float:
+        """The weighted tokens that a replica lacks and another holds.
+
+        They count by the share that they are of all that it would have to read: to save a small
+        part of a call's prefill is not worth waiting for.
+
+        Args:
+            matched: Tokens of the prompt that the replica holds.
+            new_tokens: Tokens of it that none holds.
+        """
+        if not self.parts or matched >= self.parts[-1].end:
+            return 0.0
+        missing = self.parts[-1].end - matched
+        weighted = sum(part.weighted_tokens for part in self.parts if part.end > matched)
+        return weighted * missing / (missing + new_tokens)
 
 
 def prefix_worth(

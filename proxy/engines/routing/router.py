@@ -283,7 +283,9 @@ class ReplicaRouter:
         """The costs of replicas, each with the tokens that it holds of the prompt."""
         fleet = fleet_pace((seen.state.pace for seen in usable), now)
         new_tokens = request.chain.tokens - max(matches, default=0)
-        to_read = {held: new_tokens + worth.missing_tokens(held) for held in set(matches)}
+        to_read = {
+            held: new_tokens + worth.missing_tokens(held, new_tokens) for held in set(matches)
+        }
         return [
             self._cost(request, seen, (held, to_read[held]), fleet, now)
             for seen, held in zip(usable, matches, strict=True)

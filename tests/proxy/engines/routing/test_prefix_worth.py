@@ -68,6 +68,14 @@ def test_a_prefix_loses_worth_only_until_enough_replicas_hold_it():
     assert weight(1) < weight(6) < weight(7)
 
 
+def test_a_prefix_is_worth_less_the_more_of_the_prompt_has_to_be_read_anyway():
+    calls = noted_prompts((1, 2), *((own,) for own in range(100, 131)))
+    worth = prefix_worth(chain(1, 2, *range(10, 16)), [2 * BLOCK, 0], calls, DEFAULT_POLICY)
+
+    assert worth.missing_tokens(0, 6 * BLOCK) == worth.missing_tokens(0) / 4
+    assert worth.missing_tokens(2 * BLOCK, 6 * BLOCK) == 0
+
+
 def test_prompts_of_which_nothing_is_held_are_worth_nothing():
     for prompt in (chain(1, 2), chain()):
         worth = prefix_worth(prompt, [0, 0], noted_prompts((1, 2)), DEFAULT_POLICY)

@@ -167,6 +167,15 @@ def test_a_call_goes_elsewhere_where_all_slots_of_the_warm_replica_are_taken_for
     assert first(router, request("s" * 5), two, 41.0) != best.name
 
 
+@pytest.mark.parametrize(("new_blocks", "is_kept"), [(1, True), (40, False)])
+def test_a_short_warm_prefix_is_waited_for_where_it_is_most_of_the_prompt(new_blocks, is_kept):
+    router = ReplicaRouter(CALM)
+    home = serve(router, request("s" * 4))
+    busy = [replace(one, load=LoadReport(at=0, waiting=5 * (one.name == home))) for one in REPLICAS]
+
+    assert (first(router, request("s" * 4 + "n" * new_blocks), busy) == home) == is_kept
+
+
 def test_a_replica_that_begins_far_later_than_the_others_loses_its_share_without_any_report():
     router = ReplicaRouter(CALM)
     names: Counter[str] = Counter()
