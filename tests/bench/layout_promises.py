@@ -141,9 +141,9 @@ def measure(name: str, model: str, calls: int, rate: float) -> PromiseRow:
         workload=name,
         model=model,
         cost=without * price,
-        promised=_saving(variant.approved) if variant.approved is not None else None,
+        promised=_saved_dollars(variant.approved) if variant.approved is not None else None,
         came=(without - approved) * price,
-        again=_saving(variant.again),
+        again=_saved_dollars(variant.again),
         is_rolled_back=variant.is_rolled_back,
     )
 
@@ -155,7 +155,7 @@ def whole_sessions(workload: Workload, calls: int) -> Workload:
     return replace(workload, sessions=workload.sessions[:count])
 
 
-def _saving(layout: Layout | None) -> float:
+def _saved_dollars(layout: Layout | None) -> float:
     return sum(move.saving for move in layout.moves) / 1e9 if layout is not None else 0.0
 
 

@@ -18,7 +18,7 @@ def layouts(engine: Engine) -> Layouts:
     return Layouts(engine)
 
 
-def promised(layouts: Layouts) -> list[tuple[int, int]]:
+def list_promises(layouts: Layouts) -> list[tuple[int, int]]:
     """Version and nano-dollars of each layout that waits for a decision."""
     return [(each.version, each.nanos) for each in undecided_layouts(layouts)]
 
@@ -33,15 +33,15 @@ def layout_that_saves(nanos: int) -> str:
 def test_savings_reckoned_before_an_approval_are_not_promised_again(layouts: Layouts) -> None:
     layouts.propose(PLACE, "d1", layout_that_saves(500), NOW)
     layouts.propose(PLACE, "d2", layout_that_saves(700), NOW + 1)
-    assert promised(layouts) == [(2, 700)]
+    assert list_promises(layouts) == [(2, 700)]
 
     layouts.approve(PLACE, 1, "ann", NOW + 2)
     # By a process that has not heard of it yet.
     layouts.propose(PLACE, "d3", layout_that_saves(600), NOW + 4)
-    assert promised(layouts) == []
+    assert list_promises(layouts) == []
 
     layouts.propose(PLACE, "d2", layout_that_saves(200), NOW + 60)
-    assert promised(layouts) == [(2, 200)]
+    assert list_promises(layouts) == [(2, 200)]
 
 
 def test_layout_that_was_proposed_last_is_promised(layouts: Layouts) -> None:
@@ -49,4 +49,4 @@ def test_layout_that_was_proposed_last_is_promised(layouts: Layouts) -> None:
     layouts.propose(PLACE, "d2", layout_that_saves(700), NOW + 1)
     layouts.propose(PLACE, "d1", layout_that_saves(400), NOW + 2)
 
-    assert promised(layouts) == [(1, 400)]
+    assert list_promises(layouts) == [(1, 400)]
