@@ -8,7 +8,7 @@ import msgspec
 
 from proxy.caches.regime import Regime
 from proxy.prefix.layouts.gains import LayoutGains, VaryingText, differing_share, template_calls
-from proxy.prefix.layouts.layout import Anchor, Layout, LayoutMove
+from proxy.prefix.layouts.layout import MAX_DETAIL_CHARS, Anchor, Layout, LayoutMove
 from proxy.prefix.layouts.samples import (
     ConversationSample,
     Samples,
@@ -36,8 +36,9 @@ MIN_CHANGES_PER_CALL: Final = 0.1
 #: Share of conversations with a text of their own below which it stays: a few values are each
 #: cached by themselves.
 MIN_OWN_TEXT_SHARE: Final = Fraction(3, 10)
-#: Topics in a label, and the label of a text without one.
+#: Topics in a label, and the labels of a long text and of a short one without any.
 _MAX_TOPICS: Final = 2
+_LONG_TEXT: Final = "Document"
 _NO_TOPIC: Final = "Detail"
 #: Units around what varies in a single conversation among which an anchor is chosen.
 MAX_ANCHOR_DISTANCE_UNITS: Final = 8
@@ -320,10 +321,13 @@ def _layout_move(hole: _Hole) -> LayoutMove:
 
 
 def _label(columns: Sequence[Column]) -> str:
-    """A name of what columns hold: their topics, or that it is a detail."""
+    """A name of what columns hold: their topics, else that it is a document, or a detail."""
     topics = dict.fromkeys(unit.topic for column in columns for unit in column.example)
     found = list(filter(None, topics))[:_MAX_TOPICS]
-    return " and ".join([found[0], *map(str.lower, found[1:])]) if found else _NO_TOPIC
+    if found:
+        return " and ".join([found[0], *map(str.lower, found[1:])])
+    size = sum(unit.weight for column in columns for unit in column.example)
+    return _LONG_TEXT if size > MAX_DETAIL_CHARS else _NO_TOPIC
 
 
 def _with_common_anchors(move: LayoutMove, found: Sequence[Gap]) -> LayoutMove:
