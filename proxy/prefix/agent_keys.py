@@ -2,18 +2,21 @@
 
 Codex sends a key of its own with every session, and from GPT-5.6 on a key parts what is stored. Of
 recognised agents alone the key is replaced, where their prompts begin alike; any other caller's
-stays. Which sessions share a key is decided so that a busy one is never dearer:
+stays. Which sessions share a key is decided so that hardly any is dearer:
 
 ::
 
     first call of a session ─┬─ key without a session that may call ──────────▶ shared key
                              ├─ their calls fit, and savings cover the risk ──▶ shared key
+                             ├─ their calls fit, all sessions were short,
+                             │  and the risk of all that joined fits the stake ▶ shared key
                              └─ else ────────────────────────────────────────▶ caller's own key
 
-A session keeps the key that it began with: its cache stands there. Beyond some 15 calls a minute of
-one key, other machines may take over, and each begins cold. Whether that holds from GPT-5.6 on is
-not published, so sessions share a key only while their busiest minutes fit together, and while
-what one overflow may cost was saved by sharing before. All costs are in uncached tokens.
+A session keeps the key that it began with: to leave it is to write all of its prompt anew. Beyond
+some 15 calls a minute of one key, other machines may take over, and each begins cold. OpenAI says
+so of models before GPT-5.6, Azure of all. So sessions share a key only while their busiest minutes
+fit together, and while savings by sharing, or the stake, cover one overflow of each session that
+joined others. All costs are in uncached tokens.
 
 Source: captured calls of Codex 0.171 (2026-11); OpenAI, prompt caching guide, routing (2026-09);
 Azure OpenAI, prompt caching (2026-08).
@@ -21,21 +24,26 @@ Azure OpenAI, prompt caching (2026-08).
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Final
+from math import inf
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from proxy.caches.regime import Regime, prompt_cost
 from proxy.prefix.arrangement import ArrangedPrompt
+from proxy.prefix.breakpoints.account import DEFAULT_STAKE
 from proxy.prefix.breakpoints.placement import is_cacheable_length
 from proxy.prefix.planned import Draft, Planned, PlanningTarget
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, PromptSlot
 from proxy.prefix.unmodified import compare_usage
 from proxy.records.lru_cache import LruCache
+from proxy.records.team_stake import TeamStake
 from slo.usage import Usage
 
 SHARED_KEY_NOTE: Final = "the cache key is one that the team's sessions of this agent share"
 _KEY: Final = "prompt_cache_key"
+#: It documents the limit of calls for all its models, so nothing is staked there.
+_LIMITS_ALL_MODELS: Final = "azure"
 #: Caches that a key parts.
 _PARTED_BY_KEY: Final = frozenset({"openai-breakpoint"})
 _NO_KEYS: Final = frozenset({b"null", b'""'})
@@ -61,12 +69,26 @@ _MIN_HOLD_S: Final = 120.0
 _MAX_HOLD_S: Final = 1_800.0
 #: A session may pause for so many times the longest pause before.
 _PAUSE_FACTOR: Final = 1.5
-#: One session may join without savings to cover it: where all sessions were seen for so long, and
-#: make so few calls a minute together.
-_MIN_SEEN_S: Final = 120.0
-_MAX_CALLS_ON_CREDIT: Final = 5
+#: Most calls of a session that is short: while all are, they join on the stake.
+MAX_SHORT_CALLS: Final = 3
 #: Seconds for which no session joins once sharing has cost more than it saved.
 _CLOSED_S: Final = 86_400.0
+
+
+class KeyCosts(NamedTuple):
+    """Costs of a session that begins, in uncached tokens.
+
+    Attributes:
+        rewrite: Cost of a token that is written instead of read.
+        shared: Tokens that it reads of others where they share a key.
+        prompt: Tokens of its prompt.
+        stake: Amount that sessions may lose together; one prompt where that is more, 0 for none.
+    """
+
+    rewrite: float
+    shared: int = 0
+    prompt: int = 0
+    stake: float = 0.0
 
 
 class AgentCacheKeys:
@@ -74,15 +96,18 @@ class AgentCacheKeys:
 
     Args:
         process: Tells this process's keys from those of others: none counts another's calls.
-        on_credit: True if one session may share a key with another before anything was saved.
+        stake: Amount that sharing with one beginning may lose, in the unit of token prices.
 
     Attributes:
+        team: Losses of all features of its team.
         indexes: All that it remembers.
     """
 
-    def __init__(self, process: bytes = b"", *, on_credit: bool = True) -> None:
-        self._process = process
-        self._keys = SharedCacheKeys(on_credit=on_credit)
+    def __init__(
+        self, process: bytes = b"", stake: float = DEFAULT_STAKE, team: TeamStake | None = None
+    ) -> None:
+        self._process, self._stake, self.team = process, stake, team or TeamStake()
+        self._keys = SharedCacheKeys()
         self.indexes = self._keys.indexes
 
     def choose_key(
@@ -102,8 +127,20 @@ class AgentCacheKeys:
             return ""
         pieces = (b"shared key", self._process, target.model.encode(errors="replace"))
         begins = b"\0".join([*pieces, *(block.digest for block in stable)])
-        price = _rewrite_price(target.regime)
-        return self._keys.choose_key(session, draft.fingerprint(begins).hex(), now, price)
+        costs = KeyCosts(
+            rewrite=_rewrite_price(target.regime),
+            shared=tokens,
+            prompt=sum(block.size for block in found.bare) // BYTES_PER_TOKEN,
+            stake=self._staked_tokens(target, now),
+        )
+        return self._keys.choose_key(session, draft.fingerprint(begins).hex(), now, costs)
+
+    def _staked_tokens(self, target: PlanningTarget, now: float) -> float:
+        """Uncached tokens that sessions with one beginning may lose; 0 without a known price."""
+        has_price = target.rates is not None and target.rates.input
+        if not has_price or target.regime.provider == _LIMITS_ALL_MODELS:
+            return 0.0
+        return self._stake / target.token_price if self.team.allows(self._stake, now) else 0.0
 
     def record_call(self, draft: Draft, target: PlanningTarget, now: float) -> None:
         """Count a call that is sent, where it is one of an agent's session."""
@@ -120,8 +157,9 @@ class AgentCacheKeys:
         session = _session_of(planned.draft, planned.target)
         if not session or usage is None:
             return
-        saved = _saved_tokens(planned, usage)
-        self._keys.record_answer(session, usage.prompt_tokens, saved, planned.evidence.now)
+        saved, now = _saved_tokens(planned, usage), planned.evidence.now
+        lost = self._keys.record_answer(session, usage.prompt_tokens, saved, now)
+        self.team.record(lost * planned.target.token_price, now)
 
 
 def _session_of(draft: Draft, target: PlanningTarget) -> bytes:
@@ -158,36 +196,52 @@ class AgentSession(msgspec.Struct, kw_only=True, eq=False):
     """A session of an agent.
 
     Attributes:
+        begins: Time of its first call, in seconds.
+        tokens: Tokens of its longest prompt.
         key: The shared key it began with; "" for its caller's own.
         latest: Time of its latest call, in seconds.
         times: Times of its calls within a minute.
         peak: Calls in its busiest minute.
         pause: Longest time between two of its calls, in seconds.
+        calls: Number of its calls.
         answers: Answers that its latest call held.
-        tokens: Tokens of its longest prompt.
-        is_covered: True if it joined others that may still call, so that savings cover its risk.
+        has_joined: True if it joined others that may still call.
+        saved: Amount that its first call saved so; before its answer, what it should.
+        is_answered: True once its first call was answered.
     """
 
+    begins: float
+    tokens: int = 0
     key: str = ""
     latest: float = 0.0
     times: deque[float] = msgspec.field(default_factory=lambda: deque(maxlen=64))
     peak: int = 0
     pause: float = 0.0
+    calls: int = 0
     answers: int = 0
-    tokens: int = 0
-    is_covered: bool = False
+    has_joined: bool = False
+    saved: float = 0.0
+    is_answered: bool = False
 
-    def record_call(self, now: float, answers: int) -> int:
-        """Count a call, and those between that another process sent; return how many they are."""
+    def record_call(self, now: float, answers: int) -> None:
+        """Count a call, and those between that another process sent."""
         missed = answers - self.answers if self.times else 1
         count = min(max(1, missed), MAX_CALLS_PER_MINUTE)
         if self.times:
             self.pause = max(self.pause, now - self.latest)
         self.latest, self.answers = max(self.latest, now), answers
+        self.calls += count
         self.times.extend([now] * count)
-        _forget_before(self.times, now - _MINUTE_S)
+        while self.times[0] <= now - _MINUTE_S:
+            self.times.popleft()
         self.peak = max(self.peak, len(self.times))
-        return count
+
+    def record_answer(self, tokens: int, saved: float) -> None:
+        """Count an answered call's prompt; before the first, both figures are estimates."""
+        if self.is_answered:
+            self.tokens = max(self.tokens, tokens)
+        else:
+            self.tokens, self.saved, self.is_answered = tokens, max(0.0, saved), True
 
 
 class PromptBeginning:
@@ -195,52 +249,52 @@ class PromptBeginning:
 
     Args:
         name: Beginning of their keys.
-        now: Seconds since the epoch.
-        on_credit: True if one session may join before anything was saved.
     """
 
-    def __init__(self, name: str, now: float, *, on_credit: bool) -> None:
+    def __init__(self, name: str) -> None:
         self._name = name
-        self._since = now
-        self._on_credit = on_credit
         self._sessions: deque[AgentSession] = deque(maxlen=_MAX_SESSIONS_EACH)
-        self._times: deque[float] = deque(maxlen=64)
         self._balance = 0.0
+        self._stake = 0.0
+        self._lost_at = -inf
         self._closed_until = 0.0
 
-    def begin_session(self, now: float, price: float) -> AgentSession:
+    def begin_session(self, now: float, costs: KeyCosts) -> AgentSession:
         """A session that begins now, with the key that it keeps.
 
         Args:
             now: Seconds since the epoch.
-            price: Cost of a token that is written instead of read.
+            costs: Its costs.
         """
-        agent_session = AgentSession(latest=now)
+        agent_session = AgentSession(begins=now, latest=now, tokens=costs.prompt)
+        has_stake = costs.stake and self._lost_at == -inf
+        self._stake = max(costs.stake, costs.prompt * costs.rewrite) if has_stake else 0.0
         if now >= self._closed_until:
-            self._join(agent_session, now, price)
+            self._join(agent_session, now, costs)
         self._sessions.append(agent_session)
         return agent_session
 
-    def record_call(self, session: AgentSession, now: float, answers: int) -> None:
-        """Count a call of one of its sessions.
+    def record_saving(self, session: AgentSession, saved: float, now: float) -> float:
+        """Count what a call with a shared key saved; less than 0 where it cost more.
 
-        Args:
-            session: The session.
-            now: Seconds since the epoch.
-            answers: Answers that the call holds.
+        Of sessions that were under way when the stake was lost, nothing counts any more.
+
+        Returns:
+            Amount by which sharing has lost more than before.
         """
-        self._times.extend([now] * session.record_call(now, answers))
+        if session.begins <= self._lost_at:
+            return 0.0
+        before, self._balance = self._balance, self._balance + saved
+        lost = max(0.0, -self._balance) - max(0.0, -before)
+        if self._balance < -self._stake:
+            self._closed_until = now if self._stake else now + _CLOSED_S
+            self._lost_at, self._balance, self._stake = now, 0.0, 0.0
+        return lost
 
-    def record_saving(self, saved: float, now: float) -> None:
-        """Count what a call with a shared key saved; less than 0 where it cost more."""
-        self._balance += saved
-        if self._balance < 0.0:
-            self._closed_until, self._balance, self._on_credit = now + _CLOSED_S, 0.0, False
-
-    def _join(self, session: AgentSession, now: float, price: float) -> None:
+    def _join(self, session: AgentSession, now: float, costs: KeyCosts) -> None:
         """Give a session the first shared key that has room; none where that is too risky."""
         recent = list(self._sessions)[-_HABIT_SESSIONS:]
-        hold, peak = _hold_seconds(recent), _reserved_peak(recent)
+        hold, peak = _hold_seconds(recent, now), _reserved_peak(recent, now)
         open_sessions = [one for one in self._sessions if one.key and now - one.latest <= hold]
         for number in range(_MAX_KEYS):
             key = f"{self._name}-{number}" if number else self._name
@@ -248,65 +302,48 @@ class PromptBeginning:
             reserved = sum(max(one.peak, peak) for one in others)
             if others and reserved + peak > MAX_CALLS_PER_MINUTE:
                 continue
-            if others and not self._may_risk(open_sessions, recent, now, price):
-                return
-            session.key, session.is_covered = key, bool(others)
+            if any(one.is_answered for one in others):  # else nothing is to be read there yet
+                joined = [one for one in open_sessions if one.has_joined]
+                session.saved = costs.shared * costs.rewrite
+                session.has_joined = self._may_risk([*joined, session], recent, costs.rewrite)
+            session.key = key if session.has_joined or not others else ""
             return
 
     def _may_risk(
-        self,
-        open_sessions: Sequence[AgentSession],
-        recent: Sequence[AgentSession],
-        now: float,
-        price: float,
+        self, joined: Sequence[AgentSession], recent: Sequence[AgentSession], rewrite: float
     ) -> bool:
-        """True if savings cover one overflow of each session that joined others, and of one more.
-
-        Once, a session may join without: while all make few calls.
-        """
-        longest = max((one.tokens for one in recent), default=0)
-        covered = 1 + sum(one.is_covered for one in open_sessions)
-        if longest and self._balance >= longest * price * covered:
+        """True if savings, or the stake while all were short, cover one overflow of each."""
+        longest = max(one.tokens for one in (*recent, *joined))
+        if self._balance >= longest * rewrite * len(joined):
             return True
-        _forget_before(self._times, now - _MINUTE_S)
-        is_calm = now - self._since >= _MIN_SEEN_S and len(self._times) <= _MAX_CALLS_ON_CREDIT
-        allowed, self._on_credit = self._on_credit and is_calm, self._on_credit and not is_calm
-        return allowed
+        loss = sum(max(0.0, one.tokens * rewrite - one.saved) for one in joined)
+        are_short = all(one.calls <= MAX_SHORT_CALLS for one in recent)
+        return are_short and loss < self._stake + min(0.0, self._balance)
 
 
 class SharedCacheKeys:
-    """The sessions of agents in one process, and the keys they share.
+    """The sessions of agents in one process, and the keys they share; ``indexes`` is all of it."""
 
-    Args:
-        on_credit: True if one session of each beginning may join before anything was saved.
-
-    Attributes:
-        indexes: All that is remembered.
-    """
-
-    def __init__(self, *, on_credit: bool = True) -> None:
-        self._on_credit = on_credit
+    def __init__(self) -> None:
         self._beginnings: LruCache[str, PromptBeginning] = LruCache(entry_bytes=_BEGINNING_BYTES)
         self._sessions: LruCache[bytes, tuple[AgentSession, PromptBeginning]] = LruCache(
             entry_bytes=_SESSION_BYTES
         )
         self.indexes: Sequence[LruCache[Any, Any]] = (self._beginnings, self._sessions)
 
-    def choose_key(self, session: bytes, name: str, now: float, price: float) -> str:
+    def choose_key(self, session: bytes, name: str, now: float, costs: KeyCosts) -> str:
         """The key that a session shares; "" for its caller's own. It stays what it was.
 
         Args:
             session: Stands for the session.
             name: Stands for the team, the model and the beginning that its sessions share.
             now: Seconds since the epoch.
-            price: Cost of a token that is written instead of read.
+            costs: Its costs.
         """
         session_entry = self._sessions.get(session)
         if session_entry is None:
-            begins = self._beginnings.get_or_make(
-                name, lambda: PromptBeginning(name, now, on_credit=self._on_credit)
-            )
-            session_entry = begins.begin_session(now, price), begins
+            begins = self._beginnings.get_or_make(name, lambda: PromptBeginning(name))
+            session_entry = begins.begin_session(now, costs), begins
             self._sessions.put(session, session_entry)
         return session_entry[0].key
 
@@ -320,9 +357,9 @@ class SharedCacheKeys:
         """
         session_entry = self._sessions.get(session)
         if session_entry is not None:
-            session_entry[1].record_call(session_entry[0], now, answers)
+            session_entry[0].record_call(now, answers)
 
-    def record_answer(self, session: bytes, tokens: int, saved: float, now: float) -> None:
+    def record_answer(self, session: bytes, tokens: int, saved: float, now: float) -> float:
         """Learn from an answered call of a session, where that is known.
 
         Args:
@@ -330,29 +367,32 @@ class SharedCacheKeys:
             tokens: Tokens of its prompt.
             saved: Cost that sharing saved of it; less than 0 where it cost more.
             now: Seconds since the epoch.
+
+        Returns:
+            Amount by which sharing has lost more than before.
         """
         session_entry = self._sessions.peek(session)
         if session_entry is None:
-            return
-        session_entry[0].tokens = max(session_entry[0].tokens, tokens)
-        if session_entry[0].key and saved:
-            session_entry[1].record_saving(saved, now)
+            return 0.0
+        agent_session, begins = session_entry
+        agent_session.record_answer(tokens, saved)
+        return begins.record_saving(agent_session, saved, now) if agent_session.key else 0.0
 
 
-def _forget_before(times: deque[float], since: float) -> None:
-    while times and times[0] <= since:
-        times.popleft()
+def _have_habits(recent: Sequence[AgentSession], now: float) -> bool:
+    """True if enough sessions began a minute ago or before."""
+    return sum(now - one.begins >= _MINUTE_S for one in recent) >= _MIN_HABIT_SESSIONS
 
 
-def _reserved_peak(recent: Sequence[AgentSession]) -> int:
+def _reserved_peak(recent: Sequence[AgentSession], now: float) -> int:
     """Calls in a minute that a session may make: a little more than any before made."""
     top = max((one.peak for one in recent), default=0)
-    return top + 1 if len(recent) >= _MIN_HABIT_SESSIONS else max(_ASSUMED_PEAK, top)
+    return top + 1 if _have_habits(recent, now) else max(_ASSUMED_PEAK, top + 1)
 
 
-def _hold_seconds(recent: Sequence[AgentSession]) -> float:
+def _hold_seconds(recent: Sequence[AgentSession], now: float) -> float:
     """Seconds without a call after which a session has ended, by the pauses of others."""
-    if len(recent) < _MIN_HABIT_SESSIONS:
+    if not _have_habits(recent, now):
         return _ASSUMED_HOLD_S
     longest = max(one.pause for one in recent)
     return min(_MAX_HOLD_S, max(_MIN_HOLD_S, _PAUSE_FACTOR * longest))

@@ -73,7 +73,7 @@ class TeamIndexes:
         self.traces = CallTraces()
         self.unmodified = UnmodifiedBaseline(stake, self.unstored)
         self.stakes = MarkStakes(stake, self.unstored, accounts, team)
-        self.agent_keys = AgentCacheKeys(process, on_credit=stake > 0.0)
+        self.agent_keys = AgentCacheKeys(process, stake, team)
         self._all: Sequence[LruCache[Any, Any]] = (
             self.states,
             self.habits,

@@ -6,30 +6,36 @@ marks Codex's. Time and chance are simulated; costs count input alone, in prices
 token. ``no machines`` is the cache as the simulator has it: a key parts what is stored, and nothing
 overflows. ``machines`` adds what is known of the models before: the first 256 tokens and the key
 choose a machine, and beyond 15 calls in a minute another one takes over.
-Usage: python -m tests.bench.cache_keys [--sessions 60] [--calls 20] [--seeds 3]
+Of each rule it prints the cost over a key of each session's own and, in brackets, the worst
+session's and what the worst draw lost, in thousands of tokens.
+Usage: python -m tests.bench.cache_keys [--sessions 60] [--calls 20] [--seeds 3] [--gap 0] [--all]
 """
 
 import argparse
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
+from math import inf
 from typing import Final
 
 from proxy.caches.openai_breakpoint import OpenAIBreakpoints
 from proxy.caches.openai_interval import IN_MEMORY, MinuteCalls
 from proxy.caches.port import CachedPrompt, Served, TokenBlock
-from proxy.prefix.agent_keys import SharedCacheKeys
+from proxy.prefix.agent_keys import MAX_SHORT_CALLS, KeyCosts, SharedCacheKeys
 
 RATES: Final = (1, 6, 30, 120)
 #: Counted in eights, so that a row takes seconds.
-SHARED_TOKENS, OWN_TOKENS, ANSWER_TOKENS, RESULT_TOKENS = 1_250, 50, 19, 162
+SHARED_TOKENS, OWN_TOKENS, ANSWER_TOKENS, RESULT_TOKENS = 1_250, 150, 19, 162
 READ, WRITE, FRESH = 0.1, 1.25, 1.0
+#: One cent at a dollar for a million tokens, in eights.
+STAKE_TOKENS: Final = 10_000 / 8
 _MINUTE_S: Final = 60.0
 _LIFETIME_S: Final = 1_800.0
 _ROUTED_TOKENS: Final = IN_MEMORY.routed
+_EIGHT: Final = 8
 #: Calls of a session before it turns busy, where it does so late.
 _CALM_CALLS: Final = 5
 
@@ -59,11 +65,18 @@ PACES: Final[dict[str, Callable[[random.Random, int], float]]] = {
 
 @dataclass(frozen=True)
 class KeyPlan:
-    """The traffic of a row: sessions, calls of each, and how often both are drawn."""
+    """The traffic of a row.
+
+    Attributes:
+        calls: Calls of each session.
+        seeds: Times that both are drawn.
+        gap_s: Seconds between two sessions, on average; 0 where a rate of calls decides.
+    """
 
     sessions: int
     calls: int
     seeds: int
+    gap_s: float = 0.0
 
 
 @dataclass
@@ -112,10 +125,10 @@ class Machines:
 
 
 class Keys:
-    """Gives each session its key at its first call."""
+    """Gives each session its key."""
 
-    def choose(self, session: KeyedSession, now: float) -> str:
-        """The key of a session that begins: its own."""
+    def choose(self, session: KeyedSession, call: int, now: float) -> str:
+        """The key of a session's call: its own."""
         return f"session-{session.number}"
 
     def note(self, session: KeyedSession, call: int, served: Served, now: float) -> None:
@@ -125,7 +138,7 @@ class Keys:
 class OneKey(Keys):
     """One key for all sessions."""
 
-    def choose(self, session: KeyedSession, now: float) -> str:
+    def choose(self, session: KeyedSession, call: int, now: float) -> str:
         """The key of all."""
         return "team"
 
@@ -134,18 +147,18 @@ class BuiltKeys(Keys):
     """The gateway's rule.
 
     Args:
-        on_credit: True if one session may join before anything was saved.
+        stake: Uncached tokens that sessions may lose before they saved anything.
     """
 
-    def __init__(self, *, on_credit: bool) -> None:
-        self._keys = SharedCacheKeys(on_credit=on_credit)
+    def __init__(self, stake: float) -> None:
+        self._keys = SharedCacheKeys()
+        self._costs = KeyCosts(WRITE - READ, SHARED_TOKENS, SHARED_TOKENS + OWN_TOKENS, stake)
 
-    def choose(self, session: KeyedSession, now: float) -> str:
+    def choose(self, session: KeyedSession, call: int, now: float) -> str:
         """The key that it shares, else its own."""
         name = b"%d" % session.number
-        return self._keys.choose_key(name, "team", now, WRITE - READ) or super().choose(
-            session, now
-        )
+        key = self._keys.choose_key(name, "team", now, self._costs)
+        return key or super().choose(session, call, now)
 
     def note(self, session: KeyedSession, call: int, served: Served, now: float) -> None:
         """Count a call, and what it saved or lost beside what its cache should have read."""
@@ -158,10 +171,62 @@ class BuiltKeys(Keys):
         session.sent, session.latest = total, now
 
 
+class RoomAlone(BuiltKeys):
+    """Short sessions join wherever their calls fit, whatever they may lose."""
+
+    def __init__(self) -> None:
+        super().__init__(inf)
+        self._latest: dict[str, float] = {}
+        self._joined: set[int] = set()
+
+    def choose(self, session: KeyedSession, call: int, now: float) -> str:
+        """The key that it shares, else its own."""
+        key = super().choose(session, call, now)
+        if call == 0 and key in self._latest:
+            self._joined.add(session.number)
+        self._latest[key] = now
+        return key
+
+
+class LeaveAtFourth(RoomAlone):
+    """The same, and a session that joined goes on with its own key from its fourth call on."""
+
+    def choose(self, session: KeyedSession, call: int, now: float) -> str:
+        """The key that it shares for three calls, else its own."""
+        key = super().choose(session, call, now)
+        has_left = session.number in self._joined and call >= MAX_SHORT_CALLS
+        return Keys.choose(self, session, call, now) if has_left else key
+
+
+class OneAtATime(RoomAlone):
+    """The same as room alone, of one session a minute."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._latest_join = -inf
+        self._own: set[int] = set()
+
+    def choose(self, session: KeyedSession, call: int, now: float) -> str:
+        """The key that it shares, else its own."""
+        key = super().choose(session, call, now)
+        if call == 0 and session.number in self._joined:
+            if now - self._latest_join < _MINUTE_S:
+                self._own.add(session.number)
+            else:
+                self._latest_join = now
+        return Keys.choose(self, session, call, now) if session.number in self._own else key
+
+
 RULES: Final[dict[str, Callable[[], Keys]]] = {
     "one key": OneKey,
-    "as built": partial(BuiltKeys, on_credit=True),
-    "no credit": partial(BuiltKeys, on_credit=False),
+    "as built": partial(BuiltKeys, STAKE_TOKENS),
+    "no stake": partial(BuiltKeys, 0.0),
+}
+#: Rules that are simpler.
+SIMPLER: Final[dict[str, Callable[[], Keys]]] = {
+    "room alone": RoomAlone,
+    "leave at the fourth call": LeaveAtFourth,
+    "one a minute": OneAtATime,
 }
 
 
@@ -169,7 +234,8 @@ def sessions(rate: float, pace: str, plan: KeyPlan, dice: random.Random) -> Iter
     """Sessions that come at random, so that their calls come at this rate a minute in all."""
     now = 0.0
     for number in range(plan.sessions):
-        now += dice.expovariate(rate / plan.calls / _MINUTE_S)
+        gap = dice.uniform(0, 2 * plan.gap_s)
+        now += gap if plan.gap_s else dice.expovariate(rate / plan.calls / _MINUTE_S)
         times = [now]
         for call in range(1, plan.calls):
             times.append(times[-1] + PACES[pace](dice, call))
@@ -186,8 +252,7 @@ def session_costs(
     calls = sorted((at, each.number, call) for each in found for call, at in enumerate(each.times))
     for now, number, call in calls:
         session = found[number]
-        if call == 0:
-            session.key = keys.choose(session, now)
+        session.key = keys.choose(session, call, now)
         served = cache.serve(session.prompt(call), now)
         keys.note(session, call, served, now)
         written = sum(served.written.values())
@@ -195,23 +260,35 @@ def session_costs(
     return costs
 
 
-def compare(rate: float, pace: str, plan: KeyPlan, *, has_machines: bool) -> str:
-    """A row: each rule's cost beside a key of each session's own, and its worst session's."""
+def compare(
+    rules: Mapping[str, Callable[[], Keys]],
+    rate: float,
+    pace: str,
+    plan: KeyPlan,
+    *,
+    has_machines: bool,
+) -> str:
+    """A row: each rule's cost beside own keys, its worst session's, and its worst draw's loss."""
     totals: dict[str, float] = defaultdict(float)
     worst: dict[str, float] = defaultdict(float)
+    most: dict[str, float] = defaultdict(lambda: -inf)
     own_total = 0.0
     for seed in range(plan.seeds):
         found = list(sessions(rate, pace, plan, random.Random(seed)))  # noqa: S311
         own = session_costs(found, Keys(), has_machines=has_machines)
         own_total += sum(own.values())
-        for name, make in RULES.items():
+        for name, make in rules.items():
             costs = session_costs(found, make(), has_machines=has_machines)
             totals[name] += sum(costs.values())
+            most[name] = max(most[name], sum(costs.values()) - sum(own.values()))
             ratios = (costs[number] / own[number] for number in own)
             worst[name] = max(worst[name], max(ratios, default=1.0))
-    told = " | ".join(f"{totals[name] / own_total:.4f} ({worst[name]:.2f})" for name in RULES)
+    cells = " | ".join(
+        f"{totals[name] / own_total:.3f} ({worst[name]:.2f}, {most[name] * _EIGHT / 1_000:+.0f})"
+        for name in rules
+    )
     place = "machines" if has_machines else "no machines"
-    return f"| {place} | {pace} | {rate} | {told} |"
+    return f"| {place} | {pace} | {rate} | {cells} |"
 
 
 def main() -> None:
@@ -220,14 +297,17 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=60)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--calls", type=int, default=20)
+    parser.add_argument("--gap", type=float, default=0.0, help="seconds between two sessions")
+    parser.add_argument("--all", action="store_true", help="simpler rules, too")
     given = parser.parse_args()
-    plan = KeyPlan(given.sessions, given.calls, given.seeds)
-    print(f"| cache | pace | calls a minute | {' | '.join(RULES)} |")
-    print(f"|---|---|--:|{'--:|' * len(RULES)}")
+    plan = KeyPlan(given.sessions, given.calls, given.seeds, given.gap)
+    rules = {**RULES, **SIMPLER} if given.all else RULES
+    print(f"| cache | pace | calls a minute | {' | '.join(rules)} |")
+    print(f"|---|---|--:|{'--:|' * len(rules)}")
     for has_machines in (False, True):
         for pace in PACES:
-            for rate in RATES:
-                row = compare(rate, pace, plan, has_machines=has_machines)
+            for rate in (0,) if plan.gap_s else RATES:
+                row = compare(rules, rate, pace, plan, has_machines=has_machines)
                 print(row, flush=True)
 
 

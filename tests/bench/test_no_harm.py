@@ -171,7 +171,13 @@ def test_where_estimates_mislead_no_more_than_the_stake_is_lost(
 
 
 @pytest.mark.parametrize(
-    ("name", "most"), [("overlapping", LIMIT), ("short", 0.9), ("short, in bursts", 0.97)]
+    ("name", "most"),
+    [
+        ("overlapping", 0.8),
+        ("in bursts", LIMIT),  # 1.45 where a session leaves its key at its fourth call
+        ("short", 0.4),
+        ("short, in bursts", 0.8),
+    ],
 )
 def test_sessions_with_cache_keys_of_their_own_are_never_dearer_at_any_rate(
     tmp_path: Path, name: str, most: float

@@ -129,3 +129,11 @@ def test_a_receipt_says_that_the_key_is_shared_and_what_that_saved(harness: Pref
 
     assert NOTE in second.notes
     assert (first.planning_nanos or 0) <= 0 < (second.planning_nanos or 0)
+
+
+def test_nine_short_sessions_a_few_seconds_apart_read_what_they_share(harness: PrefixHarness):
+    caller = CodexCaller(harness, PlanningMode.OBSERVE)
+    firsts = [caller.run(f"s{n}", 6.0 * n, 2, step=3.0)[0] for n in range(9)]
+    shared = stable_tokens(firsts[0].prompt_tokens, codex_body("s0", "s0/project", MODEL))
+
+    assert sum(usage.cache_read >= 0.9 * shared for usage in firsts) >= 6

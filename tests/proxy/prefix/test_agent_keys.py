@@ -7,9 +7,11 @@ import orjson
 import pytest
 
 from proxy.prefix.agent_keys import SHARED_KEY_NOTE
+from proxy.prefix.breakpoints.account import DEFAULT_STAKE
 from proxy.prefix.planned import Planned, PlanningTarget
 from proxy.prefix.planner import Planner
 from proxy.prefix.prediction.prefix_chains import expected_usage
+from proxy.records.team_stake import MAX_TEAM_LOSS
 from slo.usage import Usage
 from tests.fakes.handbook import handbook
 from tests.proxy.prefix.planning_requests import (
@@ -47,9 +49,16 @@ def usage_of(found: Planned) -> Usage:
 class KeyedProcess(PlanningProcess):
     """A process whose clock a test moves."""
 
-    def __init__(self, process: bytes = b"", *, share: float = 0.0, **fields: Any) -> None:
+    def __init__(
+        self,
+        process: bytes = b"",
+        *,
+        share: float = 0.0,
+        stake: float = DEFAULT_STAKE,
+        **fields: Any,
+    ) -> None:
         super().__init__(TARGETS[NEWEST], **fields)
-        self.planner = Planner(SECRET, share=share, process=process)
+        self.planner = Planner(SECRET, share=share, process=process, stake=stake)
 
     def call(self, raw: bytes, at: float, **fields: Any) -> Planned:
         """The call at so many seconds, planned and answered."""
@@ -132,6 +141,27 @@ def test_any_other_callers_key_stays(raw: bytes, key: str | None):
     assert key_of(KeyedProcess().call(raw, 0.0)) == key
 
 
+@pytest.mark.parametrize(("provider", "shares"), [("openai", True), ("azure", False)])
+def test_a_session_joins_another_at_once_but_where_the_limit_of_calls_is_documented(
+    provider: str, *, shares: bool
+):
+    process = KeyedProcess()
+    regime = msgspec.structs.replace(process.to.regime, provider=provider)
+    process.to = msgspec.structs.replace(process.to, regime=regime)
+    first, second = process.call(body("one"), 0.0), process.call(body("two"), 3.0)
+
+    assert (key_of(first) == key_of(second)) == shares
+    assert (key_of(second) == "two") != shares
+
+
+def test_sessions_join_at_once_only_while_the_teams_stake_is_not_lost():
+    process = KeyedProcess()
+    process.call(body("one"), 0.0)
+    process.planner.memory.of("team_1").agent_keys.team.record(MAX_TEAM_LOSS, NOW)
+
+    assert key_of(process.call(body("two"), 3.0)) == "two"
+
+
 @pytest.mark.parametrize("regime", sorted(TARGETS.keys() - {NEWEST}))
 def test_keys_stay_where_they_do_not_part_a_cache(regime: str):
     process = PlanningProcess(TARGETS[regime])
@@ -165,9 +195,9 @@ def test_features_of_a_team_share_a_key():
     )
 
 
-def test_a_session_whose_reads_fail_ends_sharing():
+def test_a_session_whose_reads_fail_ends_sharing_where_nothing_may_be_lost():
     """As where a provider sends a busy key's calls to a machine that never saw them."""
-    process = KeyedProcess()
+    process = KeyedProcess(stake=0.0)
     process.call(body("one"), 0.0)
     process.now = NOW + 20.0
     later = process.plan(planning_request(body("one", 1)))

@@ -2,14 +2,19 @@
 
 from itertools import count
 
-import pytest
-
-from proxy.prefix.agent_keys import MAX_CALLS_PER_MINUTE, SharedCacheKeys
+from proxy.prefix.agent_keys import (
+    MAX_CALLS_PER_MINUTE,
+    MAX_SHORT_CALLS,
+    KeyCosts,
+    SharedCacheKeys,
+)
 
 #: A token that is written instead of read, in uncached ones.
 PRICE = 1.15
 #: Tokens of every prompt here, of which so many are shared.
 TOKENS, SHARED = 12_000, 10_000
+#: Uncached tokens that sessions may lose together: a little more than to write one prompt anew.
+STAKE = 15_000.0
 NAME = "beginning"
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 
@@ -17,8 +22,9 @@ MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 class SharedKeySessions:
     """Sessions of one agent, and the key of each."""
 
-    def __init__(self, *, on_credit: bool = True) -> None:
-        self.keys = SharedCacheKeys(on_credit=on_credit)
+    def __init__(self, stake: float = 0.0) -> None:
+        self.keys = SharedCacheKeys()
+        self.costs = KeyCosts(PRICE, SHARED, TOKENS, stake)
         self._numbers = count()
 
     def run(self, at: float, calls: int = 1, step: float = 10.0, *, reads: int = 0) -> str:
@@ -35,12 +41,12 @@ class SharedKeySessions:
     def begin(self, at: float, name: str = NAME) -> tuple[bytes, str]:
         """A session that begins, and its key."""
         session = b"session %d" % next(self._numbers)
-        return session, self.keys.choose_key(session, name, at, PRICE)
+        return session, self.keys.choose_key(session, name, at, self.costs)
 
-    def call(self, session: bytes, at: float, answers: int = 0, *, saved: float = 0.0) -> None:
-        """Make a call that is answered."""
+    def call(self, session: bytes, at: float, answers: int = 0, *, saved: float = 0.0) -> float:
+        """Make a call that is answered; return what it lost."""
         self.keys.record_call(session, at, answers)
-        self.keys.record_answer(session, TOKENS, saved, at)
+        return self.keys.record_answer(session, TOKENS, saved, at)
 
 
 def share_key(sessions: SharedKeySessions, number: int, begins: float = 0.0) -> float:
@@ -55,7 +61,7 @@ def test_a_first_session_begins_on_a_shared_key():
 
 
 def test_a_session_after_one_that_ended_shares_its_key():
-    sessions = SharedKeySessions(on_credit=False)
+    sessions = SharedKeySessions()
 
     assert sessions.run(0.0, 3) == sessions.run(10 * MINUTE, 3)
 
@@ -66,37 +72,82 @@ def test_a_session_keeps_its_key_however_busy_that_becomes():
     for call in range(60):
         sessions.call(session, float(call), call)
 
-    assert sessions.keys.choose_key(session, NAME, 61.0, PRICE) == key
-    assert sessions.keys.choose_key(session, "another beginning", 61.0, PRICE) == key
+    for name in (NAME, "another beginning"):
+        assert sessions.keys.choose_key(session, name, 61.0, sessions.costs) == key
 
 
-def test_one_session_joins_another_on_credit_once_both_are_calm():
+def test_short_sessions_a_few_seconds_apart_share_keys_at_once():
+    sessions = SharedKeySessions(STAKE)
+    keys = [sessions.run(6.0 * each, 2, 3.0, reads=SHARED if each % 3 else 0) for each in range(9)]
+
+    assert "" not in keys[:8]
+    assert keys[0] == keys[1] == keys[2] != keys[3] == keys[4] == keys[5]
+
+
+def test_without_a_stake_no_session_joins_others_before_savings():
     sessions = SharedKeySessions()
-    first = sessions.run(0.0, 2)
+    sessions.run(0.0)
 
-    assert sessions.run(2.5 * MINUTE, 2) == first
-    assert sessions.run(4 * MINUTE, 2) == ""
+    assert sessions.run(3.0) == ""
 
 
-@pytest.mark.parametrize(
-    ("on_credit", "at", "calls"),
-    [(False, 3 * MINUTE, 2), (True, 1.5 * MINUTE, 2), (True, 3 * MINUTE, 7)],
-    ids=["no credit", "seen too short", "too many calls"],
-)
-def test_a_session_keeps_its_own_key_where_credit_is_not_given(
-    at: float, calls: int, *, on_credit: bool
-):
-    sessions = SharedKeySessions(on_credit=on_credit)
-    session, _ = sessions.begin(0.0)
-    sessions.call(session, 0.0)
-    for call in range(1, calls):
-        sessions.call(session, at - 7.0 * call, call)
+def test_sessions_of_a_burst_join_only_while_all_that_they_may_lose_fits_the_stake():
+    """Each should read 10,000 of 12,000 tokens: 2,000 are at risk, or 12,000 once it did not."""
+    expected, unread = SharedKeySessions(STAKE), SharedKeySessions(STAKE)
+    read = [expected.run(each / 10, reads=SHARED if each % 3 else 0) for each in range(20)]
+    missed = [unread.run(each / 10) for each in range(20)]
 
-    assert sessions.run(at) == ""
+    assert len(read) - read.count("") == 6 + 4, "six joined, four began a key"
+    assert len(missed) - missed.count("") == 1 + 1, "one joined, one began a key"
+
+
+def test_a_session_joins_no_key_of_which_no_call_was_answered_yet():
+    """Nothing is to be read there, so it would only take room and risk."""
+    sessions = SharedKeySessions(STAKE)
+    first, key = sessions.begin(0.0)
+
+    assert sessions.run(1.0) == ""
+    sessions.call(first, 2.0)
+    assert sessions.run(3.0) == key
+
+
+def test_sessions_of_a_burst_that_turn_out_long_keep_their_keys():
+    """To leave a key is to write the whole prompt anew."""
+    sessions = SharedKeySessions(STAKE)
+    first, _ = sessions.begin(0.0)
+    sessions.call(first, 0.0)
+    burst = [sessions.begin(1.0 + each / 10) for each in range(8)]
+    assert burst[0][1] == burst[1][1] == NAME
+    for call in range(12):
+        for session, key in burst:
+            sessions.call(session, 1.0 + 5.0 * call, call)
+            assert sessions.keys.choose_key(session, NAME, 100.0, sessions.costs) == key
+
+
+def test_no_session_joins_on_the_stake_once_one_made_more_than_three_calls():
+    sessions = SharedKeySessions(STAKE)
+    sessions.run(0.0, MAX_SHORT_CALLS, step=1.0)
+    key = sessions.run(5.0, MAX_SHORT_CALLS + 1, step=1.0, reads=SHARED)
+
+    assert key
+    assert sessions.run(10.0) == ""
+
+
+def test_once_the_stake_is_lost_sessions_share_by_savings_alone():
+    sessions = SharedKeySessions(STAKE)
+    sessions.run(0.0)
+    session, key = sessions.begin(3.0)
+    lost = [sessions.call(session, 3.0, 0, saved=-TOKENS * PRICE) for _ in range(3)]
+
+    assert lost == [TOKENS * PRICE, TOKENS * PRICE, 0.0]
+    assert key
+    assert sessions.run(4.0) == ""
+    now = share_key(sessions, 5, HOUR)
+    assert sessions.run(now) == sessions.run(now + 20.0) != ""
 
 
 def test_savings_let_a_session_join_others_that_still_call():
-    sessions = SharedKeySessions(on_credit=False)
+    sessions = SharedKeySessions()
     now = share_key(sessions, 3)
     key = sessions.run(now, 2, reads=SHARED)
 
@@ -104,7 +155,7 @@ def test_savings_let_a_session_join_others_that_still_call():
 
 
 def test_savings_cover_one_risk_for_each_session_that_joined():
-    sessions = SharedKeySessions(on_credit=False)
+    sessions = SharedKeySessions()
     now = share_key(sessions, 3)  # saved two readings: of 12,000 tokens one could be written anew
     joined = [sessions.run(now + each, 1) for each in range(4)]
 
@@ -113,7 +164,7 @@ def test_savings_cover_one_risk_for_each_session_that_joined():
 
 
 def test_busy_sessions_do_not_share_a_key():
-    sessions = SharedKeySessions(on_credit=False)
+    sessions = SharedKeySessions()
     now = share_key(sessions, 8)
     busy, key = sessions.begin(now)
     for call in range(MAX_CALLS_PER_MINUTE):
@@ -125,7 +176,7 @@ def test_busy_sessions_do_not_share_a_key():
 
 def test_busy_sessions_before_are_expected_again():
     """Each made 12 calls in a minute, so two do not fit one key of 15."""
-    sessions = SharedKeySessions(on_credit=False)
+    sessions = SharedKeySessions()
     for number in range(8):
         sessions.run(number * HOUR, 12, step=2.0, reads=SHARED)
     first, second = sessions.run(9 * HOUR), sessions.run(9 * HOUR + 30)
@@ -136,7 +187,7 @@ def test_busy_sessions_before_are_expected_again():
 
 
 def test_the_rate_on_a_key_stays_below_the_documented_one_where_sessions_keep_their_habits():
-    sessions, calls = SharedKeySessions(on_credit=False), dict[str, list[float]]()
+    sessions, calls = SharedKeySessions(), dict[str, list[float]]()
     for number in range(400):
         at = number * 20.0
         session, key = sessions.begin(at)
@@ -165,7 +216,7 @@ def test_sharing_that_cost_more_than_it_saved_ends_for_a_day():
 
 
 def test_a_session_whose_pauses_are_long_holds_its_place_for_longer():
-    short, long = SharedKeySessions(on_credit=False), SharedKeySessions(on_credit=False)
+    short, long = SharedKeySessions(), SharedKeySessions()
     for number in range(8):
         short.run(number * HOUR, 2, step=10.0)
         long.run(number * HOUR, 2, step=15 * MINUTE)
@@ -177,7 +228,7 @@ def test_a_session_whose_pauses_are_long_holds_its_place_for_longer():
 
 
 def test_calls_that_another_process_sent_are_counted_by_their_answers():
-    sessions = SharedKeySessions(on_credit=False)
+    sessions = SharedKeySessions()
     now = share_key(sessions, 8)
     session, key = sessions.begin(now)
     sessions.call(session, now, 0)
@@ -197,4 +248,4 @@ def test_calls_and_answers_of_unknown_sessions_are_ignored():
     keys.record_call(b"unknown", 0.0, 0)
     keys.record_answer(b"unknown", TOKENS, -1e9, 0.0)
 
-    assert keys.choose_key(b"known", NAME, 1.0, PRICE) == NAME
+    assert keys.choose_key(b"known", NAME, 1.0, KeyCosts(PRICE)) == NAME
