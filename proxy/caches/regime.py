@@ -49,6 +49,11 @@ class Regime(msgspec.Struct, frozen=True, kw_only=True):
         """The lifetime of a mark that names none, the shortest sold; "" where writes are free."""
         return min(self.writes, key=lambda ttl: self.lifetimes.get(ttl, 0.0), default="")
 
+    @property
+    def longest_ttl(self) -> str:
+        """The longest lifetime sold; "" where writes are free."""
+        return max(self.writes, key=lambda ttl: self.lifetimes.get(ttl, 0.0), default="")
+
     def readable_tokens(self, held: int, total: int) -> int:
         """Tokens that a prompt of so many reads of a prefix that is held."""
         return readable_tokens(held, total, step=self.block, least=self.least, fresh=self.fresh)

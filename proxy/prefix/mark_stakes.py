@@ -8,13 +8,13 @@
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import count, pairwise
+from itertools import count
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from proxy.caches.bills import WRITE_PREFIX
-from proxy.caches.regime import prompt_cost, write_surcharge
+from proxy.caches.regime import Regime, prompt_cost, write_surcharge
 from proxy.prefix.arrangement import MarkedPrompt
 from proxy.prefix.breakpoints.account import (
     DEFAULT_STAKE,
@@ -22,11 +22,12 @@ from proxy.prefix.breakpoints.account import (
     FeatureAccount,
     PlaceValues,
 )
+from proxy.prefix.breakpoints.placement import long_life_value, place_spans, place_values
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.planned import FullyMarkedCall, Planned, PlanningTarget, UnmodifiedCall
 from proxy.prefix.prediction.lookups import UnstoredPrefixes, stores_marks_alone
-from proxy.prefix.prediction.prefix_chains import ExpectedRead, PrefixChainIndex, expected_usage
-from proxy.prefix.prediction.sent_call import SentCall, TokenScale
+from proxy.prefix.prediction.prefix_chains import PrefixChainIndex, expected_usage
+from proxy.prefix.prediction.sent_call import SentCall
 from proxy.records.amounts import money
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.lru_cache import LruCache
@@ -128,6 +129,11 @@ class MarkStakes:
             sent=sent, expected=self._trials.expect_read(sent, whole.evidence.now)
         )
 
+    def lifetime(self, where: LayoutScope, regime: Regime) -> str:
+        """The lifetime that a feature's marks are bought for."""
+        is_long = self._account_of(where).of(where.family).is_long_lived
+        return regime.longest_ttl if is_long else regime.usual_ttl
+
     def marked_places(
         self, where: LayoutScope, target: PlanningTarget, whole: CallEvidence, calls_before: int
     ) -> int:
@@ -135,10 +141,9 @@ class MarkStakes:
 
         A place that is read as a whole costs nothing, whatever other calls lost there.
         """
-        regime, scale, read = whole.sent.regime, whole.expected.scale, whole.expected.tokens
-        fee = float(regime.writes[regime.usual_ttl]) - 1.0
-        price = fee * target.token_price
-        spans = _place_spans(whole.sent, scale)
+        scale, read = whole.expected.scale, whole.expected.tokens
+        price = _dearest_fee(whole.sent) * target.token_price
+        spans = place_spans(whole.sent, scale)
         fees = tuple(price * (end - start) if end > read else 0.0 for start, end in spans)
         account = self._account_of(where).of(where.family)
         return account.marked_places(fees, is_first_call=calls_before == 0)
@@ -249,7 +254,9 @@ class MarkStakes:
             marked = expected_usage(trial.sent, trial.expected, usage.prompt_tokens)
         self._trials.record_call(trial.sent, marked, now)
         values = _extra_values(trial, marked, unmodified, price)
-        life = sent.regime.lifetimes.get(sent.regime.usual_ttl, 0.0)
+        gain, fee = long_life_value(trial.expected.rescale(usage.prompt_tokens), sent.regime)
+        family.record_long_life(gain * price, fee * price)
+        life = sent.regime.lifetimes.get(self.lifetime(planned.place, sent.regime), 0.0)
         family.record_values(values, planned.draft.conversation, calls_before, now, life)
         account.forget_losses(now)
         before = account.exposure()
@@ -326,7 +333,7 @@ def _variant_costs(
     if direct is not None:
         unmodified = expected_usage(direct.sent, direct.expected, direct.expected.scale.total)
     surcharge = write_surcharge(marked, sent.regime) - write_surcharge(unmodified, sent.regime)
-    dearest = total * (float(min(sent.regime.writes.values())) - 1.0)
+    dearest = total * _dearest_fee(sent)
     if not marked.cache_write_tokens and not marked.cache_read:
         # By estimate it is too short to be stored; if it is not, all of it is written.
         surcharge = dearest
@@ -336,6 +343,13 @@ def _variant_costs(
         risk=max(0.0, surcharge) * max(1.0, size_ratio) * price,
     )
     return costs._replace(risk=dearest * price) if costs.should_pay else costs
+
+
+def _dearest_fee(sent: SentCall) -> float:
+    """The dearest surcharge of a token that a call's marks write, in fresh tokens."""
+    writes = sent.regime.writes
+    usual = writes[sent.regime.usual_ttl]
+    return float(max((writes.get(ttl, usual) for ttl in sent.marks.values()), default=usual)) - 1.0
 
 
 def _loss_reason(
@@ -361,36 +375,9 @@ def _extra_values(
     trial: FullyMarkedCall, marked: Usage, unmodified: Usage, price: float
 ) -> PlaceValues:
     """The values of a call's marks beyond those that the unmodified call has."""
-    values = _place_values(trial.sent, trial.expected, marked)
-    direct = _place_values(trial.sent, trial.expected, unmodified)
+    values = place_values(trial.sent, trial.expected, marked)
+    direct = place_values(trial.sent, trial.expected, unmodified)
     return PlaceValues(
         tuple((a - b) * price for a, b in zip(values.gains, direct.gains, strict=True)),
         tuple((a - b) * price for a, b in zip(values.fees, direct.fees, strict=True)),
     )
-
-
-def _place_values(sent: SentCall, expected: ExpectedRead, usage: Usage) -> PlaceValues:
-    """Savings of each place's tokens that were read, and cost of those written, in fresh tokens.
-
-    A prompt is read from its beginning, and written right behind what was read.
-    """
-    regime, total = sent.regime, usage.prompt_tokens
-    read, written = usage.cache_read, usage.cache_write_tokens
-    fee = write_surcharge(usage, regime) / written if written else 0.0
-    gain = 1.0 - float(regime.read)
-    spans = _place_spans(sent, expected.scale.with_total(total))
-    return PlaceValues(
-        tuple(gain * _overlap(span, (0, read)) for span in spans),
-        tuple(fee * _overlap(span, (read, read + written)) for span in spans),
-    )
-
-
-def _overlap(span: tuple[int, int], other: tuple[int, int]) -> int:
-    return max(0, min(span[1], other[1]) - max(span[0], other[0]))
-
-
-def _place_spans(sent: SentCall, scale: TokenScale) -> Sequence[tuple[int, int]]:
-    """The tokens of each place, in wire order, from the first to the one behind the last."""
-    ends, start = sent.ends, sent.start
-    places = (start.tools, start.stable, sent.block_ranges.messages.start)
-    return [*pairwise((0, *(scale.tokens_of(ends[at]) for at in places), scale.total))]

@@ -104,6 +104,7 @@ def with_all_marks(call: CallToMark, own: BreakpointPolicy) -> BreakpointPolicy:
         own,
         back=left if left < MORE_LEFT_OUT else 0,
         explicit=begins_anew or (own.explicit and not call.draft.turns),
+        ttl=call.indexes.stakes.lifetime(call.place, call.target.regime),
     )
     is_shared = start.head in [opening.head for opening in past.openings]
     is_unread = policy.explicit and begins_anew and not is_shared

@@ -131,6 +131,11 @@ def _made_up_sets() -> Iterator[MarkedSet]:
     yield MarkedSet(name="two agents by turns", workload=two, calls=180, is_live=True)
     coding = _coding_feature()
     yield MarkedSet(name=coding.name, workload=coding, calls=300, is_live=True)
+    for every, pause_s in ((1, 1_200.0), (5, 900.0)):
+        name = f"{every} calls, then {pause_s / 60:.0f} minutes"
+        pauses = Pace(at_once=1, pause_every=every, pause_s=pause_s)
+        slow = Workload(name=name, sessions=_shape("long sessions").sessions, pace=pauses)
+        yield MarkedSet(name=name, workload=slow, calls=120)
     yield MarkedSet(name="two handbooks by turns", workload=_handbooks(), calls=200)
     for kind, calls in (("nothing shared", 150), ("nothing shared", 1_000), ("short", 150)):
         name = f"one-shots, {kind}"

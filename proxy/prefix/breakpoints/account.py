@@ -50,6 +50,8 @@ _MAX_UNREAD_WRITES: Final = 32
 _MAX_STAKES: Final = 1_000
 #: Seconds that no call takes.
 _MAX_STAKE_S: Final = 3_600.0
+#: Surcharges of an hour's lifetime that it would have earned before it is bought.
+_MIN_HOUR_FEES: Final = 1.2
 #: Reads that fail in a row before marks wait, and seconds until one is tried again: at first, most.
 _MAX_FAILED_READS: Final = 8
 _RETRY_PAUSE_S: Final = 600.0
@@ -96,6 +98,7 @@ class MarkAccount(msgspec.Struct):
         total: Cost of all calls, had they been sent unmodified.
         calls: Number of them.
         news: Amounts counted since it was stored last.
+        is_long_lived: True if marks are bought for the longest lifetime.
         failed_reads: Calls in a row that read less than half of what they should.
         retry_at: Time from which on the next may fail, once too many did.
     """
@@ -106,11 +109,13 @@ class MarkAccount(msgspec.Struct):
     total: float = 0.0
     calls: int = 0
     news: AccountNews = msgspec.field(default_factory=AccountNews)
+    is_long_lived: bool = False
     failed_reads: int = 0
     retry_at: float = 0.0
     _unread: OrderedDict[bytes, UnreadWrite] = msgspec.field(default_factory=OrderedDict)
     _counted: float = 0.0
     _expected: float = 0.0
+    _long_life: float = 0.0
 
     @property
     def size_bytes(self) -> int:
@@ -126,6 +131,19 @@ class MarkAccount(msgspec.Struct):
         """Count an answered call's tokens beside those that were expected of it."""
         self._counted = self._counted * _SIZE_DECAY + counted
         self._expected = self._expected * _SIZE_DECAY + expected
+
+    def record_long_life(self, earned: float, fee: float) -> None:
+        """Count what the longest lifetime would have earned over the shortest in a call.
+
+        It is bought once it earned its surcharge for a whole prompt, and until it lost lately.
+
+        Args:
+            earned: Amount that it would have earned; below 0 for a loss.
+            fee: Amount that writing all of the call costs more for it.
+        """
+        self._long_life = self._long_life * _DECAY + earned
+        least = 0.0 if self.is_long_lived else _MIN_HOUR_FEES * fee
+        self.is_long_lived = self._long_life > least
 
     def record_read(self, now: float, *, came: bool) -> None:
         """Count if a call read what it should; calls that were made before a pause are not counted.

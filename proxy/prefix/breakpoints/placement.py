@@ -1,15 +1,21 @@
 """Places the marks of one call, as its conversation's policy and its own blocks say."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import inf
 from typing import Final
 
 import msgspec
 
 from proxy.caches import openai_breakpoint
-from proxy.caches.regime import Regime
+from proxy.caches.regime import Regime, write_surcharge
+from proxy.prefix.breakpoints.account import PlaceValues
 from proxy.prefix.breakpoints.caller_marks import free_marks
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
+from proxy.prefix.prediction.prefix_chains import ExpectedRead
+from proxy.prefix.prediction.sent_call import SentCall, TokenScale
 from proxy.prefix.prompts.prompt import ASSISTANT, PromptBlock, PromptSlot
+from slo.usage import Usage
 
 _OPENAI: Final = "openai-breakpoint"
 #: Bytes of a part that holds no word: `""`.
@@ -290,3 +296,51 @@ def _in_wire_order(marks: Sequence[Mark], regime: Regime) -> tuple[Mark, ...]:
             longest = mark.ttl
         found.append(Mark(mark.block, longest))
     return tuple(reversed(found))
+
+
+def place_values(sent: SentCall, expected: ExpectedRead, usage: Usage) -> PlaceValues:
+    """Savings of each place's tokens that were read, and cost of those written, in fresh tokens.
+
+    A prompt is read from its beginning, and written right behind what was read.
+    """
+    regime, total = sent.regime, usage.prompt_tokens
+    read, written = usage.cache_read, usage.cache_write_tokens
+    fee = write_surcharge(usage, regime) / written if written else 0.0
+    gain = 1.0 - float(regime.read)
+    spans = place_spans(sent, expected.scale.with_total(total))
+    return PlaceValues(
+        tuple(gain * _overlap(span, (0, read)) for span in spans),
+        tuple(fee * _overlap(span, (read, read + written)) for span in spans),
+    )
+
+
+def _overlap(span: tuple[int, int], other: tuple[int, int]) -> int:
+    return max(0, min(span[1], other[1]) - max(span[0], other[0]))
+
+
+def place_spans(sent: SentCall, scale: TokenScale) -> Sequence[tuple[int, int]]:
+    """The tokens of each place, in wire order, from the first to the one behind the last."""
+    ends, start = sent.ends, sent.start
+    places = (start.tools, start.stable, sent.block_ranges.messages.start)
+    return [*pairwise((0, *(scale.tokens_of(ends[at]) for at in places), scale.total))]
+
+
+def long_life_value(expected: ExpectedRead, regime: Regime) -> tuple[float, float]:
+    """Gain of the longest lifetime over the shortest in a call, and its fee for all of the call.
+
+    It keeps what was used longer ago than the shortest lifetime; what is new costs more to write.
+
+    Args:
+        expected: Read of the call, had all calls had all marks.
+        regime: The cache.
+
+    Returns:
+        Both in fresh tokens.
+    """
+    short, long = regime.usual_ttl, regime.longest_ttl
+    total, idle = expected.scale.total, inf if expected.idle is None else expected.idle
+    held = expected.found if idle <= regime.lifetimes[long] else 0
+    kept = held if idle > regime.lifetimes[short] else 0
+    fee = float(regime.writes[long] - regime.writes[short])
+    gain = kept * float(regime.writes[short] - regime.read) - fee * (total - held)
+    return gain, fee * total

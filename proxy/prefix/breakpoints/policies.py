@@ -102,7 +102,7 @@ class CacheKeySource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fixed_marks(
-    regime: Regime, policy: BreakpointPolicy, *, back: int, explicit: bool
+    regime: Regime, policy: BreakpointPolicy, *, back: int, explicit: bool, ttl: str = ""
 ) -> BreakpointPolicy:
     """The policy with a mark at each fixed place; none where writes are free.
 
@@ -114,12 +114,13 @@ def fixed_marks(
         policy: The key of its conversation.
         back: Number of blocks at the end that later calls do not repeat.
         explicit: True if the provider's own choice of breakpoints is to be switched off (OpenAI).
+        ttl: Lifetime of the marks; "" for the shortest.
 
     Source: OpenAI, prompt caching guide, implicit and explicit mode (2026-09).
     """
     if not regime.takes_marks or not regime.writes:
         return policy
-    ttl = regime.usual_ttl
+    ttl = ttl or regime.usual_ttl
     if regime.name != _OPENAI:
         return msgspec.structs.replace(
             policy, tools=ttl, stable=ttl, semi=ttl, history=ttl, back=back
