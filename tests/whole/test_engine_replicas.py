@@ -134,19 +134,31 @@ async def _busy_replica(fleet: EngineFleet) -> int:
 async def _kill_in_stream(
     fleet: EngineFleet, process: subprocess.Popen[bytes], messages: list[dict[str, str]]
 ) -> tuple[str, str]:
-    """A stream in whose midst the engine is killed, and the id of its call."""
+    """A stream whose engine is killed at the first words, and the id of its call."""
     body = {"model": "house-llm", "messages": messages, "max_tokens": 3_000, "stream": True}
     body["ignore_eos"] = True
     headers = {"authorization": f"Bearer {fleet.keys[fleet.url]}"}
     said = []
-    async with fleet.client.stream(
-        "POST", f"{fleet.url}/chat/completions", json=body, headers=headers
-    ) as answer:
-        async for piece in answer.aiter_text():
-            said.append(piece)
-            if len(said) == 3:
-                os.kill(process.pid, signal.SIGKILL)
-        return "".join(said), answer.headers["x-request-id"]
+    async with asyncio.TaskGroup() as tasks:
+        slices = tasks.create_task(_run_in_slices(process))
+        async with fleet.client.stream(
+            "POST", f"{fleet.url}/chat/completions", json=body, headers=headers
+        ) as answer:
+            async for piece in answer.aiter_text():
+                said.append(piece)
+                if '"content":"' in piece:
+                    slices.cancel()
+                    process.kill()
+    return "".join(said), answer.headers["x-request-id"]
+
+
+async def _run_in_slices(process: subprocess.Popen[bytes]) -> None:
+    """Let an engine run for moments: it would end its answer before a busy machine reads it."""
+    while True:
+        process.send_signal(signal.SIGSTOP)
+        await asyncio.sleep(0.1)
+        process.send_signal(signal.SIGCONT)
+        await asyncio.sleep(0.01)
 
 
 async def _receipt(fleet: EngineFleet, call: str) -> tuple[str, bool]:
