@@ -11,35 +11,40 @@ setting at its default. With ``--native`` the calls are made in Anthropic's API,
 speak it. With ``--auto`` all cells are reckoned or sent a second time with
 ``THRIFTGATE_PLANNING=auto``, under its guard, and a table shows both modes. ``--mode apply``
 approves in the middle of each live cell what is proposed by then, ``--restart`` starts the gateway
-anew there, and with ``--processes`` calls take turns among so many that share a store. A table
-compares what ``thriftgate savings`` says was saved with what was, with ``--judge`` by the second
-accounting of ``tests.accounting``. Exits with 1 where a cell is dearer.
+anew there, and with ``--processes`` calls take turns among so many that share a store. With
+``--served`` these are processes of the operating system, in real time. A table compares what
+``thriftgate savings`` says was saved with what was, with ``--judge`` by the second accounting of
+``tests.accounting``. Exits with 1 where a cell is dearer.
 
 Usage: python -m tests.bench.no_harm [--quick] [--native] [--part replay] [--only WORKLOAD]
        [--model NAME] [--rate 30] [--calls 160 | --whole] [--stake 0.01] [--auto] [--mode apply]
-       [--restart] [--processes 2] [--control-share 0] [--judge] [--json FILE]
+       [--restart] [--processes 2] [--served] [--control-share 0] [--judge] [--json FILE]
 """
 
 import argparse
+import asyncio
 import logging
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, product
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from proxy.catalog.catalog import Catalog
 from proxy.records.feature_mode import PlanningMode
-from tests.bench.no_harm_live import beside
+from tests.bench.no_harm_live import ComparedGateway, beside
 from tests.bench.no_harm_replay import STAKE, Replayer, WorkloadCell
 from tests.bench.no_harm_routes import FEW, LIVE, MODELS, NATIVE, catalog
+from tests.bench.no_harm_served import beside_served
 from tests.bench.no_harm_sets import WORDLESS, folder, recorded_workload, sets, shapes
 from tests.bench.no_harm_table import cells_as_json, claims, dear, markdown, modes, summary
 from tests.fakes.virtual_clock import run_in_virtual_time
@@ -77,6 +82,7 @@ class Job:
     processes: int = 1
     control_share: float = 0.05
     judges: bool = False
+    is_served: bool = False
 
     @property
     def how(self) -> str:
@@ -87,6 +93,7 @@ class Job:
             "" if is_usual else self.mode.value,
             "restarted" if self.is_restarted else "",
             f"{self.processes} processes" if self.processes > 1 else "",
+            "served" if self.is_served else "",
         )
         return ", ".join(filter(None, parts))
 
@@ -162,30 +169,35 @@ def _replay(job: Job, held: Workload) -> list[WorkloadCell]:
 
 def _send(job: Job, held: Workload) -> list[WorkloadCell]:
     async def story() -> list[WorkloadCell]:
-        found: list[WorkloadCell] = []
-        with tempfile.TemporaryDirectory() as there:
-            settings = {
-                "learning_stake": job.stake,
-                "planning": job.mode,
-                "control_share": job.control_share,
-            }
-            running = beside(
-                Path(there),
-                processes=job.processes,
-                is_restarted=job.is_restarted,
-                approves=job.mode is PlanningMode.APPLY,
-                judges=job.judges,
-                **settings,
-            )
-            async with running as both:
+        cells: list[WorkloadCell] = []
+        with tempfile.TemporaryDirectory() as folder:
+            async with _gateway(job, Path(folder)) as both:
                 for rate in job.rates:
                     calls = _laid_out(job, held, rate)
-                    found += await both.cells(
+                    cells += await both.cells(
                         held, calls, job.models, rate, is_native=job.is_native
                     )
-        return [replace(cell, how=job.how) for cell in found]
+        return [replace(cell, how=job.how) for cell in cells]
 
-    return run_in_virtual_time(story)
+    return asyncio.run(story()) if job.is_served else run_in_virtual_time(story)
+
+
+def _gateway(job: Job, folder: Path) -> AbstractAsyncContextManager[ComparedGateway]:
+    """The gateway of a job and the simulator that is asked directly, running."""
+    ways: dict[str, Any] = {
+        "processes": job.processes,
+        "is_restarted": job.is_restarted,
+        "approves": job.mode is PlanningMode.APPLY,
+    }
+    settings: dict[str, Any] = {
+        "learning_stake": job.stake,
+        "planning": job.mode,
+        "control_share": job.control_share,
+    }
+    if not job.is_served:
+        return beside(folder, judges=job.judges, **ways, **settings)
+    environment = {f"THRIFTGATE_{name.upper()}": f"{value}" for name, value in settings.items()}
+    return beside_served(folder, environment, **ways)
 
 
 def jobs(options: argparse.Namespace) -> Iterator[Job]:
@@ -213,6 +225,7 @@ def jobs(options: argparse.Namespace) -> Iterator[Job]:
                 processes=options.processes if is_live else 1,
                 control_share=options.control_share,
                 judges=is_live and options.judge,
+                is_served=is_live and options.served,
             )
 
 
@@ -249,6 +262,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--mode", type=PlanningMode, default=PlanningMode.OBSERVE, help="live")
     parser.add_argument("--restart", action="store_true", help="live, anew after half the calls")
     parser.add_argument("--processes", type=int, default=1, help="live, processes of the gateway")
+    parser.add_argument("--served", action="store_true", help="live, by real processes")
     parser.add_argument("--control-share", type=float, default=0.05, help="of live conversations")
     parser.add_argument("--judge", action="store_true", help="live, by the second accounting")
     parser.add_argument("--json", type=Path, help="also write every cell to this file")

@@ -14,10 +14,9 @@ What is billed is what each simulator counted, at the catalog's prices.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import orjson
 from sqlalchemy import insert
@@ -37,11 +36,9 @@ from proxy.store.sql.database import write_transaction
 from proxy.store.sql.layouts import undecided_layouts
 from proxy.store.sql.teams import KEY_LENGTH, token_hash
 from proxy.store.store import Store, open_store
-from proxy.tools.replay.vocabulary import LineVocabulary
 from proxy.tools.simulator.app import app as simulator
-from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings, of_models
 from proxy.tools.simulator.server import serving
-from proxy.tools.simulator.upstream import SimulatedExchange, Simulator
+from proxy.tools.simulator.upstream import Simulator
 from slo.price import call_cost
 from slo.usage import Usage
 from tests.bench.accounted_calls import CallRecorder
@@ -53,20 +50,17 @@ from tests.bench.no_harm_replay import (
     may_lose,
     pace,
 )
-from tests.bench.no_harm_routes import NOWHERE, catalog
+from tests.bench.no_harm_routes import call_recorders, catalog, new_upstream
 from tests.fakes.call_dependencies import call
-from tests.fakes.chat_refusals import without_chat_refusals
 from tests.fakes.http_caller import HttpAnswer, HttpCaller
 from tests.fakes.workloads import TimedCall, Workload
 
-#: Words of an answer: few, so that what is compared is what prompts cost.
-_WORDS = 12
-#: Seconds between two batches: longer than any cache or first byte is waited for.
-_BETWEEN_S = 20.0
+if TYPE_CHECKING:
+    from tests.bench.no_harm_served import ServedProcesses
+
 _BYTES_PER_TOKEN = 4
 _FLUSH_S = 30.0
 _SECRET = b"do no harm".ljust(32)
-_KEPT = 200_000
 #: Statuses from which on a call was not answered.
 _REFUSED = 400
 
@@ -112,7 +106,7 @@ class ComparedGateway:
 
     known: Catalog
     direct: HttpCaller
-    processes: "GatewayProcesses"
+    processes: "GatewayProcesses | ServedProcesses"
     upstreams: tuple[Simulator, Simulator]
     recorders: tuple[CallRecorder, CallRecorder]
     clock: Callable[[], float]
@@ -156,7 +150,7 @@ class ComparedGateway:
         await send(calls[:middle])
         await self.processes.pass_middle()
         await send(calls[middle:])
-        await asyncio.sleep(_BETWEEN_S)
+        await asyncio.sleep(self.processes.pause_s)
         claims = {name: self._claimed_dollars(f"{self.numbers[0]}-{name}") for name in models}
         sides = [_sides(upstream, self.known, models) for upstream in self.upstreams]
         return [
@@ -241,6 +235,7 @@ class GatewayProcesses:
     Attributes:
         is_restarted: True if all stop and start anew in the middle of each batch.
         approves: True if all layouts that are proposed by then are approved in the middle.
+        pause_s: Seconds after a batch: longer than any cache or first byte is waited for.
     """
 
     settings: Settings
@@ -248,6 +243,7 @@ class GatewayProcesses:
     count: int = 1
     is_restarted: bool = False
     approves: bool = False
+    pause_s: float = 20.0
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _running: list[tuple[app.Gateway, HttpCaller]] = field(default_factory=list)
     _calls: int = 0
@@ -323,11 +319,8 @@ async def beside(
     def clock() -> float:
         return START + loop.time()
 
-    behind, direct = (_upstream(clock) for _ in range(2))
-    recorders = (
-        CallRecorder(partial(_latest_exchange, direct)),
-        CallRecorder(partial(_latest_exchange, behind)),
-    )
+    behind, direct = (new_upstream(clock) for _ in range(2))
+    upstreams = direct, behind
     async with serving(simulator(behind)) as url, serving(simulator(direct)) as direct_url:
         _, file = catalog(folder, url)
         settings = Settings(folder=folder / "gateway", catalog=file).model_copy(update=given)
@@ -335,34 +328,11 @@ async def beside(
         asked = HttpCaller(direct_url, "sk-simulated")
         try:
             known = await gateway.start()
-            upstreams = (direct, behind)
+            recorders = call_recorders(upstreams)
             yield ComparedGateway(known, asked, gateway, upstreams, recorders, clock, judges)
         finally:
             await gateway.stop()
             await asked.close()
-
-
-@cache
-def _models() -> Mapping[str, SimulatedModel]:
-    with TemporaryDirectory() as folder:
-        known, _ = catalog(Path(folder), NOWHERE)
-    served = of_models(known.models.values())
-    taking = without_chat_refusals(served, served)
-    return {name: replace(each, words=_WORDS) for name, each in taking.items()}
-
-
-#: Reads texts for all simulators of this process.
-_vocabulary = cache(LineVocabulary)
-
-
-def _upstream(clock: Callable[[], float]) -> Simulator:
-    settings = SimulatorSettings(models=_models(), kept=_KEPT)
-    return Simulator(settings, clock=clock, sleep=asyncio.sleep, vocabulary=_vocabulary())
-
-
-def _latest_exchange(upstream: Simulator) -> SimulatedExchange:
-    """The exchange that came last: the one that is served now."""
-    return upstream.exchanges[-1]
 
 
 def _caller(store: Store, name: str) -> str:

@@ -1,18 +1,31 @@
-"""The models of the do-no-harm table: one for each cache regime, and for providers that differ.
+"""The models of the do-no-harm table and their simulators: one for each cache, and odd providers.
 
 The shipped catalog has no route to Azure, Bedrock, Fireworks or an engine of one's own, so routes
 to these are added here, at made-up prices: a read is a tenth of a fresh token.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.configuration import read_catalog
 from proxy.settings import Settings, read
 from proxy.tools.demo.catalog import redirected_catalog
+from proxy.tools.replay.vocabulary import LineVocabulary
+from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings, of_models
+from proxy.tools.simulator.upstream import SimulatedExchange, Simulator
+from tests.bench.accounted_calls import CallRecorder
+from tests.fakes.chat_refusals import without_chat_refusals
 
+#: Words of an answer: few, so that what is compared is what prompts cost.
+_WORDS = 12
+#: Exchanges that a simulator keeps.
+_KEPT = 200_000
 #: Where nobody answers.
 NOWHERE = "http://127.0.0.1:9/v1"
 _FREE = 'price = { input = "1", cache_read = "0.1", output = "4" }'
@@ -123,3 +136,36 @@ can = ["tools", "schema", "vision"]
 {_TRAITS}
 {rest}
 """
+
+
+@cache
+def _models() -> Mapping[str, SimulatedModel]:
+    with TemporaryDirectory() as folder:
+        known, _ = catalog(Path(folder), NOWHERE)
+    served = of_models(known.models.values())
+    taking = without_chat_refusals(served, served)
+    return {name: replace(each, words=_WORDS) for name, each in taking.items()}
+
+
+#: Reads texts for all simulators of this process.
+_vocabulary = cache(LineVocabulary)
+
+
+def new_upstream(clock: Callable[[], float]) -> Simulator:
+    """A simulator of all models of the table."""
+    settings = SimulatorSettings(models=_models(), kept=_KEPT)
+    return Simulator(settings, clock=clock, sleep=asyncio.sleep, vocabulary=_vocabulary())
+
+
+def call_recorders(upstreams: tuple[Simulator, Simulator]) -> tuple[CallRecorder, CallRecorder]:
+    """Recorders of the calls of two simulators, for the second accounting."""
+    first, second = upstreams
+    return (
+        CallRecorder(partial(_latest_exchange, first)),
+        CallRecorder(partial(_latest_exchange, second)),
+    )
+
+
+def _latest_exchange(upstream: Simulator) -> SimulatedExchange:
+    """The exchange that came last: the one that is served now."""
+    return upstream.exchanges[-1]
