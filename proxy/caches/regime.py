@@ -5,6 +5,7 @@ Who writes and where is in ``proxy.caches``; this is what a planner can count on
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cached_property
 
 import msgspec
 
@@ -12,7 +13,7 @@ from proxy.caches.bills import WRITE_PREFIX, readable_tokens
 from slo.usage import Usage
 
 
-class Regime(msgspec.Struct, frozen=True, kw_only=True):
+class Regime(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A route's cache.
 
     Attributes:
@@ -44,7 +45,17 @@ class Regime(msgspec.Struct, frozen=True, kw_only=True):
     fresh: int = 0
     needs_key: bool = False
 
-    @property
+    @cached_property
+    def write_prices(self) -> Mapping[str, float]:
+        """Price of a token written, relative to a fresh one, by its field of a usage."""
+        return {WRITE_PREFIX + ttl: float(times) for ttl, times in self.writes.items()}
+
+    @cached_property
+    def read_price(self) -> float:
+        """Price of a token read, relative to a fresh one."""
+        return float(self.read)
+
+    @cached_property
     def usual_ttl(self) -> str:
         """The lifetime of a mark that names none, the shortest sold; "" where writes are free."""
         return min(self.writes, key=lambda ttl: self.lifetimes.get(ttl, 0.0), default="")
@@ -71,15 +82,15 @@ def prompt_cost(usage: Usage, regime: Regime) -> float:
         usage: Its tokens, by how they are served.
         regime: The cache, with its prices as multiples of a fresh token's.
     """
-    written = sum(
-        getattr(usage, WRITE_PREFIX + ttl, 0) * float(times) for ttl, times in regime.writes.items()
-    )
-    return usage.input + usage.cache_read * float(regime.read) + written
+    written = 0.0
+    for name, price in regime.write_prices.items():
+        written += getattr(usage, name, 0) * price
+    return usage.input + usage.cache_read * regime.read_price + written
 
 
 def write_surcharge(usage: Usage, regime: Regime) -> float:
     """Surcharge of writing over sending the same tokens fresh, in tokens at their price."""
-    return sum(
-        getattr(usage, WRITE_PREFIX + ttl, 0) * (float(times) - 1.0)
-        for ttl, times in regime.writes.items()
-    )
+    surcharge = 0.0
+    for name, price in regime.write_prices.items():
+        surcharge += getattr(usage, name, 0) * (price - 1.0)
+    return surcharge

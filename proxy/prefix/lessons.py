@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from proxy.caches.regime import prompt_cost
 from proxy.prefix.arrangement import (
     ArrangedPrompt,
     MarkedPrompt,
@@ -31,7 +30,6 @@ from proxy.prefix.prompts.prompt import (
     PromptSlot,
     count_leading_roles,
 )
-from proxy.prefix.unmodified import compare_usage
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.lru_cache import LruCache
 from slo.usage import Usage
@@ -232,17 +230,6 @@ def _unmarked_call(draft: Draft, target: PlanningTarget, found: ArrangedPrompt) 
     """The call as its cache sees it, with its caller's marks alone."""
     sending = MarkedPrompt(prompt=found.prompt, marks=found.given, explicit=False, body=b"")
     return sent_call(draft, target, found, sending)
-
-
-def lost_tokens(planned: Planned, usage: Usage) -> float:
-    """The expected cost of an answered call over that of the same call unmodified, in fresh tokens.
-
-    Args:
-        planned: The call.
-        usage: Usage as counted by its provider.
-    """
-    compared, regime = compare_usage(planned, usage), planned.target.regime
-    return prompt_cost(compared.sent, regime) - prompt_cost(compared.unmodified, regime)
 
 
 def is_worth_replacing(newer: Layout) -> bool:

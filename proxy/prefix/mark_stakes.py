@@ -25,8 +25,8 @@ from proxy.prefix.breakpoints.account import (
 from proxy.prefix.breakpoints.placement import long_life_value, place_spans, place_values
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.planned import FullyMarkedCall, Planned, PlanningTarget, UnmodifiedCall
-from proxy.prefix.prediction.lookups import UnstoredPrefixes, stores_marks_alone
-from proxy.prefix.prediction.prefix_chains import PrefixChainIndex, expected_usage
+from proxy.prefix.prediction.lookups import stores_marks_alone
+from proxy.prefix.prediction.prefix_chains import PaperCall, PrefixChainIndex, expected_usage
 from proxy.prefix.prediction.sent_call import SentCall
 from proxy.records.amounts import money
 from proxy.records.feature_mode import LayoutScope
@@ -96,7 +96,7 @@ class MarkStakes:
 
     Args:
         stake: Amount that a feature may lose, in nano-dollars times a million tokens.
-        unstored: Prefixes that are known not to be stored.
+        chains: Prefixes that were sent, and what is stored of them on paper.
         stored: Accounts as all processes counted them, of features that were not used here yet.
         team: Limit of what all of the team's features lose in a day.
 
@@ -107,27 +107,27 @@ class MarkStakes:
     def __init__(
         self,
         stake: float = DEFAULT_STAKE,
-        unstored: UnstoredPrefixes | None = None,
+        chains: PrefixChainIndex | None = None,
         stored: StoredAccounts | None = None,
         team: TeamStake | None = None,
     ) -> None:
         self._stake, self._stored = stake, stored if stored is not None else LruCache(1)
-        self._trials = PrefixChainIndex(is_brief=True, unstored=unstored)
+        self._chains = chains if chains is not None else PrefixChainIndex()
         self._team = team if team is not None else TeamStake()
         self._numbers = count(1)
         self._accounts: LruCache[LayoutScope, FeatureAccount] = LruCache(
             weigh=lambda account: account.size_bytes
         )
-        self.indexes: Sequence[LruCache[Any, Any]] = (*self._trials.indexes, self._accounts)
+        self.indexes: Sequence[LruCache[Any, Any]] = (self._accounts,)
 
     def fully_marked_call(self, whole: MarkedVariant) -> FullyMarkedCall | None:
         """The call with all marks, on paper; None where they cost nothing beside direct."""
         sent, direct = whole.evidence.sent, whole.direct
         if direct is None or not stores_marks_alone(direct.sent) or sent.marks == direct.sent.marks:
             return None
-        return FullyMarkedCall(
-            sent=sent, expected=self._trials.expect_read(sent, whole.evidence.now)
-        )
+        expected = whole.evidence.expected
+        on_paper = self._chains.expect_on_paper(sent, expected, whole.evidence.now)
+        return FullyMarkedCall(sent=sent, expected=on_paper)
 
     def lifetime(self, where: LayoutScope, regime: Regime) -> str:
         """The lifetime that a feature's marks are bought for."""
@@ -219,7 +219,6 @@ class MarkStakes:
         if planned.trial is None:
             return
         now = planned.evidence.now
-        self._trials.record_call(planned.trial.sent, None, now)
         account = self._account_of(planned.place)
         account.forget_losses(now)
         before = account.exposure()
@@ -227,7 +226,12 @@ class MarkStakes:
         self._end_change(account, before, now)
 
     def record_call(
-        self, planned: Planned, usage: Usage, unmodified: Usage, calls_before: int
+        self,
+        planned: Planned,
+        usage: Usage,
+        unmodified: Usage,
+        paper: PaperCall | None,
+        calls_before: int,
     ) -> None:
         """Count what the marks of an answered call brought, or would have.
 
@@ -235,10 +239,11 @@ class MarkStakes:
             planned: The call.
             usage: Usage as counted by its provider.
             unmodified: The same had it been sent unmodified.
+            paper: The call with all its marks; None where it counts none.
             calls_before: Earlier calls of its conversation.
         """
         sent, trial, now = planned.evidence.sent, planned.trial, planned.evidence.now
-        if not stores_marks_alone(planned.direct.sent if planned.direct is not None else sent):
+        if paper is None or paper.usage is None:
             return
         account, price = self._account_of(planned.place), planned.target.token_price
         family = account.of(planned.place.family)
@@ -246,14 +251,9 @@ class MarkStakes:
         unmodified = _without_lost_reads(unmodified, planned, usage)
         direct = prompt_cost(unmodified, sent.regime) * price
         if trial is None:
-            self._trials.record_call(sent, usage, now)
             family.record_call(direct, 0.0)
             return
-        marked = usage
-        if not trial.is_live:
-            marked = expected_usage(trial.sent, trial.expected, usage.prompt_tokens)
-        self._trials.record_call(trial.sent, marked, now)
-        values = _extra_values(trial, marked, unmodified, price)
+        values = _extra_values(trial, paper.usage, unmodified, price)
         gain, fee = long_life_value(trial.expected.rescale(usage.prompt_tokens), sent.regime)
         family.record_long_life(gain * price, fee * price)
         life = sent.regime.lifetimes.get(self.lifetime(planned.place, sent.regime), 0.0)

@@ -22,9 +22,11 @@ from proxy.prefix.planned import (
     cache_key_source,
     layout_place,
 )
+from proxy.prefix.prediction.lookups import stores_marks_alone
+from proxy.prefix.prediction.prefix_chains import PaperCall, expected_usage
 from proxy.prefix.prediction.sent_call import MORE_LEFT_OUT, blocks_left_out, digest_start
 from proxy.prefix.team_indexes import TeamIndexes
-from proxy.prefix.unmodified import compare_usage
+from proxy.prefix.unmodified import UsageComparison
 from proxy.records.feature_mode import LayoutScope
 from slo.usage import Usage
 
@@ -94,18 +96,21 @@ def with_cache_key(call: CallToMark) -> tuple[CallToMark, BreakpointPolicy]:
 
 def with_all_marks(call: CallToMark, own: BreakpointPolicy) -> BreakpointPolicy:
     """The policy of a conversation's key with a mark at each fixed place."""
+    if not call.target.takes_marks:
+        return own
     past, bare = call.state, call.found.bare
     habits = call.indexes.habits.get_or_make(call.place, ConversationHabits)
-    left = blocks_left_out(bare, past.endings) if past.calls else habits.left_out
+    left = habits.left_out
+    if past.calls:
+        left = blocks_left_out(bare, tuple([block.digest for block in bare]), past.endings)
+    back = left if left < MORE_LEFT_OUT else 0
+    ttl = call.indexes.stakes.lifetime(call.place, call.target.regime)
+    if not policies.may_switch_off(call.target.regime):
+        return policies.fixed_marks(call.target.regime, own, back=back, ttl=ttl)
     start = digest_start(bare)
     begins_anew = policies.begins_anew_each_time(past.openings, start)
-    policy = policies.fixed_marks(
-        call.target.regime,
-        own,
-        back=left if left < MORE_LEFT_OUT else 0,
-        explicit=begins_anew or (own.explicit and not call.draft.turns),
-        ttl=call.indexes.stakes.lifetime(call.place, call.target.regime),
-    )
+    explicit = begins_anew or (own.explicit and not call.draft.turns)
+    policy = policies.fixed_marks(call.target.regime, own, back=back, explicit=explicit, ttl=ttl)
     is_shared = start.head in [opening.head for opening in past.openings]
     is_unread = policy.explicit and begins_anew and not is_shared
     return policies.marks_up_to(policy, 0) if is_unread else policy
@@ -147,8 +152,27 @@ def _cheaper_policies(
     yield 1, policies.shortest_mark(policy)
 
 
+def paper_call(planned: Planned, usage: Usage | None) -> PaperCall | None:
+    """The answered call with all its marks; None where it counts for no account."""
+    trial, sent = planned.trial, planned.evidence.sent
+    if usage is None:
+        return PaperCall(trial.sent, None) if trial is not None else None
+    direct = planned.direct.sent if planned.direct is not None else sent
+    if planned.plan.arm is not ExperimentArm.TREATED or not stores_marks_alone(direct):
+        return None
+    if trial is None or trial.is_live:
+        return PaperCall(sent if trial is None else trial.sent, usage)
+    marked = expected_usage(trial.sent, trial.expected, usage.prompt_tokens)
+    return PaperCall(trial.sent, marked)
+
+
 def record_marks(
-    indexes: TeamIndexes, planned: Planned, usage: Usage | None, found: CallObservation
+    indexes: TeamIndexes,
+    planned: Planned,
+    usage: Usage | None,
+    compared: UsageComparison | None,
+    paper: PaperCall | None,
+    found: CallObservation,
 ) -> None:
     """Count what an answered call's marks brought, and how its conversation goes on.
 
@@ -156,15 +180,16 @@ def record_marks(
         indexes: Its team's.
         planned: The call.
         usage: Usage as counted by its provider; None where it did not.
+        compared: Its expected usage beside that of the unmodified call; None without usage.
+        paper: The call with all its marks; None where it counts none.
         found: The call beside those before it.
     """
     habits = indexes.habits.get_or_make(planned.place, ConversationHabits)
     _record_habits(habits, found, planned.evidence.now)
-    if usage is None:
+    if usage is None or compared is None:
         indexes.stakes.record_unanswered_call(planned)
     elif planned.plan.arm is ExperimentArm.TREATED:
-        unmodified = compare_usage(planned, usage).unmodified
-        indexes.stakes.record_call(planned, usage, unmodified, found.before)
+        indexes.stakes.record_call(planned, usage, compared.unmodified, paper, found.before)
 
 
 def _record_habits(habits: ConversationHabits, found: CallObservation, now: float) -> None:

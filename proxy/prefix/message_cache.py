@@ -6,7 +6,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from proxy.prefix.prediction.sent_call import TextLines, leading_lines
+from proxy.prefix.prediction.leading_texts import leading_lines
+from proxy.prefix.prediction.sent_call import TextLines
 from proxy.prefix.prompts.conversation import message_digest
 from proxy.prefix.prompts.fingerprints import digest_without_marks, without_marks
 from proxy.prefix.prompts.marks import may_mark
@@ -19,8 +20,9 @@ from proxy.prefix.prompts.prompt import (
     Prompt,
     PromptBlock,
     content_parts,
-    leading_blocks,
+    leading_text_blocks,
     part_text,
+    tool_blocks,
 )
 from proxy.records.lru_cache import LruCache
 
@@ -31,6 +33,7 @@ _READING_BYTES: Final = 290
 _TEXT_LINES_BYTES: Final = 300
 _ROLES: Final = {f'"{role}"'.encode(): role for role in ("user", ASSISTANT, "system", "tool")}
 _PrefixKey = tuple[Fingerprint, int, int, tuple[int, int] | None]
+_ToolsKey = tuple[Fingerprint, int]
 _MessageKey = tuple[Fingerprint, int]
 
 
@@ -67,7 +70,8 @@ class SharedPrefixIndex:
 
     def __init__(self) -> None:
         self._known: LruCache[_PrefixKey, SharedPrefix] = LruCache(weigh=lambda found: found.size)
-        self.indexes = (self._known,)
+        self._tools: LruCache[_ToolsKey, SharedPrefix] = LruCache(weigh=lambda found: found.size)
+        self.indexes: Sequence[LruCache[Any, SharedPrefix]] = (self._known, self._tools)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -79,17 +83,31 @@ class SharedPrefixIndex:
             Unplannable: If a message cannot be read, or their parts are too many.
         """
         key = (fingerprint, hash(prompt.tools), hash(prompt.messages[:first]), prompt.semi)
-        return self._known.get_or_make(key, lambda: _read_shared_prefix(prompt, fingerprint, first))
+        prefix = self._known.get(key)
+        if prefix is None:
+            tools = self._tools.get_or_make(key[:2], lambda: _read_tools(prompt, fingerprint))
+            prefix = _read_shared_prefix(prompt, tools, fingerprint, first)
+            self._known.put(key, prefix)
+        return prefix
 
 
-def _read_shared_prefix(prompt: Prompt, fingerprint: Fingerprint, first: int) -> SharedPrefix:
-    found = tuple(leading_blocks(prompt, fingerprint, first))
+def _read_tools(prompt: Prompt, fingerprint: Fingerprint) -> SharedPrefix:
+    """The tools alone, which stay where instructions change."""
+    blocks = tool_blocks(prompt, fingerprint)
+    known = [digest_without_marks(tool, fingerprint) for tool in prompt.tools]
+    bare = tuple(without_marks(blocks, known))
+    return SharedPrefix(blocks, bare, {}, any(map(may_mark, prompt.tools)))
+
+
+def _read_shared_prefix(
+    prompt: Prompt, tools: SharedPrefix, fingerprint: Fingerprint, first: int
+) -> SharedPrefix:
+    texts = tuple(leading_text_blocks(prompt, fingerprint, first))
     pieces = BlockJson(prompt)
-    known = [digest_without_marks(pieces.block_json(block), fingerprint) for block in found]
-    lines = leading_lines(prompt, found, fingerprint)
-    return SharedPrefix(
-        found, tuple(without_marks(found, known)), lines, any(map(may_mark, prompt.tools))
-    )
+    known = [digest_without_marks(pieces.block_json(block), fingerprint) for block in texts]
+    blocks = (*tools.blocks, *texts)
+    bare = (*tools.bare, *without_marks(texts, known))
+    return SharedPrefix(blocks, bare, leading_lines(prompt, blocks), tools.may_mark)
 
 
 class MessageCache:
@@ -119,15 +137,12 @@ class MessageCache:
             Unplannable: If one cannot be read, or not be written again as it is.
         """
         keys = [*zip(repeat(fingerprint), map(hash, messages))]  # as many as there are messages
-        readings = tuple(map(self._known.peek, keys))
-        if all(readings):
-            self._known.use_all(keys)
-            return cast("tuple[MessageReading, ...]", readings)
-        every = zip(keys, messages, strict=True)
-        return tuple([self._read_message(key, raw) for key, raw in every])
-
-    def _read_message(self, key: _MessageKey, message: bytes) -> MessageReading:
-        return self._known.get_or_make(key, lambda: read_message(key[0], message))
+        peek = self._known.peek
+        for key, message in zip(keys, messages, strict=True):
+            if peek(key) is None:
+                self._known.put(key, read_message(fingerprint, message))
+        self._known.use_all(keys)
+        return tuple([cast("MessageReading", peek(key)) for key in keys])
 
 
 def read_message(fingerprint: Fingerprint, message: bytes) -> MessageReading:

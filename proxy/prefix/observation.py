@@ -288,7 +288,7 @@ def _is_extension(sent: SentCall, state: ConversationState, known: int) -> bool:
     """
     if known * 10 < state.tokens * 9:
         return False
-    return not sent.regime.takes_marks or not set(sent.points).isdisjoint(state.points)
+    return not sent.regime.takes_marks or not set(state.points).isdisjoint(sent.points)
 
 
 def _blocks_left_out(sent: SentCall, state: ConversationState, known: int) -> int:
@@ -297,4 +297,4 @@ def _blocks_left_out(sent: SentCall, state: ConversationState, known: int) -> in
         return 0
     if not sent.regime.takes_marks:
         return MORE_LEFT_OUT
-    return blocks_left_out(sent.blocks, state.endings) or MORE_LEFT_OUT
+    return blocks_left_out(sent.blocks, sent.digests, state.endings) or MORE_LEFT_OUT

@@ -36,10 +36,11 @@ from proxy.prefix.guard import Harm
 from proxy.prefix.layouts.agent_shapes import known_shape
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.layouts.tool_order import Toolsets, movable_tools
-from proxy.prefix.lessons import LayoutChange, is_free_change, lost_tokens
+from proxy.prefix.lessons import LayoutChange, is_free_change
 from proxy.prefix.marking import (
     CallToMark,
     affordable_variant,
+    paper_call,
     record_marks,
     with_all_marks,
     with_cache_key,
@@ -56,6 +57,7 @@ from proxy.prefix.prompts.conversation import conversation_chain
 from proxy.prefix.prompts.fingerprints import team_fingerprint
 from proxy.prefix.prompts.prompt import ASSISTANT, parse_prompt
 from proxy.prefix.team_indexes import DEFAULT_BYTES, TeamIndexes, TeamMemory
+from proxy.prefix.unmodified import compare_usage
 from slo.usage import Usage
 
 _MAX_NOTES: Final = 16  # reasons told of one call
@@ -232,14 +234,16 @@ class Planner:
             expected = planned.evidence.expected.rescale(usage.prompt_tokens)
             if indexes.unstored.record_answer(sent, expected.hit, expected.scale, usage, now):
                 indexes.stakes.reset(planned.place)
-        indexes.chains.record_call(sent, usage, now)
+        paper = paper_call(planned, usage)
+        indexes.chains.record_call(sent, usage, now, paper)
         indexes.traces.record_call(sent, now)
         past = indexes.states.get_or_make(draft.conversation, ConversationState)
         found = observe_call(planned, usage, past)
-        past.open_call = indexes.unmodified.record_call(planned, usage, past.open_call)
-        record_marks(indexes, planned, usage, found)
-        if usage is not None and planned.plan.layout:
-            past.lost += lost_tokens(planned, usage)
+        compared = compare_usage(planned, usage) if usage is not None else None
+        past.open_call = indexes.unmodified.record_call(planned, compared, past.open_call)
+        record_marks(indexes, planned, usage, compared, paper, found)
+        if compared is not None and planned.plan.layout:
+            past.lost += compared.lost_tokens(sent.regime)
         past.record_call(sent, now, tokens=found.tokens, turns=draft.turns)
         self.memory.trim(draft.request.team)
 

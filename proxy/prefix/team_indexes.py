@@ -72,7 +72,7 @@ class TeamIndexes:
         self.chains = PrefixChainIndex(unstored=self.unstored)
         self.traces = CallTraces()
         self.unmodified = UnmodifiedBaseline(stake, self.unstored)
-        self.stakes = MarkStakes(stake, self.unstored, accounts, team)
+        self.stakes = MarkStakes(stake, self.chains, accounts, team)
         self.agent_keys = AgentCacheKeys(process, stake, team)
         self._all: Sequence[LruCache[Any, Any]] = (
             self.states,

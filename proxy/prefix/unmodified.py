@@ -44,6 +44,10 @@ class UsageComparison(NamedTuple):
     sent: Usage
     unmodified: Usage
 
+    def lost_tokens(self, regime: Regime) -> float:
+        """The cost of the call over that of the unmodified one, in fresh tokens."""
+        return prompt_cost(self.sent, regime) - prompt_cost(self.unmodified, regime)
+
 
 def compare_usage(planned: Planned, usage: Usage) -> UsageComparison:
     """Compare an answered call's expected usage with that of the unmodified call.
@@ -155,7 +159,7 @@ class UnmodifiedBaseline:
         explicit = is_explicit(came.prompt, target.regime)
         call = msgspec.structs.replace(sent, marks=marks, explicit=explicit)
         if is_same and sending.prompt.fields == draft.prompt.fields:
-            call.__dict__.update(sent.__dict__)  # the same prefixes, hashed once
+            call.share(sent)  # the same prefixes, hashed once
         else:
             where = prefix_parameters(came.prompt, target.regime, draft.fingerprint, target.model)
             call = msgspec.structs.replace(
@@ -173,12 +177,13 @@ class UnmodifiedBaseline:
             return UnmodifiedCall(sent=call, expected=nothing)
         return UnmodifiedCall(sent=call, expected=self._chains.expect_read(call, now))
 
-    def record_call(self, planned: Planned, usage: Usage | None, before: int) -> int:
+    def record_call(self, planned: Planned, compared: UsageComparison | None, before: int) -> int:
         """Compare an answered call with the same call unmodified.
 
         Args:
             planned: The call.
-            usage: Usage as counted by its provider; None where it did not.
+            compared: Its expected usage beside that of the unmodified call; None where its
+                provider did not count.
             before: The number of its conversation's call before; 0 for none.
 
         Returns:
@@ -186,10 +191,10 @@ class UnmodifiedBaseline:
         """
         sent, now, direct = planned.evidence.sent, planned.evidence.now, planned.direct
         unmarked = direct.sent if direct is not None else sent
-        if usage is None:
+        if compared is None:
             self._record_sent(unmarked, None, now)
             return before
-        expected, unmodified = compare_usage(planned, usage)
+        expected, unmodified = compared
         self._record_sent(unmarked, unmodified, now)
         if planned.body is not planned.draft.request.body:
             self._modified.put(planned.place, now)

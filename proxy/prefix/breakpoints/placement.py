@@ -125,8 +125,11 @@ def _free_mark(
     What stands before that mark is charged at its price anyway. OpenAI's caches write so many of
     the latest marks, so that there one more may displace another.
     """
-    place = _last_markable_block(blocks, len(blocks), PromptSlot.STABLE, regime)
-    if regime.name == _OPENAI or place >= max(given, default=-1):
+    if regime.name == _OPENAI or not given:
+        return None
+    heads = count_leading_blocks(blocks)
+    place = _last_markable_block(blocks, heads, PromptSlot.STABLE, regime)
+    if place >= max(given):
         return None
     requested = _RequestedMark("the stable slot", place, regime.usual_ttl)
     ttl = _mark_lifetime(requested, regime, given)
@@ -155,12 +158,13 @@ def _requested_marks(
                 _RequestedMark("the previous call", block, policy.history)
                 for block in _unreachable_blocks(before, last, blocks, regime)
             ]
+    heads = count_leading_blocks(blocks)
     for slot, ttl in ((PromptSlot.STABLE, policy.stable), (PromptSlot.SEMI_STABLE, policy.semi)):
         if ttl:
-            place = _last_markable_block(blocks, len(blocks), slot, regime)
+            place = _last_markable_block(blocks, heads, slot, regime)
             requests.append(_RequestedMark(f"the {slot} slot", place, ttl))
     if policy.tools:
-        tools = sum(1 for block in blocks if block.message < 0)
+        tools = sum([block.message < 0 for block in blocks[:heads]])
         requests.append(_RequestedMark("the tools", tools - 1, policy.tools))
     return requests
 
@@ -216,6 +220,16 @@ def _unreachable_blocks(
             found.append(at)
             last = at
     return found
+
+
+def count_leading_blocks(blocks: Sequence[PromptBlock]) -> int:
+    """Number of blocks before the conversation."""
+    count = 0
+    for block in blocks:
+        if block.slot is PromptSlot.VARIABLE:
+            break
+        count += 1
+    return count
 
 
 def _last_markable_block(

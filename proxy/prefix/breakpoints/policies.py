@@ -102,7 +102,7 @@ class CacheKeySource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fixed_marks(
-    regime: Regime, policy: BreakpointPolicy, *, back: int, explicit: bool, ttl: str = ""
+    regime: Regime, policy: BreakpointPolicy, *, back: int, explicit: bool = False, ttl: str = ""
 ) -> BreakpointPolicy:
     """The policy with a mark at each fixed place; none where writes are free.
 

@@ -22,9 +22,10 @@ from proxy.prefix.prediction.changes import (
     PromptChange,
     first_change,
 )
+from proxy.prefix.prediction.leading_texts import leading_text, split_lines
 from proxy.prefix.prediction.lookups import stores_at_breakpoints
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
-from proxy.prefix.prediction.sent_call import SentCall, leading_text, split_lines
+from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import Prompt
 from proxy.records.amounts import quantity

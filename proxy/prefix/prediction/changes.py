@@ -20,6 +20,7 @@ from proxy.prefix.prediction.sent_call import (
     DIGEST_BYTES,
     MAX_DIGESTS,
     SentCall,
+    shared_length,
     split_fingerprints,
 )
 from proxy.prefix.prompts.fingerprints import name_digest
@@ -326,20 +327,7 @@ def _first_difference(ours: bytes, theirs: bytes) -> tuple[int, ChangeKind] | No
 
 def _count_common_prints(ours: bytes, theirs: bytes) -> int:
     """Number of prints both lists begin with."""
-    high = min(len(ours), len(theirs)) // DIGEST_BYTES
-    if ours[: high * DIGEST_BYTES] == theirs[: high * DIGEST_BYTES]:
-        return high
-    low = 0
-    while high - low > 1:
-        middle = (low + high) // 2
-        if (
-            ours[low * DIGEST_BYTES : middle * DIGEST_BYTES]
-            == theirs[low * DIGEST_BYTES : middle * DIGEST_BYTES]
-        ):
-            low = middle
-        else:
-            high = middle
-    return low
+    return shared_length(ours, theirs) // DIGEST_BYTES
 
 
 def _change_kind(ours_was_there: bool, theirs_is_here: bool) -> ChangeKind:  # noqa: FBT001 - a table of two

@@ -25,10 +25,22 @@ from typing import Any, Final, NamedTuple
 
 from proxy.caches.entries import EntryLife
 from proxy.prefix.prediction.lookups import written_life
-from proxy.prefix.prediction.sent_call import DIGEST_BYTES, SentCall, TextLines
-from proxy.prefix.prompts.prompt import has_words
+from proxy.prefix.prediction.sent_call import (
+    DIGEST_BYTES,
+    SentCall,
+    TextLines,
+    is_in_conversation,
+    shared_length,
+)
+from proxy.prefix.prompts.prompt import BlockJson, Prompt, PromptBlock, has_words, part_text
 from proxy.records.lru_cache import LruCache
 
+#: Lines told apart in one text; the rest counts as one more.
+MAX_LINES: Final = 512
+#: Texts of one prompt that are taken apart.
+MAX_TEXTS: Final = 256
+#: Bytes beyond which a text is not taken apart.
+MAX_TEXT_BYTES: Final = 2**18
 #: Templates told apart in one place, and units within its texts.
 _MAX_OPENINGS: Final = 3
 _MAX_UNITS: Final = 8
@@ -54,6 +66,46 @@ _BACKSLASH: Final = b"\\"
 _KEY_BYTES: Final = 110
 _TEXT_BYTES: Final = 700
 _CHUNK_BYTES, _CLOSING_BYTES, _SPLIT_BYTES = 12, 220, 36
+
+
+def leading_lines(prompt: Prompt, blocks: Sequence[PromptBlock]) -> dict[int, TextLines]:
+    """The lines of each leading text, by index of its block.
+
+    Other blocks have none, and none have texts that are too large or too many.
+
+    Raises:
+        Unplannable: If a message cannot be read.
+    """
+    found: dict[int, TextLines] = {}
+    pieces = BlockJson(prompt)
+    for index, block in enumerate(blocks):
+        if is_in_conversation(block) or len(found) >= MAX_TEXTS:
+            break
+        if block.message >= 0 and block.size <= MAX_TEXT_BYTES:
+            found[index] = _text_lines(part_text(pieces.block_json(block)) or "")
+    return found
+
+
+def leading_text(prompt: Prompt, block: PromptBlock) -> str:
+    """The words of a leading text's block; "" where it has none.
+
+    Raises:
+        Unplannable: If its message cannot be read.
+    """
+    return part_text(BlockJson(prompt).block_json(block)) or ""
+
+
+def split_lines(words: str) -> list[str]:
+    """The lines of a text, their ends included; beyond ``MAX_LINES`` the rest is one."""
+    found = words.split("\n", MAX_LINES)
+    return [*(f"{line}\n" for line in found[:-1]), found[-1]]
+
+
+def _text_lines(words: str) -> TextLines:
+    encoded = [line.encode("utf8", "surrogatepass") for line in split_lines(words)]
+    digests = array("q", map(hash, encoded)).tobytes()
+    sizes = array("I", map(len, encoded))
+    return TextLines(digests, sizes, sum(sizes))
 
 
 class _Opening(NamedTuple):
@@ -92,9 +144,12 @@ class LeadingTexts:
     def record_call(self, sent: SentCall, now: float) -> None:
         """Remember the call's texts, and the latest of other templates in their places."""
         for at, lines in sent.lines.items():
+            openings = self._openings.peek(sent.points[at]) or ()
+            if len(openings) == 1 and openings[0].lines is lines:
+                openings = ()
             others = (
                 each
-                for each in self._openings.peek(sent.points[at]) or ()
+                for each in openings
                 if shared_length(each.lines.digests, lines.digests) * 2 < len(lines.digests)
             )
             self._openings.put(sent.points[at], (_Opening(now, lines), *others)[:_MAX_OPENINGS])
@@ -128,18 +183,6 @@ class LeadingTexts:
 
     def _latest(self, sent: SentCall, at: int) -> tuple[_Opening, ...]:
         return (self._openings.peek(sent.points[at]) or ()) if at in sent.lines else ()
-
-
-def shared_length(one: bytes, other: bytes) -> int:
-    """Bytes of whole fingerprints that two rows of them begin with."""
-    low, high = 0, min(len(one), len(other)) // DIGEST_BYTES
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[: middle * DIGEST_BYTES] == other[: middle * DIGEST_BYTES]:
-            low = middle
-        else:
-            high = middle - 1
-    return low * DIGEST_BYTES
 
 
 def _shared_size(sent: SentCall, at: int, other: TextLines) -> int:

@@ -9,9 +9,9 @@ that a cache stores, an estimate says little, and only an answer tells whether a
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 from proxy.caches import (
     anthropic_breakpoint,
@@ -19,6 +19,7 @@ from proxy.caches import (
     prefix_unit,
 )
 from proxy.caches.entries import BY_MARK, BY_RULE, EntryLife
+from proxy.caches.openai_breakpoint import readable_writers
 from proxy.caches.port import marked_blocks
 from proxy.caches.regime import Regime
 from proxy.prefix.prediction.sent_call import SentCall, TokenScale
@@ -57,22 +58,26 @@ def entry_keys(sent: SentCall, at: int) -> tuple[int, ...]:
     return tuple(point + by for by in openai_breakpoint.readable_writers(explicit=sent.explicit))
 
 
-def lookup_places(sent: SentCall) -> Iterator[int]:
-    """Number of blocks before each place where an entry is looked for."""
+def lookup_places(sent: SentCall) -> Sequence[int]:
+    """Number of blocks before each place where an entry is looked for, the longest first."""
+    return sent.once(_lookup_places)
+
+
+def _lookup_places(sent: SentCall) -> Sequence[int]:
     if sent.regime.name == "prefix-unit":
-        yield from max_prefix_blocks(sent)
-    elif sent.regime.name == "openai-breakpoint":
+        return max_prefix_blocks(sent)
+    if sent.regime.name == "openai-breakpoint":
         rules = openai_breakpoint.provider_rules(sent.regime.provider)
-        places = openai_breakpoint.lookup_blocks(sent, sent.implicit_breakpoints, rules)
-        yield from (at + 1 for at in places)
-    else:
-        lookback = sent.regime.lookback
-        runs = anthropic_breakpoint.provider_rules(sent.regime.provider).runs
-        for mark in marked_blocks(sent):
-            blocks = anthropic_breakpoint.lookback_blocks(
-                sent.blocks, mark, lookback=lookback, runs=runs
-            )
-            yield from (at + 1 for at in blocks)
+        blocks = openai_breakpoint.lookup_blocks(sent, sent.implicit_breakpoints, rules)
+        return sorted([at + 1 for at in blocks], reverse=True)
+    places: set[int] = set()
+    runs = anthropic_breakpoint.provider_rules(sent.regime.provider).runs
+    for mark in marked_blocks(sent):
+        found = anthropic_breakpoint.lookback_blocks(
+            sent.blocks, mark, lookback=sent.regime.lookback, runs=runs
+        )
+        places.update(range(found.stop + 2, found.start + 2))
+    return sorted(places, reverse=True)
 
 
 def written_breakpoints(
@@ -106,16 +111,22 @@ def _unit_ends(sent: SentCall, known: int, scale: TokenScale) -> list[int]:
     return sorted({bisect_left(ends, length) for length in lengths} - {0})
 
 
-def used_entries(sent: SentCall, live: list[int], scale: TokenScale) -> list[int]:
-    """The live entries that a call uses; the longest stands first and is read."""
-    if not live or sent.regime.name == "openai-breakpoint":
-        return live
+def used_places(sent: SentCall, hit: int, scale: TokenScale) -> Sequence[int]:
+    """The places where it looks whose entries live on with a read, the longest first.
+
+    Args:
+        sent: The call.
+        hit: Number of blocks before the end of the entry that is read.
+        scale: Tokens of its bytes.
+    """
+    places = [at for at in lookup_places(sent) if at <= hit]
+    if sent.regime.name == "openai-breakpoint":
+        return places
     if sent.regime.name == "prefix-unit":
-        steps = [scale.tokens_of(sent.ends[at]) // sent.regime.block for at in live]
-        return [at for at, step in zip(live, steps, strict=True) if step == steps[0]]
-    marks = marked_blocks(sent)
-    used = {at + 1 for at in anthropic_breakpoint.refreshed_blocks(live[0] - 1, marks)}
-    return [at for at in live if at in used]
+        steps = [scale.tokens_of(sent.ends[at]) // sent.regime.block for at in places]
+        return places[: steps.count(steps[0])]
+    used = anthropic_breakpoint.refreshed_blocks(hit - 1, marked_blocks(sent))
+    return [at + 1 for at in reversed(used) if at + 1 in places]
 
 
 def written_life(sent: SentCall, ttl: str, before: EntryLife | None, now: float) -> EntryLife:
@@ -123,6 +134,35 @@ def written_life(sent: SentCall, ttl: str, before: EntryLife | None, now: float)
     if sent.regime.name == "prefix-unit":
         return prefix_unit.unit_life(before, now, prefix_unit.DEEPSEEK)
     return EntryLife(now, lifetime_s(sent.regime, ttl))
+
+
+class StoredEntries(NamedTuple):
+    """The entries at the end of a prefix, by who wrote them."""
+
+    by_mark: EntryLife | None = None
+    by_rule: EntryLife | None = None
+
+    def readable_entry(self, *, explicit: bool) -> EntryLife | None:
+        """The entry that is read; of two, the one that lives longer."""
+        mark, rule = self.by_mark, self.by_rule if _reads_rules(explicit=explicit) else None
+        return max(mark, rule, key=lambda life: life.ends) if mark and rule else mark or rule
+
+    def after_read(self, now: float, *, explicit: bool) -> "StoredEntries":
+        """The same once it was read."""
+        mark, rule = self.by_mark, self.by_rule
+        if _reads_rules(explicit=explicit):
+            rule = rule and rule.after_use(now)
+        return StoredEntries(mark and mark.after_use(now), rule)
+
+    def after_write(self, sent: SentCall, ttl: str, by: int, now: float) -> "StoredEntries":
+        """The same once a call wrote it."""
+        if by == BY_MARK:
+            return self._replace(by_mark=written_life(sent, ttl, self.by_mark, now))
+        return self._replace(by_rule=written_life(sent, ttl, self.by_rule, now))
+
+
+def _reads_rules(*, explicit: bool) -> bool:
+    return BY_RULE in readable_writers(explicit=explicit)
 
 
 def lifetime_s(regime: Regime, ttl: str) -> float:

@@ -17,29 +17,27 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from proxy.caches.bills import WRITE_PREFIX, charged_writes
-from proxy.caches.entries import BY_MARK, BY_RULE, EntryLife
-from proxy.caches.openai_breakpoint import readable_writers
+from proxy.caches.entries import EntryLife
 from proxy.caches.openai_interval import MinuteCalls
 from proxy.caches.regime import Regime
 from proxy.prefix.prediction.changes import CACHE_KEY_FIELDS
 from proxy.prefix.prediction.leading_texts import LeadingTexts
 from proxy.prefix.prediction.lookups import (
+    StoredEntries,
     UnstoredPrefixes,
     has_stored_nothing,
     lifetime_s,
     lookup_places,
-    max_prefix_blocks,
     stores_at_breakpoints,
-    used_entries,
+    used_places,
     written_breakpoints,
-    written_life,
 )
 from proxy.prefix.prediction.sent_call import SentCall, TokenScale
 from proxy.records.lru_cache import LruCache
 from slo.usage import Usage
 
 
-class ExpectedRead(msgspec.Struct, frozen=True, kw_only=True):
+class ExpectedRead(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The part of a prompt that should be read from cache; all but times in its tokens.
 
     They ascend: what surely is there, what was stored where this call looks, what was stored
@@ -79,6 +77,12 @@ class ExpectedRead(msgspec.Struct, frozen=True, kw_only=True):
         scale = self.scale.with_total(total)
         if scale == self.scale:
             return self
+        known: ExpectedRead | None = self.__dict__.get("rescaled")
+        if known is None or known.scale != scale:
+            known = self.__dict__["rescaled"] = self._rescale(scale)
+        return known
+
+    def _rescale(self, scale: TokenScale) -> "ExpectedRead":
         changed = {
             name: _rescale_tokens(getattr(self, name), self.scale, scale)
             for name in ("tokens", "found", "stored", "known")
@@ -145,33 +149,14 @@ def _rescale_tokens(tokens: int, before: TokenScale, after: TokenScale) -> int:
     )
 
 
-class _Stored(NamedTuple):
-    """The entries at the end of a prefix, by who wrote them."""
+class PaperCall(NamedTuple):
+    """A call with all its marks, and its usage then; None where its provider did not count."""
 
-    by_mark: EntryLife | None = None
-    by_rule: EntryLife | None = None
-
-    def readable_entry(self, *, explicit: bool) -> EntryLife | None:
-        """The entry that is read; of two, the one that lives longer."""
-        mark, rule = self.by_mark, self.by_rule if _reads_rules(explicit=explicit) else None
-        return max(mark, rule, key=lambda life: life.ends) if mark and rule else mark or rule
-
-    def after_read(self, now: float, *, explicit: bool) -> "_Stored":
-        """The same once it was read."""
-        mark, rule = self.by_mark, self.by_rule
-        if _reads_rules(explicit=explicit):
-            rule = rule and rule.after_use(now)
-        return _Stored(mark and mark.after_use(now), rule)
-
-    def after_write(self, sent: SentCall, ttl: str, by: int, now: float) -> "_Stored":
-        """The same once a call wrote it."""
-        if by == BY_MARK:
-            return self._replace(by_mark=written_life(sent, ttl, self.by_mark, now))
-        return self._replace(by_rule=written_life(sent, ttl, self.by_rule, now))
+    sent: SentCall
+    usage: Usage | None
 
 
-def _reads_rules(*, explicit: bool) -> bool:
-    return BY_RULE in readable_writers(explicit=explicit)
+_EntryIndex = LruCache[int, StoredEntries]
 
 
 class _Reach(NamedTuple):
@@ -211,11 +196,13 @@ class PrefixChainIndex:
         self._unstored = unstored or UnstoredPrefixes()
         self._sent: LruCache[int, float] = LruCache(entry_bytes=_SENT_BYTES)
         self._counted: LruCache[int, int] = LruCache(entry_bytes=_COUNTED_BYTES)
-        self._entries: LruCache[int, _Stored] = LruCache(entry_bytes=_STORED_BYTES)
+        self._entries: LruCache[int, StoredEntries] = LruCache(entry_bytes=_STORED_BYTES)
+        self._paper: LruCache[int, StoredEntries] = LruCache(entry_bytes=_STORED_BYTES)
         self._texts = LeadingTexts()
         self._routes: LruCache[int, MinuteCalls] = LruCache(entry_bytes=_ROUTE_BYTES)
-        prefixes: Sequence[LruCache[int, Any]] = (self._sent, self._counted, self._entries)
-        self.indexes = (*prefixes, *self._texts.indexes, self._routes)
+        prefixes: Sequence[LruCache[int, Any]] = (self._sent, self._counted)
+        entries = self._entries, self._paper
+        self.indexes = (*prefixes, *entries, *self._texts.indexes, self._routes)
 
     def __len__(self) -> int:
         """Everything kept, of all kinds."""
@@ -224,15 +211,31 @@ class PrefixChainIndex:
     def expect_read(self, sent: SentCall, now: float) -> ExpectedRead:
         """Predict the read of a prompt that is sent now."""
         known = self._known_blocks(sent)
-        reach = (
-            self._longest_at_breakpoints
-            if stores_at_breakpoints(sent.regime)
-            else self._longest_anywhere
-        )
-        surely, found, stored = reach(sent, known, now)
-        last = self._sent.peek(sent.points[known]) if known else None
-        since = found.entry.used if found.size else last
+        if stores_at_breakpoints(sent.regime):
+            reached = self._longest_at_breakpoints(sent, known, now, self._entries)
+        else:
+            reached = self._longest_anywhere(sent, known, now)
         scale = self._token_scale(sent, known)
+        last = self._sent.peek(sent.points[known]) if known else None
+        return self._expected_read(sent, known, scale, reached, last, now)
+
+    def expect_on_paper(self, sent: SentCall, expected: ExpectedRead, now: float) -> ExpectedRead:
+        """Predict the read of a prompt beside this one, had all calls been sent as on paper."""
+        known = expected.same
+        reached = self._longest_at_breakpoints(sent, known, now, self._paper)
+        return self._expected_read(sent, known, expected.scale, reached, None, now)
+
+    def _expected_read(
+        self,
+        sent: SentCall,
+        known: int,
+        scale: TokenScale,
+        reached: tuple[_Reach, _Reach, int],
+        last: float | None,
+        now: float,
+    ) -> ExpectedRead:
+        surely, found, stored = reached
+        since = found.entry.used if found.size else last
         reaches = surely.size, found.size, stored
         return ExpectedRead(
             **dict(zip(_REACHES, _readable(sent.regime, scale, reaches), strict=True)),
@@ -247,13 +250,16 @@ class PrefixChainIndex:
             regime=sent.regime if stored else None,
         )
 
-    def record_call(self, sent: SentCall, usage: Usage | None, now: float) -> None:
+    def record_call(
+        self, sent: SentCall, usage: Usage | None, now: float, paper: PaperCall | None = None
+    ) -> None:
         """Remember a prompt that was answered.
 
         Args:
             sent: The prompt.
             usage: Usage as the provider reports it; None where it reports none.
             now: Time at which it was sent, in seconds: lifetimes run from there.
+            paper: The same call with all its marks; None where it would not have others.
         """
         self._count_call(sent, now)
         points, end = sent.points, sent.repeatable_blocks
@@ -261,14 +267,17 @@ class PrefixChainIndex:
         scale = self._token_scale(sent, known)
         scale = scale.with_total(usage.prompt_tokens) if usage is not None else scale
         if stores_at_breakpoints(sent.regime) and not has_stored_nothing(sent.regime, usage):
-            self._update_entries(sent, known, scale, now)
+            self._update_entries(sent, known, scale, now, self._entries)
+        if paper is not None and not has_stored_nothing(sent.regime, paper.usage):
+            self._update_entries(paper.sent, known, scale, now, self._paper)
         if usage is not None and end:
             self._counted.put(points[end], scale.tokens_of(sent.ends[end]))
         told = known if self._is_brief and sent.regime.takes_marks else 0
         self._record_sent(points[:told:-1], now)
         if sent.regime.name == WHOLE_PROMPTS:
             self._texts.keep_units(sent, known, now)
-        self._texts.record_call(sent, now)
+        if not sent.regime.takes_marks:
+            self._texts.record_call(sent, now)
 
     def _record_sent(self, points: Sequence[int], now: float) -> None:
         """Note when prefixes were sent, the longest first; those noted already may be later."""
@@ -281,20 +290,19 @@ class PrefixChainIndex:
 
     def _known_blocks(self, sent: SentCall) -> int:
         """Number of its blocks that were sent before."""
-        points, peek = sent.points, self._sent.peek
-        for at in max_prefix_blocks(sent):
-            if peek(points[at]) is not None:
-                return at
-        return 0
+        times = map(self._sent.peek, sent.points[:0:-1])
+        at = len(sent.blocks)
+        return next((at - back for back, time in enumerate(times) if time is not None), 0)
 
     def _token_scale(self, sent: SentCall, known: int) -> TokenScale:
         """Number of tokens its bytes are, by the longest prefix that was a whole prompt once."""
-        points = sent.points
-        for at in range(known, 0, -1):
-            counted = self._counted.peek(points[at])
-            if counted:
-                return sent.scale(sent.ends[at], counted)
-        return sent.scale()
+        counts = [*map(self._counted.peek, sent.points[known:0:-1])]
+        counted = next(filter(None, counts), 0)
+        return (
+            sent.scale(sent.ends[known - counts.index(counted)], counted)
+            if counted
+            else sent.scale()
+        )
 
     def _longest_anywhere(
         self, sent: SentCall, known: int, now: float
@@ -314,46 +322,57 @@ class PrefixChainIndex:
         return (*reaches, reaches[-1].size)
 
     def _longest_at_breakpoints(
-        self, sent: SentCall, known: int, now: float
+        self, sent: SentCall, known: int, now: float, stored: _EntryIndex
     ) -> tuple[_Reach, _Reach, int]:
         """The longest entry where this call looks, for sure and ever; and anywhere."""
-        places = sorted({at for at in lookup_places(sent) if at <= known}, reverse=True)
-        entries = self._stored_entries(sent, places, now)
-        found = [_Reach(sent.ends[at], entry, at) for at, entry in entries]
+        places = [at for at in lookup_places(sent) if at <= known]
+        entries = self._readable_entries(sent, places, now, stored)
+        found: Iterable[_Reach] = (_Reach(sent.ends[at], entry, at) for at, entry in entries)
         if sent.regime.name == WHOLE_PROMPTS:
             units = self._texts.units(sent, known)
-            found += [_Reach(sent.ends[each.at] + each.size, each.life, each.at) for each in units]
-            found.sort(key=lambda reach: reach.size, reverse=True)
+            ends = (_Reach(sent.ends[each.at] + each.size, each.life, each.at) for each in units)
+            found = sorted(chain(found, ends), key=lambda reach: reach.size, reverse=True)
         reaches = _longest_live(found, now)
-        last, _ = next(self._stored_entries(sent, range(known, 0, -1), now), (0, None))
+        every = self._readable_entries(sent, range(known, 0, -1), now, stored)
+        last, _ = next(every, (0, None))
         return (*reaches, max(sent.ends[last], reaches[-1].size))
 
-    def _stored_entries(
-        self, sent: SentCall, places: Iterable[int], now: float
+    def _readable_entries(
+        self, sent: SentCall, places: Iterable[int], now: float, entries: _EntryIndex
     ) -> Iterator[tuple[int, EntryLife]]:
         """The entries at the ends of so many blocks, each with its place."""
-        points, peek = sent.points, self._entries.peek
+        points, peek = sent.points, entries.peek
         for at in places:
             stored = peek(points[at])
-            entry = stored.readable_entry(explicit=sent.explicit) if stored is not None else None
+            if stored is None:
+                continue
+            entry = stored.readable_entry(explicit=sent.explicit)
             if entry is not None and not self._unstored.is_unstored(points[at], now):
                 yield at, entry
 
-    def _update_entries(self, sent: SentCall, known: int, scale: TokenScale, now: float) -> None:
+    def _live_places(
+        self, sent: SentCall, places: Iterable[int], now: float, entries: _EntryIndex
+    ) -> Iterator[int]:
+        for at, entry in self._readable_entries(sent, places, now, entries):
+            if entry.is_live(now):
+                yield at
+
+    def _update_entries(
+        self, sent: SentCall, known: int, scale: TokenScale, now: float, entries: _EntryIndex
+    ) -> None:
         """Use the entries that are read, and write those beyond."""
-        places = sorted(set(lookup_places(sent)), reverse=True)
-        live = [at for at, entry in self._stored_entries(sent, places, now) if entry.is_live(now)]
-        hit = live[0] if live else 0
-        for at in used_entries(sent, live, scale):
+        hit = next(self._live_places(sent, lookup_places(sent), now, entries), 0)
+        used = used_places(sent, hit, scale) if hit else ()
+        for at in [*self._live_places(sent, used, now, entries)]:
             point = sent.points[at]
-            stored = self._entries.peek(point) or _Stored()
-            self._entries.put(point, stored.after_read(now, explicit=sent.explicit))
+            stored = entries.peek(point) or StoredEntries()
+            entries.put(point, stored.after_read(now, explicit=sent.explicit))
         behind = hit if sent.regime.takes_marks else 0
         for at, ttl, by in written_breakpoints(sent, known, scale):
             if at > behind and scale.tokens_of(sent.ends[at]) >= sent.regime.least:
                 point = sent.points[at]
-                stored = self._entries.peek(point) or _Stored()
-                self._entries.put(point, stored.after_write(sent, ttl, by, now))
+                stored = entries.peek(point) or StoredEntries()
+                entries.put(point, stored.after_write(sent, ttl, by, now))
 
     def _count_call(self, sent: SentCall, now: float) -> None:
         way = sent.machine_key

@@ -13,7 +13,7 @@ there in the next one, and what was written with it is not read.
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate, takewhile
+from itertools import accumulate
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -22,12 +22,8 @@ from proxy.caches import openai_breakpoint, openai_interval
 from proxy.caches.regime import Regime
 from proxy.prefix.prompts.prompt import (
     BYTES_PER_TOKEN,
-    BlockJson,
-    Fingerprint,
-    Prompt,
     PromptBlock,
     PromptSlot,
-    part_text,
 )
 
 T = TypeVar("T")
@@ -36,12 +32,6 @@ T = TypeVar("T")
 DIGEST_BYTES: Final = 8
 #: Fingerprints kept of the tools, leading texts or messages of one call.
 MAX_DIGESTS: Final = 1_024
-#: Lines told apart in one text; the rest counts as one more.
-MAX_LINES: Final = 512
-#: Texts of one prompt that are taken apart.
-MAX_TEXTS: Final = 256
-#: Bytes beyond which a text is not taken apart.
-MAX_TEXT_BYTES: Final = 2**18
 #: Bytes kept of the model's name that a caller asked for.
 MAX_MODEL_BYTES: Final = 100
 #: Calls of a conversation that are compared with the next one.
@@ -58,7 +48,7 @@ class TextLines(msgspec.Struct, frozen=True):
     """The lines of one text.
 
     Attributes:
-        digests: The beginning of each line's fingerprint, joined.
+        digests: Python's own hash of each line, joined; its secret is the process's.
         sizes: Bytes of each line.
         size: Bytes of all lines.
     """
@@ -182,6 +172,19 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The fingerprint of each block."""
         return tuple([block.digest for block in self.blocks])
 
+    def once(self, make: Callable[["SentCall"], T]) -> T:
+        """The value that a function makes of this call, which is computed once."""
+        values = self.__dict__
+        if (name := make.__name__) not in values:
+            values[name] = make(self)
+        value: T = values[name]
+        return value
+
+    def share(self, other: "SentCall") -> None:
+        """Take over the properties of a call that differs by its marks alone."""
+        properties = vars(SentCall)
+        self.__dict__.update([v for v in other.__dict__.items() if v[0] in properties])
+
     @_Once
     def start(self) -> "PromptStart":
         """The digest of its start."""
@@ -261,51 +264,9 @@ def is_in_conversation(block: PromptBlock) -> bool:
     return block.slot is PromptSlot.VARIABLE
 
 
-def leading_lines(
-    prompt: Prompt, blocks: Sequence[PromptBlock], fingerprint: Fingerprint
-) -> dict[int, TextLines]:
-    """The lines of each leading text, by index of its block.
-
-    Other blocks have none, and none have texts that are too large or too many.
-
-    Raises:
-        Unplannable: If a message cannot be read.
-    """
-    found: dict[int, TextLines] = {}
-    pieces = BlockJson(prompt)
-    for index, block in enumerate(blocks):
-        if is_in_conversation(block) or len(found) >= MAX_TEXTS:
-            break
-        if block.message >= 0 and block.size <= MAX_TEXT_BYTES:
-            found[index] = _text_lines(part_text(pieces.block_json(block)) or "", fingerprint)
-    return found
-
-
-def leading_text(prompt: Prompt, block: PromptBlock) -> str:
-    """The words of a leading text's block; "" where it has none.
-
-    Raises:
-        Unplannable: If its message cannot be read.
-    """
-    return part_text(BlockJson(prompt).block_json(block)) or ""
-
-
-def split_lines(words: str) -> list[str]:
-    """The lines of a text, their ends included; beyond ``MAX_LINES`` the rest is one."""
-    found = words.split("\n", MAX_LINES)
-    return [*(f"{line}\n" for line in found[:-1]), found[-1]]
-
-
 def split_fingerprints(joined: bytes) -> list[bytes]:
     """Short fingerprints that were joined."""
     return [joined[at : at + DIGEST_BYTES] for at in range(0, len(joined), DIGEST_BYTES)]
-
-
-def _text_lines(words: str, fingerprint: Fingerprint) -> TextLines:
-    encoded = [line.encode("utf8", "surrogatepass") for line in split_lines(words)]
-    digests = b"".join([fingerprint(line)[:DIGEST_BYTES] for line in encoded])
-    sizes = array("I", map(len, encoded))
-    return TextLines(digests, sizes, sum(sizes))
 
 
 class PromptStart(msgspec.Struct, frozen=True):
@@ -365,7 +326,9 @@ def digest_end(digests: Sequence[bytes]) -> PromptEnding:
     return PromptEnding(begins, hash(tuple(digests[:begins])), last)
 
 
-def blocks_left_out(blocks: Sequence[PromptBlock], before: Sequence[PromptEnding]) -> int:
+def blocks_left_out(
+    blocks: Sequence[PromptBlock], digests: tuple[bytes, ...], before: Sequence[PromptEnding]
+) -> int:
     """Number of blocks at the end of an earlier call this one does not repeat.
 
     Callers may take turns: it is compared with the call it repeats most of, the latest of such.
@@ -373,20 +336,35 @@ def blocks_left_out(blocks: Sequence[PromptBlock], before: Sequence[PromptEnding
 
     Args:
         blocks: This call's.
+        digests: The fingerprint of each.
         before: Ends of the latest calls of its conversation, the latest last.
     """
-    shared = [(_repeated_blocks(blocks, each), each) for each in reversed(before)]
-    repeats, last = max(shared, key=lambda one: one[0], default=(0, None))
-    if last is None or not repeats or not is_in_conversation(blocks[repeats - 1]):
-        return MORE_LEFT_OUT
-    return last.begins + len(last.last) // DIGEST_BYTES - repeats
+    repeats = left_out = 0
+    for ending in reversed(before):
+        length = ending.begins + len(ending.last) // DIGEST_BYTES
+        if length > repeats and (same := _repeated_blocks(digests, ending)) > repeats:
+            repeats, left_out = same, length - same
+    return left_out if repeats and is_in_conversation(blocks[repeats - 1]) else MORE_LEFT_OUT
 
 
-def _repeated_blocks(blocks: Sequence[PromptBlock], before: PromptEnding) -> int:
+def _repeated_blocks(digests: tuple[bytes, ...], before: PromptEnding) -> int:
     """Number of blocks of an earlier call this one begins with; 0 for fewer than are told apart."""
     at = before.begins
-    if hash(tuple([block.digest for block in blocks[:at]])) != before.head:
+    if hash(digests[:at]) != before.head:
         return 0
-    pairs = zip(blocks[at:], split_fingerprints(before.last), strict=False)
-    same = takewhile(lambda pair: pair[0].digest[:DIGEST_BYTES] == pair[1], pairs)
-    return at + sum(1 for _ in same)
+    mine = b"".join([digest[:DIGEST_BYTES] for digest in digests[at : at + MAX_LEFT_OUT]])
+    return at + shared_length(mine, before.last) // DIGEST_BYTES
+
+
+def shared_length(one: bytes, other: bytes) -> int:
+    """Bytes of whole fingerprints that two rows of them begin with."""
+    low, high = 0, min(len(one), len(other)) // DIGEST_BYTES
+    if one[: high * DIGEST_BYTES] == other[: high * DIGEST_BYTES]:
+        return high * DIGEST_BYTES
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[: middle * DIGEST_BYTES] == other[: middle * DIGEST_BYTES]:
+            low = middle
+        else:
+            high = middle - 1
+    return low * DIGEST_BYTES

@@ -10,6 +10,8 @@ Wire order is tools, leading system messages, the conversation, and last what va
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
+from itertools import repeat
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -88,9 +90,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
         for name, raw in self.fields.items():
             pieces += (msgspec.json.encode(name), b":", raw)
             if name in arrays and not raw:
-                pieces.append(b"[")
-                pieces += [each for one in arrays[name] for each in (one, b",")]
-                pieces[-1] = b"]" if arrays[name] else b"[]"
+                pieces += (b"[", b",".join(arrays[name]), b"]")
             pieces.append(b",")
         pieces[-1] = b"}" if self.fields else b"{}"
         return b"".join(pieces)
@@ -151,6 +151,7 @@ class PromptBlock(msgspec.Struct, frozen=True):
         return "tool_result" if self.role == "tool" else "text"
 
 
+_role_of, _digest_of = attrgetter("role"), attrgetter("digest")
 _message = msgspec.json.Decoder(PromptMessage).decode
 _text = msgspec.json.Decoder(str).decode
 
@@ -324,14 +325,24 @@ class BlockJson:
         return self._parts[block.part]
 
 
-def leading_blocks(prompt: Prompt, fingerprint: Fingerprint, first: int) -> Iterator[PromptBlock]:
-    """The blocks of the tools and of the messages before ``first``, part by part.
+def tool_blocks(prompt: Prompt, fingerprint: Fingerprint) -> tuple[PromptBlock, ...]:
+    """The blocks of the tools."""
+    return tuple(
+        [
+            PromptBlock("tools", PromptSlot.STABLE, -1, index, len(tool), fingerprint(tool))
+            for index, tool in enumerate(prompt.tools)
+        ]
+    )
+
+
+def leading_text_blocks(
+    prompt: Prompt, fingerprint: Fingerprint, first: int
+) -> Iterator[PromptBlock]:
+    """The blocks of the messages before ``first``, part by part.
 
     Raises:
         Unplannable: If a message cannot be read, or their parts are too many.
     """
-    for index, tool in enumerate(prompt.tools):
-        yield PromptBlock("tools", PromptSlot.STABLE, -1, index, len(tool), fingerprint(tool))
     semi = prompt.semi or (first, 0)
     count = 0
     for index in range(first):
@@ -350,6 +361,8 @@ def conversation_blocks(
     prompt: Prompt, readings: Sequence[MessageReading], first: int
 ) -> list[PromptBlock]:
     """The blocks of the messages from ``first`` on, each a whole one."""
-    slot = PromptSlot.VARIABLE
-    every = enumerate(zip(prompt.messages[first:], readings[first:], strict=True), first)
-    return [PromptBlock(one.role, slot, at, -1, len(raw), one.digest) for at, (raw, one) in every]
+    messages, own = prompt.messages[first:], readings[first:]
+    roles, digests = map(_role_of, own), map(_digest_of, own)
+    slots, parts = repeat(PromptSlot.VARIABLE), repeat(-1)
+    places = range(first, len(prompt.messages))
+    return [*map(PromptBlock, roles, slots, places, parts, map(len, messages), digests)]

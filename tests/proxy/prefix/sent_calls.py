@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.prediction.sent_call import SentCall, leading_lines
+from proxy.prefix.prediction.leading_texts import leading_lines
+from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.prompt import (
     BYTES_PER_TOKEN,
     Fingerprint,
@@ -18,9 +19,10 @@ from proxy.prefix.prompts.prompt import (
     PromptSlot,
     conversation_blocks,
     count_leading,
-    leading_blocks,
+    leading_text_blocks,
     parse_message,
     parse_prompt,
+    tool_blocks,
 )
 
 ANTHROPIC = Regime(
@@ -67,7 +69,11 @@ def blocks(
         MessageReading(parse_message(raw).role, fingerprint(raw)) for raw in prompt.messages
     ]
     first = count_leading(prompt)
-    return (*leading_blocks(prompt, fingerprint, first), *conversation_blocks(prompt, known, first))
+    return (
+        *tool_blocks(prompt, fingerprint),
+        *leading_text_blocks(prompt, fingerprint, first),
+        *conversation_blocks(prompt, known, first),
+    )
 
 
 def block(
@@ -110,5 +116,5 @@ def sent_chat(
 ) -> SentCall:
     """A chat body as it is sent, its lines told apart."""
     prompt, found = body(*messages, tools=tools)
-    known = leading_lines(prompt, found, fingerprint)
+    known = leading_lines(prompt, found)
     return SentCall(regime=regime, blocks=found, lines=known, marks=marks or {}, **more)

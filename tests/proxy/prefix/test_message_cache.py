@@ -52,6 +52,20 @@ def test_a_repeated_shared_prefix_is_read_once():
     assert fronts.read_prefix(prompt, fingerprint, 1) is fronts.read_prefix(again, fingerprint, 1)
 
 
+def test_tools_are_read_once_where_instructions_change():
+    fronts, texts = SharedPrefixIndex(), []
+
+    def counted(raw: bytes) -> bytes:
+        texts.append(raw)
+        return fingerprint(raw)
+
+    for clock in ("10:00", "10:01"):
+        prompt, _ = body(("system", clock), tools=("t",))
+        fronts.read_prefix(prompt, counted, 1)
+
+    assert [b"function" in text for text in texts].count(True) == 1
+
+
 @pytest.mark.parametrize("semi", [None, (0, 0)])
 def test_a_shared_prefix_differs_by_texts_tools_slots_and_team(semi):
     fronts = SharedPrefixIndex()

@@ -2,6 +2,7 @@
 
 from itertools import chain
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,14 +10,28 @@ from hypothesis import strategies as st
 from proxy.caches.port import CachedPrompt, TokenBlock
 from proxy.caches.regime import Regime
 from proxy.caches.regimes import build_cache
-from proxy.prefix.prediction.leading_texts import LeadingTexts, shared_length
+from proxy.prefix.prediction.leading_texts import (
+    MAX_LINES,
+    MAX_TEXT_BYTES,
+    LeadingTexts,
+    leading_lines,
+    leading_text,
+    split_lines,
+)
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
-from proxy.prefix.prediction.sent_call import DIGEST_BYTES, SentCall
+from proxy.prefix.prediction.sent_call import (
+    DIGEST_BYTES,
+    SentCall,
+    is_in_conversation,
+    shared_length,
+    split_fingerprints,
+)
+from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN
 from tests.examples import examples
 from tests.fakes.handbook import handbook
 from tests.proxy.caches.prompts import tokens
-from tests.proxy.prefix.sent_calls import DEEPSEEK, VLLM, sent_chat
+from tests.proxy.prefix.sent_calls import DEEPSEEK, VLLM, body, sent_chat
 
 RULES = handbook(20, "leading texts")
 OTHER_RULES = handbook(20, "other leading texts")
@@ -108,3 +123,47 @@ def test_indexes_count_the_bytes_of_the_places_they_remember():
         sizes.append(sum(index.size_bytes for index in texts.indexes))
 
     assert 0 < sizes[0] == sizes[1] - sizes[0] == sizes[2] - sizes[1]
+
+
+@given(st.text())
+def test_split_lines_concatenate_to_the_text(words):
+    assert "".join(split_lines(words)) == words
+
+
+def test_the_number_of_split_lines_is_bounded():
+    assert len(split_lines("\n" * 5_000)) == MAX_LINES + 1
+
+
+def test_the_lines_of_leading_texts_are_known_by_block():
+    prompt, blocks = body(("system", "one\ntwo"), ("user", "three"), tools=("t",))
+
+    found = leading_lines(prompt, blocks)
+
+    assert list(found) == [1]
+    assert list(found[1].sizes) == [4, 3]
+    ends = leading_lines(*body(("system", "zero\ntwo")))
+    one, two = split_fingerprints(found[1].digests)
+    assert split_fingerprints(ends[0].digests)[1] == two != one
+    assert is_in_conversation(blocks[2])
+
+
+def test_a_text_that_is_too_large_is_not_taken_apart():
+    prompt, blocks = body(("system", "a" * MAX_TEXT_BYTES), ("user", "b"))
+
+    assert leading_lines(prompt, blocks) == {}
+
+
+def test_a_part_that_is_no_text_has_no_words():
+    prompt, blocks = body(("system", "a"), ("user", "b"))
+    picture = msgspec.json.encode({"role": "system", "content": [{"type": "image_url"}]})
+    prompt = msgspec.structs.replace(prompt, messages=(picture,))
+
+    assert leading_text(prompt, blocks[0]) == ""
+
+
+def test_a_block_whose_message_cannot_be_read_is_unplannable():
+    prompt, blocks = body(("system", "a"), ("user", "b"))
+    prompt = msgspec.structs.replace(prompt, messages=(b"1",))
+
+    with pytest.raises(Unplannable):
+        leading_lines(prompt, blocks)

@@ -35,7 +35,18 @@ def test_a_mark_at_block_35_looks_at_blocks_35_to_16():
 def test_a_regime_without_lookback_looks_at_its_marks_only():
     regime = msgspec.structs.replace(ANTHROPIC, lookback=0)
 
-    assert list(lookup_places(users(regime, *MANY, marks={34: "5m", 3: "1h"}))) == [4, 35]
+    assert list(lookup_places(users(regime, *MANY, marks={34: "5m", 3: "1h"}))) == [35, 4]
+
+
+def test_a_call_with_other_marks_shares_its_prefixes_and_looks_at_other_places():
+    one = users(ANTHROPIC, *MANY, marks={34: "5m"})
+    assert (len(lookup_places(one)), len(one.points)) == (20, 41)
+
+    other = msgspec.structs.replace(one, marks={3: "5m"})
+    other.share(one)
+
+    assert list(lookup_places(other)) == [4, 3, 2, 1]
+    assert other.points is one.points
 
 
 @pytest.mark.parametrize(("provider", "furthest"), [("anthropic", 1), ("bedrock", 11)])

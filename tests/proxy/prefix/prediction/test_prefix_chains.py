@@ -14,6 +14,7 @@ from proxy.caches.port import TokenBlock as CachedBlock
 from proxy.caches.regime import Regime
 from proxy.prefix.prediction.prefix_chains import (
     ExpectedRead,
+    PaperCall,
     PrefixChainIndex,
     expected_usage,
 )
@@ -34,6 +35,7 @@ from tests.proxy.prefix.sent_calls import (
 
 LEADING = ("tools", "developer")
 SIZES = (4, 70, 130)
+REFUSED = Usage(input=2_000)
 LEAST = 100  # instead of 1,024, so that prompts are small
 
 
@@ -169,6 +171,19 @@ def test_a_text_that_begins_like_the_one_before_is_read_as_far_as_that():
     assert chains.expect_read(sent_chat(VLLM, ("system", f"No.\n{rules}")), 1).tokens == 0
 
 
+def test_marks_that_stood_on_paper_alone_are_read_on_paper_alone():
+    chains = PrefixChainIndex()
+    bare = users(ANTHROPIC, ("a", 2_000))
+    marked = users(ANTHROPIC, ("a", 2_000), marks={0: "5m"})
+    chains.record_call(bare, REFUSED, 0, PaperCall(marked, Usage(write_5m=2_000)))
+
+    expected = chains.expect_read(marked, 10)
+
+    assert (expected.tokens, expected.same) == (0, 1)
+    assert chains.expect_on_paper(marked, expected, 10).tokens == 2_000
+    assert chains.expect_on_paper(marked, expected, 400).tokens == 0
+
+
 def test_an_unknown_lifetime_is_the_shortest_there_is():
     chains = PrefixChainIndex()
     call = users(ANTHROPIC, ("a", 2_000), marks={0: "7d"})
@@ -191,6 +206,8 @@ def test_the_expected_read_is_scaled_to_the_tokens_counted():
 
     assert found.rescale(2_000).known == 800
     assert found.rescale(1_000) is found
+    assert found.rescale(2_000) is found.rescale(2_000)
+    assert found.rescale(3_000).known == 1_200
     assert ExpectedRead().rescale(0) == ExpectedRead()
 
 

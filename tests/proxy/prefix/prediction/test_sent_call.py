@@ -1,34 +1,21 @@
 from collections.abc import Sequence
 
-import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from proxy.prefix.prediction.sent_call import (
     MAX_LEFT_OUT,
-    MAX_LINES,
-    MAX_TEXT_BYTES,
     MORE_LEFT_OUT,
     PromptEnding,
     SentCall,
     blocks_left_out,
     digest_end,
     digest_start,
-    is_in_conversation,
-    leading_lines,
-    leading_text,
-    split_fingerprints,
-    split_lines,
 )
-from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import PromptBlock
 from tests.proxy.prefix.sent_calls import (
     ANTHROPIC,
     VLLM,
     block,
-    body,
-    fingerprint,
     sent_chat,
     users,
 )
@@ -98,51 +85,6 @@ def test_bytes_beyond_the_counted_ones_are_estimated_at_the_counted_rate():
     assert scale.with_total(20).tokens_of(400) == 10
 
 
-@given(st.text())
-def test_split_lines_concatenate_to_the_text(words):
-    assert "".join(split_lines(words)) == words
-
-
-def test_the_number_of_split_lines_is_bounded():
-    assert len(split_lines("\n" * 5_000)) == MAX_LINES + 1
-
-
-def test_the_lines_of_leading_texts_are_known_by_block():
-    prompt, blocks = body(("system", "one\ntwo"), ("user", "three"), tools=("t",))
-
-    found = leading_lines(prompt, blocks, fingerprint)
-
-    assert list(found) == [1]
-    assert list(found[1].sizes) == [4, 3]
-    assert split_fingerprints(found[1].digests) == [
-        fingerprint(b"one\n")[:8],
-        fingerprint(b"two")[:8],
-    ]
-    assert is_in_conversation(blocks[2])
-
-
-def test_a_text_that_is_too_large_is_not_taken_apart():
-    prompt, blocks = body(("system", "a" * MAX_TEXT_BYTES), ("user", "b"))
-
-    assert leading_lines(prompt, blocks, fingerprint) == {}
-
-
-def test_a_part_that_is_no_text_has_no_words():
-    prompt, blocks = body(("system", "a"), ("user", "b"))
-    picture = msgspec.json.encode({"role": "system", "content": [{"type": "image_url"}]})
-    prompt = msgspec.structs.replace(prompt, messages=(picture,))
-
-    assert leading_text(prompt, blocks[0]) == ""
-
-
-def test_a_block_whose_message_cannot_be_read_is_unplannable():
-    prompt, blocks = body(("system", "a"), ("user", "b"))
-    prompt = msgspec.structs.replace(prompt, messages=(b"1",))
-
-    with pytest.raises(Unplannable):
-        leading_lines(prompt, blocks, fingerprint)
-
-
 def test_a_call_on_anthropic_needs_no_count():
     assert sent_chat(ANTHROPIC, ("user", "hello")).estimate > 0
 
@@ -180,12 +122,18 @@ def said(*names: str) -> list[PromptBlock]:
     return [RULES, *(block(name, 90, at=at) for at, name in enumerate(names, 1))]
 
 
+def digests(blocks: Sequence[PromptBlock]) -> tuple[bytes, ...]:
+    return tuple(block.digest for block in blocks)
+
+
 def end_of(blocks: Sequence[PromptBlock]) -> PromptEnding:
-    return digest_end([block.digest for block in blocks])
+    return digest_end(digests(blocks))
 
 
 def left_by(now: str, *before: str) -> int:
-    return blocks_left_out(said(*now), [end_of(said(*each)) for each in before])
+    return blocks_left_out(
+        said(*now), digests(said(*now)), [end_of(said(*each)) for each in before]
+    )
 
 
 def test_a_continuing_call_leaves_no_blocks_out():
@@ -211,7 +159,8 @@ def test_blocks_left_out_are_counted_by_the_latest_call_where_older_ones_changed
 def test_a_call_that_repeats_no_message_leaves_more_than_the_maximum_out():
     assert left_by("xbc", "abc") == MORE_LEFT_OUT
     assert left_by("abc") == MORE_LEFT_OUT
-    assert blocks_left_out([block("news", 90, at=1)], [end_of([HELLO])]) == MORE_LEFT_OUT
+    news = [block("news", 90, at=1)]
+    assert blocks_left_out(news, digests(news), [end_of([HELLO])]) == MORE_LEFT_OUT
 
 
 def test_the_number_of_compared_end_blocks_is_bounded():

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from proxy.prefix.prompts.fingerprints import team_fingerprint
-from proxy.prefix.prompts.prompt import PromptSlot, count_leading, leading_blocks, parse_prompt
+from proxy.prefix.prompts.prompt import PromptSlot, count_leading, leading_text_blocks, parse_prompt
 
 Json = dict[str, Any]
 
@@ -27,7 +27,7 @@ def body(*items: object) -> bytes:
 
 def digests(raw: bytes) -> list[bytes]:
     prompt = parse_prompt(raw)
-    return [each.digest for each in leading_blocks(prompt, FINGERPRINT, count_leading(prompt))]
+    return [each.digest for each in leading_text_blocks(prompt, FINGERPRINT, count_leading(prompt))]
 
 
 @pytest.mark.parametrize("role", ["developer", "system"])
@@ -45,7 +45,8 @@ def test_tools_in_the_input_lead_the_prompt_and_are_stable():
 
     assert first == 2
     assert [
-        (each.role, each.slot, each.message) for each in leading_blocks(prompt, FINGERPRINT, first)
+        (each.role, each.slot, each.message)
+        for each in leading_text_blocks(prompt, FINGERPRINT, first)
     ] == [("tools", PromptSlot.STABLE, 0), ("developer", PromptSlot.STABLE, 1)]
 
 

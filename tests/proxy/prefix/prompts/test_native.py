@@ -18,8 +18,9 @@ from proxy.prefix.prompts.prompt import (
     PromptBlock,
     conversation_blocks,
     count_leading,
-    leading_blocks,
+    leading_text_blocks,
     parse_prompt,
+    tool_blocks,
 )
 from proxy.tools.simulator.messages_rules import check
 from proxy.tools.simulator.models import SimulatedModel
@@ -64,7 +65,8 @@ def blocks(prompt: Prompt) -> list[PromptBlock]:
             first,
         )
     ]
-    return [*leading_blocks(prompt, lambda raw: raw[:8], first), *spoken]
+    tools = tool_blocks(prompt, lambda raw: raw[:8])
+    return [*tools, *leading_text_blocks(prompt, lambda raw: raw[:8], first), *spoken]
 
 
 def _message_reading(raw: bytes) -> MessageReading:
