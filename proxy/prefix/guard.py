@@ -38,7 +38,6 @@ of its dearest prompt where that is more.
 
 import math
 from collections import OrderedDict, deque
-from collections.abc import Iterable
 from enum import StrEnum
 from itertools import count
 from math import sqrt
@@ -76,20 +75,6 @@ _MAX_PENDING_CALLS: Final = 128
 #: Seconds without a call after which a feature is judged afresh.
 _RESET_AFTER_S: Final = 21_600.0
 _numbers = count(1)
-
-
-class ConversationSums(msgspec.Struct, frozen=True):
-    """Cost, tokens and cache reads of one conversation.
-
-    Attributes:
-        cost: In 1e-9 US dollars.
-        tokens: Input tokens, however they were served.
-        reads: Those of them that were read from a cache.
-    """
-
-    cost: int
-    tokens: int
-    reads: int
 
 
 class ArmTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,22 +146,6 @@ class _Estimate(msgspec.Struct, frozen=True):
 
     def interval(self, errors: float) -> tuple[float, float]:
         return self.value - errors * self.error, self.value + errors * self.error
-
-
-def sample_arm(conversations: Iterable[ConversationSums]) -> ArmTotals:
-    """The sample of these conversations."""
-    every = tuple(conversations)
-    return ArmTotals(
-        conversations=len(every),
-        cost=sum(each.cost for each in every),
-        tokens=sum(each.tokens for each in every),
-        reads=sum(each.reads for each in every),
-        cost_cost=float(sum(each.cost * each.cost for each in every)),
-        cost_tokens=float(sum(each.cost * each.tokens for each in every)),
-        tokens_tokens=float(sum(each.tokens * each.tokens for each in every)),
-        reads_reads=float(sum(each.reads * each.reads for each in every)),
-        reads_tokens=float(sum(each.reads * each.tokens for each in every)),
-    )
 
 
 def compare_arms(treated: ArmTotals, control: ArmTotals) -> ArmComparison:

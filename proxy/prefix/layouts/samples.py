@@ -204,16 +204,6 @@ class Samples:
         self._hour = 0
 
     @property
-    def unit_count(self) -> int:
-        """Units kept."""
-        return self._slots
-
-    @property
-    def distinct_unit_count(self) -> int:
-        """Different units kept."""
-        return len(self._seen)
-
-    @property
     def size_bytes(self) -> int:
         """About how many bytes they take."""
         units = _UNIT_BYTES * len(self._seen) + _SLOT_BYTES * self._slots

@@ -17,13 +17,12 @@ from proxy.prefix.guard import (
     ArmComparison,
     ArmTotals,
     ComparisonFinding,
-    ConversationSums,
     CostComparison,
     Harm,
     HarmWatch,
     compare_arms,
-    sample_arm,
 )
+from tests.fakes.arm_samples import ConversationSums, sample_arm
 
 INPUT, READ, OUTPUT = 3_000, 300, 15_000
 CONVERSATIONS = st.lists(

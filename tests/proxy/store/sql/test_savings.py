@@ -12,9 +12,7 @@ from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.guard import (
     ArmTotals,
     ComparisonFinding,
-    ConversationSums,
     compare_arms,
-    sample_arm,
 )
 from proxy.records.receipt import Outcome, Receipt
 from proxy.store.sql.database import StoppableReads
@@ -22,6 +20,7 @@ from proxy.store.sql.inserts import inserter
 from proxy.store.sql.savings import Estimate, MissSum, Savings
 from proxy.store.store import Store
 from slo.usage import Usage
+from tests.fakes.arm_samples import ConversationSums, sample_arm
 from tests.fakes.receipts import START, a_receipt
 
 HERE: dict[str, Any] = {"team": "team_0", "feature": "support", "model": "m"}

@@ -1,0 +1,37 @@
+"""Samples of arms, from what each of their conversations cost."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from proxy.prefix.guard import ArmTotals
+
+
+class ConversationSums(msgspec.Struct, frozen=True):
+    """Cost, tokens and cache reads of one conversation.
+
+    Attributes:
+        cost: In 1e-9 US dollars.
+        tokens: Input tokens, however they were served.
+        reads: Those of them that were read from a cache.
+    """
+
+    cost: int
+    tokens: int
+    reads: int
+
+
+def sample_arm(conversations: Iterable[ConversationSums]) -> ArmTotals:
+    """The sample of these conversations."""
+    every = tuple(conversations)
+    return ArmTotals(
+        conversations=len(every),
+        cost=sum(each.cost for each in every),
+        tokens=sum(each.tokens for each in every),
+        reads=sum(each.reads for each in every),
+        cost_cost=float(sum(each.cost * each.cost for each in every)),
+        cost_tokens=float(sum(each.cost * each.tokens for each in every)),
+        tokens_tokens=float(sum(each.tokens * each.tokens for each in every)),
+        reads_reads=float(sum(each.reads * each.reads for each in every)),
+        reads_tokens=float(sum(each.reads * each.tokens for each in every)),
+    )
