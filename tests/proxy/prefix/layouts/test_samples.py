@@ -20,6 +20,7 @@ from proxy.prefix.layouts.samples import (
     MAX_WHOLE_LINE_CHARS,
     MIN_CONVERSATIONS,
     Samples,
+    SeenUnit,
     conversation_counts,
     is_distinctive,
     split_units,
@@ -240,7 +241,7 @@ def test_long_instructions_end_in_one_large_unit():
     assert {len(v) for v in found.conversations[0].variants.values()} == {MAX_VARIANT_UNITS}
 
 
-def kept_units(kept: Samples) -> list[int]:
+def kept_units(kept: Samples) -> list[SeenUnit]:
     """Every unit of the conversations that are kept."""
     variants = [row for sample in kept.conversations for row in sample.variants.values()]
     return [unit for row in variants for unit in row]
