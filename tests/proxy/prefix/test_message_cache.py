@@ -55,13 +55,13 @@ def test_a_repeated_shared_prefix_is_read_once():
 def test_tools_are_read_once_where_instructions_change():
     fronts, texts = SharedPrefixIndex(), []
 
-    def counted(raw: bytes) -> bytes:
+    def count_and_hash(raw: bytes) -> bytes:
         texts.append(raw)
         return fingerprint(raw)
 
     for clock in ("10:00", "10:01"):
         prompt, _ = body(("system", clock), tools=("t",))
-        fronts.read_prefix(prompt, counted, 1)
+        fronts.read_prefix(prompt, count_and_hash, 1)
 
     assert [b"function" in text for text in texts].count(True) == 1
 
