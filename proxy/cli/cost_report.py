@@ -20,6 +20,7 @@ from dashboards.cost_reports import (
 from dashboards.focus import FOCUS_DIMENSIONS, FocusVersion, focus_export
 from dashboards.reports import ReportPeriod
 from dashboards.savings_headline import headline_sentences
+from proxy.cli.savings import observed_summary
 from proxy.cli.terminal import Terminal, empty_table
 from proxy.records.amounts import cell, decimal_places, quantity
 
@@ -85,8 +86,9 @@ def add_cost(commands: typer.Typer, terminal: Terminal, catalog: ReadCatalog) ->
         with terminal.store() as opened:
             names = terminal.names(opened)
             report = SavingsFigures(opened, catalog, terminal.now).cost_report(period, dimensions)
+            waiting = observed_summary(opened)
         if form is _Format.TABLE:
-            _show(terminal, report, names)
+            _show(terminal, report, names, waiting)
         else:
             _write(terminal, _file_text(report, names, (form, version)), out)
 
@@ -160,8 +162,8 @@ def _write(terminal: Terminal, text: str, out: Path | None) -> None:
         terminal.fail(f"--out {out}: {error.strerror}.")
 
 
-def _show(terminal: Terminal, report: CostReport, names: Mapping[str, str]) -> None:
-    """Print a table, and below it the total."""
+def _show(terminal: Terminal, report: CostReport, names: Mapping[str, str], waiting: str) -> None:
+    """Print a table, and below it the total and the layout that waits for approval, if any."""
     if not report.rows:
         terminal.say(
             f"No calls from {report.period.first} to {report.period.end - timedelta(days=1)}."
@@ -178,7 +180,7 @@ def _show(terminal: Terminal, report: CostReport, names: Mapping[str, str]) -> N
     table.add_row("all", *[""] * (len(report.by) - 1), *_cells(total, listed, places))
     terminal.show(table)
     if report.savings is not None:
-        terminal.say("", *headline_sentences(report.savings))
+        terminal.say("", *headline_sentences(report.savings), *filter(None, [waiting]))
 
 
 def _printable_name(text: str) -> str:

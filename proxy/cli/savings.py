@@ -136,10 +136,11 @@ def conversations_summary(found: Iterable[Comparison], names: Mapping[str, str])
 
 
 def observed_summary(store: Store) -> str:
-    """The savings to expect of `apply` or `auto` where planning only observes; "" if unknown.
+    """The best layout that waits where planning only observes, and its command; "" for none.
 
-    It blocks, and names the feature that should save most.
+    It blocks.
     """
+    from proxy.cli.layouts import layout_command
     from proxy.records.feature_mode import PlanningMode
     from proxy.store.sql.layouts import undecided_layouts
 
@@ -149,14 +150,14 @@ def observed_summary(store: Store) -> str:
     if not waiting:
         return ""
     best = max(waiting, key=lambda layout: layout.nanos)
-    names = {team.id: team.name for team in store.teams.all()}
+    place, names = best.place, {team.id: team.name for team in store.teams.all()}
+    team = names.get(place.team, place.team)
     others = quantity(len(waiting) - 1, "other layout")
-    more = f", and {others} should save less" if len(waiting) > 1 else ""
+    more = f", and {others} less: `thriftgate savings`" if len(waiting) > 1 else ""
     return (
-        f"Planning only observes {_feature(best.place.team, best.place.feature, names)}: `apply`"
-        f" or `auto` should save {cell(best.nanos, _SENTENCE_DECIMALS)} per 1,000 calls more (by"
-        " estimate)"
-        f"{more}. See `thriftgate savings`."
+        f"Planning only observes {_feature(place.team, place.feature, names)}: its layout should"
+        f" save {cell(best.nanos, _SENTENCE_DECIMALS)} per 1,000 calls more (by estimate){more}."
+        f" To apply it: {layout_command('approve', team, place, str(best.version))}."
     )
 
 
@@ -258,8 +259,8 @@ def _layout_sentence(waiting: UndecidedLayout, names: Mapping[str, str]) -> str:
     return (
         f"Moving text in feature {feature_name(place.feature)} of team {team} on"
         f" {place.family or 'all families'} should save {saved} per 1,000"
-        f" calls more (by estimate). Version {waiting.version} shows it:"
-        f" {layout_command('show', team, place)}."
+        f" calls more (by estimate). To see it: {layout_command('show', team, place)}."
+        f" To apply it: {layout_command('approve', team, place, str(waiting.version))}."
     )
 
 

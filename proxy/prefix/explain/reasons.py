@@ -79,8 +79,8 @@ FIXES: Final[Mapping[str, str]] = MappingProxyType(
             "Choose a longer lifetime where that pays, or bring calls closer together."
         ),
         MissReason.DIVERGED: (
-            "Move what varies behind what stays the same: approve the feature's layout, or wrap"
-            " it in <tg:variable>…</tg:variable>."
+            "Move what varies behind what stays the same: approve the feature's layout"
+            " (`thriftgate layout list`), or wrap it in <tg:variable>…</tg:variable>."
         ),
         MissReason.UNMARKED: (
             "Nothing to fix: the gateway sends marks as far as they may lose their surcharge, and"

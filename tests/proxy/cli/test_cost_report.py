@@ -16,7 +16,7 @@ from slo.usage import Usage
 from tests.fakes.cli_runner import CommandRunner, table_lines
 from tests.fakes.focus_validator import focus_faults
 from tests.fakes.receipts import START, a_receipt
-from tests.fakes.savings import catalog_of_provider
+from tests.fakes.savings import catalog_of_provider, propose_layout
 
 DAY = datetime.fromtimestamp(START, UTC).date().isoformat()
 
@@ -157,3 +157,17 @@ def test_options_that_cannot_be_met_are_refused_with_the_reason(
     runner: CommandRunner, words: tuple[str, ...], why: str
 ) -> None:
     assert why in runner.error_of(build, "cost", *words)
+
+
+def test_a_table_of_costs_ends_with_the_command_that_applies_the_best_layout_that_waits(
+    runner: CommandRunner,
+) -> None:
+    store = runner.open()
+    propose_layout(store, "chat", 2_500_000_000)
+    store.close(5)
+
+    assert (
+        runner.said(build, "cost")
+        .rstrip()
+        .endswith("To apply it: `thriftgate layout approve team_0 chat 1 --family gpt`.")
+    )

@@ -8,6 +8,7 @@ from proxy.records.receipt import Outcome
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.cli_runner import CommandRunner, single_command, table_lines
 from tests.fakes.receipts import START, a_receipt
+from tests.fakes.savings import propose_layout
 
 REPORT = single_command(lambda terminal: report(terminal, two_model_catalog))
 LONG = "a-feature-with-a-name-that-leaves-no-room-for-figures-in-eighty-columns"
@@ -92,3 +93,16 @@ def test_a_model_is_the_one_that_answered_unless_the_requested_one_is_asked_for(
 
     assert [row["model"] for row in answered["rows"]] == ["small"]
     assert [row["requested"] for row in requested["rows"]] == ["big"]
+
+
+def test_report_names_the_command_that_applies_the_best_layout_that_waits(
+    runner: CommandRunner,
+) -> None:
+    store = runner.open()
+    propose_layout(store, "chat", 2_500_000_000)
+    store.close(5)
+
+    command = "`thriftgate layout approve team_0 chat 1 --family gpt`"
+    assert f"should save $2.50 per 1,000 calls more (by estimate). To apply it: {command}." in (
+        runner.said(REPORT)
+    )

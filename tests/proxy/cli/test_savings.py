@@ -2,22 +2,19 @@ import re
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import orjson
 import pytest
 
 from compaction.policy import CompactionMode
 from proxy.cli.savings import conversations_summary, misses, observed_summary, savings
-from proxy.prefix.layouts.layout import Layout, LayoutMove
-from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.records.receipt import Receipt
 from proxy.settings import read
-from proxy.store.store import Store
 from slo.usage import Usage
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.cli_runner import CommandRunner, single_command
 from tests.fakes.receipts import START, a_receipt
+from tests.fakes.savings import propose_layout
 
 SAVINGS = single_command(lambda terminal: savings(terminal, two_model_catalog, lambda: read({})))
 MISSES = single_command(misses)
@@ -85,12 +82,13 @@ def test_a_proposal_that_waits_for_approval_shows_its_expected_savings(
     runner: CommandRunner,
 ) -> None:
     store = runner.open()
-    propose(store, "chat", 2_500_000_000)
+    propose_layout(store, "chat", 2_500_000_000)
     store.close(5)
 
     assert (
         "Moving text in feature chat of team team_0 on gpt should save $2.50 per 1,000 calls more"
-        " (by estimate). Version 1 shows it: `thriftgate layout show team_0 chat --family gpt`."
+        " (by estimate). To see it: `thriftgate layout show team_0 chat --family gpt`."
+        " To apply it: `thriftgate layout approve team_0 chat 1 --family gpt`."
     ) in runner.said(SAVINGS)
     (waiting,) = orjson.loads(runner.said(SAVINGS, "--json"))["proposed"]
     assert (waiting["feature"], float(waiting["saves_usd_per_1k"])) == ("chat", 2.5)
@@ -100,18 +98,11 @@ def test_a_proposal_that_approving_would_not_put_in_force_is_not_listed(
     runner: CommandRunner,
 ) -> None:
     store = runner.open()
-    propose(store, "chat", 2_500_000_000)
+    propose_layout(store, "chat", 2_500_000_000)
     store.layouts.suspend(LayoutScope("team_0", "chat"), "it is dearer", START)
     store.close(5)
 
     assert "Moving text" not in runner.said(SAVINGS)
-
-
-def propose(store: Store, feature: str, nanos: int) -> None:
-    """Have a layout wait that should save so much per 1,000 calls."""
-    move = LayoutMove(before=None, after=None, slot=PromptSlot.VARIABLE, label="time", saving=nanos)
-    raw = orjson.dumps(msgspec.to_builtins(Layout(moves=(move,)))).decode()
-    store.layouts.propose(LayoutScope("team_0", feature, "gpt"), feature, raw, START)
 
 
 @pytest.mark.parametrize(
@@ -150,8 +141,8 @@ def test_expected_savings_of_moves_are_reported_only_in_observe_mode(
 ) -> None:
     store = runner.open()
     assert observed_summary(store) == ""
-    propose(store, "chat", 2_500_000_000)
-    propose(store, "code", 1_000_000_000)
+    propose_layout(store, "chat", 2_500_000_000)
+    propose_layout(store, "code", 1_000_000_000)
     both = observed_summary(store)
     store.layouts.switch(LayoutScope("team_0", "chat"), PlanningMode.APPLY, "me", START)
     code = observed_summary(store)
@@ -160,13 +151,14 @@ def test_expected_savings_of_moves_are_reported_only_in_observe_mode(
     store.close(5)
 
     assert both == (
-        "Planning only observes feature chat of team team_0: `apply` or `auto` should save $2.50"
-        " per 1,000 calls more (by estimate), and 1 other layout should save less."
-        " See `thriftgate savings`."
+        "Planning only observes feature chat of team team_0: its layout should save $2.50"
+        " per 1,000 calls more (by estimate), and 1 other layout less: `thriftgate savings`."
+        " To apply it: `thriftgate layout approve team_0 chat 1 --family gpt`."
     )
     assert code == (
-        "Planning only observes feature code of team team_0: `apply` or `auto` should save $1.00"
-        " per 1,000 calls more (by estimate). See `thriftgate savings`."
+        "Planning only observes feature code of team team_0: its layout should save $1.00"
+        " per 1,000 calls more (by estimate)."
+        " To apply it: `thriftgate layout approve team_0 code 1 --family gpt`."
     )
     assert none == ""
 

@@ -204,7 +204,7 @@ def test_serving_begins_with_what_was_saved_and_could_be(share, tmp_path, folder
     assert store.close(20)
     with serving(tmp_path, {"THRIFTGATE_CONTROL_SHARE": share}) as process:
         introduction(tmp_path)
-        last = "See `thriftgate savings`." if share == "0" else "of feature chat of team acme.\n"
+        last = "chat 1 --family gpt`." if share == "0" else "of feature chat of team acme.\n"
         wait_for(tmp_path / "stderr", last)
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
@@ -213,8 +213,9 @@ def test_serving_begins_with_what_was_saved_and_could_be(share, tmp_path, folder
     assert saved.startswith("Saved $4")
     assert saved.endswith("against sending directly: $1 in place of $5.")
     assert could == (
-        "Planning only observes feature chat of team acme: `apply` or `auto` should save $2.50"
-        " per 1,000 calls more (by estimate). See `thriftgate savings`."
+        "Planning only observes feature chat of team acme: its layout should save $2.50"
+        " per 1,000 calls more (by estimate)."
+        " To apply it: `thriftgate layout approve acme chat 1 --family gpt`."
     )
     needed = "A measured figure needs some 1,000 more conversations of feature chat of team acme."
     assert rest == [*([needed] if share != "0" else []), "Thriftgate stopped."]

@@ -124,6 +124,12 @@ def test_a_name_leads_to_its_own_costs_by_the_next_dimension(pages: CostPagesBro
     assert "Remove this filter" in narrowed
 
 
+def test_costs_lead_to_the_savings_not_taken_yet(pages: CostPagesBrowser) -> None:
+    (link,) = re.findall(r'href="/admin(/savings)#([^"]+)"', pages.text("/costs"))
+
+    assert f'id="{link[1]}">Savings not taken yet<' in pages.text(link[0])
+
+
 def test_costs_without_a_feature_come_first_to_the_eye(pages: CostPagesBrowser) -> None:
     html = pages.text("/costs")
     assert "Without a feature" in html
