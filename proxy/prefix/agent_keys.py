@@ -267,8 +267,8 @@ class PromptBeginning:
             costs: Its costs.
         """
         agent_session = AgentSession(begins=now, latest=now, tokens=costs.prompt)
-        has_stake = costs.stake and self._lost_at == -inf
-        self._stake = max(costs.stake, costs.prompt * costs.rewrite) if has_stake else 0.0
+        if costs.stake and self._lost_at == -inf:  # else what was lost so far stays allowed
+            self._stake = max(costs.stake, costs.prompt * costs.rewrite)
         if now >= self._closed_until:
             self._join(agent_session, now, costs)
         self._sessions.append(agent_session)
@@ -305,20 +305,21 @@ class PromptBeginning:
             if any(one.is_answered for one in others):  # else nothing is to be read there yet
                 joined = [one for one in open_sessions if one.has_joined]
                 session.saved = costs.shared * costs.rewrite
-                session.has_joined = self._may_risk([*joined, session], recent, costs.rewrite)
+                session.has_joined = self._may_risk([*joined, session], recent, costs)
             session.key = key if session.has_joined or not others else ""
             return
 
     def _may_risk(
-        self, joined: Sequence[AgentSession], recent: Sequence[AgentSession], rewrite: float
+        self, joined: Sequence[AgentSession], recent: Sequence[AgentSession], costs: KeyCosts
     ) -> bool:
         """True if savings, or the stake while all were short, cover one overflow of each."""
-        longest = max(one.tokens for one in (*recent, *joined))
+        longest, rewrite = max(one.tokens for one in (*recent, *joined)), costs.rewrite
         if self._balance >= longest * rewrite * len(joined):
             return True
         loss = sum(max(0.0, one.tokens * rewrite - one.saved) for one in joined)
         are_short = all(one.calls <= MAX_SHORT_CALLS for one in recent)
-        return are_short and loss < self._stake + min(0.0, self._balance)
+        may_stake = costs.stake > 0.0 and are_short
+        return may_stake and loss < self._stake + min(0.0, self._balance)
 
 
 class SharedCacheKeys:

@@ -146,6 +146,21 @@ def test_once_the_stake_is_lost_sessions_share_by_savings_alone():
     assert sessions.run(now) == sessions.run(now + 20.0) != ""
 
 
+def test_a_loss_within_the_stake_is_no_lost_stake_while_the_team_may_lose_no_more():
+    sessions = SharedKeySessions(STAKE)
+    sessions.run(0.0)
+    joined, _ = sessions.begin(3.0)
+    sessions.call(joined, 3.0, saved=-SHARED)
+    sessions.costs = sessions.costs._replace(stake=0.0)
+    assert sessions.run(6.0) == "", "nothing is staked meanwhile"
+
+    sessions.call(joined, 7.0, 1, saved=-1.0)
+    sessions.costs = sessions.costs._replace(stake=STAKE)
+
+    assert sessions.run(DAY) == NAME
+    assert sessions.run(DAY + 3.0) == NAME
+
+
 def test_savings_let_a_session_join_others_that_still_call():
     sessions = SharedKeySessions()
     now = share_key(sessions, 3)
