@@ -101,9 +101,9 @@ class TeamStake(msgspec.Struct):
             owed=ceil(owed / UNITS_PER_NANO),
         )
 
-    def adopt_loan(self, asked: TeamLoan, lent: int) -> None:
+    def adopt_loan(self, loan: TeamLoan, lent: int) -> None:
         """Take over how much the store lent, in nano-dollars."""
-        if asked.day == self.day and asked.more > 0:
+        if loan.day == self.day and loan.more > 0:
             self.borrowed += lent * UNITS_PER_NANO
             self.wanted = self._first = 0.0
 

@@ -107,8 +107,11 @@ class MarkAccounts:
             limit: Nano-dollars of a team and day that all processes have together.
             now: Seconds since the epoch.
         """
+        # All lock rows in one order, or two gateways may each wait for a row of the other's.
+        ordered = sorted(loans, key=lambda loan: loan.team)
         with write_transaction(self._engine) as connection:
-            return [_lend(connection, loan, limit, now) for loan in loans]
+            lent = {loan.team: _lend(connection, loan, limit, now) for loan in ordered}
+        return [lent[loan.team] for loan in loans]
 
     def lent_since(self, since: float, day: int) -> dict[str, int]:
         """Amounts lent of each team of a day for which any process asked since then."""

@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event
 
 from dashboards.reports import ALL_CALLS, SpendFilter
 from proxy.records.feature_mode import LayoutScope
@@ -163,6 +163,17 @@ def test_gateways_that_borrow_at_once_stay_within_the_limit(accounts):
 
     assert sum(each.result()[0] for each in lent) == 100
     assert accounts.lent_since(NOW, DAY) == {"team": 100}
+
+
+def test_gateways_lock_teams_in_one_order_so_that_none_waits_for_another_in_a_circle(
+    accounts: MarkAccounts, engine: Engine
+):
+    parameters: list[str] = []
+    event.listen(engine, "before_cursor_execute", lambda *call: parameters.append(str(call[3])))
+
+    assert accounts.lend([loan(70, team="b"), loan(30, team="a")], 100, NOW) == [70, 30]
+    teams = [team for row in parameters for team in "ab" if f"'{team}'" in row]
+    assert teams == ["a", "b"]
 
 
 def test_days_of_teams_are_deleted_with_unused_accounts(accounts):
