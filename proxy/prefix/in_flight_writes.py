@@ -242,7 +242,7 @@ def _new_entries(planned: Planned) -> Iterator[tuple[int, float]]:
     for at, ttl, by in written_breakpoints(sent, 0):
         more = expected.scale.tokens_of(sent.ends[at]) - expected.tokens
         if more >= max(1, sent.regime.least):
-            yield sent.points[at] + by, lifetime_s(sent.regime, ttl)
+            yield sent.entry_points[at] + by, lifetime_s(sent.regime, ttl)
 
 
 def _written_lifetime(sent: SentCall, at: int) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import orjson
+import pytest
 
 from proxy.calls.eligibility import planning_request
 from proxy.calls.route_target import route_target
@@ -105,6 +106,54 @@ def _reason_in_text(calls: Sequence[AccountedCall], features: Sequence[str], at:
         return MissReason.BELOW_MINIMUM
     is_first = features[at] not in features[:at]
     return MissReason.FIRST_SEEN if is_first else MissReason.DIVERGED
+
+
+def _bodies_of_growing_message() -> Iterator[dict[str, Any]]:
+    """Calls whose one message grows at its end."""
+    words = handbook(60, "growing")
+    for number in range(6):
+        words += f"\n\nStep {number}.\n" + handbook(6, f"step {number}")
+        yield {"model": "gpt-6.1-sol", "messages": [said("user", words)]}
+
+
+def test_extended_message_is_expected_to_be_read_as_the_second_accounting_reads_it(
+    tmp_path: Path,
+) -> None:
+    catalog, _ = no_harm_routes.catalog(tmp_path)
+    model = catalog.models["gpt-6.1-sol"]
+    reader = PromptReader(model, model.routes[0], Vocabulary())
+    planner, target = Planner(b"misses", share=0.0), route_target(reader.route, "", _START)
+    cache = breakpoints.ExactBreakpoints(RULES["openai-breakpoint"])
+    reads, expected, reasons = [], [], []
+    for number, body in enumerate(_bodies_of_growing_message()):
+        now = _START + 20.0 * number
+        line = RecordedCall(
+            at=0.0, conversation="", key="key", feature="f", body=orjson.dumps(body), reply=b""
+        )
+        draft = planner.read_call(planning_request(recorded_as_call(line, now)))
+        plan = planner.known_plan(draft) or planner.begin_plan(draft, 0)
+        planned = planner.plan_call(draft, target, plan, None, now)
+        planner.adopt_plan(draft, planned.plan)
+        wire = orjson.loads(prepare(chat_call(planned.body), reader.route).body)
+        prompt = chat_prompt(wire)
+        read, written = cache.send(prompt, now)
+        cache.begin(prompt, now)
+        size = len(prompt.tokens)
+        bill = {f"write_{ttl}": tokens for ttl, tokens in written.items()}
+        usage = Usage(input=size - read - sum(written.values()), cache_read=read, **bill)
+        reads.append(read)
+        expected.append(planned.evidence.expected.rescale(size).tokens)
+        miss = planner.settle_call(planned, usage)
+        reasons.append(miss and (miss.reason, miss.detail))
+
+    assert reads[1] == 0
+    assert reads[-1] > 0
+    assert expected == pytest.approx(reads, rel=0.03)
+    assert reasons[1] == (
+        MissReason.UNMARKED,
+        "nothing was stored beyond 0 tokens, and what is repeated ends within a message",
+    )
+    assert MissReason.PROVIDER_SIDE not in {reason and reason[0] for reason in reasons}
 
 
 def test_misses_on_gpt_5_4_name_the_reason_of_the_second_accounting(tmp_path: Path) -> None:

@@ -281,6 +281,8 @@ def _check_marks(case: MissCase) -> MissFinding | None:
         detail = f"no mark; {case.could:,} tokens are repeated"
     else:
         detail = f"nothing was stored beyond {max(expected.found, expected.stored):,} tokens"
+        if sent.entry_points[expected.same] != sent.points[expected.same]:
+            detail += ", and what is repeated ends within a message"
     return MissFinding(MissReason.UNMARKED, detail, ReasonConfidence.CERTAIN)
 
 

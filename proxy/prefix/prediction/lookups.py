@@ -54,7 +54,7 @@ def max_prefix_blocks(sent: SentCall) -> range:
 
 def entry_keys(sent: SentCall, at: int) -> tuple[int, ...]:
     """The keys of entries at the end of a block that the call reads."""
-    point = sent.points[at]
+    point = sent.entry_points[at]
     return tuple(point + by for by in openai_breakpoint.readable_writers(explicit=sent.explicit))
 
 

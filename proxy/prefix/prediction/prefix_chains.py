@@ -341,7 +341,7 @@ class PrefixChainIndex:
         self, sent: SentCall, places: Iterable[int], now: float, entries: _EntryIndex
     ) -> Iterator[tuple[int, EntryLife]]:
         """The entries at the ends of so many blocks, each with its place."""
-        points, peek = sent.points, entries.peek
+        points, peek = sent.entry_points, entries.peek
         for at in places:
             stored = peek(points[at])
             if stored is None:
@@ -364,13 +364,13 @@ class PrefixChainIndex:
         hit = next(self._live_places(sent, lookup_places(sent), now, entries), 0)
         used = used_places(sent, hit, scale) if hit else ()
         for at in [*self._live_places(sent, used, now, entries)]:
-            point = sent.points[at]
+            point = sent.entry_points[at]
             stored = entries.peek(point) or StoredEntries()
             entries.put(point, stored.after_read(now, explicit=sent.explicit))
         behind = hit if sent.regime.takes_marks else 0
         for at, ttl, by in written_breakpoints(sent, known, scale):
             if at > behind and scale.tokens_of(sent.ends[at]) >= sent.regime.least:
-                point = sent.points[at]
+                point = sent.entry_points[at]
                 stored = entries.peek(point) or StoredEntries()
                 entries.put(point, stored.after_write(sent, ttl, by, now))
 

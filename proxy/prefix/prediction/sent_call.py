@@ -168,6 +168,21 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple(found)
 
     @_Once
+    def entry_points(self) -> tuple[int, ...]:
+        """Stands for the entry at the end of each block; inverted where its message goes on.
+
+        From GPT-5.6 on a message that was extended is not read up to its old end.
+
+        Source: OpenAI, prompt caching guide, models from GPT-5.6 on (2026-09).
+        """
+        if self.regime.name != "openai-breakpoint":
+            return self.points
+        pairs = zip(self.blocks, self.blocks[1:], strict=False)
+        goes_on = (False, *[one.message == after.message for one, after in pairs], False)
+        keyed = zip(self.points, goes_on, strict=False)
+        return tuple([~point if inner else point for point, inner in keyed])
+
+    @_Once
     def digests(self) -> tuple[bytes, ...]:
         """The fingerprint of each block."""
         return tuple([block.digest for block in self.blocks])

@@ -92,6 +92,15 @@ def users(regime: Regime, *stretches: tuple[str, int], **more: Any) -> SentCall:
     return SentCall(regime=regime, blocks=found, **more)
 
 
+def one_message(regime: Regime, *stretches: tuple[str, int], **more: Any) -> SentCall:
+    """A call of one user message in parts, one per stretch of so many tokens."""
+    call = users(regime, *stretches, **more)
+    parts = [
+        msgspec.structs.replace(part, message=0, part=at) for at, part in enumerate(call.blocks)
+    ]
+    return msgspec.structs.replace(call, blocks=tuple(parts))
+
+
 def body(
     *messages: tuple[str, str], tools: tuple[str, ...] = (), **fields: object
 ) -> tuple[Prompt, tuple[PromptBlock, ...]]:

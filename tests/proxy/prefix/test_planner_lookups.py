@@ -102,7 +102,7 @@ def conversation(shape: DialogueShape, name: str, calls: int) -> list[bytes]:
 
 def written_entries(sent: SentCall) -> set[int]:
     """The entries that a call writes, as they are known by."""
-    return {sent.points[at] + by for at, _, by in written_breakpoints(sent, 0)}
+    return {sent.entry_points[at] + by for at, _, by in written_breakpoints(sent, 0)}
 
 
 def sought_entries(sent: SentCall) -> set[int]:
@@ -113,7 +113,7 @@ def sought_entries(sent: SentCall) -> set[int]:
 def unread(earlier: Planned, later: Planned) -> set[int]:
     """Return what the earlier call wrote of the later one's prompt, and no lookup of that finds."""
     before, now = earlier.evidence.sent, later.evidence.sent
-    shared = {point + by for point in now.points[1:] for by in (1, 2)}
+    shared = {point + by for point in now.entry_points[1:] for by in (1, 2)}
     mine = written_entries(before) & shared
     longest = [
         each for at in range(len(now.points)) for each in mine if each in entry_keys(now, at)

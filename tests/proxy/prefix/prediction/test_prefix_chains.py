@@ -29,6 +29,7 @@ from tests.proxy.prefix.sent_calls import (
     OPENAI,
     VLLM,
     block,
+    one_message,
     sent_chat,
     users,
 )
@@ -283,3 +284,29 @@ def test_where_writes_are_free_nothing_is_charged_for_them():
     assert expected_usage(call, PrefixChainIndex().expect_read(call, 0.0), 5_000) == Usage(
         input=5_000
     )
+
+
+def test_an_extended_message_is_not_read_up_to_its_old_end_from_gpt_5_6_on():
+    chains, marks = PrefixChainIndex(), {1: ""}
+    chains.record_call(one_message(OPENAI, ("a", 2_000), ("b", 500), marks=marks), None, 0)
+
+    longer = one_message(OPENAI, ("a", 2_000), ("b", 500), ("c", 100), marks=marks)
+    assert (chains.expect_read(longer, 1).tokens, chains.expect_read(longer, 1).known) == (0, 2_500)
+    messages = users(OPENAI, ("a", 2_000), ("b", 500), ("c", 100), marks=marks)
+    assert chains.expect_read(messages, 1).tokens == 2_500
+
+
+def test_an_extended_message_is_read_up_to_a_mark_within_both():
+    chains = PrefixChainIndex()
+    chains.record_call(one_message(OPENAI, ("a", 2_000), ("b", 500), marks={0: ""}), None, 0)
+
+    longer = one_message(OPENAI, ("a", 2_000), ("b", 500), ("c", 100), marks={0: ""})
+    assert chains.expect_read(longer, 1).tokens == 2_000
+
+
+def test_an_extended_message_is_read_up_to_its_old_end_at_anthropic():
+    chains, marks = PrefixChainIndex(), {1: "5m"}
+    chains.record_call(one_message(ANTHROPIC, ("a", 2_000), ("b", 500), marks=marks), None, 0)
+
+    longer = one_message(ANTHROPIC, ("a", 2_000), ("b", 500), ("c", 100), marks=marks)
+    assert chains.expect_read(longer, 1).tokens == 2_500
