@@ -25,7 +25,7 @@ class LayoutVersion:
 
     Attributes:
         version: Its number.
-        state: ``proposed``, ``approved`` or ``rolled back``.
+        state: ``proposed``, ``approved``, ``rolled back`` or ``withdrawn``.
         made: Time of the proposal, in seconds since the epoch.
         decided_by: Who decided last; "" for nobody.
         decided_at: Time of that; null for none.

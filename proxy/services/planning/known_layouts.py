@@ -5,10 +5,12 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, ParamSpec, TypeVar
 
+import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.layouts.layout import Layout, read_layout
+from proxy.prefix.lessons import layout_digest
 from proxy.records.feature_mode import LayoutScope
 from proxy.store.sql.database import reason
 from proxy.store.sql.layout_rows import Proposal
@@ -114,6 +116,23 @@ class KnownLayouts:
         if held is not None:
             self._remember(at, held)
         return read_layout(self._moves.get(at, ""))
+
+    def renew_proposal(
+        self, where: LayoutScope, layout: Layout | None, calls: int, now: float
+    ) -> None:
+        """Propose what pays by now, and withdraw what does not any more; blocks.
+
+        Args:
+            where: The feature, and the family of models.
+            layout: The layout that pays beside the one in force; None for none.
+            calls: Calls of it that this process saw.
+            now: Seconds since the epoch.
+        """
+        digest = layout_digest(layout) if layout is not None else ""
+        if layout is not None:
+            moves = msgspec.json.encode(layout).decode()
+            self._store.layouts.propose(where, digest, moves, now)
+        self._store.layouts.withdraw(where, calls, now, keep=digest)
 
     def _remember(self, at: tuple[LayoutScope, int], moves: str) -> None:
         if len(self._moves) > _MAX_LAYOUTS:

@@ -19,7 +19,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
-import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.calls import eligibility
@@ -29,7 +28,7 @@ from proxy.calls.route_target import route_target
 from proxy.catalog.entries import Route
 from proxy.prefix.breakpoints.plan import Plan, merge_plans
 from proxy.prefix.explain.reasons import CacheMiss
-from proxy.prefix.lessons import LayoutChange, LayoutLearner, is_due, layout_digest
+from proxy.prefix.lessons import LayoutChange, LayoutLearner, is_due
 from proxy.prefix.observation import find_miss, provider_miss
 from proxy.prefix.planned import (
     Draft,
@@ -386,9 +385,8 @@ class PromptPlanning:
             if not is_due(self._calls[where]):
                 return
             version = self._store.board.current.of(where).layout_version(self._now())
-            if layout := self._lessons.proposal(planned, self._layouts.layout(where, version)):
-                moves = msgspec.json.encode(layout).decode()
-                self._store.layouts.propose(where, layout_digest(layout), moves, self._now())
+            layout = self._lessons.proposal(planned, self._layouts.layout(where, version))
+            self._layouts.renew_proposal(where, layout, self._calls[where], self._now())
         except (Unplannable, SQLAlchemyError) as error:
             _log.warning("A call could not be learned from: %s", error)
 

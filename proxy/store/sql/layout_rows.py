@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy import text as sql
 
-from proxy.prefix.layouts.layout import Layout
+from proxy.prefix.layouts.layout import Layout, read_layout
 from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
 from proxy.store.sql import schema
 from proxy.store.sql.timestamps import seconds
@@ -44,6 +44,7 @@ class ProposalState(StrEnum):
     PROPOSED = "proposed"
     APPROVED = "approved"
     ROLLED_BACK = "rolled back"
+    WITHDRAWN = "withdrawn"  #: Later calls showed that it does not pay; it may be proposed again.
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +67,9 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     decided_by: str
     decided_at: float
     mode_before: str | None = None
+
+
+_UNDECIDED: Final = (ProposalState.PROPOSED.value, ProposalState.WITHDRAWN.value)
 
 
 def move_savings(proposal: Proposal) -> list[int]:
@@ -183,10 +187,26 @@ def ensure_proposal(
         version = connection.execute(newest).scalar_one() + 1
         _make(connection, place, version, digest=digest, moves=moves, made=micros)
         return find_proposal(connection, place, version)
-    if row.state == ProposalState.PROPOSED.value:
+    if row.state in _UNDECIDED:
         same = and_(row_of(layouts, place), layouts.c.version == row.version)
-        connection.execute(update(layouts).where(same).values(moves=moves, made=micros))
+        values = {"state": ProposalState.PROPOSED.value, "moves": moves, "made": micros}
+        connection.execute(update(layouts).where(same).values(decided_at=0, **values))
     return find_proposal(connection, place, row.version)
+
+
+def withdraw_proposals(
+    connection: Connection, place: LayoutScope, calls: int, keep: str, micros: int
+) -> None:
+    """Withdraw the place's undecided layouts, but one, that so many calls or fewer spoke for."""
+    layouts = schema.layouts
+    waits = and_(row_of(layouts, place), layouts.c.state == ProposalState.PROPOSED.value)
+    for row in connection.execute(select(layouts).where(waits, layouts.c.digest != keep)).all():
+        layout = read_layout(row.moves)
+        moves = layout.moves if layout is not None else ()
+        if all(move.calls <= calls for move in moves):
+            same = and_(waits, layouts.c.version == row.version, layouts.c.moves == row.moves)
+            values = {"state": ProposalState.WITHDRAWN.value, "decided_at": micros}
+            connection.execute(update(layouts).where(same).values(**values))
 
 
 class JudgedLayout(msgspec.Struct, frozen=True, kw_only=True):
@@ -236,7 +256,7 @@ def last_approved(connection: Connection, place: LayoutScope) -> int:
 def _make(connection: Connection, place: LayoutScope, version: int, **values: object) -> None:
     """Insert a proposal and forget the oldest undecided ones."""
     layouts = schema.layouts
-    undecided = and_(row_of(layouts, place), layouts.c.state == ProposalState.PROPOSED.value)
+    undecided = and_(row_of(layouts, place), layouts.c.state.in_(_UNDECIDED))
     newest_first = select(layouts.c.version).where(undecided).order_by(layouts.c.version.desc())
     surplus = connection.execute(newest_first.offset(_MAX_UNDECIDED - 1)).scalars().all()
     connection.execute(delete(layouts).where(undecided, layouts.c.version.in_(surplus)))

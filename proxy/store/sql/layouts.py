@@ -2,7 +2,7 @@
 
 ::
 
-    proposed ── approve ──▶ approved ── rollback ──▶ rolled back
+    withdrawn ◀──▶ proposed ── approve ──▶ approved ── rollback ──▶ rolled back
 
 What is decided holds for conversations that begin some seconds later, when every process has heard
 of it. A suspension holds as soon as it is heard of, until a person resumes. What was rolled back
@@ -120,6 +120,23 @@ class Layouts:
             change = _audit_entry(place, _APPROVE, AUTO, (before, hold.own))
             record_change(connection, change, now)
             return rows.find_proposal(connection, place, found.version)
+
+    def withdraw(self, place: LayoutScope, calls: int, now: float, keep: str = "") -> None:
+        """Withdraw undecided layouts that no longer pay; another process may have seen more calls.
+
+        Args:
+            place: The feature, and the family of models.
+            calls: Calls by which they were reckoned anew; what more spoke for stays.
+            now: Seconds since the epoch.
+            keep: Digest of the layout that pays by now; "" for none.
+        """
+        undecided = {
+            each.digest for each in self.proposals(place) if each.state is ProposalState.PROPOSED
+        }
+        if undecided <= {keep}:
+            return
+        with write_transaction(self._engine) as connection:
+            rows.withdraw_proposals(connection, place, calls, keep, micros(now))
 
     def approve(self, place: LayoutScope, version: int, by: str, now: float) -> FeatureState:
         """Approves the version and returns what holds; a place that only observed now applies.

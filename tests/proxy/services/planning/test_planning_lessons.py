@@ -4,9 +4,11 @@ import logging
 import threading
 from typing import Any
 
+import msgspec
 from sqlalchemy.exc import OperationalError
 
 from proxy.prefix.explain.reasons import CacheMiss
+from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.planner import Planner
 from proxy.records.feature_mode import LayoutScope
 from proxy.services.planning import planning as planning_
@@ -99,6 +101,18 @@ def test_the_same_evidence_gives_the_same_proposal(store):
         teach(planning, 80)
 
     assert len(store.layouts.proposals(PLACE)) == 1
+
+
+def test_proposal_that_calls_no_longer_speak_for_is_withdrawn(store):
+    moves = msgspec.json.encode(Layout(moves=())).decode()
+    store.layouts.propose(PLACE, "earlier", moves, 0.0)
+
+    with running_planning(store) as planning:
+        teach(planning)
+
+    states = {each.digest: each.state.value for each in store.layouts.proposals(PLACE)}
+    assert states.pop("earlier") == "withdrawn"
+    assert list(states.values()) == ["proposed"]
 
 
 def test_calls_that_show_nothing_propose_nothing(store):

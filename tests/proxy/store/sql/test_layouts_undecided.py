@@ -23,9 +23,14 @@ def list_promises(layouts: Layouts) -> list[tuple[int, int]]:
     return [(each.version, each.nanos) for each in undecided_layouts(layouts)]
 
 
-def layout_that_saves(nanos: int) -> str:
+def layout_that_saves(nanos: int, calls: int = 0) -> str:
     move = LayoutMove(
-        before=None, after=None, slot=PromptSlot.VARIABLE, label="Current time", saving=nanos
+        before=None,
+        after=None,
+        slot=PromptSlot.VARIABLE,
+        label="Current time",
+        calls=calls,
+        saving=nanos,
     )
     return msgspec.json.encode(Layout(moves=(move,))).decode()
 
@@ -50,3 +55,57 @@ def test_layout_that_was_proposed_last_is_promised(layouts: Layouts) -> None:
     layouts.propose(PLACE, "d1", layout_that_saves(400), NOW + 2)
 
     assert list_promises(layouts) == [(1, 400)]
+
+
+def list_states(layouts: Layouts) -> list[str]:
+    """State of each version, the oldest first."""
+    return [each.state.value for each in layouts.proposals(PLACE)]
+
+
+def test_layout_that_later_calls_speak_against_waits_no_more_but_stays_in_history(
+    layouts: Layouts,
+) -> None:
+    layouts.propose(PLACE, "d1", layout_that_saves(500, calls=3), NOW)
+
+    layouts.withdraw(PLACE, 25, NOW + 1)
+
+    assert list_promises(layouts) == []
+    assert list_states(layouts) == ["withdrawn"]
+
+
+def test_layout_stays_proposed_for_a_process_that_saw_fewer_calls(layouts: Layouts) -> None:
+    layouts.propose(PLACE, "d1", layout_that_saves(500, calls=30), NOW)
+
+    layouts.withdraw(PLACE, 25, NOW + 1)
+
+    assert list_promises(layouts) == [(1, 500)]
+
+
+def test_figures_of_a_layout_that_another_replaced_are_withdrawn(layouts: Layouts) -> None:
+    layouts.propose(PLACE, "d1", layout_that_saves(500), NOW)
+    layouts.propose(PLACE, "d2", layout_that_saves(200), NOW + 1)
+
+    layouts.withdraw(PLACE, 25, NOW + 1, keep="d2")
+
+    assert list_states(layouts) == ["withdrawn", "proposed"]
+
+
+def test_withdrawn_layout_is_proposed_under_its_version_once_it_pays_again(
+    layouts: Layouts,
+) -> None:
+    layouts.propose(PLACE, "d1", layout_that_saves(500), NOW)
+    layouts.withdraw(PLACE, 25, NOW + 1)
+
+    layouts.propose(PLACE, "d1", layout_that_saves(300), NOW + 2)
+
+    assert list_promises(layouts) == [(1, 300)]
+    assert layouts.proposals(PLACE)[0].decided_at == 0
+
+
+def test_decided_layout_is_not_withdrawn(layouts: Layouts) -> None:
+    layouts.propose(PLACE, "d1", layout_that_saves(500), NOW)
+    layouts.approve(PLACE, 1, "ann", NOW + 1)
+
+    layouts.withdraw(PLACE, 25, NOW + 60)
+
+    assert list_states(layouts) == ["approved"]
