@@ -32,8 +32,8 @@ provider loses would be lost either way and is no matter of planning. A call tha
 which may still be read is judged later: once its conversation went on, with or without them, or
 once they died. A feature is surely dearer when the calls judged last cost more together than
 unmodified, by more than ``MAX_EXTRA_COST_SHARE`` and by more than ``MIN_STANDARD_ERRORS`` of their
-sum. A layout is stopped, too, once it lost more than the learning stake in all, or twice the cost
-of its dearest prompt where that is more.
+sum. A layout is stopped, too, as soon as one more call like its latest would make it lose more than
+the learning stake in all.
 """
 
 import math
@@ -69,7 +69,6 @@ MIN_CALLS: Final = 20
 MAX_EXTRA_COST_SHARE: Final = 0.02
 #: Standard errors by which the sum has to be above nothing.
 MIN_STANDARD_ERRORS: Final = 3.0
-_DEAREST_PROMPTS: Final = 2.0
 #: Calls that wait to be judged; beyond, the one that waited longest is judged as it stands.
 _MAX_PENDING_CALLS: Final = 128
 #: Seconds without a call after which a feature is judged afresh.
@@ -300,9 +299,9 @@ class HarmWatch:
 
     def __init__(self, stake: float = math.inf) -> None:
         self._stake = stake
-        #: Calls judged, what they cost more, and their direct cost, in all; and of the dearest.
+        #: Calls judged, what they cost more, and their direct cost, in all.
         self._calls = 0
-        self._balance = self._total = self._dearest = 0.0
+        self._balance = self._total = 0.0
         #: Of the calls judged last: what each cost more, and its direct cost.
         self._more: deque[float] = deque(maxlen=JUDGED_CALLS)
         self._direct: deque[float] = deque(maxlen=JUDGED_CALLS)
@@ -340,7 +339,7 @@ class HarmWatch:
     def current_harm(self, now: float) -> Harm | None:
         """Return the harm that the latest judged calls show; None unless they are surely dearer."""
         self._judge_expired(now)
-        if self._balance > max(self._stake, _DEAREST_PROMPTS * self._dearest):
+        if self._more and self._balance + max(0.0, self._more[-1]) > self._stake:
             return Harm(calls=self._calls, more=self._balance / max(1.0, self._total))
         calls = len(self._more)
         if calls < MIN_CALLS:
@@ -364,4 +363,3 @@ class HarmWatch:
         self._calls += 1
         self._balance += call.more
         self._total += call.direct
-        self._dearest = max(call.direct, self._dearest)

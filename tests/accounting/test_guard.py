@@ -1,5 +1,6 @@
 """The guard stops a layout that the second accounting finds dearer than sending directly."""
 
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -19,10 +20,15 @@ from tests.fakes.workloads import ONE_BY_ONE, Json, Session, SessionTurn, Worklo
 
 #: Calls beyond which a dearer layout has to be stopped, whatever it lost.
 _MAX_DEARER_CALLS: Final = 20
-#: Dollars that a layout may lose; twice its dearest prompt where that is more.
+#: Dollars that a layout may lose; its first dearer call where that lost more.
 _STAKE: Final = 0.01
 _CALLS: Final = 60
-_RULES: Final = handbook(40, "guarded")
+#: Sections of the rules: 2,250 tokens, which Gemini does not store, and 4,480.
+_SECTIONS: Final = (20, 40)
+_MODELS: Final = (
+    "claude-sonnet-5-5", "gpt-6.1-sol", "gpt-5.4", "deepseek-flash", "gemini-3.8-flash",
+    "mistral-large-4", "vllm-own",
+)  # fmt: skip
 #: All instructions go behind the conversation: nothing is left that two conversations share.
 _HARMFUL: Final = Layout(
     moves=(LayoutMove(before=None, after=None, slot=PromptSlot.VARIABLE, label="All"),)
@@ -43,10 +49,10 @@ def _with_mark(body: Json, regime: str) -> Json:
     return body | {"messages": [{**system, "content": [part]}, *rest]}
 
 
-def _workload() -> Workload:
+def _workload(sections: int) -> Workload:
+    rules = handbook(sections, "guarded")
     bodies = [
-        {"messages": [said("system", _RULES), said("user", f"Who is {at}?")]}
-        for at in range(_CALLS)
+        {"messages": [said("system", rules), said("user", f"Who is {at}?")]} for at in range(_CALLS)
     ]
     sessions = [
         Session(name=f"s{at}", feature="desk", turns=(SessionTurn(body=body),))
@@ -55,11 +61,11 @@ def _workload() -> Workload:
     return Workload(name="guarded", sessions=sessions, pace=ONE_BY_ONE, dressed=_with_mark)
 
 
-def _judged_calls(folder: Path, model: str) -> tuple[JudgedCalls, JudgedCalls]:
+def _judged_calls(folder: Path, model: str, sections: int) -> tuple[JudgedCalls, JudgedCalls]:
     """Dollars of each call, sent directly and through a gateway with the harmful layout."""
 
     async def story() -> tuple[JudgedCalls, JudgedCalls]:
-        workload = _workload()
+        workload = _workload(sections)
         async with beside(folder, planning=PlanningMode.APPLY, control_share=0.0) as both:
             layouts = both.processes.store.layouts
             place = LayoutScope(f"team_1-{model}", "desk", model_family(model))
@@ -79,21 +85,18 @@ def _judged_calls(folder: Path, model: str) -> tuple[JudgedCalls, JudgedCalls]:
 
 @pytest.mark.skipif(not FILE.exists(), reason="the reference price list is not here")
 @pytest.mark.parametrize(
-    "model",
-    [
-        "claude-sonnet-5-5", "gpt-6.1-sol", "gpt-5.4", "deepseek-flash", "gemini-3.8-flash",
-        "mistral-large-4", "vllm-own",
-    ],
-)  # fmt: skip
+    ("model", "sections"),
+    [pair for pair in product(_MODELS, _SECTIONS) if pair != ("gemini-3.8-flash", 20)],
+)
 def test_layout_that_is_dearer_by_second_accounting_is_stopped_in_time(
-    model: str, tmp_path: Path
+    model: str, sections: int, tmp_path: Path
 ) -> None:
-    direct, gateway = _judged_calls(tmp_path, model)
+    direct, gateway = _judged_calls(tmp_path, model, sections)
     pairs = list(zip(direct.dollars, gateway.dollars, strict=True))
-    dearer = [at for at, (ours, theirs) in enumerate(pairs) if theirs > 1.02 * ours]
+    dearer = [theirs - ours for ours, theirs in pairs if theirs > 1.02 * ours]
     lost = sum(gateway.dollars) - sum(direct.dollars)
 
-    assert len(dearer) > 1
+    assert dearer
     assert len(dearer) <= _MAX_DEARER_CALLS
-    assert lost <= max(_STAKE, 2 * max(direct.dollars)) + max(gateway.dollars)
+    assert lost <= max(_STAKE, dearer[0])
     assert gateway.dollars[-10:] == direct.dollars[-10:]

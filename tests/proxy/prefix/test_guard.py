@@ -232,19 +232,19 @@ def test_a_few_dear_calls_show_no_harm():
     assert harm_after(HarmWatch(), *[(200.0, 100.0)] * (MIN_CALLS - 1)) is None
 
 
-def test_a_layout_is_stopped_once_it_lost_its_stake():
+def test_a_layout_is_stopped_before_one_more_dear_call_would_lose_more_than_its_stake():
     watch = HarmWatch(stake=500.0)
 
-    assert harm_after(watch, *[(150.0, 100.0)] * 10) is None
-    found = harm_after(watch, (150.0, 100.0))
+    assert harm_after(watch, *[(150.0, 100.0)] * 9) is None
+    found = harm_after(watch, (155.0, 100.0))
 
     assert found is not None
-    assert (found.calls, round(found.more, 2)) == (11, 0.50)
+    assert (found.calls, round(found.more, 3)) == (10, 0.505)
 
 
-def test_a_layout_may_lose_the_cost_of_two_prompts():
-    assert harm_after(HarmWatch(stake=10.0), *[(150.0, 100.0)] * 4) is None
-    assert harm_after(HarmWatch(stake=10.0), *[(150.0, 100.0)] * 5) is not None
+def test_a_layout_whose_first_dear_call_loses_the_stake_makes_no_second_one():
+    assert harm_after(HarmWatch(stake=10.0), (104.0, 100.0)) is None
+    assert harm_after(HarmWatch(stake=10.0), (150.0, 100.0)) is not None
 
 
 def test_savings_of_a_layout_pay_for_its_later_losses():
