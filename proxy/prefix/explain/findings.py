@@ -185,7 +185,7 @@ def _check_long_idle(case: MissCase) -> MissFinding | None:
     before = case.evidence.before
     since = [case.expected.idle] if case.expected.idle is not None else []
     since += [case.evidence.now - before.at] if before is not None else []
-    if lives is None or not since or min(since) <= _GONE_AFTER_LIFETIMES * lives:
+    if lives is None or not since or min(since) <= _surely_gone_after_s(case, lives):
         return None
     return MissFinding(
         MissReason.EXPIRED, _idle_detail(min(since), lives), ReasonConfidence.CERTAIN
@@ -290,11 +290,29 @@ def _check_expiry(case: MissCase) -> MissFinding | None:
     expected = case.expected
     if expected.idle is None or expected.lives is None or expected.idle <= expected.lives:
         return None
-    sure = expected.idle > _GONE_AFTER_LIFETIMES * expected.lives
+    sure = expected.idle > _surely_gone_after_s(case, expected.lives)
     detail = _idle_detail(expected.idle, expected.lives)
-    return MissFinding(
-        MissReason.EXPIRED, detail, ReasonConfidence.CERTAIN if sure else ReasonConfidence.LIKELY
-    )
+    unsure = ReasonConfidence.LIKELY
+    if _may_live_a_day(case.evidence.sent):
+        detail, unsure = f"{detail}, or up to a day", ReasonConfidence.POSSIBLE
+    return MissFinding(MissReason.EXPIRED, detail, ReasonConfidence.CERTAIN if sure else unsure)
+
+
+def _surely_gone_after_s(case: MissCase, lives: float) -> float:
+    """Seconds of idleness after which nothing is left."""
+    if _may_live_a_day(case.evidence.sent):
+        return openai_interval.EXTENDED.oldest
+    return _GONE_AFTER_LIFETIMES * lives
+
+
+def _may_live_a_day(sent: SentCall) -> bool:
+    """True where the retention that was not asked for may be OpenAI's ``24h``.
+
+    Source: OpenAI, prompt caching guide, models before GPT-5.6 (2026-09): the default but for
+    organisations without data retention.
+    """
+    regime = sent.regime
+    return regime.name == "openai-interval" and regime.provider != "azure"
 
 
 def _idle_detail(seconds: float, lives: float) -> str:
