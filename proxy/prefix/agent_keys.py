@@ -54,11 +54,11 @@ MAX_CALLS_PER_MINUTE: Final = 15
 _MINUTE_S: Final = 60.0
 #: Shared keys of one beginning.
 _MAX_KEYS: Final = 64
-#: Bytes of a beginning besides its sessions, and of a session.
+#: Bytes of a beginning besides its sessions, and of a session there and in the index.
 _BEGINNING_BYTES: Final = 2_000
 _SESSION_BYTES: Final = 1_100
 #: Sessions remembered of one beginning.
-_MAX_SESSIONS_EACH: Final = 1_024
+_MAX_SESSIONS_EACH: Final = 256
 #: Latest sessions whose habits count, and the fewest that tell anything.
 _HABIT_SESSIONS: Final = 64
 _MIN_HABIT_SESSIONS: Final = 4
@@ -259,13 +259,13 @@ class PromptBeginning:
         self._lost_at = -inf
         self._closed_until = 0.0
 
-    def begin_session(self, now: float, costs: KeyCosts) -> AgentSession:
-        """A session that begins now, with the key that it keeps.
+    @property
+    def size_bytes(self) -> int:
+        """About how many bytes it takes."""
+        return _BEGINNING_BYTES + _SESSION_BYTES * len(self._sessions)
 
-        Args:
-            now: Seconds since the epoch.
-            costs: Its costs.
-        """
+    def begin_session(self, now: float, costs: KeyCosts) -> AgentSession:
+        """A session that begins now, with the key that it keeps."""
         agent_session = AgentSession(begins=now, latest=now, tokens=costs.prompt)
         if costs.stake and self._lost_at == -inf:  # else what was lost so far stays allowed
             self._stake = max(costs.stake, costs.prompt * costs.rewrite)
@@ -326,7 +326,9 @@ class SharedCacheKeys:
     """The sessions of agents in one process, and the keys they share; ``indexes`` is all of it."""
 
     def __init__(self) -> None:
-        self._beginnings: LruCache[str, PromptBeginning] = LruCache(entry_bytes=_BEGINNING_BYTES)
+        self._beginnings: LruCache[str, PromptBeginning] = LruCache(
+            weigh=lambda begins: begins.size_bytes
+        )
         self._sessions: LruCache[bytes, tuple[AgentSession, PromptBeginning]] = LruCache(
             entry_bytes=_SESSION_BYTES
         )
@@ -344,18 +346,14 @@ class SharedCacheKeys:
         session_entry = self._sessions.get(session)
         if session_entry is None:
             begins = self._beginnings.get_or_make(name, lambda: PromptBeginning(name))
+            before = begins.size_bytes
             session_entry = begins.begin_session(now, costs), begins
+            self._beginnings.reweigh(begins.size_bytes - before)
             self._sessions.put(session, session_entry)
         return session_entry[0].key
 
     def record_call(self, session: bytes, now: float, answers: int) -> None:
-        """Count a call of a session, where that is known.
-
-        Args:
-            session: Stands for the session.
-            now: Seconds since the epoch.
-            answers: Answers that the call holds.
-        """
+        """Count a call of a session that is known; it holds so many answers."""
         session_entry = self._sessions.get(session)
         if session_entry is not None:
             session_entry[0].record_call(now, answers)

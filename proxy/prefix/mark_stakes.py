@@ -254,9 +254,9 @@ class MarkStakes:
             family.record_call(direct, 0.0)
             return
         values = _extra_values(trial, paper.usage, unmodified, price)
+        life = sent.regime.lifetimes.get(self.lifetime(planned.place, sent.regime), 0.0)
         gain, fee = long_life_value(trial.expected.rescale(usage.prompt_tokens), sent.regime)
         family.record_long_life(gain * price, fee * price)
-        life = sent.regime.lifetimes.get(self.lifetime(planned.place, sent.regime), 0.0)
         family.record_values(values, planned.draft.conversation, calls_before, now, life)
         account.forget_losses(now)
         before = account.exposure()

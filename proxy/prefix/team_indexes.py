@@ -157,6 +157,7 @@ class TeamMemory:
         """
         indexes = self._teams.pop(team, None) or self._make(self.stake_of(team))
         self._teams[team] = indexes
+        self.team_stakes.put(team, indexes.agent_keys.team)  # else its own would borrow no more
         indexes.latest = max(now, indexes.latest)
         self._now = max(now, self._now)
         return indexes

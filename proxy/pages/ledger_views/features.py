@@ -12,6 +12,7 @@ from proxy.prefix.layouts.layout import Layout, layout_lines
 from proxy.records.feature_mode import FeatureStates, LayoutScope
 from proxy.store.sql.dashboard_reads import Readers
 from proxy.store.sql.layout_rows import Proposal, ProposalState
+from proxy.store.sql.layouts import waiting_proposals
 
 #: Features of all teams that are shown, in order of team and feature.
 _MAX_FEATURES: Final = 500
@@ -30,7 +31,8 @@ class LayoutVersion:
         decided_by: Who decided last; "" for nobody.
         decided_at: Time of that; null for none.
         moves: Each move of text, in a line.
-        saving_nanos: Expected savings in nano-dollars per 1,000 calls; null where unknown.
+        saving_nanos: Expected savings in nano-dollars per 1,000 calls; null where unknown, as for
+            what was proposed before another layout was approved.
     """
 
     version: int
@@ -141,18 +143,18 @@ def features_view(readers: Readers, asked: FeaturesQuestion) -> Sequence[Feature
 def _layout(
     place: LayoutScope, standings: FeatureStates, versions: Sequence[Proposal]
 ) -> FeatureLayout:
-    held = standings.of(place)
+    held, waiting = standings.of(place), waiting_proposals(versions)
     return FeatureLayout(
         family=place.family,
         mode=str(held.mode),
         version=held.version,
         suspended=held.suspended,
         changed_by=held.changed_by,
-        versions=[_version(each) for each in versions],
+        versions=[_version(each, is_waiting=each in waiting) for each in versions],
     )
 
 
-def _version(proposal: Proposal) -> LayoutVersion:
+def _version(proposal: Proposal, *, is_waiting: bool) -> LayoutVersion:
     try:
         layout = msgspec.json.decode(proposal.moves, type=Layout)
     except msgspec.DecodeError:
@@ -166,5 +168,5 @@ def _version(proposal: Proposal) -> LayoutVersion:
         decided_by=proposal.decided_by,
         decided_at=None if proposal.state is ProposalState.PROPOSED else proposal.decided_at,
         moves=lines,
-        saving_nanos=saving,
+        saving_nanos=saving if is_waiting or proposal.state is not ProposalState.PROPOSED else None,
     )

@@ -264,3 +264,15 @@ def test_calls_and_answers_of_unknown_sessions_are_ignored():
     keys.record_answer(b"unknown", TOKENS, -1e9, 0.0)
 
     assert keys.choose_key(b"known", NAME, 1.0, KeyCosts(PRICE)) == NAME
+
+
+def test_bytes_of_a_beginning_count_its_sessions_and_are_bounded():
+    keys = SharedCacheKeys()
+    beginnings, _ = keys.indexes
+    sizes = []
+    for number in range(1_000):
+        keys.choose_key(b"%d" % number, NAME, float(number), KeyCosts(PRICE))
+        sizes.append(beginnings.size_bytes)
+
+    assert sizes[9] > sizes[0] + 9_000
+    assert sizes[-1] == sizes[300] < 300_000

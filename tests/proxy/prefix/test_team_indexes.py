@@ -166,3 +166,13 @@ def test_bodies_that_cannot_be_planned_are_bounded_too():
         planner.read_call(planning_request(body(*messages)))
 
     assert planner.memory.size_bytes <= MAX_BYTES + SLACK_BYTES
+
+
+def test_team_that_calls_keeps_its_stake_however_many_other_teams_are_heard_of():
+    memory = Planner(SECRET).memory
+    stake = memory.of("team", NOW).agent_keys.team
+    for number in range(10_001):
+        memory.stake_of(f"other {number}")
+    memory.of("team", NOW)
+
+    assert memory.team_stakes.peek("team") is stake

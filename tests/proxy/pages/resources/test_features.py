@@ -60,6 +60,17 @@ def desk(store: Store) -> FeaturesHarness:
     return FeaturesHarness(store)
 
 
+def test_savings_reckoned_before_an_approval_are_shown_no_more(desk: FeaturesHarness) -> None:
+    place = LayoutScope(desk.acme, "chat", "gpt")
+    desk.store.layouts.propose(place, "d2", MOVES, NOW + 1)
+    desk.store.layouts.approve(place, 1, "ann", NOW + 2)
+
+    view = asyncio.run(desk.resource.get(desk.viewer(Role.VIEWER), desk.acme, "chat"))
+
+    (_, on_gpt) = view.layouts
+    assert [(each.version, each.saving_nanos) for each in on_gpt.versions] == [(2, None), (1, 0)]
+
+
 def test_a_member_sees_features_of_the_own_team_only(desk: FeaturesHarness) -> None:
     found = asyncio.run(desk.resource.list(desk.viewer(Role.VIEWER), view_itself))
     assert [(each.team_name, each.feature) for each in found] == [("acme", "chat")]
