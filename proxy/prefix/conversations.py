@@ -94,7 +94,7 @@ class ConversationState(msgspec.Struct):
         if self.plan is not None and plan.replaced != self.plan.replaced:
             self.lost = 0.0
         before, self.plan = self.size, plan
-        places = sum(len(splits.ends) for splits in plan.splits)
+        places = sum(1 + len(splits.ends) for splits in plan.splits)
         self.size = _STATE_BYTES + _TOOL_BYTES * len(plan.tools) + _SPLIT_BYTES * places
         return self.size - before
 

@@ -160,7 +160,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
             before = values[max(0, len(values) - 1 - len(self.known) + text.message)]
             start = hash((self.request.feature, text.grows))
             found = seen.split(start, text.words, TextOwner(before, name), grows=text.grows)
-            splits += [TextSplits(text.message, text.part, found.splits)] if found.splits else []
+            if found.splits or not (text.grows or text.is_last):
+                splits.append(TextSplits(text.message, text.part, found.splits))
             name = found.owner.conversation if text.grows else name
         resolved = self.resolved
         if name != self.conversation:

@@ -132,7 +132,7 @@ def more_splits(
     kept: tuple[TextSplits, ...], more: tuple[TextSplits, ...]
 ) -> tuple[TextSplits, ...]:
     """The places of two at which texts are parted more often: a text that grew is parted anew."""
-    return max(kept, more, key=lambda splits: sum(len(each.ends) for each in splits))
+    return max(kept, more, key=lambda splits: sum(1 + len(each.ends) for each in splits))
 
 
 def fork_plan(plan: Plan, arm: ExperimentArm, tools: Sequence[str]) -> Plan:

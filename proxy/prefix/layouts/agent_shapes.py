@@ -179,7 +179,8 @@ class TextSplits(NamedTuple):
     Attributes:
         message: Index of its message.
         part: Index within that message's content.
-        ends: Bytes of its JSON before each place, without the opening quote.
+        ends: Bytes of its JSON before each place, without the opening quote; () where it stays
+            whole, and the stable slot ends behind it.
     """
 
     message: int
@@ -195,12 +196,14 @@ class LongText(NamedTuple):
         part: Index within that message's content.
         words: Its JSON, without quotes.
         grows: True if later calls may send it with more in it.
+        is_last: True if no text of the same message, or of the instructions, stands behind it.
     """
 
     message: int
     part: int
     words: bytes
     grows: bool
+    is_last: bool
 
 
 class SplitMessage(NamedTuple):
@@ -250,7 +253,8 @@ def long_texts(prompt: Prompt, readings: Sequence[MessageReading]) -> Iterator[L
     for which in (range(first), [at for at in asked if roles[at] == _USER]):
         texts = [text for at in which for text in _message_texts(prompt, at)]
         if texts:
-            yield max(texts, key=lambda text: len(text.words))
+            longest = max(texts, key=lambda text: len(text.words))
+            yield longest._replace(is_last=longest.is_last and longest.message == which[-1])
 
 
 def split_instructions(prompt: Prompt, splits: Sequence[TextSplits]) -> Prompt:
@@ -260,6 +264,8 @@ def split_instructions(prompt: Prompt, splits: Sequence[TextSplits]) -> Prompt:
         Unplannable: If a message cannot be read.
     """
     for split in splits:
+        if prompt.semi is None and not split.ends:
+            prompt = msgspec.structs.replace(prompt, semi=(split.message, split.part + 1))
         parts = _split_content(prompt, split, AUTHORITY) if prompt.semi is None else []
         if parts:
             parted = replace_parts(prompt.messages[split.message], parts)
@@ -302,7 +308,8 @@ def _message_texts(prompt: Prompt, at: int) -> Iterator[LongText]:
     for part, raw in enumerate(parts if len(parts) == 1 or not is_user else ()):
         words = _text_json(raw)[1:-1]
         if len(words) >= _MIN_TEXT_BYTES:
-            yield LongText(at, part, words, grows=is_user)
+            is_last = part == len(parts) - 1
+            yield LongText(at, part, words, grows=is_user, is_last=is_last)
 
 
 def _split_content(prompt: Prompt, split: TextSplits, roles: frozenset[str]) -> list[bytes]:

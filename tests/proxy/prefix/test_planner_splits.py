@@ -74,6 +74,42 @@ def test_third_session_reads_what_the_second_stored():
     assert reads[2] * 4 >= len(RULES) * 0.9
 
 
+def instructions_in_two(session: int, *, in_parts: bool) -> list[dict[str, Any]]:
+    """Rules that all sessions share, and a customer behind them in a text of its own."""
+    pair = [RULES, f"You are talking to customer {session}."]
+    if in_parts:
+        return [chat_message("system", [{"type": "text", "text": words} for words in pair])]
+    return [chat_message("system", words) for words in pair]
+
+
+@pytest.mark.parametrize("target", [CLAUDE, OPENAI], ids=["claude", "openai"])
+@pytest.mark.parametrize("in_parts", [True, False], ids=["in parts", "in messages"])
+def test_second_session_reads_the_longest_instructions_before_text_of_its_own(target, in_parts):
+    process = PlanningProcess(target)
+
+    first, second = (
+        plan(process, *instructions_in_two(session, in_parts=in_parts), chat_message("user", "Hi."))
+        for session in (1, 2)
+    )
+
+    slots = [block.slot for block in first.evidence.sent.blocks]
+    assert slots == [PromptSlot.STABLE, PromptSlot.SEMI_STABLE, PromptSlot.VARIABLE]
+    assert second.evidence.expected.known * 4 >= len(RULES) * 0.9
+    assert [
+        words for at in range(len(second.prompt.messages)) for words in texts(second.prompt, at)
+    ] == [RULES, "You are talking to customer 2.", "Hi."]
+
+
+def test_short_text_before_the_longest_instructions_stays_stable():
+    process = PlanningProcess(CLAUDE)
+    messages = [chat_message("system", "Be kind."), chat_message("system", RULES)]
+
+    planned = plan(process, *messages, chat_message("user", "Hi."))
+
+    slots = [block.slot for block in planned.evidence.sent.blocks]
+    assert slots == [PromptSlot.STABLE, PromptSlot.STABLE, PromptSlot.VARIABLE]
+
+
 def test_session_keeps_its_instructions_as_it_began_them():
     plans: dict[str, bytes] = {}
     process, other = (PlanningProcess(CLAUDE, plans=plans) for _ in range(2))
