@@ -15,10 +15,14 @@ _CLOSING: Final = "\n\nRemember the rules above.\nAnswer with one command."
 
 
 def one_line_workloads(data: Path | None) -> Iterator[Workload]:
-    """Agents whose instructions differ in one line by session, without and with a tag on it."""
+    """Agents whose instructions differ in one line by session, tagged or not, or in a text."""
     agent = Agent(system=96, steps=(_STEPS, _STEPS))
     named = Sessions(20, lambda at: agent.session(f"line/{at}"))
     yield from _with_and_without_tag("agent, one line by session", named)
+    chat = Agent(system=96, steps=(2, 2))
+    customers = Sessions(60, lambda at: chat.session(f"customer/{at}"))
+    rows = [_change_session(each, _with_customer(each.name)) for each in customers]
+    yield Workload(name="a customer in a text of its own", sessions=rows, pace=ONE_BY_ONE)
     if data is not None:
         sessions = recorded_workload(data, "mini-swe-agent", 20).sessions
         short = [Session(name=s.name, feature=s.feature, turns=s.turns[:_STEPS]) for s in sessions]
@@ -62,6 +66,17 @@ def _with_line(folder: str, form: str) -> Callable[[Json], Json]:
         lines = system["content"].splitlines(keepends=True)
         lines.insert(len(lines) * 2 // 3, form.format(f"Working directory: {folder}\n"))
         return {**body, "messages": [{**system, "content": "".join(lines)}, *rest]}
+
+    return change
+
+
+def _with_customer(name: str) -> Callable[[Json], Json]:
+    """Adds a system message behind the first."""
+    customer = {"role": "system", "content": f"You are talking to customer {name}."}
+
+    def change(body: Json) -> Json:
+        system, *rest = body["messages"]
+        return {**body, "messages": [system, customer, *rest]}
 
     return change
 
