@@ -10,7 +10,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Decimal
-from hashlib import blake2b
 from pathlib import Path
 
 import httpx
@@ -19,7 +18,6 @@ import pytest
 from proxy.records.receipt import Receipt
 from proxy.services.budgets.counter_loss import TTL_S
 from proxy.services.cut_attempts import KILLED
-from proxy.store.redis.budget_store import RedisBudgetStore
 from slo.reservations import CounterLevel
 from tests.bench.budget_fault_gateways import HALF, Ledger, gateways
 from tests.bench.gateway_deaths import kill_one
@@ -66,15 +64,14 @@ def wait_until(is_so: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
-def lift_and_end_holds(ledger: Ledger, redis_url: str) -> CounterLevel:
+def lift_and_end_holds(ledger: Ledger) -> CounterLevel:
     """The team's counter once it was given what the ledger says, and all holds have ended.
 
     A gateway does the one every minute; the other takes a minute of Redis' own time.
     """
 
     async def run() -> CounterLevel:
-        organization = blake2b(ledger.store.secret, digest_size=8).hexdigest()
-        counters = RedisBudgetStore(redis_url, organization, trusts_callers=True)
+        counters = ledger.open_counters(trusts_callers=True)
         now = time.time()  # noqa: TID251 - the gateway's windows are the machine's
         try:
             (name,) = await counters.counters_from("day/", 2)
@@ -110,7 +107,7 @@ def test_call_that_a_kill_cut_off_counts_once_after_its_gateway_was_started_agai
         receipts = list(ledger.store.ledger.receipts_since(0))
         booked = sum(ledger.spend_by_team().values())
         before = ledger.levels(["day"])[0]
-        after = lift_and_end_holds(ledger, redis.url)
+        after = lift_and_end_holds(ledger)
         refusal = ask(gateway, "All of it?", max_completion_tokens=4096, n=16)
         ledger.store.close(5)
 
