@@ -92,7 +92,7 @@ class TeamStake(msgspec.Struct):
         if is_unused or (abs(more) < LOAN_STEP / 2 and self.wanted <= self.borrowed and not ends):
             return None
         if more < 0.0:
-            self.borrowed += more  # at once: if the store's answer is lost, nobody may lose it
+            self.borrowed += more  # before the store's answer, which may be lost
         owed = max(0.0, self.lost - self.borrowed)
         return TeamLoan(
             team=team,

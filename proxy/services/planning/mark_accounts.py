@@ -52,14 +52,14 @@ class MarkAccountExchange:
     @asynccontextmanager
     async def running(self, tasks: BackgroundTaskGroup) -> AsyncIterator[None]:
         """Exchange accounts every few seconds; at the end, store what was counted last."""
-        task = tasks.keep(self._exchange_for_ever)
+        task = tasks.keep(self._exchange_repeatedly)
         try:
             yield
         finally:
             tasks.end(task)
             await self.stop()
 
-    async def _exchange_for_ever(self) -> None:
+    async def _exchange_repeatedly(self) -> None:
         while True:
             try:
                 await self.exchange()
