@@ -241,6 +241,9 @@ def _all(todo: Sequence[Job]) -> list[WorkloadCell]:
             found[job] = done.result() if error is None else _failed_cells(job, error)
             at = f"{len(found)}/{len(todo)} {time.monotonic() - began:.0f} s"
             print(f"{at} {job.how} {job.workload}", file=sys.stderr)
+            for cell in found[job]:
+                if cell.layouts:
+                    print(f"  layouts {cell.layouts} {cell.model} {cell.rate:g}", file=sys.stderr)
             for cell in dear(found[job]):
                 told = cell.why or f"{cell.ratio:.4f}"
                 print(f"  {told} {cell.model} {cell.rate:g}", file=sys.stderr, flush=True)

@@ -7,13 +7,14 @@
 
 Both simulators behave alike and start empty with every batch. All of it runs on one loop whose time
 leaps, so answers take the simulator's time and overlap as they would, and hours take seconds. All
-models of a batch share that time; each has a team, so nothing learned goes from one to another.
+models of a batch share that time; each has a team, so nothing learned goes from one to another. The
+gateway learns before time goes on, so two runs bill the same.
 What is billed is what each simulator counted, at the catalog's prices.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,6 @@ import orjson
 from sqlalchemy import insert
 
 from dashboards.reports import SpendFilter, latest_days
-from proxy import app
 from proxy.calls.route_target import route_target
 from proxy.calls.translation import prepare
 from proxy.catalog.catalog import Catalog
@@ -33,15 +33,15 @@ from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.settings import Settings
 from proxy.store.sql import schema
 from proxy.store.sql.database import write_transaction
-from proxy.store.sql.layouts import undecided_layouts
 from proxy.store.sql.teams import KEY_LENGTH, token_hash
-from proxy.store.store import Store, open_store
+from proxy.store.store import Store
 from proxy.tools.simulator.app import app as simulator
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
 from slo.price import call_cost
 from slo.usage import Usage
 from tests.bench.accounted_calls import CallRecorder
+from tests.bench.no_harm_gateways import GatewayProcesses
 from tests.bench.no_harm_replay import (
     START,
     JudgedSavings,
@@ -59,8 +59,6 @@ if TYPE_CHECKING:
     from tests.bench.no_harm_served import ServedProcesses
 
 _BYTES_PER_TOKEN = 4
-_FLUSH_S = 30.0
-_SECRET = b"do no harm".ljust(32)
 #: Statuses from which on a call was not answered.
 _REFUSED = 400
 
@@ -160,6 +158,7 @@ class ComparedGateway:
                 why=answers.uneven[name], direct=sides[0][name], gateway=sides[1][name],
                 may_lose=may_lose(answers.prompts, self._target(name)),
                 claimed=claims[name], judged=self._judged_savings(name),
+                layouts=self._layouts_in_force(f"{self.numbers[0]}-{name}"),
             )
             for name in models
         ]  # fmt: skip
@@ -170,6 +169,16 @@ class ComparedGateway:
         figures = SavingsFigures(self.processes.store, lambda: self.known, self.clock)
         only = SpendFilter(teams=frozenset({f"team_{caller}"}))
         return figures.headline(latest_days(self.clock(), 30), only).saved_nanos / 1e9
+
+    def _layouts_in_force(self, caller: str) -> Mapping[str, int]:
+        """Versions of the layouts of a caller's features, of those that have one."""
+        states, now = self.processes.store.layouts.standings(), self.clock()
+        found = {
+            place.feature: states.of(place).layout_version(now)
+            for place in states.places
+            if place.team == f"team_{caller}"
+        }
+        return {feature: version for feature, version in found.items() if version}
 
     def _judged_savings(self, name: str) -> JudgedSavings | None:
         """A model's savings by the second accounting; None where it does not judge."""
@@ -226,72 +235,6 @@ class ComparedGateway:
 
 async def _sleep_until(moment: float) -> None:
     await asyncio.sleep(max(0.0, moment - asyncio.get_running_loop().time()))
-
-
-@dataclass
-class GatewayProcesses:
-    """Processes of one gateway, which share its store and nothing else; calls take turns.
-
-    Attributes:
-        is_restarted: True if all stop and start anew in the middle of each batch.
-        approves: True if all layouts that are proposed by then are approved in the middle.
-        pause_s: Seconds after a batch: longer than any cache or first byte is waited for.
-    """
-
-    settings: Settings
-    clock: Callable[[], float]
-    count: int = 1
-    is_restarted: bool = False
-    approves: bool = False
-    pause_s: float = 20.0
-    _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
-    _running: list[tuple[app.Gateway, HttpCaller]] = field(default_factory=list)
-    _calls: int = 0
-
-    @property
-    def store(self) -> Store:
-        """The first one's store."""
-        return self._running[0][0].store
-
-    async def start(self) -> Catalog:
-        """Start all; their catalog."""
-        for _ in range(self.count):
-            opened = open_store(self.settings)
-            opened.secret = _SECRET
-            ticks = asyncio.get_running_loop().time
-            running = await self._stack.enter_async_context(
-                app.gateway(self.settings, opened, clock=self.clock, ticks=ticks)
-            )
-            url = await self._stack.enter_async_context(serving(running.app))
-            caller = HttpCaller(url, "none")
-            self._stack.push_async_callback(caller.close)
-            self._running.append((running, caller))
-        return self._running[0][0].catalog
-
-    async def stop(self) -> None:
-        """Stop all."""
-        self._running.clear()
-        await self._stack.aclose()
-
-    async def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
-        """The next one's answer."""
-        self._calls += 1
-        _, caller = self._running[self._calls % len(self._running)]
-        return await caller.post(path, body, dict(headers))
-
-    def flush(self) -> None:
-        """Have all receipts in the ledger."""
-        if not all(running.store.drain.flush(_FLUSH_S) for running, _ in self._running):
-            raise TimeoutError("receipts are not in the ledger yet")
-
-    async def pass_middle(self) -> None:
-        """Do what is to be done in the middle of a batch."""
-        if self.approves:
-            for layout in undecided_layouts(self.store.layouts):
-                self.store.layouts.approve(layout.place, layout.version, "bench", self.clock())
-        if self.is_restarted:
-            await self.stop()
-            await self.start()
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ Anthropic's API sends.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import orjson
 
@@ -74,6 +74,7 @@ class WorkloadCell:
             the surcharge of writing its longest prompt where that is more.
         claimed: Dollars that the gateway's own report says were saved; None where none was asked.
         judged: The second accounting's savings; None where it was not asked, or has no prices.
+        layouts: Versions of layouts in force at the end, by feature; live alone.
         why: What went wrong with the cell as a whole; "" where nothing did.
     """
 
@@ -89,6 +90,7 @@ class WorkloadCell:
     may_lose: float = STAKE
     claimed: float | None = None
     judged: JudgedSavings | None = None
+    layouts: Mapping[str, int] = field(default_factory=dict)
     why: str = ""
 
     @property

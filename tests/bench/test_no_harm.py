@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from proxy.caches.regimes import REGIMES
+from proxy.records.feature_mode import PlanningMode
 from slo.price import TokenRates
 from tests.bench.no_harm_live import beside
 from tests.bench.no_harm_replay import (
@@ -211,6 +212,25 @@ def test_live_cells_send_the_same_calls_both_ways_and_come_out_the_same_each_tim
         assert cell.gateway is not None
         assert cell.direct.prompt == cell.gateway.prompt > 0
         assert abs(cell.claim_error or 0.0) < 0.05
+
+
+def test_live_layouts_that_approve_themselves_begin_at_the_same_call_each_time(tmp_path: Path):
+    (held,) = (each for each in shapes() if each.name == "time first in system")
+
+    def run_cells(place: Path) -> list[WorkloadCell]:
+        async def story() -> list[WorkloadCell]:
+            async with beside(place, planning=PlanningMode.AUTO) as both:
+                return await both.cells(held, timed_calls(held, 6, 24), ["deepseek-flash"], 6)
+
+        place.mkdir()
+        return run_in_virtual_time(story)
+
+    (first,), (second,) = run_cells(tmp_path / "1"), run_cells(tmp_path / "2")
+
+    assert first == second
+    assert first.layouts == {"agent": 1}
+    assert first.ratio is not None
+    assert first.ratio < 0.9
 
 
 def test_a_gateway_of_two_processes_that_restarts_answers_all_calls_and_keeps_its_ledger(

@@ -8,6 +8,7 @@ upstream's delays and the gateway's own waits come to.
 
 import asyncio
 import selectors
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
@@ -16,6 +17,8 @@ A = TypeVarTuple("A")
 
 #: Real seconds that a thread is waited for; then time goes on without it.
 _THREAD = 10.0
+#: Real seconds between two looks whether a thread is still at work.
+_LOOK = 0.001
 
 
 class _Selector(selectors.DefaultSelector):
@@ -25,6 +28,7 @@ class _Selector(selectors.DefaultSelector):
         super().__init__()
         self.now = 0.0
         self.threads = 0
+        self.workers: list[Callable[[], bool]] = []
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """The events that have come; where none has, the timeout is over at once."""
@@ -34,9 +38,18 @@ class _Selector(selectors.DefaultSelector):
         if timeout is None:
             return super().select(None)
         # What was sent a moment ago may still be on its way through the kernel.
-        found = super().select(_THREAD if self.threads else 0)
+        found = super().select(_THREAD if self.threads else 0) or self._wait_for_workers()
         if not found:
             self.now += timeout
+        return found
+
+    def _wait_for_workers(self) -> list[tuple[selectors.SelectorKey, int]]:
+        """The events that come while threads are at work that nobody on the loop waits for."""
+        found, until = super().select(0), time.monotonic() + _THREAD
+        while not found and any(is_busy() for is_busy in self.workers):
+            if time.monotonic() > until:
+                break
+            found = super().select(_LOOK)
         return found
 
 
@@ -59,6 +72,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         future = super().run_in_executor(executor, func, *args)
         future.add_done_callback(self._thread_ended)
         return future
+
+    def wait_for_worker(self, is_busy: Callable[[], bool]) -> None:
+        """Let no time pass while this says that a thread is at work."""
+        self._leaps.workers.append(is_busy)
 
     async def shutdown_default_executor(self, _timeout: float | None = None) -> None:
         """As any loop, but without a timeout, which would be over at once in its time."""
