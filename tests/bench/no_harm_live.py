@@ -131,8 +131,8 @@ class ComparedGateway:
         """
         self._empty()
         self.numbers[0] += 1
-        store = self.processes.store
-        keys = {name: _caller(store, f"{self.numbers[0]}-{name}") for name in models}
+        callers = {name: f"{self.numbers[0]}-{name}" for name in models}
+        keys = {name: _caller(self.processes.store, caller) for name, caller in callers.items()}
         began, middle = asyncio.get_running_loop().time(), len(calls) // 2
         answers = _Answers(dict.fromkeys(models, 0), dict.fromkeys(models, ""))
 
@@ -149,7 +149,6 @@ class ComparedGateway:
         await self.processes.pass_middle()
         await send(calls[middle:])
         await asyncio.sleep(self.processes.pause_s)
-        claims = {name: self._claimed_dollars(f"{self.numbers[0]}-{name}") for name in models}
         sides = [_sides(upstream, self.known, models) for upstream in self.upstreams]
         return [
             WorkloadCell(
@@ -157,8 +156,8 @@ class ComparedGateway:
                 calls=len(calls) - answers.refused[name], left_out=answers.refused[name],
                 why=answers.uneven[name], direct=sides[0][name], gateway=sides[1][name],
                 may_lose=may_lose(answers.prompts, self._target(name)),
-                claimed=claims[name], judged=self._judged_savings(name),
-                layouts=self._layouts_in_force(f"{self.numbers[0]}-{name}"),
+                claimed=self._claimed_dollars(callers[name]), judged=self._judged_savings(name),
+                layouts=self._layouts_in_force(callers[name]),
             )
             for name in models
         ]  # fmt: skip
