@@ -29,6 +29,8 @@ def _check_files(files: list[Path]) -> list[Path]:
     for file in files:
         if str(file) != "-" and not file.exists():
             raise typer.BadParameter(f"there is no file {file}")
+        if file.is_dir():
+            raise typer.BadParameter(f"{file} is a folder: name its files, as in {file}/*.jsonl")
     return files
 
 
@@ -41,7 +43,6 @@ def _check_plot(file: Path | None) -> Path | None:
 _Files = Annotated[
     list[Path],
     typer.Argument(
-        dir_okay=False,
         readable=True,
         callback=_check_files,
         help="Logs of any tool, as JSON, JSON lines or gzip: requests, exports, transcripts;"

@@ -203,6 +203,12 @@ def _remarks(outcome: LogOutcome, source: RecordedSource, rows: Sequence[WayRow]
         yield from _compaction_remarks(outcome.compaction, outcome.calls)
         yield from _answer_remarks(outcome)
     yield from _reasons("left out", "call", outcome.left_out)
+    if rows and source.untimed:
+        calls = quantity(source.untimed, "call")
+        yield (
+            f"{calls} had no time that can be read: taken {source.gap:g} s apart, in the log's"
+            " order; --gap SECONDS sets another."
+        )
     if source.late:
         yield f"{quantity(source.late, 'call')} stood too far from their place in time to be moved."
     yield from _reasons("skipped", "record", source.bad.most_frequent())

@@ -1,5 +1,6 @@
 """Recorded calls from log files, in the order of their times, read as they are needed."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from pathlib import Path
@@ -26,6 +27,7 @@ _CALL_BYTES: Final = 512
 #: Different reasons that are named; the others are counted together.
 _MAX_REASONS: Final = 20
 OTHER_REASONS: Final = "other reasons"
+_PLACE: Final = re.compile(r"\[\d+\]")
 
 
 class ReasonCount(msgspec.Struct):
@@ -49,7 +51,8 @@ class ReasonCounts:
         self._reasons: dict[str, ReasonCount] = {}
 
     def add(self, why: str, where: str) -> None:
-        """Count one more."""
+        """Count one more; reasons that differ in a place within the body alone are equal."""
+        why = _PLACE.sub("[…]", why).removesuffix(".")
         if why not in self._reasons and len(self._reasons) >= _MAX_REASONS:
             why = OTHER_REASONS
         reason = self._reasons.setdefault(why, ReasonCount(why, 0, where))
@@ -82,6 +85,8 @@ class RecordedSource:
     Attributes:
         bad: Values that are no calls, by the reason.
         late: Calls that came too late to be put in order.
+        untimed: Calls without a time that can be read.
+        gap: Seconds after the call before at which these are made.
     """
 
     def __init__(
@@ -95,13 +100,13 @@ class RecordedSource:
         tell: Callable[[int], None] = lambda _bytes: None,
     ) -> None:
         self._paths = paths
-        self._gap = gap
+        self.gap = gap
         self._speed = speed
         self._longest = longest
         self._window = window
         self._report_progress = tell
         self.bad = ReasonCounts()
-        self.late = 0
+        self.late = self.untimed = 0
 
     def __iter__(self) -> Iterator[tuple[float, RecordedCall]]:
         """Each call and when it is made.
@@ -118,7 +123,7 @@ class RecordedSource:
                 timed = self._with_times(self._calls(path, file))
                 for found_at, call in _sort_in_window(timed, self._window):
                     if shift is None:
-                        shift = 0.0 if last is None else max(0.0, last + self._gap - found_at)
+                        shift = 0.0 if last is None else max(0.0, last + self.gap - found_at)
                     at = found_at + shift
                     self.late += last is not None and at < last
                     last = at if last is None else max(last, at)
@@ -129,8 +134,9 @@ class RecordedSource:
         """Each call of a file with a time: its own, or a gap after the call before."""
         next_at = 0.0
         for call in calls:
+            self.untimed += call.at is None
             at = next_at if call.at is None else call.at
-            next_at = at + self._gap
+            next_at = at + self.gap
             yield at, call
 
     def _calls(self, path: Path, file: BinaryIO) -> Iterator[RecordedCall]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from proxy.tools.replay.logs.bodies import write_out_short_calls
+from proxy.tools.replay.logs.bodies import is_item, write_out_short_calls
 from proxy.tools.replay.logs.fields import (
     Json,
     decode,
@@ -78,7 +78,7 @@ def _object_answer(value: Json) -> RecordedAnswer:
         message=message,
         generated=first_count(value, _COUNTS),
         model=first_text(value, ("model",)),
-        is_messages=value.get("type") == "message" and "role" in value,
+        is_messages=value.get("type") == "message" and "role" in value and not is_item(value),
     )
 
 

@@ -20,6 +20,11 @@ _REQUEST_FIELDS: Final = frozenset(
 )  # fmt: skip
 #: Types of content that only Anthropic's API has.
 _MESSAGES_TYPES: Final = frozenset({"tool_use", "tool_result", "thinking", "document"})
+#: Types of items, by their end, and of content that only the Responses API has.
+_ITEM_TYPES: Final = ("_call", "_call_output", "reasoning")
+_ITEM_PARTS: Final = frozenset({"input_text", "output_text"})
+#: Fields of which a request with ``input`` has one.
+_REQUIRED: Final = frozenset({"model", "tools", "instructions"})
 #: Fields of logs beside which ``input`` is no field of a request.
 _LOG_FIELDS: Final = frozenset(
     {"traceId", "trace_id", "startTime", "start_time", "output", "spans"}
@@ -45,14 +50,20 @@ class RequestBody(NamedTuple):
 
 
 def is_request(value: Any) -> bool:  # noqa: ANN401 - JSON
-    """True if the value is the body of a model call, or a list of messages."""
+    """True if the value is the body of a model call, or a list of messages or of items."""
     if isinstance(value, list):
-        return bool(value) and all(isinstance(item, dict) and "role" in item for item in value)
+        return bool(value) and all(
+            isinstance(item, dict) and ("role" in item or is_item(item)) for item in value
+        )
     if not isinstance(value, dict):
         return False
-    if _is_list(value.get("messages")):
+    messages = value.get("messages")
+    if _is_list(messages):
         return True
-    return bool(value.get("input")) and "model" in value and not _LOG_FIELDS & set(value)
+    if isinstance(messages, str) and str(value.get("call_type")).endswith("responses"):
+        return bool(messages) and not messages.startswith("{")  # LiteLLM
+    is_body = not _REQUIRED.isdisjoint(value) and _LOG_FIELDS.isdisjoint(value)
+    return bool(value.get("input")) and is_body
 
 
 def request_fields(value: Any, beside: Json) -> Json:  # noqa: ANN401 - JSON
@@ -64,10 +75,15 @@ def request_fields(value: Any, beside: Json) -> Json:  # noqa: ANN401 - JSON
     """
     body = {"messages": value} if isinstance(value, list) else dict(value)
     body = {name: field for name, field in body.items() if name in _REQUEST_FIELDS}
-    body["messages"] = decode(body.get("messages"))
-    if body["messages"] is None:
-        del body["messages"]
+    messages = body["messages"] = decode(body.get("messages"))
     tools = decode(beside.get("tools"))
+    if isinstance(messages, list):
+        described = [m["content"] for m in objects(messages) if _is_tool(m)]  # LangChain's
+        tools = tools or described
+        body["messages"] = [m for m in messages if not (isinstance(m, dict) and _is_tool(m))]
+        if beside.get("instructions") or any(map(is_item, messages)):
+            body["input"] = body.pop("messages")
+            body.setdefault("instructions", beside.get("instructions"))
     if "tools" not in body and isinstance(tools, list) and tools:
         body["tools"] = tools
     return {name: field for name, field in body.items() if field is not None}
@@ -85,7 +101,7 @@ def request_body(body: Json, url: str, *, is_messages: bool = False) -> RequestB
         OperatorError: If it is no call that can be replayed.
     """
     address = url.partition("?")[0]
-    if address.endswith(("embeddings", "embedding")):
+    if address.endswith(("embeddings", "embedding")) or "embedding" in str(body.get("model")):
         raise OperatorError(_OTHER_APIS[0][1])
     if "messages" not in body or address.endswith("responses"):
         return _responses_body(body)
@@ -109,18 +125,20 @@ def other_api_reason(document: Json) -> str:
 def write_out_short_calls(message: Any) -> None:  # noqa: ANN401 - JSON
     """Write out tool calls in short, ``{"function": name, "args": {…}}``, as APIs take them.
 
-    AgentDojo's logs are so written.
+    AgentDojo's logs are so written; LangChain's have ``{"name": name, "args": {…}}``.
     """
     calls = message.get("tool_calls") if isinstance(message, dict) else None
     if not isinstance(calls, list):
         return
     for number, call in enumerate(calls):
-        if isinstance(call, dict) and isinstance(call.get("function"), str) and "args" in call:
-            calls[number] = tool_call(call.get("id"), call["function"], call["args"])
+        name = call.get("function", call.get("name")) if isinstance(call, dict) else None
+        if isinstance(name, str) and "args" in call:
+            calls[number] = tool_call(call.get("id"), name, call["args"])
 
 
 def _responses_body(body: Json) -> RequestBody:
-    body = {name: field for name, field in body.items() if name != "messages"}
+    body = {"input": body.get("messages"), **body}
+    body.pop("messages", None)
     try:
         return RequestBody(chat_body(orjson.dumps({"store": False, **body})).body)
     except CallerError as error:
@@ -137,6 +155,19 @@ def _is_messages_body(body: Json) -> bool:
         or any("input_schema" in tool for tool in objects(body.get("tools")))
         or any(part.get("type") in _MESSAGES_TYPES for part in parts)
     )
+
+
+def is_item(item: Any) -> bool:  # noqa: ANN401 - JSON
+    """True for an item that only the Responses API has."""
+    if not isinstance(item, dict):
+        return False
+    is_typed = str(item.get("type")).endswith(_ITEM_TYPES) and "role" not in item
+    return is_typed or any(p.get("type") in _ITEM_PARTS for p in objects(item.get("content")))
+
+
+def _is_tool(message: Json) -> bool:
+    """True for a tool's description among the messages."""
+    return message.get("role") == "tool" and isinstance(message.get("content"), dict)
 
 
 def _is_list(value: Any) -> bool:  # noqa: ANN401 - JSON

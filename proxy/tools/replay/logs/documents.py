@@ -26,6 +26,7 @@ MAX_VALUE_BYTES: Final = 64 * 2**20
 MAX_FILE_BYTES: Final = 4 * 2**30
 MAX_DOCUMENT_BYTES: Final = 512 * 2**20
 _GZIP: Final = b"\x1f\x8b"
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 #: Lines that are tried before a file counts as one document.
 _TRIED_LINES: Final = 50
@@ -77,9 +78,12 @@ def log_values(
         report_progress: Called with the number of bytes read, each time.
 
     Raises:
-        OperatorError: If it is broken gzip, or holds more than ``most``.
+        OperatorError: If it is broken gzip, packed otherwise, or holds more than ``most``.
     """
     try:
+        if file.read(len(_ZSTD)) == _ZSTD:
+            raise OperatorError("it is packed by zstd: unpack it first, with `zstd -d`")
+        file.seek(0)
         has_lines = _has_lines(file, longest)
         file.seek(0)
         most = most if has_lines else min(most, MAX_DOCUMENT_BYTES)

@@ -8,6 +8,7 @@ Source: docs.litellm.ai (StandardLoggingPayload, spend logs), portkey.ai/docs (l
 langfuse.com/docs (observations), docs.helicone.ai (export), HAR 1.2; read 2026-11.
 """
 
+from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -37,8 +38,8 @@ from proxy.tools.replay.recorded_call import RecordedCall
 _LISTS: Final = ("log/entries", "observations", "data", "requests", "logs", "items")
 #: The names of each field, the most telling first; "" is the document itself.
 _BODY: Final = (
-    "body", "prompt", "request/body", "request/postData/text", "request_body", "requestBody",
-    "proxy_server_request", "providerRequest/json", "request", "kwargs", "", "input",
+    "body", "params", "prompt", "request/body", "request/postData/text", "request_body",
+    "requestBody", "proxy_server_request", "providerRequest/json", "request", "kwargs", "", "input",
 )  # fmt: skip
 _PARAMETERS: Final = (
     "model_parameters", "modelParameters", "optional_params", "input", "request/parameters", "",
@@ -55,18 +56,18 @@ _URL: Final = (
     "url", "request/url", "request_path", "target_url", "request_url", "endpoint", "call_type",
 )  # fmt: skip
 _MODEL: Final = (
-    "model", "ai_model", "request_model", "providedModelName", "model_group", "requested",
-    "response_model", "gen_ai.request.model", "gen_ai.response.model",
+    "model", "ai_model", "request_model", "providedModelName", "provided_model_name",
+    "model_group", "requested", "response_model", "gen_ai.request.model", "gen_ai.response.model",
 )  # fmt: skip
 _FEATURE: Final = (
     "feature", "metadata/feature", "request_properties/Feature", "request_properties/feature",
-    "properties/feature", "prompt_slug", "promptName", "name", "metadata/user_api_key_alias",
-    "gen_ai.agent.name", "service.name",
+    "properties/feature", "prompt_slug", "promptName", "prompt_name", "name",
+    "metadata/user_api_key_alias", "gen_ai.agent.name", "service.name",
 )  # fmt: skip
 _GENERATED: Final = (
     "completion_tokens", "res_units", "usageDetails/output", "usage_details/output",
     "usage/output", "usage/completion_tokens", "usage/output_tokens", "completionTokens",
-    "gen_ai.usage.output_tokens",
+    "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens",
 )  # fmt: skip
 _STATUS: Final = (
     "response/status_code", "response/status", "response_status", "response_status_code",
@@ -81,6 +82,11 @@ _NO_PROMPT: Final = (
     ("ai_model", "Portkey exported no request: ask for the fields request and response"),
     ("call_id", "its prompt is not kept: `thriftgate team prompts NAME keep`"),
     ("traceId", "it is an observation without messages"),
+)
+#: The word that LiteLLM puts in place of what it cuts from prompts of 2,048 letters and more.
+_CUT: Final = b"(litellm_truncated skipped"
+_CUT_REASON: Final = (
+    "LiteLLM kept a part of its prompt only: set MAX_STRING_LENGTH_PROMPT_IN_DB=10000000 for it"
 )
 _BAD_STATUS: Final = 400
 
@@ -126,9 +132,11 @@ def _call(record: Json) -> RecordedCall:
         raise OperatorError(_reason(record))
     answer = _answer(record)
     parameters = (decode(parameter) for parameter in values(record, _PARAMETERS))
-    beside: Json = next((parameter for parameter in parameters if _has_tools(parameter)), {})
+    beside: Json = next((parameter for parameter in parameters if _has_prompt(parameter)), {})
     fields = request_fields(body, beside)
     request = request_body(fields, first_text(record, _URL), is_messages=answer.is_messages)
+    if _CUT in request.body:
+        raise OperatorError(_CUT_REASON)
     names = [fields.get("model"), *values(record, _MODEL), answer.model]
     generated = answer.generated or _own_usage(record) or first_count(record, _GENERATED)
     conversation = record.get("conversation")
@@ -160,15 +168,21 @@ def _refuse_failed(record: Json) -> None:
     status = first_count(record, _STATUS)
     if status is not None and status >= _BAD_STATUS:
         raise OperatorError(f"its provider refused it with status {status}")
-    if any(record.get(name) == value for name, value in _FAILURES):
+    has_error = any(lookup(answer, "error") for answer in values(record, _ANSWER))
+    if has_error or any(record.get(name) == value for name, value in _FAILURES):
         raise OperatorError("it failed")
 
 
 def _answer(record: Json) -> RecordedAnswer:
     """The first answer that can be read, or why the first cannot."""
-    answers = [read_answer(value) for value in values(record, _ANSWER)]
+    is_packed = lookup(record, "response/content/encoding") == "base64"  # HAR
+    answers = [read_answer(_unpack(v) if is_packed else v) for v in values(record, _ANSWER)]
     first = next((answer for answer in answers if not answer.problem), None)
     return first or (answers[0] if answers else RecordedAnswer())
+
+
+def _unpack(value: Any) -> Any:  # noqa: ANN401 - JSON
+    return b64decode(value).decode(errors="replace") if isinstance(value, str) else value
 
 
 def _own_usage(record: Json) -> int | None:
@@ -189,8 +203,9 @@ def _feature(record: Json) -> str:
     return first_text(record, _FEATURE)
 
 
-def _has_tools(parameters: Any) -> bool:  # noqa: ANN401 - JSON
-    return isinstance(parameters, dict) and bool(parameters.get("tools"))
+def _has_prompt(parameters: Any) -> bool:  # noqa: ANN401 - JSON
+    """True for parameters that hold a part of the prompt."""
+    return _is_object(parameters) and any(map(parameters.get, ("tools", "instructions")))
 
 
 def _reason(record: Json) -> str:

@@ -19,8 +19,14 @@ _INPUT: Final = "gen_ai.input.messages"
 _SYSTEM: Final = "gen_ai.system_instructions"
 _OUTPUT: Final = "gen_ai.output.messages"
 _CALLS: Final = frozenset({"chat", "generate_content", "text_completion", "responses", "messages"})
-#: The attributes of ``gen_ai.prompt.0.content`` and of the tools beside it.
-_NUMBERED: Final = re.compile(r"gen_ai\.(prompt|completion)\.(\d+)\.(role|content)\Z")
+#: The attributes of ``gen_ai.prompt.0.content``, of its calls of tools, and of the tools.
+_NUMBERED: Final = re.compile(r"gen_ai\.(prompt|completion)\.(\d+)\.(role|content|tool_call_id)\Z")
+_NUMBERED_CALL: Final = re.compile(
+    r"gen_ai\.(prompt|completion)\.(\d+)\.tool_calls\.(\d+)\.(id|name|arguments)\Z"
+)
+_NUMBERED_TOOL: Final = re.compile(
+    r"(llm)\.request\.functions\.(\d+)\.(name|description|parameters)\Z"
+)
 #: Span events of conventions before 1.37, and the roles they speak for.
 _EVENTS: Final = {
     "gen_ai.system.message": "system",
@@ -74,7 +80,10 @@ def _record(span: Json) -> Json:
     numbered = _by_number(attributes, "completion")
     replies = _chat_messages(attributes.get(_OUTPUT)) or numbered or choices
     is_failed = lookup(span, "status/code") in (2, "STATUS_CODE_ERROR")
-    tools = objects(decode(attributes.get("gen_ai.tool.definitions")))
+    tools = objects(decode(attributes.get("gen_ai.tool.definitions"))) or [
+        {name: decode(value) for name, value in tool.items()}
+        for tool in _rows(attributes, _NUMBERED_TOOL, "llm").values()
+    ]
     return {
         **{name: value for name, value in attributes.items() if name.startswith(_PREFIX)},
         "messages": _messages(attributes, events),
@@ -157,9 +166,20 @@ def _parts_text(parts: Iterable[Json]) -> str:
 
 def _by_number(attributes: Json, kind: str) -> list[Json]:
     """The messages of numbered attributes."""
-    messages: dict[int, Json] = {}
-    for name, value in attributes.items():
-        parts = _NUMBERED.match(name)
+    messages = _rows(attributes, _NUMBERED, kind)
+    for (number, _), call in _rows(attributes, _NUMBERED_CALL, kind).items():
+        written = tool_call(call.get("id"), call.get("name"), call.get("arguments", "{}"))
+        message = messages.setdefault((number,), {"role": "assistant"})
+        message.setdefault("tool_calls", []).append(written)
+    return [{"role": "user", **messages[number]} for number in sorted(messages)]
+
+
+def _rows(attributes: Json, names: re.Pattern[str], kind: str) -> dict[tuple[int, ...], Json]:
+    """The fields of a kind of numbered attributes, by their numbers."""
+    rows: dict[tuple[int, ...], Json] = {}
+    matches = ((names.match(name), value) for name, value in attributes.items())
+    for parts, value in matches:
         if parts and parts[1] == kind:
-            messages.setdefault(int(parts[2]), {"role": "user"})[parts[3]] = value
-    return [messages[number] for number in sorted(messages)]
+            _, *numbers, field = parts.groups()
+            rows.setdefault(tuple(map(int, numbers)), {})[field] = value
+    return rows

@@ -114,6 +114,13 @@ def test_a_file_that_is_not_there_is_told():
     assert run_command("/nowhere/calls.jsonl").exit_code == 2
 
 
+def test_a_folder_is_refused_with_how_its_files_are_named(tmp_path):
+    result = run_command(str(tmp_path))
+
+    assert result.exit_code == 2
+    assert "/*.jsonl" in "".join(result.stderr.replace("│", "").split())
+
+
 def test_a_damaged_file_is_an_error_in_a_sentence(tmp_path):
     path = tmp_path / "log.gz"
     path.write_bytes(b"\x1f\x8b" + b"nothing" * 10)

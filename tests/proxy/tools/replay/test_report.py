@@ -173,6 +173,18 @@ def test_remarks_name_what_was_left_out_and_what_waits():
     )
 
 
+def test_calls_without_a_time_are_named_with_the_gap_that_stands_for_it():
+    source = RecordedSource([], gap=3)
+    source.untimed = 7
+
+    remarks = replay_report(outcome(feature("chat", 120, 102, 61, 57)), source).remarks
+
+    assert any(
+        remark.startswith("7 calls had no time that can be read: taken 3 s apart")
+        for remark in remarks
+    )
+
+
 def test_a_feature_whose_marks_wait_says_for_what():
     waiting = WaitingFeature(feature="chat", calls=120, why="marks wait: it lost $0.01 of $0.01")
     found = report(feature("chat", 100, 100, 100, 100), waiting=(waiting,))

@@ -102,6 +102,30 @@ def test_equal_reasons_are_counted_once_with_the_place_of_the_first(write_rows):
     ]
 
 
+def test_reasons_that_differ_in_a_place_within_the_body_are_counted_once():
+    counts = source.ReasonCounts()
+    for number in range(3):
+        counts.add(f"Unknown block in `messages[{number}].content[0]`.", f"a:{number}")
+
+    (reason,) = counts.most_frequent()
+
+    assert (reason.why, reason.count) == ("Unknown block in `messages[…].content[…]`", 3)
+
+
+def test_calls_without_a_time_are_counted(write_rows):
+    source = RecordedSource([write_rows("a", a_row(None, "1"), a_row(50, "2"))])
+
+    assert [len(read(source)), source.untimed] == [2, 1]
+
+
+def test_a_file_that_zstd_packed_says_how_to_unpack_it(tmp_path):
+    path = tmp_path / "rollout.jsonl.zst"
+    path.write_bytes(b"\x28\xb5\x2f\xfd" + bytes(40))
+
+    with pytest.raises(OperatorError, match=r"rollout.jsonl.zst: it is packed by zstd.*zstd -d"):
+        read(RecordedSource([path]))
+
+
 def test_different_reasons_are_bounded_and_none_is_lost():
     counts = source.ReasonCounts()
     for number in range(100):

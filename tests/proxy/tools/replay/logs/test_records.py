@@ -1,5 +1,6 @@
 """Documents of every tool's log as recorded calls."""
 
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,12 @@ def test_an_exported_receipt_is_a_call_whose_answer_has_a_length_only():
         ({"final": False, "prompt": orjson.dumps(BODY).decode()}, "before the final one"),
         ({"request": BODY, "response_status_code": 429}, "refused it with status 429"),
         ({"request": BODY, "is_success": False}, "it failed"),
+        ({"request": BODY, "response": {"error": {"type": "overloaded"}}}, "it failed"),
+        ({"request": {"model": "text-embedding-3-small", "input": "Hi"}}, "embeddings"),
+        (
+            {"messages": [{"role": "user", "content": "Hi... (litellm_truncated skipped 9 chars"}]},
+            "MAX_STRING_LENGTH_PROMPT_IN_DB",
+        ),
         ({"custom_id": "1", "response": {"status_code": 200}}, "the batch's input file"),
         ({"spend": 1.0, "messages": "{}", "response": "{}"}, "store_prompts_in_spend_logs"),
         ({"request_created_at": "2026-11-20", "request_model": "m"}, "--include-body"),
@@ -181,6 +188,114 @@ def test_messages_in_a_list_take_the_tools_that_stand_beside_them():
     )
 
     assert orjson.loads(call.body)["tools"] == tools
+
+
+ITEMS = [
+    {"role": "user", "content": "Hi"},
+    {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "1", "output": "Sunny"},
+]
+FLAT_TOOL = {"type": "function", "name": "f", "parameters": {"type": "object"}}
+LITELLM_RESPONSES = {"call_type": "aresponses", "model": "m"}
+SYSTEM = {"role": "system", "content": "Be brief."}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        LITELLM_RESPONSES
+        | {
+            "messages": ITEMS,
+            "model_parameters": {"tools": [FLAT_TOOL], "instructions": "Be brief."},
+        },
+        {
+            "type": "GENERATION",
+            "traceId": "t",
+            "model": "m",
+            "input": {"input": [SYSTEM, *ITEMS], "tools": [FLAT_TOOL]},
+        },
+    ],
+)
+def test_responses_items_in_other_tools_logs_are_read_with_instructions_and_tools(
+    fields: dict[str, Any],
+):
+    body = orjson.loads(read(**fields).body)
+
+    assert [message["role"] for message in body["messages"]] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+    ]
+    assert body["messages"][0]["content"] == "Be brief."
+    assert body["tools"][0]["function"]["name"] == "f"
+
+
+def test_a_responses_call_of_one_text_in_litellms_log_is_read():
+    call = read(**LITELLM_RESPONSES, messages="Good morning.")
+
+    assert orjson.loads(call.body)["messages"] == [{"role": "user", "content": "Good morning."}]
+
+
+def test_an_answer_of_the_responses_api_does_not_make_a_call_one_of_anthropics():
+    output = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "Hello"}],
+    }
+
+    call = read(type="GENERATION", traceId="t", input=[SYSTEM, ITEMS[0]], output=output, model="m")
+
+    assert not call.is_native
+    assert orjson.loads(call.reply)["content"] == "Hello"
+
+
+def test_langchains_calls_of_tools_and_tools_among_the_messages_are_read():
+    tool = {"type": "function", "function": {"name": "f"}}
+    messages = [
+        ITEMS[0],
+        {"role": "assistant", "content": "", "tool_calls": [{"name": "f", "args": {}, "id": "1"}]},
+        {"role": "tool", "tool_call_id": "1", "content": "Sunny"},
+        {"role": "tool", "content": tool},
+    ]
+
+    body = orjson.loads(read(type="GENERATION", traceId="t", input=messages, model="m").body)
+
+    assert body["tools"] == [tool]
+    assert len(body["messages"]) == 3
+    assert body["messages"][1]["tool_calls"][0]["function"] == {"name": "f", "arguments": "{}"}
+
+
+def test_langfuses_bucket_export_names_model_and_prompt_in_snake_case():
+    call = read(
+        type="GENERATION",
+        trace_id="t",
+        input=orjson.dumps(BODY["messages"]).decode(),
+        provided_model_name="gpt-5.4",
+        prompt_name="desk",
+    )
+
+    assert (call.models, call.feature) == (("gpt-5.4",), "desk")
+
+
+def test_requests_of_anthropics_batches_are_read():
+    document = {"requests": [{"custom_id": "1", "params": {**BODY, "system": "Be brief."}}]}
+
+    (call,) = recorded_calls(document)
+
+    assert isinstance(call, RecordedCall)
+    assert call.is_native
+
+
+def test_an_answer_that_a_har_file_holds_packed_is_unpacked():
+    text = b64encode(orjson.dumps(ANSWER)).decode()
+    content = {"text": text, "encoding": "base64"}
+
+    call = read(
+        request={"postData": {"text": orjson.dumps(BODY).decode()}}, response={"content": content}
+    )
+
+    assert orjson.loads(call.reply)["content"] == "Hello"
 
 
 def test_a_record_of_the_wrong_form_is_named_and_the_next_is_read():

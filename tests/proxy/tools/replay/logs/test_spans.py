@@ -124,3 +124,33 @@ def test_a_span_that_failed_is_a_failure():
 def test_documents_that_are_no_spans_are_none():
     assert spans({"messages": []}) is None
     assert spans({"attributes": {"http.method": "GET"}}) is None
+
+
+def test_numbered_attributes_hold_calls_of_tools_and_the_tools():
+    numbered = {
+        "gen_ai.prompt.0.role": "user",
+        "gen_ai.prompt.0.content": "Hi",
+        "gen_ai.prompt.1.role": "assistant",
+        "gen_ai.prompt.1.tool_calls.0.id": "1",
+        "gen_ai.prompt.1.tool_calls.0.name": "f",
+        "gen_ai.prompt.1.tool_calls.0.arguments": "{}",
+        "gen_ai.prompt.2.role": "tool",
+        "gen_ai.prompt.2.content": "Sunny",
+        "gen_ai.prompt.2.tool_call_id": "1",
+        "llm.request.functions.0.name": "f",
+        "llm.request.functions.0.parameters": '{"type": "object"}',
+    }
+
+    call = record(attributes=numbered)
+
+    function = {"name": "f", "arguments": "{}"}
+    assert call["messages"] == [
+        {"role": "user", "content": "Hi"},
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "1", "type": "function", "function": function}],
+        },
+        {"role": "tool", "content": "Sunny", "tool_call_id": "1"},
+    ]
+    tool = {"name": "f", "parameters": {"type": "object"}}
+    assert call["tools"] == [{"type": "function", "function": tool}]
