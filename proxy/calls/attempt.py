@@ -47,8 +47,6 @@ from proxy.upstream.port import UpstreamExchange, request_id, was_never_sent
 T = TypeVar("T")
 #: Statuses of a request that is wrong in itself; it may be what planning made of it.
 _REFUSED_STATUSES: Final = frozenset({400, 413, 422})
-#: Statuses that say nothing of a question in a request: those of the key, and of its limits.
-_KEY_STATUSES: Final = frozenset({401, 429})
 _RESENT_UNMODIFIED: Final = Passthrough("the planned prompt was refused, so it was sent unmodified")
 
 
@@ -115,7 +113,6 @@ class Attempt:
         self._refused_compaction = refused_compaction
         self._skipped = {} if skipped is None else skipped
         self._sent_at = 0.0
-        self._status = 0
         self.ttft: float | None = None
 
     async def convert(self) -> UpstreamError | None:
@@ -267,19 +264,12 @@ class Attempt:
     def changed_plan(self) -> Planned | None:
         """The plan that changed the caller's prompt; None where it is unmodified."""
         planned = self.planned
-        is_changed = isinstance(planned, Planned) and planned.is_modified(self.info.sent_call.body)
+        is_changed = isinstance(planned, Planned) and planned.body is not self.info.sent_call.body
         return planned if is_changed and isinstance(planned, Planned) else None
 
     def refused_plan(self, failure: UpstreamError) -> Planned | None:
-        """The plan, where the upstream may have refused what it changed.
-
-        A question besides may not be allowed, known or free to every account.
-        """
-        changed = self.changed_plan
-        if changed is None or failure.status in _REFUSED_STATUSES:
-            return changed
-        is_about_it = 400 <= self._status < 500 and self._status not in _KEY_STATUSES
-        return changed if changed.question is not None and is_about_it else None
+        """The plan, where the upstream may have refused what it changed."""
+        return self.changed_plan if failure.status in _REFUSED_STATUSES else None
 
     def refused_compaction(self, failure: UpstreamError) -> CompactionResult | None:
         """The compaction, where the upstream may have refused what it changed.
@@ -394,7 +384,6 @@ class Attempt:
 
     def _note_head(self, exchange: UpstreamExchange) -> None:
         """Note what the head of the upstream's answer says."""
-        self._status = exchange.status
         self.was_accepted = exchange.status < 300
         if named := request_id(exchange.headers):
             self.info = msgspec.structs.replace(self.info, upstream_request_id=named)

@@ -18,7 +18,6 @@ from proxy.calls.settlement import (
 from proxy.calls.upstream_answer import UpstreamAnswer, translate_piece
 from proxy.errors import ProxyError, UpstreamError
 from proxy.prefix.planned import Planned
-from proxy.prefix.provider_diagnostics import AnswerDiagnostics
 from proxy.providers.failures import redact_answer_keys, redact_error_keys, redact_keys
 from proxy.providers.json_size import MAX_ANSWER, may_exceed
 from proxy.providers.port import Reader
@@ -267,11 +266,7 @@ class Delivery:
             estimated=estimated,
             upstream_id=meter.upstream_id,
             terms=billing_terms(self._attempt, meter.service_tier, meter.usage_object),
-            miss=planning.settle(
-                planned,
-                None if estimated else usage,
-                AnswerDiagnostics(meter.upstream_id, meter.miss_reason),
-            ),
+            miss=planning.settle(planned, None if estimated else usage, meter.miss_reason),
             timings=timings,
             share=settle_share(
                 self._attempt, self._context.timeline, None if estimated else usage, timings

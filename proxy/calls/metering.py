@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from proxy.prefix.explain.reasons import ProviderReason
-from proxy.prefix.provider_diagnostics import provider_reason
+from proxy.prefix.explain.reasons import ProviderReason, provider_reason
 from proxy.providers.answer_fields import AnswerFields, read_answer
 from proxy.providers.assistant_message import assistant_message
 from proxy.providers.engine_timings import EngineTimings

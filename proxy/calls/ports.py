@@ -16,10 +16,9 @@ from proxy.calls.route_health import RouteHealthRegistry
 from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
-from proxy.prefix.explain.reasons import CacheMiss
+from proxy.prefix.explain.reasons import CacheMiss, ProviderReason
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
-from proxy.prefix.provider_diagnostics import AnswerDiagnostics
 from proxy.providers.port import PreparedRequest
 from proxy.records.call import Call
 from proxy.records.compaction_result import CompactionResult
@@ -140,9 +139,9 @@ class PlanningPort(Protocol):
         ...
 
     def settle(
-        self, planned: Planned | Passthrough, usage: Usage | None, diagnostics: AnswerDiagnostics
+        self, planned: Planned | Passthrough, usage: Usage | None, reason: ProviderReason | None
     ) -> CacheMiss | None:
-        """Learn from the call's usage; returns the reason of a cache miss, if there is one."""
+        """Learn from the call's usage; returns its cache miss, if there is one, and why."""
         ...
 
 

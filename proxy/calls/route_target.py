@@ -13,7 +13,6 @@ from slo.price import Tariff, TokenRates
 #: Source: OpenAI API reference, chat completions, messages (2026-11); xAI and DeepSeek likewise.
 _ANYWHERE: Final = frozenset({"openai", "azure", "xai", "deepseek"})
 _CHAT: Final = "chat/completions"
-_RESPONSES: Final = "responses"
 
 
 def route_target(route: Route, model: str, at: float, endpoint: str = _CHAT) -> PlanningTarget:
@@ -40,23 +39,7 @@ def route_target(route: Route, model: str, at: float, endpoint: str = _CHAT) -> 
         or upstream.provider in _ANYWHERE
         or "mid_system" in route.traits,
         rates=rates,
-        asks=_diagnostics_endpoint(route, endpoint),
     )
-
-
-def _diagnostics_endpoint(route: Route, endpoint: str) -> str:
-    """The endpoint of the upstream's cache diagnostics; "" where it has none.
-
-    Source: Anthropic, cache diagnostics (2026-11); OpenAI, prompt cache diagnostics (2026-09):
-    in the Responses API, from GPT-5.6 on.
-    """
-    upstream = route.upstream
-    if not upstream.tells_misses:
-        return ""
-    if upstream.kind == "anthropic":  # what passes through is asked nothing of ours
-        return "" if endpoint == MESSAGES else MESSAGES
-    tells = upstream.serves_responses and route.regime == "openai-breakpoint"
-    return _RESPONSES if tells and endpoint == _RESPONSES else ""
 
 
 def _rates(tariff: Tariff | None, at: float) -> TokenRates | None:

@@ -7,9 +7,8 @@ import msgspec
 from proxy.calls.eligibility import PLANNABLE_ENDPOINTS, speaks_endpoint
 from proxy.catalog.entries import Route
 from proxy.prefix.arrangement import remove_body_tags
-from proxy.prefix.planned import DiagnosticsQuestion, Passthrough, Planned
+from proxy.prefix.planned import Passthrough, Planned
 from proxy.providers.chat_schemas import chat_schema_rules
-from proxy.providers.diagnostics_filter import DiagnosticsFilter
 from proxy.providers.kinds import WIRES
 from proxy.providers.openai.responses_request import ReasoningUse, send_by_responses
 from proxy.providers.port import PreparedRequest
@@ -17,7 +16,6 @@ from proxy.providers.scheduling_hints import CallHints, add_hints
 from proxy.providers.substitution import translate_for_substitute
 from proxy.records.call import MESSAGES, Call
 from proxy.records.receipt import answering_model
-from proxy.records.request_fields import raw_field, replace_fields
 
 _UNMODIFIED: Final = Passthrough()
 #: Bodies from these sizes on take a millisecond or more: those that stay in their API, and those
@@ -73,7 +71,7 @@ def prepare(
     if is_substitute:
         prepared = translate_for_substitute(prepared, route)
         prepared = send_by_responses(prepared, call, route, reasoning=reasoning)
-    prepared = _add_plan(prepared, call, route, planned)
+    prepared = _add_plan(prepared, call, planned)
     return prepared if hints is None else add_hints(prepared, route.upstream.hints, hints)
 
 
@@ -87,9 +85,9 @@ def _prepare(call: Call, route: Route, planned: Planned | Passthrough) -> Prepar
 
 
 def _add_plan(
-    prepared: PreparedRequest, call: Call, route: Route, planned: Planned | Passthrough
+    prepared: PreparedRequest, call: Call, planned: Planned | Passthrough
 ) -> PreparedRequest:
-    """The request with the plan's notes, headers and question."""
+    """The request with the plan's notes and headers."""
     if isinstance(planned, Passthrough):
         if not planned.why and not call.notes:
             return prepared
@@ -98,9 +96,7 @@ def _add_plan(
     if planned.headers:
         headers = {**prepared.headers, **planned.headers}
         prepared = msgspec.structs.replace(prepared, headers=headers)
-    if planned.question is None:
-        return prepared
-    return _with_question(prepared, planned.question, route, streamed=call.is_streaming)
+    return prepared
 
 
 def _without_tags(call: Call) -> Call:
@@ -109,38 +105,6 @@ def _without_tags(call: Call) -> Call:
         return call
     body = remove_body_tags(call.body, is_native=call.endpoint == MESSAGES)
     return call if body is call.body else msgspec.structs.replace(call, body=body)
-
-
-def _with_question(
-    prepared: PreparedRequest, question: DiagnosticsQuestion, route: Route, *, streamed: bool
-) -> PreparedRequest:
-    """The request with a question to its provider; as it is where the caller asks the same.
-
-    The caller sees nothing of it: an answer that is passed on is passed on without. What the
-    operator and the caller say in the question's headers goes with it, for a request's own
-    headers go in place of the operator's.
-    """
-    body, key = prepared.body, msgspec.json.encode(question.field)
-    own = raw_field(body, question.field) if body.rfind(key) >= 0 else None
-    if own is None:
-        body = body.rstrip()[:-1] + b"," + key + b":" + question.value + b"}"
-    else:
-        asked = question.merged_value(own)
-        if asked is None:
-            return prepared
-        body = replace_fields(body, {question.field: asked})
-    headers = dict(prepared.headers)
-    always = {name.lower(): value for name, value in route.upstream.headers.items()}
-    for name, value in question.headers.items():
-        said = f"{always.get(name, '')},{headers.get(name, '')}".split(",")
-        given = [each.strip() for each in said if each.strip()]
-        headers[name] = ",".join(dict.fromkeys([*given, value]))
-    return msgspec.structs.replace(
-        prepared,
-        headers=headers,
-        body=body,
-        reader=prepared.reader or DiagnosticsFilter(streamed=streamed),
-    )
 
 
 def _with_notes(prepared: PreparedRequest, notes: tuple[str, ...]) -> PreparedRequest:

@@ -34,7 +34,6 @@ class Upstream:
         serves_responses: True if it has the Responses API; if not, it is asked in chat completions.
         drops_server_tools: True if tools that Anthropic or OpenAI alone runs are left out of calls
             that are translated for it, with a note; False refuses such calls.
-        tells_misses: True if it says, when asked, why its prompt cache missed.
         bills_abandoned: True if an answer that nobody waits for any more may go on and be billed;
             False for engines that stop when the connection closes.
         headers: Sent with every request.
@@ -61,7 +60,6 @@ class Upstream:
     asks_usage: bool = True
     serves_responses: bool = True
     drops_server_tools: bool = False
-    tells_misses: bool = False
     bills_abandoned: bool = True
     headers: Mapping[str, str] = field(default_factory=dict)
     shares_cache: bool = False

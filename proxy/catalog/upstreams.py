@@ -23,7 +23,7 @@ _KINDS: Final[dict[str, Kind]] = {
 }
 _KEYS: Final = (
     "kind", "base_url", "key_env", "key_header", "provider", "region", "asks_usage",
-    "serves_responses", "drops_server_tools", "tells_misses", "bills_abandoned", "headers",
+    "serves_responses", "drops_server_tools", "bills_abandoned", "headers",
     "shares_cache", "hints", "adapts", "discount", "gpus", "price_per_gpu_hour", "auth",
     "aws_region", "aws_profile", "betas",
 )  # fmt: skip
@@ -64,7 +64,6 @@ def upstream(name: str, node: Node, problems: list[Problem]) -> Upstream:
         asks_usage=table.flag("asks_usage", default=True),
         serves_responses=table.flag("serves_responses", default=_AZURE_DEPLOYMENT not in address),
         drops_server_tools=table.flag("drops_server_tools", default=False),
-        tells_misses=table.flag("tells_misses", default=False),
         bills_abandoned=table.flag("bills_abandoned", default=True),
         headers=_headers(table),
         shares_cache=table.flag("shares_cache", default=False),

@@ -19,7 +19,6 @@ from proxy.prefix.prediction.prefix_chains import ExpectedRead
 from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.conversation import ConversationChain
 from proxy.prefix.prompts.fingerprints import name_digest
-from proxy.prefix.prompts.objects import members, write_object
 from proxy.prefix.prompts.prompt import Fingerprint, MessageReading, Prompt, PromptSlot
 from proxy.records.feature_mode import LayoutScope, model_family
 from proxy.records.origin import UncompactedConversation
@@ -69,8 +68,6 @@ class PlanningTarget(msgspec.Struct, frozen=True, kw_only=True):
         model: The name the upstream knows the model by.
         late: True if it takes system messages after the conversation.
         rates: Prices of tokens; None where unknown.
-        asks: Way to ask the provider why its cache missed, as ``diagnostics_question`` names it; ""
-            where it cannot.
     """
 
     upstream: str
@@ -78,7 +75,6 @@ class PlanningTarget(msgspec.Struct, frozen=True, kw_only=True):
     regime: Regime
     late: bool = False
     rates: TokenRates | None = None
-    asks: str = ""
 
     @property
     def takes_marks(self) -> bool:
@@ -204,34 +200,6 @@ class FullyMarkedCall(msgspec.Struct, frozen=True, kw_only=True):
     waits: str = ""
 
 
-class DiagnosticsQuestion(msgspec.Struct, frozen=True):
-    """The field and headers that ask a provider for its reason.
-
-    Attributes:
-        field: The field of the upstream's body.
-        value: Its value, a JSON object; what the caller says in that field goes before it.
-        headers: Headers beside it; each is a list to which this is added.
-    """
-
-    field: str
-    value: bytes
-    headers: Mapping[str, str] = {}
-
-    def merged_value(self, caller_value: bytes) -> bytes | None:
-        """Its value with what the caller says in the same field; None where it cannot be put.
-
-        That is where the caller asks, or says what is no object.
-
-        Args:
-            caller_value: The caller's value of the field, as JSON.
-        """
-        said = members(caller_value) if caller_value[:1] == b"{" else {}
-        asked = {**members(self.value), **said}
-        return (
-            None if asked == said or (not said and caller_value != b"null") else write_object(asked)
-        )
-
-
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
     """A planned call, as it is sent.
 
@@ -241,7 +209,6 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
         plan: Plan of the conversation from now on; more than before where it grew.
         prompt: The prompt as it is sent, without the marks that were added.
         notes: Parts left unmodified, and why.
-        question: Question to its provider about the answer before; None for none.
         direct: The same call unmodified; None where nothing of it was modified.
         trial: The same call with its marks; None where marks cost nothing or none was asked for.
     """
@@ -254,13 +221,8 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     prompt: Prompt
     evidence: CallEvidence
     notes: tuple[str, ...] = ()
-    question: DiagnosticsQuestion | None = None
     direct: UnmodifiedCall | None = None
     trial: FullyMarkedCall | None = None
-
-    def is_modified(self, came: bytes) -> bool:
-        """True if a caller's body is sent with anything that its upstream may not take."""
-        return self.body is not came or self.question is not None
 
     @property
     def place(self) -> LayoutScope:

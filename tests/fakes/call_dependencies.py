@@ -12,9 +12,9 @@ from proxy.calls.ports import CallContext, Caller, Dependencies
 from proxy.calls.retry_policy import RetryPolicy
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Kind, Model, Route, Upstream
+from proxy.prefix.explain.reasons import ProviderReason
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
-from proxy.prefix.provider_diagnostics import AnswerDiagnostics
 from proxy.records.call import Call, Key
 from proxy.records.receipt import Receipt
 from proxy.records.request_fields import parse_request_fields
@@ -142,7 +142,7 @@ class NoPlanning:
         pass
 
     def settle(
-        self, planned: Planned | Passthrough, usage: Usage | None, diagnostics: AnswerDiagnostics
+        self, planned: Planned | Passthrough, usage: Usage | None, reason: ProviderReason | None
     ) -> None:
         return None
 

@@ -13,9 +13,9 @@ from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route, Upstream
 from proxy.errors import CallerError, ProxyError
+from proxy.prefix.explain.reasons import ProviderReason
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
-from proxy.prefix.provider_diagnostics import AnswerDiagnostics
 from proxy.providers.port import PreparedRequest
 from proxy.records.call import Call
 from proxy.records.receipt import Receipt
@@ -172,7 +172,7 @@ class ChaosHarness:
         await asyncio.sleep(0.5)
 
     def settle(
-        self, planned: Planned | Passthrough, usage: Usage | None, diagnostics: AnswerDiagnostics
+        self, planned: Planned | Passthrough, usage: Usage | None, reason: ProviderReason | None
     ) -> None:
         assert not self.planned_ended[id(planned)]
 

@@ -1,6 +1,5 @@
 """Two gateways, each a process of its own, that share one store, before one lab."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from tests.fakes.plain_http import PLAIN
 from tests.fakes.prefix_harness import TrafficClock, simulator_with_clock
 from tests.fakes.serve_process import ServeProcess, serve_process
 
-_QUESTION = re.compile(rb',"diagnostics":\{[^{}]*\}')
 #: Nothing is planned but for features that are told to be, and no conversation is left out.
 _PLANNING = {"THRIFTGATE_PLANNING": "off", "THRIFTGATE_CONTROL_SHARE": "0"}
 
@@ -57,10 +55,7 @@ class Replicas:
     def upstream_request(
         self, which: int, body: bytes, *, feature: str, at: float
     ) -> tuple[str, bytes]:
-        """Path and body of what arrives upstream for a call to that gateway.
-
-        Which answer before it is asked about is no part of the prompt, and each gateway's own.
-        """
+        """Path and body of what arrives upstream for a call to that gateway."""
         gateway = self.gateways[which]
         self.clock.past = at
         headers: Mapping[str, Any] = {
@@ -74,7 +69,7 @@ class Replicas:
         assert answer.status_code == 200, answer.text
         assert orjson.loads(answer.content)["choices"]
         exchange = self.lab.exchanges[-1]
-        return exchange.path, _QUESTION.sub(b"", exchange.body)
+        return exchange.path, exchange.body
 
     def place(self, feature: str) -> LayoutScope:
         """A feature of the one team."""

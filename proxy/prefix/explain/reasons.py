@@ -47,6 +47,65 @@ class ProviderReason(msgspec.Struct, frozen=True):
     tokens: int | None = None
 
 
+_Scalar = str | int | float | bool | None
+
+
+class _Cause(msgspec.Struct):
+    type: _Scalar = None
+    reason: _Scalar = None
+    cache_missed_input_tokens: _Scalar = None
+    cache_missed_tokens: _Scalar = None
+
+
+class _Diagnostics(msgspec.Struct):
+    cache_miss_reason: _Cause | None = None
+
+
+class _Answer(msgspec.Struct):
+    diagnostics: _Diagnostics | None = None
+    prompt_cache_diagnostics: _Cause | None = None
+
+
+class _Event(_Answer):
+    message: _Answer | None = None
+    response: _Answer | None = None
+
+
+_event = msgspec.json.Decoder(_Event).decode
+
+
+def provider_reason(answer: bytes) -> ProviderReason | None:
+    """The reason in an answer, or in one event of a stream, whose caller asked for it; else None.
+
+    Anthropic puts it into ``message_start``, OpenAI into the response. A comparison that found no
+    difference, is not done yet, or was not possible says nothing.
+
+    Source: Anthropic, cache diagnostics (2026-11) and anthropic 2.11; OpenAI, prompt cache
+    diagnostics (2026-09) and openai 3.52, Responses.
+    """
+    if len(answer) > _MAX_ANSWER_BYTES or answer.find(b"diagnostics") < 0:
+        return None
+    try:
+        event = _event(answer)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    reasons = (_reason_in(part) for part in (event, event.message, event.response) if part)
+    return next(filter(None, reasons), None)
+
+
+def _reason_in(part: _Answer) -> ProviderReason | None:
+    anthropic = part.diagnostics.cache_miss_reason if part.diagnostics is not None else None
+    if anthropic is not None:
+        name, tokens = anthropic.type, anthropic.cache_missed_input_tokens
+    elif (openai := part.prompt_cache_diagnostics) is not None:
+        name, tokens = openai.reason, openai.cache_missed_tokens
+    else:
+        return None
+    known = _PROVIDER_REASONS.get(name) if isinstance(name, str) else None
+    count = tokens if isinstance(tokens, int) and type(tokens) is not bool and tokens >= 0 else None
+    return ProviderReason(*known, count) if known is not None else None
+
+
 class CacheMiss(msgspec.Struct, frozen=True, kw_only=True):
     """Reason for a cache miss, and its cost.
 
@@ -64,6 +123,24 @@ class CacheMiss(msgspec.Struct, frozen=True, kw_only=True):
     nanos: int | None = None
 
 
+#: By their names in the answers of Anthropic and OpenAI.
+_PROVIDER_REASONS: Final[Mapping[str, tuple[MissReason, str]]] = MappingProxyType(
+    {
+        "model_changed": (MissReason.PARAMETER_CHANGED, "the model changed"),
+        "system_changed": (MissReason.DIVERGED, "the system text changed"),
+        "tools_changed": (MissReason.DIVERGED, "the tools changed"),
+        "messages_changed": (MissReason.DIVERGED, "the messages changed"),
+        "prompt_cache_key_changed": (MissReason.ELSEWHERE, "prompt_cache_key changed"),
+        "text_format_changed": (MissReason.PARAMETER_CHANGED, "response_format changed"),
+        "reasoning_effort_changed": (MissReason.PARAMETER_CHANGED, "reasoning_effort changed"),
+        "verbosity_changed": (MissReason.PARAMETER_CHANGED, "verbosity changed"),
+        "service_tier_changed": (MissReason.PARAMETER_CHANGED, "service_tier changed"),
+        "context_compacted": (MissReason.COMPACTED, "the context was compacted"),
+        "input_changed": (MissReason.DIVERGED, "the input changed"),
+    }
+)
+#: Bytes of an answer, or of one event, that are read; the answer itself may be longer.
+_MAX_ANSWER_BYTES: Final = 8 * 2**20
 #: Advice for each reason, in one sentence.
 FIXES: Final[Mapping[str, str]] = MappingProxyType(
     {

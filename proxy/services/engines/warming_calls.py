@@ -17,8 +17,8 @@ from proxy.calls.ports import CallContext, Dependencies, Head
 from proxy.calls.retry_policy import RetryPolicy
 from proxy.catalog.entries import Model
 from proxy.errors import CallerError
+from proxy.prefix.explain.reasons import ProviderReason
 from proxy.prefix.planned import Passthrough, Planned
-from proxy.prefix.provider_diagnostics import AnswerDiagnostics
 from proxy.records.call import Call
 from proxy.records.receipt import Receipt
 from proxy.records.timeline import Timeline
@@ -93,7 +93,7 @@ class _Unplanned:
         """Nothing."""
 
     def settle(
-        self, _planned: Planned | Passthrough, _usage: Usage | None, _told: AnswerDiagnostics
+        self, _planned: Planned | Passthrough, _usage: Usage | None, _reason: ProviderReason | None
     ) -> None:
         """Nothing to learn."""
 

@@ -27,7 +27,7 @@ from proxy.calls.ports import BackgroundTaskGroup
 from proxy.calls.route_target import route_target
 from proxy.catalog.entries import Route
 from proxy.prefix.breakpoints.plan import Plan, merge_plans
-from proxy.prefix.explain.reasons import CacheMiss
+from proxy.prefix.explain.reasons import CacheMiss, ProviderReason
 from proxy.prefix.lessons import LayoutChange, LayoutLearner, is_due
 from proxy.prefix.observation import find_miss, provider_miss
 from proxy.prefix.planned import (
@@ -41,7 +41,6 @@ from proxy.prefix.planned import (
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.items import is_stored
 from proxy.prefix.prompts.objects import Unplannable
-from proxy.prefix.provider_diagnostics import AnswerDiagnostics, ProviderDiagnostics
 from proxy.records.amounts import quantity
 from proxy.records.call import Call
 from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
@@ -68,7 +67,6 @@ _MAX_REASON_CHARS: Final = 200
 _REFUSAL_PAUSE_S: Final = 600.0
 #: Blocks above which learning from a call takes milliseconds, and is left to a thread.
 _MAX_INLINE_BLOCKS: Final = 512
-_NOTHING: Final = AnswerDiagnostics()
 
 
 class PromptPlanning:
@@ -104,7 +102,6 @@ class PromptPlanning:
         self._layouts = KnownLayouts(store, self._reads)
         self._fanout = FanOutGate()
         self._guard = PlanningGuard(store, tasks, now=now, say=say)
-        self._diagnostics = ProviderDiagnostics()
         self._refused: dict[LayoutScope, float] = {}
         self._unstored: dict[str, tuple[Draft, Plan]] = {}
         self._stored = asyncio.Event()
@@ -125,7 +122,6 @@ class PromptPlanning:
             return Passthrough("an upstream refused what was planned")
         try:
             found = await self._plan_or_pass(call, asked, route, where, standing)
-            found = self._diagnostics.add_question(found, found.evidence.now)
             return await self._fanout.wait_for_prefix(found, streamed=call.is_streaming)
         except Unplannable as error:
             why = str(error)[:_MAX_REASON_CHARS]
@@ -150,14 +146,7 @@ class PromptPlanning:
                 self._learner.submit(partial(self._run_locked, self._planner.end_call, planned))
 
     def note_refusal(self, planned: Planned) -> None:
-        """Leave the feature alone for a while: an upstream took its prompt only unmodified.
-
-        Where it was asked about its cache besides, that is left alone first.
-        """
-        upstream = planned.target.upstream
-        if self._diagnostics.record_refusal(planned, self._now()):
-            _log.error("%s refused cache diagnostics and is not asked for them again", upstream)
-            return
+        """Leave the feature alone for a while: an upstream took its prompt only unmodified."""
         if len(self._refused) > _MAX_WAITING_PLANS:
             self._refused.clear()
         self._refused[planned.place] = self._now() + _REFUSAL_PAUSE_S
@@ -184,7 +173,7 @@ class PromptPlanning:
         self,
         planned: Planned | Passthrough,
         usage: Usage | None,
-        diagnostics: AnswerDiagnostics = _NOTHING,
+        reason: ProviderReason | None = None,
     ) -> CacheMiss | None:
         """Learn from the call's usage; returns the reason of a cache miss, if there is one.
 
@@ -192,18 +181,17 @@ class PromptPlanning:
         """
         if not isinstance(planned, Planned):
             return None
-        self._diagnostics.record_answer(planned, diagnostics.id)
         is_long = len(planned.evidence.sent.blocks) > _MAX_INLINE_BLOCKS
         is_free = not is_long and self._lock.acquire(blocking=False)
         try:
             if is_free:
-                found = self._planner.settle_call(planned, usage, reason=diagnostics.said)
+                found = self._planner.settle_call(planned, usage, reason=reason)
                 self._note_harm(planned)
             else:
-                found = find_miss(planned, usage, provider_reason=diagnostics.said)
+                found = find_miss(planned, usage, provider_reason=reason)
         except Exception:  # noqa: BLE001 - nor the answer
             _log.exception("A call's cache usage could not be evaluated and is not learned from")
-            return provider_miss(diagnostics.said, usage, planned.target.rates)
+            return provider_miss(reason, usage, planned.target.rates)
         finally:
             if is_free:
                 self._lock.release()

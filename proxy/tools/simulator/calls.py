@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from math import prod
 
@@ -101,7 +101,6 @@ def generate_answer(
         raise provider_refusal(400, f"cache: {refused}") from refused
     with refuse_misshapen():
         told = _scripted_reply(lab, model, asked, served, cues)
-        told = replace(told, diagnosed=lab.fingerprints.diagnose(speech, given, told))
     _charge(lab, speech.wire, told.usage)
     _store(lab, speech, given, told)
     seconds = _seconds(told)

@@ -122,7 +122,6 @@ def _object(scripted: ScriptedReply, content: list[Json]) -> Json:
         "role": "assistant",
         "model": scripted.asked.model,
         "content": content,
-        **scripted.diagnosed,
     }
 
 

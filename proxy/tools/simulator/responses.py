@@ -22,7 +22,6 @@ def answer(scripted: ScriptedReply) -> Json:
     return _object(scripted, "incomplete" if cut else "completed", output_items(scripted)) | {
         "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
         "usage": counts(scripted.usage),
-        **scripted.diagnosed,
     }
 
 

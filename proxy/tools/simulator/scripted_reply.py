@@ -1,7 +1,7 @@
 """One call as the simulator answers it, before it is put into a provider's words."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from proxy.tools.simulator.bodies import Body
@@ -23,7 +23,6 @@ class ScriptedReply:
         asked: Request that was made.
         replies: One, or as many as were asked for.
         usage: Usage that is charged.
-        diagnosed: Diagnostics of its cache in the answer, because they were requested.
     """
 
     id: str
@@ -32,7 +31,6 @@ class ScriptedReply:
     asked: ReplyRequest
     replies: Sequence[ModelReply]
     usage: Usage
-    diagnosed: Json = field(default_factory=dict)
 
 
 class ReadingContext(NamedTuple):

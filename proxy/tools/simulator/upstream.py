@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from proxy.caches.port import Cache, CachedPrompt, Served
 from proxy.caches.regimes import build_cache
 from proxy.tools.simulator.batches import BatchShelf
-from proxy.tools.simulator.diagnostics import Fingerprints
 from proxy.tools.simulator.fault_directives import FaultDirectives, parse_directives
 from proxy.tools.simulator.limits import RateAllowance
 from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
@@ -85,8 +84,8 @@ def cache_of(model: SimulatedModel) -> Cache:
 class Simulator:
     """One simulated provider, or several behind one address.
 
-    Everything it keeps is bounded: the exchanges, the stored responses, the batches and the
-    fingerprints by ``settings.kept``, the caches by themselves, the script by whoever writes it.
+    Everything it keeps is bounded: the exchanges, the stored responses and the batches by
+    ``settings.kept``, the caches by themselves, the script by whoever writes it.
     """
 
     def __init__(
@@ -105,7 +104,6 @@ class Simulator:
         self.vocabulary = vocabulary or Vocabulary()
         self.exchanges: deque[SimulatedExchange] = deque(maxlen=settings.kept)
         self.responses: OrderedDict[str, list[Json]] = OrderedDict()
-        self.fingerprints = Fingerprints(settings.kept)
         self.batches = BatchShelf(settings.kept)
         self.requests = RateAllowance(settings.requests_per_minute, clock())
         self.tokens = RateAllowance(settings.tokens_per_minute, clock())

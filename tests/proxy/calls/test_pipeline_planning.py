@@ -11,7 +11,7 @@ import pytest
 from proxy.calls.deadlines import ClientDisconnected
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
-from proxy.prefix.planned import DiagnosticsQuestion, Passthrough
+from proxy.prefix.planned import Passthrough
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
@@ -117,38 +117,7 @@ def test_a_prompt_that_is_refused_either_way_is_not_plannings_fault():
     assert "refused" not in told
 
 
-class QuestioningPlanner(NoPlanning):
-    """Asks every upstream a question, which it may not take."""
-
-    async def plan(self, call: Call, route: Route) -> Any:
-        self.told.append("planned")
-        found = planned_calls.planned_call(users(ANTHROPIC, ("rules", 10)))
-        return msgspec.structs.replace(
-            found, body=call.body, question=DiagnosticsQuestion("why", b"{}")
-        )
-
-
-@pytest.mark.parametrize("status", [400, 403, 404, 409])
-def test_a_question_that_is_refused_is_asked_once(status: int):
-    kept, transport, told = serve_changed_prompt(
-        failed_answer(status), ScriptedAnswer([COMPLETION]), planning=QuestioningPlanner()
-    )
-
-    assert [sent.body for _, sent in transport.sent] == [ASKED[:-1] + b',"why":{}}', ASKED]
-    assert [each.outcome for each in kept] == [Outcome.FAILED, Outcome.ANSWERED]
-    assert told[-1] == "refused"
-
-
-@pytest.mark.parametrize("status", [401, 429, 500])
-def test_an_error_that_does_not_name_the_question_is_not_retried(status: int):
-    _, _, told = serve_changed_prompt(
-        failed_answer(status), ScriptedAnswer([COMPLETION]), planning=QuestioningPlanner()
-    )
-
-    assert "refused" not in told
-
-
-def test_a_prompt_without_a_question_goes_again_for_nothing_but_itself():
+def test_a_planned_prompt_is_not_sent_again_where_its_key_may_not_use_the_model():
     _, transport, told = serve_changed_prompt(failed_answer(403))
 
     assert len(transport.sent) == 1

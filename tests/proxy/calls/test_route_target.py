@@ -1,4 +1,3 @@
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -74,33 +73,10 @@ def test_system_messages_come_late_only_where_they_are_taken(route, late):
     assert route_target(route, "m", NOW).late == late
 
 
-ASKED = Upstream(name="up", kind="openai", base_url="http://up/v1", tells_misses=True)
-
-
-@pytest.mark.parametrize(
-    ("upstream", "regime", "endpoint", "asks"),
-    [
-        ({}, "openai-breakpoint", "responses", "responses"),
-        ({}, "openai-breakpoint", "chat/completions", ""),
-        ({}, "openai-interval", "responses", ""),
-        ({"serves_responses": False}, "openai-breakpoint", "responses", ""),
-        ({"tells_misses": False}, "openai-breakpoint", "responses", ""),
-        ({"kind": "anthropic"}, "anthropic-breakpoint", "chat/completions", "messages"),
-        ({"kind": "anthropic", "tells_misses": False}, "anthropic-breakpoint", "responses", ""),
-    ],
-)
-def test_a_route_is_asked_why_its_cache_missed_where_it_takes_the_question(
-    upstream, regime, endpoint, asks
-):
-    there = route("up", upstream=replace(ASKED, **upstream), regime=regime)
-
-    assert route_target(there, "m", NOW, endpoint).asks == asks
-
-
-def test_a_call_of_anthropics_api_is_asked_nothing_and_its_system_messages_stay_where_they_are():
-    upstream = Upstream(name="a", kind="anthropic", base_url="https://a/v1", tells_misses=True)
+def test_system_messages_of_anthropics_own_api_stay_where_they_are():
+    upstream = Upstream(name="a", kind="anthropic", base_url="https://a/v1")
     target = route_target(Route(name="a/c", upstream=upstream), "c", 0.0, "messages")
 
-    assert (target.asks, target.late) == ("", False)
+    assert not target.late
     able = Route(name="a/c", upstream=upstream, traits=frozenset({"mid_system"}))
     assert route_target(able, "c", 0.0, "messages").late

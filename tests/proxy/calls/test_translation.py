@@ -10,16 +10,14 @@ from proxy.calls.translation import needs_thread, prepare
 from proxy.catalog.entries import Kind
 from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.planned import (
-    DiagnosticsQuestion,
     Passthrough,
     Planned,
     PlanningRequest,
     PlanningTarget,
 )
 from proxy.prefix.planner import Planner
-from proxy.providers.diagnostics_filter import DiagnosticsFilter
 from proxy.providers.kinds import WIRES
-from proxy.providers.port import PreparedRequest, Wire
+from proxy.providers.port import Wire
 from tests.fakes.answers import ASKED
 from tests.fakes.call_dependencies import call, route
 from tests.fakes.refusals import refusing
@@ -161,74 +159,6 @@ def test_notes_of_planning_follow_those_of_the_wire():
 
     assert alone
     assert prepare(call(raw), to, Passthrough("too large")).notes == (*alone, "too large")
-
-
-ASKING = DiagnosticsQuestion(
-    "diagnostics", b'{"previous_message_id":"msg_1"}', {"anthropic-beta": "ours"}
-)
-COMPARING = DiagnosticsQuestion("prompt_cache_options", b'{"comparison_response_id":"resp_1"}')
-
-
-def test_a_question_goes_with_the_upstreams_own_body_and_beside_the_callers_features():
-    raw = body(*conversation_messages(0))
-    came = call(raw, headers={"anthropic-beta": "theirs, more"})
-    sent = prepare(came, route("up", kind="anthropic"), plan_body(raw, body=raw, question=ASKING))
-
-    assert json.loads(sent.body)["diagnostics"] == {"previous_message_id": "msg_1"}
-    assert sent.headers["anthropic-beta"] == "theirs,more,ours"
-
-
-@pytest.mark.parametrize("theirs", [{}, {"anthropic-beta": "theirs"}])
-def test_a_question_goes_beside_the_operators_own_features_too(theirs: dict[str, str]):
-    raw = body(*conversation_messages(0))
-    there = route("up", kind="anthropic")
-    there = replace(there, upstream=replace(there.upstream, headers={"Anthropic-Beta": "more"}))
-    came = call(raw, headers=theirs)
-    sent = prepare(came, there, plan_body(raw, body=raw, question=ASKING))
-
-    assert sent.headers["anthropic-beta"] == ",".join(["more", *theirs.values(), "ours"])
-
-
-def prepared_responses_request(**fields: object) -> PreparedRequest:
-    """A Responses call that asks, as it is prepared."""
-    raw = json.dumps({"model": "m", "input": "x" * 9_000, **fields}).encode()
-    asking = plan_body(raw, body=raw, question=COMPARING, headers={})
-    return prepare(call(raw, endpoint="responses"), route("up"), asking)
-
-
-def test_a_question_is_put_beside_what_the_caller_says_and_its_answer_is_taken_out():
-    sent = prepared_responses_request(prompt_cache_options={"ttl": "12h"})
-
-    assert json.loads(sent.body)["prompt_cache_options"] == {
-        "comparison_response_id": "resp_1",
-        "ttl": "12h",
-    }
-    assert isinstance(sent.reader, DiagnosticsFilter)
-
-
-def test_a_caller_who_asks_is_answered():
-    own = {"comparison_response_id": "resp_0"}
-    sent = prepared_responses_request(prompt_cache_options=own)
-
-    assert json.loads(sent.body)["prompt_cache_options"] == own
-    assert sent.reader is None
-
-
-@pytest.mark.parametrize("odd", ["explicit", 7])
-def test_mistakes_of_the_caller_are_left_to_the_upstream(odd: object):
-    assert (
-        json.loads(prepared_responses_request(prompt_cache_options=odd).body)[
-            "prompt_cache_options"
-        ]
-        == odd
-    )
-
-
-@pytest.mark.parametrize("fields", [{}, {"prompt_cache_options": None}, {"metadata": {"a": "b"}}])
-def test_a_caller_who_says_nothing_there_asks_all_the_same(fields: dict[str, object]):
-    found = json.loads(prepared_responses_request(**fields).body)
-
-    assert found["prompt_cache_options"] == {"comparison_response_id": "resp_1"}
 
 
 def test_tags_in_a_responses_call_that_is_not_planned_are_taken_off():

@@ -275,11 +275,6 @@ def problems_of(user: str) -> tuple[Problem, ...]:
         return error.problems
 
 
-def test_an_upstream_tells_its_misses_only_where_the_catalog_says_so() -> None:
-    assert not load(SHIPPED, AZURE).upstreams["azure"].tells_misses
-    assert load(SHIPPED, AZURE + "tells_misses = true\n").upstreams["azure"].tells_misses
-
-
 def test_an_upstream_bills_abandoned_answers_unless_the_catalog_says_that_it_stops() -> None:
     assert load(SHIPPED, AZURE).upstreams["azure"].bills_abandoned
     assert not load(SHIPPED, AZURE + "bills_abandoned = false\n").upstreams["azure"].bills_abandoned

@@ -1,7 +1,6 @@
-import msgspec
 import pytest
 
-from proxy.prefix.planned import DiagnosticsQuestion, Passthrough, layout_place
+from proxy.prefix.planned import Passthrough, layout_place
 from proxy.records.feature_mode import LayoutScope
 from tests.proxy.prefix.planning_requests import (
     TARGETS,
@@ -39,17 +38,6 @@ def test_a_planned_call_knows_where_its_layout_is_kept():
 
 def test_a_passthrough_may_lack_a_reason():
     assert Passthrough().why == ""
-
-
-def test_a_call_that_asks_is_changed_though_its_body_is_the_callers():
-    found = PlanningProcess(TARGETS["implicit"]).plan(
-        planning_request(body(*conversation_messages(0)))
-    )
-    asking = msgspec.structs.replace(found, question=DiagnosticsQuestion("diagnostics", b"{}"))
-
-    assert not found.is_modified(found.body)
-    assert found.is_modified(found.body + b" ")
-    assert asking.is_modified(asking.body)
 
 
 def test_a_draft_without_its_words_is_of_the_same_conversation():

@@ -1,11 +1,16 @@
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proxy.prefix.explain.reasons import (
     FIXES,
     CacheMiss,
     MissReason,
+    ProviderReason,
     ReasonConfidence,
     explanation_lines,
+    provider_reason,
 )
 from slo.usage import Usage
 
@@ -101,3 +106,91 @@ def test_a_first_call_is_no_fault_but_a_prompt_that_begins_with_a_clock_is():
 def test_every_miss_reason_has_a_fix_of_one_sentence():
     assert set(FIXES) == set(MissReason)
     assert all(mend.endswith(".") for mend in FIXES.values())
+
+
+def answer(reason: object, tokens: object = 120) -> bytes:
+    cause = {"type": reason, "cache_missed_input_tokens": tokens}
+    return msgspec.json.encode({"id": "msg_1", "diagnostics": {"cache_miss_reason": cause}})
+
+
+def response(**said: object) -> bytes:
+    diagnostics = {"type": "cache_miss", **said}
+    return msgspec.json.encode({"id": "resp_1", "prompt_cache_diagnostics": diagnostics})
+
+
+@pytest.mark.parametrize(
+    ("named", "reason"),
+    [
+        ("model_changed", MissReason.PARAMETER_CHANGED),
+        ("system_changed", MissReason.DIVERGED),
+        ("tools_changed", MissReason.DIVERGED),
+        ("messages_changed", MissReason.DIVERGED),
+    ],
+)
+def test_anthropics_diagnostics_map_to_miss_reasons(named, reason):
+    found = provider_reason(answer(named))
+
+    assert found is not None
+    assert (found.reason, found.tokens) == (reason, 120)
+
+
+@pytest.mark.parametrize(
+    ("named", "reason"),
+    [
+        ("prompt_cache_key_changed", MissReason.ELSEWHERE),
+        ("context_compacted", MissReason.COMPACTED),
+        ("input_changed", MissReason.DIVERGED),
+        ("service_tier_changed", MissReason.PARAMETER_CHANGED),
+    ],
+)
+def test_openais_diagnostics_map_to_miss_reasons(named, reason):
+    found = provider_reason(response(reason=named, cache_missed_tokens=7))
+
+    assert found is not None
+    assert (found.reason, found.tokens) == (reason, 7)
+
+
+def test_the_reason_stands_at_the_start_of_anthropics_stream_and_in_openais_response():
+    start = b'{"type": "message_start", "message": ' + answer("tools_changed") + b"}"
+    end = b'{"type": "response.completed", "response": ' + response(reason="input_changed") + b"}"
+
+    assert provider_reason(start) == ProviderReason(MissReason.DIVERGED, "the tools changed", 120)
+    assert provider_reason(end) == ProviderReason(MissReason.DIVERGED, "the input changed")
+
+
+@pytest.mark.parametrize(
+    "silent",
+    [
+        b"{}",
+        b'{"diagnostics": null}',
+        b'{"diagnostics": {"cache_miss_reason": null}}',
+        answer("previous_message_not_found"),
+        answer("unavailable"),
+        answer(["tools_changed"]),
+        response(type="cache_hit"),
+        response(type="comparison_response_not_found"),
+        b'{"diagnostics": [1]}',
+        b'{"diagnostics"',
+        b"[" * 100_000 + b"diagnostics",
+    ],
+)
+def test_an_answer_without_diagnostics_gives_no_reason(silent):
+    assert provider_reason(silent) is None
+
+
+@pytest.mark.parametrize("tokens", [-1, True, "7", None])
+def test_a_token_count_that_is_no_number_is_left_out(tokens):
+    assert provider_reason(answer("tools_changed", tokens)) == ProviderReason(
+        MissReason.DIVERGED, "the tools changed"
+    )
+
+
+@given(st.binary())
+def test_no_answer_makes_reading_diagnostics_fail(raw):
+    provider_reason(raw + b"diagnostics")
+
+
+def test_generated_text_is_not_read_as_diagnostics():
+    said = msgspec.json.encode({"content": [{"text": answer("tools_changed").decode()}]})
+
+    assert provider_reason(said) is None

@@ -1,14 +1,11 @@
-"""Asking providers about their caches, in a running gateway; and Responses calls."""
+"""Providers' own reasons of misses, in a running gateway; and Responses calls."""
 
-from dataclasses import replace
 from typing import Any
 
-import msgspec
 import orjson
 
 from proxy.prefix.explain.reasons import MissReason, ProviderReason
 from proxy.prefix.planned import Passthrough, Planned
-from proxy.prefix.provider_diagnostics import RETRY_AFTER_S, AnswerDiagnostics
 from proxy.records.call import Call
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.services.planning import planning as planning_
@@ -17,8 +14,7 @@ from proxy.services.planning.planning import PromptPlanning
 from proxy.store.store import Store
 from slo.usage import Usage
 from tests.fakes.call_dependencies import call, route
-from tests.fakes.clock import ManualClock
-from tests.proxy.prefix.planning_requests import NOW, RULES, chat_message
+from tests.proxy.prefix.planning_requests import RULES, chat_message
 from tests.proxy.services.planning.planning_fixtures import (
     as_planned,
     chat,
@@ -29,9 +25,7 @@ from tests.proxy.services.planning.planning_fixtures import (
 
 ANSWERED = Usage(input=9_000)
 CLAUDE = route("claude", kind="anthropic", regime="anthropic-breakpoint")
-CLAUDE = replace(CLAUDE, upstream=replace(CLAUDE.upstream, tells_misses=True))
 OPENAI = route("openai", regime="openai-breakpoint")
-OPENAI = replace(OPENAI, upstream=replace(OPENAI.upstream, tells_misses=True))
 
 
 async def plan_turn(planning: PromptPlanning, turns: int) -> Planned:
@@ -40,39 +34,18 @@ async def plan_turn(planning: PromptPlanning, turns: int) -> Planned:
     return as_planned(found)
 
 
-def question_of(found: Planned) -> Any:
-    return None if found.question is None else msgspec.json.decode(found.question.value)
-
-
-def test_the_next_call_asks_about_the_answer_that_was_heard(store):
-    async def work(planning: PromptPlanning) -> tuple[Planned, Planned]:
-        first = await plan_turn(planning, 0)
-        planning.settle(first, ANSWERED, AnswerDiagnostics("msg_1"))
-        return first, await plan_turn(planning, 1)
-
-    with running_planning(store) as planning:
-        first, second = run(work(planning))
-
-    assert question_of(first) == {"previous_message_id": None}
-    assert question_of(second) == {"previous_message_id": "msg_1"}
-
-
 def test_a_providers_diagnosis_is_joined_to_a_miss(store):
     with running_planning(store) as planning:
         found = run(plan_turn(planning, 0))
-        heard = AnswerDiagnostics(
-            "msg_1", ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed")
-        )
-        miss = planning.settle(found, ANSWERED, heard)
+        reason = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed")
+        miss = planning.settle(found, ANSWERED, reason)
 
     assert miss is not None
     assert miss.reason is MissReason.PARAMETER_CHANGED
     assert miss.detail.startswith("the provider says the model changed")
 
 
-SAID = AnswerDiagnostics(
-    "msg_1", ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed", 8_000)
-)
+SAID = ProviderReason(MissReason.PARAMETER_CHANGED, "the model changed", 8_000)
 
 
 def test_a_providers_diagnosis_does_not_wait_for_a_prompt_being_planned(store):
@@ -95,22 +68,6 @@ def test_a_providers_diagnosis_of_a_long_call_is_reported(store):
     assert miss is not None
     assert miss.detail.startswith("the provider says the model changed; by our account nothing")
     assert miss.tokens == 8_000
-
-
-def test_where_a_call_that_asked_was_refused_the_question_goes_before_the_plan(store, caplog):
-    clock = ManualClock(NOW)
-    with running_planning(store, now=clock) as planning:
-        planning.note_refusal(run(plan_turn(planning, 0)))
-        second = run(plan_turn(planning, 0))
-        planning.note_refusal(second)
-        third = run(planning.plan(chat(), CLAUDE))
-        clock.now += RETRY_AFTER_S
-        fourth = run(plan_turn(planning, 0))
-
-    assert question_of(second) is None
-    assert third == Passthrough("an upstream refused what was planned")
-    assert question_of(fourth) is not None
-    assert "is not asked for them again" in caplog.text
 
 
 def respond(*, stored: bool, **fields: Any) -> Call:
@@ -141,18 +98,3 @@ def test_a_response_that_goes_on_from_another_goes_unmodified_and_says_why(store
         found = run(planning.plan(respond(stored=True, previous_response_id="resp_1"), OPENAI))
 
     assert found == Passthrough("it goes on from what its provider keeps")
-
-
-def test_a_response_asks_about_the_one_before(store):
-    async def work(planning: PromptPlanning) -> Planned:
-        first = as_planned(await planning.plan(respond(stored=True), OPENAI))
-        planning.settle(first, ANSWERED, AnswerDiagnostics("resp_1"))
-        items = [
-            chat_message("user", "Hm?"),
-            chat_message("assistant", "Yes."),
-            chat_message("user", "So?"),
-        ]
-        return as_planned(await planning.plan(respond(stored=True, input=items), OPENAI))
-
-    with running_planning(store) as planning:
-        assert question_of(run(work(planning))) == {"comparison_response_id": "resp_1"}
