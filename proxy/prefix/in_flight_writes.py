@@ -17,7 +17,6 @@ from typing import Final
 
 import msgspec
 
-from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.planned import Planned
 from proxy.prefix.prediction.lookups import (
@@ -45,50 +44,6 @@ _MAX_LATENCY_CLASSES: Final = 1_024
 _TOKENS_PER_MILLION: Final = 1_000_000
 #: Kind of answer: upstream, model, and True for a stream.
 LatencyClass = tuple[str, str, bool]
-
-
-class PrefixWrite(msgspec.Struct, frozen=True, kw_only=True):
-    """A call under way that nobody can read from yet.
-
-    Attributes:
-        since: Time at which it was sent, in seconds.
-        tokens: Tokens shared with the call that might wait, beyond those cached already.
-        first_byte: Seconds its first byte is expected to take; 0 for unknown.
-        ttl: The lifetime the call that might wait would write these tokens with; "" for fresh.
-    """
-
-    since: float
-    tokens: int
-    first_byte: float
-    ttl: str = ""
-
-
-def max_wait_s(
-    writing: PrefixWrite, regime: Regime, now: float, fresh: float, second: float
-) -> float:
-    """Seconds to wait at most for its first byte; 0 for going at once.
-
-    It pays to wait where reading instead of writing saves more than the waiting costs.
-
-    Args:
-        writing: The call to wait for.
-        regime: The cache both use.
-        now: Seconds, on the clock of ``since``.
-        fresh: Price of a fresh token, in nano-dollars.
-        second: Most that a second of waiting may cost, in nano-dollars; 0 where waiting is free.
-
-    Source: Anthropic, prompt caching (2026-08): an entry can be used once the first response
-    begins.
-    """
-    left = writing.first_byte - (now - writing.since)
-    if writing.tokens < max(1, regime.least):
-        return 0.0
-    if writing.first_byte <= 0 or left <= 0 or left > MAX_WAIT_S:
-        return 0.0
-    price = regime.writes.get(writing.ttl, Fraction(1)) - regime.read
-    if float(price) * writing.tokens * fresh <= left * second:
-        return 0.0
-    return min(MAX_WAIT_S, left * _MAX_LATENESS_FACTOR)
 
 
 class WriteWait(msgspec.Struct, frozen=True):
@@ -134,22 +89,28 @@ class InFlightWrites:
     def find_wait(self, planned: Planned, now: float) -> WriteWait | None:
         """Find the write to wait for; None to send the call at once.
 
+        Waiting pays where reading instead of writing saves more than the waiting costs.
+
         Args:
             planned: The call; one that is sent unmodified, to compare with, never waits.
             now: Seconds since the epoch.
         """
-        rates = planned.target.rates
-        if not self._writers or planned.plan.arm is ExperimentArm.CONTROL:
+        rates, regime = planned.target.rates, planned.target.regime
+        may_wait = bool(self._writers) and planned.plan.arm is not ExperimentArm.CONTROL
+        if not may_wait or rates is None or rates.input is None:
             return None
-        if rates is None or rates.input is None:
+        writer, end, tokens = self._longest_write(planned, now)
+        if not writer or tokens < max(1, regime.least):
             return None
-        found = self._longest_write(planned, now)
-        if found is None:
+        write = self._writes[writer]
+        left = (self._first_bytes.peek(write.lane) or 0.0) - (now - write.since)
+        if not 0.0 < left <= MAX_WAIT_S:
             return None
-        writer, writing = found
-        fresh = rates.input / _TOKENS_PER_MILLION
-        seconds = max_wait_s(writing, planned.target.regime, now, fresh, NANOS_PER_SECOND_WAITED)
-        return WriteWait(writer, seconds) if seconds else None
+        ttl = _written_lifetime(planned.evidence.sent, end)
+        price = float(regime.writes.get(ttl, Fraction(1)) - regime.read) * rates.input
+        if price * tokens <= left * NANOS_PER_SECOND_WAITED * _TOKENS_PER_MILLION:
+            return None
+        return WriteWait(writer, min(MAX_WAIT_S, left * _MAX_LATENESS_FACTOR))
 
     def record_write(self, planned: Planned, now: float, *, streamed: bool) -> None:
         """Note that the call goes now, and what it writes that nobody has written yet."""
@@ -189,7 +150,7 @@ class InFlightWrites:
     def with_readable_prefix(self, planned: Planned, now: float) -> Planned:
         """The call with what it should read of calls whose answers have begun, but not ended."""
         sent, expected = planned.evidence.sent, planned.evidence.expected
-        for at in sorted(set(lookup_places(sent)), reverse=True) if len(self._readable) else ():
+        for at in lookup_places(sent) if len(self._readable) else ():
             tokens = expected.scale.tokens_of(sent.ends[at])
             if tokens <= expected.tokens:
                 break
@@ -200,27 +161,21 @@ class InFlightWrites:
                 return msgspec.structs.replace(planned, evidence=evidence)
         return planned
 
-    def _longest_write(self, planned: Planned, now: float) -> tuple[int, PrefixWrite] | None:
-        """The call that writes the longest prefix that this one looks for, and that write."""
-        evidence = planned.evidence
-        sent, scale = evidence.sent, evidence.expected.scale
-        writer, end, there = 0, 0, evidence.expected.tokens
-        for at in sorted(set(lookup_places(sent)), reverse=True):
-            if any(self._is_readable(key, now) for key in entry_keys(sent, at)):
-                there = max(there, scale.tokens_of(sent.ends[at]))
+    def _longest_write(self, planned: Planned, now: float) -> tuple[int, int, int]:
+        """The writer of the longest prefix that this call looks for; 0 for none.
+
+        Besides, the blocks of that prefix, and its tokens beyond those that are cached already.
+        """
+        sent, expected = planned.evidence.sent, planned.evidence.expected
+        writer, end, there = 0, 0, expected.tokens
+        for at in lookup_places(sent):
+            keys = entry_keys(sent, at)
+            if any(self._is_readable(key, now) for key in keys):
+                there = max(there, expected.scale.tokens_of(sent.ends[at]))
                 break
-            writers = (self._writers.get(key, 0) for key in entry_keys(sent, at))
-            if not writer and (writer := next(filter(None, writers), 0)):
+            if not writer and (writer := next(filter(None, map(self._writers.get, keys)), 0)):
                 end = at
-        if not writer:
-            return None
-        write = self._writes[writer]
-        return writer, PrefixWrite(
-            since=write.since,
-            tokens=scale.tokens_of(sent.ends[end]) - there,
-            first_byte=self._first_bytes.peek(write.lane) or 0.0,
-            ttl=_written_lifetime(sent, end),
-        )
+        return writer, end, expected.scale.tokens_of(sent.ends[end]) - there
 
     def _is_readable(self, key: int, now: float) -> bool:
         until = self._readable.peek(key)

@@ -1,77 +1,13 @@
-from fractions import Fraction
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.plan import ExperimentArm
-from proxy.prefix.in_flight_writes import MAX_WAIT_S, InFlightWrites, PrefixWrite, max_wait_s
+from proxy.prefix.in_flight_writes import InFlightWrites
 from proxy.prefix.planned import Planned
 from slo.price import TokenRates
 from tests.fakes.planned_calls import LONG, SHORT, marked_call, planned_call
 from tests.proxy.prefix.sent_calls import ANTHROPIC, OPENAI, VLLM, users
-
-REGIME = Regime(
-    name="anthropic-breakpoint",
-    provider="anthropic",
-    least=1_024,
-    read=Fraction(1, 10),
-    writes={"5m": Fraction(5, 4)},
-    marks=4,
-    lookback=20,
-)
-WRITING = PrefixWrite(since=100.0, tokens=10_000, first_byte=1.0, ttl="5m")
-FRESH, SECOND = 3_000.0, 1_000_000.0
-
-
-def test_a_long_prefix_is_worth_a_short_wait():
-    assert max_wait_s(WRITING, REGIME, 100.5, FRESH, SECOND) == 1.0
-
-
-def test_no_wait_where_a_second_costs_more_than_it_saves():
-    assert max_wait_s(WRITING, REGIME, 100.0, FRESH, 1e9) == 0.0
-
-
-def test_a_late_first_byte_is_not_waited_for():
-    assert max_wait_s(WRITING, REGIME, 101.0, FRESH, SECOND) == 0.0
-
-
-def test_a_slow_model_is_not_waited_for():
-    slow = PrefixWrite(since=100.0, tokens=10_000, first_byte=30.0, ttl="5m")
-
-    assert max_wait_s(slow, REGIME, 100.0, FRESH, SECOND) == 0.0
-
-
-def test_an_unknown_first_byte_is_not_waited_for():
-    unknown = PrefixWrite(since=100.0, tokens=10_000, first_byte=0.0)
-
-    assert max_wait_s(unknown, REGIME, 100.0, FRESH, SECOND) == 0.0
-
-
-def test_a_prefix_too_short_to_be_cached_is_not_waited_for():
-    short = PrefixWrite(since=100.0, tokens=1_000, first_byte=1.0, ttl="5m")
-
-    assert max_wait_s(short, REGIME, 100.0, FRESH, 0.0) == 0.0
-
-
-def test_a_cache_that_is_unknown_or_no_cheaper_to_read_is_not_waited_for():
-    assert max_wait_s(WRITING, Regime(), 100.0, FRESH, 0.0) == 0.0
-    dear = Regime(name="openai-interval", provider="openai")
-    assert max_wait_s(WRITING, dear, 100.0, FRESH, 0.0) == 0.0
-
-
-def test_where_writing_is_free_a_wait_saves_the_fresh_price():
-    free = Regime(name="openai-interval", provider="openai", read=Fraction(1, 10))
-
-    assert max_wait_s(WRITING, free, 100.0, FRESH, SECOND) == 2.0
-
-
-@given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1e9), st.floats(0, 1e9))
-def test_no_wait_exceeds_the_limit(now, first_byte, fresh, second):
-    writing = PrefixWrite(since=100.0, tokens=10_000, first_byte=first_byte, ttl="5m")
-
-    assert 0.0 <= max_wait_s(writing, REGIME, now, fresh, second) <= MAX_WAIT_S
 
 
 @pytest.fixture
@@ -212,6 +148,18 @@ def test_a_kind_of_answer_that_was_never_seen_is_not_waited_for(calls):
     calls.record_write(marked_call("one"), 10.0, streamed=False)
 
     assert calls.find_wait(marked_call("two"), 10.1) is None
+
+
+def test_a_slow_model_is_not_waited_for():
+    calls = InFlightWrites()
+    before = marked_call("before", ("others", 10_000))
+    calls.record_write(before, 0.0, streamed=True)
+    calls.mark_readable(before, 30.0)
+    calls.record_write(marked_call("one"), 40.0, streamed=True)
+
+    dear = marked_call("two", rates=TokenRates(input=10**15))
+    assert calls.find_wait(dear, 40.0) is None
+    assert seconds(calls, dear, 66.0) == 5.0
 
 
 def test_first_bytes_are_averaged_and_the_latest_count_most():
