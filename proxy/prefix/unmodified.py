@@ -7,6 +7,7 @@
     take_harm ──────── whether those are surely dearer
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from math import inf
 from typing import Any, Final, NamedTuple
@@ -74,7 +75,7 @@ def compare_bill(planned: Planned, usage: Usage) -> UsageComparison:
 
     What the provider lost of what was sent, it would have lost of the unmodified call as far as
     that is the same length; what it read beyond expectation, it would have read there, too, where
-    that could read at all.
+    that could read at all and what another process stored is not there by a mark alone.
 
     Args:
         planned: The call.
@@ -90,7 +91,29 @@ def compare_bill(planned: Planned, usage: Usage) -> UsageComparison:
     more = usage.cache_read - expected.cache_read
     if more < 0:
         more = min(0, usage.cache_read - min(expected.cache_read, direct.cache_read))
+    elif more > 0:
+        more = _shared_reads(planned, usage, expected, direct)
     return UsageComparison(bill, _with_more_reads(direct, more, sent.regime))
+
+
+def _shared_reads(planned: Planned, usage: Usage, expected: Usage, direct: Usage) -> int:
+    """Tokens that the unmodified call would have read of what a call read beyond expectation.
+
+    An end that others stored is that of the nearest block. In the conversation an earlier call
+    stored it, in another process say; before it a mark did, the gateway's but for the caller's own.
+    """
+    more, sent, came = usage.cache_read - expected.cache_read, planned.evidence.sent, planned.direct
+    if came is None or came.sent.early != sent.early:
+        return more
+    scale = planned.evidence.expected.rescale(usage.prompt_tokens).scale
+    at = bisect_left(sent.ends, usage.cache_read, hi=len(sent.ends) - 1, key=scale.tokens_of)
+    lower, upper = (scale.tokens_of(sent.ends[each]) for each in (max(0, at - 1), at))
+    block = at - 1 if upper - usage.cache_read < usage.cache_read - lower else at - 2
+    if block < sent.block_ranges.messages.start:
+        is_marked = not sent.regime.takes_marks or bool(came.sent.marks)
+        return more if is_marked else 0
+    is_same = came.sent.blocks is sent.blocks
+    return max(more, usage.cache_read - direct.cache_read) if is_same else more
 
 
 def _with_more_reads(usage: Usage, more: int, regime: Regime) -> Usage:

@@ -225,3 +225,24 @@ def test_a_control_call_that_reads_what_treated_ones_stored_would_have_read_less
     assert compare_bill(control, usage) == UsageComparison(
         usage, Usage(write_30m=usage.prompt_tokens)
     )
+
+
+def test_end_that_another_process_stored_of_the_conversation_would_be_read_directly_too():
+    began, other = PlanningProcess(TARGETS[OPENAI]), PlanningProcess(TARGETS[OPENAI])
+    conversation(began, "1", 3)
+    conversation(other, "2", 1)
+    call = planning_request(body(*conversation_messages(3, RULES * 3, "Where is parcel 1?")))
+    usage, planned = usage_of(began.plan(call)), other.plan(call)
+
+    assert planned.evidence.expected.tokens < usage.cache_read
+    assert compare_bill(planned, usage) == UsageComparison(usage, usage)
+
+
+def test_end_that_a_mark_of_another_process_stored_would_not_be_read_directly():
+    began, other = PlanningProcess(TARGETS[OPENAI]), PlanningProcess(TARGETS[OPENAI])
+    conversation(began, "1", 1)
+    call = planning_request(body(*conversation_messages(0, RULES * 3, "Where is parcel 2?")))
+    usage, planned = usage_of(began.plan(call)), other.plan(call)
+
+    assert usage.cache_read > 0
+    assert compare_bill(planned, usage).unmodified == Usage(write_30m=usage.prompt_tokens)
