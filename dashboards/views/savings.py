@@ -39,7 +39,7 @@ class MeasuredSaving:
         high: Upper end.
         treated_conversations: Conversations that planning treated.
         control_conversations: Conversations that were sent unmodified.
-        missing_conversations: Conversations it still needs to count.
+        missing_conversations: Conversations until it is shown, or, where it is, counts.
         why: The finding in a sentence.
     """
 

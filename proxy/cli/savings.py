@@ -38,6 +38,7 @@ _LEGEND: Final = (
 )
 _MISSES = ("calls", "tokens", "USD")
 _UNMARKED: Final = "unmarked"
+_NOT_ENOUGH: Final = "not enough"
 #: Features of which it is told why the gateway set no marks.
 _MAX_WAITING_FEATURES: Final = 10
 
@@ -121,7 +122,11 @@ def conversations_summary(found: Iterable[Comparison], names: Mapping[str, str])
         found: The features; the one that needs fewest is named.
         names: The teams' names, by their ids.
     """
-    lacking = [(needed, each) for each in found if (needed := each.missing_conversations)]
+    lacking = [
+        (needed, each)
+        for each in found
+        if each.verdict.finding == _NOT_ENOUGH and (needed := each.missing_conversations)
+    ]
     if not lacking:
         return ""
     needed, nearest = min(lacking, key=lambda each: each[0])
@@ -238,7 +243,8 @@ def _figures(found: Comparison, estimated: str, saved: str) -> tuple[str, ...]:
     verdict = found.verdict
     counts = verdict.finding in {ComparisonFinding.MEASURED, ComparisonFinding.WORSE}
     estimate, needed = found.estimate, found.missing_conversations
-    more = f" (counts after some {needed:,} more)" if needed else ""
+    step = "shown" if verdict.finding == _NOT_ENOUGH else "counts"
+    more = f" ({step} after some {needed:,} more)" if needed else ""
     return (
         f"{found.treated.conversations:,}",
         f"{found.control.conversations:,}",

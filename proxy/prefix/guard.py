@@ -169,14 +169,18 @@ def compare_arms(treated: ArmTotals, control: ArmTotals) -> ArmComparison:
 
 
 def conversations_needed(treated: ArmTotals, control: ArmTotals, share: float) -> int:
-    """Number of further conversations a comparison needs in both arms together; 0 if it has enough.
+    """Number of further conversations, in both arms, to the next step of a comparison; 0 for none.
+
+    First its measured figure is shown, then it counts.
 
     Args:
         treated: Totals of the treated arm.
         control: Totals of the control arm.
         share: The part of all conversations that is drawn into the control arm.
     """
-    lacking = [MIN_CONVERSATIONS - treated.conversations, MIN_CONVERSATIONS - control.conversations]
+    arms = (treated.conversations, control.conversations)
+    step = MIN_SHOWN_CONVERSATIONS if min(arms) < MIN_SHOWN_CONVERSATIONS else MIN_CONVERSATIONS
+    lacking = [step - conversations for conversations in arms]
     each = zip(lacking, (1.0 - share, share), strict=True)
     return max(
         (math.ceil(least / part) for least, part in each if least > 0 and part > 0), default=0

@@ -93,7 +93,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def missing_conversations(self) -> int:
-        """Number of more conversations the measured figure needs; 0 where it has enough.
+        """Number of more conversations until a measured figure is shown, then counts; 0 for none.
 
         Until some were drawn into the control arm, it is taken to have its usual share.
         """

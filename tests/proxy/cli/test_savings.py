@@ -61,7 +61,7 @@ def test_too_little_is_said_to_be_too_little(runner: CommandRunner) -> None:
 
     assert "unknown" in said
     assert "not enough: 0 conversations in the smaller arm; 3 are needed" in said
-    assert "(counts after some 1,000 more)" in said
+    assert "(shown after some 60 more)" in said
     assert "none" in said
 
 
@@ -75,7 +75,7 @@ def test_an_estimate_is_reported_from_the_first_call(runner: CommandRunner) -> N
     assert "Saved $0.7 (53.8%) against sending directly: $0.6 in place of $1.3." in said
     assert float(found["estimated_saved_usd"]) == 0.7
     assert found["estimated_saved_share"] == pytest.approx(0.7)
-    assert found["conversations_needed"] == 1_000
+    assert found["conversations_needed"] == 60
 
 
 def test_a_proposal_that_waits_for_approval_shows_its_expected_savings(
@@ -112,13 +112,13 @@ def test_a_proposal_that_approving_would_not_put_in_force_is_not_listed(
         ({"done": 300}, ""),
         (
             {"chat": 2, "done": 300},
-            "A measured figure needs some 1,000 more conversations of feature chat of team acme.",
+            "A measured figure needs some 60 more conversations of feature chat of team acme.",
         ),
         (
-            {"chat": 2, "code": 90, "done": 300},
+            {"chat": 2, "code": 6, "early": 90, "done": 300},
             (
                 "Of 2 features without a measured figure feature code of team acme needs the"
-                " fewest: some 60 more conversations."
+                " fewest: some 3 more conversations."
             ),
         ),
     ],

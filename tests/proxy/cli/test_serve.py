@@ -217,7 +217,7 @@ def test_serving_begins_with_what_was_saved_and_could_be(share, tmp_path, folder
         " per 1,000 calls more (by estimate)."
         " To apply it: `thriftgate layout approve acme chat 1 --family gpt`."
     )
-    needed = "A measured figure needs some 1,000 more conversations of feature chat of team acme."
+    needed = "A measured figure needs some 60 more conversations of feature chat of team acme."
     assert rest == [*([needed] if share != "0" else []), "Thriftgate stopped."]
 
 
