@@ -327,8 +327,8 @@ def mark_prompt(
     )
     standing = place_marks(policy, found.blocks, ends, left, theirs, end)
     taken = {**theirs, **{mark.block: mark.ttl for mark in standing.marks}}
-    more = () if policy.explicit or draft.turns else free_splits(found.blocks, left, taken)
-    added = (*standing.marks, *(Mark(at, left.usual_ttl) for at in more))
+    more = {} if policy.explicit or draft.turns else free_splits(found.blocks, left, taken)
+    added = (*standing.marks, *(Mark(at, ttl) for at, ttl in more.items()))
     marks = sorted(added, key=lambda mark: mark.block)
     places = [(found.blocks[mark.block], mark.ttl) for mark in marks]
     full = add_marks(prompt, places, target.regime)

@@ -102,21 +102,24 @@ def _clock_on_top(calls: int) -> Workload:
     return Workload(name="a clock on top", sessions=rows)
 
 
-def _coder_template(calls: int) -> Workload:
-    """A template in one user message: the task and the file first, then the guide; no system."""
+def _coder_template(calls: int, *, guide_first: bool = False) -> Workload:
+    """A template in one user message: the task and the file, and the guide; no system text."""
     guide = handbook(20, "coder's guide")
 
     def session(task: int) -> Session:
-        text = (
+        own = (
             f"Task {task}: {question(f'coder/{task}')}\n\nFile src/module_{task}.py:\n"
-            f"{passages(f'coder/{task}', 8)}\n\nWrite the whole file. Follow this guide.\n{guide}"
+            f"{passages(f'coder/{task}', 8)}"
         )
-        body = {"messages": [said("user", text)]}
+        shared = f"Write the whole file. Follow this guide.\n{guide}"
+        parts = (shared, own) if guide_first else (own, shared)
+        body = {"messages": [said("user", "\n\n".join(parts))]}
         turn = SessionTurn(body=body, reply=said("assistant", "Done."))
         return Session(name=f"{task}", feature="coder", turns=(turn,))
 
     rows = tuple(session(task) for task in range(calls))
-    return Workload(name="coder template", sessions=rows)
+    name = f"coder template{', guide first' * guide_first}"
+    return Workload(name=name, sessions=rows)
 
 
 def _made_up_sets() -> Iterator[MarkedSet]:
@@ -140,7 +143,8 @@ def _made_up_sets() -> Iterator[MarkedSet]:
     for kind, calls in (("nothing shared", 150), ("nothing shared", 1_000), ("short", 150)):
         name = f"one-shots, {kind}"
         yield MarkedSet(name=f"{name}, {calls}", workload=_one_shots(kind, calls), calls=calls)
-    for workload, calls in ((_coder_template(248), 248), (_clock_on_top(506), 506)):
+    templates = (_coder_template(248, guide_first=is_first) for is_first in (False, True))
+    for workload, calls in (*((each, 248) for each in templates), (_clock_on_top(506), 506)):
         yield MarkedSet(name=workload.name, workload=workload, calls=calls, is_held_back=True)
 
 

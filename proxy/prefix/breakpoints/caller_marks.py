@@ -44,26 +44,32 @@ def free_marks(regime: Regime, given: Mapping[int, str], *, explicit: bool) -> i
 
 def free_splits(
     blocks: Sequence[PromptBlock], regime: Regime, marks: Mapping[int, str]
-) -> Sequence[int]:
-    """The last places at which a user's message is parted, where marks there cost nothing (OpenAI).
+) -> Mapping[int, str]:
+    """The last places at which a user's message is parted, with lifetimes, where marks are free.
 
-    The provider writes all of the prompt by itself, up to the end of the message. A call that sends
-    it with more behind reads no such entry, but what a mark within the message wrote.
+    What stands before another mark is written with it. OpenAI writes all of the prompt by itself,
+    up to the end of the message. A call that sends it with more behind reads no such entry, but
+    what a mark within the message wrote; nor does another cache's call read one that ends in words
+    of its own.
 
     Args:
         blocks: Blocks of a call that the provider may choose breakpoints of.
         regime: The cache of the route.
         marks: All other marks, by block.
     """
-    if regime.name != _OPENAI:
-        return ()
+    is_written = regime.name == _OPENAI
+    end = len(blocks) if is_written else max(marks, default=0)
     room = min(_MAX_SPLIT_MARKS, free_marks(regime, marks, explicit=False))
     places = [
         at
-        for at, (block, after) in enumerate(pairwise(blocks))
+        for at, (block, after) in enumerate(pairwise(blocks[: end + 1]))
         if block.role == _USER and block.part >= 0 and block.message == after.message
     ]
-    return [at for at in places[-room:] if at not in marks] if room > 0 else ()
+    return {
+        at: regime.usual_ttl if is_written else marks[min(mark for mark in marks if mark > at)]
+        for at in (places[-room:] if room > 0 else ())
+        if at not in marks
+    }
 
 
 def marks_left(prompt: Prompt, given: Mapping[int, str], regime: Regime) -> Regime:

@@ -224,6 +224,18 @@ def test_growing_message_is_read_from_the_marks_of_the_call_before(closing: str)
     assert calls[-1].evidence.expected.tokens * 4 >= len(said[-3])
 
 
+@pytest.mark.parametrize("target", [CLAUDE, OPENAI], ids=["claude", "openai"])
+def test_rules_in_a_user_message_are_read_by_a_call_with_another_task(target):
+    process = PlanningProcess(target)
+    tasks = [chat_message("user", f"{RULES}\nTask {task}: {TAIL[task:]}") for task in range(8)]
+    calls = [plan(process, task) for task in tasks]
+
+    shared, last = texts(calls[-1].prompt)
+    assert (RULES.startswith(shared), last.endswith(TAIL[7:])) == (True, True)
+    assert 0 in calls[-1].evidence.sent.marks
+    assert calls[-1].evidence.expected.tokens * 4 >= len(RULES) * 0.9
+
+
 MARK = {"cache_control": {"type": "ephemeral"}}
 FORMS = {
     "chat": lambda text: {"messages": [chat_message("user", [text_part(text)])]},

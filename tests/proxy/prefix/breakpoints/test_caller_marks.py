@@ -6,9 +6,14 @@ import msgspec
 import orjson
 import pytest
 
-from proxy.prefix.breakpoints.caller_marks import free_marks, marks_left, without_spare_mark
+from proxy.prefix.breakpoints.caller_marks import (
+    free_marks,
+    free_splits,
+    marks_left,
+    without_spare_mark,
+)
 from proxy.prefix.prompts.marks import caller_marks, route_marks
-from proxy.prefix.prompts.prompt import Prompt, parse_prompt
+from proxy.prefix.prompts.prompt import Prompt, PromptBlock, PromptSlot, parse_prompt
 from tests.proxy.prefix.sent_calls import ANTHROPIC, OPENAI, blocks
 
 Json = dict[str, Any]
@@ -145,3 +150,23 @@ def test_marks_that_share_a_block_take_room_of_their_own() -> None:
     assert len(given) == 3
     assert marks_left(prompt, given, OPENAI).marks == OPENAI.marks - 1
     assert marks_left(prompt, {}, OPENAI) is OPENAI
+
+
+@pytest.mark.parametrize(
+    ("marks", "splits"),
+    [
+        ({}, {}),
+        ({1: "5m"}, {}),
+        ({4: "5m"}, {2: "5m", 3: "5m"}),
+        ({3: "1h", 4: "5m"}, {2: "1h"}),
+        ({0: "1h", 1: "1h", 4: "1h"}, {3: "1h"}),
+        ({0: "1h", 1: "1h", 3: "1h", 4: "1h"}, {}),
+    ],
+)
+def test_parts_of_a_user_message_are_marked_only_before_a_mark_as_long_lived(
+    marks: dict[int, str], splits: dict[int, str]
+) -> None:
+    two_rules = [PromptBlock("system", PromptSlot.STABLE, 0, at, 500, b"") for at in range(2)]
+    parts = [PromptBlock("user", PromptSlot.VARIABLE, 1, at, 500, b"") for at in range(3)]
+
+    assert free_splits([*two_rules, *parts], ANTHROPIC, marks) == splits
