@@ -22,7 +22,12 @@ from proxy.prefix.breakpoints.account import (
     FeatureAccount,
     PlaceValues,
 )
-from proxy.prefix.breakpoints.placement import long_life_value, place_spans, place_values
+from proxy.prefix.breakpoints.placement import (
+    long_life_value,
+    marked_place_count,
+    place_spans,
+    place_values,
+)
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.planned import FullyMarkedCall, Planned, PlanningTarget, UnmodifiedCall
 from proxy.prefix.prediction.lookups import stores_marks_alone
@@ -72,6 +77,13 @@ class MarkedVariant(NamedTuple):
     def adds_marks(self) -> bool:
         """True if it has other marks than the unmodified call."""
         return self.direct is not None and self.evidence.sent.marks != self.direct.sent.marks
+
+    @property
+    def marked_places(self) -> int:
+        """Number of places, in wire order, up to the last one in which it adds a mark."""
+        sent = self.evidence.sent
+        given = self.direct.sent.marks if self.direct is not None else {}
+        return marked_place_count(sent, sent.marks.keys() - given.keys())
 
 
 class VariantCosts(NamedTuple):

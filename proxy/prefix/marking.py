@@ -129,6 +129,8 @@ def affordable_variant(
     waits = LOST_PLACES[most] if most < MAX_PLACES else ""
     for places, fewer in _cheaper_policies(policy, most):
         variant = whole if fewer is policy else call.with_marks(fewer)
+        if variant.marked_places > most:
+            continue
         number = stakes.reserve(call.place, call.target, variant, places)
         if number:
             is_live = variant.evidence.sent.marks == trial.sent.marks

@@ -1,6 +1,6 @@
 """Places the marks of one call, as its conversation's policy and its own blocks say."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import inf
 from typing import Final
@@ -330,6 +330,13 @@ def place_values(sent: SentCall, expected: ExpectedRead, usage: Usage) -> PlaceV
 
 def _overlap(span: tuple[int, int], other: tuple[int, int]) -> int:
     return max(0, min(span[1], other[1]) - max(span[0], other[0]))
+
+
+def marked_place_count(sent: SentCall, marks: Iterable[int]) -> int:
+    """Number of places, in wire order, up to the one in which the last of these marks stands."""
+    last = max(marks, default=-1)
+    starts = (0, sent.start.tools, sent.start.stable, sent.block_ranges.messages.start)
+    return sum([start <= last for start in starts])
 
 
 def place_spans(sent: SentCall, scale: TokenScale) -> Sequence[tuple[int, int]]:

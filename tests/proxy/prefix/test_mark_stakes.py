@@ -128,6 +128,18 @@ def test_a_feature_that_earned_once_loses_no_more_than_its_stake_or_one_surcharg
     assert marked_calls(calls[-30:]) == []
 
 
+@pytest.mark.parametrize("role", ["system", "user"])
+def test_earlier_savings_do_not_pay_for_prompts_that_are_never_sent_again(role: str):
+    process = PlanningProcess(ANTHROPIC)
+    conversation(process, "1", 60)
+    calls = [
+        send(process, body(chat_message(role, f"{number}: {RULES * 2}"), chat_message("user", "?")))
+        for number in range(160)
+    ]
+
+    assert marked_calls(calls[-100:]) == []
+
+
 def test_without_a_stake_no_mark_of_ours_is_ever_sent():
     process = PlanningProcess(ANTHROPIC, stake=0.0)
 
