@@ -1,6 +1,7 @@
 """OpenAI's prompt cache up to GPT-5.5: free, every few tokens, and known to one machine only."""
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Final, NamedTuple
@@ -52,6 +53,8 @@ class OpenAIIntervalRules:
 IN_MEMORY = OpenAIIntervalRules()
 #: ``prompt_cache_retention: 24h``: typically some 30 minutes, never more than a day.
 EXTENDED = OpenAIIntervalRules(idle_least=1_800.0, idle_most=1_800.0, oldest=86_400.0)
+#: Lives of entries by ``prompt_cache_retention``, of a call or of the catalog's route.
+RETENTIONS: Mapping[str, OpenAIIntervalRules] = {"in_memory": IN_MEMORY, "24h": EXTENDED}
 #: Source: Azure OpenAI, prompt caching (2026-08): the first 1,024 tokens, then steps of 128.
 AZURE = OpenAIIntervalRules(interval=128)
 
@@ -107,7 +110,7 @@ class OpenAIIntervals:
                 read = readable_tokens(point.tokens, total, step=self._rules.step)
                 machine.renew(point.digest, now)
             else:
-                machine.write(point.digest, self._entry_life(lot, now))
+                machine.write(point.digest, self._entry_life(lot, now, prompt.retention))
         return Served(read=read, fresh=total - read)
 
     def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
@@ -139,8 +142,8 @@ class OpenAIIntervals:
         home = int.from_bytes(route, "big") + before.calls // rules.per_minute
         return self._machines[home % rules.machines]
 
-    def _entry_life(self, lot: Point, now: float) -> EntryLife:
-        rules = self._rules
+    def _entry_life(self, lot: Point, now: float, retention: str) -> EntryLife:
+        rules = EXTENDED if retention == "24h" else self._rules
         share = prefixes.seeded_chance(self._seed, lot.digest)
         idle = rules.idle_least + (rules.idle_most - rules.idle_least) * share
         return EntryLife(now, idle, limit=now + rules.oldest)

@@ -7,6 +7,8 @@ from functools import lru_cache
 from math import inf, isinf
 from typing import Final
 
+import msgspec
+
 from proxy.caches import (
     anthropic_breakpoint,
     block_chain,
@@ -45,11 +47,17 @@ class _Rules:
     block: int = 1
     fresh: int = 0
     needs_key: bool = False
+    gone_after_s: float = 0.0
 
 
 @lru_cache(1024)
 def planning_regime(
-    name: str, *, provider: str = "", least: int | None = None, rates: TokenRates | None = None
+    name: str,
+    *,
+    provider: str = "",
+    least: int | None = None,
+    rates: TokenRates | None = None,
+    retention: str = "",
 ) -> Regime:
     """The regime as planning sees it; one that caches nothing where the name is unknown.
 
@@ -58,12 +66,13 @@ def planning_regime(
         provider: Whose cache it is, where providers of one regime differ.
         least: The model's least tokens; None for the regime's.
         rates: The prices valid now; None where they are unknown.
+        retention: The ``prompt_cache_retention`` that calls have by default; "" for unknown.
     """
     rules = _RULES[name](provider) if name in _RULES else None
     if rules is None:
         return Regime(provider=provider)
     rates = rates or TokenRates()
-    return Regime(
+    regime = Regime(
         name=name,
         provider=provider,
         least=rules.least if least is None else least,
@@ -79,6 +88,23 @@ def planning_regime(
         block=rules.block,
         fresh=rules.fresh,
         needs_key=rules.needs_key,
+        gone_after_s=rules.gone_after_s,
+    )
+    return regime_at_retention(regime, retention)
+
+
+def regime_at_retention(regime: Regime, retention: str) -> Regime:
+    """The regime of a call with that ``prompt_cache_retention``; the same where it means nothing.
+
+    Reads are counted on for as long as entries typically live at least. Writes are free, so one
+    that was evicted before is lost to the unmodified call alike. That nothing is left is certain
+    after the longest life alone.
+    """
+    rules = openai_interval.RETENTIONS.get(retention)
+    if rules is None or regime.name != "openai-interval":
+        return regime
+    return msgspec.structs.replace(
+        regime, lifetimes={"": rules.idle_least}, gone_after_s=rules.oldest
     )
 
 
@@ -109,7 +135,12 @@ def _openai_breakpoint(provider: str) -> _Rules:
 
 def _openai_interval(provider: str) -> _Rules:
     rules = openai_interval.provider_rules(provider)
-    return _Rules(least=rules.least, lifetimes={"": rules.idle_least}, block=rules.interval)
+    return _Rules(
+        least=rules.least,
+        lifetimes={"": rules.idle_least},
+        block=rules.interval,
+        gone_after_s=openai_interval.EXTENDED.oldest,
+    )
 
 
 def _implicit(provider: str) -> _Rules:

@@ -87,6 +87,7 @@ class CachedPrompt:
         key: ``prompt_cache_key``, ``cache_salt`` or the like; "" for none.
         explicit: True if only marked blocks may be written (OpenAI's explicit mode).
         ttl: The lifetime asked for the whole call; None for the provider's own.
+        retention: ``prompt_cache_retention`` of OpenAI up to GPT-5.5; "" for ``in_memory``.
     """
 
     blocks: tuple[TokenBlock, ...]
@@ -94,6 +95,7 @@ class CachedPrompt:
     key: str = ""
     explicit: bool = False
     ttl: Ttl | None = None
+    retention: str = ""
 
     @property
     def tokens(self) -> int:

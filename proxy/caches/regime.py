@@ -31,6 +31,8 @@ class Regime(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         block: Tokens per cache block; 1 where any length can be read.
         fresh: Tokens at the end of a prompt that are never read.
         needs_key: True if a prompt without a key is neither read nor stored.
+        gone_after_s: Seconds without use after which surely nothing is left, where that is longer
+            than a prefix can be counted on; 0 where the lifetimes say so.
     """
 
     name: str = ""
@@ -44,6 +46,7 @@ class Regime(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     block: int = 1
     fresh: int = 0
     needs_key: bool = False
+    gone_after_s: float = 0.0
 
     @cached_property
     def write_prices(self) -> Mapping[str, float]:

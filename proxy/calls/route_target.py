@@ -34,6 +34,7 @@ def route_target(route: Route, model: str, at: float, endpoint: str = _CHAT) -> 
             provider=upstream.provider,
             least=route.min_cache_tokens,
             rates=rates,
+            retention=route.prompt_cache_retention,
         ),
         late=(upstream.speaks_messages and endpoint != MESSAGES)
         or upstream.provider in _ANYWHERE

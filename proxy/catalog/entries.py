@@ -95,6 +95,8 @@ class Route:
         regime: The name of its cache rules, one of ``REGIMES``; "" when unknown.
         block: Tokens per cache block where the regime counts in blocks.
         min_cache_tokens: Prompts below this are never cached; None when unknown.
+        prompt_cache_retention: Retention of calls that ask for none, one of ``RETENTIONS``; "" when
+            unknown.
         traits: Names of what the model accepts; see ``TRAITS``.
         can: Abilities of the model, of ``ABILITIES``; None where nobody said.
         has_own_price: True if its prices stand in a file of the operator's, False for the shipped
@@ -111,6 +113,7 @@ class Route:
     regime: str = ""
     block: int | None = None
     min_cache_tokens: int | None = None
+    prompt_cache_retention: str = ""
     traits: frozenset[str] = frozenset()
     can: frozenset[str] | None = None
     has_own_price: bool = False
@@ -146,6 +149,13 @@ REGIMES = {
     "implicit": "undocumented and automatic: Gemini, Groq",
     "block-chain": "chains of equal blocks: Mistral 64 tokens, xAI 128, vLLM 16",
     "prefix-unit": "DeepSeek: whole prefix units",
+}
+
+#: Retentions of the regime ``openai-interval``.
+#: Source: OpenAI, prompt caching guide, cache lifetime of earlier models (2026-09).
+RETENTIONS = {
+    "in_memory": "5 to 10 minutes without use, an hour at most",
+    "24h": "some 30 minutes typically, a day at most",
 }
 
 

@@ -172,6 +172,7 @@ def inherit_from_family(
                 regime=route.regime or like.regime,
                 block=route.block if route.regime else like.block,
                 min_cache_tokens=like.min_cache_tokens if least is None else least,
+                prompt_cache_retention=route.prompt_cache_retention or like.prompt_cache_retention,
                 traits=route.traits or like.traits,
             )
     return route
@@ -202,6 +203,7 @@ def _unpriced_model(names: str, upstream: Upstream, like: Route | None = None) -
             regime=like.regime,
             block=like.block,
             min_cache_tokens=like.min_cache_tokens,
+            prompt_cache_retention=like.prompt_cache_retention,
             traits=like.traits,
         )
     return Model(id=names, routes=(route,))

@@ -19,7 +19,7 @@ from proxy.catalog.engine_layer import (
     expand_engines,
     replica_upstream,
 )
-from proxy.catalog.entries import ABILITIES, REGIMES, TRAITS, Model, Route, Upstream
+from proxy.catalog.entries import ABILITIES, REGIMES, RETENTIONS, TRAITS, Model, Route, Upstream
 from proxy.catalog.families import Family, UnlistedModels, fine_tunes, inherit_from_family
 from proxy.catalog.layers import Table
 from proxy.catalog.model_aliases import read_aliases
@@ -32,7 +32,8 @@ from slo.toml.table_reader import TableReader, checked_choice, checked_value
 
 _TOP = ("default", "default_upstream", "families", "upstreams", "models", "teams")
 _FAMILY = ("names", "upstream", "like")
-_LIMITS = ("window", "max_output", "regime", "block", "min_cache_tokens", "traits", "can")
+_CACHE = ("regime", "block", "min_cache_tokens", "prompt_cache_retention")
+_LIMITS = ("window", "max_output", *_CACHE, "traits", "can")
 _ROUTE = ("upstream", "model", "price", "discount", *_LIMITS)
 _MODEL = (*_ROUTE, "id", "like", "routes", "created", "retires", "fallbacks", "when_too_long")
 
@@ -276,6 +277,7 @@ def _route(name: str, node: Node, known: _Known, problems: list[Problem]) -> Rou
         regime=regime,
         block=block,
         min_cache_tokens=table.get("min_cache_tokens", int),
+        prompt_cache_retention=_retention(table, upstream, known),
         traits=_traits(table),
         can=_abilities(table),
         has_own_price="price" in table.nodes and table.nodes["price"].file != known.shipped,
@@ -305,6 +307,17 @@ def _tariff(table: TableReader, discount: Node | None) -> Tariff | None:
         table.problems.append(node.problem("is no price", fix))
         return None
     return prices.tariff(node, part, table.problems)
+
+
+def _retention(table: TableReader, upstream: Upstream, context: _Known) -> str:
+    """The retention that calls have by default; the shipped ones are not Azure's, whose differ.
+
+    Source: Azure OpenAI, prompt caching (2026-08): in_memory up to gpt-5.4.
+    """
+    node = table.nodes.get("prompt_cache_retention")
+    if node is not None and node.file == context.shipped and upstream.provider == "azure":
+        return ""
+    return table.choice("prompt_cache_retention", RETENTIONS)
 
 
 def _traits(table: TableReader) -> frozenset[str]:

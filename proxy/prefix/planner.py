@@ -167,6 +167,7 @@ class Planner:
         past = indexes.states.peek(draft.conversation)
         if plan.arm is not ExperimentArm.TREATED or past is None or not past.calls:
             return plan
+        target = _requested_target(draft, target)
         lost = past.lost_tokens(target.regime, now)
         reads = partial(indexes.chains.expect_read, now=now)
         if not is_free_change(draft, target, plan, change, reads, lost):
@@ -188,6 +189,7 @@ class Planner:
         Raises:
             Unplannable: If the body has to go unmodified; says why.
         """
+        target = _requested_target(draft, target)
         indexes = self.memory.of(draft.request.team, now)
         indexes.conversations.record_call(draft.chain, draft.resolved)
         plan = draft.plan_with_continuation(plan)
@@ -272,3 +274,10 @@ class Planner:
         order = toolsets.order(tools, plan.tools)
         as_came = plan.as_came if plan.tools else not toolsets.is_respelled
         return msgspec.structs.replace(plan, tools=order, as_came=as_came)
+
+
+def _requested_target(draft: Draft, target: PlanningTarget) -> PlanningTarget:
+    """The target with its cache at the retention that the caller asks for."""
+    regime = policies.requested_regime(draft.prompt, target.regime)
+    same = regime is target.regime
+    return target if same else msgspec.structs.replace(target, regime=regime)

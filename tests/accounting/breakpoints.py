@@ -10,6 +10,8 @@ from tests.accounting.streams import WORD, as_bytes
 from tests.accounting.wire import Tokens, WireBlock, WirePrompt
 
 _LIFETIMES_S: Final = {"5m": 300.0, "30m": 1800.0, "1h": 3600.0, "12h": 43_200.0}
+#: Seconds that an unused entry lives, and any at most, where a call asks for a retention (§1.3).
+_RETENTIONS_S: Final = {"in_memory": (300.0, 3600.0), "24h": (1800.0, 86_400.0)}
 
 
 class _Entry:
@@ -146,13 +148,14 @@ class Intervals:
         """Read up to the last place that lives; the others are stored."""
         raw, rules, read = as_bytes(prompt.tokens), self.rules, 0
         machine = self._machine(prompt, now)
+        lives = _RETENTIONS_S.get(prompt.retention, (rules.lifetime, rules.longest))
         for place in range(rules.interval, len(raw) // WORD + 1, rules.interval):
             key = (*machine, raw[: place * WORD])
             entry = self.entries.get(key)
             if entry is not None and entry.is_visible and entry.is_live(now):
                 entry.used, read = now, place // rules.step * rules.step
             else:
-                self.entries[key] = _Entry(rules.lifetime, now, rules.longest)
+                self.entries[key] = _Entry(lives[0], now, lives[1])
         return read if read >= rules.min_tokens else 0, {}
 
     def begin(self, prompt: WirePrompt, now: float) -> None:

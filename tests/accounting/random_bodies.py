@@ -11,7 +11,7 @@ Body = dict[str, Any]
 _WORDS: Final = (1, 60, 130, 500, 900, 2_100)
 _TEXTS: Final = 9
 #: Seconds from one call to the next: within an answer, and around each lifetime.
-_GAPS: Final = (0.0, 0.2, 3.0, 59.0, 239.0, 241.0, 299.0, 301.0, 1_801.0, 3_599.0, 3_601.0)
+_GAPS: Final = (0.0, 0.2, 3.0, 59.0, 239.0, 241.0, 299.0, 301.0, 1_799.0, 1_801.0, 3_601.0)
 _MAX_GROWTH: Final = 22
 
 
@@ -66,6 +66,9 @@ class RandomStream:
                 {"prompt_cache_key": key} if (key := dice.choice(("a", "a", "a", "b", ""))) else {}
             )
             body |= dice.choice(({}, {}, {}, {"parallel_tool_calls": False}))
+            body |= dice.choice(
+                ({}, {}, *({"prompt_cache_retention": name} for name in ("in_memory", "24h")))
+            )
         return body | {"input" if self._api == "responses" else "messages": messages}
 
     def _next_body(self, body: Body, answer: str) -> Body:

@@ -42,8 +42,9 @@ class CacheRules:
     slots: int = 1
 
 
-#: By regime and provider. Assumed: GPT-5.4's interval is GPT-5.5's; lifetimes of Gemini and
-#: DeepSeek; Azure's steps of 128 are its interval.
+#: By regime and provider. Assumed: GPT-5.4's interval is GPT-5.5's; the typical 30 minutes of
+#: OpenAI's 24h are those of every entry; lifetimes of Gemini and DeepSeek; Azure's steps of 128 are
+#: its interval.
 RULES: Final[Mapping[str, CacheRules]] = {
     # §2.1, §2.2
     "anthropic": CacheRules(family="anthropic", min_tokens=512),
@@ -55,6 +56,9 @@ RULES: Final[Mapping[str, CacheRules]] = {
     # §1.3, §1.6
     "openai-interval": CacheRules(
         family="interval", min_tokens=1024, interval=2048, step=128, lifetime=300, longest=3600
+    ),
+    "openai-interval-24h": CacheRules(
+        family="interval", min_tokens=1024, interval=2048, step=128, lifetime=1800, longest=86_400
     ),
     "azure-interval": CacheRules(
         family="interval", min_tokens=1024, interval=128, step=128, lifetime=300, longest=3600
@@ -83,8 +87,8 @@ MODEL_RULES: Final[Mapping[str, str]] = {
     "gpt-6.1-sol": "openai-breakpoint",
     "gpt-5.6-terra": "openai-breakpoint",
     "azure-gpt-5.6": "azure-breakpoint",
-    "gpt-5.4": "openai-interval",
-    "gpt-5.5": "openai-interval",
+    "gpt-5.4": "openai-interval-24h",
+    "gpt-5.5": "openai-interval-24h",
     "azure-gpt-5.4": "azure-interval",
     "gemini-3.8-flash": "gemini",
     "openai/gpt-oss-120b": "groq",

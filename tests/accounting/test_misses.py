@@ -46,7 +46,9 @@ def _calls() -> Iterator[_Call]:
     for n in range(10):
         clock = f"It is 10:{n:02} on a Monday.\n"
         yield _chat(60.0 * n, "clock", clock + handbook(40, "clock"), n)
-        yield _chat(700.0 * n, "pauses", rules, n)
+        yield _chat(2_000.0 * n, "pauses", rules, n)
+        brief = {"prompt_cache_retention": "in_memory"}
+        yield _chat(700.0 * n, "in memory", handbook(40, "memory"), n, **brief)
         yield _chat(60.0 * n, "short", short, n)
         effort = {"reasoning_effort": ("low", "high")[n % 2]} if n < 3 else {}
         yield _chat(400.0 + n, "effort", handbook(40, "effort"), n, **effort)
@@ -82,13 +84,14 @@ def _reads(calls: Sequence[AccountedCall], cache: breakpoints.Intervals) -> list
 
 def _true_reasons(calls: Sequence[AccountedCall], features: Sequence[str]) -> list[MissReason]:
     """The rule without which each call would have read more; else its text is the reason."""
-    rules = RULES["openai-interval"]
+    rules = RULES["openai-interval-24h"]
     immortal = replace(rules, lifetime=1e9, longest=1e9)
     unkeyed = [call._replace(prompt=call.prompt._replace(key="")) for call in calls]
+    unretained = [call._replace(prompt=call.prompt._replace(retention="")) for call in calls]
     unscoped = [call._replace(prompt=call.prompt._replace(scope="")) for call in calls]
     reads = _reads(calls, breakpoints.Intervals(rules))
     without = (
-        (MissReason.EXPIRED, _reads(calls, breakpoints.Intervals(immortal))),
+        (MissReason.EXPIRED, _reads(unretained, breakpoints.Intervals(immortal))),
         (MissReason.ELSEWHERE, _reads(calls, _WideIntervals(rules))),
         (MissReason.ELSEWHERE, _reads(unkeyed, breakpoints.Intervals(rules))),
         (MissReason.PARAMETER_CHANGED, _reads(unscoped, breakpoints.Intervals(rules))),
@@ -102,7 +105,7 @@ def _true_reasons(calls: Sequence[AccountedCall], features: Sequence[str]) -> li
 
 def _reason_in_text(calls: Sequence[AccountedCall], features: Sequence[str], at: int) -> MissReason:
     size = len(calls[at].prompt.tokens)
-    if size < RULES["openai-interval"].min_tokens:
+    if size < RULES["openai-interval-24h"].min_tokens:
         return MissReason.BELOW_MINIMUM
     is_first = features[at] not in features[:at]
     return MissReason.FIRST_SEEN if is_first else MissReason.DIVERGED

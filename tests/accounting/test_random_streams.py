@@ -28,6 +28,7 @@ class _Cache(NamedTuple):
     least: int | None = None
     apis: tuple[str, ...] = ("chat",)
     lifetimes: tuple[str, ...] = ()
+    retention: str = ""
 
 
 _OPENAI: Final = ("chat", "responses")
@@ -38,6 +39,7 @@ _CACHES: Final[Mapping[str, _Cache]] = {
     "openai-breakpoint": _Cache("openai-breakpoint", "openai", 1_024, _OPENAI, ("30m", "12h")),
     "azure-breakpoint": _Cache("openai-breakpoint", "azure", 1_024, _OPENAI, ("30m",)),
     "openai-interval": _Cache("openai-interval", "openai", 1_024, _OPENAI),
+    "openai-interval-24h": _Cache("openai-interval", "openai", 1_024, _OPENAI, retention="24h"),
     "azure-interval": _Cache("openai-interval", "azure", 1_024, _OPENAI),
     "gemini": _Cache("implicit", "google", 4_096),
     "groq": _Cache("implicit", "groq", 1_024),
@@ -81,7 +83,10 @@ def test_cache_model_agrees_with_second_accounting_on_random_stream(
 ) -> None:
     cache = _CACHES[rules]
     model = SimulatedModel(
-        regime=cache.regime, provider=cache.provider, min_cache_tokens=cache.least
+        regime=cache.regime,
+        provider=cache.provider,
+        min_cache_tokens=cache.least,
+        prompt_cache_retention=cache.retention,
     )
     context = ReadingContext(vocabulary, model, "account")
     calls = []

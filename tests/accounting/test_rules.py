@@ -133,3 +133,30 @@ def test_mistral_reads_nothing_without_key() -> None:  # §6
 
 def test_vllm_computes_last_token_of_aligned_repeat() -> None:  # §7.1
     assert _bills("vllm", *[_prompt(_block("a", 160))] * 2)[1][0] == 144
+
+
+@pytest.mark.parametrize(
+    ("rules", "retention", "gap", "is_read"),
+    [
+        ("openai-interval-24h", "", 1_799.0, True),
+        ("openai-interval-24h", "", 1_801.0, False),
+        ("openai-interval-24h", "in_memory", 301.0, False),
+        ("openai-interval", "", 301.0, False),
+        ("openai-interval", "24h", 1_799.0, True),
+    ],
+)
+def test_gpt_5_5_keeps_unused_prompt_for_its_retention(  # §1.3, retention
+    rules: str, retention: str, gap: float, *, is_read: bool
+) -> None:
+    calls = [_prompt(_block("a", 3_000))._replace(retention=retention)] * 2
+    assert bool(_bills(rules, *calls, gap=gap)[1][0]) == is_read
+
+
+def test_used_prompt_is_dropped_after_an_hour_in_memory_and_after_a_day_else() -> None:  # §1.3
+    for rules, gap, longest in (
+        ("openai-interval", 290.0, 3_600),
+        ("openai-interval-24h", 1_700.0, 86_400),
+    ):
+        calls = [_prompt(_block("a", 3_000))] * (int(longest / gap) + 2)
+        reads = [read for read, _ in _bills(rules, *calls, gap=gap)]
+        assert [at for at, read in enumerate(reads) if not read] == [0, len(calls) - 1]

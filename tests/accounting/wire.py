@@ -50,6 +50,7 @@ class WirePrompt(NamedTuple):
         key: Cache key; "" for none.
         explicit: True if only marked blocks are stored (OpenAI).
         ttl: Lifetime of the unmarked breakpoint (OpenAI).
+        retention: Retention that the body asks for (OpenAI up to GPT-5.5); "" for none.
     """
 
     blocks: tuple[WireBlock, ...]
@@ -58,6 +59,7 @@ class WirePrompt(NamedTuple):
     key: str = ""
     explicit: bool = False
     ttl: str = "30m"
+    retention: str = ""
 
     @property
     def tokens(self) -> Tokens:
@@ -184,6 +186,7 @@ def _openai_prompt(
         key=str(body.get("prompt_cache_key") or body.get("cache_salt") or ""),
         explicit=options.get("mode") == "explicit",
         ttl=options.get("ttl") or "30m",
+        retention=str(body.get("prompt_cache_retention") or ""),
     )
 
 

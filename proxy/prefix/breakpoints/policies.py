@@ -1,7 +1,7 @@
 """Chooses the marks that a call asks for and its cache key, and puts the key into the call.
 
-No retention is asked for: OpenAI keeps prompts for a day by itself, but for organisations that
-agreed on keeping nothing, and that is theirs to change.
+No retention is asked for: OpenAI keeps prompts for up to a day by itself, but for organisations
+that agreed on keeping nothing, and that is theirs to change. The one that is asked for counts.
 
 Source: OpenAI, prompt caching guide (2026-09); Mistral and Fireworks, prompt caching (2026-11);
 xAI, prompt caching, maximizing cache hits, chat completions (2026-11).
@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from proxy.caches.outlook import regime_at_retention
 from proxy.caches.regime import Regime
 from proxy.prefix.breakpoints.plan import BreakpointPolicy
 from proxy.prefix.prediction.sent_call import PromptStart
@@ -76,6 +77,12 @@ def requested_lifetime(prompt: Prompt, regime: Regime) -> str:
         return ""
     asked = part_text(members(raw).get("ttl", b"")) or ""
     return asked if asked in regime.lifetimes else ""
+
+
+def requested_regime(prompt: Prompt, regime: Regime) -> Regime:
+    """The regime at the retention that a prompt asks for; the same where it asks for none."""
+    raw = prompt.fields.get(_RETENTION)
+    return regime if raw is None else regime_at_retention(regime, part_text(raw) or "")
 
 
 def needs_key(regime: str, provider: str) -> bool:

@@ -33,6 +33,8 @@ from proxy.records.amounts import quantity
 _EXCERPT_CHARS: Final = 40
 #: After how many lifetimes nothing is left.
 _GONE_AFTER_LIFETIMES: Final = 2
+#: Seconds beyond which entries of OpenAI that are unused are there by its ``24h`` alone.
+_ONE_HOUR_S: Final = 3_600.0
 #: Messages that are gone at once where a conversation was shortened rather than edited.
 _MIN_DROPPED_MESSAGES: Final = 2
 #: Factor above the minimum at which an estimate may still mean less.
@@ -293,26 +295,14 @@ def _check_expiry(case: MissCase) -> MissFinding | None:
     sure = expected.idle > _surely_gone_after_s(case, expected.lives)
     detail = _idle_detail(expected.idle, expected.lives)
     unsure = ReasonConfidence.LIKELY
-    if _may_live_a_day(case.evidence.sent):
+    if case.evidence.sent.regime.gone_after_s > _ONE_HOUR_S:
         detail, unsure = f"{detail}, or up to a day", ReasonConfidence.POSSIBLE
     return MissFinding(MissReason.EXPIRED, detail, ReasonConfidence.CERTAIN if sure else unsure)
 
 
 def _surely_gone_after_s(case: MissCase, lives: float) -> float:
     """Seconds of idleness after which nothing is left."""
-    if _may_live_a_day(case.evidence.sent):
-        return openai_interval.EXTENDED.oldest
-    return _GONE_AFTER_LIFETIMES * lives
-
-
-def _may_live_a_day(sent: SentCall) -> bool:
-    """True where the retention that was not asked for may be OpenAI's ``24h``.
-
-    Source: OpenAI, prompt caching guide, models before GPT-5.6 (2026-09): the default but for
-    organisations without data retention.
-    """
-    regime = sent.regime
-    return regime.name == "openai-interval" and regime.provider != "azure"
+    return case.evidence.sent.regime.gone_after_s or _GONE_AFTER_LIFETIMES * lives
 
 
 def _idle_detail(seconds: float, lives: float) -> str:

@@ -208,6 +208,7 @@ def cacheable(
         key=str(body.get("prompt_cache_key") or body.get("cache_salt") or ""),
         explicit=options.get("mode") == "explicit",
         ttl=ttl(options, "30m") if options else None,
+        retention=str(body.get("prompt_cache_retention") or context.model.prompt_cache_retention),
     )
 
 

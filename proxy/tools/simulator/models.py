@@ -24,6 +24,7 @@ class SimulatedModel:
         regime: The name of its cache rules in ``proxy.caches.regimes``; "" caches nothing.
         provider: Whose rules, where those of one regime differ.
         min_cache_tokens: Prompts below this are never cached; None for the regime's own figure.
+        prompt_cache_retention: Retention of calls that ask for none; "" for ``in_memory``.
         ttft: Time to the first token of an empty prompt.
         per_1k: Seconds that each 1,000 prompt tokens not read from the cache add to it.
         itl: Time between two tokens.
@@ -41,6 +42,7 @@ class SimulatedModel:
     regime: str = "openai-breakpoint"
     provider: str = ""
     min_cache_tokens: int | None = None
+    prompt_cache_retention: str = ""
     ttft: float = 0.35
     per_1k: float = 0.05
     itl: float = 0.012
@@ -60,7 +62,7 @@ _NEWER = frozenset({"adaptive_thinking", "always_thinking", "mid_system", "struc
 MODELS: Mapping[str, SimulatedModel] = {
     "gpt-6.1-sol": SimulatedModel(),
     "gpt-5.6-luna": SimulatedModel(ttft=0.2, per_1k=0.02, itl=0.006),
-    "gpt-5.5": SimulatedModel(regime="openai-interval"),
+    "gpt-5.5": SimulatedModel(regime="openai-interval", prompt_cache_retention="24h"),
     "gpt-4o-mini": SimulatedModel(regime="openai-interval", traits=frozenset({"sampling"})),
     "claude-sonnet-5-5": SimulatedModel(
         wire="anthropic", regime="anthropic-breakpoint", min_cache_tokens=512, traits=_NEWER
@@ -136,6 +138,7 @@ def _simulated_model(route: Route) -> SimulatedModel:
         regime=route.regime,
         provider=route.upstream.provider,
         min_cache_tokens=route.min_cache_tokens,
+        prompt_cache_retention=route.prompt_cache_retention,
         window=route.window,
         max_output=route.max_output or 16_384,
         traits=route.traits,

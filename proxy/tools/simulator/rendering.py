@@ -119,7 +119,13 @@ class PromptRenderer:
         return RenderedPart("tool_use", self.vocabulary.ids(call_text(name, arguments)), mark)
 
     def to_prompt(
-        self, *, scope: str, key: str = "", explicit: bool = False, ttl: Ttl | None = None
+        self,
+        *,
+        scope: str,
+        key: str = "",
+        explicit: bool = False,
+        ttl: Ttl | None = None,
+        retention: str = "",
     ) -> CachedPrompt:
         """The prompt, with the tokens that prime the answer at its end."""
         priming = TokenBlock(
@@ -128,7 +134,9 @@ class PromptRenderer:
             message=self._messages,
         )
         blocks = (*self._blocks, priming)
-        return CachedPrompt(blocks=blocks, scope=scope, key=key, explicit=explicit, ttl=ttl)
+        return CachedPrompt(
+            blocks=blocks, scope=scope, key=key, explicit=explicit, ttl=ttl, retention=retention
+        )
 
 
 def call_text(name: str, arguments: str) -> str:

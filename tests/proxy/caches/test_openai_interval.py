@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.caches.openai_interval import AZURE, EXTENDED, OpenAIIntervalRules, OpenAIIntervals
+from proxy.caches.openai_interval import AZURE, OpenAIIntervalRules, OpenAIIntervals
 from tests.proxy.caches.prompts import block, call, prompt, users
 
 
@@ -95,12 +95,14 @@ def test_a_key_draws_the_lifetimes_that_the_same_prompts_would_have_without_it()
     assert reads("") == reads("k") == reads("l")
 
 
-@pytest.mark.parametrize(("rules", "oldest"), [(OpenAIIntervalRules(), 3_600), (EXTENDED, 86_400)])
+@pytest.mark.parametrize(
+    ("retention", "oldest"), [("", 3_600), ("in_memory", 3_600), ("24h", 86_400)]
+)
 def test_1_3_in_memory_entries_die_within_an_hour_and_24h_ones_within_a_day(
-    rules: OpenAIIntervalRules, oldest: int
+    retention: str, oldest: int
 ) -> None:
-    cache = OpenAIIntervals(rules)
-    asked = users(("a", 2_100))
+    cache = OpenAIIntervals()
+    asked = replace(users(("a", 2_100)), retention=retention)
     call(cache, asked)
     reads = [cache.serve(asked, now).read for now in range(0, oldest + 250, 250)]
 
@@ -110,10 +112,19 @@ def test_1_3_in_memory_entries_die_within_an_hour_and_24h_ones_within_a_day(
 
 def test_1_3_24h_entries_typically_live_for_thirty_idle_minutes() -> None:
     for idle, read in ((1_800, 2_048), (1_801, 0)):
-        cache = OpenAIIntervals(EXTENDED)
-        call(cache, users(("a", 2_100)))
+        cache = OpenAIIntervals()
+        asked = replace(users(("a", 2_100)), retention="24h")
+        call(cache, asked)
 
-        assert cache.serve(users(("a", 2_100)), idle).read == read
+        assert cache.serve(asked, idle).read == read
+
+
+def test_1_3_entry_lives_as_long_as_the_call_that_wrote_it_asked() -> None:
+    for wrote, read in (("24h", 2_048), ("in_memory", 0)):
+        cache = OpenAIIntervals()
+        call(cache, replace(users(("a", 2_100)), retention=wrote))
+
+        assert cache.serve(users(("a", 2_100)), 1_000).read == read
 
 
 def test_1_4_above_15_calls_a_minute_others_go_to_another_machine_and_miss() -> None:

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from proxy.caches.outlook import planning_regime
+from proxy.caches.outlook import planning_regime, regime_at_retention
 from proxy.caches.regimes import REGIMES, build_cache
 from slo.price import TokenRates
 from tests.proxy.caches.prompts import block, call, prompt, users
@@ -57,6 +57,26 @@ def test_where_nothing_is_marked_writes_are_free(name, provider, step, least):
 
 def test_a_published_lifetime_is_planned_with_however_long_it_is():
     assert planning_regime("implicit", provider="groq").lifetimes == {"": 7_200.0}
+
+
+@pytest.mark.parametrize(
+    ("retention", "lives", "gone_after"),
+    [("", 300.0, 86_400.0), ("in_memory", 300.0, 3_600.0), ("24h", 1_800.0, 86_400.0)],
+)
+def test_openai_entry_is_counted_on_for_its_typical_life_and_gone_after_its_longest(
+    retention, lives, gone_after
+):
+    found = planning_regime("openai-interval", retention=retention)
+
+    assert (found.lifetimes, found.gone_after_s) == ({"": lives}, gone_after)
+    assert regime_at_retention(planning_regime("openai-interval"), retention) == found
+
+
+def test_retention_means_nothing_to_caches_that_have_none():
+    for name in REGIMES - {"openai-interval"}:
+        regime = planning_regime(name, retention="24h")
+        assert regime == planning_regime(name)
+        assert regime.gone_after_s == 0.0
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,12 @@ def test_a_route_says_where_it_leads_and_what_its_cache_does():
     assert found.rates == RATES
 
 
+def test_retention_of_the_route_decides_how_long_reads_are_counted_on():
+    found = route_target(to(regime="openai-interval", prompt_cache_retention="24h"), "m", NOW)
+
+    assert found.regime.lifetimes == {"": 1_800.0}
+
+
 def test_an_upstreams_own_name_of_the_model_counts():
     assert route_target(to(model="theirs"), "ours", NOW).model == "theirs"
 

@@ -360,3 +360,35 @@ def test_an_upstream_adapts_only_where_the_catalog_says_so() -> None:
     known = load(SHIPPED, AZURE + "adapts = true\n").upstreams
 
     assert (known["azure"].adapts, known["openai"].adapts) == (True, False)
+
+
+def test_prompt_cache_retention_of_openai_is_overridden_and_is_not_azures() -> None:
+    shipped = SHIPPED.replace("created = 5", 'prompt_cache_retention = "24h"\ncreated = 5')
+    own = """\
+provider = "azure"
+[[models]]
+id = "gpt-x"
+routes = [{ upstream = "azure" }, { upstream = "openai" }]
+[[models]]
+id = "zdr"
+like = "gpt-x"
+upstream = "openai"
+prompt_cache_retention = "in_memory"
+[[models]]
+id = "asked"
+like = "gpt-x"
+upstream = "azure"
+prompt_cache_retention = "24h"
+"""
+    catalog = load(shipped, AZURE + own)
+    kept = {
+        name: [route.prompt_cache_retention for route in routes(catalog, name)]
+        for name in ("gpt-x", "zdr", "asked")
+    }
+    assert kept == {"gpt-x": ["", "24h"], "zdr": ["in_memory"], "asked": ["24h"]}
+
+
+def test_unknown_prompt_cache_retention_is_refused() -> None:
+    (line,) = said('[[models]]\nid = "gpt-x"\nprompt_cache_retention = "48h"\n')
+    assert "48h" in line
+    assert "24h" in line

@@ -60,6 +60,22 @@ def test_cache_rules(catalog: Catalog, name: str, regime: str, block: int | None
 
 
 @pytest.mark.parametrize(
+    ("names", "retention"),
+    [
+        ("gpt-5.5 gpt-5.5-pro gpt-5.4 gpt-5.2 gpt-5.1 gpt-5 gpt-4.1", "24h"),
+        ("gpt-5.4-mini gpt-5.4-nano gpt-5-mini gpt-5-nano gpt-4.1-mini gpt-4.1-nano", "in_memory"),
+        ("gpt-4o gpt-4o-mini o3 o4-mini", "in_memory"),
+        ("gpt-5.3-codex gpt-5.6-sol gpt-6.1-sol claude-opus-5-5 deepseek-flash", ""),
+    ],
+)
+def test_models_that_openai_names_keep_prompts_for_a_day(
+    catalog: Catalog, names: str, retention: str
+) -> None:
+    kept = {route(catalog, name).prompt_cache_retention for name in names.split()}
+    assert kept == {retention}
+
+
+@pytest.mark.parametrize(
     ("names", "traits"),
     [
         (

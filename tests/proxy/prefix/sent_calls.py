@@ -50,6 +50,7 @@ INTERVAL = Regime(
     least=1_024,
     read=Fraction(1, 10),
     lifetimes={"": 300.0},
+    gone_after_s=86_400.0,
     block=2_048,
 )
 VLLM = Regime(name="block-chain", provider="vllm", block=16, fresh=1)

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from proxy.caches.outlook import regime_at_retention
 from proxy.prefix.breakpoints.plan import ExperimentArm, Plan
 from proxy.prefix.explain.reasons import MissReason, ProviderReason
 from proxy.prefix.observation import find_miss
@@ -308,3 +309,18 @@ def test_fingerprints_are_equal_for_one_team_and_secret_alone():
     assert team_fingerprint(b"s", "t")(b"text") == makers[0](b"text")
     assert len(makers[0](b"")) == 16
     assert team_fingerprint(b"s" * 99, "\ud800")(b"") == team_fingerprint(b"s" * 99, "\ud800")(b"")
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_expected"), [({}, True), ({"prompt_cache_retention": "in_memory"}, False)]
+)
+def test_retention_that_a_call_asks_for_goes_before_the_routes(asked, is_expected):
+    regime = regime_at_retention(TARGETS["openai-interval"].regime, "24h")
+    process = PlanningProcess(msgspec.structs.replace(TARGETS["openai-interval"], regime=regime))
+    process.plan_and_settle(planning_request(body(*conversation_messages(0), **asked)))
+    process.now += 1_000.0
+    request = planning_request(body(*conversation_messages(1), **asked))
+    planned = process.plan_and_settle(request)
+
+    assert bool(planned.evidence.expected.tokens) == is_expected
+    assert planned.body == request.body

@@ -129,12 +129,6 @@ def test_a_best_effort_prefix_idle_beyond_its_lifetime_is_likely_expired():
     )
 
 
-def test_an_idle_prefix_before_gpt_5_6_is_certainly_expired_only_after_a_day():
-    long = users(INTERVAL, ("a", 5_000))
-    sure = [summary(CallHistory().record(long).explain(long, now))[2] for now in (700, 86_500)]
-    assert sure == [ReasonConfidence.POSSIBLE, ReasonConfidence.CERTAIN]
-
-
 def test_an_expired_finding_names_the_lifetime_that_would_have_held():
     history = CallHistory().record(call(ANTHROPIC, *ALONE, marks={1: "5m"}))
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from proxy.prefix.explain.reasons import MissReason
-from tests.proxy.prefix.explain.test_findings import CallHistory
+from proxy.caches.outlook import regime_at_retention
+from proxy.prefix.explain.reasons import MissReason, ReasonConfidence
+from tests.proxy.prefix.explain.test_findings import CallHistory, summary
 from tests.proxy.prefix.sent_calls import INTERVAL, users
 
 _Stretches = tuple[tuple[str, int], ...]
@@ -61,3 +62,22 @@ def test_interval_cache_misses_name_whole_intervals_and_their_reason(name: str) 
     )
 
     assert (None if miss is None else (miss.reason, miss.tokens)) == expected
+
+
+def test_an_idle_prefix_before_gpt_5_6_is_certainly_expired_only_after_a_day():
+    long = users(INTERVAL, ("a", 5_000))
+    sure = [summary(CallHistory().record(long).explain(long, now))[2] for now in (700, 86_500)]
+    assert sure == [ReasonConfidence.POSSIBLE, ReasonConfidence.CERTAIN]
+
+
+def test_idle_prefix_kept_in_memory_is_certainly_expired_after_an_hour():
+    regime = regime_at_retention(INTERVAL, "in_memory")
+    long = users(regime, ("a", 5_000))
+    found = [summary(CallHistory().record(long).explain(long, now)) for now in (700, 3_700)]
+    assert found == [
+        (MissReason.EXPIRED, f"idle for {idle} s; entries live 300 s", confidence)
+        for idle, confidence in (
+            ("700", ReasonConfidence.LIKELY),
+            ("3,700", ReasonConfidence.CERTAIN),
+        )
+    ]

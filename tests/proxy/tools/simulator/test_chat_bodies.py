@@ -213,3 +213,16 @@ def test_an_older_model_takes_no_cache_options_but_the_old_bound(context: Readin
     with pytest.raises(UpstreamError) as refused:
         read_chat_request(body(user("x") | {"content": [part]}, model="gpt-4o-mini"), older)
     assert refused.value.param == "prompt_cache_breakpoint"
+
+
+def test_retention_of_the_body_goes_before_the_models(vocabulary: Vocabulary) -> None:
+    model = SimulatedModel(regime="openai-interval", prompt_cache_retention="24h")
+    context = ReadingContext(vocabulary, model, "key")
+    asked: list[dict[str, Any]] = [
+        {},
+        {"prompt_cache_retention": None},
+        {"prompt_cache_retention": "in_memory"},
+    ]
+    prompts = [read_chat_request(body(**fields), context).prompt for fields in asked]
+
+    assert [prompt.retention for prompt in prompts] == ["24h", "24h", "in_memory"]

@@ -26,6 +26,7 @@ def test_a_catalogs_model_behaves_as_the_catalog_says() -> None:
         window=9_000,
         regime="anthropic-breakpoint",
         min_cache_tokens=512,
+        prompt_cache_retention="24h",
         traits=frozenset({"prefill"}),
     )
 
@@ -37,7 +38,7 @@ def test_a_catalogs_model_behaves_as_the_catalog_says() -> None:
         "bedrock",
     )
     assert (made.max_output, made.min_cache_tokens, made.traits) == (77, 512, route.traits)
-    assert made.window == 9_000
+    assert (made.window, made.prompt_cache_retention) == (9_000, "24h")
 
 
 def test_the_first_route_decides_and_a_route_without_a_name_takes_the_models() -> None:
