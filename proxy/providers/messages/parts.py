@@ -23,13 +23,13 @@ from msgspec import Raw
 from proxy.providers.body_fields import invalid_parameter, is_given, unsupported_parameter
 from proxy.providers.messages.body import BlockSource, Json, MessagesBlock, blocks_of_content
 from proxy.providers.messages.target import ChatTarget
+from proxy.providers.unseen_parts import UNSEEN_NOTE, unseen_line
 
 _PDF: Final = "application/pdf"
 _UNNAMED: Final = "document.pdf"
 _FETCH: Final = "This model cannot fetch it: send it in base64."
 _KEPT: Final = "This model cannot see files kept by Anthropic: send the content itself in base64."
 _KINDS: Final = "send text, image, document or search_result."
-_UNSEEN: Final = "left out images and files: the model cannot see them"
 _INDEFINITE: Final = {"image": "An image", "document": "A document"}
 _CITED: Final = "dropped citations: this model cites no documents"
 
@@ -110,8 +110,8 @@ def _visible_parts(
     """The parts of a block; a line in place of what the model cannot see."""
     if target.sees or not _is_seen(block):
         return _parts_of_block(block, at, target, notes)
-    notes.append(_UNSEEN)
-    return [plain_part(f"({_INDEFINITE[block.type]} was left out: this model cannot see it.)")]
+    notes.append(UNSEEN_NOTE)
+    return [plain_part(unseen_line(_INDEFINITE[block.type]))]
 
 
 def _parts_of_block(

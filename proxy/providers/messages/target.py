@@ -8,6 +8,7 @@ from proxy.catalog.entries import Route
 from proxy.providers.chat_forms import serves_by_responses
 from proxy.providers.provider_fields import is_openai, serves_claude
 from proxy.providers.substitution import accepted_traits
+from proxy.providers.unseen_parts import can_see
 
 #: Form in which the thinking of earlier answers is sent: not at all, as text, block by block, or
 #: only blocks that hold encrypted reasoning items of the Responses API.
@@ -69,7 +70,7 @@ def chat_target(route: Route, *, drops_server_tools: bool = False) -> ChatTarget
         drops_server_tools: Setting of the operator for what only Anthropic runs.
     """
     provider, traits = route.upstream.provider, accepted_traits(route)
-    sees = route.can is None or "vision" in route.can
+    sees = can_see(route)
     if route.upstream.kind == "gemini":
         return ChatTarget(
             takes_call_extras=True,

@@ -27,6 +27,7 @@ from proxy.providers.responses.reader import responses_reader
 from proxy.providers.responses.request import chat_body
 from proxy.providers.sse import parse_events
 from proxy.providers.tiers import price_tier
+from proxy.providers.unseen_parts import UNSEEN_NOTE, without_unseen_parts
 from proxy.providers.usage import openai_usage
 from proxy.records.call import MESSAGES, MODELS_PREFIX, Call
 from proxy.records.request_fields import raw_field, replace_fields
@@ -63,13 +64,20 @@ class OpenAIWire:
     key_header = "authorization"
 
     def request(self, call: Call, route: Route) -> PreparedRequest:
-        """The caller's own bytes; only fields that must differ are replaced.
+        """The caller's own bytes; only what must differ is replaced.
 
         Raises:
             CallerError: If a Responses call cannot be said to an upstream that knows chat alone.
         """
         if call.endpoint == MESSAGES or call.endpoint.startswith(f"{MESSAGES}/"):
             raise foreign_upstream(call, route)
+        seen = without_unseen_parts(call, route) if call.endpoint in _MARKED else call
+        prepared = self._request(seen, route)
+        if seen is call:
+            return prepared
+        return msgspec.structs.replace(prepared, notes=(*prepared.notes, UNSEEN_NOTE))
+
+    def _request(self, call: Call, route: Route) -> PreparedRequest:
         if call.endpoint == "responses" and not route.upstream.serves_responses:
             return _as_chat_request(call, route)
         fields = self._fields(call, route)

@@ -76,6 +76,28 @@ def test_a_stream_is_not_asked_where_that_changes_nothing(body, endpoint, there)
     assert (prepared.body, prepared.reader) == (body, None)
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "turns", "kind", "serves_responses", "path"),
+    [
+        ("chat/completions", "messages", "image_url", True, "/chat/completions"),
+        ("responses", "input", "input_image", True, "/responses"),
+        ("responses", "input", "input_image", False, "/chat/completions"),
+    ],
+)
+def test_images_are_left_out_with_a_note_where_the_model_cannot_see(
+    endpoint, turns, kind, serves_responses, path
+):
+    message = {"role": "user", "content": [{"type": kind, "file_id": "file-1"}]}
+    body = json.dumps({"model": "m", turns: [message]}).encode()
+    there = replace(to(serves_responses=serves_responses), can=frozenset({"tools"}))
+    prepared = WIRE.request(call(body, endpoint=endpoint), there)
+
+    assert prepared.path == path
+    assert b"(An image was left out: this model cannot see it.)" in prepared.body
+    assert kind.encode() not in prepared.body
+    assert prepared.notes[-1] == "left out images and files: the model cannot see them"
+
+
 def test_a_body_that_is_not_for_us_goes_on_untouched():
     prepared = WIRE.request(call(b"\x00\xff", "audio/transcriptions", fields=None), to(model="x"))
 
