@@ -29,11 +29,11 @@ in it, so savings from text that both arms share are somewhat overstated.
 ``HarmWatch`` judges within some fifty calls. Of each call it is known what it should cost as it is
 sent, and what it should have cost unmodified, by one model of the provider's cache. What the
 provider loses would be lost either way and is no matter of planning. A call that paid for marks
-which may still be read is judged later: once its conversation went on, with or without them, or
-once they died. A feature is surely dearer when the calls judged last cost more together than
-unmodified, by more than ``MAX_EXTRA_COST_SHARE`` and by more than ``MIN_STANDARD_ERRORS`` of their
-sum. A layout is stopped, too, as soon as one more call like its latest would make it lose more than
-the learning stake in all.
+which may still be read, and nothing else, is judged later: once its conversation went on, with or
+without them, or once they died. A feature is surely dearer when the calls judged last cost more
+together than unmodified, by more than ``MAX_EXTRA_COST_SHARE`` and by more than
+``MIN_STANDARD_ERRORS`` of their sum. A layout is stopped, too, as soon as one more call like its
+latest would make it lose more than the learning stake in all.
 """
 
 import math
@@ -71,7 +71,7 @@ MAX_EXTRA_COST_SHARE: Final = 0.02
 MIN_STANDARD_ERRORS: Final = 3.0
 #: Calls that wait to be judged; beyond, the one that waited longest is judged as it stands.
 _MAX_PENDING_CALLS: Final = 128
-#: Seconds without a call after which a feature is judged afresh.
+#: Seconds without a call after which a feature is judged afresh, but for what a layout lost.
 _RESET_AFTER_S: Final = 21_600.0
 _numbers = count(1)
 
@@ -325,14 +325,16 @@ class HarmWatch:
             self._more.clear()
             self._direct.clear()
             self._open.clear()
-            self._calls, self._balance, self._total = 0, 0.0, 0.0
+            if self._balance < 0.0:  # savings of hours ago pay for no loss; a loss is kept
+                self._calls, self._balance, self._total = 0, 0.0, 0.0
         self._latest = max(now, self._latest)
         if (earlier := self._open.pop(before, None)) is not None:
             self._judge_call(earlier)
         self._judge_expired(now)
         found = _PendingCall(call.planned - call.direct, call.direct, now + call.lives)
-        if call.surcharge <= 0.0:
-            self._judge_call(found)
+        beyond = found.more - call.surcharge
+        if call.surcharge <= 0.0 or beyond > MAX_EXTRA_COST_SHARE * call.direct:
+            self._judge_call(found)  # reading what it wrote does not pay for the rest
             return 0
         number = next(_numbers)
         self._open[number] = found

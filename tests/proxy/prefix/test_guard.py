@@ -279,6 +279,14 @@ def test_marks_that_may_still_be_read_are_no_loss_yet():
     assert watch.current_harm(NOW + 1_000) is not None
 
 
+def test_cost_beyond_what_marks_may_still_earn_is_a_loss_at_once():
+    watch = HarmWatch(stake=150.0)
+    call = CostComparison(planned=200.0, direct=100.0, surcharge=25.0, lives=1_800.0)
+
+    assert watch.record_call(NOW, call, 0) == 0
+    assert watch.current_harm(NOW) is not None
+
+
 def test_a_mark_that_the_next_call_of_its_conversation_did_not_read_is_a_loss():
     watch, before = HarmWatch(), 0
     call = CostComparison(planned=125.0, direct=100.0, surcharge=25.0, lives=300.0)
@@ -316,3 +324,12 @@ def test_a_feature_is_judged_afresh_after_hours_without_a_call():
     watch.record_call(NOW + 100_000.0, CostComparison(planned=100.0, direct=100.0), 0)
 
     assert watch.current_harm(NOW + 100_000.0) is None
+
+
+@pytest.mark.parametrize(("planned", "is_stopped"), [(140.0, True), (60.0, False)])
+def test_losses_of_a_layout_before_a_long_pause_count_and_savings_do_not(planned, is_stopped):
+    watch = HarmWatch(stake=100.0)
+    assert harm_after(watch, (planned, 100.0)) is None
+    watch.record_call(NOW + 100_000.0, CostComparison(planned=135.0, direct=100.0), 0)
+
+    assert (watch.current_harm(NOW + 100_000.0) is not None) is is_stopped
