@@ -55,8 +55,6 @@ from proxy.prefix.prompts.prompt import (
 )
 
 _QUOTE: Final = b'"'
-#: The cache that writes, and lets read, what ends with the last user's message.
-_WRITES_AT_USER: Final = "openai-breakpoint"
 _MARK_LEFT_OUT_NOTE: Final = "a mark was left out: its message can carry none"
 
 
@@ -198,8 +196,7 @@ def arrange_prompt(
     notes, splits = said.notes, plan.splits if parts else ()
     if layout is not None or said.moves:
         allowed = find_moves(prompt, layout or Layout(), draft.fingerprint, said.moves)
-        asks = regime is None or regime.name != _WRITES_AT_USER
-        found = place_pieces(prompt, allowed.moves, late=late, asks=asks)
+        found = place_pieces(prompt, allowed.moves, late=late)
         prompt, notes, splits = found.prompt, (*said.notes, *allowed.notes, *found.notes), ()
     elif plan.shape and parts:
         prompt = part_instructions(prompt)

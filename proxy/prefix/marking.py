@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -29,6 +29,8 @@ from proxy.prefix.team_indexes import TeamIndexes
 from proxy.prefix.unmodified import UsageComparison
 from proxy.records.feature_mode import LayoutScope
 from slo.usage import Usage
+
+_USER: Final = "user"
 
 
 class CallToMark(NamedTuple):
@@ -110,7 +112,15 @@ def with_all_marks(call: CallToMark, own: BreakpointPolicy) -> BreakpointPolicy:
     start = digest_start(bare)
     begins_anew = policies.begins_anew_each_time(past.openings, start)
     explicit = begins_anew or (own.explicit and not call.draft.turns)
-    policy = policies.fixed_marks(call.target.regime, own, back=back, explicit=explicit, ttl=ttl)
+    tail = call.found.prompt.tail
+    policy = policies.fixed_marks(
+        call.target.regime,
+        own,
+        back=back,
+        explicit=explicit,
+        ends_early=tail > 0 and _USER in [block.role for block in bare[-tail:]],
+        ttl=ttl,
+    )
     is_shared = start.head in [opening.head for opening in past.openings]
     is_unread = policy.explicit and begins_anew and not is_shared
     return policies.marks_up_to(policy, 0) if is_unread else policy

@@ -98,5 +98,5 @@ def test_layout_that_is_dearer_by_second_accounting_is_stopped_in_time(
 
     assert dearer
     assert len(dearer) <= _MAX_DEARER_CALLS
-    assert lost <= max(_STAKE, dearer[0])
+    assert lost <= max(_STAKE, dearer[0]) + 1e-9  # sums of fractions drift
     assert gateway.dollars[-10:] == direct.dollars[-10:]

@@ -109,7 +109,13 @@ class CacheKeySource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fixed_marks(
-    regime: Regime, policy: BreakpointPolicy, *, back: int, explicit: bool = False, ttl: str = ""
+    regime: Regime,
+    policy: BreakpointPolicy,
+    *,
+    back: int,
+    explicit: bool = False,
+    ends_early: bool = False,
+    ttl: str = "",
 ) -> BreakpointPolicy:
     """The policy with a mark at each fixed place; none where writes are free.
 
@@ -121,6 +127,7 @@ def fixed_marks(
         policy: The key of its conversation.
         back: Number of blocks at the end that later calls do not repeat.
         explicit: True if the provider's own choice of breakpoints is to be switched off (OpenAI).
+        ends_early: True if a user's message behind the conversation holds what varies.
         ttl: Lifetime of the marks; "" for the shortest.
 
     Source: OpenAI, prompt caching guide, implicit and explicit mode (2026-09).
@@ -136,7 +143,7 @@ def fixed_marks(
         policy,
         stable=ttl,
         semi=ttl,
-        history=ttl if back and not explicit else "",
+        history=ttl if (back or ends_early) and not explicit else "",
         back=back,
         explicit=explicit,
     )

@@ -44,6 +44,7 @@ PieceMoves = Mapping[tuple[int, int], Sequence[TextPiece]]
 #: Opens what varies, where it arrives.
 INTRODUCTION: Final = "Details for the instructions above:\n\n"
 _ASKS: Final = "user"
+_DOCUMENT_STAYS: Final = "a document stays in its place: it would end the system text"
 #: Between parts that an upstream may join without one.
 _BREAK: Final = "\n\n"
 
@@ -83,9 +84,7 @@ class _Head(msgspec.Struct):
         return found
 
 
-def place_pieces(
-    prompt: Prompt, moves: PieceMoves, *, late: bool = True, asks: bool = True
-) -> PlacedPrompt:
+def place_pieces(prompt: Prompt, moves: PieceMoves, *, late: bool = True) -> PlacedPrompt:
     """The prompt with every piece in its slot; unmodified where nothing moves.
 
     Text of leading messages keeps the role it came with, but for documents that vary: those
@@ -96,7 +95,6 @@ def place_pieces(
         moves: Pieces of each text; places that the prompt has not are passed over.
         late: True if the upstream takes a system message after the conversation; otherwise what
             varies goes into a user's message, with a user's authority.
-        asks: True if documents that vary go there all the same.
 
     Raises:
         Unplannable: If a message cannot be read.
@@ -105,7 +103,7 @@ def place_pieces(
         return PlacedPrompt(prompt)
     first = count_leading(prompt)
     moves, notes = _allow_moves(_with_labels(moves), prompt, first)
-    head = _ordered_head(prompt, moves, first, asks=asks)
+    head = _ordered_head(prompt, moves, first)
     _append_semi_stable(head)
     spoken = list(prompt.messages[first:])
     for number in {at for at, _ in moves if first <= at < len(prompt.messages)}:
@@ -136,29 +134,39 @@ def _allow_moves(
     """The moves that the end of the conversation allows, and why not all of them."""
     if not any(p.slot is PromptSlot.VARIABLE for at in moves if at[0] < first for p in moves[at]):
         return moves, ()
-    if first == len(prompt.messages):
-        note = "what varies ends the instructions: no conversation follows them"
-        return _with_other_slot(moves, first, PromptSlot.SEMI_STABLE), (note,)
-    if parse_message(prompt.messages[-1]).role == ASSISTANT:
-        note = "what varies stays in its place: the last message is an answer to go on with"
-        return _with_other_slot(moves, first, PromptSlot.STABLE), (note,)
-    return moves, ()
+    last, notes = parse_message(prompt.messages[-1]).role, []
+    is_alone = first == len(prompt.messages)
+    if is_alone or (prompt.is_native and last in AUTHORITY):
+        kept = _with_other_slot(moves, first, PromptSlot.STABLE, documents_only=True)
+        notes += [] if kept == moves else [_DOCUMENT_STAYS]
+        moves = kept
+    if is_alone:
+        notes.append("what varies ends the instructions: no conversation follows them")
+        moves = _with_other_slot(moves, first, PromptSlot.SEMI_STABLE)
+    elif last == ASSISTANT:
+        notes.append("what varies stays in its place: the last message is an answer to go on with")
+        moves = _with_other_slot(moves, first, PromptSlot.STABLE)
+    return moves, tuple(notes)
 
 
-def _with_other_slot(moves: PieceMoves, first: int, slot: PromptSlot) -> PieceMoves:
+def _with_other_slot(
+    moves: PieceMoves, first: int, slot: PromptSlot, *, documents_only: bool = False
+) -> PieceMoves:
     """The moves with another slot for what varies in the leading messages."""
     return {
         at: [
-            msgspec.structs.replace(p, slot=slot)
-            if p.slot is PromptSlot.VARIABLE and at[0] < first
-            else p
-            for p in pieces
+            msgspec.structs.replace(piece, slot=slot)
+            if at[0] < first
+            and piece.slot is PromptSlot.VARIABLE
+            and (piece.is_document or not documents_only)
+            else piece
+            for piece in pieces
         ]
         for at, pieces in moves.items()
     }
 
 
-def _ordered_head(prompt: Prompt, moves: PieceMoves, first: int, *, asks: bool) -> _Head:
+def _ordered_head(prompt: Prompt, moves: PieceMoves, first: int) -> _Head:
     """The leading messages with what stays in them, each slot's words in order."""
     every = [content_parts(parse_message(raw).content) for raw in prompt.messages[:first]]
     cuts = _split_parts(every, moves)
@@ -176,9 +184,7 @@ def _ordered_head(prompt: Prompt, moves: PieceMoves, first: int, *, asks: bool) 
             if semi and head.semi is None:
                 head.semi = (len(head.messages), len(kept) + len(stays) - 1)
             kept += stays
-            head.moved += [
-                _Moved(_arrival_role(role, piece) if asks else role, piece) for piece in pieces.gone
-            ]
+            head.moved += [_Moved(_arrival_role(role, piece), piece) for piece in pieces.gone]
         if kept:
             head.messages.append(replace_parts(raw, kept))
     return head

@@ -18,10 +18,10 @@ KEY = BreakpointPolicy(key="k")
 
 
 def marks(
-    regime: Regime, *, back: int = 0, explicit: bool = False
+    regime: Regime, *, back: int = 0, explicit: bool = False, ends_early: bool = False
 ) -> tuple[tuple[str, str, str, str], int, bool]:
     """The lifetimes that are asked for, the blocks left out, and if OpenAI's choice is off."""
-    found = fixed_marks(regime, KEY, back=back, explicit=explicit)
+    found = fixed_marks(regime, KEY, back=back, explicit=explicit, ends_early=ends_early)
     assert found.key == "k"
     return (found.tools, found.stable, found.semi, found.history), found.back, found.explicit
 
@@ -36,6 +36,10 @@ def test_openai_writes_the_end_by_itself():
 
 def test_openai_gets_a_mark_before_an_end_that_is_not_repeated():
     assert marks(OPENAI, back=1) == (("", "30m", "30m", "30m"), 1, False)
+
+
+def test_openai_gets_a_mark_before_text_that_moved_into_a_users_message():
+    assert marks(OPENAI, ends_early=True) == (("", "30m", "30m", "30m"), 0, False)
 
 
 def test_openai_stores_no_conversation_where_its_own_choice_is_switched_off():

@@ -74,12 +74,20 @@ def test_document_that_varies_arrives_in_a_users_message_and_never_in_the_last_s
     assert found.prompt.tail == 2
 
 
-def test_document_keeps_its_role_where_a_cache_ends_with_the_last_user_message():
+def test_document_stays_where_no_conversation_follows_the_system_text():
     pieces = [TextPiece(V, "A rule.\n", "Found", is_document=True), TextPiece(S, "Be kind.")]
-    prompt = parse_prompt(body(("system", "A rule.\nBe kind."), ("user", "Hi")))
-    found = place_pieces(prompt, {(0, 0): pieces}, asks=False)
+    found = order({(0, 0): pieces}, ("system", "A rule.\nBe kind."))
 
-    assert [role for role, _ in said(found)] == ["system", "user", "system"]
+    assert said(found) == [("system", "A rule.\nBe kind.")]
+    assert found.notes[0] == "a document stays in its place: it would end the system text"
+
+
+def test_document_stays_where_a_body_of_the_messages_api_ends_with_a_system_message():
+    pieces = [TextPiece(V, "A rule.\n", "Found", is_document=True), TextPiece(S, "Be kind.")]
+    raw = body(("user", "Hi"), ("system", "Be brief."), system="A rule.\nBe kind.")
+    found = place_pieces(parse_prompt(raw, is_native=True), {(0, 0): pieces})
+
+    assert found.prompt.render() == raw
 
 
 def test_document_that_stays_for_a_conversation_stays_in_the_instructions():
