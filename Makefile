@@ -17,7 +17,7 @@ setup: $(READY)
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Thriftgate needs Python 3.11 or newer; name one with make PYTHON=python3.12"; exit 1; }
-	@echo "Setting up $(VENV), once; it takes about half a minute." >&2
+	@echo "Setting up $(VENV), once; it takes a minute or two." >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	  --constraint constraints.txt --editable '.[dev]'

@@ -80,7 +80,7 @@ _STEPS: Final[Mapping[StepName, tuple[str, Sureness, str]]] = {
 _IN_SENTENCES: Final[Mapping[StepName, str]] = {
     "planning": "planning",
     "compaction": "compaction",
-    "routing": "replies of other models less lost attempts",
+    "routing": "routing and lost attempts",
     "discounts": "discounts",
 }
 
@@ -328,7 +328,8 @@ def headline_sentences(headline: SavingsHeadline) -> list[str]:
         if step.is_own and step.nanos
     ]
     if parts:
-        lines.append(f"It is the sum of {', '.join(parts)}.")
+        whole = "the sum of " if len(parts) > 1 else ""
+        lines.append(f"It is {whole}{', '.join(parts)}.")
     if headline.saved_low_nanos != headline.saved_high_nanos:
         low, high = _exact(headline.saved_low_nanos), _exact(headline.saved_high_nanos)
         compared = "" if headline.measured_at is None else _comparison_time(headline.measured_at)

@@ -124,6 +124,13 @@ def test_sentences_have_every_digit_and_name_what_is_not_counted() -> None:
     assert headline_sentences(savings_headline(SavingsSums())) == []
 
 
+def test_only_part_of_a_headline_is_no_sum_and_lost_attempts_are_no_replies() -> None:
+    sums = SavingsSums(list_nanos=110, cost_nanos=110, routing_nanos=-10)
+    _, parts = headline_sentences(savings_headline(sums))
+
+    assert parts == "It is routing and lost attempts -$0.00000001 (estimated)."
+
+
 def test_a_loss_is_called_one() -> None:
     sums = SavingsSums(list_nanos=110, cost_nanos=110, planning_nanos=-10)
 
