@@ -36,9 +36,11 @@ from tests.proxy.prefix.planning_requests import (
 Json = dict[str, Any]
 DAY_S: Final = 86_400.0
 _CLAUDE: Final = TARGETS["anthropic-breakpoint"]
-_LIFE_S: Final = 300.0
+#: Seconds that an entry lives, and price of writing it in fresh tokens, by the lifetime asked for.
+_LIVES_S: Final = {"5m": 300.0, "1h": 3_600.0}
+_WRITES: Final = {"5m": 1.25, "1h": 2.0}
 _LOOKBACK: Final = 20
-_WRITE, _READ = 1.25, 0.1
+_READ: Final = 0.1
 #: Dollars of a million tokens; None is a model without a price, which costs this much all the same.
 MODELS: Final = {"claude-sonnet-5": 3.0, "claude-opus-5": 10.0, "claude-haiku-5": 1.0}
 UNPRICED: Final = "claude-next-1"
@@ -53,7 +55,7 @@ def target_of(model: str, factor: float) -> PlanningTarget:
 
 
 class MarkedCache:
-    """A cache that stores what a mark ends, for five minutes, and looks back twenty blocks.
+    """A cache that stores what a mark ends, for its lifetime, and looks back twenty blocks.
 
     Source: Anthropic, prompt caching (2026-11).
 
@@ -63,44 +65,52 @@ class MarkedCache:
 
     def __init__(self, reads: Callable[[], bool]) -> None:
         self._reads = reads
-        self._entries: dict[int, tuple[float, float]] = {}
+        self._entries: dict[int, tuple[float, float, str]] = {}
 
     def serve(self, raw: bytes, now: float) -> Usage:
         """Usage of a call at this time."""
         points = list(_points(orjson.loads(raw)["messages"]))
-        marks = [at for at, (*_, marked) in enumerate(points) if marked]
+        marks = [at for at, (*_, ttl) in enumerate(points) if ttl]
         total = points[-1][1]
         if not marks or points[marks[-1]][1] < _CLAUDE.regime.least:
             return Usage(input=total)
         end = points[marks[-1]][1]
-        read = 0
-        if self._reads():
-            reached = {at for mark in marks for at in range(max(0, mark - _LOOKBACK + 1), mark + 1)}
-            for at in sorted(reached, reverse=True):
-                key, tokens, _ = points[at]
-                since, until = self._entries.get(key, (now, now))
-                if since < now < until:
-                    read = tokens
-                    self._entries[key] = since, now + _LIFE_S
-                    break
+        read = self._read(points, marks, now) if self._reads() else 0
+        written, start = dict.fromkeys(_LIVES_S, 0), read
         for at in marks:
+            key, tokens, ttl = points[at]
+            if tokens > start and tokens >= _CLAUDE.regime.least:
+                self._entries[key] = now + 0.9, now + _LIVES_S[ttl], ttl
+                written[ttl] += tokens - start
+                start = tokens
+        return Usage(
+            input=total - end, cache_read=read, write_5m=written["5m"], write_1h=written["1h"]
+        )
+
+    def _read(self, points: list[tuple[int, int, str]], marks: list[int], now: float) -> int:
+        """Tokens of the longest live entry that a mark reaches; it lives on."""
+        reached = {at for mark in marks for at in range(max(0, mark - _LOOKBACK + 1), mark + 1)}
+        for at in sorted(reached, reverse=True):
             key, tokens, _ = points[at]
-            if tokens > read and tokens >= _CLAUDE.regime.least:
-                self._entries[key] = now + 0.9, now + _LIFE_S
-        return Usage(input=total - end, cache_read=read, write_5m=end - read)
+            since, until, ttl = self._entries.get(key, (now, now, ""))
+            if since < now < until:
+                self._entries[key] = since, now + _LIVES_S[ttl], ttl
+                return tokens
+        return 0
 
 
-def _points(messages: list[Json]) -> Iterator[tuple[int, int, bool]]:
-    """Each block's prefix, its tokens and whether a mark ends it."""
+def _points(messages: list[Json]) -> Iterator[tuple[int, int, str]]:
+    """Each block's prefix, its tokens and the lifetime of the mark that ends it; "" for none."""
     prefix, size = 0, 0
     for message in messages:
         content = message["content"]
-        parts = [{"text": content}] if isinstance(content, str) else content
+        parts: list[Json] = [{"text": content}] if isinstance(content, str) else content
         text = ""
         for part in parts:
             text += part["text"]
             size += len(part["text"])
-            yield hash((prefix, message["role"], text)), size // 4, "cache_control" in part
+            ttl = part["cache_control"].get("ttl", "5m") if "cache_control" in part else ""
+            yield hash((prefix, message["role"], text)), size // 4, ttl
         prefix = hash((prefix, message["role"], text))
 
 
@@ -138,6 +148,9 @@ class Attack:
         restarts: Restarts, half of which store nothing of the last two seconds.
         never_read: Part of the features whose provider never reads.
         span: Seconds in which conversations begin.
+        pauses: Mean seconds between the calls of a conversation, one of these each.
+        marked: Calls that were sent with marks.
+        hours: Those that wrote for an hour.
     """
 
     seed: int
@@ -148,9 +161,11 @@ class Attack:
     restarts: int = 0
     never_read: float = 0.3
     span: float = 3_600.0
+    pauses: tuple[float, ...] = (5.0, 40.0, 400.0, 2_000.0)
     losses: dict[str, FeatureLosses] = field(default_factory=lambda: defaultdict(FeatureLosses))
     team_days: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     marked: int = 0
+    hours: int = 0
 
     def run(self, store: Store) -> None:
         """Make all calls, and count what they cost."""
@@ -202,7 +217,7 @@ class Attack:
         self, dice: random.Random, name: str, model: str, start: str, turns: int
     ) -> Iterator[AttackCall]:
         at = NOW + dice.uniform(0.0, self.span)
-        pause = dice.choice((5.0, 40.0, 400.0, 2_000.0))
+        pause = dice.choice(self.pauses)
         messages = [chat_message("system", start)]
         for turn in range(turns):
             note = RULES[: dice.choice((20, 20, 4_000))]
@@ -218,12 +233,15 @@ class Attack:
         price = self.factor * MODELS[call.model] if call.model in MODELS else _UNPRICED_DOLLARS
         price /= 1e6
         total = usage.prompt_tokens
-        paid = usage.input + _WRITE * usage.write_5m + _READ * usage.cache_read
+        paid = usage.input + _READ * usage.cache_read
+        paid += _WRITES["5m"] * usage.write_5m + _WRITES["1h"] * usage.write_1h
+        dearest = _WRITES["1h" if usage.write_1h else "5m"]
+        self.hours += usage.write_1h > 0
         losses = self.losses[call.feature]
         before = max(0.0, losses.extra)
         losses.extra += (paid - total) * price
         losses.dearest = max(losses.dearest, losses.extra)
-        losses.surcharge = max(losses.surcharge, (_WRITE - 1.0) * total * price)
+        losses.surcharge = max(losses.surcharge, (dearest - 1.0) * total * price)
         losses.direct += total * price
         losses.calls += 1
         self.team_days[int(now // DAY_S)] += max(0.0, losses.extra) - before

@@ -35,6 +35,16 @@ def test_two_processes_that_restart_and_crash_lose_no_more_than_each_may(store: 
     assert max(attack.team_days.values()) <= TEAM_DAY
 
 
+def test_marks_for_an_hour_lose_no_more_than_promised(store: Store):
+    attack = Attack(seed=7, features=8, calls=800, pauses=(900.0, 1_500.0))
+    attack.run(store)
+
+    for losses in attack.losses.values():
+        assert losses.dearest <= loss_limit(losses)
+    assert max(attack.team_days.values()) <= TEAM_DAY
+    assert attack.hours > 10
+
+
 @pytest.mark.parametrize("span", [20.0, 900.0, DAY_S])
 @pytest.mark.parametrize("processes", [1, 2])
 def test_hundreds_of_features_that_read_nothing_lose_the_teams_dollar_at_most(
