@@ -59,6 +59,7 @@ class LogOutcome(msgspec.Struct, frozen=True, kw_only=True):
         features: The calls by feature, the dearest first; those of models with a price, if any.
         models: The models, that of most calls first.
         unnamed: Calls that name no model.
+        prompt_tokens: Tokens of all prompts by the log's own usage, as far as it has one.
         left_out: Calls that could not be sent, by the reason.
         unreadable_answers: Answers that could not be read, by the reason.
         unmoved: Features whose text stays where it is, and why.
@@ -76,6 +77,7 @@ class LogOutcome(msgspec.Struct, frozen=True, kw_only=True):
     unmoved: tuple[UnmovedFeature, ...]
     waiting: tuple[WaitingFeature, ...] = ()
     compaction: ReplayedCompaction
+    prompt_tokens: int = 0
     curve_calls: tuple[int, ...] = ()
     curves: Sequence[tuple[int, ...]] = ()
 
@@ -108,7 +110,7 @@ class LogReplay:
         self._known: dict[tuple[str, ...], Model] = {}
         self._calls: Counter[str] = Counter()
         self._costs = CumulativeCosts(WAYS)
-        self._unnamed = 0
+        self._unnamed = self._prompt_tokens = 0
         self._left_out = ReasonCounts()
         self._unreadable = ReasonCounts()
 
@@ -124,6 +126,7 @@ class LogReplay:
             self._calls[run.prompt_reader.public] += 1
             self._costs.add(costs, is_answered=line.is_answered)
             self._unnamed += not line.models
+            self._prompt_tokens += line.prompt_tokens or 0
             if line.answer_problem:
                 self._unreadable.add(line.answer_problem, line.where)
         return self._outcome()
@@ -188,6 +191,7 @@ class LogReplay:
             features=tuple(features),
             models=models,
             unnamed=self._unnamed,
+            prompt_tokens=self._prompt_tokens,
             left_out=self._left_out.most_frequent(),
             unreadable_answers=self._unreadable.most_frequent(),
             waiting=tuple(sorted(waiting, key=lambda feature: -feature.calls)),

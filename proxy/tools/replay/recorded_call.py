@@ -16,6 +16,7 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
         body: The chat body, or that of a Messages call.
         reply: The assistant's message as JSON; "null" where it was not recorded.
         generated: Tokens of the answer, where they are known without its text; None if not.
+        prompt_tokens: Tokens of the prompt by the log's own usage; None where it has none.
         where: The file and the line it comes from, as ``file:line``; "" for nowhere.
         origin: Whence its body was shortened; None where it is the caller's own.
         is_native: True if it is a Messages call.
@@ -30,6 +31,7 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
     reply: bytes = b"null"
     generated: int | None = None
+    prompt_tokens: int | None = None
     where: str = ""
     origin: UncompactedConversation | None = None
     is_native: bool = False

@@ -65,6 +65,8 @@ _REASON_TEXTS: Final[Mapping[str, str]] = {
     "other_wire": "calls of Anthropic's API are not compacted",
 }
 _SHOWN_REASONS: Final = 3
+#: Multiple of the tokens that are counted; vocabularies differ by less.
+_FAR_MORE: Final = 2
 _WORDS: Final = 120
 
 
@@ -189,6 +191,7 @@ def _gain(feature: FeatureTotals, before: int, after: int) -> int:
 
 def _remarks(outcome: LogOutcome, source: RecordedSource, rows: Sequence[WayRow]) -> Iterator[str]:
     yield from _model_remarks(outcome)
+    yield from _missing_text_remark(outcome, rows)
     for row in rows:
         if row.refused:
             calls = quantity(row.refused, "call")
@@ -229,6 +232,17 @@ def _model_remarks(outcome: LogOutcome) -> Iterator[str]:
     if outcome.unnamed:
         calls = quantity(outcome.unnamed, "call")
         yield f"{calls} named no model: replayed as {DEFAULT_MODEL} unless --model names another."
+
+
+def _missing_text_remark(outcome: LogOutcome, rows: Sequence[WayRow]) -> Iterator[str]:
+    """A remark where the log's own usage counts far more tokens than its prompts hold."""
+    counted = rows[_AS_SENT].input_tokens if rows else 0
+    is_whole = all(model.has_price for model in outcome.models)
+    if is_whole and outcome.prompt_tokens > _FAR_MORE * counted:
+        yield (
+            f"By its own usage the log's prompts have {outcome.prompt_tokens:,} tokens, but only"
+            f" {counted:,} stand in it: parts of them are missing, so every cost here is too low."
+        )
 
 
 def _answer_remarks(outcome: LogOutcome) -> Iterator[str]:

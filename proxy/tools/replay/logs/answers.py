@@ -20,6 +20,9 @@ from proxy.tools.replay.logs.fields import (
 _COUNTS: Final = (
     "usage/completion_tokens", "usage/output_tokens", "usageMetadata/candidatesTokenCount",
 )  # fmt: skip
+_PROMPT_COUNTS: Final = (
+    "usage/prompt_tokens", "usage/input_tokens", "usageMetadata/promptTokenCount",
+)  # fmt: skip
 #: Fields under which an answer stands in another value.
 _WRAPPERS: Final = ("message", "response", "body", "completion")
 _DATA: Final = "data:"
@@ -32,6 +35,7 @@ class RecordedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         message: The assistant's message; None where the log has no text of it.
         generated: Its tokens, as its usage says; None where nothing does.
+        prompt_tokens: Tokens of its prompt, as its usage says.
         model: The model that it names; "" for none.
         problem: Reason that it cannot be read; "" for none.
         is_messages: True if it is one of Anthropic's API.
@@ -39,6 +43,7 @@ class RecordedAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     message: Json | None = None
     generated: int | None = None
+    prompt_tokens: int | None = None
     model: str = ""
     problem: str = ""
     is_messages: bool = False
@@ -77,6 +82,7 @@ def _object_answer(value: Json) -> RecordedAnswer:
     return RecordedAnswer(
         message=message,
         generated=first_count(value, _COUNTS),
+        prompt_tokens=first_count(value, _PROMPT_COUNTS),
         model=first_text(value, ("model",)),
         is_messages=value.get("type") == "message" and "role" in value and not is_item(value),
     )

@@ -69,6 +69,7 @@ _GENERATED: Final = (
     "usage/output", "usage/completion_tokens", "usage/output_tokens", "completionTokens",
     "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens",
 )  # fmt: skip
+_PROMPT_TOKENS: Final = ("prompt_tokens", "req_units", "gen_ai.usage.input_tokens")
 _STATUS: Final = (
     "response/status_code", "response/status", "response_status", "response_status_code",
     "status_code", "statusCode",
@@ -148,6 +149,7 @@ def _call(record: Json) -> RecordedCall:
         body=request.body,
         reply=answer.reply,
         generated=generated,
+        prompt_tokens=answer.prompt_tokens or first_count(record, _PROMPT_TOKENS),
         is_native=request.is_native,
         models=tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name)),
         answer_problem="" if generated else answer.problem,

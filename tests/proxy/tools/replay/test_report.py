@@ -173,6 +173,16 @@ def test_remarks_name_what_was_left_out_and_what_waits():
     )
 
 
+def test_a_log_that_counts_far_more_tokens_than_its_prompts_hold_lacks_parts():
+    fewer, more = (
+        " ".join(report(feature("chat", 120, 102, 61, 57), prompt_tokens=tokens).remarks)
+        for tokens in (60_000, 60_001)
+    )
+
+    assert "stand in it" not in fewer
+    assert "have 60,001 tokens, but only 30,000 stand in it" in more
+
+
 def test_calls_without_a_time_are_named_with_the_gap_that_stands_for_it():
     source = RecordedSource([], gap=3)
     source.untimed = 7

@@ -313,3 +313,16 @@ def test_documents_within_a_document_are_calls_of_their_own():
     calls = list(recorded_calls({"data": [{"request": BODY}, {"t": 1}, {"request": BODY}]}))
 
     assert [isinstance(call, RecordedCall) for call in calls] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"response": {**ANSWER, "usage": {"prompt_tokens": 900, "completion_tokens": 7}}},
+        {"response": ANSWER, "req_units": 900},
+    ],
+)
+def test_the_prompts_tokens_are_known_by_the_answers_usage_or_a_field_beside(
+    fields: dict[str, Any],
+):
+    assert read(request=BODY, **fields).prompt_tokens == 900
