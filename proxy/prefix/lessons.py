@@ -105,14 +105,16 @@ class LayoutLearner:
             learner.record_tokens(planned.evidence.sent.size, usage.prompt_tokens)
         begins, history = not draft.turns, sum(map(len, messages[first:]))
         if draft.resolved.source:
-            learner.part_conversation(draft.conversation, draft.resolved.source, now)
-        if learner.observe_without_texts(
+            learner.samples.part_conversation(draft.conversation, draft.resolved.source, now)
+        if learner.samples.observe_without_texts(
             draft.conversation, now, first=begins, history=history, mark=mark
         ):
             return
         declared = declared_pieces(draft).moves
         texts = [said for at, said in instructions(draft.prompt) if at not in declared]
-        learner.observe(texts, draft.conversation, now, first=begins, history=history, mark=mark)
+        learner.samples.add_call(
+            texts, draft.conversation, now, first=begins, history=history, mark=mark
+        )
         self._trim(planned.place)
 
     def proposal(self, planned: Planned, held: Layout | None = None) -> Layout | None:

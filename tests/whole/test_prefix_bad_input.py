@@ -232,7 +232,7 @@ def test_a_poisoned_feature_takes_bounded_time_and_memory() -> None:
 
     (((_, learner),),) = (learners.items() for learners in lessons._known.values())
     assert planner.memory.trim("team").size_bytes <= MAX_BYTES
-    assert len(learner._samples.conversations) <= 32
+    assert len(learner.samples.conversations) <= 32
     assert thread_time() - started < 2 * PATIENCE
 
 

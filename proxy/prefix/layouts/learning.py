@@ -40,8 +40,6 @@ MIN_OWN_TEXT_SHARE: Final = Fraction(3, 10)
 _MAX_TOPICS: Final = 2
 _LONG_TEXT: Final = "Document"
 _NO_TOPIC: Final = "Detail"
-#: Units around what varies in a single conversation among which an anchor is chosen.
-MAX_ANCHOR_DISTANCE_UNITS: Final = 8
 
 
 class ProposalTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,51 +63,20 @@ class FeatureLearner:
         fingerprint: The team's.
         tools: Bytes of the tool definitions, which stand in front of the instructions.
         shows: True if layouts may quote the caller's words.
+
+    Attributes:
+        samples: Calls that it learned from.
     """
 
     def __init__(self, fingerprint: Fingerprint, *, tools: int = 0, shows: bool = False) -> None:
         self._tools = tools
         self._bytes = self._tokens = 0
-        self._samples = Samples(fingerprint, shows=shows)
+        self.samples = Samples(fingerprint, shows=shows)
 
     @property
     def size_bytes(self) -> int:
         """About how many bytes it takes."""
-        return self._samples.size_bytes
-
-    def observe(
-        self,
-        texts: Sequence[str],
-        conversation: bytes,
-        now: float,
-        *,
-        first: bool,
-        history: int = 0,
-        mark: int = 0,
-    ) -> None:
-        """Learn from a call.
-
-        Args:
-            texts: Its instructions: the texts of its leading system and developer messages.
-            conversation: The hash of its conversation.
-            now: Seconds.
-            first: True if it is the conversation's first call.
-            history: Bytes of the conversation behind the instructions.
-            mark: Stands for the instructions; 0 for nothing.
-        """
-        self._samples.add_call(texts, conversation, now, first=first, history=history, mark=mark)
-
-    def observe_without_texts(
-        self, conversation: bytes, now: float, *, first: bool, history: int, mark: int
-    ) -> bool:
-        """Learn from a call without its instructions; False where ``observe`` needs them."""
-        return self._samples.observe_without_texts(
-            conversation, now, first=first, history=history, mark=mark
-        )
-
-    def part_conversation(self, conversation: bytes, source: bytes, now: float) -> None:
-        """Let a new conversation go on from the calls that it shares with another."""
-        self._samples.part_conversation(conversation, source, now)
+        return self.samples.size_bytes
 
     def record_tokens(self, size: int, tokens: int) -> None:
         """Note the tokens that a call of so many bytes was counted."""
@@ -121,7 +88,7 @@ class FeatureLearner:
 
         Each says what it saves beside the layout in force.
         """
-        every, calls = self._samples.conversations, self.calls
+        every, calls = self.samples.conversations, self.calls
         counted = self._bytes / self._tokens if self._tokens else BYTES_PER_TOKEN
         per_token = min(max(counted, 1.0), MAX_BYTES_PER_TOKEN)
         moves: list[LayoutMove] = []
@@ -144,7 +111,7 @@ class FeatureLearner:
     @property
     def calls(self) -> int:
         """Calls of the conversations that are kept."""
-        return sum(sample.calls for sample in self._samples.conversations)
+        return sum(sample.calls for sample in self.samples.conversations)
 
 
 class _Hole(msgspec.Struct, frozen=True):
@@ -204,10 +171,9 @@ def _group_moves(
     group: Sequence[ConversationSample], tools: int, target: ProposalTarget, per_token: float
 ) -> _GroupMoves | None:
     """The moves of one template; None where none would pay."""
-    front, holes = _find_holes(found := find_gaps(group))
+    found = find_gaps(group)
+    front, holes = _find_holes(found)
     moves = [_layout_move(hole) for hole in holes]
-    if len(group) == 1:
-        moves = [_with_common_anchors(move, found) for move in moves]
     texts = [hole.varying_text() for hole in holes]
     calls = template_calls(found[0].samples if found else group, tools, front, per_token)
     gains = LayoutGains(calls, texts, target.regime)
@@ -328,42 +294,6 @@ def _label(columns: Sequence[Column]) -> str:
         return " and ".join([found[0], *map(str.lower, found[1:])])
     size = sum(unit.weight for column in columns for unit in column.example)
     return _LONG_TEXT if size > MAX_DETAIL_CHARS else _NO_TOPIC
-
-
-def _with_common_anchors(move: LayoutMove, found: Sequence[Gap]) -> LayoutMove:
-    """The move of a single conversation, known by text that others are likely to have too.
-
-    A line beside what varies may be this conversation's own; the start of the instructions is not,
-    and the longest line nearby is more likely a rule than a name.
-    """
-    here = [(_unit_anchor(gap.before), _unit_anchor(gap.after)) for gap in found]
-    at = here.index((move.before, move.after))
-    if not move.of:
-        return move
-    ahead, before = 0, at
-    while before and not found[before - 1].columns and at - before < MAX_ANCHOR_DISTANCE_UNITS:
-        before -= 1
-        ahead += found[before].units + 1
-    starts = found[before].before is None
-    after, behind, passed = at, 0, 0
-    for far in range(at + 1, min(at + MAX_ANCHOR_DISTANCE_UNITS, len(found))):
-        passed += found[far].units + 1
-        if found[far].columns or found[far].after is None:
-            break
-        if _unit_length(found[far]) > _unit_length(found[after]):
-            after, behind = far, passed
-    return msgspec.structs.replace(
-        move,
-        before=None if starts else move.before,
-        after=_unit_anchor(found[after].after),
-        at=move.at + (ahead if starts else 0),
-        of=move.of + behind + (ahead if starts else 0),
-    )
-
-
-def _unit_length(gap: Gap) -> int:
-    """Characters of the unit behind a gap."""
-    return gap.after.size if gap.after else 0
 
 
 def _unit_anchor(unit: SeenUnit | None) -> Anchor | None:

@@ -224,7 +224,16 @@ class Samples:
         history: int = 0,
         mark: int = 0,
     ) -> None:
-        """Keep what a call shows, where its conversation is one to keep."""
+        """Keep what a call shows, where its conversation is one to keep.
+
+        Args:
+            texts: Its instructions: the texts of its leading system and developer messages.
+            conversation: The hash of its conversation.
+            now: Seconds.
+            first: True if it is the conversation's first call.
+            history: Bytes of the conversation behind the instructions.
+            mark: Stands for the instructions; 0 for nothing.
+        """
         sample = self._sample_of(conversation, int(now // _SECONDS_PER_HOUR))
         if sample is None:
             return
@@ -247,13 +256,7 @@ class Samples:
         """Count a call without its texts; False where those are needed.
 
         They are where its conversation is one to keep, and they may be others than its latest.
-
-        Args:
-            conversation: Its hash.
-            now: Seconds.
-            first: True if it is the conversation's first call.
-            history: Bytes of the conversation behind the instructions.
-            mark: Stands for the instructions; 0 for nothing.
+        The arguments are those of ``add_call``.
         """
         hour = int(now // _SECONDS_PER_HOUR)
         sample = self._kept.get(conversation)

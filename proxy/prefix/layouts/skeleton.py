@@ -47,7 +47,6 @@ class Gap(msgspec.Struct, frozen=True):
         after: The unit behind; None at the end.
         columns: Its columns; none where everything in it is the same everywhere.
         weight: Bytes between the two in one variant.
-        units: Units with words between the two in that variant.
         samples: The conversations that the values of columns stand for.
     """
 
@@ -56,7 +55,6 @@ class Gap(msgspec.Struct, frozen=True):
     columns: tuple[Column, ...]
     weight: int
     samples: tuple[ConversationSample, ...]
-    units: int = 0
 
 
 def group_by_template(samples: Sequence[ConversationSample]) -> list[list[ConversationSample]]:
@@ -182,7 +180,6 @@ def _make_gap(
         columns=tuple(_varying_columns(every, lines)),
         weight=sum(u.weight for u in one.units_between(number)),
         samples=samples,
-        units=len(_worded_units(one.units_between(number))),
     )
 
 

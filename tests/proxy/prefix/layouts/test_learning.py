@@ -42,7 +42,7 @@ def learner(texts, *, conversations=8, calls=4, tools=0, shows=False):
     for number in range(conversations):
         for call in range(calls):
             identity = fingerprint(str(number).encode())
-            found.observe(
+            found.samples.add_call(
                 texts(number, call), identity, 60.0 * call, first=call == 0, history=call * 400
             )
     return found
@@ -190,7 +190,7 @@ def test_a_document_moves_only_where_it_seldom_stays_through_a_turn(turns, moves
     for number in range(8):
         for call in range(6):
             document = (f"Found {number} {call // turns} line {at} of all" for at in range(100))
-            saw.observe(
+            saw.samples.add_call(
                 template(end=document),
                 fingerprint(b"%d" % number),
                 60.0 * call,
@@ -215,40 +215,13 @@ def test_a_cache_of_whole_prompts_reads_the_conversation_a_call_later():
         for number in range(4):
             for call in range(6):
                 text, who = template(f"Topic: {number} {call}"), fingerprint(b"%d" % number)
-                saw.observe(text, who, 60.0, first=not call, history=4_000 * call)
+                saw.samples.add_call(text, who, 60.0, first=not call, history=4_000 * call)
         layout = saw.proposal(msgspec.structs.replace(TARGET, regime=regime)) or Layout()
         return sum(move.saving for move in layout.moves)
 
     later = saving_of(msgspec.structs.replace(PLAIN, name="prefix-unit"))
 
     assert 0.7 < later / saving_of(PLAIN) < 0.9
-
-
-def test_moves_learned_from_a_single_conversation_apply_to_others():
-    """Its own name stands beside what varies, and is no anchor."""
-
-    def texts(number, call):
-        return template(f"Time: {number} {call}", f"User: the {number}th of all users")
-
-    layout = learner(texts, conversations=1, calls=20).proposal(TARGET)
-    (other,) = texts(9, 9)
-    placed = apply_layout(prompt_of(other), layout, fingerprint, late=True)
-
-    assert not placed.notes
-    assert placed.prompt.tail == 1
-    assert b"Time: 9 9" in placed.prompt.messages[-1]
-    assert b"the 9th" not in placed.prompt.messages[-1]
-
-
-def test_the_first_text_of_a_single_conversation_is_anchored_at_the_start():
-    def texts(number, call):
-        return ["\n".join([f"The user is named {number}", f"Time: {number} {call}", *RULES])]
-
-    (move,) = learner(texts, conversations=1, calls=20).proposal(TARGET).moves
-
-    assert move.before is None
-    assert move.at == 1
-    assert move.of > 2
 
 
 def test_text_that_varies_in_two_places_of_a_single_conversation_is_two_moves():
@@ -305,7 +278,7 @@ def test_where_few_calls_are_long_enough_to_be_cached_those_may_pay_for_all():
         saw = FeatureLearner(fingerprint)
         for number in range(8):
             for call, history in enumerate((0, *lengths)):
-                saw.observe(
+                saw.samples.add_call(
                     template(f"Time: {number} {call}"),
                     fingerprint(b"%d" % number),
                     60.0 * call,
@@ -347,7 +320,7 @@ def test_the_order_of_conversations_does_not_matter(roll):
     for order in (calls, sorted(calls, key=lambda _: roll.random())):
         one = FeatureLearner(fingerprint)
         for number, call in order:
-            one.observe(
+            one.samples.add_call(
                 template(f"Time: {number} {call}", f"User: {number}"),
                 fingerprint(str(number).encode()),
                 0.0,
@@ -364,7 +337,7 @@ def test_a_known_text_costs_little():
     times = []
     for _ in range(50):
         start = thread_time()
-        one.observe([text], b"a", 0.0, first=False)
+        one.samples.add_call([text], b"a", 0.0, first=False)
         times.append(thread_time() - start)
 
     assert len(text) > 20_000
@@ -381,7 +354,7 @@ def test_the_lines_above_recorded_instructions_are_found_and_nothing_is_lost(kin
     for identity, bodies in calls:
         for number, raw in enumerate(bodies):
             texts = [said for _, said in instructions(parse_prompt(raw))]
-            one.observe(texts, identity, 0.0, first=number == 0, history=len(raw))
+            one.samples.add_call(texts, identity, 0.0, first=number == 0, history=len(raw))
     layout = one.proposal(TARGET)
 
     assert layout is not None

@@ -152,9 +152,3 @@ def test_few_conversations_are_a_group_too():
 
     assert [len(group) for group in group_by_template(one)] == [1]
     assert sorted(len(group) for group in group_by_template(two)) == [1, 2]
-
-
-def test_a_gap_knows_how_many_units_it_holds():
-    found = find_gaps(samples([template("```", f"Time: {n}", "") for n in range(3)]))
-
-    assert [gap.units for gap in found] == [0, 2, 0, 0, 0]
