@@ -68,6 +68,8 @@ class NextSaving:
         version: The version of the layout, which applying approves.
         moves: Texts that it moves.
         nanos_per_1k_calls: Estimated saving for 1,000 calls, in nano-dollars.
+        seen_calls: Calls that the estimate rests on.
+        is_early: True if it saves at least so much, for its conversations have hardly ended yet.
         month_nanos: The same in thirty days at the traffic of ``known_days``; null for less than
             one day.
         known_days: Days from the first call of the period to its end, or to now.
@@ -83,6 +85,8 @@ class NextSaving:
     version: int
     moves: int
     nanos_per_1k_calls: int
+    seen_calls: int
+    is_early: bool
     month_nanos: int | None
     known_days: float
     link: str

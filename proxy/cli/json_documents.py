@@ -126,6 +126,8 @@ def proposals_document(
             "family": layout.place.family,
             "version": layout.version,
             "saves_usd_per_1k": usd(layout.nanos),
+            "at_least": layout.is_early,
+            "calls": layout.calls,
         }
         for layout in waiting
     ]

@@ -88,7 +88,7 @@ def savings(
         if not found:
             terminal.say(f"No planned calls in the last {quantity(days, 'day')}.")
         _show(terminal, found, names, age)
-        terminal.say(*(_layout_sentence(layout, names) for layout in waiting))
+        terminal.say(*(_layout_sentence(layout, names) for layout in waiting if layout.nanos))
         mark_tables.show(terminal, marks, names)
         compaction_tables.show(terminal, places, names)
 
@@ -150,7 +150,9 @@ def observed_summary(store: Store) -> str:
     from proxy.store.sql.layouts import undecided_layouts
 
     waiting = [
-        layout for layout in undecided_layouts(store.layouts) if layout.mode is PlanningMode.OBSERVE
+        layout
+        for layout in undecided_layouts(store.layouts)
+        if layout.mode is PlanningMode.OBSERVE and layout.nanos > 0
     ]
     if not waiting:
         return ""
@@ -161,7 +163,7 @@ def observed_summary(store: Store) -> str:
     more = f", and {others} less: `thriftgate savings`" if len(waiting) > 1 else ""
     return (
         f"Planning only observes {_feature(place.team, place.feature, names)}: its layout should"
-        f" save {cell(best.nanos, _SENTENCE_DECIMALS)} per 1,000 calls more (by estimate){more}."
+        f" save {_promise(best)}{more}."
         f" To apply it: {layout_command('approve', team, place, str(best.version))}."
     )
 
@@ -260,14 +262,22 @@ def _figures(found: Comparison, estimated: str, saved: str) -> tuple[str, ...]:
 def _layout_sentence(waiting: UndecidedLayout, names: Mapping[str, str]) -> str:
     from proxy.cli.layouts import layout_command
 
-    place, saved = waiting.place, cell(waiting.nanos, _SENTENCE_DECIMALS)
+    place = waiting.place
     team = names.get(place.team, place.team)
     return (
         f"Moving text in feature {feature_name(place.feature)} of team {team} on"
-        f" {place.family or 'all families'} should save {saved} per 1,000"
-        f" calls more (by estimate). To see it: {layout_command('show', team, place)}."
+        f" {place.family or 'all families'} should save {_promise(waiting)}."
+        f" To see it: {layout_command('show', team, place)}."
         f" To apply it: {layout_command('approve', team, place, str(waiting.version))}."
     )
+
+
+def _promise(waiting: UndecidedLayout) -> str:
+    """The expected savings of a layout, and the calls that they rest on."""
+    least = "at least " if waiting.is_early else ""
+    calls = quantity(waiting.calls, "call")
+    saved = cell(waiting.nanos, _SENTENCE_DECIMALS)
+    return f"{least}{saved} per 1,000 calls more (by estimate from {calls})"
 
 
 def _feature(team: str, feature: str, names: Mapping[str, str]) -> str:

@@ -132,15 +132,17 @@ class LayoutLearner:
         every = [each for _, each in sorted(learners.items())]
         calls = sum(each.calls for each in every)
         moves: list[LayoutMove] = []
-        held_cost = 0
+        held_cost, is_early = 0, False
         for each in every:
             share = Fraction(each.calls, calls)
             layout = each.proposal(msgspec.structs.replace(target, fresh=target.fresh * share))
-            moves += layout.moves if layout is not None else ()
-            held_cost += layout.held_cost if layout is not None else 0
+            if layout is not None:
+                moves += layout.moves
+                held_cost += layout.held_cost
+                is_early = is_early or layout.is_early
         if not moves or (held is not None and not any(move.saving for move in moves)):
             return None
-        return Layout(moves=_merge_moves(moves), held_cost=held_cost)
+        return Layout(moves=_merge_moves(moves), held_cost=held_cost, is_early=is_early)
 
     def _learner_of(self, planned: Planned) -> FeatureLearner:
         """The one of its feature and tools, in whatever order they come."""
@@ -236,8 +238,7 @@ def _unmarked_call(draft: Draft, target: PlanningTarget, found: ArrangedPrompt) 
 
 def is_worth_replacing(newer: Layout) -> bool:
     """True if a layout saves so much more than the one in force that it need not wait a day."""
-    saves = sum(move.saving for move in newer.moves)
-    return saves * _REPLACED_SHARE >= newer.held_cost and saves > 0
+    return newer.saved_nanos * _REPLACED_SHARE >= newer.held_cost and newer.saved_nanos > 0
 
 
 def _proposal_target(planned: Planned, held: Layout | None) -> ProposalTarget:

@@ -139,6 +139,21 @@ def _costs(
     return found
 
 
+def read_options(description: str | None, calls: int) -> argparse.Namespace:
+    """The part of a table to make, by the command line.
+
+    Args:
+        description: Description of the command.
+        calls: Calls of each workload, unless it says another number.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--only", default="", help="a part of a workload's name")
+    parser.add_argument("--model", choices=MODELS, action="append")
+    parser.add_argument("--calls", type=int, default=calls)
+    parser.add_argument("--rate", type=float, default=30.0, help="calls a minute")
+    return parser.parse_args()
+
+
 def _rows(options: argparse.Namespace) -> Iterator[GainRow]:
     names = [each.sent.name for each in shapes() if options.only in each.sent.name]
     with ProcessPoolExecutor(_WORKERS, mp_context=get_context("spawn")) as pool:
@@ -157,12 +172,7 @@ def _percent(share: float | None) -> str:
 
 def main() -> None:
     """Print the table; exit with 1 where ``auto`` is dearer than it may be."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="a part of a workload's name")
-    parser.add_argument("--model", choices=MODELS, action="append")
-    parser.add_argument("--calls", type=int, default=160)
-    parser.add_argument("--rate", type=float, default=30.0, help="calls a minute")
-    options = parser.parse_args()
+    options = read_options(__doc__, calls=160)
     print(
         "| workload | model | observe | auto | good order | auto of it | first 50 | second half |"
     )

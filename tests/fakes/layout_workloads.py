@@ -41,6 +41,12 @@ class _Step(NamedTuple):
 
 
 Build = Callable[[_Step], Sequence[Json]]
+#: Calls of a session, by its number.
+Lengths = Callable[[int], int]
+
+
+def _usual_length(session: int) -> int:
+    return dice("turns", session).randint(6, 14)
 
 
 def documents(count: int = 60) -> Iterator[LayoutWorkload]:
@@ -87,7 +93,25 @@ def long_session(calls: int = 60) -> LayoutWorkload:
     """One session with a clock on top."""
     bad = _top_then_rules(lambda step: made.clock(step.number))
     good = _rules_and_last(lambda step: made.clock(step.number))
-    return _shape("one long session", 1, bad, good, turns=(calls, calls), pace=ONE_BY_ONE)
+    return _shape("one long session", 1, bad, good, lengths=lambda _: calls, pace=ONE_BY_ONE)
+
+
+def odd_lengths() -> Iterator[Workload]:
+    """Text that varies on top of conversations whose lengths are unlike those of the others."""
+    clock, facts = _top_then_rules(lambda step: made.clock(step.number)), _top_then_rules(_facts)
+    own = _top_then_rules(lambda step: passages(f"own {step.session}", 8))
+    falling = _falling_length
+    yield _workload("customer, lengths fall", 120, facts, lengths=falling, pace=Pace(at_once=25))
+    yield _workload("customer, one-shots", 300, facts, lengths=lambda _: 1)
+    yield _workload("clock, most are one-shots", 90, clock, lengths=lambda at: 1 if at % 4 else 22)
+    long = lambda at: 20 + 2 * falling(at)  # noqa: E731 - as the others
+    yield _workload("clock, long agents", 16, clock, lengths=long, pace=Pace(at_once=4))
+    yield _workload("own document, long", 24, own, lengths=long, pace=Pace(at_once=6))
+
+
+def _falling_length(session: int) -> int:
+    """A quarter of the sessions ends with each call."""
+    return min(24, 1 + int(dice("falling", session).expovariate(0.2877)))
 
 
 def _shape(
@@ -95,12 +119,12 @@ def _shape(
     count: int,
     sent: Build,
     good: Build,
-    turns: tuple[int, int] = (6, 14),
+    lengths: Lengths = _usual_length,
     pace: Pace = Pace(),  # noqa: B008 - frozen
 ) -> LayoutWorkload:
     return LayoutWorkload(
-        _workload(name, count, sent, turns=turns, pace=pace),
-        _workload(f"{name}, good", count, good, turns=turns, pace=pace),
+        _workload(name, count, sent, lengths=lengths, pace=pace),
+        _workload(f"{name}, good", count, good, lengths=lengths, pace=pace),
     )
 
 
@@ -109,16 +133,15 @@ def _workload(
     count: int,
     build: Build,
     *,
-    turns: tuple[int, int] = (6, 14),
+    lengths: Lengths = _usual_length,
     pace: Pace = Pace(),  # noqa: B008 - frozen
     tools: Sequence[Json] = (),
     shuffles: bool = False,
 ) -> Workload:
     def session(at: int) -> Session:
-        calls = dice("turns", at).randint(*turns)
         made_turns: list[SessionTurn] = []
         history: list[Json] = []
-        for number in range(calls):
+        for number in range(lengths(at)):
             step = _Step(at, number, tuple(history))
             order = list(tools)
             if shuffles:

@@ -30,6 +30,8 @@ def figures_of(store: Store, now: float, catalog: Catalog | None = None) -> Savi
 
 def propose_layout(store: Store, feature: str, nanos: int) -> None:
     """Have a layout wait that should save so many nano-dollars per 1,000 calls."""
-    move = LayoutMove(before=None, after=None, slot=PromptSlot.VARIABLE, label="time", saving=nanos)
+    move = LayoutMove(
+        before=None, after=None, slot=PromptSlot.VARIABLE, label="time", calls=180, saving=nanos
+    )
     moves = msgspec.json.encode(Layout(moves=(move,))).decode()
     store.layouts.propose(LayoutScope("team_0", feature, "gpt"), feature, moves, START)

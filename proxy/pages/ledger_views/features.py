@@ -33,6 +33,8 @@ class LayoutVersion:
         moves: Each move of text, in a line.
         saving_nanos: Expected savings in nano-dollars per 1,000 calls; null where unknown, as for
             what was proposed before another layout was approved.
+        seen_calls: Calls that the expectation rests on.
+        is_early: True if it saves at least so much, for its conversations have hardly ended yet.
     """
 
     version: int
@@ -42,6 +44,8 @@ class LayoutVersion:
     decided_at: float | None
     moves: Sequence[str]
     saving_nanos: int | None
+    seen_calls: int
+    is_early: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,9 +162,9 @@ def _version(proposal: Proposal, *, is_waiting: bool) -> LayoutVersion:
     try:
         layout = msgspec.json.decode(proposal.moves, type=Layout)
     except msgspec.DecodeError:
-        lines, saving = [proposal.moves], None
+        layout, lines, saving = Layout(), [proposal.moves], None
     else:
-        lines, saving = layout_lines(layout)[1:], sum(move.saving for move in layout.moves)
+        lines, saving = layout_lines(layout)[1:], layout.saved_nanos
     return LayoutVersion(
         version=proposal.version,
         state=proposal.state,
@@ -169,4 +173,6 @@ def _version(proposal: Proposal, *, is_waiting: bool) -> LayoutVersion:
         decided_at=None if proposal.state is ProposalState.PROPOSED else proposal.decided_at,
         moves=lines,
         saving_nanos=saving if is_waiting or proposal.state is not ProposalState.PROPOSED else None,
+        seen_calls=layout.calls,
+        is_early=layout.is_early,
     )

@@ -163,6 +163,8 @@ def _next_saving(
         version=layout.version,
         moves=layout.moves,
         nanos_per_1k_calls=layout.nanos,
+        seen_calls=layout.calls,
+        is_early=layout.is_early,
         month_nanos=round(saved * MONTH_DAYS / days) if days >= _MIN_DAYS else None,
         known_days=days,
         link=f"{HOME}/layouts/{quote(place.team, safe='')}/{feature}",

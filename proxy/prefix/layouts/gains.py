@@ -6,16 +6,16 @@ A cache reads a prompt up to the first text that differs from what was sent befo
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations, cycle
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.layouts.samples import ConversationSample
+from proxy.prefix.layouts.template_calls import TemplateCalls
 from proxy.prefix.prediction.leading_texts import MIN_SHARED_BYTES, MIN_SHARED_PART
-from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, PromptSlot
+from proxy.prefix.prompts.prompt import PromptSlot
 
 #: The cache that keeps whole prompts: it finds none that ends in text of its own, and reads what
 #: two calls had in common, so the conversation up to the call before the last.
@@ -26,10 +26,6 @@ _ANTHROPIC: Final = "anthropic-breakpoint"
 _LABEL_TOKENS: Final = 6
 _REFERENCE_TOKENS: Final = 14
 _MESSAGE_TOKENS: Final = 12
-#: Further calls of a conversation up to which it is taken to go on, where others did, while fewer
-#: calls than these were seen.
-FEW_LATER_CALLS: Final = 4
-_FEW_CALLS: Final = 50
 Slots = Sequence[PromptSlot]
 
 
@@ -47,80 +43,6 @@ class VaryingText(msgspec.Struct, frozen=True, kw_only=True):
     behind: int
     values: tuple[tuple[int, ...], ...]
     is_clock: bool = False
-
-
-class LaterCalls(NamedTuple):
-    """Calls of about one length that are not the first of their conversation.
-
-    Attributes:
-        share: Their share of all calls.
-        length: Bytes behind the instructions.
-        before: The same of the calls before them.
-        earlier: The same of the calls before those.
-    """
-
-    share: float
-    length: float
-    before: float
-    earlier: float
-
-
-class TemplateCalls(msgspec.Struct, frozen=True, kw_only=True):
-    """The calls of a template.
-
-    Attributes:
-        tools: Bytes of tools.
-        front: Bytes of stable text before all that varies.
-        first: Share of calls that are the first of their conversation.
-        later: The others.
-        changes: Calls that changed their instructions, and calls that could, by conversation.
-        per_token: Bytes of a token.
-    """
-
-    tools: int
-    front: int
-    first: float
-    later: tuple[LaterCalls, ...]
-    changes: tuple[tuple[int, int], ...]
-    per_token: float = BYTES_PER_TOKEN
-
-
-def template_calls(
-    group: Sequence[ConversationSample], tools: int, front: int, per_token: float
-) -> TemplateCalls:
-    """The calls of a template, as its conversations were seen.
-
-    Args:
-        group: The conversations.
-        tools: Bytes of tools.
-        front: Bytes of stable text before all that varies.
-        per_token: Bytes of a token.
-    """
-    lengths = [sums for sample in group for sums in sample.lengths.values()]
-    lengths += (to_come := [*_calls_to_come(group)])
-    calls = sum(sample.calls for sample in group) + len(to_come)
-    return TemplateCalls(
-        tools=tools,
-        front=front,
-        first=sum(sample.firsts for sample in group) / calls,
-        later=tuple(
-            LaterCalls(count / calls, held / count, before / count, earlier / count)
-            for count, held, before, earlier in lengths
-        ),
-        changes=tuple((sample.changes, sample.followed) for sample in group),
-        per_token=per_token,
-    )
-
-
-def _calls_to_come(group: Sequence[ConversationSample]) -> Iterator[tuple[int, int, int, int]]:
-    """The next calls of conversations of which few were seen, once some went on; as lengths are."""
-    steps = [sample.past[0] - sample.past[1] for sample in group if sample.past[1]]
-    growth = max(0, sum(steps) // len(steps)) if steps else 0
-    is_early = sum(sample.calls for sample in group) < _FEW_CALLS
-    for sample in group if is_early and any(sample.later_calls for sample in group) else ():
-        for number in range(sample.later_calls, FEW_LATER_CALLS):
-            before = sample.past[0] + (number - sample.later_calls) * growth
-            yield 1, before + growth, before, max(0, before - growth)
 
 
 class _SharedTexts:
@@ -237,6 +159,16 @@ class LayoutGains:
         calls = self._calls
         size = calls.tools + calls.front + sum(text.size + text.behind for text in self._texts)
         return (size + sum(each.share * each.length for each in calls.later)) / calls.per_token
+
+    def sure_share(self, slots: Slots) -> float:
+        """The share of what moves save that they save however long conversations are."""
+        if not self._calls.is_early:
+            return 1.0
+        stay = [PromptSlot.STABLE] * len(slots)
+        saved = self.saved_tokens(slots) - self.saved_tokens(stay)
+        endless = LayoutGains(self._calls.without_ends(), self._texts, self._regime)
+        least = endless.saved_tokens(slots) - endless.saved_tokens(stay)
+        return max(0.0, min(1.0, least / saved)) if saved > 0 else 0.0
 
     def best_slots(self, targets: Slots) -> Slots:
         """The targets, but stable where a text does better to stay."""

@@ -224,11 +224,24 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
         version: Counted by who keeps it; 0 for a proposal.
         held_cost: Cost of prompts with the layout that was in force when it was proposed, in
             nano-dollars per 1,000 calls.
+        is_early: True if it is not known yet how long conversations are, so that it saves at least
+            what its moves say.
     """
 
     version: int = 0
     moves: tuple[LayoutMove, ...] = ()
     held_cost: int = 0
+    is_early: bool = False
+
+    @property
+    def calls(self) -> int:
+        """Calls that speak for it."""
+        return max((move.calls for move in self.moves), default=0)
+
+    @property
+    def saved_nanos(self) -> int:
+        """Expected savings of all moves, in nano-dollars per 1,000 calls."""
+        return sum(move.saving for move in self.moves)
 
 
 class _Run(msgspec.Struct, frozen=True):
@@ -330,15 +343,18 @@ def read_layout(raw: str) -> Layout | None:
 def layout_lines(layout: Layout) -> list[str]:
     """The layout in lines to read."""
     moves = quantity(len(layout.moves), "move")
-    return [f"layout {layout.version}: {moves}", *map(_move_line, layout.moves)]
+    lines = [_move_line(move, is_early=layout.is_early) for move in layout.moves]
+    return [f"layout {layout.version}: {moves}", *lines]
 
 
-def _move_line(move: LayoutMove) -> str:
+def _move_line(move: LayoutMove, *, is_early: bool) -> str:
     dollars = Decimal(move.saving).scaleb(-9).quantize(Decimal("0.0001"))
+    saves = f"saves {'at least ' if is_early else ''}${dollars} per 1,000 calls"
+    if is_early and not move.saving:
+        saves = "savings not known yet"
     varies = _VARIES[move.slot][move.shows.startswith("lines ")]
     return (
         f"{move.label}: {move.shows or 'text'} {varies} → {move.slot.value} slot"
         f" ({quantity(move.values, 'value')} in {quantity(move.calls, 'call')} of"
-        f" {quantity(move.conversations, 'conversation')};"
-        f" saves ${dollars} per 1,000 calls)"
+        f" {quantity(move.conversations, 'conversation')}; {saves})"
     )

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.layouts.gains import LayoutGains, VaryingText, differing_share, template_calls
+from proxy.prefix.layouts.gains import LayoutGains, VaryingText, differing_share
 from proxy.prefix.layouts.layout import MAX_DETAIL_CHARS, Anchor, Layout, LayoutMove
 from proxy.prefix.layouts.samples import (
     ConversationSample,
@@ -15,6 +15,7 @@ from proxy.prefix.layouts.samples import (
     SeenUnit,
 )
 from proxy.prefix.layouts.skeleton import Column, Gap, find_gaps, group_by_template
+from proxy.prefix.layouts.template_calls import template_calls
 from proxy.prefix.layouts.text_pieces import PlainEvidence
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, Fingerprint, PromptSlot
 
@@ -92,7 +93,7 @@ class FeatureLearner:
         counted = self._bytes / self._tokens if self._tokens else BYTES_PER_TOKEN
         per_token = min(max(counted, 1.0), MAX_BYTES_PER_TOKEN)
         moves: list[LayoutMove] = []
-        held_cost = 0
+        held_cost, is_early = 0, False
         for group in group_by_template(every):
             here = sum(sample.calls for sample in group)
             if here < PLAIN_CALLS:
@@ -100,13 +101,15 @@ class FeatureLearner:
             found = _group_moves(group, self._tools, target, per_token)
             if found is not None:
                 worth = target.fresh * here / calls
-                more = max(0.0, 1 - found.held / found.saved)
+                more = max(0.0, 1 - found.held / found.saved) * found.sure
                 moves += [
                     msgspec.structs.replace(move, saving=int(move.saving * worth * more))
                     for move in found.moves
                 ]
                 held_cost += int(found.held_cost * worth * 1000)
-        return Layout(moves=tuple(moves), held_cost=held_cost) if moves else None
+                is_early = is_early or found.is_early
+        layout = Layout(moves=tuple(moves), held_cost=held_cost, is_early=is_early)
+        return layout if moves else None
 
     @property
     def calls(self) -> int:
@@ -159,12 +162,16 @@ class _GroupMoves(NamedTuple):
         saved: Fresh tokens that all of them save an average call.
         held: The same of the layout in force.
         held_cost: Fresh tokens that an average call costs with that layout.
+        is_early: True if it is not known yet how long conversations are.
+        sure: Share of the savings that comes however long they are.
     """
 
     moves: Sequence[LayoutMove]
     saved: float
     held: float
     held_cost: float
+    is_early: bool
+    sure: float
 
 
 def _group_moves(
@@ -192,7 +199,14 @@ def _group_moves(
             after = gains.saved_tokens(done)
             made.append(msgspec.structs.replace(move, saving=max(0, int(1000 * (after - before)))))
             before = after
-    return _GroupMoves(made, best - as_sent, held - as_sent, gains.average_tokens - held)
+    return _GroupMoves(
+        moves=made,
+        saved=best - as_sent,
+        held=held - as_sent,
+        held_cost=gains.average_tokens - held,
+        is_early=calls.is_early,
+        sure=gains.sure_share(slots),
+    )
 
 
 def _allowed_slots(group: Sequence[ConversationSample], holes: Sequence[_Hole]) -> list[PromptSlot]:

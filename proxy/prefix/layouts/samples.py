@@ -140,6 +140,8 @@ class ConversationSample(msgspec.Struct):
         latest: The fingerprint of its latest instructions.
         mark: Stands for them, too, for those who have not hashed them.
         variants: Some of its instructions, by fingerprint.
+        latest_at: Time of its latest call, in seconds.
+        pauses: Seconds before its further calls, in all.
     """
 
     identity: bytes
@@ -153,14 +155,19 @@ class ConversationSample(msgspec.Struct):
     latest: bytes = b""
     mark: int = 0
     variants: dict[bytes, Variant] = {}
+    latest_at: float = 0.0
+    pauses: float = 0.0
 
     @property
     def rank(self) -> tuple[int, bytes]:
         """Its place among the samples; the smallest stay."""
         return (-self.hour, self.identity)
 
-    def record_call(self, history: int, *, first: bool) -> None:
+    def record_call(self, history: int, now: float, *, first: bool) -> None:
         """Count a call of it, with so many bytes behind its instructions."""
+        if not first and self.latest_at:
+            self.pauses += max(0.0, now - self.latest_at)
+        self.latest_at = max(now, self.latest_at)
         self.calls += 1
         self.firsts += first
         before, earlier = self.past
@@ -237,7 +244,7 @@ class Samples:
         sample = self._sample_of(conversation, int(now // _SECONDS_PER_HOUR))
         if sample is None:
             return
-        sample.record_call(history, first=first)
+        sample.record_call(history, now, first=first)
         sample.mark = mark
         key = self._fingerprint("\0".join(texts).encode(errors="surrogatepass"))
         sample.record_instructions(key, first=first)
@@ -265,18 +272,24 @@ class Samples:
         if not mark or mark != sample.mark:
             return False
         self._sample_of(conversation, hour)
-        sample.record_call(history, first=first)
+        sample.record_call(history, now, first=first)
         sample.record_instructions(sample.latest, first=first)
         return True
 
     def part_conversation(self, conversation: bytes, source: bytes, now: float) -> None:
-        """Let a new conversation go on from the calls that it shares with another."""
+        """Let a new conversation go on from the calls that it shares with another.
+
+        Its first call leaves with it, kept or not: else few kept conversations begin as many do.
+        """
         shared = self._kept.get(source)
         if shared is None or conversation in self._kept:
             return
-        past, latest = shared.past, shared.latest
+        past, latest, latest_at = shared.past, shared.latest, shared.latest_at
+        firsts = min(1, max(0, shared.firsts - 1))
+        shared.firsts, shared.calls = shared.firsts - firsts, shared.calls - firsts
         if (sample := self._sample_of(conversation, int(now // _SECONDS_PER_HOUR))) is not None:
-            sample.past, sample.latest = past, latest
+            sample.past, sample.latest, sample.latest_at = past, latest, latest_at
+            sample.firsts, sample.calls = firsts, firsts
 
     def _has_room_for(self, conversation: bytes, hour: int) -> bool:
         """True if a conversation that is not kept would be."""

@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy import text as sql
 
-from proxy.prefix.layouts.layout import Layout, read_layout
+from proxy.prefix.layouts.layout import read_layout
 from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
 from proxy.store.sql import schema
 from proxy.store.sql.timestamps import seconds
@@ -70,14 +70,6 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _UNDECIDED: Final = (ProposalState.PROPOSED.value, ProposalState.WITHDRAWN.value)
-
-
-def move_savings(proposal: Proposal) -> list[int]:
-    """The expected saving of each move, for 1,000 calls; [] for a layout of another version."""
-    try:
-        return [move.saving for move in msgspec.json.decode(proposal.moves, type=Layout).moves]
-    except msgspec.DecodeError:
-        return []
 
 
 def row_of(table: Table, place: LayoutScope) -> ColumnElement[bool]:

@@ -18,6 +18,7 @@ import msgspec
 from sqlalchemy import Connection, Engine, and_, func, or_, select
 
 from proxy.prefix.guard import ComparisonFinding
+from proxy.prefix.layouts.layout import Layout, read_layout
 from proxy.records.feature_mode import (
     EVERY_FAMILY,
     FeatureState,
@@ -283,6 +284,8 @@ class UndecidedLayout(msgspec.Struct, frozen=True, kw_only=True):
         version: The version of the layout.
         moves: Number of texts that it moves.
         nanos: Expected savings for 1,000 calls, in nano-dollars.
+        calls: Calls that the expectation rests on.
+        is_early: True if it saves at least so much, for its conversations have hardly ended yet.
         mode: Planning mode of the feature.
     """
 
@@ -290,6 +293,8 @@ class UndecidedLayout(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     moves: int
     nanos: int
+    calls: int
+    is_early: bool
     mode: PlanningMode | None
 
 
@@ -317,13 +322,15 @@ def undecided_layouts(layouts: Layouts) -> list[UndecidedLayout]:
         state, waiting = states.of(place), waiting_proposals(proposals)
         newest = max(waiting, key=lambda proposal: proposal.made, default=None)
         if newest is not None and not state.is_off:
-            savings = rows.move_savings(newest)
+            layout = read_layout(newest.moves) or Layout()
             found.append(
                 UndecidedLayout(
                     place=place,
                     version=newest.version,
-                    moves=len(savings),
-                    nanos=sum(savings),
+                    moves=len(layout.moves),
+                    nanos=layout.saved_nanos,
+                    calls=layout.calls,
+                    is_early=layout.is_early,
                     mode=state.mode,
                 )
             )

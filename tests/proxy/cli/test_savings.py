@@ -87,11 +87,13 @@ def test_a_proposal_that_waits_for_approval_shows_its_expected_savings(
 
     assert (
         "Moving text in feature chat of team team_0 on gpt should save $2.50 per 1,000 calls more"
-        " (by estimate). To see it: `thriftgate layout show team_0 chat --family gpt`."
+        " (by estimate from 180 calls)."
+        " To see it: `thriftgate layout show team_0 chat --family gpt`."
         " To apply it: `thriftgate layout approve team_0 chat 1 --family gpt`."
     ) in runner.said(SAVINGS)
     (waiting,) = orjson.loads(runner.said(SAVINGS, "--json"))["proposed"]
     assert (waiting["feature"], float(waiting["saves_usd_per_1k"])) == ("chat", 2.5)
+    assert (waiting["calls"], waiting["at_least"]) == (180, False)
 
 
 def test_a_proposal_that_approving_would_not_put_in_force_is_not_listed(
@@ -152,12 +154,13 @@ def test_expected_savings_of_moves_are_reported_only_in_observe_mode(
 
     assert both == (
         "Planning only observes feature chat of team team_0: its layout should save $2.50"
-        " per 1,000 calls more (by estimate), and 1 other layout less: `thriftgate savings`."
+        " per 1,000 calls more (by estimate from 180 calls), and 1 other layout less:"
+        " `thriftgate savings`."
         " To apply it: `thriftgate layout approve team_0 chat 1 --family gpt`."
     )
     assert code == (
         "Planning only observes feature code of team team_0: its layout should save $1.00"
-        " per 1,000 calls more (by estimate)."
+        " per 1,000 calls more (by estimate from 180 calls)."
         " To apply it: `thriftgate layout approve team_0 code 1 --family gpt`."
     )
     assert none == ""

@@ -197,7 +197,12 @@ def test_serving_begins_with_what_was_saved_and_could_be(share, tmp_path, folder
     call_id = id_floor(now)
     store.keep(a_receipt(call_id=call_id, started=now, team=team, feature="chat", **planned))
     move = LayoutMove(
-        before=None, after=None, slot=PromptSlot.VARIABLE, label="time", saving=2_500_000_000
+        before=None,
+        after=None,
+        slot=PromptSlot.VARIABLE,
+        label="time",
+        calls=180,
+        saving=2_500_000_000,
     )
     moves = msgspec.json.encode(Layout(moves=(move,))).decode()
     store.layouts.propose(LayoutScope(team, "chat", "gpt"), "digest", moves, now)
@@ -214,7 +219,7 @@ def test_serving_begins_with_what_was_saved_and_could_be(share, tmp_path, folder
     assert saved.endswith("against sending directly: $1 in place of $5.")
     assert could == (
         "Planning only observes feature chat of team acme: its layout should save $2.50"
-        " per 1,000 calls more (by estimate)."
+        " per 1,000 calls more (by estimate from 180 calls)."
         " To apply it: `thriftgate layout approve acme chat 1 --family gpt`."
     )
     needed = "A measured figure needs some 60 more conversations of feature chat of team acme."

@@ -38,6 +38,7 @@ def a_move(saving: int) -> LayoutMove:
         slot=PromptSlot.VARIABLE,
         label="date",
         shows="Today is Monday.",
+        calls=40,
         saving=saving,
     )
 
@@ -220,7 +221,7 @@ def test_the_first_page_ranks_layouts_by_dollars_a_month_not_by_their_rate(
 
     assert [feature for _, feature in shown] == ["busy", "rare"]
     assert re.fullmatch(r"\$0\.7\d+ a month", shown[0][0])
-    assert "by estimate, from 2.0 days of calls" in html
+    assert "by estimate from 40 calls, at the traffic of 2.0 days" in html
     today = datetime.fromtimestamp(NOW, UTC).date()
     assert "$1.00 per 1,000 calls" in pages.text(f"/savings?from={today}")
 

@@ -50,9 +50,9 @@ def propose(
 ) -> None:
     """Proposes a layout that should save so many nano-dollars per 1,000 calls."""
     move = LayoutMove(
-        before=None, after=None, slot=PromptSlot.VARIABLE, label="date", saving=saving
+        before=None, after=None, slot=PromptSlot.VARIABLE, label="date", calls=60, saving=saving
     )
-    moves = msgspec.json.encode(Layout(moves=(move,))).decode()
+    moves = msgspec.json.encode(Layout(moves=(move,), is_early=True)).decode()
     api.store.layouts.propose(LayoutScope(team, feature, family), f"d{family}", moves, NOW)
 
 
@@ -210,6 +210,7 @@ def test_a_month_of_a_saving_is_extrapolated_from_the_days_with_calls(
     (saving,) = found
     assert saving["known_days"] == pytest.approx(days, abs=0.02)
     assert saving["nanos_per_1k_calls"] == 30 * MILLION
+    assert (saving["seen_calls"], saving["is_early"]) == (60, True)
     expected = None if month is None else pytest.approx(month * MILLION / 1_000, rel=0.02)
     assert saving["month_nanos"] == expected
 

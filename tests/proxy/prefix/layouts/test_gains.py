@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from proxy.caches.regime import Regime
-from proxy.prefix.layouts.gains import LaterCalls, LayoutGains, TemplateCalls, VaryingText
+from proxy.prefix.layouts.gains import LayoutGains, VaryingText
+from proxy.prefix.layouts.template_calls import LaterCalls, TemplateCalls
 from proxy.prefix.prompts.prompt import PromptSlot
 
 STABLE, SEMI, VARIABLE = PromptSlot.STABLE, PromptSlot.SEMI_STABLE, PromptSlot.VARIABLE

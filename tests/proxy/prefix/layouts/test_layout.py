@@ -275,6 +275,13 @@ def test_a_layout_reads_as_a_story():
     ]
 
 
+def test_savings_of_few_ended_conversations_are_a_least_or_unknown():
+    first, second = layout_lines(msgspec.structs.replace(BOTH, is_early=True))[1:]
+
+    assert first.endswith("20 calls of 5 conversations; saves at least $1.2345 per 1,000 calls)")
+    assert second.endswith("; savings not known yet)")
+
+
 def test_several_lines_vary_and_one_line_varies():
     several = msgspec.structs.replace(TIME, shows="lines 7 to 14")
 

@@ -190,6 +190,27 @@ def test_conversation_that_parts_goes_on_from_the_call_that_it_shares():
     assert list(sample.lengths.values()) == [(1, 900, 300, 0)]
 
 
+def test_first_call_leaves_with_the_conversation_that_parts():
+    found = samples()
+    for _ in range(3):
+        found.add_call(["a"], b"a", 0.0, first=True)
+    found.part_conversation(b"b", b"a", 0.0)
+    found.add_call(["a"], b"b", 0.0, first=False)
+    one, other = found.conversations
+
+    assert (one.firsts, one.calls) == (2, 2)
+    assert (other.firsts, other.calls, other.later_calls) == (1, 2, 1)
+
+
+def test_pauses_are_counted_before_further_calls_alone():
+    found = samples()
+    for at, first in ((100.0, True), (130.0, True), (150.0, False), (155.0, False)):
+        found.add_call(["a"], b"a", at, first=first)
+    (sample,) = found.conversations
+
+    assert (sample.pauses, sample.latest_at) == (25.0, 155.0)
+
+
 def test_few_variants_of_a_conversation_are_kept_whatever_their_order():
     kept = set()
     for order in permutations("abcde"):

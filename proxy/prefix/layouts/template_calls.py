@@ -1,0 +1,144 @@
+"""The calls of a template: as its conversations were seen, and as those that run will go on.
+
+Conversations that still run look shorter than they will be, so their next calls are counted, too.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from proxy.prefix.layouts.samples import ConversationSample
+from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN
+
+#: A conversation has ended once it was silent for so many usual pauses; and the usual pause where
+#: no conversation went on yet, in seconds.
+_ENDED_PAUSES: Final = 3
+_USUAL_PAUSE_S: Final = 60.0
+#: Conversations that must have ended before it is believed how long they are. Before, each is taken
+#: to have so many further calls, where some went on.
+_MIN_ENDED: Final = 5
+_FEW_LATER_CALLS: Final = 4
+#: Steps in which the calls to come of a conversation are told apart by their lengths.
+_MAX_STEPS: Final = 8
+
+
+class LaterCalls(NamedTuple):
+    """Calls of about one length that are not the first of their conversation.
+
+    Attributes:
+        share: Their share of all calls.
+        length: Bytes behind the instructions.
+        before: The same of the calls before them.
+        earlier: The same of the calls before those.
+    """
+
+    share: float
+    length: float
+    before: float
+    earlier: float
+
+
+class TemplateCalls(msgspec.Struct, frozen=True, kw_only=True):
+    """The calls of a template.
+
+    Attributes:
+        tools: Bytes of tools.
+        front: Bytes of stable text before all that varies.
+        first: Share of calls that are the first of their conversation.
+        later: The others.
+        changes: Calls that changed their instructions, and calls that could, by conversation.
+        per_token: Bytes of a token.
+        is_early: True if too few conversations have ended to know how long they are.
+    """
+
+    tools: int
+    front: int
+    first: float
+    later: tuple[LaterCalls, ...]
+    changes: tuple[tuple[int, int], ...]
+    per_token: float = BYTES_PER_TOKEN
+    is_early: bool = False
+
+    def without_ends(self) -> "TemplateCalls":
+        """The calls if no conversation ever ended, so that hardly one was a first."""
+        part = sum(each.share for each in self.later)
+        later = tuple(each._replace(share=each.share / part) for each in self.later)
+        return msgspec.structs.replace(self, first=0.0, later=later)
+
+
+def template_calls(
+    group: Sequence[ConversationSample], tools: int, front: int, per_token: float
+) -> TemplateCalls:
+    """The calls of a template, as its conversations were seen.
+
+    Args:
+        group: The conversations.
+        tools: Bytes of tools.
+        front: Bytes of stable text before all that varies.
+        per_token: Bytes of a token.
+    """
+    ended, running = _part_by_end(group)
+    seen = [sums for sample in group for sums in sample.lengths.values()]
+    lengths = [*seen, *_calls_to_come(ended, running, _growth(group), has_later=bool(seen))]
+    firsts = sum(sample.firsts for sample in group)
+    calls = firsts + sum(count for count, _, _, _ in lengths)
+    return TemplateCalls(
+        tools=tools,
+        front=front,
+        first=firsts / calls,
+        later=tuple(
+            LaterCalls(count / calls, held / count, before / count, earlier / count)
+            for count, held, before, earlier in lengths
+        ),
+        changes=tuple((sample.changes, sample.followed) for sample in group),
+        per_token=per_token,
+        is_early=_is_early(ended, running),
+    )
+
+
+def _part_by_end(
+    group: Sequence[ConversationSample],
+) -> tuple[list[int], list[ConversationSample]]:
+    """The further calls of conversations that ended, and the conversations that may go on."""
+    later = sum(sample.later_calls for sample in group)
+    pause = sum(sample.pauses for sample in group) / later if later else _USUAL_PAUSE_S
+    ends = max(sample.latest_at for sample in group) - _ENDED_PAUSES * pause
+    ended = [sample.later_calls for sample in group if sample.latest_at < ends]
+    return ended, [sample for sample in group if sample.latest_at >= ends]
+
+
+def _is_early(ended: Sequence[int], running: Sequence[ConversationSample]) -> bool:
+    """True if few conversations ended, or most further calls are of those that did not."""
+    open_calls = sum(sample.later_calls for sample in running)
+    return len(ended) < _MIN_ENDED or 2 * sum(ended) < open_calls
+
+
+def _calls_to_come(
+    ended: Sequence[int], running: Sequence[ConversationSample], growth: int, *, has_later: bool
+) -> Iterator[tuple[float, float, float, float]]:
+    """The next calls of conversations that may go on; as lengths are.
+
+    Each is taken to get as long as those that got that far, the longest first. Source: Efron, "The
+    two sample problem with censored data" (1967): what is cut off is spread over what is longer.
+    """
+    few = _FEW_LATER_CALLS if has_later and len(ended) < _MIN_ENDED else 0
+    ends = [float(each) for each in ended]
+    for sample in sorted(running, key=lambda sample: -sample.later_calls):
+        made, before = sample.later_calls, float(sample.past[0])
+        longer = [end for end in ends if end >= made]
+        ends.append(sum(longer) / len(longer) if longer else max(made, few))
+        left = ends[-1] - made
+        step = max(1.0, left / _MAX_STEPS)
+        while left > 0:
+            count = min(step, left)
+            middle = before + growth * (step - 1) / 2
+            earlier = max(0.0, middle - growth)
+            yield count, count * (middle + growth), count * middle, count * earlier
+            left, before = left - step, before + growth * step
+
+
+def _growth(group: Sequence[ConversationSample]) -> int:
+    """Bytes by which conversations grow from call to call."""
+    steps = [sample.past[0] - sample.past[1] for sample in group if sample.past[1]]
+    return max(0, sum(steps) // len(steps)) if steps else 0
