@@ -11,7 +11,6 @@ from proxy.calls.replica_costs import ReplicaUse
 from proxy.calls.requirements import request_traits
 from proxy.calls.responses_on_chat import ResponsesOnChat
 from proxy.catalog.entries import Route
-from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.explain.reasons import CacheMiss, ReasonConfidence
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
@@ -269,7 +268,7 @@ def _planned_nanos(planned: Planned, attempt: AttemptInfo, end: AttemptOutcome) 
         return None
     sent, unmodified = compare_bill(planned, end.usage)
     if sent == unmodified:
-        return 0 if planned.plan.arm is ExperimentArm.TREATED else None
+        return 0 if planned.plan.is_planned else None
     when = attempt.call.arrived
     paid, direct = (call_cost(each, tariff, when, end.terms) for each in (sent, unmodified))
     if paid is None or direct is None:

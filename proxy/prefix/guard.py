@@ -33,7 +33,8 @@ which may still be read, and nothing else, is judged later: once its conversatio
 without them, or once they died. A feature is surely dearer when the calls judged last cost more
 together than unmodified, by more than ``MAX_EXTRA_COST_SHARE`` and by more than
 ``MIN_STANDARD_ERRORS`` of their sum. A layout is stopped, too, as soon as one more call like its
-latest would make it lose more than the learning stake in all.
+latest would make it lose more than the learning stake in all, what the control arm lost beyond
+all gains counted.
 """
 
 import math
@@ -342,10 +343,15 @@ class HarmWatch:
             self._judge_call(self._open.popitem(last=False)[1])
         return number
 
-    def current_harm(self, now: float) -> Harm | None:
-        """Return the harm that the latest judged calls show; None unless they are surely dearer."""
+    def current_harm(self, now: float, spent: float = 0.0) -> Harm | None:
+        """Return the harm that the latest judged calls show; None unless they are surely dearer.
+
+        Args:
+            now: The time, in seconds.
+            spent: Part of the stake that is lost already.
+        """
         self._judge_expired(now)
-        if self._more and self._balance + max(0.0, self._more[-1]) > self._stake:
+        if self._more and self._balance + spent + max(0.0, self._more[-1]) > self._stake:
             return Harm(calls=self._calls, more=self._balance / max(1.0, self._total))
         calls = len(self._more)
         if calls < MIN_CALLS:

@@ -9,7 +9,7 @@ import msgspec
 from proxy.prefix.arrangement import ArrangedPrompt, mark_prompt, sent_call
 from proxy.prefix.breakpoints import policies
 from proxy.prefix.breakpoints.account import MAX_PLACES, PromptPlace
-from proxy.prefix.breakpoints.plan import BreakpointPolicy, ExperimentArm, shared_policy
+from proxy.prefix.breakpoints.plan import BreakpointPolicy, shared_policy
 from proxy.prefix.conversations import ConversationHabits, ConversationState
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.mark_stakes import LOST_PLACES, MarkedVariant
@@ -170,7 +170,7 @@ def paper_call(planned: Planned, usage: Usage | None) -> PaperCall | None:
     if usage is None:
         return PaperCall(trial.sent, None) if trial is not None else None
     direct = planned.direct.sent if planned.direct is not None else sent
-    if planned.plan.arm is not ExperimentArm.TREATED or not stores_marks_alone(direct):
+    if not planned.plan.is_planned or not stores_marks_alone(direct):
         return None
     if trial is None or trial.is_live:
         return PaperCall(sent if trial is None else trial.sent, usage)
@@ -200,7 +200,7 @@ def record_marks(
     _record_habits(habits, found, planned.evidence.now)
     if usage is None or compared is None:
         indexes.stakes.record_unanswered_call(planned)
-    elif planned.plan.arm is ExperimentArm.TREATED:
+    elif planned.plan.is_planned:
         indexes.stakes.record_call(planned, usage, compared.unmodified, paper, found.before)
 
 

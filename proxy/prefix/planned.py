@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from proxy.caches.regime import Regime
-from proxy.prefix.breakpoints.plan import ExperimentArm, Plan, more_splits
+from proxy.prefix.breakpoints.plan import Plan, more_splits
 from proxy.prefix.breakpoints.policies import CacheKeySource
 from proxy.prefix.conversations import ResolvedConversation
 from proxy.prefix.explain.findings import CallEvidence
@@ -134,7 +134,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
     def plan_with_continuation(self, plan: Plan) -> Plan:
         """The plan of its conversation, with how that went on, and where its texts are parted."""
-        if plan.arm is ExperimentArm.TREATED and not plan.joined:
+        if plan.is_planned and not plan.joined:
             plan = msgspec.structs.replace(plan, splits=more_splits(plan.splits, self.splits))
         if plan.onward or self.resolved.begins:
             return plan

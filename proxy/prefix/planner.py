@@ -150,8 +150,11 @@ class Planner:
             layout: The version that new conversations begin with; 0 for none.
         """
         joined = draft.turns > 0
-        chosen = assign_arm(draft.conversation, self._share)
-        source = self._indexes_of(draft).states.peek(draft.resolved.source)
+        indexes = self._indexes_of(draft)
+        asked, chosen = draft.request, assign_arm(draft.conversation, self._share)
+        if not indexes.unmodified.can_compare(asked.team, asked.feature):
+            chosen = ExperimentArm.TREATED
+        source = indexes.states.peek(draft.resolved.source)
         if source is not None and source.plan is not None:
             tools = [tool.known for tool in movable_tools(draft.prompt.tools, draft.fingerprint)]
             return fork_plan(source.plan, chosen, tools)
@@ -162,10 +165,15 @@ class Planner:
     def renew_plan(
         self, draft: Draft, target: PlanningTarget, plan: Plan, change: LayoutChange, now: float
     ) -> Plan:
-        """The plan with the layout that holds, where its conversation ran here and that is free."""
+        """The plan with the layout that holds, where its conversation ran here and that is free.
+
+        An unmodified conversation takes it over once comparing has cost what it may.
+        """
         indexes = self._indexes_of(draft)
-        past = indexes.states.peek(draft.conversation)
-        if plan.arm is not ExperimentArm.TREATED or past is None or not past.calls:
+        past, asked = indexes.states.peek(draft.conversation), draft.request
+        if past is None or not past.calls:
+            return plan
+        if not plan.is_planned and indexes.unmodified.can_compare(asked.team, asked.feature):
             return plan
         target = _requested_target(draft, target)
         lost = past.lost_tokens(target.regime, now)

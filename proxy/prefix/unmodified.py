@@ -5,10 +5,15 @@
     unmodified_call ── a call that is modified: what it should read if no call ever had been
     record_call ────── it was answered: what it cost beside that, judged by the latest calls
     take_harm ──────── whether those are surely dearer
+    can_compare ────── whether the control arm may go on
+
+Calls sent unmodified find no longer what planned ones would have stored for them, so comparing may
+cost more than sending all calls directly.
 """
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import partial
 from math import inf
 from typing import Any, Final, NamedTuple
 
@@ -17,7 +22,6 @@ import msgspec
 from proxy.caches.bills import WRITE_PREFIX
 from proxy.caches.regime import Regime, prompt_cost, write_surcharge
 from proxy.prefix.arrangement import ArrangedPrompt, MarkedPrompt, unmodified_prompt
-from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.breakpoints.policies import is_explicit
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.guard import CostComparison, Harm, HarmWatch
@@ -33,10 +37,44 @@ from slo.usage import Usage
 
 #: Bytes of the calls that a feature is judged by.
 _WATCH_BYTES: Final = 5_500
-#: Bytes of a feature that was modified.
+#: Bytes of a feature that was modified, and of the account of its control arm.
 _PLACE_BYTES: Final = 200
+#: Parts of the stake, and of what planning earned, that the control arm may lose.
+_CONTROL_STAKE_SHARE: Final = 0.25
+_CONTROL_EARNED_SHARE: Final = 0.1
 #: The cache in which a provider's own choice of breakpoints can be switched off.
 _OPENAI: Final = "openai-breakpoint"
+
+
+class ControlAccount:
+    """The control arm of a feature: what it lost, beside what planning earned.
+
+    Args:
+        stake: Extra cost that a feature may lose in all.
+    """
+
+    __slots__ = ("_earned", "_free", "_lost")
+
+    def __init__(self, stake: float) -> None:
+        self._free = stake * _CONTROL_STAKE_SHARE
+        self._earned = self._lost = 0.0
+
+    def record_call(self, call: CostComparison, *, is_planned: bool) -> None:
+        """Count an answered call, planned or of the control arm."""
+        if is_planned:
+            self._earned += call.direct - call.planned
+        else:
+            self._lost += call.planned - call.direct
+
+    @property
+    def has_credit(self) -> bool:
+        """True while the control arm lost no more than it may."""
+        return self._lost <= self._free + _CONTROL_EARNED_SHARE * max(0.0, self._earned)
+
+    @property
+    def unpaid_loss(self) -> float:
+        """The control arm's loss beyond what planning earned; 0 where that is more."""
+        return max(0.0, self._lost - max(0.0, self._earned))
 
 
 class UsageComparison(NamedTuple):
@@ -151,7 +189,9 @@ class UnmodifiedBaseline:
         )
         #: Places of which calls were modified: unmodified ones may read what those stored.
         self._modified: LruCache[LayoutScope, float] = LruCache(entry_bytes=_PLACE_BYTES)
-        own: Sequence[LruCache[Any, Any]] = (self._watches, self._modified)
+        #: By feature, on all families.
+        self._controls: LruCache[LayoutScope, ControlAccount] = LruCache(entry_bytes=_PLACE_BYTES)
+        own: Sequence[LruCache[Any, Any]] = (self._watches, self._modified, self._controls)
         self.indexes: Sequence[LruCache[Any, Any]] = (*self._chains.indexes, *own)
 
     def unmodified_call(
@@ -221,11 +261,12 @@ class UnmodifiedBaseline:
         self._record_sent(unmarked, unmodified, now)
         if planned.body is not planned.draft.request.body:
             self._modified.put(planned.place, now)
-        if planned.plan.arm is not ExperimentArm.TREATED:
+        cost, layout = _call_cost(expected, unmodified, planned), planned.plan.layout
+        self._control(planned.place).record_call(cost, is_planned=planned.plan.is_planned)
+        if not planned.plan.is_planned:
             return 0
-        layout = planned.plan.layout
         watch = self._watches.get_or_make((planned.place, layout), lambda: self._new_watch(layout))
-        return watch.record_call(now, _call_cost(expected, unmodified, planned), before)
+        return watch.record_call(now, cost, before)
 
     def _record_sent(self, sent: SentCall, usage: Usage | None, now: float) -> None:
         if not _stores_nothing(sent):
@@ -237,11 +278,22 @@ class UnmodifiedBaseline:
         From then on its next calls alone are judged.
         """
         watch = self._watches.peek((place, layout))
-        harm = watch.current_harm(now) if watch is not None else None
+        spent = self._control(place).unpaid_loss
+        harm = watch.current_harm(now, spent) if watch is not None else None
         if harm is None:
             return None
         self._watches.put((place, layout), self._new_watch(layout))
         return msgspec.structs.replace(harm, layout=layout)
+
+    def can_compare(self, team: str, feature: str) -> bool:
+        """True if the feature's control arm may cost more than its calls sent directly."""
+        account = self._controls.peek(LayoutScope(team, feature))
+        return account is None or account.has_credit
+
+    def _control(self, place: LayoutScope) -> ControlAccount:
+        """The account of a feature's control arm."""
+        make = partial(ControlAccount, self._stake)
+        return self._controls.get_or_make(place.all_families, make)
 
     def _new_watch(self, layout: int) -> HarmWatch:
         return HarmWatch(self._stake if layout else inf)

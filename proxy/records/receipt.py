@@ -90,8 +90,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         unplanned_why: Reason for sending it unmodified, as a code or a sentence; "" where it was
             planned, and where it was refused before.
         conversation: Keyed hash of the conversation in hex; "" where planning was off.
-        arm: True if it was planned (treated) or sent unmodified (control); "" where planning was
-            off.
+        arm: ``treated`` if it was planned, ``control`` if it was sent unmodified, ``released`` if
+            planned after its conversation was; "" where planning was off.
         layout: The version of the layout applied; 0 for none.
         expected_read: Tokens the cache should have known; None where nobody can say.
         miss: Reason that it knew fewer; "" where it did not.

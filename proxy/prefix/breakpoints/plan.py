@@ -27,6 +27,7 @@ class ExperimentArm(StrEnum):
 
     TREATED = "treated"
     CONTROL = "control"
+    RELEASED = "released"  #: Drawn to be compared, and planned since comparing cost too much.
 
 
 class BreakpointPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,14 +94,20 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     splits: tuple[TextSplits, ...] = ()
     conversation: str = ""
 
+    @property
+    def is_planned(self) -> bool:
+        """True if its calls are planned, not sent unmodified to compare."""
+        return self.arm is not ExperimentArm.CONTROL
+
     def is_outdated(self, layout: int) -> bool:
-        """True if a treated conversation that begins now has this other layout."""
-        return self.arm is ExperimentArm.TREATED and self.layout != layout
+        """True if a planned conversation that begins now has this other layout."""
+        return self.is_planned and self.layout != layout
 
     def with_layout(self, layout: int) -> "Plan":
-        """The plan with another layout, which takes this one's place."""
+        """The plan with another layout in this one's place; an unmodified one is released."""
         replaced = self.replaced + 1
-        return msgspec.structs.replace(self, layout=layout, policies={}, replaced=replaced)
+        arm = self.arm if self.is_planned else ExperimentArm.RELEASED
+        return msgspec.structs.replace(self, arm=arm, layout=layout, policies={}, replaced=replaced)
 
 
 def merge_plans(kept: Plan, more: Plan) -> Plan:

@@ -323,16 +323,19 @@ def _planned_calls(
 def _conversations(since: float, team: str | None, feature: str | None) -> Subquery:
     """The sums of each conversation; unmodified ones at what they cost had all been unmodified.
 
+    Those that were released stay in the arm that was drawn for them, or the arms would differ.
     It comes first in what is grouped by: a sort seldom has to look further.
     """
     calls = schema.calls.c
     tokens = sum((calls[bucket] for bucket in _PROMPT[1:]), start=calls[_PROMPT[0]])
-    groups = [calls[name] for name in _KEY]
-    is_control = calls.arm == ExperimentArm.CONTROL.value
+    groups = [calls[name] for name in _KEY if name != "arm"]
+    is_control = calls.arm != ExperimentArm.TREATED.value
     credit = case((is_control, func.coalesce(calls.planning_nanos, 0)), else_=0)
+    drawn = func.min(calls.arm).label("arm")  # control, also where it was released
     return (
         select(
             *groups,
+            drawn,
             _sum(calls.cost_nanos + credit, "cost"),
             _sum(tokens, "tokens"),
             _sum(calls.cache_read, "reads"),

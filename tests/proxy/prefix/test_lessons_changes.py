@@ -5,9 +5,11 @@ import pytest
 
 from proxy.prefix.breakpoints.plan import ExperimentArm, Plan
 from proxy.prefix.conversations import ConversationState
+from proxy.prefix.guard import CostComparison
 from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.lessons import LayoutChange
 from proxy.prefix.prompts.prompt import PromptSlot
+from proxy.records.team_stake import STAKE_UNITS_PER_DOLLAR
 from tests.fakes.handbook import handbook
 from tests.proxy.prefix.planning_requests import (
     RULES,
@@ -24,9 +26,20 @@ LONG_ENOUGH = sorted(name for name, target in TARGETS.items() if target.regime.l
 
 
 def renewed_layout(
-    line: str, regime: str = "openai-interval", rules: str = RULES, **changes: object
+    line: str,
+    regime: str = "openai-interval",
+    rules: str = RULES,
+    control_loss: float = 0.0,
+    **changes: object,
 ) -> int:
     """The layout with which the fourth call of a conversation goes on, begun without one."""
+    return renewed_plan(line, regime, rules, control_loss, **changes).layout
+
+
+def renewed_plan(
+    line: str, regime: str, rules: str, control_loss: float, **changes: object
+) -> Plan:
+    """The same, with its arm, after its feature's control arm lost so much."""
     target = TARGETS[regime]
     clocks = (f"It is 12:{number:02}:07.\n{RULES}" for number in range(12))
     calls = [body(*conversation_messages(0, text, f"I am {text[6:11]}")) for text in clocks]
@@ -37,13 +50,16 @@ def renewed_layout(
         text = f"{line.format(turn)}\n{rules}"
         request = planning_request(body(*conversation_messages(turn, text)))
         if turn < 3:
-            process.plan_and_settle(request)
+            planned = process.plan_and_settle(request)
+    control = process.planner.memory.of("team_1").unmodified._control(planned.place)
+    loss = CostComparison(planned=control_loss * STAKE_UNITS_PER_DOLLAR, direct=0.0)
+    control.record_call(loss, is_planned=False)
     draft = process.planner.read_call(request)
     plan = process.planner.known_plan(draft)
     assert plan is not None
     plan = msgspec.structs.replace(plan, **changes)
     change = LayoutChange(None, layout, 7)
-    return process.planner.renew_plan(draft, target, plan, change, process.now + 10.0).layout
+    return process.planner.renew_plan(draft, target, plan, change, process.now + 10.0)
 
 
 @pytest.mark.parametrize("regime", LONG_ENOUGH)
@@ -58,6 +74,15 @@ def test_running_conversation_that_is_warm_keeps_its_layout(regime):
 
 def test_conversation_of_the_control_arm_keeps_no_layout():
     assert renewed_layout("It is 12:0{}:07.", arm=ExperimentArm.CONTROL) == 0
+
+
+@pytest.mark.parametrize("regime", LONG_ENOUGH)
+def test_conversation_of_the_control_arm_takes_the_layout_once_comparing_cost_too_much(regime):
+    line, control = "It is 12:0{}:07.", ExperimentArm.CONTROL
+    plan = renewed_plan(line, regime, RULES, 0.01, arm=control)
+
+    assert (plan.arm, plan.layout) == (ExperimentArm.RELEASED, 7)
+    assert renewed_plan("It is 12:00:07.", regime, RULES, 0.01, arm=control).arm is control
 
 
 def test_running_conversation_in_which_nothing_moves_keeps_its_layout():

@@ -5,11 +5,11 @@ import pytest
 
 from proxy.caches.regime import prompt_cost
 from proxy.prefix.breakpoints.plan import ExperimentArm
-from proxy.prefix.guard import Harm
+from proxy.prefix.guard import CostComparison, Harm
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.planned import Planned
 from proxy.prefix.prediction.prefix_chains import expected_usage
-from proxy.prefix.unmodified import UsageComparison, compare_bill
+from proxy.prefix.unmodified import ControlAccount, UsageComparison, compare_bill
 from proxy.records.team_stake import STAKE_UNITS_PER_DOLLAR
 from slo.usage import Usage
 from tests.proxy.prefix.planning_requests import (
@@ -51,6 +51,34 @@ def direct_cost(found: Planned) -> float:
 
 def harm(process: PlanningProcess, found: Planned) -> object:
     return process.planner.take_harm(found, process.now)
+
+
+def test_control_arm_may_lose_a_quarter_of_the_stake_and_a_tenth_of_what_planning_earned():
+    account = ControlAccount(100.0)
+    account.record_call(CostComparison(planned=75.0, direct=50.0), is_planned=False)
+    assert account.has_credit
+
+    account.record_call(CostComparison(planned=51.0, direct=50.0), is_planned=False)
+    assert (account.has_credit, account.unpaid_loss) == (False, 26.0)
+
+    account.record_call(CostComparison(planned=40.0, direct=50.0), is_planned=True)
+    assert (account.has_credit, account.unpaid_loss) == (True, 16.0)
+
+
+def test_control_arm_draws_no_conversations_while_it_lost_more_than_it_may():
+    process = PlanningProcess(TARGETS[INTERVAL], share=1.0, stake=0.0)
+    (first,) = conversation(process, "1", 1)
+    account = process.planner.memory.of("team_1").unmodified._control(first.place)
+    account.record_call(CostComparison(planned=60.0, direct=50.0), is_planned=False)
+    (second,) = conversation(process, "2", 1)
+    account.record_call(CostComparison(planned=0.0, direct=100.0), is_planned=True)
+    (third,) = conversation(process, "3", 1)
+
+    assert [call.plan.arm.value for call in (first, second, third)] == [
+        "control",
+        "treated",
+        "control",
+    ]
 
 
 def test_a_call_that_is_sent_unmodified_has_nothing_beside_it():

@@ -206,6 +206,25 @@ def test_control_calls_cost_what_they_would_have_without_what_treated_ones_store
     assert costs == {ExperimentArm.TREATED: 700, ExperimentArm.CONTROL: 2_000}
 
 
+def test_a_conversation_released_from_the_control_arm_stays_in_it_at_its_cost_unmodified(
+    engine: Engine, savings: Savings
+) -> None:
+    inserter(engine)(
+        [
+            planned_receipt(1, planning_nanos=300, cost_nanos=700),
+            planned_receipt(5, planning_nanos=-200, cost_nanos=1_200),
+            planned_receipt(45, arm="released", planning_nanos=400, cost_nanos=600),
+        ]
+    )
+    samples = {sample.arm: sample.sample for sample in savings.samples(START)}
+
+    assert {arm: sample.cost for arm, sample in samples.items()} == {
+        ExperimentArm.TREATED: 700,
+        ExperimentArm.CONTROL: 2_000,
+    }
+    assert samples[ExperimentArm.CONTROL].conversations == 1
+
+
 def test_a_feature_says_how_many_conversations_it_still_needs(
     engine: Engine, savings: Savings
 ) -> None:
