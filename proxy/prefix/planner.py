@@ -97,7 +97,7 @@ class Planner:
             asked.body, is_native=asked.is_native, messages_json=asked.messages_json
         )
         team = team_fingerprint(self._secret, asked.team)
-        indexes = self.memory.trim(asked.team)
+        indexes = self.memory.read_call(asked.team)
         known = indexes.readings.readings_of(team, prompt.messages)
         # A conversation that was shortened is the same one.
         origin = asked.origin

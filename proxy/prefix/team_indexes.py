@@ -51,6 +51,7 @@ class TeamIndexes:
         texts: Long texts that were sent.
         latest: Time of its latest call, in seconds.
         size: Bytes they took when they were measured last.
+        is_measured: True if no call was read since.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class TeamIndexes:
     ) -> None:
         self.latest = 0.0
         self.size = 0
+        self.is_measured = False
         self.states: LruCache[bytes, ConversationState] = LruCache(weigh=lambda state: state.size)
         self.habits: LruCache[LayoutScope, ConversationHabits] = LruCache(entry_bytes=_HABITS_BYTES)
         self.toolsets: LruCache[LayoutScope, Toolsets] = LruCache(entry_bytes=_TOOLSETS_BYTES)
@@ -155,9 +157,13 @@ class TeamMemory:
             team: The team.
             now: Time of its call, in seconds; 0 where it is not known.
         """
-        indexes = self._teams.pop(team, None) or self._make(self.stake_of(team))
-        self._teams[team] = indexes
-        self.team_stakes.put(team, indexes.agent_keys.team)  # else its own would borrow no more
+        indexes = self._teams.get(team)
+        if indexes is None or next(reversed(self._teams)) != team:
+            indexes = self._teams.pop(team, None) or self._make(self.stake_of(team))
+            self._teams[team] = indexes
+        stake = indexes.agent_keys.team
+        if self.team_stakes.peek(team) is not stake:  # else its own would borrow no more
+            self.team_stakes.put(team, stake)
         indexes.latest = max(now, indexes.latest)
         self._now = max(now, self._now)
         return indexes
@@ -201,6 +207,17 @@ class TeamMemory:
         if indexes is not None:
             indexes.stakes.adopt_account(stored, sent)
 
+    def read_call(self, team: str) -> TeamIndexes:
+        """A team's indexes for a call that is read.
+
+        They are trimmed where the call before added to them and was not learned.
+        """
+        indexes = self.of(team)
+        if not indexes.is_measured:
+            indexes = self.trim(team)
+        indexes.is_measured = False
+        return indexes
+
     def trim(self, team: str) -> TeamIndexes:
         """A team's indexes, once what its calls added beyond the bound was dropped."""
         indexes = self.of(team)
@@ -227,5 +244,6 @@ class TeamMemory:
             self.size_bytes -= self._teams.pop(team).size
 
     def _measure(self, indexes: TeamIndexes) -> None:
+        indexes.is_measured = True
         before, indexes.size = indexes.size, indexes.size_bytes
         self.size_bytes += indexes.size - before

@@ -77,7 +77,13 @@ class LruCache(Generic[K, V]):
 
     def put(self, key: K, value: V) -> None:
         """Keep a value; it is used by this."""
-        self.put_all((key,), value)
+        held, weigh = self._held, self._weigh
+        before = held.pop(key, None)
+        held[key] = value
+        if weigh is not None:
+            self._weight += weigh(value) - (weigh(before) if before is not None else 0)
+        while held and (len(held) if weigh is None else self._weight) > self._most:
+            self.drop_oldest()
 
     def put_all(self, keys: Collection[K], value: V) -> None:
         """Keep one value for each of these keys; the last is used last."""

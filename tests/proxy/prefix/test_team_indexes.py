@@ -88,6 +88,17 @@ def test_many_calls_keep_the_remembered_bytes_within_their_bound(regime):
     assert min(sizes[-50:]) > MAX_BYTES / 2
 
 
+def test_calls_that_are_read_and_never_answered_stay_within_the_bound():
+    planner, sizes = Planner(SECRET, share=0.0, max_bytes=MAX_BYTES), []
+    for number in range(400):
+        raw = body(*conversation_messages(20, opening=f"opening {number}"))
+        planner.read_call(planning_request(raw, team="team"))
+        sizes.append(planner.memory.size_bytes)
+
+    assert max(sizes) <= MAX_BYTES
+    assert max(sizes) > MAX_BYTES / 2
+
+
 def test_the_estimated_bytes_of_a_team_are_about_those_that_it_takes():
     planner = Planner(SECRET, share=0.0)
     team = TeamCalls(planner, "team")
