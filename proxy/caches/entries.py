@@ -36,7 +36,9 @@ class EntryLife(NamedTuple):
 
     def after_use(self, now: float) -> "EntryLife":
         """The same with its lifetime begun anew, if it was live; what is dead stays so."""
-        return self._replace(used=max(self.used, now)) if self.is_live(now) else self
+        if not self.is_live(now):
+            return self
+        return EntryLife(max(self.used, now), self.lifetime, self.begins, self.limit)
 
 
 @dataclass(slots=True)

@@ -63,10 +63,20 @@ class Regime(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The lifetime of a mark that names none, the shortest sold; "" where writes are free."""
         return min(self.writes, key=lambda ttl: self.lifetimes.get(ttl, 0.0), default="")
 
-    @property
+    @cached_property
     def longest_ttl(self) -> str:
         """The longest lifetime sold; "" where writes are free."""
         return max(self.writes, key=lambda ttl: self.lifetimes.get(ttl, 0.0), default="")
+
+    @cached_property
+    def longest_fee(self) -> float:
+        """Extra price of a token written for the longest lifetime over the usual one."""
+        return float(self.writes[self.longest_ttl] - self.writes[self.usual_ttl])
+
+    @cached_property
+    def usual_gain(self) -> float:
+        """Price of a token written for the usual lifetime over that of a token read."""
+        return float(self.writes[self.usual_ttl] - self.read)
 
     def readable_tokens(self, held: int, total: int) -> int:
         """Tokens that a prompt of so many reads of a prefix that is held."""

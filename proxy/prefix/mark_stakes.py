@@ -359,9 +359,10 @@ def _variant_costs(
 
 def _dearest_fee(sent: SentCall) -> float:
     """The dearest surcharge of a token that a call's marks write, in fresh tokens."""
-    writes = sent.regime.writes
-    usual = writes[sent.regime.usual_ttl]
-    return float(max((writes.get(ttl, usual) for ttl in sent.marks.values()), default=usual)) - 1.0
+    prices = sent.regime.write_prices
+    usual = prices[WRITE_PREFIX + sent.regime.usual_ttl]
+    marked = [prices.get(WRITE_PREFIX + ttl, usual) for ttl in sent.marks.values()]
+    return max(marked, default=usual) - 1.0
 
 
 def _loss_reason(
@@ -387,8 +388,10 @@ def _extra_values(
     trial: FullyMarkedCall, marked: Usage, unmodified: Usage, price: float
 ) -> PlaceValues:
     """The values of a call's marks beyond those that the unmodified call has."""
-    values = place_values(trial.sent, trial.expected, marked)
-    direct = place_values(trial.sent, trial.expected, unmodified)
+    spans = place_spans(trial.sent, trial.expected.scale.with_total(marked.prompt_tokens))
+    regime = trial.sent.regime
+    values = place_values(spans, regime, marked)
+    direct = place_values(spans, regime, unmodified)
     return PlaceValues(
         tuple((a - b) * price for a, b in zip(values.gains, direct.gains, strict=True)),
         tuple((a - b) * price for a, b in zip(values.fees, direct.fees, strict=True)),

@@ -291,7 +291,7 @@ class FeatureAccount(msgspec.Struct):
 
     def of(self, family: str) -> MarkAccount:
         """The books on one family of models."""
-        return self.families.setdefault(family, MarkAccount())
+        return self.families.get(family) or self.families.setdefault(family, MarkAccount())
 
     @property
     def net(self) -> float:

@@ -224,9 +224,9 @@ def _unreachable_blocks(
 
 def count_leading_blocks(blocks: Sequence[PromptBlock]) -> int:
     """Number of blocks before the conversation."""
-    count = 0
+    count, variable = 0, PromptSlot.VARIABLE
     for block in blocks:
-        if block.slot is PromptSlot.VARIABLE:
+        if block.slot is variable:
             break
         count += 1
     return count
@@ -293,6 +293,8 @@ def _mark_lifetime(requested: _RequestedMark, regime: Regime, given: Mapping[int
     if regime.name == _OPENAI:
         return requested.ttl if requested.ttl in regime.writes else ""
     span = regime.lifetimes
+    if not given and requested.ttl in regime.writes and requested.ttl in span:
+        return requested.ttl
     before = [span[ttl] for at, ttl in given.items() if at < requested.block and ttl in span]
     after = [span[ttl] for at, ttl in given.items() if at > requested.block and ttl in span]
     least, most = max(after, default=0.0), min(before, default=float("inf"))
@@ -312,16 +314,19 @@ def _in_wire_order(marks: Sequence[Mark], regime: Regime) -> tuple[Mark, ...]:
     return tuple(reversed(found))
 
 
-def place_values(sent: SentCall, expected: ExpectedRead, usage: Usage) -> PlaceValues:
+def place_values(spans: Sequence[tuple[int, int]], regime: Regime, usage: Usage) -> PlaceValues:
     """Savings of each place's tokens that were read, and cost of those written, in fresh tokens.
 
     A prompt is read from its beginning, and written right behind what was read.
+
+    Args:
+        spans: The tokens of each place, as ``place_spans`` has them.
+        regime: The cache.
+        usage: Counts of the prompt's tokens.
     """
-    regime, total = sent.regime, usage.prompt_tokens
     read, written = usage.cache_read, usage.cache_write_tokens
     fee = write_surcharge(usage, regime) / written if written else 0.0
-    gain = 1.0 - float(regime.read)
-    spans = place_spans(sent, expected.scale.with_total(total))
+    gain = 1.0 - regime.read_price
     return PlaceValues(
         tuple(gain * _overlap(span, (0, read)) for span in spans),
         tuple(fee * _overlap(span, (read, read + written)) for span in spans),
@@ -362,6 +367,5 @@ def long_life_value(expected: ExpectedRead, regime: Regime) -> tuple[float, floa
     total, idle = expected.scale.total, inf if expected.idle is None else expected.idle
     held = expected.found if idle <= regime.lifetimes[long] else 0
     kept = held if idle > regime.lifetimes[short] else 0
-    fee = float(regime.writes[long] - regime.writes[short])
-    gain = kept * float(regime.writes[short] - regime.read) - fee * (total - held)
-    return gain, fee * total
+    gain = kept * regime.usual_gain - regime.longest_fee * (total - held)
+    return gain, regime.longest_fee * total

@@ -355,8 +355,10 @@ def _repeated_block_bytes(sent: SentCall, which: range, ours: bytes, before: byt
     """Bytes of blocks that were there before, each as often; of ``MAX_DIGESTS`` blocks."""
     same = _count_common_prints(ours, before)
     size = sent.ends[which.start + same] - sent.ends[which.start]
+    if same * DIGEST_BYTES == len(before):
+        return size
     left = Counter(split_fingerprints(before[same * DIGEST_BYTES :]))
-    rest = which[same:MAX_DIGESTS] if left else range(0)
+    rest = which[same:MAX_DIGESTS]
     for block in sent.blocks[rest.start : rest.stop]:
         digest = block.digest[:DIGEST_BYTES]
         if left.get(digest, 0) > 0:

@@ -119,14 +119,15 @@ def used_places(sent: SentCall, hit: int, scale: TokenScale) -> Sequence[int]:
         hit: Number of blocks before the end of the entry that is read.
         scale: Tokens of its bytes.
     """
-    places = [at for at in lookup_places(sent) if at <= hit]
+    places = lookup_places(sent)
+    if sent.regime.name not in ("openai-breakpoint", "prefix-unit"):
+        used = anthropic_breakpoint.refreshed_blocks(hit - 1, marked_blocks(sent))
+        return [at + 1 for at in reversed(used) if at + 1 in places]
+    places = [at for at in places if at <= hit]
     if sent.regime.name == "openai-breakpoint":
         return places
-    if sent.regime.name == "prefix-unit":
-        steps = [scale.tokens_of(sent.ends[at]) // sent.regime.block for at in places]
-        return places[: steps.count(steps[0])]
-    used = anthropic_breakpoint.refreshed_blocks(hit - 1, marked_blocks(sent))
-    return [at + 1 for at in reversed(used) if at + 1 in places]
+    steps = [scale.tokens_of(sent.ends[at]) // sent.regime.block for at in places]
+    return places[: steps.count(steps[0])]
 
 
 def written_life(sent: SentCall, ttl: str, before: EntryLife | None, now: float) -> EntryLife:
@@ -144,14 +145,16 @@ class StoredEntries(NamedTuple):
 
     def readable_entry(self, *, explicit: bool) -> EntryLife | None:
         """The entry that is read; of two, the one that lives longer."""
-        mark, rule = self.by_mark, self.by_rule if _reads_rules(explicit=explicit) else None
-        return max(mark, rule, key=lambda life: life.ends) if mark and rule else mark or rule
+        mark, rule = self.by_mark, self.by_rule
+        if rule is None or not _reads_rules(explicit=explicit):
+            return mark
+        return rule if mark is None else max(mark, rule, key=lambda life: life.ends)
 
     def after_read(self, now: float, *, explicit: bool) -> "StoredEntries":
         """The same once it was read."""
         mark, rule = self.by_mark, self.by_rule
-        if _reads_rules(explicit=explicit):
-            rule = rule and rule.after_use(now)
+        if rule is not None and _reads_rules(explicit=explicit):
+            rule = rule.after_use(now)
         return StoredEntries(mark and mark.after_use(now), rule)
 
     def after_write(self, sent: SentCall, ttl: str, by: int, now: float) -> "StoredEntries":
