@@ -137,12 +137,14 @@ class MessageCache:
             Unplannable: If one cannot be read, or not be written again as it is.
         """
         keys = [*zip(repeat(fingerprint), map(hash, messages))]  # as many as there are messages
-        peek = self._known.peek
-        for key, message in zip(keys, messages, strict=True):
-            if peek(key) is None:
-                self._known.put(key, read_message(fingerprint, message))
+        readings = [*map(self._known.peek, keys)]
+        if None in readings:
+            for key, message in zip(keys, messages, strict=True):
+                if self._known.peek(key) is None:
+                    self._known.put(key, read_message(fingerprint, message))
+            readings = [*map(self._known.peek, keys)]
         self._known.use_all(keys)
-        return tuple([cast("MessageReading", peek(key)) for key in keys])
+        return cast("tuple[MessageReading, ...]", tuple(readings))
 
 
 def read_message(fingerprint: Fingerprint, message: bytes) -> MessageReading:

@@ -227,10 +227,23 @@ def _order_tools(
 _lately = lru_cache(maxsize=256)(_order_tools)
 
 
-def movable_tools(tools: Sequence[bytes], fingerprint: Fingerprint) -> list[ToolRecord]:
+def movable_tools(tools: tuple[bytes, ...], fingerprint: Fingerprint) -> tuple[ToolRecord, ...]:
     """The tools that may change places, in the caller's order; none where there are too many."""
-    found = [_cached_tool(tool, fingerprint) for tool in tools] if len(tools) <= MAX_TOOLS else []
-    return [ToolRecord(tool.known, tool.name, tool.spelling) for tool in found if tool.name]
+    if len(tools) > MAX_TOOLS:
+        return ()
+    small = sum(map(len, tools)) <= _MAX_CACHED_LIST_BYTES
+    return (_movable if small else _read_movable_tools)(tools, fingerprint)
+
+
+def _read_movable_tools(
+    tools: tuple[bytes, ...], fingerprint: Fingerprint
+) -> tuple[ToolRecord, ...]:
+    found = [_cached_tool(tool, fingerprint) for tool in tools]
+    return tuple([ToolRecord(tool.known, tool.name, tool.spelling) for tool in found if tool.name])
+
+
+#: Lists of tools read lately: some 16 MiB at most, besides those in pieces and in order.
+_movable = lru_cache(maxsize=256)(_read_movable_tools)
 
 
 def _cached_tool(raw: bytes, fingerprint: Fingerprint) -> _Tool:

@@ -8,8 +8,8 @@ Two calls share a value where everything said up to there is the same. Which con
 belongs to, ``proxy.prefix.conversations`` tells.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain
 from struct import Struct
@@ -35,10 +35,10 @@ _METADATA: Final = ("conversation_id", "session_id", "thread_id", "user_id")
 _CLIENT: Final = ("session_id", "session-id", "thread_id", "thread-id")
 _HINT_FIELDS: Final = frozenset({*_HINTS, "metadata", "client_metadata"})
 _NO_HINTS: Final = (b"",) * len((*_HINTS, *_METADATA, *_CLIENT))
+#: Callers that are remembered.
+_MAX_CALLERS: Final = 1_024
 #: The length of a piece, eight bytes.
 _LENGTH: Final = Struct(">Q")
-#: Answers that follow each other, as ones among zeros.
-_RUNS: Final = re.compile(rb"\x01+")
 #: Keys of an answer's thinking: clients send it again for a while, and leave it out later.
 _THOUGHTS: Final = frozenset(
     {"reasoning", "reasoning_content", "reasoning_details", "thinking", "thinking_blocks"}
@@ -142,8 +142,8 @@ def conversation_chain(
     if b"" in said:
         roles = [role for role, says in zip(roles, said, strict=True) if says]
         said = [*filter(None, said)]
-    names = [name.encode(errors="replace") for name in who]
-    base = fingerprint(_join_pieces([*names, *_caller_hints(prompt.fields)]))
+    hints = _caller_hints(prompt.fields)
+    base = (_known_base if hints is _NO_HINTS else _chain_base)(fingerprint, tuple(who), hints)
     values = [base]
     state = blake2b(key=base, digest_size=_DIGEST_BYTES)
     update, digest = state.update, state.digest
@@ -153,10 +153,26 @@ def conversation_chain(
     return ConversationChain(tuple(values), tuple(said), _answer_runs(roles))
 
 
+def _chain_base(fingerprint: Fingerprint, who: tuple[str, ...], hints: Sequence[bytes]) -> bytes:
+    """Stands for a caller that said nothing yet."""
+    return fingerprint(_join_pieces([*[name.encode(errors="replace") for name in who], *hints]))
+
+
+#: Callers without hints seen lately, with the names that their headers gave.
+_known_base = lru_cache(_MAX_CALLERS)(_chain_base)
+
+
 def _answer_runs(roles: Sequence[str]) -> tuple[tuple[int, int], ...]:
     """The start and end of each run of answers."""
-    is_answer = bytes(map(ASSISTANT.__eq__, roles))
-    return tuple(map(re.Match.span, _RUNS.finditer(is_answer)))
+    runs: list[tuple[int, int]] = []
+    begin = -1
+    for at, role in enumerate(roles):
+        if role == ASSISTANT:
+            begin = at if begin < 0 else begin
+        elif begin >= 0:
+            runs.append((begin, at))
+            begin = -1
+    return (*runs, (begin, len(roles))) if begin >= 0 else tuple(runs)
 
 
 def message_digest(
