@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import repeat
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
@@ -137,14 +137,15 @@ class MessageCache:
             Unplannable: If one cannot be read, or not be written again as it is.
         """
         keys = [*zip(repeat(fingerprint), map(hash, messages))]  # as many as there are messages
-        readings = [*map(self._known.peek, keys)]
-        if None in readings:
-            for key, message in zip(keys, messages, strict=True):
-                if self._known.peek(key) is None:
-                    self._known.put(key, read_message(fingerprint, message))
-            readings = [*map(self._known.peek, keys)]
+        readings: list[MessageReading] = []
+        for key, message in zip(keys, messages, strict=True):
+            reading = self._known.peek(key)
+            if reading is None:
+                reading = read_message(fingerprint, message)
+                self._known.put(key, reading)
+            readings.append(reading)
         self._known.use_all(keys)
-        return cast("tuple[MessageReading, ...]", tuple(readings))
+        return tuple(readings)
 
 
 def read_message(fingerprint: Fingerprint, message: bytes) -> MessageReading:

@@ -104,7 +104,7 @@ class Planner:
         own = known if origin is None else indexes.readings.readings_of(team, origin.messages)
         turns = origin.turns if origin is not None else [one.role for one in known].count(ASSISTANT)
         who = (asked.team, asked.feature, asked.key, asked.hint, asked.session)
-        said = conversation_chain(prompt, own, who, team)
+        said = conversation_chain(prompt, own, who, team, indexes.latest_chains)
         draft = Draft(
             request=asked,
             prompt=prompt,

@@ -15,6 +15,7 @@ from proxy.prefix.prediction.changes import CallTraces
 from proxy.prefix.prediction.leading_texts import SeenTexts
 from proxy.prefix.prediction.lookups import UnstoredPrefixes
 from proxy.prefix.prediction.prefix_chains import PrefixChainIndex
+from proxy.prefix.prompts.conversation import LatestChains
 from proxy.prefix.unmodified import UnmodifiedBaseline
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.lru_cache import LruCache
@@ -49,6 +50,7 @@ class TeamIndexes:
         toolsets: The tools of each of its features.
         readings: Readings of its messages.
         texts: Long texts that were sent.
+        latest_chains: The chains of its latest calls.
         latest: Time of its latest call, in seconds.
         size: Bytes they took when they were measured last.
         is_measured: True if no call was read since.
@@ -69,6 +71,7 @@ class TeamIndexes:
         self.toolsets: LruCache[LayoutScope, Toolsets] = LruCache(entry_bytes=_TOOLSETS_BYTES)
         self.readings = MessageCache()
         self.texts = SeenTexts()
+        self.latest_chains = LatestChains()
         self.conversations = Conversations()
         self.unstored = UnstoredPrefixes()
         self.chains = PrefixChainIndex(unstored=self.unstored)
@@ -82,6 +85,7 @@ class TeamIndexes:
             self.toolsets,
             *self.readings.indexes,
             *self.texts.indexes,
+            *self.latest_chains.indexes,
             *self.conversations.indexes,
             *self.unstored.indexes,
             *self.chains.indexes,

@@ -296,13 +296,11 @@ class PrefixChainIndex:
 
     def _token_scale(self, sent: SentCall, known: int) -> TokenScale:
         """Number of tokens its bytes are, by the longest prefix that was a whole prompt once."""
-        counts = [*map(self._counted.peek, sent.points[known:0:-1])]
-        counted = next(filter(None, counts), 0)
-        return (
-            sent.scale(sent.ends[known - counts.index(counted)], counted)
-            if counted
-            else sent.scale()
-        )
+        points, peek = sent.points, self._counted.peek
+        for at in range(known, 0, -1):
+            if counted := peek(points[at]):
+                return sent.scale(sent.ends[at], counted)
+        return sent.scale()
 
     def _longest_anywhere(
         self, sent: SentCall, known: int, now: float

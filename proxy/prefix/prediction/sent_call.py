@@ -12,8 +12,9 @@ there in the next one, and what was written with it is not read.
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
+from operator import itemgetter
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -45,6 +46,7 @@ MAX_STARTS: Final = 12
 MAX_LEFT_OUT: Final = 12
 #: So many were not repeated, or more.
 MORE_LEFT_OUT: Final = MAX_LEFT_OUT + 1
+_beginning = itemgetter(slice(DIGEST_BYTES))
 
 
 class TextLines(msgspec.Struct, frozen=True):
@@ -244,7 +246,7 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def _joined_digests(self, which: range) -> bytes:
         digests = self.digests[which.start : min(which.stop, which.start + MAX_DIGESTS)]
-        return b"".join([digest[:DIGEST_BYTES] for digest in digests])
+        return join_fingerprints(digests)
 
     @_Once
     def ends(self) -> tuple[int, ...]:
@@ -280,6 +282,11 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 def is_in_conversation(block: PromptBlock) -> bool:
     """True if the block is part of the conversation, behind tools and leading texts."""
     return block.slot is _VARIABLE
+
+
+def join_fingerprints(digests: Iterable[bytes]) -> bytes:
+    """The beginnings of fingerprints, joined."""
+    return b"".join(map(_beginning, digests))
 
 
 def split_fingerprints(joined: bytes) -> list[bytes]:
@@ -340,8 +347,7 @@ class PromptEnding(msgspec.Struct, frozen=True, gc=False):
 def digest_end(digests: Sequence[bytes]) -> PromptEnding:
     """Digest the end of the blocks with these fingerprints; it says nothing to another process."""
     begins = max(0, len(digests) - MAX_LEFT_OUT)
-    last = b"".join([digest[:DIGEST_BYTES] for digest in digests[begins:]])
-    return PromptEnding(begins, hash(tuple(digests[:begins])), last)
+    return PromptEnding(begins, hash(tuple(digests[:begins])), join_fingerprints(digests[begins:]))
 
 
 def blocks_left_out(
@@ -370,7 +376,7 @@ def _repeated_blocks(digests: tuple[bytes, ...], before: PromptEnding) -> int:
     at = before.begins
     if hash(digests[:at]) != before.head:
         return 0
-    mine = b"".join([digest[:DIGEST_BYTES] for digest in digests[at : at + MAX_LEFT_OUT]])
+    mine = join_fingerprints(digests[at : at + MAX_LEFT_OUT])
     return at + shared_length(mine, before.last) // DIGEST_BYTES
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain
 from struct import Struct
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -26,6 +26,7 @@ from proxy.prefix.prompts.prompt import (
     Prompt,
     count_leading_roles,
 )
+from proxy.records.lru_cache import LruCache
 
 #: Fields that hold still within a conversation and may tell two alike apart.
 _HINTS: Final = ("prompt_cache_key", "session_id", "user", "safety_identifier")
@@ -47,6 +48,8 @@ _THINKING: Final = frozenset({"thinking", "redacted_thinking"})
 _REASONING: Final = b'"reasoning"'
 _USUAL_MEMBERS: Final = ["role", "content"]
 _DIGEST_BYTES: Final = 16
+#: Bytes of a chain that is remembered, and of each of its messages.
+_CHAIN_BYTES, _CHAIN_VALUE_BYTES = 1_000, 60
 #: Messages at the end of a call that the next one may leave out or replace.
 TAIL: Final = 3
 #: Answers at the end of a call among which the one before it may have ended.
@@ -125,8 +128,65 @@ class ConversationChain(msgspec.Struct, frozen=True):
         ).digest()
 
 
+class _HashedChain(NamedTuple):
+    """The values of a call without its last messages, and the hash that they came from.
+
+    Attributes:
+        said: Python's own hash of what its messages said.
+    """
+
+    values: tuple[bytes, ...]
+    state: blake2b
+    said: int = hash(())
+
+
+class LatestChains:
+    """The chains of the latest calls, which the next calls of their conversations go on from.
+
+    Attributes:
+        indexes: All that is remembered.
+    """
+
+    def __init__(self) -> None:
+        self._chains: LruCache[tuple[bytes, ...], _HashedChain] = LruCache(
+            weigh=lambda chain: _CHAIN_BYTES + _CHAIN_VALUE_BYTES * len(chain.values)
+        )
+        self.indexes: Sequence[LruCache[tuple[bytes, ...], Any]] = (self._chains,)
+
+    def values(self, base: bytes, said: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        """Digests of all that was said up to each message; first of nothing said.
+
+        Args:
+            base: Stands for the caller.
+            said: The fingerprint of each message's content.
+        """
+        key = (base, *said[:1])
+        known = self._chains.get(key)
+        if known is None or hash(said[: len(known.values) - 1]) != known.said:
+            known = _HashedChain((base,), blake2b(key=base, digest_size=_DIGEST_BYTES))
+        values, state = [*known.values], known.state.copy()
+        before = len(values) - 1
+        end = max(before, len(said) - TAIL)
+        _hash_messages(state, said[before:end], values)
+        known = _HashedChain(tuple(values), state.copy(), hash(said[:end]))
+        self._chains.put(key, known)
+        _hash_messages(state, said[end:], values)
+        return tuple(values)
+
+
+def _hash_messages(state: blake2b, said: Sequence[bytes], values: list[bytes]) -> None:
+    update, digest = state.update, state.digest
+    for says in said:
+        update(says)
+        values.append(digest())
+
+
 def conversation_chain(
-    prompt: Prompt, readings: Sequence[MessageReading], who: Sequence[str], fingerprint: Fingerprint
+    prompt: Prompt,
+    readings: Sequence[MessageReading],
+    who: Sequence[str],
+    fingerprint: Fingerprint,
+    latest: LatestChains | None = None,
 ) -> ConversationChain:
     """The chain of a call's messages, behind the instructions that lead them.
 
@@ -135,6 +195,7 @@ def conversation_chain(
         readings: Readings of each of the caller's own messages.
         who: Whose it is: team, feature, key, and the names that its headers gave.
         fingerprint: The team's keyed hash.
+        latest: Chains of the team's latest calls.
     """
     roles = [one.role for one in readings]
     first = count_leading_roles(roles)
@@ -144,13 +205,8 @@ def conversation_chain(
         said = [*filter(None, said)]
     hints = _caller_hints(prompt.fields)
     base = (_known_base if hints is _NO_HINTS else _chain_base)(fingerprint, tuple(who), hints)
-    values = [base]
-    state = blake2b(key=base, digest_size=_DIGEST_BYTES)
-    update, digest = state.update, state.digest
-    for says in said:
-        update(says)
-        values.append(digest())
-    return ConversationChain(tuple(values), tuple(said), _answer_runs(roles))
+    values = (latest or LatestChains()).values(base, tuple(said))
+    return ConversationChain(values, tuple(said), _answer_runs(roles))
 
 
 def _chain_base(fingerprint: Fingerprint, who: tuple[str, ...], hints: Sequence[bytes]) -> bytes:

@@ -90,7 +90,9 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
         for name, raw in self.fields.items():
             pieces += (msgspec.json.encode(name), b":", raw)
             if name in arrays and not raw:
-                pieces += (b"[", b",".join(arrays[name]), b"]")
+                separated = [b","] * (2 * len(arrays[name]))  # a long text is copied once
+                separated[1::2] = arrays[name]
+                pieces += (b"[", *separated[1:], b"]")
             pieces.append(b",")
         pieces[-1] = b"}" if self.fields else b"{}"
         return b"".join(pieces)
@@ -127,7 +129,7 @@ class MessageReading(msgspec.Struct, frozen=True, gc=False):
     says: bytes = b""
 
 
-class PromptBlock(msgspec.Struct, frozen=True):
+class PromptBlock(msgspec.Struct, frozen=True, gc=False):
     """A place at whose end a breakpoint can stand: a tool, a system part, or a whole message.
 
     Attributes:

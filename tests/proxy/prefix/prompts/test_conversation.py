@@ -5,9 +5,15 @@ from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proxy.prefix.message_cache import read_message
-from proxy.prefix.prompts.conversation import ConversationChain, conversation_chain
+from proxy.prefix.prompts.conversation import (
+    ConversationChain,
+    LatestChains,
+    conversation_chain,
+)
 from proxy.prefix.prompts.prompt import Prompt, parse_prompt
 
 WHO = ("team", "feature", "key")
@@ -23,6 +29,24 @@ def fingerprint(piece: bytes) -> bytes:
 
 def prompt(*messages: object, **fields: Any) -> Prompt:
     return parse_prompt(orjson.dumps({"messages": messages, **fields}))
+
+
+SAID = st.lists(st.sampled_from([bytes([one]) * 16 for one in range(3)]), max_size=9)
+
+
+@given(calls=st.lists(SAID, max_size=9))
+def test_values_continued_from_the_latest_call_are_those_of_the_whole_call(calls):
+    latest = LatestChains()
+    values = [latest.values(b"base", tuple(said)) for said in calls]
+
+    assert values == [LatestChains().values(b"base", tuple(said)) for said in calls]
+
+
+def test_values_continued_from_the_latest_call_tell_callers_apart():
+    latest = LatestChains()
+    first, other = (latest.values(base, (b"said",) * 5) for base in (b"one", b"two"))
+
+    assert set(first).isdisjoint(other)
 
 
 def chain_of(found: Prompt, who: tuple[str, ...] = WHO) -> ConversationChain:
