@@ -13,7 +13,6 @@ from functools import partial
 from secrets import token_bytes
 from typing import Any
 
-from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp
 
 from proxy.api.body_limits import BodyMemoryLimit
@@ -37,8 +36,7 @@ from proxy.reloading import Reloader
 from proxy.services.alerts.setup import alerts_left_open, running_alerts, sinks_of_policies
 from proxy.services.background import BackgroundTasks
 from proxy.services.budgets.admission_gate import AdmissionGate
-from proxy.services.budgets.budget_overlay import stored_budget_overlay
-from proxy.services.budgets.setup import running_budgets
+from proxy.services.budgets.setup import running_budgets, stored_budget_overlay
 from proxy.services.compaction.compactor import build_compactor
 from proxy.services.compaction.summariser import Summariser, build_summariser
 from proxy.services.compaction.summary_request import call_server
@@ -54,6 +52,7 @@ from proxy.services.telemetry.engine_metrics import count_replica_costs
 from proxy.services.telemetry.telemetry import Telemetry
 from proxy.services.telemetry.tracing_setup import running_tracing
 from proxy.settings import Settings, upstream_keys
+from proxy.store.errors import StoreError
 from proxy.store.sql.ids import call_ids
 from proxy.store.store import Store, open_store
 from proxy.upstream.http import HttpTransport, open_transport
@@ -112,7 +111,7 @@ class ReceiptDispatcher:
         """
         try:
             return await self._store.ask(self._store.ledger.call_receipts, call_id, team)
-        except SQLAlchemyError as error:
+        except StoreError as error:
             raise Unready(
                 "The gateway cannot read the ledger just now; try again in a moment.",
                 code="ledger_unavailable",

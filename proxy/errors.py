@@ -9,7 +9,7 @@
      └─ Unready                 503 we cannot take calls just now
     OperatorError               whoever runs the gateway or a command fixes it; no call is at stake
     InvalidFile                 the same of a TOML file: each problem with line and fix (slo.toml)
-    StoreUnavailable            the shared counters do not answer (proxy.store.redis)
+    StoreError                  the database or the shared counters do not answer (proxy.store)
     Unplannable                 a body that planning leaves unmodified (proxy.prefix)
     CannotCompactError          a conversation that compaction leaves unmodified (compaction)
 

@@ -20,7 +20,6 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
-from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.configuration import (
     POLL_S,
@@ -33,7 +32,7 @@ from proxy.configuration import (
 from proxy.errors import OperatorError
 from proxy.records.amounts import quantity
 from proxy.settings import Settings
-from proxy.store.sql.database import reason
+from proxy.store.errors import StoreError
 from proxy.store.sql.startup import run_in_daemon_thread
 from slo.toml.problems import InvalidFile
 
@@ -257,9 +256,7 @@ def _sizes(stamps: FileStamps) -> list[int]:
 
 def _reason(error: Exception) -> str:
     """The reason of a failure, for an operator; an unexpected one is logged with its place."""
-    if isinstance(error, InvalidFile | OperatorError | OSError):
+    if isinstance(error, InvalidFile | OperatorError | StoreError | OSError):
         return str(error)
-    if isinstance(error, SQLAlchemyError):
-        return reason(error)
     _log.error("Reloading failed unexpectedly", exc_info=error)
     return f"{type(error).__name__}: {error}"

@@ -58,7 +58,7 @@ def budgets(
         promised = policies(chosen).budgets
         now = terminal.now()
         with terminal.store() as store:
-            from proxy.store.redis.local_budget_store import StoreUnavailable
+            from proxy.store.errors import StoreError
             from proxy.store.sql.stored_budgets import budgets_beside
 
             if chosen.policies is not None:
@@ -70,7 +70,7 @@ def budgets(
                 return
             try:
                 shown = asyncio.run(_load_counters(promised, chosen, store, now))
-            except StoreUnavailable as error:
+            except StoreError as error:
                 terminal.fail(f"The counters are away: {error}")
         if as_json:
             spoken = msgspec.json.encode(

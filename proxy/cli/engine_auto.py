@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import typer
-from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.catalog.engine_layer import replica_upstream
 from proxy.cli.engine_changes import RollingChanges
@@ -16,6 +15,7 @@ from proxy.engines.profiles import EngineProfile
 from proxy.engines.speculation.auto_choice import SpeculationRecord, choose_setting
 from proxy.engines.speculation.feature_advice import FeatureSpeculation, features_speed_up
 from proxy.errors import OperatorError
+from proxy.store.errors import StoreError
 from proxy.store.store import Store
 
 _log = logging.getLogger("thriftgate")
@@ -62,7 +62,7 @@ def feature_reader(
         try:
             with terminal.store() as store:
                 return speculation_by_feature(store, profile, since)
-        except (OperatorError, SQLAlchemyError, OSError, typer.Exit) as error:
+        except (OperatorError, StoreError, OSError, typer.Exit) as error:
             _log.info("Calls of %s could not be read for its speculation: %s", profile.name, error)
             return {}
 

@@ -12,7 +12,6 @@ from typing import Final, NoReturn
 
 import uvloop
 from rich.text import Text
-from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp
 
 from dashboards.access import sign_in_url
@@ -35,6 +34,7 @@ from proxy.errors import OperatorError
 from proxy.records.amounts import quantity
 from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.settings import Settings
+from proxy.store.errors import StoreError
 from proxy.store.sql.database import address
 from proxy.store.sql.ids import call_ids
 from proxy.store.sql.known_keys import (
@@ -258,7 +258,7 @@ async def _print_savings(settings: Settings, opened: Store, figures: SavingsFigu
     """Print what was saved lately and what could be; no more than the ledger tells at once."""
     period = latest_days(session.now(), _SAVINGS_DAYS)
     since = float(period.bounds[0])
-    with suppress(TimeoutError, SQLAlchemyError):
+    with suppress(TimeoutError, StoreError):
         async with asyncio.timeout(_SAVINGS_TIMEOUT_S):
             estimates = await opened.ask(opened.savings.estimates, since)
             is_quick = sum(estimate.calls for estimate in estimates.values()) <= _MAX_COMPARED_CALLS

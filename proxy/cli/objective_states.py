@@ -77,11 +77,11 @@ def load_objective_states(
         )
         return ObjectiveStates(notes=(note,))
     with terminal.store() as store:
-        from proxy.store.redis.local_budget_store import StoreUnavailable
+        from proxy.store.errors import StoreError
 
         try:
             said = asyncio.run(_published_states(settings, store, terminal.now()))
-        except StoreUnavailable as error:
+        except StoreError as error:
             return ObjectiveStates(notes=(f"Where each stands is not known: {error}",))
     told = {
         name: found for name in objectives if (found := _decode_state(said.get(name))) is not None

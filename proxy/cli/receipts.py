@@ -50,8 +50,7 @@ def receipts(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Type
         A line that is refused is named with its number, the others are booked, and the exit status
         is 1.
         """
-        from sqlalchemy.exc import SQLAlchemyError
-
+        from proxy.store.errors import StoreError
         from proxy.store.receipt_import import ReceiptImport
 
         oldest = terminal.now() - settings().retention_days * _DAY_S
@@ -61,7 +60,7 @@ def receipts(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Type
                 for file in files:
                     with _open_log(terminal, file) as lines:
                         booking.read("stdin" if file == _STDIN else file, lines)
-            except SQLAlchemyError as error:
+            except StoreError as error:
                 why = str(error.__cause__ or error).strip().partition("\n")[0]
                 terminal.fail(
                     f"The database went away ({why}) when {quantity(booking.booked, 'receipt')}"

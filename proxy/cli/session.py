@@ -102,20 +102,18 @@ def store(chosen: Settings | None = None) -> Store:
 @contextmanager
 def explain_unopened_store(chosen: Settings, refuse: Callable[[str], NoReturn]) -> Iterator[None]:
     """A block that opens the store; where it cannot be opened, ``refuse`` is called with why."""
-    from sqlalchemy.exc import ArgumentError, SQLAlchemyError
-
     from proxy.cli.storage_checks import folder_problem
     from proxy.errors import OperatorError
-    from proxy.store.sql.database import reason
+    from proxy.store.errors import StoreError
 
     try:
         yield
-    except (ValueError, ArgumentError) as error:
+    except ValueError as error:
         refuse(f"THRIFTGATE_DATABASE_URL: {error}")
     except OperatorError as error:
         refuse(str(error))
-    except SQLAlchemyError as error:
-        refuse(folder_problem(chosen.folder) or f"The database cannot be reached: {reason(error)}")
+    except StoreError as error:
+        refuse(folder_problem(chosen.folder) or f"The database cannot be reached: {error}")
     except OSError as error:
         refuse(folder_problem(chosen.folder) or f"THRIFTGATE_FOLDER cannot be written: {error}")
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from difflib import get_close_matches
-from pathlib import Path
 
 from compaction.policy import CompactionMode
 from proxy.calls.route_target import route_target
@@ -53,19 +52,16 @@ def read_accounts(url: str) -> Accounts | None:
     Raises:
         ValueError: It is neither a SQLite file nor PostgreSQL.
     """
-    from sqlalchemy import make_url
-    from sqlalchemy.exc import SQLAlchemyError
-
-    from proxy.store.sql.database import open_database
+    from proxy.store.errors import StoreError
+    from proxy.store.sql.database import database_exists, open_database
     from proxy.store.sql.teams import Teams
 
-    where = make_url(url)
-    if where.get_backend_name() == "sqlite" and not Path(where.database or "").is_file():
+    if not database_exists(url):
         return Accounts()
     engine = open_database(url)
     try:
         return accounts_of(Teams(engine))
-    except SQLAlchemyError:
+    except StoreError:
         return None
     finally:
         engine.dispose()

@@ -39,7 +39,8 @@ from proxy.services.budgets.counter_report import (
 )
 from proxy.services.objectives.objective_state import TrackedObjective, shown_state
 from proxy.services.objectives.router import ObjectiveRouter
-from proxy.store.redis.local_budget_store import BudgetStore, StoreUnavailable
+from proxy.store.errors import StoreError
+from proxy.store.redis.local_budget_store import BudgetStore
 from proxy.store.sql.pins import PinRow
 from proxy.store.store import Store
 from slo import burn, window
@@ -199,7 +200,7 @@ class LiveBoard:
                 for budget, some in zip(budgets, found, strict=True):
                     rows.append(await counter_rows(store, budget, some, now))
                     await asyncio.sleep(0)  # counters of this process answer without a pause
-        except (StoreUnavailable, TimeoutError):
+        except (StoreError, TimeoutError):
             return found
         return rows
 

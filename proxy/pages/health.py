@@ -10,13 +10,13 @@ from fastapi.responses import JSONResponse
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
-from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.api.starting import OFFLINE
 from proxy.app_context import AppContext
 from proxy.configuration import Snapshot
 from proxy.pages.policy_warnings import Accounts, accounts_of, policy_warnings
 from proxy.reloading import Reloader
+from proxy.store.errors import StoreError
 from proxy.store.store import Store
 
 _log = logging.getLogger("thriftgate")
@@ -90,7 +90,7 @@ class PolicyNotes:
             return None
         try:
             return await self._opened.ask(accounts_of, self._opened.teams)
-        except SQLAlchemyError:
+        except StoreError:
             return None
 
 

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Protocol, TypeVar
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from proxy.errors import Unready
+from proxy.store.errors import StoreError
 from proxy.store.store import Store
 
 T = TypeVar("T")
@@ -70,7 +69,7 @@ class StoreQuestions:
         try:
             async with asyncio.timeout(self._timeout_s * share):
                 return await self._run(question, await self._acquire_turn(kind))
-        except (SQLAlchemyError, TimeoutError) as error:
+        except (StoreError, TimeoutError) as error:
             raise Unready(
                 "The database does not answer just now; try again in a moment.",
                 code="database_unavailable",

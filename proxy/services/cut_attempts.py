@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
 from proxy.catalog.catalog import Catalog
@@ -21,6 +20,7 @@ from proxy.records.amounts import quantity
 from proxy.records.pending_attempt import PendingAttempt
 from proxy.records.receipt import Outcome, Receipt
 from proxy.reloading import Reloader
+from proxy.store.errors import StoreError
 from proxy.store.journal.segments import lock_segment
 from proxy.store.journal.sent_attempts import SentAttempts, list_files, read_attempts
 from proxy.store.store import Store
@@ -57,7 +57,7 @@ async def keep_cut_attempts_booked(
             oldest = now() - (reloader.settings.retention_days - 1) * _DAY_S
             catalog = reloader.snapshot.catalog
             await opened.ask_patiently(book_cut_attempts, opened, catalog, oldest)
-        except (SQLAlchemyError, OSError) as error:
+        except (StoreError, OSError) as error:
             _log.warning("Calls that a kill cut off are not booked yet: %s", error)
         await asyncio.sleep(_LOOK_INTERVAL_S)
 
@@ -78,7 +78,7 @@ def book_cut_attempts(opened: Store, catalog: Catalog, oldest: float) -> int:
         oldest: Arrival of the oldest calls whose receipts the ledger surely still has.
 
     Raises:
-        SQLAlchemyError: The database is away.
+        StoreError: The database is away.
         OSError: A file cannot be read.
     """
     files = list_files(opened.journal.folder)

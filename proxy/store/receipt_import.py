@@ -46,7 +46,7 @@ class ReceiptImport:
             file: Its lines.
 
         Raises:
-            SQLAlchemyError: The database is away.
+            StoreError: The database is away.
         """
         for number, line in enumerate(_lines(file), 1):
             self.lines += 1

@@ -140,7 +140,7 @@ class Store:
 
         Raises:
             ValueError: The URL names no database this can use.
-            SQLAlchemyError: The database is away.
+            StoreError: The database is away.
             OperatorError: A newer version has migrated its tables.
             OSError: The folder cannot be written.
         """
@@ -242,7 +242,7 @@ class Store:
 
         Raises:
             OperatorError: The database will never take one of them, and takes none now.
-            SQLAlchemyError: The database is away.
+            StoreError: The database is away.
         """
         receipts = [decode(encode(each)) for each in receipts]
         known = self.ledger.recorded_attempts(receipts)
@@ -306,7 +306,7 @@ def open_store(settings: Settings) -> Store:
 
     Raises:
         ValueError: The URL names no database that can be used.
-        SQLAlchemyError: The database is away.
+        StoreError: The database is away.
         OperatorError: A newer version has migrated its tables.
         OSError: The folder cannot be written.
     """
@@ -320,7 +320,7 @@ def check_database(url: str, secret: bytes) -> bool:
     It blocks, and leaves the database of another installation as it is.
 
     Raises:
-        SQLAlchemyError: The database is away.
+        StoreError: The database is away.
         OperatorError: A newer version has migrated its tables.
     """
     engine = open_database(url)

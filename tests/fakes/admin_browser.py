@@ -8,7 +8,6 @@ from typing import NoReturn, cast
 from urllib.parse import urlencode
 
 from fastapi import FastAPI
-from sqlalchemy.exc import OperationalError
 
 from compaction.policy import CompactionMode
 from proxy.configuration import read_catalog
@@ -32,6 +31,7 @@ from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import RecordChange
 from proxy.reloading import Reloader
 from proxy.settings import Settings
+from proxy.store.errors import StoreError
 from proxy.store.store import Store
 from slo.policies.file import Policies
 from tests.fakes.asgi import AsgiConnection, answer_of_app, scope
@@ -50,7 +50,7 @@ class AwayStore:
         return object()
 
     async def ask(self, *_: object) -> NoReturn:
-        raise OperationalError("", {}, OSError("away"))
+        raise StoreError("away")
 
 
 NO_STORE = cast("Store", AwayStore())

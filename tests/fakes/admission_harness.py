@@ -13,11 +13,8 @@ from proxy.records.receipt import Receipt
 from proxy.records.timeline import Timeline
 from proxy.services.budgets.admission import Admission
 from proxy.services.budgets.prediction import Predictor
-from proxy.store.redis.local_budget_store import (
-    CountersCondition,
-    LocalBudgetStore,
-    StoreUnavailable,
-)
+from proxy.store.errors import StoreError
+from proxy.store.redis.local_budget_store import CountersCondition, LocalBudgetStore
 from slo.budget import Budget, BudgetUnit, HoldPolicy
 from slo.price import Tariff
 from slo.reservations import (
@@ -107,7 +104,7 @@ class LosableBudgetStore(LocalBudgetStore):
         if self.stalls:
             self.stalls -= 1
             self._late.append((name, claims, now, until))
-            raise StoreUnavailable("it does not answer")
+            raise StoreError("it does not answer")
         await asyncio.sleep(self.delay if only_whole else 0)
         return await super().reserve(name, claims, now, until, only_whole=only_whole)
 
@@ -148,7 +145,7 @@ class LosableBudgetStore(LocalBudgetStore):
     async def _found(self) -> None:
         await asyncio.sleep(0)
         if self.is_lost:
-            raise StoreUnavailable("it is away")
+            raise StoreError("it is away")
 
 
 class AdmissionHarness:

@@ -38,7 +38,7 @@ from proxy.pages.resources.report_sending import ReportSending
 from proxy.pages.resources.stored_budgets import StoredBudgetsResource
 from proxy.pages.store_questions import StoreQuestions
 from proxy.reloading import Reloader
-from proxy.services.budgets.budget_overlay import BudgetOverlay
+from proxy.services.budgets.setup import BudgetOverlay
 from proxy.settings import Settings
 from proxy.store.sql.audit_log import AuditedChange
 from proxy.store.sql.users import UserRecord

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from sqlalchemy.exc import OperationalError
-
 from proxy.pages.board_data import LiveBoard
 from proxy.services.objectives.router import ObjectiveRouter
+from proxy.store.errors import StoreError
 from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
 from slo.budget import Budget
@@ -60,4 +59,4 @@ def spent_by(store: Store, *names: str) -> None:
 
 def raise_database_error(*_: Any, **__: Any) -> Any:
     """Return what a database that is away answers."""
-    raise OperationalError("SELECT", {}, Exception("the database is away"))
+    raise StoreError("the database is away")

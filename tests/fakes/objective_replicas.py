@@ -4,12 +4,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from sqlalchemy.exc import OperationalError
-
 from proxy.services.objectives.objective_state import TrackedObjective, track_objective
 from proxy.services.objectives.replica_sync import ReplicaSync
 from proxy.services.objectives.router import ObjectiveRouter
-from proxy.store.redis.local_budget_store import StoreUnavailable
+from proxy.store.errors import StoreError
 from proxy.store.redis.local_objective_store import LocalCounters, ObjectiveCounters
 from proxy.store.sql.pins import PinRow
 from proxy.store.store import Store
@@ -50,7 +48,7 @@ class LosableObjectiveStore:
             return found
 
         async def lost(*_: Any) -> Any:
-            raise StoreUnavailable("it is away")
+            raise StoreError("it is away")
 
         return lost
 
@@ -68,7 +66,7 @@ class FakeStore:
         if self.is_slow:
             await asyncio.sleep(3600)
         if self.is_away:
-            raise OperationalError("", {}, Exception("away"))
+            raise StoreError("away")
         return question(*args)
 
     def current_pins(self, now: float) -> Mapping[str, PinRow]:

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 import pytest
 from pydantic import SecretStr
-from sqlalchemy.exc import OperationalError
 
 from proxy.app import Gateway, gateway
 from proxy.configuration import read_catalog
 from proxy.settings import Settings
+from proxy.store.errors import StoreError
 from proxy.store.journal.journal import Journal
 from proxy.store.store import Store
 from slo.toml.problems import InvalidFile
@@ -217,7 +217,7 @@ def test_a_receipt_that_cannot_be_read_now_is_worth_a_retry(settings):
     class UnavailableStore(Store):
         async def ask(self, question: Any, *args: Any, **kwargs: Any) -> Any:
             if question == self.ledger.call_receipts:
-                raise OperationalError("SELECT", {}, OSError("away"))
+                raise StoreError("away")
             return await super().ask(question, *args, **kwargs)
 
     async def work(running: Gateway, key: str) -> None:

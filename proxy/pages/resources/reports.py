@@ -7,7 +7,6 @@ from typing import Annotated, Final
 import msgspec
 from fastapi import APIRouter, Query
 from pydantic import Field
-from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
@@ -35,6 +34,7 @@ from proxy.services.reports.background_reports import (
     ReportOrder,
 )
 from proxy.services.reports.savings_figures import SavingsFigures
+from proxy.store.errors import StoreError
 from proxy.store.store import Store
 
 #: Seconds that a report has in the background.
@@ -242,7 +242,7 @@ class CostReportsResource:
                 " Ask for fewer days; `thriftgate report cost` takes as long as it needs.",
                 code="report_stopped",
             ) from error
-        except (SQLAlchemyError, OSError) as error:
+        except (StoreError, OSError) as error:
             raise Unready(
                 "The report could not be made: the database did not answer. Ask for it again.",
                 code="database_unavailable",

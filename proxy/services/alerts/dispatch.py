@@ -19,12 +19,12 @@ from typing import Final
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
-from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.records.amounts import quantity
 from proxy.services.alerts.configured_sinks import ConfiguredSink
 from proxy.services.alerts.http_sender import HttpSender
-from proxy.services.alerts.notifier import POLL_INTERVAL_S, Notifier, error_summary
+from proxy.services.alerts.notifier import POLL_INTERVAL_S, Notifier
+from proxy.store.errors import StoreError
 from proxy.store.sql.outbox import RESOLVED
 from proxy.store.store import Store
 from slo.alert import Alert, Severity
@@ -161,12 +161,12 @@ class AlertDispatcher(Collector):
             if now >= self._tended["retain"] + _RETAIN_INTERVAL_S:
                 await self._opened.ask(self._outbox.retain, now - _RETENTION_S)
                 self._tended["retain"] = now
-        except SQLAlchemyError as error:
+        except StoreError as error:
             if not self._is_away:
                 _log.warning(
                     "Alerts wait in memory, %d of them: %s",
                     len(self._waiting),
-                    error_summary(error),
+                    error,
                 )
             self._is_away = True
         else:
@@ -190,9 +190,9 @@ class AlertDispatcher(Collector):
             async with asyncio.timeout(_SHUTDOWN_TIMEOUT_S):
                 while self._waiting:
                     await self._store_queued()
-        except (SQLAlchemyError, TimeoutError) as error:
+        except (StoreError, TimeoutError) as error:
             lost = quantity(len(self._waiting), "alert")
-            _log.warning("Not stored, and lost: %s (%s)", lost, error_summary(error))
+            _log.warning("Not stored, and lost: %s (%r)", lost, error)
 
 
 def _log_alerts(news: Sequence[Alert]) -> None:

@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Final
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from proxy.services.alerts.configured_sinks import ConfiguredSink
 from proxy.services.alerts.http_sender import DEADLINE_S, DeliveryFailure, HttpSender
+from proxy.store.errors import StoreError
 from proxy.store.sql.outbox import OutboxMessage
 from proxy.store.store import Store
 from slo.alerting import MAX_ALERTS_PER_MESSAGE, AlertGroup, group_alerts
@@ -63,7 +62,7 @@ class Notifier:
         while True:
             try:
                 await self.notify()
-            except SQLAlchemyError as error:
+            except StoreError as error:
                 name = self._outlet.sink.name
                 until = self._breaker.record_failure(self._now())
                 pauses = until - self._now()
@@ -71,7 +70,7 @@ class Notifier:
                     "The sink `%s` is not notified for %.0f s: %s",
                     name,
                     pauses,
-                    error_summary(error),
+                    error,
                 )
             await asyncio.sleep(POLL_INTERVAL_S)
 
@@ -151,11 +150,6 @@ def _groups(letters: Sequence[OutboxMessage], most: int) -> list[AlertGroup]:
     fresh = [letter.alert for letter in letters if not letter.tries]
     refused = [letter.alert for letter in letters if letter.tries]
     return [*group_alerts(fresh, most), *(AlertGroup((alert,)) for alert in refused)]
-
-
-def error_summary(error: Exception) -> str:
-    """The error's message in one line; a database's own lists all that was to be written."""
-    return str(error.__cause__ or error).strip().partition("\n")[0] or type(error).__name__
 
 
 class SinkBreaker:

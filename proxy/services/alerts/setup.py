@@ -8,15 +8,13 @@ from functools import partial
 from secrets import token_hex
 from typing import Final
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.configuration import Prepare, Snapshot
 from proxy.services.alerts.configured_sinks import configured_sinks, environment_variables
 from proxy.services.alerts.dispatch import AlertDispatcher
 from proxy.services.alerts.http_sender import HttpSender
-from proxy.services.alerts.notifier import error_summary
 from proxy.settings import upstream_keys
+from proxy.store.errors import StoreError
 from proxy.store.journal.removed_segments import RemovedSegments
 from proxy.store.sql.outbox import MAX_ALERTS
 from proxy.store.store import Store
@@ -156,6 +154,6 @@ async def alerts_left_open(opened: Store) -> Sequence[Alert]:
 async def _open_alerts(opened: Store) -> Sequence[Alert]:
     try:
         return await opened.ask(opened.outbox.open_alerts, MAX_ALERTS)
-    except SQLAlchemyError as error:
-        _log.warning("Open alerts stay as they are: %s", error_summary(error))
+    except StoreError as error:
+        _log.warning("Open alerts stay as they are: %s", error)
         return ()

@@ -73,7 +73,7 @@ class LedgerAccounts:
                 None for none.
 
         Raises:
-            SQLAlchemyError: The database is away.
+            StoreError: The database is away.
         """
         if (now, ended_before) != self._asked_for:
             self._asked_for, self._read, self._attempts = (now, ended_before), {}, {}

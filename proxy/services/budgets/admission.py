@@ -55,7 +55,8 @@ from proxy.services.budgets.reservation_requests import (
     used_amount,
     with_upper_bounds,
 )
-from proxy.store.redis.local_budget_store import BudgetStore, StoreUnavailable
+from proxy.store.errors import StoreError
+from proxy.store.redis.local_budget_store import BudgetStore
 from proxy.store.sql.spendings import ended_at
 from slo.alert import Alert
 from slo.alerting import ThresholdWatch
@@ -211,7 +212,7 @@ class Admission:
             try:
                 for key, each in list(self._open.items()):
                     await self._extend(key, each)
-            except StoreUnavailable as error:
+            except StoreError as error:
                 _log.warning("Reservations were not extended: %s", error)
 
     async def wait_until_settled(self) -> None:
@@ -282,7 +283,7 @@ class Admission:
             is_asked = False
             try:
                 levels = await self._reserve_with_retry(opened)
-            except StoreUnavailable as error:
+            except StoreError as error:
                 self._lost_until = self._now() + _OUTAGE_PAUSE_S
                 self._stalls.note_loss()
                 _log.warning("Budgets are not counted just now: %s", error)
@@ -304,7 +305,7 @@ class Admission:
         """Reserves in the store, once more after one missed deadline; it is held once."""
         try:
             return await self._reserve_in_store(opened)
-        except StoreUnavailable:
+        except StoreError:
             opened.is_uncertain = True
             return await self._reserve_in_store(opened)
 

@@ -21,7 +21,8 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from proxy.calls.ports import BackgroundTaskGroup
-from proxy.store.redis.local_budget_store import BudgetStore, StoreUnavailable
+from proxy.store.errors import StoreError
+from proxy.store.redis.local_budget_store import BudgetStore
 
 _log = logging.getLogger("thriftgate.budgets")
 
@@ -92,14 +93,14 @@ class BackgroundSettlement:
         while self._settling:
             await asyncio.wait(set(self._settling.values()))
         self._is_drained = True
-        with suppress(StoreUnavailable):
+        with suppress(StoreError):
             await self._settle_waiting()
 
     async def _settle(self, name: str, amounts: Mapping[str, int], ended: float) -> None:
         for wait in (*_SETTLE_RETRY_DELAYS_S, None):
             try:
                 await self._counters().settle(name, amounts, self._now(), ended)
-            except StoreUnavailable as error:
+            except StoreError as error:
                 if wait is None:
                     _log.warning("The usage of %s is not counted yet: %s", name, error)
                     self._repeat(name, _Unsettled(amounts, ended))
@@ -119,7 +120,7 @@ class BackgroundSettlement:
     async def _repeat_all(self) -> None:
         """Settle what waits for it until nothing does; once, where the gateway is at its end."""
         while True:
-            with suppress(StoreUnavailable):
+            with suppress(StoreError):
                 await self._settle_waiting()
             if not self._unsettled or self._is_drained:
                 return
@@ -129,7 +130,7 @@ class BackgroundSettlement:
         """Settle what waits for it, one after the other.
 
         Raises:
-            StoreUnavailable: The counters are out of reach.
+            StoreError: The counters are out of reach.
         """
         while self._unsettled:
             name, (amounts, ended) = next(iter(self._unsettled.items()))

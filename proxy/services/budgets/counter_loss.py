@@ -17,7 +17,7 @@ from typing import Final
 
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.services.budgets.reservation_requests import CountedBudget
-from proxy.store.redis.local_budget_store import StoreUnavailable
+from proxy.store.errors import StoreError
 from slo.reservation_sizing import UsageBounds
 from slo.reservations import (
     MAX_AMOUNT,
@@ -101,7 +101,7 @@ class CounterStalls:
             await asyncio.sleep(_PROBE_INTERVAL_S)
             try:
                 await self._probe()
-            except StoreUnavailable:
+            except StoreError:
                 continue
             self.note_answer()
 

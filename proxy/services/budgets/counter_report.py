@@ -41,7 +41,7 @@ def ledger_rows(
         limit: Rows, those of which it knows most to be spent; None for all.
 
     Raises:
-        SQLAlchemyError: The database is away.
+        StoreError: The database is away.
     """
     if not is_compared(budget):
         return unknown_rows(budget)
@@ -62,7 +62,7 @@ async def counter_rows(
     """The same rows with the figures of the store; unchanged where they name nobody.
 
     Raises:
-        StoreUnavailable: The counters are out of reach.
+        StoreError: The counters are out of reach.
     """
     return await _read_rows(store, _names(budget, rows, now), now) or rows
 
@@ -76,7 +76,7 @@ async def all_counter_rows(
     are looked at: for people who wait, not beside calls.
 
     Raises:
-        StoreUnavailable: The counters are out of reach.
+        StoreError: The counters are out of reach.
     """
     from proxy.store.redis.budget_store import RedisBudgetStore  # noqa: PLC0415 - the same
     from proxy.store.redis.leased_counters import LeasedCounters  # noqa: PLC0415 - it imports Redis
@@ -93,7 +93,7 @@ async def levels(store: BudgetStore, counters: list[str], now: float) -> list[Co
     """Levels of the counters, asked in batches.
 
     Raises:
-        StoreUnavailable: They are out of reach.
+        StoreError: They are out of reach.
     """
     found: list[CounterLevel] = []
     for start in range(0, len(counters), _COUNTERS_PER_BATCH):

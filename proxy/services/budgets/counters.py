@@ -8,7 +8,8 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from proxy.settings import Settings
-from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore, StoreUnavailable
+from proxy.store.errors import StoreError
+from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore
 
 if TYPE_CHECKING:
     from proxy.store.redis.leased_counters import LeasedCounters
@@ -74,7 +75,7 @@ async def redis_problem(settings: Settings) -> str:
     shared = RedisCounters(settings.redis_url, "check", deadline=_PING_TIMEOUT_S)
     try:
         await shared.standings()
-    except StoreUnavailable as error:
+    except StoreError as error:
         return str(error)
     finally:
         await shared.aclose()

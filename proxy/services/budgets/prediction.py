@@ -17,7 +17,6 @@ from typing import Final, TypeAlias
 from weakref import ReferenceType, ref
 
 import msgspec
-from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.calls.output_limits import lowered_limit, output_allowance
 from proxy.calls.ports import Estimator
@@ -30,6 +29,7 @@ from proxy.records.receipt import Outcome, Receipt
 from proxy.services.budgets import clamps
 from proxy.services.budgets.pricing import Alternative, Prediction, price_attempt, served_model
 from proxy.services.budgets.prompt_bounds import SMALL_BODY_BYTES
+from proxy.store.errors import StoreError
 from proxy.store.sql.answers import PastAnswer
 from slo.output_length_model import OutputLengthModel
 from slo.price import Tariff
@@ -129,7 +129,7 @@ class Predictor:
         """
         try:
             found = await last()
-        except SQLAlchemyError as error:
+        except StoreError as error:
             _log.warning("Lengths of answers could not be read and are learned anew: %s", error)
             return
         self._before = await asyncio.to_thread(_lengths_by_name, found)

@@ -36,11 +36,11 @@ from typing import Final
 import msgspec
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
-from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.services.budgets.accounts import LedgerAccounts, is_compared
 from proxy.services.budgets.budget_metrics import BudgetLevel, level_metrics
-from proxy.store.redis.local_budget_store import BudgetStore, CountersCondition, StoreUnavailable
+from proxy.store.errors import StoreError
+from proxy.store.redis.local_budget_store import BudgetStore, CountersCondition
 from proxy.store.store import Store
 from slo import alert
 from slo.budget import Budget, counter_key
@@ -197,7 +197,7 @@ class Reconciler(Collector):
         """Renew the mark of counters that are whole, again and again."""
         while True:
             await asyncio.sleep(_RENEW_INTERVAL_S)
-            with suppress(StoreUnavailable):
+            with suppress(StoreError):
                 await self._change_condition(CountersCondition.WHOLE, CountersCondition.WHOLE)
 
     async def compare(self, *, at_once: bool = False) -> None:
@@ -207,8 +207,8 @@ class Reconciler(Collector):
             at_once: True if nothing that the ledger knows can be on its way to the counters.
 
         Raises:
-            SQLAlchemyError: The database is away.
-            StoreUnavailable: The counters are.
+            StoreError: The database is away.
+            StoreError: The counters are.
         """
         now = self._now()
         before, last = self._last_settled_look(now), self._last if self._is_lacking else None
@@ -231,8 +231,8 @@ class Reconciler(Collector):
 
         Raises:
             _Behind: It does not know all of that yet.
-            SQLAlchemyError: The database is away.
-            StoreUnavailable: The counters are.
+            StoreError: The database is away.
+            StoreError: The counters are.
         """
         now = self._now()
         checkpoint = await self._counters.begin_checkpoint(now, CHECKPOINT_TTL_S)
@@ -267,7 +267,7 @@ class Reconciler(Collector):
             for each in await self._opened.ask(self._read_ledger, now, None, new):
                 for batch in _batches(each.by):
                     await self._counters.raise_spent(batch, self._now())
-        except (SQLAlchemyError, StoreUnavailable, _Behind) as error:
+        except (StoreError, _Behind) as error:
             _log.warning("New budgets were not compared with the ledger yet: %s", error)
 
     def _read_ledger(
@@ -332,7 +332,7 @@ class Reconciler(Collector):
         """The condition of the counters; None while they are away."""
         try:
             return await self._counters.condition(self._now())
-        except StoreUnavailable:
+        except StoreError:
             return None
 
     async def _try_compare(
@@ -358,7 +358,7 @@ class Reconciler(Collector):
                 await self.restore()
             if restores:
                 await self._change_condition(CountersCondition.REPAIRING, CountersCondition.WHOLE)
-        except (SQLAlchemyError, StoreUnavailable, _Behind) as error:
+        except (StoreError, _Behind) as error:
             _log.warning("Budgets were not compared with the ledger: %s", error)
             return False
         return True

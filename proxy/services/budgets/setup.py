@@ -7,10 +7,10 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Final
 
+import msgspec
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
-from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.app_context import AppContext
 from proxy.configuration import Snapshot
@@ -23,11 +23,16 @@ from proxy.services.budgets.ceilings import CostCeilings
 from proxy.services.budgets.counters import open_budget_store, with_leases
 from proxy.services.budgets.prediction import Predictor
 from proxy.services.budgets.reconciliation import Reconciler
-from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore, StoreUnavailable
-from proxy.store.sql.database import reason
+from proxy.settings import Settings
+from proxy.store.errors import StoreError
+from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore
+from proxy.store.sql.stored_budgets import StoredBudgets, budgets_beside
+from proxy.store.store import Store
+from slo.budget import Budget
 from slo.policies.file import Policies
 
 _log = logging.getLogger("thriftgate.budgets")
+_UNREAD: Final = (-1, 0)
 
 #: Seconds between two comparisons of this process's clock with Redis's.
 _COMPARE_INTERVAL_S: Final = 10.0
@@ -164,8 +169,8 @@ class _Limits:
         while self._store.is_shared and not self._is_alone:
             try:
                 await opened.ask(self._check_alone)
-            except SQLAlchemyError as error:
-                _log.warning("The lock for counting budgets is not held yet: %s", reason(error))
+            except StoreError as error:
+                _log.warning("The lock for counting budgets is not held yet: %s", error)
                 await asyncio.sleep(_LOCK_RETRY_S)
         await self._predictor.begin(partial(opened.ask, opened.answers.last))
 
@@ -223,7 +228,7 @@ async def _keep_comparing(store: BudgetStore, around: AppContext) -> None:
 
 async def _compare_clock(store: BudgetStore, around: AppContext) -> None:
     """Compare the gateway's clock with that of the counters, if they answer."""
-    with suppress(StoreUnavailable):
+    with suppress(StoreError):
         shared = await store.time()
         if shared is not None:
             around.compare_clock(shared)
@@ -233,3 +238,45 @@ async def _close(admission: Admission) -> None:
     """Let go of the counters once all is settled."""
     await admission.wait_until_settled()
     await admission.counters.aclose()
+
+
+class BudgetOverlay:
+    """The stored budgets as this process knows them.
+
+    Where the database is away, those that were read last stay in force.
+
+    Args:
+        stored: The budgets in the database.
+    """
+
+    def __init__(self, stored: StoredBudgets) -> None:
+        self._stored = stored
+        self._known: tuple[Budget, ...] = ()
+        self._revision = _UNREAD
+
+    def revision(self) -> tuple[int, int]:
+        """A value that differs after each change; blocks."""
+        with suppress(StoreError):  # the ledger says that the database is away
+            self._revision = self._stored.revision()
+        return self._revision
+
+    def add_to(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with the stored budgets beside those of the file, which win; blocks."""
+        try:
+            self._known = tuple(each.budget for each in self._stored.all())
+        except StoreError as error:
+            _log.warning("Budgets set on pages stay as they were: %s", error)
+        names = {each.name for each in snapshot.policies.budgets}
+        for each in self._known:
+            if each.name in names:
+                _log.warning(
+                    "The policies file has a budget %s, which replaces the page's", each.name
+                )
+        budgets = budgets_beside(snapshot.policies.budgets, self._known)
+        policies = msgspec.structs.replace(snapshot.policies, budgets=budgets)
+        return msgspec.structs.replace(snapshot, policies=policies)
+
+
+def stored_budget_overlay(settings: Settings, store: Store) -> BudgetOverlay | None:
+    """The overlay of a gateway; None without a policies file, where no budgets are kept."""
+    return None if settings.policies is None else BudgetOverlay(store.budgets)

@@ -18,7 +18,6 @@ from math import inf
 from typing import Final, TypeVar
 
 import msgspec
-from sqlalchemy.exc import SQLAlchemyError
 
 from compaction.compact import compact
 from compaction.policy import CompactionMode
@@ -68,6 +67,7 @@ from proxy.services.compaction.policies import compaction_policy, native_compact
 from proxy.services.compaction.signed_thinking import may_sign_thinking
 from proxy.services.compaction.summariser import Summariser
 from proxy.services.compaction.worker_pool import WorkerPool
+from proxy.store.errors import StoreError
 from proxy.store.store import Store
 from slo.alert import Alert
 
@@ -321,7 +321,7 @@ class Compactor:
                 )
                 self._send_alert(stepped_back_alert(place, mode, to, why, self._now()))
             await self._store.ask(self._store.compaction_settings.refresh)
-        except SQLAlchemyError as error:
+        except StoreError as error:
             _log.warning(
                 "The database failed; compaction of %r was not stepped back: %s", place, error
             )

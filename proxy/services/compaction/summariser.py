@@ -20,7 +20,6 @@ from functools import partial
 from typing import Final
 
 import msgspec
-from sqlalchemy.exc import SQLAlchemyError
 
 from compaction.compact import CompactedChat, ConversationContext, compact
 from compaction.facts.fact import Fact, Region
@@ -41,6 +40,7 @@ from proxy.services.compaction.summary_request import (
     request_template,
     summary_call,
 )
+from proxy.store.errors import StoreError
 from proxy.store.sql.ids import call_ids
 from proxy.store.store import Store
 
@@ -190,7 +190,7 @@ class Summariser:
         asked = self._store_thread.submit(self._store.notes.claim, part, compaction, now)
         try:
             return asked.result(_STORE_DEADLINE_S)
-        except (TimeoutError, SQLAlchemyError) as error:
+        except (TimeoutError, StoreError) as error:
             asked.cancel()
             self._away_until = now + _STORE_PAUSE_S
             _log.warning(
@@ -220,7 +220,7 @@ class Summariser:
                 await self._ask_for_notes(question_)
         except ProxyError as error:
             _log.info("A request for notes failed: %s (%s)", error.code, error.message)
-        except (TimeoutError, SQLAlchemyError) as error:
+        except (TimeoutError, StoreError) as error:
             _log.warning("A request for notes failed: %r", error)
 
     async def _ask_for_notes(self, question: _Question) -> None:

@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Final
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from proxy.app_context import AppContext
 from proxy.catalog.entries import Upstream
 from proxy.configuration import Snapshot
@@ -24,6 +22,7 @@ from proxy.errors import OperatorError
 from proxy.records.receipt import IDLE_PREFIX, IDLE_TEAM, Outcome, Receipt
 from proxy.services.engines.replica_monitor import ReplicaStatus
 from proxy.services.engines.replica_uptime import ReplicaUptime
+from proxy.store.errors import StoreError
 from proxy.store.sql.ids import id_floor
 from proxy.store.store import Store
 from slo.replica_cost import ReplicaPrice
@@ -70,7 +69,7 @@ class IdleCosts:
         """Book the hours that ended long enough ago; the rows of them; blocks.
 
         Raises:
-            SQLAlchemyError: The database is away.
+            StoreError: The database is away.
             OperatorError: The database will never take a row.
         """
         newest = (int(now) - _WAIT_S) // _HOUR_S * _HOUR_S - _HOUR_S
@@ -119,7 +118,7 @@ async def book_idle_costs(
             if opened.drain.trouble is None:
                 await opened.ask(costs.book, now())
             is_failing = False
-        except (SQLAlchemyError, OperatorError) as error:
+        except (StoreError, OperatorError) as error:
             if not is_failing:
                 _log.warning("Idle time of engines was not booked; it is tried again: %s", error)
             is_failing = True

@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
-from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.catalog.catalog import Catalog
 from proxy.services.objectives.judge import ActivePin, Judge
@@ -26,7 +25,7 @@ from proxy.services.objectives.objective_alerts import ObjectiveAlerts
 from proxy.services.objectives.objective_state import Miss, PublishedState, TrackedObjective
 from proxy.services.objectives.outage import CountersOutage
 from proxy.services.objectives.router import ObjectiveRouter
-from proxy.store.redis.local_budget_store import StoreUnavailable
+from proxy.store.errors import StoreError
 from proxy.store.redis.local_objective_store import ObjectiveCounters
 from proxy.store.redis.objective_state import MAX_CELLS, MAX_KEYS
 from proxy.store.redis.objective_state import MAX_INCREMENT as MOST_COUNTED
@@ -144,7 +143,7 @@ class ReplicaSync:
                 await self._lead(epoch, now)
             self._synced_at = now
             self._record_recovery(now)
-        except StoreUnavailable as error:
+        except StoreError as error:
             await self._run_without_counters(fresh, now, error)
         self._router.forget(now)
 
@@ -196,7 +195,7 @@ class ReplicaSync:
             async with asyncio.timeout(_DATABASE_TIMEOUT_S):
                 sent = await self._opened.ask(outbox.open_alerts, MAX_ALERTS)
                 ended = await self._opened.ask(outbox.ended_ids, self._alerts.open_ids)
-        except (SQLAlchemyError, TimeoutError) as error:
+        except (StoreError, TimeoutError) as error:
             _log.warning("Open alerts could not be read: %s", error)
             self._alerts_checked_at = now
             return
@@ -306,7 +305,7 @@ class ReplicaSync:
         return found
 
     async def _run_without_counters(
-        self, fresh: Mapping[tuple[str, int], tuple[int, int]], now: float, error: StoreUnavailable
+        self, fresh: Mapping[tuple[str, int], tuple[int, int]], now: float, error: StoreError
     ) -> None:
         """Keep the last states for a while; after that, judge by this process's own counts."""
         if not self._is_lost:
@@ -346,7 +345,7 @@ class ReplicaSync:
         try:
             async with asyncio.timeout(_DATABASE_TIMEOUT_S):
                 held = await self._opened.ask(self._opened.pins.current_pins, now)
-        except (SQLAlchemyError, TimeoutError):
+        except (StoreError, TimeoutError):
             return  # the known pins hold
         self._pins = {
             name: ActivePin(level=pin.level, made=pin.made, until=pin.until, why=pin.why)

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.prefix.guard import Harm
 from proxy.records.feature_mode import EVERY_FAMILY, LayoutScope
+from proxy.store.errors import StoreError
 from proxy.store.store import Store
 from slo.alert import Alert, Severity
 
@@ -156,7 +155,7 @@ class PlanningGuard:
         try:
             before = await self._store.ask(layouts.step_back, place, layout, now)
             await self._store.ask(self._store.board.refresh)
-        except SQLAlchemyError as error:
+        except StoreError as error:
             _log.warning(
                 "Layout %d could not be rolled back but in this process, for 10 minutes: %s",
                 layout, error,
@@ -184,7 +183,7 @@ class PlanningGuard:
                 if self._say is not None:
                     self._say(suspension_alert(place, why, self._now()))
             await self._store.ask(self._store.board.refresh)
-        except SQLAlchemyError as error:
+        except StoreError as error:
             _log.warning("Planning is suspended in this process alone, for 10 minutes: %s", error)
             return
         self._until.pop(place, None)

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, ParamSpec, TypeVar
 
 import msgspec
-from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.layouts.layout import Layout, read_layout
 from proxy.prefix.lessons import layout_digest
 from proxy.records.feature_mode import LayoutScope
-from proxy.store.sql.database import reason
+from proxy.store.errors import StoreError
 from proxy.store.sql.layout_rows import Proposal
 from proxy.store.store import Store
 
@@ -61,8 +60,8 @@ class StoreReads:
                 return await self._store.ask(question, *args, **kwargs)
         except TimeoutError:
             self._log_failure(subject, f"the database did not answer within {STORE_DEADLINE_S} s")
-        except SQLAlchemyError as error:
-            self._log_failure(subject, reason(error))
+        except StoreError as error:
+            self._log_failure(subject, str(error))
         return None
 
     def _log_failure(self, subject: str, why: str) -> None:

@@ -8,11 +8,10 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.prefix.team_indexes import TeamMemory
 from proxy.records.team_stake import MAX_TEAM_LOSS_NANOS, TeamLoan
+from proxy.store.errors import StoreError
 from proxy.store.sql.mark_accounts import HALVING_INTERVAL_S
 from proxy.store.store import Store
 
@@ -63,7 +62,7 @@ class MarkAccountExchange:
         while True:
             try:
                 await self.exchange()
-            except SQLAlchemyError as error:
+            except StoreError as error:
                 _log.warning("The accounts of cache marks were not shared: %s", error)
             await asyncio.sleep(EXCHANGE_INTERVAL_S)
 
@@ -72,14 +71,14 @@ class MarkAccountExchange:
         try:
             async with asyncio.timeout(_STOP_DEADLINE_S):
                 await self._store.ask(partial(self._store_news, self._now(), ends=True))
-        except (SQLAlchemyError, TimeoutError) as error:
+        except (StoreError, TimeoutError) as error:
             _log.warning("The last accounts of cache marks were not stored: %s", error)
 
     async def exchange(self) -> None:
         """Store what was counted here, and take over what others counted.
 
         Raises:
-            SQLAlchemyError: The store is away; what was counted waits for the next exchange.
+            StoreError: The store is away; what was counted waits for the next exchange.
         """
         now, rows = self._now(), self._store.mark_accounts
         await self._store.ask(self._store_news, now)

@@ -19,8 +19,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from proxy.calls import eligibility
 from proxy.calls.fan_out import FanOutGate
 from proxy.calls.ports import BackgroundTaskGroup
@@ -48,6 +46,7 @@ from proxy.services.planning.guard import PlanningGuard, SendAlert
 from proxy.services.planning.known_layouts import STORE_DEADLINE_S, KnownLayouts, StoreReads
 from proxy.services.planning.learner import BackgroundLearner
 from proxy.services.planning.mark_accounts import MarkAccountExchange
+from proxy.store.errors import StoreError
 from proxy.store.store import Store
 from slo.usage import Usage
 
@@ -339,7 +338,7 @@ class PromptPlanning:
             try:
                 held = await self._store.ask(self._store.plans.grow_all, plans, self._now())
                 await self._run(None, 0, self._merge, some, held)
-            except SQLAlchemyError as error:
+            except StoreError as error:
                 lost = quantity(len(some), "conversation")
                 _log.warning("The plans of %s could not be stored: %s", lost, error)
             finally:
@@ -375,7 +374,7 @@ class PromptPlanning:
             version = self._store.board.current.of(where).layout_version(self._now())
             layout = self._lessons.proposal(planned, self._layouts.layout(where, version))
             self._layouts.renew_proposal(where, layout, self._calls[where], self._now())
-        except (Unplannable, SQLAlchemyError) as error:
+        except (Unplannable, StoreError) as error:
             _log.warning("A call could not be learned from: %s", error)
 
 

@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.reloading import Reloader
 from proxy.services.cut_attempts import keep_cut_attempts_booked, keep_sent_attempts_in_place
 from proxy.services.planning.guard import SendAlert, suspension_alert
 from proxy.settings import Settings
+from proxy.store.errors import StoreError
 from proxy.store.sql.known_keys import FILE_NAME, KnownKeysFile, remove_known_keys
 from proxy.store.sql.layouts import Suspension, suspend_harmful
 from proxy.store.store import Store
@@ -66,7 +65,7 @@ async def apply_retention(opened: Store, days: int, now: Callable[[], float]) ->
             await opened.ask(opened.notes.retain, idle, _RETENTION_ROUND_S)
             await opened.ask(opened.pending_sums.delete_histograms, before, _RETENTION_ROUND_S)
             await opened.ask(opened.replica_time.delete_runs, before)
-        except SQLAlchemyError as error:
+        except StoreError as error:
             _log.warning("Old rows were not deleted; the next round is in an hour: %s", error)
         await asyncio.sleep(_RETENTION_INTERVAL_S)
 
@@ -79,7 +78,7 @@ async def merge_pending_sums(opened: Store) -> None:
     while True:
         try:
             await opened.ask(opened.pending_sums.merge, _MERGE_ROUND_S)
-        except SQLAlchemyError as error:
+        except StoreError as error:
             _log.warning("Sums of new calls were not moved to their days: %s", error)
         await asyncio.sleep(_MERGE_INTERVAL_S)
 
@@ -122,7 +121,7 @@ async def suspend_harmful_features(opened: Store, now: Callable[[], float], say:
         await asyncio.sleep(_GUARD_INTERVAL_S)
         try:
             found = await opened.ask(measure_and_suspend, opened, now)
-        except SQLAlchemyError as error:
+        except StoreError as error:
             _log.warning("The savings of planning could not be measured: %s", error)
             continue
         for each in found:

@@ -80,7 +80,7 @@ def report_content(
 
     Raises:
         OperatorError: There is no such team.
-        SQLAlchemyError: The database is away.
+        StoreError: The database is away.
     """
     teams = {each.id: each.name for each in store.teams.all()}
     only = ALL_CALLS

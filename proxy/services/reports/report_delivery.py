@@ -16,15 +16,12 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from dashboards.reports import ReportPeriod
 from dashboards.scheduled_periods import last_period, period_name, periods_after
 from proxy.app_context import AppContext
 from proxy.configuration import Snapshot
 from proxy.errors import OperatorError
 from proxy.services.alerts.http_sender import DeliveryFailure, HttpMessage, HttpSender
-from proxy.services.alerts.notifier import error_summary
 from proxy.services.reports.mail_server import MAIL_DEADLINE_S, AddressedMail
 from proxy.services.reports.report_content import report_content
 from proxy.services.reports.report_senders import (
@@ -34,6 +31,7 @@ from proxy.services.reports.report_senders import (
 )
 from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.settings import Settings, upstream_keys
+from proxy.store.errors import StoreError
 from proxy.store.sql.report_deliveries import ReportDelivery
 from proxy.store.store import Store
 from slo.policies.reports import ScheduledReport
@@ -91,8 +89,8 @@ class ReportScheduler:
             await self._store.wait_until_online()
             try:
                 await self.send_due()
-            except SQLAlchemyError as error:
-                _log.warning("Reports wait for the database: %s", error_summary(error))
+            except StoreError as error:
+                _log.warning("Reports wait for the database: %s", error)
             await asyncio.sleep(POLL_INTERVAL_S)
 
     async def send_due(self) -> None:

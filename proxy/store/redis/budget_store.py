@@ -38,8 +38,9 @@ from typing import Any, Final
 from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError
 
+from proxy.store.errors import StoreError
 from proxy.store.redis import budget_scripts as scripts
-from proxy.store.redis.local_budget_store import CountersCondition, StoreUnavailable
+from proxy.store.redis.local_budget_store import CountersCondition
 from proxy.store.redis.requests import answer_within, close_client, key_prefix, redis_client
 from slo.leases import LeaseRenewal, LeaseReport
 from slo.reservations import (
@@ -185,7 +186,7 @@ class RedisBudgetStore:
             ttl_s: Seconds after which a lease goes that is not renewed.
 
         Raises:
-            StoreUnavailable: If Redis cannot be asked.
+            StoreError: If Redis cannot be asked.
         """
         words = [word for each in reports for word in _script_arguments(each)]
         counters = [each.counter for each in reports]
@@ -239,7 +240,7 @@ class RedisBudgetStore:
         calls.
 
         Raises:
-            StoreUnavailable: Redis cannot be asked.
+            StoreError: Redis cannot be asked.
         """
         found: set[str] = set()
         start = f"{self._keys}counter:".encode()
@@ -269,7 +270,7 @@ class RedisBudgetStore:
         """Runs the script; it is given the mark where that matters.
 
         Raises:
-            StoreUnavailable: It did not in time.
+            StoreError: It did not in time.
         """
         keys = [f"{self._keys}settled", f"{self._keys}checkpoint"]
         for counter in counters:
@@ -285,22 +286,22 @@ class RedisBudgetStore:
         """A block in which Redis may be asked once.
 
         Raises:
-            StoreUnavailable: It was lost here, or while waiting for the turn, or none came.
+            StoreError: It was lost here, or while waiting for the turn, or none came.
         """
         losses = self._losses
         try:
             await answer_within(self._turns.acquire(), self._deadline * (_MAX_DEADLINES - 1))
         except TimeoutError as error:
-            raise StoreUnavailable("too many operations wait for Redis") from error
+            raise StoreError("too many operations wait for Redis") from error
         try:
             if losses < self._losses:
-                raise StoreUnavailable("Redis was lost while others waited for it")
+                raise StoreError("Redis was lost while others waited for it")
             yield
         except TimeoutError as error:
             self._losses += 1
-            raise StoreUnavailable(f"Redis did not answer within {self._deadline} s") from error
+            raise StoreError(f"Redis did not answer within {self._deadline} s") from error
         except (RedisError, OSError) as error:
-            raise StoreUnavailable(f"Redis cannot be asked: {error}") from error
+            raise StoreError(f"Redis cannot be asked: {error}") from error
         finally:
             self._turns.release()
 

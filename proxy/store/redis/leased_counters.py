@@ -15,8 +15,9 @@ from itertools import islice
 from secrets import token_hex
 from typing import Final
 
+from proxy.store.errors import StoreError
 from proxy.store.redis.budget_store import RedisBudgetStore
-from proxy.store.redis.local_budget_store import CountersCondition, StoreUnavailable
+from proxy.store.redis.local_budget_store import CountersCondition
 from slo.leases import IDLE_S, Lease, LeaseReport
 from slo.reservations import (
     CounterClaim,
@@ -70,14 +71,14 @@ class LeasedCounters:
         """Renew the leases, for ever."""
         while True:
             await asyncio.sleep(REPORT_EVERY_S)
-            with suppress(StoreUnavailable):
+            with suppress(StoreError):
                 await self.renew()
 
     async def renew(self, *, is_last: bool = False) -> None:
         """Report on all leases, or release them.
 
         Raises:
-            StoreUnavailable: Redis cannot be asked; what was not reported is reported again.
+            StoreError: Redis cannot be asked; what was not reported is reported again.
         """
         now = self._ticks()
         for counter in [each for each, lease in self._leases.items() if lease.is_over(now)]:
@@ -147,7 +148,7 @@ class LeasedCounters:
             return granted
         try:
             said = await self.shared.reserve(name, claims, now, until, only_whole=only_whole)
-        except StoreUnavailable:  # it may be held all the same
+        except StoreError:  # it may be held all the same
             self._uncertain[name] = None
             if len(self._uncertain) > _MAX_CANDIDATES:
                 del self._uncertain[next(iter(self._uncertain))]
@@ -221,7 +222,7 @@ class LeasedCounters:
 
     async def aclose(self) -> None:
         """Give the leases back, and let go of all connections."""
-        with suppress(StoreUnavailable):
+        with suppress(StoreError):
             for _ in range(2):  # what had no answer is said again first, then what came after it
                 await self.renew(is_last=True)
         await self.shared.aclose()

@@ -24,14 +24,6 @@ from slo.reservations import (
 )
 
 
-class StoreUnavailable(Exception):
-    """The counters did not answer within their deadline, or not at all.
-
-    What was asked for may still have been done: a hold then goes at its end, and whatever is asked
-    again under the same name is done once.
-    """
-
-
 class CountersCondition(StrEnum):
     """The condition of all counters, as their mark says."""
 
@@ -81,7 +73,7 @@ class BudgetStore(Protocol):
 
         Raises:
             ValueError: If two claims are for the same counter.
-            StoreUnavailable: If the counters are out of reach.
+            StoreError: If the counters are out of reach.
         """
         ...
 
@@ -104,7 +96,7 @@ class BudgetStore(Protocol):
 
         Raises:
             ValueError: If an amount is out of bounds.
-            StoreUnavailable: If the counters are out of reach.
+            StoreError: If the counters are out of reach.
         """
         ...
 
@@ -125,7 +117,7 @@ class BudgetStore(Protocol):
         """Let the reservation end later, never earlier; False if a hold has already gone.
 
         Raises:
-            StoreUnavailable: If the counters are out of reach.
+            StoreError: If the counters are out of reach.
         """
         ...
 
@@ -133,7 +125,7 @@ class BudgetStore(Protocol):
         """Amounts spent and held of each counter; one that nobody has used is at 0.
 
         Raises:
-            StoreUnavailable: If the counters are out of reach.
+            StoreError: If the counters are out of reach.
         """
         ...
 
@@ -145,7 +137,7 @@ class BudgetStore(Protocol):
 
         Raises:
             ValueError: If an amount is out of bounds.
-            StoreUnavailable: If the counters are out of reach.
+            StoreError: If the counters are out of reach.
         """
         ...
 
@@ -157,7 +149,7 @@ class BudgetStore(Protocol):
             within: Seconds since a checkpoint for which it serves, and no other is begun.
 
         Raises:
-            StoreUnavailable: If the counters are out of reach.
+            StoreError: If the counters are out of reach.
         """
         ...
 
@@ -176,7 +168,7 @@ class BudgetStore(Protocol):
 
         Raises:
             ValueError: If an amount is out of bounds.
-            StoreUnavailable: If the counters are out of reach.
+            StoreError: If the counters are out of reach.
         """
         ...
 
@@ -184,7 +176,7 @@ class BudgetStore(Protocol):
         """The condition of the counters, by their mark.
 
         Raises:
-            StoreUnavailable: If the counters are out of reach.
+            StoreError: If the counters are out of reach.
         """
         ...
 
@@ -196,7 +188,7 @@ class BudgetStore(Protocol):
         Nobody turns it to ``EMPTY``: that is what losing everything does.
 
         Raises:
-            StoreUnavailable: If the counters are out of reach.
+            StoreError: If the counters are out of reach.
         """
         ...
 
@@ -204,7 +196,7 @@ class BudgetStore(Protocol):
         """The time by the counters' own clock; None where they have none.
 
         Raises:
-            StoreUnavailable: If the counters are out of reach.
+            StoreError: If the counters are out of reach.
         """
         ...
 

@@ -50,7 +50,7 @@ class ObjectiveCounters(Protocol):
         that is new to a slot which counts ``MAX_KEYS`` already. A slot is kept for
         ``RETENTION_S`` after its end.
 
-        Adding is no reservation: who adds again after a ``StoreUnavailable`` may count twice, and
+        Adding is no reservation: who adds again after a ``StoreError`` may count twice, and
         who does not may count too little. Too little is safer, where rates are judged.
 
         Args:
@@ -58,7 +58,7 @@ class ObjectiveCounters(Protocol):
 
         Raises:
             ValueError: If an increment is out of bounds, or they are too many.
-            StoreUnavailable: If the store is out of reach; any part may have been counted.
+            StoreError: If the store is out of reach; any part may have been counted.
         """
         ...
 
@@ -70,7 +70,7 @@ class ObjectiveCounters(Protocol):
 
         Raises:
             ValueError: If keys times slots are more than ``MAX_CELLS``, or keys too many.
-            StoreUnavailable: If the store is out of reach.
+            StoreError: If the store is out of reach.
         """
         ...
 
@@ -86,7 +86,7 @@ class ObjectiveCounters(Protocol):
 
         Raises:
             ValueError: If the name or the seconds are out of bounds.
-            StoreUnavailable: If the store is out of reach; ``who`` may lead all the same.
+            StoreError: If the store is out of reach; ``who`` may lead all the same.
         """
         ...
 
@@ -105,7 +105,7 @@ class ObjectiveCounters(Protocol):
 
         Raises:
             ValueError: If the epoch or the standings are out of bounds.
-            StoreUnavailable: If the store is out of reach; it may have been said all the same.
+            StoreError: If the store is out of reach; it may have been said all the same.
         """
         ...
 
@@ -113,7 +113,7 @@ class ObjectiveCounters(Protocol):
         """The states published last, and their epoch; 0 and nothing before the first time.
 
         Raises:
-            StoreUnavailable: If the store is out of reach.
+            StoreError: If the store is out of reach.
         """
         ...
 

@@ -30,7 +30,7 @@ import msgspec
 from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError
 
-from proxy.store.redis.local_budget_store import StoreUnavailable
+from proxy.store.errors import StoreError
 from proxy.store.redis.objective_state import (
     MAX_CLOCK_DRIFT_S,
     MAX_KEYS,
@@ -240,7 +240,7 @@ class RedisCounters:
         try:
             return int(epoch), _Said.decode(said)
         except ValueError as error:
-            raise StoreUnavailable(f"{key} in Redis is nobody's standings: {error}") from error
+            raise StoreError(f"{key} in Redis is nobody's standings: {error}") from error
 
     async def aclose(self) -> None:
         """Let go of all connections, and do not wait long for a Redis that does not answer."""
@@ -252,7 +252,7 @@ class RedisCounters:
         """Runs one script; returns its answer.
 
         Raises:
-            StoreUnavailable: It did not within the deadline.
+            StoreError: It did not within the deadline.
         """
         return await self._within_turn(lambda: self._run(script, keys, *arguments))
 
@@ -266,7 +266,7 @@ class RedisCounters:
         """Awaits the work once it has its turn.
 
         Raises:
-            StoreUnavailable: Nothing did within the deadline.
+            StoreError: Nothing did within the deadline.
         """
 
         async def in_turn() -> Any:  # noqa: ANN401 - any answer
@@ -276,9 +276,9 @@ class RedisCounters:
         try:
             return await answer_within(in_turn(), self._deadline)
         except TimeoutError as error:
-            raise StoreUnavailable(f"Redis did not answer within {self._deadline} s") from error
+            raise StoreError(f"Redis did not answer within {self._deadline} s") from error
         except (RedisError, OSError) as error:
-            raise StoreUnavailable(f"Redis cannot be asked: {error}") from error
+            raise StoreError(f"Redis cannot be asked: {error}") from error
 
 
 def _ms(seconds: float) -> int:

@@ -14,10 +14,10 @@ from concurrent.futures import Executor
 from typing import Any
 
 from sqlalchemy import Engine, Row, Select, func, select
-from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.errors import Unready
 from proxy.records.call import Key
+from proxy.store.errors import StoreError
 from proxy.store.sql import schema
 from proxy.store.sql.change_poller import ChangePoller
 from proxy.store.sql.database import read_transaction
@@ -130,7 +130,7 @@ class ApiKeyCache:
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._threads, self._read_key, hashed)
-        except SQLAlchemyError as error:
+        except StoreError as error:
             raise Unready(
                 "The gateway cannot check this key just now; try again in a moment.",
                 code="keys_unavailable",

@@ -9,7 +9,8 @@ import threading
 from collections.abc import Callable
 
 import msgspec
-from sqlalchemy.exc import SQLAlchemyError
+
+from proxy.store.errors import StoreError
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ class ChangePoller:
         """Look now; the thread does this every so often."""
         try:
             self._look()
-        except SQLAlchemyError as error:
+        except StoreError as error:
             self._miss("the database cannot be reached", error)
         except (ValueError, msgspec.DecodeError) as error:
             self._miss("a row cannot be read", error)

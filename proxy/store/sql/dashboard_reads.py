@@ -69,7 +69,7 @@ class DashboardReads(Protocol):
             kwargs: Its arguments by name.
 
         Raises:
-            SQLAlchemyError: The database does not answer.
+            StoreError: The database does not answer.
             TimeoutError: It did not in time.
         """
         ...

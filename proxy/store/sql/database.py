@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from sqlite3 import Error as SqliteError
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import (
@@ -27,13 +26,10 @@ from sqlalchemy import (
 )  # fmt: skip
 from sqlalchemy.exc import (
     ArgumentError,
-    DBAPIError,
-    InterfaceError,
-    OperationalError,
-    SQLAlchemyError,
 )
 
 from proxy.errors import OperatorError
+from proxy.store.errors import StoreError, translated_errors
 from proxy.store.sql.sqlite_file import check_sqlite_file, prepare_sqlite
 from proxy.store.sql.timestamps import micros
 
@@ -68,9 +64,6 @@ _NOTICE_LEFT: Final = "SET client_connection_check_interval = '2s'"
 _READERS: Final = 2
 #: Table in which Alembic keeps the revision of the tables.
 _VERSION: Final = table("alembic_version", column("version_num"))
-#: Error code of a standby that is not promoted yet.
-#: Source: PostgreSQL, appendix A, class 25 (2026-11).
-_READ_ONLY: Final = "25006"
 _POSTGRES_SOCKET = {  # A database that vanishes without a word is noticed within seconds.
     "connect_timeout": 5,
     "keepalives_idle": 10,
@@ -102,21 +95,6 @@ class ConnectionGate:
             )
 
 
-def is_outage(error: SQLAlchemyError) -> bool:
-    """True if the same may succeed once the server is back; never for SQLite, which has none."""
-    if not isinstance(error, DBAPIError) or isinstance(error.orig, SqliteError):
-        return False
-    is_read_only = getattr(error.orig, "sqlstate", None) == _READ_ONLY
-    is_away = isinstance(error, OperationalError | InterfaceError)
-    return is_away or is_read_only or error.connection_invalidated
-
-
-def reason(error: SQLAlchemyError) -> str:
-    """The first line of what the database or its driver says; it holds no password."""
-    said = error.orig if isinstance(error, DBAPIError) else error
-    return next(iter(str(said).splitlines()), type(said).__name__)
-
-
 def connection_problem(url: str) -> str:
     """Reason that the PostgreSQL server at ``url`` does not answer; "" where it does.
 
@@ -129,12 +107,22 @@ def connection_problem(url: str) -> str:
         return ""
     engine = open_database(url)
     try:
-        with engine.connect():
+        with translated_errors(), engine.connect():
             return ""
-    except SQLAlchemyError as error:
-        return reason(error)
+    except StoreError as error:
+        return str(error)
     finally:
         engine.dispose()
+
+
+def database_exists(url: str) -> bool:
+    """False for a SQLite file that is not there yet.
+
+    Raises:
+        ValueError: As ``open_database``.
+    """
+    where = _normal(url)
+    return where.get_backend_name() != "sqlite" or Path(where.database or "").is_file()
 
 
 def open_database(url: str) -> Engine:
@@ -195,9 +183,12 @@ def read_transaction(
         engine: The database.
         is_snapshot: True for a snapshot.
         statement_timeout_s: Seconds that a statement may take on PostgreSQL; 0 for the usual.
+
+    Raises:
+        StoreError: The database did not answer, or refused a statement.
     """
     is_set = is_snapshot and engine.dialect.name == "postgresql"
-    with engine.connect() as connection:
+    with translated_errors(), engine.connect() as connection:
         if is_set:
             connection.execution_options(isolation_level="REPEATABLE READ")
         with connection.begin():
@@ -225,14 +216,14 @@ class StoppableReads:
         """A transaction that only reads.
 
         Raises:
-            OperationalError: It was stopped.
+            StoreError: It was stopped.
         """
         with read_transaction(self._engine, statement_timeout_s=self._timeout_s) as connection:
             driven = connection.connection.driver_connection
             self._running.add(driven)
             try:
                 if self._is_stopped:
-                    raise OperationalError(None, None, SqliteError("the store is being closed"))
+                    raise StoreError("the store is being closed")
                 yield connection
             finally:
                 self._running.discard(driven)
@@ -255,9 +246,10 @@ def write_transaction(engine: Engine) -> Iterator[Connection]:
     always become a writer.
 
     Raises:
-        OperationalError: SQLite's file was removed meanwhile, and what was committed with it.
+        StoreError: The database did not answer, or refused a statement or row; SQLite's file was
+            removed meanwhile, and what was committed with it.
     """
-    with engine.connect().execution_options(writes=True) as connection:
+    with translated_errors(), engine.connect().execution_options(writes=True) as connection:
         with connection.begin():
             yield connection
         check_sqlite_file(connection)  # a commit into a file that was removed is none
@@ -344,7 +336,7 @@ def _migration_config(engine: Engine) -> "Iterator[Config]":
             config.attributes["connection"] = connection
             yield config
         return
-    with engine.connect() as connection:
+    with translated_errors(), engine.connect() as connection:
         config.attributes["connection"] = connection
         try:
             yield config

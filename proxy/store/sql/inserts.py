@@ -15,9 +15,9 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import BigInteger, Connection, Engine, Integer
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from proxy.records.receipt import Receipt
+from proxy.store.errors import StoreError
 from proxy.store.sql import schema
 from proxy.store.sql.database import write_transaction
 from proxy.store.sql.rollup_statements import (
@@ -32,9 +32,6 @@ from proxy.store.sql.rows import COLUMNS, row_from_receipt
 #: Rows of a statement: SQLite allows 32,766 variables in one, and a row has up to 66. Any batch is
 #: a few of these, which stay prepared: preparing a statement takes longer than running it.
 _SQLITE_ROWS = (256, 128, 64, 32, 16, 8, 4, 2, 1)
-_PROGRAM_LIMIT_CLASS = (
-    "54"  # PostgreSQL's class of errors for what exceeds its limits, SQLSTATE appendix
-)
 
 Insert = Callable[[Sequence[Receipt]], str | None]
 """Puts receipts into the database: None, or why it will never take this batch; else raises."""
@@ -51,12 +48,12 @@ def inserter(engine: Engine) -> Insert:
             with write_transaction(engine) as connection:
                 put(connection, rows)
                 _keep_prompts(connection, receipts)
-        except (DataError, IntegrityError, OverflowError) as error:
-            return str(error.__cause__ or error)
-        except DBAPIError as error:
-            if str(getattr(error.orig, "sqlstate", "")).startswith(_PROGRAM_LIMIT_CLASS):
-                return str(error.orig)
-            raise
+        except OverflowError as error:
+            return str(error)
+        except StoreError as error:
+            if not error.is_row_refused:
+                raise
+            return str(error)
         return None
 
     return insert

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
-from sqlalchemy.exc import SQLAlchemyError
 
+from proxy.store.errors import StoreError
 from proxy.store.journal import segments
 from proxy.store.journal.journal import Journal
 from proxy.store.journal.lines import decode
@@ -229,7 +229,7 @@ class JournalShipper:
         while lines:
             try:
                 self._insert_or_halve(lines)
-            except SQLAlchemyError as error:
+            except StoreError as error:
                 self._fail(error)
             else:
                 self._refusal = None
@@ -239,11 +239,10 @@ class JournalShipper:
             wait = min(2 * wait, _MAX_RETRY_S)
         return True
 
-    def _fail(self, error: SQLAlchemyError) -> None:
-        why = str(error.__cause__ or error).strip().partition("\n")[0]
+    def _fail(self, error: StoreError) -> None:
         if self._refusal is None:
-            _log.warning("the database takes no receipts, they wait in the journal: %s", why)
-        self._refusal = f"the database takes no receipts: {why}"
+            _log.warning("the database takes no receipts, they wait in the journal: %s", error)
+        self._refusal = f"the database takes no receipts: {error}"
 
     def _insert_or_halve(self, lines: Sequence[bytes]) -> None:
         """Insert a batch; one that is unfit is halved until the line at fault stands alone."""

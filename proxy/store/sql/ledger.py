@@ -7,9 +7,9 @@ from itertools import islice
 from pathlib import Path
 
 from sqlalchemy import Column, Engine, Table, and_, delete, func, or_, select
-from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.records.receipt import Receipt
+from proxy.store.errors import StoreError
 from proxy.store.journal import segments
 from proxy.store.sql import rows, schema
 from proxy.store.sql.database import count_changed_rows, read_transaction, write_transaction
@@ -44,7 +44,7 @@ class ReceiptLedger:
         """The receipts of a team's call, first attempt first; none if the team made no such call.
 
         Raises:
-            SQLAlchemyError: As ``attempts``.
+            StoreError: As ``attempts``.
         """
         return [receipt for receipt in self.attempts(call_id) if receipt.team == team]
 
@@ -54,15 +54,15 @@ class ReceiptLedger:
         A call is found from the moment it is appended to the journal.
 
         Raises:
-            SQLAlchemyError: The database is away, and the journal's newest part lacks the call.
+            StoreError: The database is away, and the journal's newest part lacks the call.
         """
         found: dict[int, Receipt] = {}
-        away: SQLAlchemyError | None = None
+        away: StoreError | None = None
         # The drain may move the call after the first look, so the database is asked again.
         for look in (self._stored_receipts, self._journalled_receipts, self._stored_receipts):
             try:
                 found |= {receipt.attempt: receipt for receipt in look(call_id)}
-            except SQLAlchemyError as error:
+            except StoreError as error:
                 away = error
             if any(receipt.final for receipt in found.values()):
                 break

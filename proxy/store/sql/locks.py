@@ -17,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from proxy.prefix.layouts.layout import read_layout
 from proxy.prefix.lessons import is_worth_replacing
 from proxy.records.feature_mode import FeatureState, FeatureStates, LayoutScope, PlanningMode
+from proxy.store.errors import translated_errors
 from proxy.store.sql import layout_rows as rows
 from proxy.store.sql import schema
 from proxy.store.sql.layout_rows import ProposalState
@@ -165,14 +166,15 @@ def singleton_lock(engine: Engine) -> Iterator[bool]:
     session, which is lost with its connection.
 
     Raises:
-        SQLAlchemyError: The database is away.
+        StoreError: The database is away.
         OSError: The file beside it cannot be written.
     """
     if engine.dialect.name == "sqlite":
         with Path(f"{engine.url.database}.alone").open("ab") as file:
             yield _lock_file(file.fileno())
         return
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    options = {"isolation_level": "AUTOCOMMIT"}
+    with translated_errors(), engine.connect().execution_options(**options) as connection:
         asked = {"lock": _LOCK_NUMBER}
         is_alone = connection.execute(_TAKE, asked).scalar()
         try:

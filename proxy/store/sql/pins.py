@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Engine, RowMapping, delete, select, text, upd
 
 from proxy.store.sql import schema
 from proxy.store.sql.audit_log import AuditedChange, record_change
-from proxy.store.sql.database import count_changed_rows, write_transaction
+from proxy.store.sql.database import count_changed_rows, read_transaction, write_transaction
 from proxy.store.sql.timestamps import micros, seconds
 
 _SET: Final = text(
@@ -77,7 +77,7 @@ class Pins:
         """The pins that have not ended, by objective; of several of one, the last."""
         table = schema.pins
         query = select(table).where(table.c.until > micros(now)).order_by(table.c.made)
-        with self._engine.connect() as connection:
+        with read_transaction(self._engine) as connection:
             rows = connection.execute(query.limit(_MAX_PINS)).mappings().all()
         return {row["objective"]: _pin(row) for row in rows}
 
@@ -85,7 +85,7 @@ class Pins:
         """The pins that were set last, the newest first; those that ended are among them."""
         table = schema.pins
         query = select(table).order_by(table.c.made.desc(), table.c.objective).limit(most)
-        with self._engine.connect() as connection:
+        with read_transaction(self._engine) as connection:
             return [_pin(row) for row in connection.execute(query).mappings()]
 
 

@@ -31,9 +31,8 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from proxy.records.feature_mode import PlanningMode
+from proxy.store.errors import StoreError
 from proxy.store.sql.dashboard_reads import DashboardReads, LocalReads, Readers
 from proxy.store.sql.database import open_reader
 
@@ -127,7 +126,7 @@ class ReaderProcess:
             return self._local.read(question, *args, **kwargs)
         result, failure = answer
         if failure:
-            raise SQLAlchemyError(failure)
+            raise StoreError(failure)
         found: T = result
         return found
 
@@ -202,7 +201,7 @@ async def read_apart(
         arg: Its argument after the readers.
 
     Raises:
-        SQLAlchemyError: The database does not answer.
+        StoreError: The database does not answer.
         TimeoutError: It did not in time.
         OSError: The process cannot start, or has ended without an answer.
     """
@@ -224,7 +223,7 @@ async def read_apart(
         raise OSError("the process that reads has ended")
     result, failure = pickle.loads(answer)  # noqa: S301 - of a process of ours
     if failure:
-        raise SQLAlchemyError(failure)
+        raise StoreError(failure)
     found: T = result
     return found
 
@@ -248,7 +247,7 @@ def _answer(reads: DashboardReads, asked: _Question) -> _Answer:
     question, args, kwargs = asked
     try:
         return reads.read(question, *args, **kwargs), ""
-    except SQLAlchemyError as error:
+    except StoreError as error:
         return None, str(error)
 
 

@@ -19,10 +19,10 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy import text as sql
-from sqlalchemy.exc import SQLAlchemyError
 
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.guard import ArmComparison, ArmTotals, compare_arms, conversations_needed
+from proxy.store.errors import StoreError
 from proxy.store.sql import schema
 from proxy.store.sql.database import StoppableReads, read_transaction, write_transaction
 from proxy.store.sql.ids import id_floor
@@ -304,7 +304,7 @@ class ArmMeasurements:
         comparisons = tuple(self._savings.compare(compared_since(at)))
         found = ArmMeasurement(at=at, took=now() - at, comparisons=comparisons)
         values = {"measured": micros(at), "text": msgspec.json.encode(found).decode()}
-        with suppress(SQLAlchemyError), write_transaction(self._engine) as connection:
+        with suppress(StoreError), write_transaction(self._engine) as connection:
             # It counts here all the same; it is but measured once more elsewhere.
             connection.execute(_REPLACE_MEASUREMENT, values)
         return found

@@ -8,9 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from sqlalchemy.exc import SQLAlchemyError
-
-from proxy.store.sql.database import is_outage, reason
+from proxy.store.errors import StoreError
 
 T = TypeVar("T")
 
@@ -50,7 +48,7 @@ async def open_when_available(
         meanwhile: Log text about calls until the database is available.
 
     Raises:
-        SQLAlchemyError: The database answers, and waiting does not help.
+        StoreError: The database answers, and waiting does not help.
         OSError: The folder cannot be written.
         ValueError: The URL names no database that can be used.
     """
@@ -101,10 +99,10 @@ async def _outage(attempt: asyncio.Future[T]) -> str | None:
     """Reason for the outage, once the attempt has ended; None if the store is open."""
     try:
         await attempt
-    except SQLAlchemyError as error:
-        if not is_outage(error):
+    except StoreError as error:
+        if not error.is_outage:
             raise
-        return reason(error)
+        return str(error)
     return None
 
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import msgspec
 from sqlalchemy import Connection, Engine, Row, insert, select, update
-from sqlalchemy.exc import IntegrityError
 
+from proxy.store.errors import StoreError
 from proxy.store.sql import schema
 from proxy.store.sql.audit_log import GATEWAY, AuditedChange, record_change
 from proxy.store.sql.database import count_changed_rows, read_transaction, write_transaction
@@ -113,7 +113,9 @@ class Teams:
             with write_transaction(self._engine) as connection:
                 connection.execute(insert(schema.teams).values(values))
                 record_change(connection, change, now)
-        except IntegrityError as error:
+        except StoreError as error:
+            if not error.is_row_refused:
+                raise
             raise ValueError(f"there is a team named {name!r} already") from error
         return team
 
@@ -152,7 +154,9 @@ class Teams:
                 connection.execute(insert(schema.keys).values(row))
                 _count_change(connection)
                 record_change(connection, change, now)
-        except IntegrityError as error:
+        except StoreError as error:
+            if not error.is_row_refused:
+                raise
             raise ValueError(f"there is no team with the id {team!r}") from error
         return key, secret
 

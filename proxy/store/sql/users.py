@@ -18,9 +18,9 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.exc import IntegrityError
 
 from dashboards.access import Role
+from proxy.store.errors import StoreError
 from proxy.store.sql.access_tables import admin_sessions, sign_in_links, users
 from proxy.store.sql.audit_log import GATEWAY, AuditedChange, record_change
 from proxy.store.sql.database import count_changed_rows, read_transaction, write_transaction
@@ -103,7 +103,9 @@ class Users:
         try:
             with write_transaction(self._engine) as connection:
                 _insert_user(connection, made, now, who)
-        except IntegrityError as error:
+        except StoreError as error:
+            if not error.is_row_refused:
+                raise
             raise ValueError(f"there is a person named {name!r} already") from error
         return made
 

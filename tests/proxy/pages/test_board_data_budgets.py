@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from proxy.pages.board_data import LiveBoard
-from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore, StoreUnavailable
+from proxy.store.errors import StoreError
+from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore
 from proxy.store.store import Store
 from slo.budget import BudgetUnit, counter_key
 from slo.reservations import CounterClaim, CounterLevel
@@ -56,7 +57,7 @@ class SlowBudgetStore(LocalBudgetStore):
 
     async def levels(self, counters: Sequence[str], now: float) -> list[CounterLevel]:
         if self._seconds is None:
-            raise StoreUnavailable("they are away")
+            raise StoreError("they are away")
         await asyncio.sleep(self._seconds)
         raise AssertionError
 

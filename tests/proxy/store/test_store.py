@@ -11,12 +11,12 @@ from pathlib import Path
 import msgspec
 import pytest
 from sqlalchemy import Engine, delete
-from sqlalchemy.exc import NoResultFound, OperationalError
 
 from compaction.policy import CompactionMode as Compaction
 from proxy.errors import Unready
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.records.receipt import Receipt
+from proxy.store.errors import StoreError
 from proxy.store.journal.segments import list_segments
 from proxy.store.sql import schema
 from proxy.store.sql.database import open_database, revision, write_transaction
@@ -124,7 +124,7 @@ def test_a_store_that_cannot_be_opened_leaves_no_thread_and_no_journal_behind(
         connection.execute(delete(schema.meta).where(schema.meta.c.name == "compaction changes"))
     before = threading.active_count()
 
-    with pytest.raises(NoResultFound):
+    with pytest.raises(StoreError, match="No row was found"):
         Store.open(url, tmp_path / "journal")
     assert threading.active_count() == before
     assert [path.stat().st_size for path in list_segments(tmp_path / "journal")] in ([], [0])
@@ -188,7 +188,7 @@ def test_an_offline_store_knows_its_keys_and_secret_and_plans_and_compacts_nothi
 
 def test_an_offline_store_s_database_is_away_to_whoever_asks_it(tmp_path: Path) -> None:
     store, _ = offline_store(tmp_path)
-    with pytest.raises(OperationalError, match="not been reached since the gateway started"):
+    with pytest.raises(StoreError, match="not been reached since the gateway started"):
         store.teams.all()
     with pytest.raises(Unready):
         asyncio.run(store.keyring.fetch("tg-" + "x" * 40))

@@ -3,10 +3,9 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy.exc import OperationalError
-
 from proxy.services.alerts.dispatch import MAX_QUEUED_ALERTS, AlertDispatcher
 from proxy.services.alerts.notifier import LEASE_S
+from proxy.store.errors import StoreError
 from proxy.store.store import Store
 from slo import window
 from slo.alert import Severity
@@ -175,7 +174,7 @@ class Flaky:
 
     async def ask(self, question: Callable[..., Any], *args: Any) -> Any:
         if self.is_away:
-            raise OperationalError("asked", {}, OSError("away"))
+            raise StoreError("away")
         return await self._store.ask(question, *args)
 
     def alerts(self, room: DispatcherHarness, **fields: Any) -> AlertDispatcher:

@@ -7,7 +7,7 @@ import pytest
 
 from proxy.services.budgets.counter_loss import STALL_WAIT_S, TTL_S, CounterStalls, LocalQuota
 from proxy.services.budgets.reservation_requests import CountedBudget
-from proxy.store.redis.local_budget_store import StoreUnavailable
+from proxy.store.errors import StoreError
 from slo.reservation_sizing import UsageBounds
 from slo.reservations import CounterLevel
 from tests.fakes.admission_harness import NOW, budget
@@ -32,7 +32,7 @@ class SilentCounters:
     async def probe(self) -> None:
         self.asked += 1
         if self.is_silent:
-            raise StoreUnavailable("it does not answer")
+            raise StoreError("it does not answer")
 
 
 def run_story(story: Callable[[CounterStalls, SilentCounters], Awaitable[None]]) -> None:

@@ -18,9 +18,10 @@ from proxy.services.budgets.counter_report import (
     most_spent,
     unknown_rows,
 )
+from proxy.store.errors import StoreError
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.leased_counters import LeasedCounters
-from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore, StoreUnavailable
+from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore
 from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
 from slo.budget import Budget, BudgetUnit, counter_key
@@ -49,7 +50,7 @@ class UnavailableBudgetStore(LocalBudgetStore):
     """Counters that nobody can ask."""
 
     async def levels(self, counters: Sequence[str], now: float) -> list[CounterLevel]:
-        raise StoreUnavailable("they are away")
+        raise StoreError("they are away")
 
 
 def ledgers(store: Store, about: Budget) -> list[CounterRow]:
@@ -160,7 +161,7 @@ def test_of_a_budget_that_names_nobody_nothing_is_asked() -> None:
 
 
 def test_counters_that_are_away_say_so() -> None:
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(StoreError):
         asyncio.run(
             all_counter_rows(UnavailableBudgetStore(), budget(), [CounterRow("acme", SPENT)], NOW)
         )

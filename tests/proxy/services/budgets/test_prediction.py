@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import orjson
 import pytest
-from sqlalchemy.exc import OperationalError
 
 from proxy.calls.settlement import AttemptInfo
 from proxy.calls.translation import prepare
@@ -20,6 +19,7 @@ from proxy.records.receipt import Outcome
 from proxy.services.budgets.clamps import clamp_note
 from proxy.services.budgets.prediction import Predictor
 from proxy.services.budgets.pricing import Alternative, Prediction
+from proxy.store.errors import StoreError
 from proxy.store.sql.answers import PastAnswer
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.usage import Usage
@@ -307,7 +307,7 @@ def test_an_answer_that_the_ledger_says_was_cut_off_counts_as_longer():
 
 def test_without_the_ledger_it_begins_with_nothing(caplog):
     async def last() -> Iterable[PastAnswer]:
-        raise OperationalError("select", {}, ValueError("away"))
+        raise StoreError("away")
 
     predictor = Predictor(FakeEstimator())
     asyncio.run(predictor.begin(last))

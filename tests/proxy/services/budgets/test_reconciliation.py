@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from sqlalchemy.exc import OperationalError
 
 from proxy.services.budgets.budget_metrics import BudgetLevel
 from proxy.services.budgets.counter_report import levels
 from proxy.services.budgets.reconciliation import SETTLED_AFTER_S
+from proxy.store.errors import StoreError
 from proxy.store.redis.budget_scripts import MARKED
 from proxy.store.redis.local_budget_store import CountersCondition
 from proxy.store.sql.ids import id_floor
@@ -344,7 +344,7 @@ def test_without_ledger_or_counters_it_says_so_and_goes_on(made, caplog):
         await harness.reconciler.begin()
 
         async def ask(*_: object) -> None:
-            raise OperationalError("SELECT", {}, OSError("away"))
+            raise StoreError("away")
 
         harness.store.ask = ask  # type: ignore[assignment,method-assign]
         await harness.reconciler.begin()

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from proxy.services.budgets.reconciliation import SETTLED_AFTER_S
-from proxy.store.redis.local_budget_store import StoreUnavailable
+from proxy.store.errors import StoreError
 from proxy.store.sql.inserts import inserter
 from proxy.store.sql.spendings import ended_at
 from slo.budget import Budget
@@ -90,7 +90,7 @@ async def end_call(
 
     async def settle() -> None:
         await asyncio.sleep(settles)
-        with suppress(StoreUnavailable):
+        with suppress(StoreError):
             await harness.counters.settle(
                 f"call_{number}/0", {COUNTER: 10}, now(), ended_at(receipt)
             )
@@ -141,7 +141,7 @@ def test_a_checkpoint_that_could_not_be_begun_is_begun_later(made):
 
         async def begin_later(now: float, within: float) -> int:
             harness.counters.begin_checkpoint = begin  # type: ignore[method-assign]
-            raise StoreUnavailable("once more")
+            raise StoreError("once more")
 
         harness.counters.begin_checkpoint = begin_later  # type: ignore[method-assign]
         harness.counters.is_lost = False

@@ -4,10 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from sqlalchemy.exc import OperationalError
 
 from compaction.policy import CompactionMode
 from proxy.records.receipt import Receipt
+from proxy.store.errors import StoreError
 from tests.fakes.receipts import a_receipt
 from tests.proxy.services.compaction.compaction_fixtures import NOW, ROUTE, chat, room
 
@@ -82,7 +82,7 @@ def test_a_store_that_is_away_is_asked_again_later(tmp_path, monkeypatch):
     with room(tmp_path) as (made, alerts):
 
         async def away(*_args, **_kwargs):
-            raise OperationalError("SELECT", {}, OSError("away"))
+            raise StoreError("away")
 
         monkeypatch.setattr(made._store, "ask", away)
         record_outcomes(made, *[receipt(needed=100, lost=90)])

@@ -6,7 +6,6 @@ import threading
 import msgspec
 import orjson
 import pytest
-from sqlalchemy.exc import OperationalError
 
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode
@@ -16,6 +15,7 @@ from proxy.errors import CallerError, UpstreamError
 from proxy.services.compaction import summariser as notebook_
 from proxy.services.compaction.summariser import build_summariser
 from proxy.settings import Settings
+from proxy.store.errors import StoreError
 from tests.fakes.app_context import AppContextCalls, fake_app_context
 from tests.fakes.call_dependencies import route
 from tests.fakes.clock import ManualClock
@@ -128,7 +128,7 @@ def test_a_store_that_does_not_answer_costs_the_notes_and_nothing_else(
     def claim(*_):
         asked.append(1)
         if fault == "away":
-            raise OperationalError("SELECT", {}, OSError("away"))
+            raise StoreError("away")
         held.wait(5)
         return ()
 
@@ -181,7 +181,7 @@ def test_rejected_notes_join_no_compaction_and_are_counted(tmp_path, caplog, bod
         (CallerError("The budget is spent.", code="budget_exceeded", status=403), "INFO"),
         (UpstreamError("It broke.", status=502, code="broken", retryable=True), "INFO"),
         (TimeoutError(), "WARNING"),
-        (OperationalError("SELECT", {}, OSError("away")), "WARNING"),
+        (StoreError("away"), "WARNING"),
     ],
 )
 def test_a_question_that_is_refused_or_fails_leaves_no_notes_and_a_line(

@@ -6,14 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy.exc import OperationalError
-
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.prefix.planner import Planner
 from proxy.records.call import Call
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.services.planning import planning as planning_
 from proxy.services.planning.planning import PromptPlanning
+from proxy.store.errors import StoreError
 from proxy.store.store import Store
 from tests.fakes.call_dependencies import LoopTasks, call, route
 from tests.fakes.databases import migrated_sqlite
@@ -73,7 +72,7 @@ class UnreachableStore(Store):
     """A database that does not answer."""
 
     async def ask(self, question: Any, *args: Any, **kwargs: Any) -> Any:
-        raise OperationalError("SELECT", {}, OSError("away"))
+        raise StoreError("away")
 
 
 class SlowStore(Store):

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 import msgspec
 import pytest
-from sqlalchemy.exc import OperationalError
 
 from proxy.prefix.breakpoints.account import PromptPlace
 from proxy.prefix.planned import Planned, PlanningTarget
 from proxy.prefix.prediction.prefix_chains import expected_usage
 from proxy.services.planning.mark_accounts import MarkAccountExchange
+from proxy.store.errors import StoreError
 from proxy.store.store import Store
 from slo.price import TokenRates
 from tests.proxy.prefix.planning_requests import (
@@ -106,7 +106,7 @@ def test_counts_made_while_the_store_is_away_are_stored_later(store, tmp_path):
     memory = process.planning.planner.memory
     away = open_store(tmp_path, UnreachableStore)
     exchange = MarkAccountExchange(memory, threading.Lock(), away, lambda: NOW)
-    with pytest.raises(OperationalError):
+    with pytest.raises(StoreError):
         asyncio.run(exchange.exchange())
     away.close(0.0)
 

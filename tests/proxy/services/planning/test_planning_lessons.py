@@ -5,7 +5,6 @@ import threading
 from typing import Any
 
 import msgspec
-from sqlalchemy.exc import OperationalError
 
 from proxy.prefix.explain.reasons import CacheMiss
 from proxy.prefix.layouts.layout import Layout
@@ -13,6 +12,7 @@ from proxy.prefix.planner import Planner
 from proxy.records.feature_mode import LayoutScope
 from proxy.services.planning import planning as planning_
 from proxy.services.planning.planning import PromptPlanning
+from proxy.store.errors import StoreError
 from slo.usage import Usage
 from tests.fakes.call_dependencies import call
 from tests.proxy.prefix.planning_requests import (
@@ -127,7 +127,7 @@ def test_calls_that_show_nothing_propose_nothing(store):
 
 def test_a_lesson_the_store_does_not_take_is_reported(store, caplog):
     def propose(*args: object) -> None:
-        raise OperationalError("INSERT", {}, OSError("away"))
+        raise StoreError("away")
 
     store.layouts.propose = propose
     with running_planning(store) as planning:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy.exc import OperationalError
 
 from proxy.records.feature_mode import LayoutScope
 from proxy.services.planning.upkeep import (
@@ -19,6 +18,7 @@ from proxy.services.planning.upkeep import (
     suspend_harmful_features,
 )
 from proxy.settings import Settings
+from proxy.store.errors import StoreError
 from proxy.store.sql.known_keys import FILE_NAME, remove_known_keys
 from proxy.store.sql.layouts import Suspension
 from proxy.store.store import Store
@@ -74,7 +74,7 @@ async def retention(opened: Store, now: Callable[[], float]) -> None:
 
 def away(number: int, *_: object) -> list[Suspension]:
     if number == 1:
-        raise OperationalError("SELECT", {}, OSError("away"))
+        raise StoreError("away")
     return []
 
 

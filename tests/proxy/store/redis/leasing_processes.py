@@ -4,9 +4,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from typing import Any, TypeVar
 
+from proxy.store.errors import StoreError
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.leased_counters import LeasedCounters
-from proxy.store.redis.local_budget_store import CountersCondition, StoreUnavailable
+from proxy.store.redis.local_budget_store import CountersCondition
 from slo.leases import (
     LeaseRenewal,
     LeaseReport,
@@ -81,10 +82,10 @@ class UnreliableBudgetStore(RedisBudgetStore):
         if self.wire is MessageFate.LATE:
             self.late.append(arrive)
         if self.wire in {MessageFate.LATE, MessageFate.UNSENT}:
-            raise StoreUnavailable("the wire is cut")
+            raise StoreError("the wire is cut")
         found = await arrive(now)
         if self.wire is MessageFate.UNANSWERED:
-            raise StoreUnavailable("the wire is cut")
+            raise StoreError("the wire is cut")
         return found
 
     async def arrive(self, which: int, now: float) -> None:
@@ -128,7 +129,7 @@ class LeasingProcesses:
         if said is None:
             try:
                 said = await process.reserve(name, claims, self.now, self.now + 60, only_whole=True)
-            except StoreUnavailable:
+            except StoreError:
                 self.unreleased.append((which, name))
                 return None
         if not isinstance(said, ReservationGranted):

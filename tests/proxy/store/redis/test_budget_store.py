@@ -8,12 +8,9 @@ from typing import Final
 import pytest
 import redis
 
+from proxy.store.errors import StoreError
 from proxy.store.redis.budget_store import DEADLINE_S, RedisBudgetStore
-from proxy.store.redis.local_budget_store import (
-    CountersCondition,
-    LocalBudgetStore,
-    StoreUnavailable,
-)
+from proxy.store.redis.local_budget_store import CountersCondition, LocalBudgetStore
 from proxy.store.redis.requests import answer_within
 from slo.reservations import CounterClaim, CounterLevel, ReservationGranted, ReservationRefused
 from tests.fakes.clock import InstantLoop, run_in_instant_time
@@ -107,7 +104,7 @@ def lost(port: int, times: int = 1) -> float:
             *(store.reserve(f"{each}", [CLAIM], NOW, NOW + 60) for each in range(times)),
             return_exceptions=True,
         )
-        assert [type(answer) for answer in answers] == [StoreUnavailable] * times
+        assert [type(answer) for answer in answers] == [StoreError] * times
         ended = loop.time()
         await store.aclose()
         return ended - began
@@ -145,7 +142,7 @@ def test_two_hundred_at_once_are_notified_of_a_server_that_takes_them_and_says_n
 
         async def time_until_unavailable(number: int) -> float:
             began = loop.time()
-            with pytest.raises(StoreUnavailable):
+            with pytest.raises(StoreError):
                 await store.reserve(f"{number}", [CLAIM], NOW, NOW + 60)
             return loop.time() - began
 
@@ -176,7 +173,7 @@ def test_while_a_slow_redis_answers_others_nobody_waits_for_more_than_five_deadl
 
         async def time_until_unavailable() -> float:
             began = loop.time()
-            with suppress(StoreUnavailable):
+            with suppress(StoreError):
                 await store.raise_spent({COUNTER: 1}, NOW)
             return loop.time() - began
 
@@ -206,7 +203,7 @@ def test_every_operation_says_that_redis_is_lost():
             store.condition(NOW),
             store.change_condition(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW),
         ):
-            with pytest.raises(StoreUnavailable):
+            with pytest.raises(StoreError):
                 await work
         await store.aclose()
 
@@ -218,7 +215,7 @@ def test_one_that_gets_no_turn_for_four_deadlines_is_told_so():
         store = RedisBudgetStore(SERVER, "acme", connections=1)
         await store._turns.acquire()
         began = asyncio.get_running_loop().time()
-        with pytest.raises(StoreUnavailable, match="too many"):
+        with pytest.raises(StoreError, match="too many"):
             await store.levels([COUNTER], NOW)
         assert asyncio.get_running_loop().time() - began == pytest.approx(4 * DEADLINE_S)
         await store.aclose()
@@ -235,7 +232,7 @@ def test_an_answer_that_comes_late_is_not_taken_for_the_next(redis_prefix):
             hasty = RedisBudgetStore(url, "acme", prefix=redis_prefix, deadline=60.0, connections=1)
             assert await hasty.raise_spent({COUNTER: 7}, NOW) == [0]
 
-            with pytest.raises(StoreUnavailable, match="within 60"):
+            with pytest.raises(StoreError, match="within 60"):
                 await loop.outlast(60.0, hasty.reserve("a", [CLAIM], NOW, NOW + 60), wire)
 
             assert await hasty.levels([COUNTER], NOW) == [CounterLevel(7, CENTS_10)]
@@ -266,7 +263,7 @@ def test_a_loop_that_was_busy_elsewhere_does_not_make_redis_late():
 def test_an_error_from_redis_is_a_lost_budget_store_too(redis_prefix):
     async def story(store: RedisBudgetStore) -> None:
         await store._redis.set(f"{redis_prefix}:{{acme}}:counter:{COUNTER}", "not a counter")
-        with pytest.raises(StoreUnavailable, match="WRONGTYPE"):
+        with pytest.raises(StoreError, match="WRONGTYPE"):
             await store.reserve("a", [CLAIM], NOW, NOW + 60)
 
     with_budget_store(redis_prefix, story)

@@ -5,9 +5,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from proxy.store.errors import StoreError
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.leased_counters import TTL_S, LeasedCounters
-from proxy.store.redis.local_budget_store import CountersCondition, StoreUnavailable
+from proxy.store.redis.local_budget_store import CountersCondition
 from slo.leases import (
     IDLE_S,
     MAX_LEASE_DIVISOR,
@@ -69,7 +70,7 @@ def test_calls_go_on_while_redis_stalls_and_no_longer_than_a_lease_is_valid(play
             name = await fleet.call()
             assert name is not None
             await fleet.end(0, name, 3)
-            with pytest.raises(StoreUnavailable):
+            with pytest.raises(StoreError):
                 await fleet.processes[0].renew()
         fleet.now += 0.5
         assert await fleet.call() is None
@@ -138,7 +139,7 @@ def test_unanswered_and_later_settlements_are_reported_at_the_end(redis_prefix):
             await fleet.end(1, name, 7)
             fleet.wires[1].wire = wire
             if wire is MessageFate.UNANSWERED:
-                with pytest.raises(StoreUnavailable):
+                with pytest.raises(StoreError):
                     await fleet.processes[1].renew()
         await fleet.processes[1].aclose()
         found = await fleet.level()
@@ -260,7 +261,7 @@ def test_a_call_that_may_be_held_in_redis_is_not_held_in_a_lease_too(play_story)
         process = fleet.processes[0]
         claims = [claim()]
         fleet.wires[0].wire = MessageFate.UNANSWERED
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(StoreError):
             await process.reserve("a", claims, fleet.now, fleet.now + 60)
         fleet.wires[0].wire = MessageFate.FINE
         await fleet.take_lease()

@@ -13,7 +13,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from proxy.store.redis.local_budget_store import StoreUnavailable
+from proxy.store.errors import StoreError
 from slo.reservations import CounterLevel
 from tests.examples import examples
 from tests.proxy.store.redis.leasing_processes import LIMIT, LeasingProcesses, MessageFate
@@ -68,7 +68,7 @@ class LifeOfLeases(RuleBasedStateMachine):
         self.fleet.wires[which].wire = wire
         try:
             self.ask(self.fleet.processes[which].renew())
-        except StoreUnavailable:
+        except StoreError:
             assert wire is not MessageFate.FINE
         self.fleet.wires[which].wire = MessageFate.FINE
 

@@ -12,7 +12,7 @@ import redis
 from redis.asyncio import Redis
 from redis.crc import key_slot
 
-from proxy.store.redis.local_budget_store import StoreUnavailable
+from proxy.store.errors import StoreError
 from proxy.store.redis.objective_state import MAX_CLOCK_DRIFT_S, MAX_KEYS, RETENTION_S, SLOT_S
 from proxy.store.redis.objective_store import DEADLINE_S, RedisCounters
 from tests.fakes.clock import run_in_instant_time
@@ -178,7 +178,7 @@ def lost(port: int, work: Callable[[RedisCounters], Awaitable[Any]], times: int 
         loop = asyncio.get_running_loop()
         began = loop.time()
         answers = await asyncio.gather(*(work(store) for _ in range(times)), return_exceptions=True)
-        assert [type(answer) for answer in answers] == [StoreUnavailable] * times
+        assert [type(answer) for answer in answers] == [StoreError] * times
         ended = loop.time()
         await store.aclose()
         return ended - began
@@ -216,7 +216,7 @@ def test_an_answer_that_comes_late_is_not_taken_for_the_next(redis_prefix):
             slot = await slot_of(hasty)
             await hasty.add({("chat", slot): (1, 0)})
 
-            with pytest.raises(StoreUnavailable, match="within 60"):
+            with pytest.raises(StoreError, match="within 60"):
                 await loop.outlast(60.0, hasty.add({("chat", slot): (1, 0)}), wire)
 
             assert await hasty.standings() == (0, {})
@@ -248,7 +248,7 @@ def test_a_connection_that_was_cut_is_made_anew_and_nothing_is_added_twice(redis
 def test_an_unreadable_published_state_is_a_lost_store(redis_prefix, said):
     async def story(store: RedisCounters) -> None:
         await store._redis.hset(f"{store._keys}told", mapping={"epoch": 1, "said": said})
-        with pytest.raises(StoreUnavailable, match="nobody's standings"):
+        with pytest.raises(StoreError, match="nobody's standings"):
             await store.standings()
 
     run_story(redis_prefix, story)
@@ -257,7 +257,7 @@ def test_an_unreadable_published_state_is_a_lost_store(redis_prefix, said):
 def test_an_error_from_redis_is_a_lost_objective_store_too(redis_prefix):
     async def story(store: RedisCounters) -> None:
         await store._redis.set(f"{store._keys}lease", "not a lease")
-        with pytest.raises(StoreUnavailable, match="WRONGTYPE"):
+        with pytest.raises(StoreError, match="WRONGTYPE"):
             await store.lead("a", 5.0)
 
     run_story(redis_prefix, story)

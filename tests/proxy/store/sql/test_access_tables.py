@@ -1,7 +1,7 @@
 import pytest
 from sqlalchemy import Engine, delete, insert, select, update
-from sqlalchemy.exc import DBAPIError
 
+from proxy.store.errors import StoreError
 from proxy.store.sql.access_tables import audit_log
 from proxy.store.sql.database import read_transaction, write_transaction
 
@@ -16,7 +16,7 @@ def test_the_database_refuses_to_change_or_delete_a_row_of_the_audit_log(
         connection.execute(insert(audit_log).values(ROW))
 
     with (
-        pytest.raises(DBAPIError, match="the audit log only grows"),
+        pytest.raises(StoreError, match="the audit log only grows"),
         write_transaction(engine) as connection,
     ):
         connection.execute(change)  # type: ignore[call-overload]

@@ -4,13 +4,13 @@ import threading
 
 import msgspec
 import pytest
-from sqlalchemy.exc import OperationalError
 
+from proxy.store.errors import StoreError
 from proxy.store.sql.change_poller import ChangePoller
 
 
 def away() -> None:
-    raise OperationalError("SELECT", {}, OSError("away"))
+    raise StoreError("away")
 
 
 def test_it_looks_again_and_again_until_it_is_closed():
@@ -28,7 +28,7 @@ def test_it_may_be_closed_before_it_began():
 
 
 def test_a_database_that_is_away_is_logged_once_and_forgotten_when_it_is_back(caplog):
-    answers = [OperationalError("SELECT", {}, OSError("away"))] * 2
+    answers = [StoreError("away")] * 2
 
     def look() -> None:
         if answers:
@@ -84,7 +84,7 @@ def test_the_thread_goes_on_after_a_row_that_it_cannot_read():
 
 
 def test_another_reason_is_reported_too(caplog):
-    answers: list[Exception] = [ValueError("of tomorrow"), OperationalError("", {}, OSError())]
+    answers: list[Exception] = [ValueError("of tomorrow"), StoreError("")]
 
     def look() -> None:
         raise answers.pop()

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 
 import pytest
 from sqlalchemy import Engine, delete, insert, select
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
+from proxy.store.errors import StoreError
 from proxy.store.sql import schema
 from proxy.store.sql.database import (
     open_database,
@@ -33,7 +33,7 @@ def test_a_reader_sees_what_is_committed_and_can_write_nothing(url: str) -> None
             connection.execute(insert(schema.notes).values(key="a", lines="[]", used=1))
         with read_transaction(reader, is_snapshot=True) as connection:
             assert connection.execute(select(schema.notes.c.key)).scalars().all() == ["a"]
-        with pytest.raises(DBAPIError), write_transaction(reader) as connection:
+        with pytest.raises(StoreError), write_transaction(reader) as connection:
             connection.execute(delete(schema.notes))
         with read_transaction(writer) as connection:
             assert connection.execute(select(schema.notes.c.key)).scalars().all() == ["a"]

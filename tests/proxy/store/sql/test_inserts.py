@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Engine, event
-from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from proxy.records.receipt import Outcome, Receipt
+from proxy.store.errors import StoreError
 from proxy.store.sql.database import migrate, open_database
 from proxy.store.sql.inserts import Insert, inserter
 from slo.usage import Usage
@@ -125,7 +125,7 @@ def patiently(insert: Insert, some: list[Receipt]) -> None:
     for _ in range(50):
         try:
             insert(some)
-        except OperationalError:
+        except StoreError:
             continue
         return
     pytest.fail("fifty deadlocks in a row")
@@ -161,7 +161,7 @@ def test_a_key_too_large_for_postgresqls_index_is_unfit(postgres: str) -> None:
 
 def test_tables_that_are_not_there_are_trouble_that_may_pass(empty_url: str) -> None:
     engine = open_database(empty_url)
-    with pytest.raises(SQLAlchemyError):
+    with pytest.raises(StoreError):
         inserter(engine)([a_receipt(0)])
     engine.dispose()
 

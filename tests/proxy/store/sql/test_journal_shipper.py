@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-import psycopg
 import pytest
 from sqlalchemy import Engine, make_url
-from sqlalchemy.exc import OperationalError
 
 from proxy.records.receipt import Receipt
+from proxy.store.errors import StoreError
 from proxy.store.journal.journal import Journal
 from proxy.store.journal.lines import encode, frame
 from proxy.store.journal.segments import Disk, JournalLimits, list_segments
@@ -203,7 +202,7 @@ class DeadlockingInsert:
             self._insert(receipts)
         if self.times:
             self.times -= 1
-            raise OperationalError("INSERT", {}, psycopg.errors.DeadlockDetected("deadlock"))
+            raise StoreError("deadlock", is_outage=True)
         return self._insert(receipts)
 
 

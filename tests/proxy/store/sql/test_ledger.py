@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
-from sqlalchemy.exc import SQLAlchemyError
 
+from proxy.store.errors import StoreError
 from proxy.store.journal.lines import encode, frame
 from proxy.store.sql.database import open_database
 from proxy.store.sql.inserts import inserter
@@ -60,7 +60,7 @@ def test_with_the_database_away_the_journal_answers_for_what_it_has(
     write_segment(tmp_path, encode(FAILED), encode(ANSWERED))
 
     assert ledger.call_receipts(CALL, TEAM) == [FAILED, ANSWERED]
-    with pytest.raises(SQLAlchemyError):
+    with pytest.raises(StoreError):
         ledger.call_receipts("call_unheard_of", TEAM)
     never_migrated.dispose()
 

@@ -14,7 +14,6 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import psutil
 import pytest
 from sqlalchemy import Engine
-from sqlalchemy.exc import SQLAlchemyError
 
 from compaction.policy import CompactionMode
 from dashboards.access import Role, Viewer
@@ -31,6 +30,7 @@ from proxy.pages.ledger_views.formats import json_bytes, page_around, read_view
 from proxy.pages.ledger_views.latency import LatencyQuestion, latency_view
 from proxy.pages.ledger_views.savings import SavingsQuestion, savings_view
 from proxy.records.feature_mode import PlanningMode
+from proxy.store.errors import StoreError
 from proxy.store.sql.call_pages import CallSearch
 from proxy.store.sql.counted_savings import SavingsScope, read_headline
 from proxy.store.sql.dashboard_reads import LocalReads, PickledOnce, Readers
@@ -253,7 +253,7 @@ def test_a_closed_process_is_gone_and_not_replaced(process: ReaderProcess, here:
 def test_a_database_that_is_away_is_told_by_the_database_s_error(here: HereReads) -> None:
     process = ReaderProcess("postgresql://nobody@127.0.0.1:1/none", here, start_timeout_s=60.0)
 
-    with pytest.raises(SQLAlchemyError, match="port 1"):
+    with pytest.raises(StoreError, match="port 1"):
         ask(process)
     process.close()
 
@@ -333,7 +333,7 @@ def test_a_question_apart_says_what_the_database_did_and_that_its_process_was_ki
     with pytest.raises(OSError, match="has ended"):
         asyncio.run(ask())
     away = "postgresql://nobody@127.0.0.1:1/none", PlanningMode.AUTO
-    with pytest.raises(SQLAlchemyError, match="port 1"):
+    with pytest.raises(StoreError, match="port 1"):
         asyncio.run(read_apart(away, 60.0, calls_view, ONE_CALL))
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Engine
-from sqlalchemy.exc import OperationalError
 
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.guard import (
@@ -15,6 +14,7 @@ from proxy.prefix.guard import (
     compare_arms,
 )
 from proxy.records.receipt import Outcome, Receipt
+from proxy.store.errors import StoreError
 from proxy.store.sql.database import StoppableReads
 from proxy.store.sql.inserts import inserter
 from proxy.store.sql.savings import Estimate, MissSum, Savings
@@ -254,16 +254,16 @@ def test_a_long_statement_ends_when_the_store_is_closed_and_none_begins_then(
         reading = threads.submit(read)
         began.wait()
         reads.stop()
-        with pytest.raises(OperationalError):
+        with pytest.raises(StoreError):
             reading.result(60)
-    with pytest.raises(OperationalError, match="being closed"):
+    with pytest.raises(StoreError, match="being closed"):
         read()
 
 
 def test_measurements_of_a_closed_store_are_refused(store: Store) -> None:
     store.close(5)
 
-    with pytest.raises(OperationalError, match="being closed"):
+    with pytest.raises(StoreError, match="being closed"):
         store.savings.misses(START)
-    with pytest.raises(OperationalError, match="being closed"):
+    with pytest.raises(StoreError, match="being closed"):
         store.arms.measure(lambda: START)

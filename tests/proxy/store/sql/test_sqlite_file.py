@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, insert, select
-from sqlalchemy.exc import OperationalError
 
+from proxy.store.errors import StoreError
 from proxy.store.sql import schema
 from proxy.store.sql.database import (
     open_database,
@@ -49,9 +49,9 @@ def test_a_removed_file_is_neither_read_nor_written_nor_made_again(
     engine: Engine, file: Path
 ) -> None:
     remove(file)
-    with pytest.raises(OperationalError, match="the database's file was removed"):
+    with pytest.raises(StoreError, match="the database's file was removed"):
         names(engine)
-    with pytest.raises(OperationalError, match="the database's file was removed"):
+    with pytest.raises(StoreError, match="the database's file was removed"):
         write(engine, "second")
 
     assert list(file.parent.iterdir()) == []
@@ -63,13 +63,13 @@ def test_a_commit_into_a_file_that_is_removed_meanwhile_fails(engine: Engine, fi
             connection.execute(insert(schema.meta).values(name="second", secret=b""))
             remove(file)
 
-    with pytest.raises(OperationalError, match="the database's file was removed"):
+    with pytest.raises(StoreError, match="the database's file was removed"):
         write_and_remove()
 
 
 def test_a_file_that_is_put_back_is_used(engine: Engine, file: Path) -> None:
     remove(file)
-    with pytest.raises(OperationalError):
+    with pytest.raises(StoreError):
         names(engine)
     migrated_sqlite(file)
     write(engine, "second")
@@ -79,7 +79,7 @@ def test_a_file_that_is_put_back_is_used(engine: Engine, file: Path) -> None:
 
 def test_a_reader_makes_no_file(tmp_path: Path) -> None:
     reader = open_reader(f"sqlite:///{tmp_path / 'none.db'}")
-    with pytest.raises(OperationalError, match="the database's file was removed"):
+    with pytest.raises(StoreError, match="the database's file was removed"):
         names(reader)
 
     assert list(tmp_path.iterdir()) == []

@@ -4,25 +4,20 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import psycopg
 import pytest
-from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError, SQLAlchemyError
 
+from proxy.store.errors import StoreError
 from proxy.store.sql.startup import RetryDelays, is_available, open_when_available
 
 _QUICK = RetryDelays(first=0.001, longest=0.002, silence=30.0)
 _SILENT = RetryDelays(silence=0.01)
 
 
-def _failure(kind: type[DBAPIError], said: str) -> SQLAlchemyError:
-    return kind("SELECT 1", {}, psycopg.OperationalError(said))
-
-
 @dataclass
 class Attempts:
     """Opens a store after so many failures."""
 
-    failures: list[SQLAlchemyError]
+    failures: list[StoreError]
     made: int = 0
     waits: list[int] = field(default_factory=list)
 
@@ -51,7 +46,7 @@ def test_an_outage_is_retried_and_logged_once_when_it_begins_and_once_when_it_en
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    attempts = Attempts([_failure(OperationalError, f"refused {n}\nmore") for n in range(4)])
+    attempts = Attempts([StoreError(f"refused {n}", is_outage=True) for n in range(4)])
 
     assert _open(attempts) == "the store"
     assert (attempts.made, attempts.waits) == (5, [1])
@@ -63,18 +58,18 @@ def test_an_outage_is_retried_and_logged_once_when_it_begins_and_once_when_it_en
 
 
 def test_an_error_that_waiting_does_not_heal_is_raised_at_once() -> None:
-    attempts = Attempts([_failure(ProgrammingError, "permission denied")])
+    attempts = Attempts([StoreError("permission denied")])
 
-    with pytest.raises(ProgrammingError):
+    with pytest.raises(StoreError, match="denied"):
         _open(attempts)
     assert attempts.waits == []
 
 
 def test_an_error_that_waiting_does_not_heal_ends_the_wait() -> None:
-    away, denied = _failure(OperationalError, "away"), _failure(ProgrammingError, "denied")
+    away, denied = StoreError("away", is_outage=True), StoreError("denied")
     attempts = Attempts([away, denied])
 
-    with pytest.raises(ProgrammingError):
+    with pytest.raises(StoreError, match="denied"):
         _open(attempts)
     assert (attempts.made, attempts.waits) == (2, [1])
 
@@ -114,7 +109,7 @@ def _is_available(attempts: Attempts) -> bool:
 
 
 def test_a_database_that_can_be_used_is_available_and_one_that_is_away_is_not() -> None:
-    away = Attempts([_failure(OperationalError, "refused")])
+    away = Attempts([StoreError("refused", is_outage=True)])
 
     assert _is_available(Attempts([]))
     assert not _is_available(away)
@@ -131,12 +126,12 @@ def test_a_database_that_does_not_answer_is_not_available() -> None:
 
 
 def test_an_error_that_waiting_does_not_heal_is_not_taken_for_an_outage() -> None:
-    with pytest.raises(ProgrammingError):
-        _is_available(Attempts([_failure(ProgrammingError, "permission denied")]))
+    with pytest.raises(StoreError, match="denied"):
+        _is_available(Attempts([StoreError("permission denied")]))
 
 
 def test_the_log_says_what_becomes_of_calls_meanwhile(caplog: pytest.LogCaptureFixture) -> None:
-    attempts = Attempts([_failure(OperationalError, "refused")])
+    attempts = Attempts([StoreError("refused", is_outage=True)])
     work = open_when_available(attempts.open, attempts.wait, _QUICK, meanwhile="Some get 200")
     asyncio.run(work)
 

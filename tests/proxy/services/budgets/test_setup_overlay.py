@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import text
 
 from proxy.configuration import Snapshot
-from proxy.services.budgets.budget_overlay import BudgetOverlay, stored_budget_overlay
+from proxy.services.budgets.setup import BudgetOverlay, stored_budget_overlay
 from proxy.settings import Settings
 from proxy.store.sql.database import write_transaction
 from proxy.store.store import Store
