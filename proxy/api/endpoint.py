@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proxy.api.azure import of_deployment
 from proxy.api.body_limits import BodyMemoryLimit
-from proxy.api.isolation import add_cache_salt, check_isolated
+from proxy.api.isolation import check_isolated
 from proxy.api.key_limits import check_model_allowed, expired_error
 from proxy.api.messages_api import speaks_messages
 from proxy.api.passthrough import Relay, internal_error
@@ -27,7 +27,6 @@ from proxy.api.prefill import (
     engine_dependencies,
     superseded_error,
     until_gone_or_superseded,
-    warming_call,
 )
 from proxy.api.prefill_replicas import ReplicaOccupancy, put_calls_first
 from proxy.api.refused_keys import RefusedKeyLog, unauthenticated_error
@@ -45,8 +44,10 @@ from proxy.calls.deadlines import AwaitedEvent, CallWatchdog, ClientDisconnected
 from proxy.calls.pipeline import record_refusal, serve
 from proxy.calls.ports import CallContext, Dependencies
 from proxy.calls.retry_policy import GENERATING_ENDPOINTS
+from proxy.calls.warming_call import warming_call
 from proxy.errors import CallerError, ProxyError, Unready
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
+from proxy.providers.cache_isolation import add_cache_salt
 from proxy.providers.json_size import MAX_CONVERSATION, MAX_REQUEST, JsonSize
 from proxy.providers.multipart import is_form
 from proxy.records.agents import agent_feature

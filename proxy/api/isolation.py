@@ -3,10 +3,7 @@
 from difflib import get_close_matches
 from typing import Final
 
-import msgspec
-
 from proxy.errors import CallerError
-from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.providers.messages.request import THREAD, UNSUPPORTED_THREAD
 from proxy.records.call import Call
 
@@ -70,7 +67,6 @@ NO_REALTIME: Final = (
 #: Least similarity between a path and the one that was meant: chat/completion passes,
 #: images/variations does not.
 _MIN_PATH_SIMILARITY: Final = 0.9
-_CACHE: Final = b"prompt cache"
 
 
 def websocket_refusal() -> CallerError:
@@ -113,19 +109,6 @@ def check_isolated(call: Call, teams: int) -> None:
                 status=404,
             )
         raise _forbid(call, _reason(call), _continuing_field(call))
-
-
-def add_cache_salt(call: Call, teams: int, seal: Pseudonymizer) -> Call:
-    """The call with what keeps it out of other teams' caches; as it is where there is one team.
-
-    Args:
-        call: The call.
-        teams: Number of teams that have a key.
-        seal: Makes what no team can make for another.
-    """
-    if teams <= 1:
-        return call
-    return msgspec.structs.replace(call, salt=seal.pseudonym(call.key.team, _CACHE))
 
 
 def _check_method(call: Call, teams: int) -> None:

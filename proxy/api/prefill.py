@@ -7,10 +7,9 @@ one of the same conversation cancels the earlier one. Live calls come first, see
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +18,7 @@ from proxy.calls.eligibility import CHAT, RESPONSES
 from proxy.calls.ports import Dependencies
 from proxy.catalog.catalog import Catalog
 from proxy.errors import CallerError
-from proxy.records.call import MESSAGES, WARMING_PREFIX, Call
+from proxy.records.call import MESSAGES, Call
 from proxy.records.request_fields import parse_request_fields
 
 #: Path below ``/v1/``.
@@ -32,21 +31,6 @@ MAX_AT_ONCE: Final = 16
 MAX_AT_ONCE_OF_TEAM: Final = 4
 _MINUTE_S: Final = 60.0
 _MAX_TEAMS: Final = 10_000
-#: Fields that are about an answer, of which there is none.
-_ABOUT_ANSWERS: Final = (
-    "background", "max_completion_tokens", "n", "prediction", "stream_options",
-)  # fmt: skip
-_NO_STREAM: Final = {"stream": msgspec.Raw(b"false")}
-_ONE: Final = msgspec.Raw(b"1")
-#: Fields by which each API answers with one token, and keeps nothing.
-_ONE_TOKEN: Final[Mapping[str, Mapping[str, msgspec.Raw]]] = MappingProxyType(
-    {
-        CHAT: {"max_tokens": _ONE, **_NO_STREAM},
-        RESPONSES: {"max_output_tokens": _ONE, "store": msgspec.Raw(b"false"), **_NO_STREAM},
-        MESSAGES: {"max_tokens": _ONE, **_NO_STREAM},
-    }
-)
-
 _fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -115,21 +99,6 @@ def call_of_prompt(call: Call) -> Call:
     if "input" in fields and "messages" not in fields:
         endpoint = RESPONSES
     return msgspec.structs.replace(call, endpoint=endpoint)
-
-
-def warming_call(call: Call) -> Call:
-    """The call for one token that warms the prompt of a chat, Responses or Messages call."""
-    fields = _fields(call.body)
-    for name in _ABOUT_ANSWERS:
-        fields.pop(name, None)
-    body = msgspec.json.encode({**fields, **_ONE_TOKEN[call.endpoint]})
-    return msgspec.structs.replace(
-        call,
-        body=body,
-        fields=parse_request_fields(body),
-        feature=f"{WARMING_PREFIX}{call.feature}",
-        compaction="off",
-    )
 
 
 def engine_dependencies(deps: Dependencies, model: str) -> Dependencies:

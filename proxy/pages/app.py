@@ -62,7 +62,7 @@ from proxy.services.budgets.admission_gate import AdmissionGate
 from proxy.services.budgets.counters import open_budget_store
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.services.telemetry.telemetry import Telemetry
-from proxy.store.redis.local_budget_store import BudgetStore
+from proxy.store.ports import BudgetStore
 from proxy.store.sql.audit_log import AuditedChange
 from proxy.store.sql.ids import call_ids
 from proxy.store.store import Store

@@ -40,7 +40,7 @@ from proxy.services.budgets.counter_report import (
 from proxy.services.objectives.objective_state import TrackedObjective, shown_state
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.store.errors import StoreError
-from proxy.store.redis.local_budget_store import BudgetStore
+from proxy.store.ports import BudgetStore
 from proxy.store.sql.pins import PinRow
 from proxy.store.store import Store
 from slo import burn, window

@@ -25,6 +25,8 @@ from typing import Final
 import msgspec
 
 from proxy.catalog.entries import Route
+from proxy.prefix.prompts.fingerprints import Pseudonymizer
+from proxy.records.call import Call
 from proxy.records.request_fields import raw_field
 
 _KEY: Final = "prompt_cache_key"
@@ -36,6 +38,8 @@ _GENERATING: Final = frozenset({"chat/completions", "completions", "responses"})
 _KEYED: Final = frozenset({"chat/completions", "responses", "responses/compact"})
 #: Endpoints whose requests have the salt, for engines that refuse unknown fields elsewhere.
 _SALTED: Final[Mapping[str, frozenset[str]]] = {"tensorrt-llm": frozenset({"chat/completions"})}
+#: Purpose of the pseudonym that a team's salt is.
+_CACHE: Final = b"prompt cache"
 _NOTHING: Final = frozenset({b"null", b'""'})
 #: Providers of whose caches the field is known.
 _FIELDS: Final[Mapping[str, str]] = {
@@ -64,6 +68,19 @@ class CacheIsolation(msgspec.Struct, frozen=True):
 
 
 _NOT_ISOLATED: Final = CacheIsolation()
+
+
+def add_cache_salt(call: Call, teams: int, seal: Pseudonymizer) -> Call:
+    """The call with what keeps it out of other teams' caches; as it is where there is one team.
+
+    Args:
+        call: The call.
+        teams: Number of teams that have a key.
+        seal: Makes what no team can make for another.
+    """
+    if teams <= 1:
+        return call
+    return msgspec.structs.replace(call, salt=seal.pseudonym(call.key.team, _CACHE))
 
 
 def isolate_cache(body: bytes, endpoint: str, route: Route, salt: str) -> CacheIsolation:

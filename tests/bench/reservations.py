@@ -20,9 +20,10 @@ from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.records.timeline import Timeline
 from proxy.services.budgets.admission_gate import AdmissionGate
 from proxy.services.budgets.ceilings import CostCeilings
+from proxy.store.ports import BudgetStore, CountersCondition
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.leased_counters import LeasedCounters
-from proxy.store.redis.local_budget_store import BudgetStore, CountersCondition, LocalBudgetStore
+from proxy.store.redis.local_budget_store import LocalBudgetStore
 from slo.ceiling import Ceiling
 from slo.reservations import CounterClaim, ReservationGranted
 from tests.fakes.admission_harness import ROUTE, AdmissionHarness, budget

@@ -14,7 +14,8 @@ from proxy.records.timeline import Timeline
 from proxy.services.budgets.admission import Admission
 from proxy.services.budgets.prediction import Predictor
 from proxy.store.errors import StoreError
-from proxy.store.redis.local_budget_store import CountersCondition, LocalBudgetStore
+from proxy.store.ports import CountersCondition
+from proxy.store.redis.local_budget_store import LocalBudgetStore
 from slo.budget import Budget, BudgetUnit, HoldPolicy
 from slo.price import Tariff
 from slo.reservations import (

@@ -8,7 +8,8 @@ from proxy.services.objectives.objective_state import TrackedObjective, track_ob
 from proxy.services.objectives.replica_sync import ReplicaSync
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.store.errors import StoreError
-from proxy.store.redis.local_objective_store import LocalCounters, ObjectiveCounters
+from proxy.store.ports import ObjectiveCounters
+from proxy.store.redis.local_objective_store import LocalCounters
 from proxy.store.sql.pins import PinRow
 from proxy.store.store import Store
 from slo.alert import Alert

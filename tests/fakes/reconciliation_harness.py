@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from proxy.records.receipt import Receipt
 from proxy.services.budgets.reconciliation import Reconciler
-from proxy.store.redis.local_budget_store import CountersCondition
+from proxy.store.ports import CountersCondition
 from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
 from slo.budget import Budget

@@ -56,7 +56,7 @@ from proxy.services.budgets.reservation_requests import (
     with_upper_bounds,
 )
 from proxy.store.errors import StoreError
-from proxy.store.redis.local_budget_store import BudgetStore
+from proxy.store.ports import BudgetStore
 from proxy.store.sql.spendings import ended_at
 from slo.alert import Alert
 from slo.alerting import ThresholdWatch

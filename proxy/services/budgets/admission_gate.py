@@ -7,7 +7,7 @@ from proxy.calls.ports import Admitted, CheaperRoute
 from proxy.calls.settlement import AttemptInfo
 from proxy.providers.port import PreparedRequest
 from proxy.records.receipt import Receipt
-from proxy.store.redis.local_budget_store import BudgetStore
+from proxy.store.ports import BudgetStore
 from slo.ceiling import Ceiling
 
 CeilingCounts: TypeAlias = tuple[Ceiling, Sequence[tuple[str, int]]]

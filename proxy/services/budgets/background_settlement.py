@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.store.errors import StoreError
-from proxy.store.redis.local_budget_store import BudgetStore
+from proxy.store.ports import BudgetStore
 
 _log = logging.getLogger("thriftgate.budgets")
 

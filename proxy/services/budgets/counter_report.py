@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from proxy.services.budgets.accounts import LedgerAccounts, is_compared
-from proxy.store.redis.local_budget_store import BudgetStore
+from proxy.store.ports import BudgetStore
 from slo.budget import EVERY, Budget, counter_key
 from slo.reservations import CounterLevel
 

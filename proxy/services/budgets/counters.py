@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.settings import Settings
 from proxy.store.errors import StoreError
-from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore
+from proxy.store.ports import BudgetStore
+from proxy.store.redis.local_budget_store import LocalBudgetStore
 
 if TYPE_CHECKING:
     from proxy.store.redis.leased_counters import LeasedCounters

@@ -40,7 +40,7 @@ from prometheus_client.registry import Collector
 from proxy.services.budgets.accounts import LedgerAccounts, is_compared
 from proxy.services.budgets.budget_metrics import BudgetLevel, level_metrics
 from proxy.store.errors import StoreError
-from proxy.store.redis.local_budget_store import BudgetStore, CountersCondition
+from proxy.store.ports import BudgetStore, CountersCondition
 from proxy.store.store import Store
 from slo import alert
 from slo.budget import Budget, counter_key

@@ -25,7 +25,8 @@ from proxy.services.budgets.prediction import Predictor
 from proxy.services.budgets.reconciliation import Reconciler
 from proxy.settings import Settings
 from proxy.store.errors import StoreError
-from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore
+from proxy.store.ports import BudgetStore
+from proxy.store.redis.local_budget_store import LocalBudgetStore
 from proxy.store.sql.stored_budgets import StoredBudgets, budgets_beside
 from proxy.store.store import Store
 from slo.budget import Budget

@@ -14,7 +14,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
-from proxy.api.isolation import add_cache_salt
 from proxy.app_context import AppContext
 from proxy.engines.system_prompt_file import (
     MAX_AGE_S,
@@ -26,6 +25,7 @@ from proxy.engines.warming.prefix_usage import PrefixUsage, PromptUse
 from proxy.engines.warming.prompts import system_prompt
 from proxy.errors import CallerError
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
+from proxy.providers.cache_isolation import add_cache_salt
 from proxy.records.call import Call, Key
 from proxy.records.request_fields import parse_request_fields
 from proxy.services.engines.warming import ReplicaWarming

@@ -5,7 +5,8 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from proxy.settings import Settings
-from proxy.store.redis.local_objective_store import LocalCounters, ObjectiveCounters
+from proxy.store.ports import ObjectiveCounters
+from proxy.store.redis.local_objective_store import LocalCounters
 
 if TYPE_CHECKING:
     from proxy.store.store import Store

@@ -26,7 +26,7 @@ from proxy.services.objectives.objective_state import Miss, PublishedState, Trac
 from proxy.services.objectives.outage import CountersOutage
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.store.errors import StoreError
-from proxy.store.redis.local_objective_store import ObjectiveCounters
+from proxy.store.ports import ObjectiveCounters
 from proxy.store.redis.objective_state import MAX_CELLS, MAX_KEYS
 from proxy.store.redis.objective_state import MAX_INCREMENT as MOST_COUNTED
 from proxy.store.sql.outbox import MAX_ALERTS

@@ -25,7 +25,7 @@ from proxy.services.objectives.objective_state import (
 )
 from proxy.services.objectives.replica_sync import ReplicaSync
 from proxy.services.objectives.router import ObjectiveRouter
-from proxy.store.redis.local_objective_store import ObjectiveCounters
+from proxy.store.ports import ObjectiveCounters
 from slo.ladder_levels import model_levels
 from slo.objective import Objective
 

@@ -5,7 +5,7 @@ Each is ``HEAD`` and one of the others.
 
 from typing import Final
 
-from proxy.store.redis.local_budget_store import CountersCondition
+from proxy.store.ports import CountersCondition
 from slo.leases import MAX_LEASE_DIVISOR
 from slo.reservations import (
     CHECKPOINT_TTL_S,

@@ -39,8 +39,8 @@ from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError
 
 from proxy.store.errors import StoreError
+from proxy.store.ports import CountersCondition
 from proxy.store.redis import budget_scripts as scripts
-from proxy.store.redis.local_budget_store import CountersCondition
 from proxy.store.redis.requests import answer_within, close_client, key_prefix, redis_client
 from slo.leases import LeaseRenewal, LeaseReport
 from slo.reservations import (

@@ -16,8 +16,8 @@ from secrets import token_hex
 from typing import Final
 
 from proxy.store.errors import StoreError
+from proxy.store.ports import CountersCondition
 from proxy.store.redis.budget_store import RedisBudgetStore
-from proxy.store.redis.local_budget_store import CountersCondition
 from slo.leases import IDLE_S, Lease, LeaseReport
 from slo.reservations import (
     CounterClaim,

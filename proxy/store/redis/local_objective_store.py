@@ -1,4 +1,4 @@
-"""The port to what the controller's replicas share, and its twin inside one process.
+"""Keeps what the controller's replicas share, within one process.
 
 Every replica adds what it counted; one of them, which leads for as long as it keeps saying so,
 evaluates and publishes how things stand; all read that. Who has led and was stopped for a while
@@ -10,13 +10,12 @@ an older one is refused.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
+from proxy.store.ports import Cell, Count
 from proxy.store.redis.objective_state import (
     MAX_KEYS,
     MAX_LEASE_S,
-    Cell,
-    Count,
     accepts_slot,
     check_epoch,
     check_lease,
@@ -25,101 +24,6 @@ from proxy.store.redis.objective_state import (
     retains_slot,
     slots_to_read,
 )
-
-
-class ObjectiveCounters(Protocol):
-    """Counts of all replicas, their leadership, and what the leader publishes.
-
-    Keys are words of the caller's, of at most ``MAX_NAME_BYTES`` bytes. What has no sense or no
-    bounds is refused with a ``ValueError`` before anybody is asked.
-
-    Attributes:
-        is_shared: True if all processes share it.
-    """
-
-    @property
-    def is_shared(self) -> bool:
-        """True if all processes share it."""
-        ...
-
-    async def add(self, increments: Mapping[Cell, Count]) -> None:
-        """Add so many good and bad to each key's count in a slot.
-
-        Not counted, and not complained about: a slot that begins more than ``MAX_CLOCK_DRIFT_S``
-        before or after the store's own time, as of a replica whose clock is wrong; and a key
-        that is new to a slot which counts ``MAX_KEYS`` already. A slot is kept for
-        ``RETENTION_S`` after its end.
-
-        Adding is no reservation: who adds again after a ``StoreError`` may count twice, and
-        who does not may count too little. Too little is safer, where rates are judged.
-
-        Args:
-            increments: At most ``MAX_CELLS``, each of 0 to ``MAX_INCREMENT`` good and as many bad.
-
-        Raises:
-            ValueError: If an increment is out of bounds, or they are too many.
-            StoreError: If the store is out of reach; any part may have been counted.
-        """
-        ...
-
-    async def read(self, keys: Collection[str], first: int, last: int) -> Mapping[Cell, Count]:
-        """Reads what was counted in these slots, both ends included.
-
-        What nobody counted, or is no longer kept, is absent. To look at a long time again and
-        again, keep what was read: only the last slots change.
-
-        Raises:
-            ValueError: If keys times slots are more than ``MAX_CELLS``, or keys too many.
-            StoreError: If the store is out of reach.
-        """
-        ...
-
-    async def lead(self, who: str, seconds: float) -> int | None:
-        """The epoch under which ``who`` leads from now on, None where somebody else leads.
-
-        Who leads keeps the epoch by asking again before the seconds have passed. After that the
-        first to ask leads, under a higher epoch than any before, even if it led before.
-
-        Args:
-            who: A name no other replica has.
-            seconds: 0 to ``MAX_LEASE_S``; with 0, who leads lets go.
-
-        Raises:
-            ValueError: If the name or the seconds are out of bounds.
-            StoreError: If the store is out of reach; ``who`` may lead all the same.
-        """
-        ...
-
-    async def publish(self, epoch: int, standings: Mapping[str, bytes]) -> bool:
-        """Publish the states; earlier ones are replaced as a whole.
-
-        An epoch that is newer than any given out is taken, and ends whoever leads: the next lead
-        is newer still.
-
-        Args:
-            epoch: Under which ``lead`` said one leads; 1 to ``MAX_EPOCH``.
-            standings: At most ``MAX_KEYS``, of ``MAX_STATE_BYTES`` bytes each.
-
-        Returns:
-            False, and nothing changes, where a newer epoch has begun.
-
-        Raises:
-            ValueError: If the epoch or the standings are out of bounds.
-            StoreError: If the store is out of reach; it may have been said all the same.
-        """
-        ...
-
-    async def standings(self) -> tuple[int, Mapping[str, bytes]]:
-        """The states published last, and their epoch; 0 and nothing before the first time.
-
-        Raises:
-            StoreError: If the store is out of reach.
-        """
-        ...
-
-    async def aclose(self) -> None:
-        """Let go of connections, if there are any."""
-        ...
 
 
 class _Lease(NamedTuple):

@@ -8,6 +8,8 @@ from collections.abc import Collection, Mapping
 from math import floor
 from typing import Final
 
+from proxy.store.ports import Cell, Count
+
 SLOT_S: Final = 10.0
 """Seconds of a slot; slot 0 begins in 1970."""
 
@@ -37,12 +39,6 @@ MAX_LEASE_S: Final = 300.0
 
 MAX_EPOCH: Final = 2**52
 """The largest epoch. Epochs follow the time in milliseconds, so they end after 140,000 years."""
-
-Count = tuple[int, int]
-"""The number of good calls, and the number of bad ones."""
-
-Cell = tuple[str, int]
-"""A key, and a slot's number."""
 
 
 def slot(now: float) -> int:

@@ -31,14 +31,13 @@ from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError
 
 from proxy.store.errors import StoreError
+from proxy.store.ports import Cell, Count
 from proxy.store.redis.objective_state import (
     MAX_CLOCK_DRIFT_S,
     MAX_KEYS,
     MAX_LEASE_S,
     RETENTION_S,
     SLOT_S,
-    Cell,
-    Count,
     check_epoch,
     check_lease,
     check_states,

@@ -1,12 +1,10 @@
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from proxy.api.isolation import NO_REALTIME, add_cache_salt, check_isolated
-from proxy.prefix.prompts.fingerprints import Pseudonymizer
+from proxy.api.isolation import NO_REALTIME, check_isolated
 from proxy.records.request_fields import parse_request_fields
-from tests.fakes.call_dependencies import KEY, call
+from tests.fakes.call_dependencies import call
 from tests.fakes.refusals import refusing
 
 README = Path(__file__).resolve().parents[3] / "proxy/api/README.md"
@@ -163,23 +161,6 @@ def test_realtime_sessions_are_refused_in_the_sentence_that_readme_has(endpoint,
     assert caught.value.message.startswith(NO_REALTIME)
     assert "SHARED_PROVIDER_STATE=true" in caught.value.message
     assert NO_REALTIME in README.read_text(encoding="utf8")
-
-
-def test_where_there_are_several_teams_each_has_a_salt_of_its_own():
-    seal = Pseudonymizer(b"secret")
-    mine = call(b"{}")
-    theirs = call(b"{}", key=msgspec.structs.replace(KEY, team="team_2"))
-    salts = [add_cache_salt(one, 2, seal).salt for one in (mine, mine, theirs)]
-
-    assert salts[0] == salts[1] != salts[2]
-    assert {len(salt) for salt in salts} == {32}
-
-
-@pytest.mark.parametrize("teams", [0, 1])
-def test_a_team_alone_needs_none(teams):
-    mine = call(b"{}")
-
-    assert add_cache_salt(mine, teams, Pseudonymizer(b"secret")) is mine
 
 
 @pytest.mark.parametrize(

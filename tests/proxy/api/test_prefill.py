@@ -19,7 +19,6 @@ from proxy.api.prefill import (
     PrefillRequests,
     call_of_prompt,
     until_gone_or_superseded,
-    warming_call,
 )
 from proxy.errors import CallerError
 from proxy.records.call import Call, Key
@@ -55,32 +54,6 @@ def a_call(body=None, conversation="", key=KEY, method="POST"):
     )
 
 
-def test_a_prompt_is_warmed_by_a_call_for_one_token_of_a_feature_of_its_own():
-    call = warming_call(call_of_prompt(a_call()))
-
-    assert json.loads(call.body) == {
-        "model": "house-llm",
-        "messages": BODY["messages"],
-        "max_tokens": 1,
-        "stream": False,
-    }
-    assert (call.endpoint, call.feature) == ("chat/completions", "warming:chat")
-    assert not call.is_streaming
-
-
-def test_a_responses_body_is_warmed_as_a_responses_call_that_keeps_nothing():
-    body = {"model": "house-llm", "input": "Tell me", "instructions": "Be brief."}
-    call = warming_call(call_of_prompt(a_call({**body, "background": True, "stream": True})))
-
-    assert call.endpoint == "responses"
-    assert json.loads(call.body) == {
-        **body,
-        "max_output_tokens": 1,
-        "store": False,
-        "stream": False,
-    }
-
-
 def test_a_messages_body_is_known_by_its_system_field_or_by_the_header():
     system = a_call({**BODY, "system": "Be brief."})
     named = msgspec.structs.replace(a_call(), headers={"anthropic-version": "2023-06-01"})
@@ -90,7 +63,6 @@ def test_a_messages_body_is_known_by_its_system_field_or_by_the_header():
         "messages",
         "chat/completions",
     ]
-    assert json.loads(warming_call(call_of_prompt(system)).body)["max_tokens"] == 1
 
 
 def test_a_body_that_is_no_json_or_another_method_is_refused():

@@ -8,7 +8,8 @@ import pytest
 
 from proxy.pages.board_data import LiveBoard
 from proxy.store.errors import StoreError
-from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore
+from proxy.store.ports import BudgetStore
+from proxy.store.redis.local_budget_store import LocalBudgetStore
 from proxy.store.store import Store
 from slo.budget import BudgetUnit, counter_key
 from slo.reservations import CounterClaim, CounterLevel

@@ -2,14 +2,16 @@
 
 from typing import Any
 
+import msgspec
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.catalog.entries import Route, Upstream
-from proxy.providers.cache_isolation import isolate_cache
-from tests.fakes.call_dependencies import route
+from proxy.prefix.prompts.fingerprints import Pseudonymizer
+from proxy.providers.cache_isolation import add_cache_salt, isolate_cache
+from tests.fakes.call_dependencies import KEY, call, route
 
 ONE, TWO = "1" * 32, "2" * 32
 CHAT = "chat/completions"
@@ -147,3 +149,20 @@ def test_no_key_leads_into_another_teams_cache(mine: str, theirs: str):
     there = to("openai-breakpoint", "openai")
 
     assert fields(there, ONE, prompt_cache_key=mine) != fields(there, TWO, prompt_cache_key=theirs)
+
+
+def test_each_of_several_teams_gets_a_salt_of_its_own():
+    seal = Pseudonymizer(b"secret")
+    mine = call(b"{}")
+    theirs = call(b"{}", key=msgspec.structs.replace(KEY, team="team_2"))
+    salts = [add_cache_salt(one, 2, seal).salt for one in (mine, mine, theirs)]
+
+    assert salts[0] == salts[1] != salts[2]
+    assert {len(salt) for salt in salts} == {32}
+
+
+@pytest.mark.parametrize("teams", [0, 1])
+def test_call_of_the_only_team_gets_no_salt(teams):
+    mine = call(b"{}")
+
+    assert add_cache_salt(mine, teams, Pseudonymizer(b"secret")) is mine

@@ -19,9 +19,10 @@ from proxy.services.budgets.counter_report import (
     unknown_rows,
 )
 from proxy.store.errors import StoreError
+from proxy.store.ports import BudgetStore
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.leased_counters import LeasedCounters
-from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore
+from proxy.store.redis.local_budget_store import LocalBudgetStore
 from proxy.store.sql.inserts import inserter
 from proxy.store.store import Store
 from slo.budget import Budget, BudgetUnit, counter_key

@@ -9,8 +9,8 @@ from proxy.services.budgets.budget_metrics import BudgetLevel
 from proxy.services.budgets.counter_report import levels
 from proxy.services.budgets.reconciliation import SETTLED_AFTER_S
 from proxy.store.errors import StoreError
+from proxy.store.ports import CountersCondition
 from proxy.store.redis.budget_scripts import MARKED
-from proxy.store.redis.local_budget_store import CountersCondition
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.inserts import inserter
 from slo.budget import Budget, BudgetUnit

@@ -6,8 +6,9 @@ from secrets import token_hex
 
 import pytest
 
+from proxy.store.ports import BudgetStore
 from proxy.store.redis.budget_store import RedisBudgetStore
-from proxy.store.redis.local_budget_store import BudgetStore, LocalBudgetStore
+from proxy.store.redis.local_budget_store import LocalBudgetStore
 from tests.fakes.redis_keys import SERVER
 
 Make = Callable[[], BudgetStore]

@@ -5,9 +5,9 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from proxy.store.errors import StoreError
+from proxy.store.ports import CountersCondition
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.leased_counters import LeasedCounters
-from proxy.store.redis.local_budget_store import CountersCondition
 from slo.leases import (
     LeaseRenewal,
     LeaseReport,

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from proxy.store.redis.local_objective_store import ObjectiveCounters
+from proxy.store.ports import ObjectiveCounters
 from proxy.store.redis.objective_state import (
     SLOT_S,
 )

@@ -8,9 +8,9 @@ import pytest
 from redis.asyncio import Redis
 from redis.crc import key_slot
 
+from proxy.store.ports import CountersCondition
 from proxy.store.redis.budget_scripts import MARKED
 from proxy.store.redis.budget_store import RedisBudgetStore
-from proxy.store.redis.local_budget_store import CountersCondition
 from slo.leases import Lease
 from slo.reservations import (
     COUNTER_RETENTION_S,

@@ -9,8 +9,9 @@ import pytest
 import redis
 
 from proxy.store.errors import StoreError
+from proxy.store.ports import CountersCondition
 from proxy.store.redis.budget_store import DEADLINE_S, RedisBudgetStore
-from proxy.store.redis.local_budget_store import CountersCondition, LocalBudgetStore
+from proxy.store.redis.local_budget_store import LocalBudgetStore
 from proxy.store.redis.requests import answer_within
 from slo.reservations import CounterClaim, CounterLevel, ReservationGranted, ReservationRefused
 from tests.fakes.clock import InstantLoop, run_in_instant_time

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from proxy.store.ports import CountersCondition
 from proxy.store.redis.budget_store import RedisBudgetStore
-from proxy.store.redis.local_budget_store import CountersCondition
 from slo.leases import LeaseReport
 from slo.reservations import CounterLevel, ReservationGranted
 from tests.fakes.redis_keys import SERVER

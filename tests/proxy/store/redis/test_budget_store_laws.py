@@ -16,12 +16,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from proxy.store.ports import BudgetStore, CountersCondition
 from proxy.store.redis.budget_store import RedisBudgetStore
-from proxy.store.redis.local_budget_store import (
-    BudgetStore,
-    CountersCondition,
-    LocalBudgetStore,
-)
+from proxy.store.redis.local_budget_store import LocalBudgetStore
 from slo.reservations import (
     CounterClaim,
     Reservations,

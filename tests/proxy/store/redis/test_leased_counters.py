@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from proxy.store.errors import StoreError
+from proxy.store.ports import CountersCondition
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.leased_counters import TTL_S, LeasedCounters
-from proxy.store.redis.local_budget_store import CountersCondition
 from slo.leases import (
     IDLE_S,
     MAX_LEASE_DIVISOR,

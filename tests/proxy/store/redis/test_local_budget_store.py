@@ -4,9 +4,7 @@ import asyncio
 
 import pytest
 
-from proxy.store.redis.local_budget_store import (
-    BudgetStore,
-)
+from proxy.store.ports import BudgetStore
 from slo.reservations import (
     MAX_AMOUNT,
     SETTLED_MEMORY_S,

@@ -2,10 +2,7 @@
 
 import asyncio
 
-from proxy.store.redis.local_budget_store import (
-    BudgetStore,
-    CountersCondition,
-)
+from proxy.store.ports import BudgetStore, CountersCondition
 from slo.reservations import (
     CounterLevel,
     ReservationGranted,

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from proxy.store.redis.local_objective_store import LocalCounters, ObjectiveCounters
+from proxy.store.ports import ObjectiveCounters
+from proxy.store.redis.local_objective_store import LocalCounters
 from proxy.store.redis.objective_state import (
     MAX_CELLS,
     MAX_CLOCK_DRIFT_S,
