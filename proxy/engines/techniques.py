@@ -16,7 +16,6 @@ from proxy.engines.profile_file import parse_profiles
 from proxy.engines.profiles import Engine, EngineProfile, KVDtype, ServingGoal
 
 _EXAMPLES: Final = "techniques.toml"
-_NONE: Final = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,25 +343,9 @@ def used_techniques(profile: EngineProfile) -> tuple[Technique, ...]:
 
 
 def technique_table() -> str:
-    """The techniques as three Markdown tables, which the reference shows."""
-    uses = ["| Technique | Example | Good for | Costs | Judged by |", "|---|---|---|---|---|"]
-    flags = [f"| Technique | Field | {' | '.join(Engine)} |", "|---|---|---|---|---|---|"]
-    measures = ["| Technique | Before and after | Look at |", "|---|---|---|"]
-    examples = example_profiles()
+    """The techniques as a Markdown table, which the reference shows."""
+    rows = ["| Technique | Example | Good for | Costs | Judged by |", "|---|---|---|---|---|"]
     for each in TECHNIQUES:
         row = (each.name, f"`{each.example}`", each.good_for, each.costs, each.judged_by)
-        uses.append(f"| {' | '.join(row)} |")
-        fields = ", ".join(f"`{field}`" for field in each.field.split(", "))
-        cells = (_cell(each.flags[engine]) for engine in Engine)
-        flags.append(f"| {each.name} | {fields} | {' | '.join(cells)} |")
-        command = each.benchmark(examples[each.example])
-        command = command or "thriftgate engine advise PROFILE"
-        measures.append(f"| {each.name} | `{command}` | {each.look_at} |")
-    return "\n".join([*uses, "", *flags, "", *measures])
-
-
-def _cell(flag: str) -> str:
-    """A flag or key as code; words as they are."""
-    if not flag:
-        return _NONE
-    return f"`{flag}`" if flag.startswith("--") or "_" in flag else flag
+        rows.append(f"| {' | '.join(row)} |")
+    return "\n".join(rows)
