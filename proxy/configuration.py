@@ -22,10 +22,11 @@ from proxy.catalog.load import load
 from proxy.engines.adapters.by_engine import catalog_entry
 from proxy.engines.profile_file import parse_profiles
 from proxy.engines.profiles import EngineProfile
+from proxy.records.amounts import quantity
 from proxy.settings import Settings, upstream_keys
 from proxy.upstream.cloud_packages import is_package_installed
 from slo.ladder_levels import RESERVED_LEVELS
-from slo.policies.file import Policies, models, read
+from slo.policies.file import Policies, models, policies_by_kind, read
 from slo.toml.nodes import Node, decode_toml, parse_toml
 from slo.toml.problems import InvalidFile, Problem
 
@@ -154,6 +155,13 @@ def read_snapshot(settings: Settings) -> Snapshot:
     known = read_catalog(settings, engines)
     policies = read_policies(settings, known)
     return Snapshot(known, policies, upstreams_with_keys(known), engines)
+
+
+def count_policies(policies: Policies) -> str:
+    """The number of policies of each kind, such as ``2 budgets, 1 objective``."""
+    entries = policies_by_kind(policies).items()
+    counts = [quantity(len(each), kind.noun) for kind, each in entries if each]
+    return ", ".join(counts) or "no policies"
 
 
 def upstreams_with_keys(known: Catalog) -> frozenset[str]:

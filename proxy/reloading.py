@@ -26,6 +26,7 @@ from proxy.configuration import (
     FileStamps,
     Prepare,
     Snapshot,
+    count_policies,
     file_stamps,
     read_snapshot,
 )
@@ -172,15 +173,8 @@ class Reloader(Collector):
         self.file_budgets = frozenset(each.name for each in of_files.policies.budgets)
         self._trouble, self._succeeded = "", self._now()
         self._counts["success"] += 1
-        policies = snapshot.policies
-        _log.info(
-            "Reloaded: %s, %s, %s, %s, %s",
-            quantity(len(snapshot.catalog.models), "model"),
-            quantity(len(policies.budgets), "budget"),
-            quantity(len(policies.ceilings), "ceiling"),
-            quantity(len(policies.objectives), "objective"),
-            quantity(len(policies.sinks), "sink"),
-        )
+        count = quantity(len(snapshot.catalog.models), "model")
+        _log.info("Reloaded: %s, %s", count, count_policies(snapshot.policies))
         return True
 
     async def _run_blocking(self, work: Callable[[], T]) -> T:

@@ -57,6 +57,7 @@ def check(
 def _print_findings(settings: Settings, known: Catalog, policies: Policies) -> None:
     from proxy.api.connection_limit import descriptor_limit
     from proxy.cli.storage_checks import descriptor_counts
+    from proxy.configuration import count_policies
     from slo.toml.problems import report
 
     if known.warnings:
@@ -75,11 +76,13 @@ def _print_findings(settings: Settings, known: Catalog, policies: Policies) -> N
 
 def _document(settings: Settings, known: Catalog, policies: Policies) -> dict[str, Any]:
     """The findings of sound settings, as ``check --json`` prints them."""
+    from slo.policies.file import policies_by_kind
+
     return {
         "sound": True,
         "models": len(known.models),
         "upstreams": len(known.upstreams),
-        "policies": {name: len(each) for name, each in policies_by_kind(policies).items()},
+        "policies": {kind.noun: len(each) for kind, each in policies_by_kind(policies).items()},
         "warnings": [str(each) for each in known.warnings],
         "notes": list(_all_notes(settings, known, policies)),
     }
@@ -221,24 +224,6 @@ def upstreams_by_key(known: Catalog) -> tuple[list[str], list[str]]:
         else:
             lacking.append(f"{upstream.name} ({upstream.key_env})")
     return having, lacking
-
-
-def policies_by_kind(policies: Policies) -> dict[str, Sequence[object]]:
-    """The policies by the name of their kind."""
-    return {
-        "budget": policies.budgets,
-        "ceiling": policies.ceilings,
-        "objective": policies.objectives,
-        "sink": policies.sinks,
-        "report": policies.reports,
-    }
-
-
-def count_policies(policies: Policies) -> str:
-    """The number of policies of each kind, such as ``2 budgets, 1 objective``."""
-    counts = policies_by_kind(policies)
-    found = [quantity(len(each), name) for name, each in counts.items() if each]
-    return ", ".join(found) or "none"
 
 
 def _known_keys_notes(settings: Settings, policies: Policies) -> list[str]:

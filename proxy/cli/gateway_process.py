@@ -24,11 +24,11 @@ from proxy.api.cors import with_cors
 from proxy.api.starting import SwitchableApp, starting_app
 from proxy.catalog.catalog import Catalog
 from proxy.cli import savings, session
-from proxy.cli.check import count_policies, upstreams_by_key, warn
+from proxy.cli.check import upstreams_by_key, warn
 from proxy.cli.engine_launch_notes import silent_replicas
 from proxy.cli.storage_checks import low_descriptor_warning
 from proxy.cli.warnings import known_keys_obstacle
-from proxy.configuration import Snapshot, read_engines
+from proxy.configuration import Snapshot, count_policies, read_engines
 from proxy.engines.state_file import read_engine_states
 from proxy.errors import OperatorError
 from proxy.records.amounts import quantity

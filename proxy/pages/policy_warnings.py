@@ -3,7 +3,7 @@
 ``thriftgate check`` prints them, ``serve`` logs them at its start, and ``/readyz`` has them.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -11,7 +11,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from slo import ladder_levels
 from slo.budget import EVERY
-from slo.policies.file import Policies
+from slo.policies.file import Policies, policies_by_kind
 
 if TYPE_CHECKING:
     from proxy.store.sql.teams import Teams
@@ -172,11 +172,13 @@ def _unknown_teams(policies: Policies, catalog: Catalog, teams: Collection[str])
     """Policies and model aliases for teams that do not exist."""
     named: list[tuple[str, str]] = [
         *((f"budgets.{b.name}.of", b.of) for b in policies.budgets if b.scope == "team"),
-        *_team_references(("ceilings", each.name, each.team) for each in policies.ceilings),
-        *_team_references(("objectives", each.name, each.team) for each in policies.objectives),
         *((f"teams.{team}.model_aliases", team) for team in catalog.team_aliases),
-        *_team_references(("reports", each.name, each.team) for each in policies.reports),
-        *_team_references(("residency", each.name, each.team) for each in policies.residency),
+        *(
+            (f"{kind.array}.{each.name}.team", each.team)
+            for kind, entries in policies_by_kind(policies).items()
+            for each in entries
+            if "team" in kind.fields
+        ),
     ]
     for where, team in named:
         if team in {*teams, EVERY, ""}:
@@ -184,11 +186,6 @@ def _unknown_teams(policies: Policies, catalog: Catalog, teams: Collection[str])
         close = get_close_matches(team, teams, n=1)
         fix = f"did you mean {close[0]}?" if close else "`thriftgate team list` shows them"
         yield f"{where}: there is no team {team}; {fix}"
-
-
-def _team_references(found: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str]]:
-    for table, name, team in found:
-        yield f"{table}.{name}.team", team
 
 
 def default_upstream(known: Catalog) -> set[str]:

@@ -1,6 +1,12 @@
-"""The whole policies file; each kind of table has a module beside this one."""
+"""The whole policies file; each kind of table has a module beside this one.
 
-from collections.abc import Iterator
+``KINDS`` describes each kind once: the file's reader, ``thriftgate check``, the log of a reload,
+the page of settings and warnings about teams read it. A new kind is a module, a field of
+``Policies`` and a row of ``KINDS``.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -30,6 +36,37 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True):
     reports: tuple[ScheduledReport, ...] = ()
 
 
+class PolicyKind(NamedTuple):
+    """A kind of policy.
+
+    Attributes:
+        array: Name of its array of tables in the file, and of its field of ``Policies``.
+        noun: Word for one of them, whose plural ends in s.
+        fields: Fields that a table of it may have.
+        read: The policy of a table, with stand-ins where it has problems.
+    """
+
+    array: str
+    noun: str
+    fields: tuple[str, ...]
+    read: Callable[[TableReader], Any]
+
+
+KINDS: Final = (
+    PolicyKind("budgets", "budget", budgets.KEYS, budgets.budget),
+    PolicyKind("ceilings", "ceiling", ceilings.KEYS, ceilings.ceiling),
+    PolicyKind("objectives", "objective", objectives.KEYS, objectives.objective),
+    PolicyKind("sinks", "sink", sinks.KEYS, sinks.sink),
+    PolicyKind("residency", "residency rule", residency_rules.KEYS, residency_rules.residency),
+    PolicyKind("reports", "report", reports.KEYS, reports.report),
+)
+
+
+def policies_by_kind(policies: Policies) -> Mapping[PolicyKind, tuple[Any, ...]]:
+    """The policies of each kind, in the order of ``KINDS``."""
+    return {kind: getattr(policies, kind.array) for kind in KINDS}
+
+
 def read(top: Node) -> Policies:
     """The policies of a file.
 
@@ -40,19 +77,11 @@ def read(top: Node) -> Policies:
         InvalidFile: With every problem found.
     """
     problems: list[Problem] = []
-    known = ("budgets", "objectives", "ceilings", "sinks", "residency", "reports")
-    table = TableReader(top, known, problems)
-    found = Policies(
-        budgets=read_entries(table, "budgets", budgets.KEYS, budgets.budget),
-        objectives=read_entries(table, "objectives", objectives.KEYS, objectives.objective),
-        ceilings=read_entries(table, "ceilings", ceilings.KEYS, ceilings.ceiling),
-        sinks=read_entries(table, "sinks", sinks.KEYS, sinks.sink),
-        residency=read_entries(table, "residency", residency_rules.KEYS, residency_rules.residency),
-        reports=read_entries(table, "reports", reports.KEYS, reports.report),
-    )
+    table = TableReader(top, [kind.array for kind in KINDS], problems)
+    entries = {kind: read_entries(table, kind.array, kind.fields, kind.read) for kind in KINDS}
     if problems:
         raise InvalidFile(problems)
-    return found
+    return Policies(**{kind.array: found for kind, found in entries.items()})
 
 
 def models(top: Node) -> Iterator[Node]:

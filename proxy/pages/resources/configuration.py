@@ -1,6 +1,6 @@
 """``/api/v1/configuration``: the files in force, the gateway's readiness, and reloading them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +12,7 @@ from proxy.pages.viewing import RecordChange, SignedIn, check_allowed
 from proxy.reloading import Reloader
 from proxy.settings import PREFIX, Settings
 from proxy.store.sql.audit_log import AuditedChange
+from slo.policies.file import policies_by_kind
 
 #: Settings that are secrets, or may hold one.
 _SECRETS: Final = frozenset({"admin_token", "database_url", "redis_url"})
@@ -32,18 +33,14 @@ class ConfigurationView:
     Attributes:
         settings: Settings that differ from their defaults.
         models: Models in the catalog.
-        budgets: Budgets in the policies file.
-        ceilings: Ceilings in it.
-        objectives: Objectives in it.
+        policies: Number of policies in force, by kind.
         troubles: Reasons why no calls can be taken.
         notes: Notes for operators, such as why the last reload failed.
     """
 
     settings: Sequence[SettingView]
     models: int
-    budgets: int
-    ceilings: int
-    objectives: int
+    policies: Mapping[str, int]
     troubles: Sequence[str]
     notes: Sequence[str]
 
@@ -81,9 +78,9 @@ class ConfigurationResource:
         return ConfigurationView(
             settings=_changed_settings(self._settings),
             models=len(snapshot.catalog.models),
-            budgets=len(snapshot.policies.budgets),
-            ceilings=len(snapshot.policies.ceilings),
-            objectives=len(snapshot.policies.objectives),
+            policies={
+                kind.array: len(each) for kind, each in policies_by_kind(snapshot.policies).items()
+            },
             troubles=self._troubles(),
             notes=self._notes(),
         )

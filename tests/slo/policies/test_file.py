@@ -1,10 +1,14 @@
+import re
+from pathlib import Path
+
 import pytest
 
-from slo.policies.file import Policies, read
+from slo.policies.file import KINDS, Policies, PolicyKind, policies_by_kind, read
 from slo.toml.nodes import parse_toml
 from slo.toml.problems import InvalidFile
 
 BUDGET = '[[budgets]]\nname = "b"\nscope = "team"\nunit = "usd"\nwindow = "month"\nlimit = 1\n'
+RESIDENCY = '[[residency]]\nname = "eu"\nregions = ["eu"]\n'
 OBJECTIVE = '[[objectives]]\nname = "b"\nmetric = "errors"\nat_most = "1%"\n'
 
 
@@ -28,3 +32,23 @@ def test_problems_of_every_kind_of_entry_are_reported_by_line() -> None:
         read_policies(text)
     assert [problem.line for problem in bad.value.problems] == [3, 7, 11]
     assert "did you mean budgets?" in str(bad.value)
+
+
+def test_policies_are_counted_by_every_kind_that_the_file_may_have() -> None:
+    found = read_policies(BUDGET + RESIDENCY)
+
+    assert [kind.array for kind in KINDS] == sorted(
+        Policies.__struct_fields__, key=[kind.array for kind in KINDS].index
+    )
+    assert {kind.noun: len(each) for kind, each in policies_by_kind(found).items() if each} == {
+        "budget": 1,
+        "residency rule": 1,
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.array)
+def test_every_field_of_a_policy_is_documented(kind: PolicyKind) -> None:
+    readme = (Path(__file__).resolve().parents[3] / "slo/README.md").read_text(encoding="utf8")
+
+    assert f"[[{kind.array}]]" in readme
+    assert [field for field in kind.fields if not re.search(rf"\b{field}\b", readme)] == []

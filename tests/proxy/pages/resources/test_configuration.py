@@ -49,7 +49,7 @@ def test_changed_files_are_read_at_once(tmp_path: Path) -> None:
     desk = ConfigurationHarness(tmp_path)
     desk.file.write_text(BUDGET)
 
-    assert asyncio.run(desk.resource.reload(ADMIN)).budgets == 1
+    assert asyncio.run(desk.resource.reload(ADMIN)).policies["budgets"] == 1
     (change,) = desk.audited
     assert (change.who, change.action) == ("ann", "reload configuration")
     assert change.after == {"worked": True}
@@ -61,7 +61,7 @@ def test_a_file_with_a_mistake_changes_nothing_and_is_named(tmp_path: Path) -> N
 
     with pytest.raises(CallerError, match=r"policies\.toml"):
         asyncio.run(desk.resource.reload(ADMIN))
-    assert asyncio.run(desk.resource.get(ADMIN)).budgets == 0
+    assert asyncio.run(desk.resource.get(ADMIN)).policies["budgets"] == 0
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.TEAM_ADMIN, Role.FINANCE])
