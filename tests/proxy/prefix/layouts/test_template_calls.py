@@ -100,7 +100,7 @@ def test_savings_of_names_are_not_promised_before_conversations_have_ended():
             for number in numbers:
                 text = [f"{rules[0]}\nCustomer: {number}\n{rules[1]}"]
                 identity, now = fingerprint(str(number).encode()), since + 20.0 * call + number
-                saw.observe(text, identity, now, first=call == 0, history=call * 400)
+                saw.samples.add_call(text, identity, now, first=call == 0, history=call * 400)
 
     see(range(10), 2, since=1_000.0)
     early = saw.proposal(target)
