@@ -97,10 +97,6 @@ class AgentCacheKeys:
     Args:
         process: Tells this process's keys from those of others: none counts another's calls.
         stake: Amount that sharing with one beginning may lose, in the unit of token prices.
-
-    Attributes:
-        team: Losses of all features of its team.
-        indexes: All that it remembers.
     """
 
     def __init__(
@@ -148,12 +144,7 @@ class AgentCacheKeys:
             self._keys.record_call(session, now, len(draft.chain.answers))
 
     def record_answer(self, planned: Planned, usage: Usage | None) -> None:
-        """Learn from an answered call what sharing its key saved.
-
-        Args:
-            planned: The call.
-            usage: Usage as counted by its provider; None where it did not.
-        """
+        """Learn from an answered call what sharing its key saved."""
         session = _session_of(planned.draft, planned.target)
         if not session or usage is None:
             return
@@ -203,7 +194,6 @@ class AgentSession(msgspec.Struct, kw_only=True, eq=False):
         times: Times of its calls within a minute.
         peak: Calls in its busiest minute.
         pause: Longest time between two of its calls, in seconds.
-        calls: Number of its calls.
         answers: Answers that its latest call held.
         has_joined: True if it joined others that may still call.
         saved: Amount that its first call saved so; before its answer, what it should.
@@ -337,11 +327,7 @@ class SharedCacheKeys:
     def choose_key(self, session: bytes, name: str, now: float, costs: KeyCosts) -> str:
         """The key that a session shares; "" for its caller's own. It stays what it was.
 
-        Args:
-            session: Stands for the session.
-            name: Stands for the team, the model and the beginning that its sessions share.
-            now: Seconds since the epoch.
-            costs: Its costs.
+        ``name`` stands for the team, the model and the beginning that its sessions share.
         """
         session_entry = self._sessions.get(session)
         if session_entry is None:
@@ -361,11 +347,7 @@ class SharedCacheKeys:
     def record_answer(self, session: bytes, tokens: int, saved: float, now: float) -> float:
         """Learn from an answered call of a session, where that is known.
 
-        Args:
-            session: Stands for the session.
-            tokens: Tokens of its prompt.
-            saved: Cost that sharing saved of it; less than 0 where it cost more.
-            now: Seconds since the epoch.
+        ``saved`` is less than 0 where sharing cost more.
 
         Returns:
             Amount by which sharing has lost more than before.

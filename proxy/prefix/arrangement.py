@@ -64,9 +64,7 @@ def join_texts(prompt: Prompt, came: Prompt) -> Prompt:
     Its slots are as they were, but ``semi`` points nowhere any more. It depends on nothing that
     changes within a conversation, except in the tail.
 
-    Args:
-        prompt: In order, without marks.
-        came: As the caller wrote it.
+    ``came`` is the prompt as its caller wrote it.
 
     Raises:
         Unplannable: If a message cannot be read.
@@ -100,8 +98,7 @@ class ArrangedPrompt(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         plan: Plan of its conversation, with the tools it has now.
-        blocks: Of the prompt.
-        bare: The same without marks.
+        bare: Its blocks without marks.
         lines: The lines of its leading texts, by index of their block.
         given: The caller's own marks, by index of their block.
         notes: Parts left unmodified, and why.
@@ -149,12 +146,7 @@ def remove_tags(prompt: Prompt) -> Prompt:
 
 
 def remove_body_tags(body: bytes, *, is_native: bool = False) -> bytes:
-    """Return a body without tags, for one that is not planned; unmodified where it has none.
-
-    Args:
-        body: Of a call.
-        is_native: True if it is one of the Messages API.
-    """
+    """Return a body without tags, for one that is not planned; unmodified where it has none."""
     if not may_hold_tags(body):
         return body
     try:
@@ -180,12 +172,8 @@ def arrange_prompt(
 ) -> ArrangedPrompt:
     """The prompt in the order of its slots, with its tools in theirs.
 
-    Args:
-        draft: The call.
-        plan: Plan of its conversation.
-        layout: The one that the plan names; None for none.
-        late: True if the upstream takes system messages after the conversation.
-        regime: Its cache; for marks that it takes a text may be parted. None for any.
+    ``late`` is true if the upstream takes system messages after the conversation. For marks that
+    its cache, ``regime``, takes, a text may be parted.
 
     Raises:
         Unplannable: If a message cannot be read.
@@ -299,14 +287,7 @@ def mark_prompt(
     found: ArrangedPrompt,
     policy: BreakpointPolicy,
 ) -> MarkedPrompt:
-    """The arranged prompt as it is sent, with its key and its marks.
-
-    Args:
-        draft: The call.
-        target: Target of the call.
-        found: Its prompt, in order.
-        policy: The marks of its conversation; none where it is empty.
-    """
+    """The arranged prompt as it is sent, with its key and its marks."""
     prompt = add_cache_key(found.prompt, policy, target.regime)
     if not target.takes_marks:
         body = _body(prompt, draft, target)
@@ -347,14 +328,7 @@ def mark_prompt(
 def sent_call(
     draft: Draft, target: PlanningTarget, found: ArrangedPrompt, sending: MarkedPrompt
 ) -> SentCall:
-    """The call as its cache sees it.
-
-    Args:
-        draft: The call.
-        target: Target of the call.
-        found: Its prompt, in order.
-        sending: The same as it is sent.
-    """
+    """The call as its cache sees it."""
     origin = draft.request.origin
     where = prefix_parameters(sending.prompt, target.regime, draft.fingerprint, target.model)
     return SentCall(

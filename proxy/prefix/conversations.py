@@ -62,14 +62,10 @@ class ConversationState(msgspec.Struct):
     """A conversation.
 
     Attributes:
-        plan: Decision made for it; None where there was none.
-        calls: Calls seen of it.
         latest: Time of the last of them, in seconds.
         turns: Answers that one held.
         points: Stand for what later calls may repeat of the latest calls; an agent and its
             helpers may take turns.
-        openings: Starts of the latest calls.
-        endings: Ends of the latest calls.
         tokens: Tokens of the last of them; by estimate, where nobody counted.
         lost: Expected cost of its calls with its layout over that of the same calls unmodified, in
             fresh tokens.
@@ -110,14 +106,7 @@ class ConversationState(msgspec.Struct):
         return found
 
     def record_call(self, sent: SentCall, now: float, *, tokens: int, turns: int) -> None:
-        """A call of it was answered.
-
-        Args:
-            sent: The call.
-            now: Time at which it was made, in seconds.
-            tokens: Tokens of it.
-            turns: Answers it held.
-        """
+        """A call of it was answered."""
         self.calls += 1
         self.latest = max(self.latest, now)
         self.tokens = tokens
@@ -181,7 +170,6 @@ class ResolvedConversation(msgspec.Struct, frozen=True, kw_only=True):
     """The conversation of a call.
 
     Attributes:
-        name: It.
         source: The one that it began as, and parted from with this call; b"" for none.
         begins: True if nothing is known of it before this call, or it is one that is sent again.
         is_sure: True if no other process can know better.
@@ -229,11 +217,7 @@ _NO_CALL: Final = _LatestCall()
 
 
 class Conversations:
-    """The conversations of one process.
-
-    Attributes:
-        indexes: All that is remembered.
-    """
+    """The conversations of one process."""
 
     def __init__(self) -> None:
         self._whole: LruCache[bytes, bytes] = LruCache(entry_bytes=_VALUE_BYTES)

@@ -91,9 +91,7 @@ class InFlightWrites:
 
         Waiting pays where reading instead of writing saves more than the waiting costs.
 
-        Args:
-            planned: The call; one that is sent unmodified, to compare with, never waits.
-            now: Seconds since the epoch.
+        A call that is sent unmodified, to compare with, never waits.
         """
         rates, regime = planned.target.rates, planned.target.regime
         may_wait = bool(self._writers) and planned.plan.arm is not ExperimentArm.CONTROL

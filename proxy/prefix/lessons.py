@@ -66,9 +66,6 @@ class LayoutLearner:
     """Learners of all features, in so many bytes. One thread at a time.
 
     Beyond them the team that takes most forgets the feature that it used longest ago.
-
-    Args:
-        max_bytes: Bytes of all of them, about.
     """
 
     def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
@@ -85,10 +82,6 @@ class LayoutLearner:
         """Learn from a call that was answered, as its caller wrote it.
 
         Texts whose slots the caller declares are passed over, as when a layout is applied.
-
-        Args:
-            planned: The call.
-            usage: Usage as counted by its provider; None where it did not.
 
         Raises:
             Unplannable: If a message cannot be read.
@@ -120,9 +113,7 @@ class LayoutLearner:
     def proposal(self, planned: Planned, held: Layout | None = None) -> Layout | None:
         """The moves that would pay for a call's feature; None for none, or too little seen.
 
-        Args:
-            planned: The call.
-            held: The layout in force, beside which they save; None for none.
+        They save beside ``held``, the layout in force.
         """
         learners = self._known.get(planned.place)
         if learners is None:
@@ -200,13 +191,8 @@ def is_free_change(
     was rolled back is left, too, once the conversation lost more with it than leaving costs: what
     is read no more then.
 
-    Args:
-        draft: The call.
-        target: Target of the call.
-        plan: Plan of its conversation.
-        change: The two layouts.
-        expect_read: Predicts what a call reads.
-        lost: Fresh tokens that the conversation lost with its layout; infinite where it is cold.
+    ``lost`` is what the conversation lost with its layout, in fresh tokens; infinite where it is
+    cold.
 
     Raises:
         Unplannable: If a message cannot be read.

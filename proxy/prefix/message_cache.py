@@ -41,8 +41,7 @@ class SharedPrefix(msgspec.Struct, frozen=True):
     """The part of a prompt that stands before its conversation.
 
     Attributes:
-        blocks: Its blocks.
-        bare: The same without marks.
+        bare: Its blocks without marks.
         lines: The lines of each text, by index of its block.
         may_mark: True if there can be a mark in a tool.
     """
@@ -63,9 +62,6 @@ class SharedPrefixIndex:
     """Recently read tools and instructions; none of their words.
 
     They are known by Python's own hash, whose secret is the process's.
-
-    Attributes:
-        indexes: All that is remembered.
     """
 
     def __init__(self) -> None:
@@ -114,10 +110,6 @@ class MessageCache:
     """Readings of recent messages, none of their words.
 
     A message is known by its team and Python's own hash of it, whose secret is the process's.
-
-    Attributes:
-        fronts: Readings of tools and instructions.
-        indexes: All that is remembered.
     """
 
     def __init__(self) -> None:

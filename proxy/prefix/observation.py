@@ -47,13 +47,8 @@ def explain_miss(
 ) -> CacheMiss | None:
     """Reason that the call read less than it could have; None where it did not.
 
-    Args:
-        evidence: Facts known when it was sent.
-        usage: Usage as counted by the provider; not an estimate.
-        rates: Prices of the call's tokens; None where unknown.
-        provider_reason: The provider's own reason, where it gave one.
-        shown: The prompt that was sent, only where its team keeps prompts: its words may then
-            stand in the detail.
+    ``usage`` is the provider's count, not an estimate. ``shown`` is the prompt that was sent, only
+    where its team keeps prompts: its words may then stand in the detail.
     """
     total = usage.prompt_tokens
     if not evidence.sent.regime.name or not total:
@@ -89,13 +84,7 @@ def explain_miss(
 def provider_miss(
     provider_reason: ProviderReason | None, usage: Usage | None, rates: TokenRates | None = None
 ) -> CacheMiss | None:
-    """Return the miss that only the provider reports; None where it reports none.
-
-    Args:
-        provider_reason: The provider's own reason, where it gave one.
-        usage: Usage as it counted; None where it did not.
-        rates: Prices of the call's tokens; None where unknown.
-    """
+    """Return the miss that only the provider reports; None where it reports none."""
     if provider_reason is None:
         return None
     lost, nanos = provider_reason.tokens, None
@@ -225,13 +214,7 @@ class CallObservation(msgspec.Struct, frozen=True, kw_only=True):
 def observe_call(
     planned: Planned, usage: Usage | None, state: ConversationState
 ) -> CallObservation:
-    """Return what is learned of its conversation from an answered call.
-
-    Args:
-        planned: The call.
-        usage: Usage as counted by its provider; None where it did not.
-        state: Its conversation before it.
-    """
+    """Return what is learned of its conversation from an answered call."""
     draft, evidence = planned.draft, planned.evidence
     sent, expected = evidence.sent, evidence.expected
     total = usage.prompt_tokens if usage is not None else sent.estimate
@@ -254,13 +237,7 @@ def observe_call(
 def find_miss(
     planned: Planned, usage: Usage | None, *, provider_reason: ProviderReason | None = None
 ) -> CacheMiss | None:
-    """Explain why less was read than could have been; needs the call alone, so it is thread-safe.
-
-    Args:
-        planned: The call that was answered.
-        usage: Usage as counted by its provider; None where it did not.
-        provider_reason: The provider's own reason for a miss, where it gave one.
-    """
+    """Explain why less was read than could have been; from the call alone, so it is thread-safe."""
     if usage is None:
         return provider_miss(provider_reason, None)
     shown = planned.prompt if planned.draft.request.shows else None

@@ -64,10 +64,8 @@ class PlanningTarget(msgspec.Struct, frozen=True, kw_only=True):
     """The upstream and model that a call is sent to.
 
     Attributes:
-        upstream: Its name.
         model: The name the upstream knows the model by.
         late: True if it takes system messages after the conversation.
-        rates: Prices of tokens; None where unknown.
     """
 
     upstream: str
@@ -96,7 +94,6 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         chain: Fingerprints of its messages, as its caller wrote them.
         resolved: Its conversation, and the evidence for it.
         known: Readings of each of its messages.
-        readings: Cached readings of messages.
         splits: Places at which long texts of a conversation's first call are parted.
     """
 
@@ -116,11 +113,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         return self.resolved.name
 
     def stored_keys(self, plan: Plan | None) -> tuple[str, ...]:
-        """Keys of what another process may have kept of its conversation, in hex; () for none.
-
-        Args:
-            plan: Plan known here.
-        """
+        """Keys of what another process may have kept of its conversation, in hex; () for none."""
         resolved = self.resolved
         if not self.turns or (plan is not None and resolved.is_sure):
             return ()
@@ -146,8 +139,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
         If it holds what another call said, with more in one text, it goes on from that call.
 
-        Args:
-            seen: Texts seen before; its own are added.
+        Adds its own texts to those ``seen``.
         """
         if self.turns or self.request.origin is not None:
             return self
@@ -171,12 +163,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnmodifiedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call as it would have been sent unmodified, had all calls been.
-
-    Attributes:
-        sent: Blocks that the cache would have been sent.
-        expected: Expected read then.
-    """
+    """A call as it would have been sent unmodified, had all calls been."""
 
     sent: SentCall
     expected: ExpectedRead
@@ -186,8 +173,6 @@ class FullyMarkedCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call with the marks that its policy asks for, had all calls had theirs.
 
     Attributes:
-        sent: Blocks that the cache would have been sent.
-        expected: Expected read then.
         is_live: True if that is what is sent; else it is reckoned alone.
         number: Tells its stake from others; 0 where none of its marks is sent.
         waits: The reason that some of its marks are not sent; "" where all are.
@@ -205,7 +190,6 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         body: The chat body; the caller's own where nothing changed.
-        headers: Sent beside it.
         plan: Plan of the conversation from now on; more than before where it grew.
         prompt: The prompt as it is sent, without the marks that were added.
         notes: Parts left unmodified, and why.
@@ -232,8 +216,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     def segments(self, total: int = 0) -> PromptSegments:
         """Sizes of the segments of the prompt that is sent, and its cache marks.
 
-        Args:
-            total: Tokens of the prompt as its provider counted them; 0 where it did not.
+        ``total`` is the provider's count of its tokens; 0 where it did not count.
         """
         sent, scale = self.evidence.sent, self.evidence.expected.scale
         tokens_of = (scale.with_total(total) if total else scale).tokens_of

@@ -44,14 +44,8 @@ class TeamIndexes:
     """The indexes of one team's calls; each drops first what was used longest ago.
 
     Attributes:
-        states: The states of its conversations.
         habits: Counts of how the conversations of each of its features go on.
         stakes: The books of what their marks earned, and may lose.
-        toolsets: The tools of each of its features.
-        readings: Readings of its messages.
-        texts: Long texts that were sent.
-        latest_chains: The chains of its latest calls.
-        latest: Time of its latest call, in seconds.
         size: Bytes they took when they were measured last.
         is_measured: True if no call was read since.
     """
@@ -98,13 +92,7 @@ class TeamIndexes:
     def adopt_plan(
         self, name: bytes, plan: Plan, begin: Callable[[], ConversationState] = ConversationState
     ) -> None:
-        """Take over what was decided for a conversation.
-
-        Args:
-            name: The conversation.
-            plan: Its plan.
-            begin: Makes its state where it has none.
-        """
+        """Take over what was decided for a conversation."""
         self.states.reweigh(self.states.get_or_make(name, begin).adopt_plan(plan))
 
     @property
@@ -126,12 +114,9 @@ class TeamMemory:
 
     Args:
         make: Makes the indexes of a team, beside the stored accounts of all and what it may lose.
-        max_bytes: Bytes of all of them, about.
 
     Attributes:
         team_stakes: Limits of each team's losses; they stay when its indexes are dropped.
-        max_bytes: Bytes that they may take.
-        size_bytes: Bytes that they take, about.
     """
 
     def __init__(
@@ -157,9 +142,7 @@ class TeamMemory:
     def of(self, team: str, now: float = 0.0) -> TeamIndexes:
         """A team's indexes, which are used by this.
 
-        Args:
-            team: The team.
-            now: Time of its call, in seconds; 0 where it is not known.
+        ``now`` is 0 where it is not known.
         """
         indexes = self._teams.get(team)
         if indexes is None or next(reversed(self._teams)) != team:
@@ -181,30 +164,17 @@ class TeamMemory:
         self._unlent = LOAN_STEP
 
     def team_loans(self, *, ends: bool = False) -> list[TeamLoan]:
-        """The changes of what teams may lose here, to ask the store for.
-
-        Args:
-            ends: True if the process ends.
-        """
+        """The changes of what teams may lose here, to ask the store for."""
         loans = (stake.loan(team, ends=ends) for team, stake in self.team_stakes.items())
         return [loan for loan in loans if loan is not None]
 
     def account_news(self, most: int | None = None) -> dict[LayoutScope, AccountNews]:
-        """The news of each feature's account of marks since it was stored last.
-
-        Args:
-            most: Features at most; None for all.
-        """
+        """The news of each feature's account of marks since it was stored last."""
         every = (indexes.stakes.account_news() for indexes in self._teams.values())
         return dict(islice(chain.from_iterable(every), most))
 
     def adopt_account(self, stored: StoredMarkAccount, sent: AccountNews | None = None) -> None:
-        """Take over what all processes counted of a feature's marks.
-
-        Args:
-            stored: The account as it is stored.
-            sent: The news that are in it; None for none.
-        """
+        """Take over what all processes counted of a feature's marks."""
         scope = stored.scope
         self._accounts.get_or_make(scope.all_families, dict)[scope.family] = stored
         indexes = self._teams.get(stored.scope.team)

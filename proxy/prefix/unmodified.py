@@ -93,10 +93,6 @@ def compare_usage(planned: Planned, usage: Usage) -> UsageComparison:
 
     Both by what their caches should hold: what a provider loses, it would have lost of either. Both
     are what it counted where nothing was modified, or where it stored and found nothing at all.
-
-    Args:
-        planned: The call.
-        usage: Usage as counted by its provider.
     """
     sent, direct = planned.evidence.sent, planned.direct
     if direct is None:
@@ -114,10 +110,6 @@ def compare_bill(planned: Planned, usage: Usage) -> UsageComparison:
     What the provider lost of what was sent, it would have lost of the unmodified call as far as
     that is the same length; what it read beyond expectation, it would have read there, too, where
     that could read at all and what another process stored is not there by a mark alone.
-
-    Args:
-        planned: The call.
-        usage: Usage as counted by its provider.
     """
     expected, direct = compare_usage(planned, usage)
     if planned.direct is None or expected is direct:
@@ -175,9 +167,6 @@ class UnmodifiedBaseline:
     Args:
         stake: Extra cost that a layout may lose, in nano-dollars times a million tokens.
         unstored: Prefixes that are known not to be stored.
-
-    Attributes:
-        indexes: All that is remembered.
     """
 
     def __init__(self, stake: float, unstored: UnstoredPrefixes | None = None) -> None:
@@ -243,11 +232,7 @@ class UnmodifiedBaseline:
     def record_call(self, planned: Planned, compared: UsageComparison | None, before: int) -> int:
         """Compare an answered call with the same call unmodified.
 
-        Args:
-            planned: The call.
-            compared: Its expected usage beside that of the unmodified call; None where its
-                provider did not count.
-            before: The number of its conversation's call before; 0 for none.
+        ``before`` is the number of its conversation's call before; 0 for none.
 
         Returns:
             Its own number while it waits to be judged; 0 where it does not.

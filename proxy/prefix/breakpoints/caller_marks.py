@@ -27,13 +27,7 @@ _HINT, _BREAKPOINT = (msgspec.json.encode(name) for name in MARKS)
 
 
 def free_marks(regime: Regime, given: Mapping[int, str], *, explicit: bool) -> int:
-    """Number of marks that can be added to the caller's; 0 or less for none.
-
-    Args:
-        regime: The cache of the route.
-        given: The caller's own marks, by block.
-        explicit: True if the provider's own choice of breakpoints is switched off (OpenAI).
-    """
+    """Number of marks that can be added to the caller's; 0 or less for none."""
     room = regime.marks - len(given)
     if given and not explicit and regime.name == _OPENAI:
         # The provider writes its own end and fewer of the latest; theirs stay among them.
@@ -51,11 +45,6 @@ def free_splits(
     up to the end of the message. A call that sends it with more behind reads no such entry, but
     what a mark within the message wrote; nor does another cache's call read one that ends in words
     of its own.
-
-    Args:
-        blocks: Blocks of a call that the provider may choose breakpoints of.
-        regime: The cache of the route.
-        marks: All other marks, by block.
     """
     is_written = regime.name == _OPENAI
     end = len(blocks) if is_written else max(marks, default=0)
@@ -97,12 +86,7 @@ def without_spare_mark(
     the caller's marks ask. It is left out only where another mark needs its room; what else is
     stored and looked up stays the same.
 
-    Args:
-        prompt: As it would be sent.
-        blocks: Its blocks.
-        given: The caller's own marks, by block, as the route's wire says them.
-        regime: The cache of the route; the provider chooses breakpoints there by itself.
-        lifetime: The lifetime of what it chooses; "" for the usual one.
+    ``lifetime`` is that of the breakpoints which the provider chooses; "" for the usual one.
 
     Raises:
         Unplannable: If a message cannot be read.

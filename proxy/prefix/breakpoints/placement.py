@@ -84,13 +84,7 @@ def place_marks(
 ) -> MarkPlacement:
     """The marks this call adds to the caller's own, and why others do not stand.
 
-    Args:
-        policy: Marks of its conversation.
-        blocks: The call's, in wire order.
-        ends: Tokens up to the end of each block, or as near as is known.
-        regime: The cache of its route.
-        given: The caller's own marks, by block.
-        end: Known facts about the prompt's end.
+    ``ends`` are the tokens up to the end of each block, or as near as is known.
     """
     room = free_marks(regime, given, explicit=policy.explicit)
     marks: list[Mark] = []
@@ -319,10 +313,7 @@ def place_values(spans: Sequence[tuple[int, int]], regime: Regime, usage: Usage)
 
     A prompt is read from its beginning, and written right behind what was read.
 
-    Args:
-        spans: The tokens of each place, as ``place_spans`` has them.
-        regime: The cache.
-        usage: Counts of the prompt's tokens.
+    ``spans`` are the tokens of each place, as ``place_spans`` has them.
     """
     read, written = usage.cache_read, usage.cache_write_tokens
     fee = write_surcharge(usage, regime) / written if written else 0.0
@@ -356,9 +347,7 @@ def long_life_value(expected: ExpectedRead, regime: Regime) -> tuple[float, floa
 
     It keeps what was used longer ago than the shortest lifetime; what is new costs more to write.
 
-    Args:
-        expected: Read of the call, had all calls had all marks.
-        regime: The cache.
+    ``expected`` is its read had all calls had all marks.
 
     Returns:
         Both in fresh tokens.

@@ -147,10 +147,7 @@ def fork_plan(plan: Plan, arm: ExperimentArm, tools: Sequence[str]) -> Plan:
 
     Nothing that was sent changes. Where that leaves the choice, it is in an arm of its own.
 
-    Args:
-        plan: Plan of the one that it began as.
-        arm: The arm that is drawn for it.
-        tools: Fingerprints (hex) of its tools that have an order, as its caller lists them.
+    ``tools`` are fingerprints (hex) of its tools that have an order, as its caller lists them.
     """
     inherited = msgspec.structs.replace(plan, replaced=0, onward=())
     place = {tool: at for at, tool in enumerate(plan.tools)}
@@ -175,9 +172,7 @@ def assign_arm(conversation: bytes, share: float) -> ExperimentArm:
 
     A larger share only adds conversations to the control arm.
 
-    Args:
-        conversation: Identifier of the conversation.
-        share: The part of all conversations that is left alone, from 0 to 1.
+    ``share`` is the part of all conversations that is left alone, from 0 to 1.
     """
     drawn = int.from_bytes(blake2b(conversation, digest_size=8, person=_ARM_LABEL).digest(), "big")
     return ExperimentArm.CONTROL if drawn < share * _HASH_RANGE else ExperimentArm.TREATED

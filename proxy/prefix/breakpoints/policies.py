@@ -122,13 +122,8 @@ def fixed_marks(
     In OpenAI's implicit mode the provider writes the end by itself, and what it writes is charged
     once, so that marks before it cost nothing.
 
-    Args:
-        regime: The cache of its route.
-        policy: The key of its conversation.
-        back: Number of blocks at the end that later calls do not repeat.
-        explicit: True if the provider's own choice of breakpoints is to be switched off (OpenAI).
-        ends_early: True if a user's message behind the conversation holds what varies.
-        ttl: Lifetime of the marks; "" for the shortest.
+    ``policy`` holds the conversation's keys. Later calls do not repeat ``back`` blocks at the end;
+    ``ends_early`` is true if a user's message behind the conversation holds what varies.
 
     Source: OpenAI, prompt caching guide, implicit and explicit mode (2026-09).
     """
@@ -174,10 +169,6 @@ def begins_anew_each_time(before: Sequence[PromptStart], now: PromptStart) -> bo
     """True if no two of many calls of a conversation began alike, this one among them.
 
     Several agents that take turns, or a list of tools that grows, begin alike again.
-
-    Args:
-        before: Starts of its latest calls.
-        now: Start of this call.
     """
     firsts = {now.first, *(each.first for each in before)}
     return len(before) >= _MIN_DIFFERENT_CALLS and len(firsts) > len(before)

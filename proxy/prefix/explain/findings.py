@@ -89,7 +89,6 @@ class CallEvidence(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         before: The call it is compared with; None where there was none.
-        now: Time at which it was sent, in seconds.
     """
 
     sent: SentCall

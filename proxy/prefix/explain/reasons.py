@@ -37,8 +37,6 @@ class ProviderReason(msgspec.Struct, frozen=True):
     """A provider's own reason.
 
     Attributes:
-        reason: As we call it.
-        detail: In a short sentence.
         tokens: Tokens that it reports as missed; None where it does not.
     """
 
@@ -111,7 +109,6 @@ class CacheMiss(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         detail: The evidence in a short sentence; text of the prompt only where it may be shown.
-        confidence: None where it was not kept.
         tokens: Tokens that could have been read and were not.
         nanos: Cost of that, in nano-dollars; None where a price is unknown.
     """
@@ -203,13 +200,7 @@ _NANOS_PER_DOLLAR: Final = 1_000_000_000
 def explanation_lines(
     miss: CacheMiss | None, expected: int | None, usage: Usage | None
 ) -> list[str]:
-    """The lines that explain one call's cache; none where nothing is known of it.
-
-    Args:
-        miss: Reason for a smaller read than possible; None for no reason to ask.
-        expected: Tokens that should have been read; None where nobody reckoned.
-        usage: Usage as counted by the provider; None where it did not.
-    """
+    """The lines that explain one call's cache; none where nothing is known of it."""
     if usage is None:
         return []
     share = f", {100 * usage.cache_read / usage.prompt_tokens:.0f} %" if usage.prompt_tokens else ""

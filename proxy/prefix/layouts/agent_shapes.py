@@ -210,7 +210,6 @@ class SplitMessage(NamedTuple):
     """A user's message in several blocks.
 
     Attributes:
-        raw: The message.
         first: The message as its caller would write its first block alone.
         rest: JSON of the other blocks.
     """
@@ -222,13 +221,7 @@ class SplitMessage(NamedTuple):
     def blocks(
         self, block: PromptBlock, start: MessageReading, fingerprint: Fingerprint
     ) -> list[PromptBlock]:
-        """Its blocks without marks; the first is the one that a message without the others was.
-
-        Args:
-            block: The message as one.
-            start: Reading of ``first``.
-            fingerprint: The team's keyed hash.
-        """
+        """Its blocks without marks; the first is the one that a message without the others was."""
         sizes = [start.bare or (len(self.first), start.digest)]
         for piece in self.rest:
             bare = digest_without_marks(piece, fingerprint)
@@ -239,10 +232,6 @@ class SplitMessage(NamedTuple):
 
 def long_texts(prompt: Prompt, readings: Sequence[MessageReading]) -> Iterator[LongText]:
     """The longest instructions, and the longest message of a user that nobody answered yet.
-
-    Args:
-        prompt: As its caller wrote it.
-        readings: Readings of its messages.
 
     Raises:
         Unplannable: If a message cannot be read.

@@ -99,10 +99,6 @@ def _tag_error(tag: re.Match[str], opened: str) -> str:
 def named_slots(prompt: Prompt, header: str) -> RequestedMoves:
     """The slots that a header, or else the metadata, gives to texts of a prompt.
 
-    Args:
-        prompt: As its caller wrote it.
-        header: Value of ``x-thriftgate-slots``; "" for nothing.
-
     Raises:
         Unplannable: If a message that is named cannot be read.
     """

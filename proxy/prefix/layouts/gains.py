@@ -46,11 +46,7 @@ class VaryingText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _SharedTexts:
-    """Shares of calls whose texts, up to a place of the instructions, no other call had.
-
-    Args:
-        calls: The calls.
-    """
+    """Shares of calls whose texts, up to a place of the instructions, no other call had."""
 
     def __init__(self, calls: TemplateCalls) -> None:
         self._changes = calls.changes
@@ -118,13 +114,7 @@ class _Reads(msgspec.Struct):
 
 
 class LayoutGains:
-    """Reckons what moves of a template's varying texts gain at one cache.
-
-    Args:
-        calls: Its calls.
-        texts: Its varying texts, in their order.
-        regime: The cache.
-    """
+    """Reckons what moves of a template's varying texts gain at one cache."""
 
     def __init__(self, calls: TemplateCalls, texts: Sequence[VaryingText], regime: Regime) -> None:
         self._calls = calls
@@ -135,11 +125,7 @@ class LayoutGains:
         self._min_parted = max(MIN_SHARED_BYTES, size // MIN_SHARED_PART)
 
     def saved_tokens(self, slots: Slots) -> float:
-        """Fresh tokens that an average call saves with each text in its slot, less added words.
-
-        Args:
-            slots: Slot of each text; stable where it stays.
-        """
+        """Fresh tokens that an average call saves with each text in its slot, less added words."""
         calls, regime = self._calls, self._regime
         first, later, change_rate = self._read_instructions(slots)
         whole = regime.name == _WHOLE_PROMPTS and PromptSlot.VARIABLE in slots
@@ -218,11 +204,8 @@ class LayoutGains:
     ) -> tuple[float, float, float]:
         """Fresh tokens that a call saves: all of it marked, its instructions, or their beginning.
 
-        Args:
-            head: The read of its instructions.
-            same: Chance that its conversation is read, too.
-            spoken: Bytes of the conversation that are read then.
-            length: Bytes of the conversation.
+        ``same`` is the chance that its conversation is read, too: ``spoken`` of its ``length``
+        bytes.
         """
         size, rate = head.size, 1.0 - float(self._regime.read)
         ended = sum(part * self._readable(end) for part, end in head.ends)

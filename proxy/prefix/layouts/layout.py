@@ -191,14 +191,10 @@ class LayoutMove(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         before: The unit in front; None for the start of the instructions.
         after: The unit behind; None for their end.
-        slot: Slot that it goes to.
         label: Name of it where it stood and where it arrives.
         at: First of its units between the two, blank ones not counted.
         count: Number of units in it; 0 for all between the two.
         of: Number of units between the two; where it is otherwise, all of them move.
-        shows: Text shown to a reader.
-        calls: Different calls it was seen in.
-        conversations: Conversations it was seen in.
         values: Different texts it had.
         saving: Expected savings beside the layout in force, in nano-dollars per 1,000 calls.
     """
@@ -255,11 +251,7 @@ def find_moves(
 ) -> RequestedMoves:
     """Find the layout's moves in this prompt, and why some are skipped.
 
-    Args:
-        prompt: As it was parsed.
-        layout: The moves.
-        fingerprint: The one the layout was learned with.
-        declared: Moves that the caller declares; those texts are the caller's and passed over.
+    Texts with ``declared`` moves are the caller's and passed over.
 
     Raises:
         Unplannable: If a leading message cannot be read.

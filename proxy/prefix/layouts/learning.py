@@ -48,7 +48,6 @@ class ProposalTarget(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         fresh: Price of a token not read from the cache, in nano-dollars.
-        regime: The cache of the route.
         held_slot: The slot in which the layout in force puts the text of a move.
     """
 
@@ -61,12 +60,8 @@ class FeatureLearner:
     """Bounded evidence of one feature: team, feature, model family and tools.
 
     Args:
-        fingerprint: The team's.
         tools: Bytes of the tool definitions, which stand in front of the instructions.
         shows: True if layouts may quote the caller's words.
-
-    Attributes:
-        samples: Calls that it learned from.
     """
 
     def __init__(self, fingerprint: Fingerprint, *, tools: int = 0, shows: bool = False) -> None:

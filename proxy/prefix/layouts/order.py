@@ -90,11 +90,8 @@ def place_pieces(prompt: Prompt, moves: PieceMoves, *, late: bool = True) -> Pla
     Text of leading messages keeps the role it came with, but for documents that vary: those
     arrive in a user's message. Pieces of the conversation's own messages stay within them.
 
-    Args:
-        prompt: As it was parsed.
-        moves: Pieces of each text; places that the prompt has not are passed over.
-        late: True if the upstream takes a system message after the conversation; otherwise what
-            varies goes into a user's message, with a user's authority.
+    Places that the prompt has not are passed over. Where the upstream takes no system message after
+    the conversation, what varies goes into a user's message, with a user's authority.
 
     Raises:
         Unplannable: If a message cannot be read.
@@ -268,12 +265,9 @@ def _tail_length(
 ) -> int:
     """Number of messages at the end that vary, once the variable pieces stand there.
 
-    Args:
-        spoken: The conversation; what varies is added to it.
-        varying: The pieces, by role.
-        ends: Roles whose last message takes the pieces, where none may follow it.
-        late: True if a system message may follow the conversation. In the Messages API it follows
-            a user's alone.
+    ``varying`` is added to the conversation, ``spoken``. Roles in ``ends`` take the pieces into
+    their last message, where none may follow it. In the Messages API a system message follows a
+    user's alone.
     """
     if not varying:
         return 0

@@ -46,7 +46,6 @@ class TemplateCalls(msgspec.Struct, frozen=True, kw_only=True):
         tools: Bytes of tools.
         front: Bytes of stable text before all that varies.
         first: Share of calls that are the first of their conversation.
-        later: The others.
         changes: Calls that changed their instructions, and calls that could, by conversation.
         per_token: Bytes of a token.
         is_early: True if too few conversations have ended to know how long they are.
@@ -70,14 +69,7 @@ class TemplateCalls(msgspec.Struct, frozen=True, kw_only=True):
 def template_calls(
     group: Sequence[ConversationSample], tools: int, front: int, per_token: float
 ) -> TemplateCalls:
-    """The calls of a template, as its conversations were seen.
-
-    Args:
-        group: The conversations.
-        tools: Bytes of tools.
-        front: Bytes of stable text before all that varies.
-        per_token: Bytes of a token.
-    """
+    """The calls of a template, as its conversations were seen."""
     ended, running = _part_by_end(group)
     seen = [sums for sample in group for sums in sample.lengths.values()]
     lengths = [*seen, *_calls_to_come(ended, running, _growth(group), has_later=bool(seen))]

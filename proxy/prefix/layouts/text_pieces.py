@@ -98,13 +98,7 @@ def text_form(text: str) -> TextForm:
 
 
 def json_reference(text: str, label: str, where: str) -> str | None:
-    """The reference in place of members or elements of JSON; None where the text is neither.
-
-    Args:
-        text: Text that leaves.
-        label: Its label.
-        where: Place at which it is given.
-    """
+    """The reference in place of members or elements of JSON; None where the text is neither."""
     bare = text.strip()
     inner = bare.removesuffix(",").rstrip()
     if not inner:
@@ -124,10 +118,7 @@ def json_reference(text: str, label: str, where: str) -> str | None:
 def insert_before_end(text: str, words: str, form: TextForm) -> tuple[str, str]:
     """The text in two parts, with words before its closing bracket or tag in the second.
 
-    Args:
-        text: JSON, where a comma may stand before its end, or XML.
-        words: Members, elements or XML without an end of their own.
-        form: Form of the text.
+    ``words`` are members, elements or XML without an end of their own.
     """
     if form is TextForm.JSON:
         end = max(text.rfind("}"), text.rfind("]"))
@@ -210,9 +201,7 @@ def text_topic(unit: str) -> str:
 def split_text(pieces: Sequence[TextPiece], *, last: bool) -> SplitText:
     """The text with only stable pieces, and what goes.
 
-    Args:
-        pieces: The text.
-        last: True if no stable text follows it; semi-stable pieces at its end then stay there.
+    Where no stable text follows (``last``), semi-stable pieces at its end stay there.
     """
     form = text_form("".join(piece.text for piece in pieces))
     if form is not TextForm.PLAIN and any(piece.slot is PromptSlot.SEMI_STABLE for piece in pieces):

@@ -86,9 +86,7 @@ class Toolsets:
     def order(self, came: Sequence[ToolRecord], known: Sequence[str] = ()) -> tuple[str, ...]:
         """The order in which a conversation sends its tools, when some of them are new to it.
 
-        Args:
-            came: In the caller's order.
-            known: Fingerprints of those it has sent, which stay in front, in the order sent.
+        Those ``known`` were sent before and stay in front, in the order sent.
 
         Returns:
             All fingerprints.
@@ -138,7 +136,6 @@ class OrderedTools(msgspec.Struct, frozen=True):
     """Tools as they are sent.
 
     Attributes:
-        tools: Each definition.
         order: Fingerprints (hex) of the functions this conversation has sent, in the order they
             are sent: the next call's ``known``.
         why: Reason to keep the caller's order; "" where it was not kept.
@@ -199,11 +196,8 @@ def order_tools(
     Only functions and custom tools change places, with one another. A mark says "everything up to
     here": it stays behind the same tools, whichever of them is then the last.
 
-    Args:
-        tools: As the caller wrote them.
-        known: ``order`` of the conversation's previous call; at its first, what ``Toolsets`` say.
-        fingerprint: Names a tool by its rendering without marks.
-        as_came: True if each is written as its caller writes it, in place of the one rendering.
+    ``known`` is the ``order`` of the conversation's previous call; at its first, what ``Toolsets``
+    say. With ``as_came``, each is written as its caller writes it, in place of the one rendering.
     """
     if len(tools) > MAX_TOOLS:
         return OrderedTools(tools, known, f"more than {MAX_TOOLS} tools")

@@ -141,11 +141,7 @@ class _HashedChain(NamedTuple):
 
 
 class LatestChains:
-    """The chains of the latest calls, which the next calls of their conversations go on from.
-
-    Attributes:
-        indexes: All that is remembered.
-    """
+    """The chains of the latest calls, which the next calls of their conversations go on from."""
 
     def __init__(self) -> None:
         self._chains: LruCache[tuple[bytes, ...], _HashedChain] = LruCache(
@@ -154,12 +150,7 @@ class LatestChains:
         self.indexes: Sequence[LruCache[tuple[bytes, ...], Any]] = (self._chains,)
 
     def values(self, base: bytes, said: tuple[bytes, ...]) -> tuple[bytes, ...]:
-        """Digests of all that was said up to each message; first of nothing said.
-
-        Args:
-            base: Stands for the caller.
-            said: The fingerprint of each message's content.
-        """
+        """Digests of all that was said up to each message; first of nothing said."""
         key = (base, *said[:1])
         known = self._chains.get(key)
         if known is None or hash(said[: len(known.values) - 1]) != known.said:
@@ -190,12 +181,7 @@ def conversation_chain(
 ) -> ConversationChain:
     """The chain of a call's messages, behind the instructions that lead them.
 
-    Args:
-        prompt: As the caller wrote it.
-        readings: Readings of each of the caller's own messages.
-        who: Whose it is: team, feature, key, and the names that its headers gave.
-        fingerprint: The team's keyed hash.
-        latest: Chains of the team's latest calls.
+    ``who`` says whose it is: team, feature, key, and the names that its headers gave.
     """
     roles = [one.role for one in readings]
     first = count_leading_roles(roles)
@@ -237,11 +223,6 @@ def message_digest(
     """The fingerprint of what a message says; b"" for nothing, None where it is its bare own.
 
     The order of keys makes no difference, nor what is null, nor what an answer thought.
-
-    Args:
-        message: The message.
-        found: Its members.
-        fingerprint: The team's keyed hash.
     """
     if "item" in found:  # an item of the Responses API, which clients send again as they got it
         return b"" if found.get("type") == _REASONING else None

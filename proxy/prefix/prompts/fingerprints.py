@@ -32,9 +32,7 @@ _MARKS: Final = frozenset({"cache_control", "prompt_cache_breakpoint"})
 def keyed_hash(secret: bytes, team: str) -> Callable[[bytes], bytes]:
     """The hash of one team: 16 bytes; the same text of another team has others.
 
-    Args:
-        secret: The installation's; its first 64 bytes count.
-        team: The team's id.
+    The first 64 bytes of the installation's ``secret`` count.
     """
     key = blake2b(team.encode(errors="replace"), key=secret[:64]).digest()
     blank = blake2b(key=key, digest_size=_DIGEST_BYTES)

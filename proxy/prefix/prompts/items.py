@@ -154,9 +154,7 @@ def read_items(
 ) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
     """The messages and the tools of a Responses body with these fields.
 
-    Args:
-        fields: As the caller wrote them.
-        goes_on: True if one that goes on from what its provider keeps is read, too.
+    With ``goes_on``, one that goes on from what its provider keeps is read, too.
 
     Raises:
         Unplannable: If it cannot be read, or goes on from what its provider keeps.

@@ -122,10 +122,7 @@ def can_take_mark(prompt: Prompt, block: PromptBlock, regime: Regime) -> bool:
 def add_marks(prompt: Prompt, places: Iterable[tuple[PromptBlock, str]], regime: Regime) -> Prompt:
     """The prompt with a mark after each of these blocks; where none can stand, none is written.
 
-    Args:
-        prompt: As it would be sent.
-        places: Blocks of this prompt, each with a lifetime; "" for the usual one.
-        regime: Says how marks are written, if it knows any.
+    A lifetime of "" is the usual one.
 
     Raises:
         Unplannable: If a message cannot be read.
@@ -150,11 +147,6 @@ def caller_marks(
     """The lifetimes of the caller's own marks by the index of their block; "" for the usual one.
 
     A mark inside a message counts for the whole of it; one for the whole body is not among them.
-
-    Args:
-        prompt: The prompt.
-        blocks: Its blocks.
-        readings: Readings of each message; empty where there are none.
 
     Raises:
         Unplannable: If a message cannot be read.
@@ -185,12 +177,6 @@ def route_marks(
 
     Marks of the other provider are said at no higher price; what has no place there is left out.
     One for the whole body stands on the last block; OpenAI's wire has none.
-
-    Args:
-        found: Lifetimes by index of their block, "" for the usual one.
-        prompt: The prompt.
-        blocks: Its blocks.
-        regime: The cache of its route.
     """
     form = _FORMS.get(regime.name)
     if form is None or not regime.takes_marks:

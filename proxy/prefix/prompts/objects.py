@@ -54,11 +54,6 @@ def members_around(
     A long list is most of a body, so all else is read without it. None, too, where a key stands
     twice or is escaped.
 
-    Args:
-        raw: The object.
-        name: Key of the list.
-        held: The list, as JSON.
-
     Raises:
         Unplannable: If it is no object.
     """
@@ -98,12 +93,7 @@ def write_list(found: Iterable[bytes]) -> bytes:
 
 
 def is_exact(raw: bytes, found: Mapping[str, bytes]) -> bool:
-    """True if an object holds these members and nothing more; no key stands twice or is escaped.
-
-    Args:
-        raw: The object.
-        found: Its members, as ``members`` reads them.
-    """
+    """True if an object holds these members and nothing more; no key stands twice or is escaped."""
     if not found.keys() <= _USUAL_NAMES and not all(map(_plain_name, found)):
         return raw == write_object(found) or _is_exact(raw, found)
     # One that is as short as its members allow has no room for anything else.

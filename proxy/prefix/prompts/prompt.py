@@ -64,8 +64,6 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         fields: Every top-level field in the caller's order; those of messages and tools are empty.
-        messages: Each message.
-        tools: Each tool definition.
         semi: Start of the semi-stable slot in the leading system messages, as (message, part); None
             where it is empty.
         tail: Number of messages at the end that vary per call; no later call repeats them.
@@ -113,8 +111,6 @@ class MessageReading(msgspec.Struct, frozen=True, gc=False):
     """The facts of a message that planning remembers.
 
     Attributes:
-        role: Role of the speaker.
-        digest: Its fingerprint.
         may_mark: True if there can be a mark in it.
         tagged: True if it may hold tags.
         bare: The size and the fingerprint of what it holds besides marks; None for its own.
@@ -137,7 +133,6 @@ class PromptBlock(msgspec.Struct, frozen=True, gc=False):
         part: Index of the tool, or of the part in a leading system message; -1 for all of the
             message.
         size: Bytes of its JSON.
-        digest: Its fingerprint.
     """
 
     role: str
@@ -167,11 +162,8 @@ def parse_prompt(
 ) -> Prompt:
     """The body in its pieces.
 
-    Args:
-        body: A chat body, or one of the Responses API.
-        goes_on: True if one that goes on from what its provider keeps is read, too.
-        is_native: True if it is a body of the Messages API.
-        messages_json: Its messages, where they were found before; b"" where they were not.
+    With ``goes_on``, one that goes on from what its provider keeps is read, too. ``messages_json``
+    are its messages, where they were found before.
 
     Raises:
         Unplannable: If it is no such body, has too many pieces, or cannot be written again as
