@@ -150,7 +150,6 @@ def _made_up() -> list[Workload]:
 
 def measure(name: str, model: str, calls: int, rate: float) -> PromiseRow:
     """The row of one workload on one model."""
-    logging.disable(logging.WARNING)
     known = model_catalog().models[model]
     reading = PromptReader(known, known.routes[0], LineVocabulary())
     here = whole_sessions(workload(name), calls)
@@ -196,7 +195,9 @@ def whole_sessions(workload: Workload, calls: int) -> Workload:
 def _rows(options: Namespace) -> Iterator[PromiseRow]:
     there = _RECORDED if folder() is not None else ()
     names = [*(each.name for each in _made_up()), *there]
-    with ProcessPoolExecutor(_WORKERS, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(
+        _WORKERS, get_context("spawn"), logging.disable, (logging.WARNING,)
+    ) as pool:
         rows = [
             pool.submit(measure, name, model, options.calls, options.rate)
             for model in options.model or FEW

@@ -106,7 +106,10 @@ def test_a_feature_whose_marks_lost_what_they_may_waits(model, calls, waiting):
     outcome = replay_lines(*(one_shot(number, model) for number in range(calls)))
 
     assert [feature.calls for feature in outcome.waiting] == waiting
-    assert all("marks wait: the feature lost $" in each.why for each in outcome.waiting)
+    assert all(
+        "marks wait behind the tools: they lost more than they earned" in each.why
+        for each in outcome.waiting
+    )
 
 
 def test_an_answer_that_cannot_be_read_is_named_and_costs_as_much_as_the_others():
