@@ -109,11 +109,7 @@ class AgentCacheKeys:
     def choose_key(
         self, draft: Draft, target: PlanningTarget, found: ArrangedPrompt, now: float
     ) -> str:
-        """The key that goes in place of the caller's with the first call of a conversation.
-
-        Returns:
-            "" where the caller's stays.
-        """
+        """The key in place of the caller's in a conversation's first call; "" where that stays."""
         session = _session_of(draft, target)
         if not session or not found.plan.shape or draft.turns:
             return ""

@@ -24,24 +24,14 @@ from proxy.prefix.layouts.order import RequestedMoves, place_pieces
 from proxy.prefix.layouts.tool_order import order_tools
 from proxy.prefix.planned import Draft, PlanningTarget
 from proxy.prefix.prediction.changes import prefix_parameters
-from proxy.prefix.prediction.sent_call import (
-    MAX_MODEL_BYTES,
-    SentCall,
-    TextLines,
-)
+from proxy.prefix.prediction.sent_call import MAX_MODEL_BYTES, SentCall, TextLines
 from proxy.prefix.prompts.fingerprints import name_digest, without_marks
 from proxy.prefix.prompts.items import freeze_instructions, is_stored
-from proxy.prefix.prompts.marks import (
-    add_marks,
-    caller_marks,
-    can_take_mark,
-    route_marks,
-)
+from proxy.prefix.prompts.marks import add_marks, caller_marks, can_take_mark, route_marks
 from proxy.prefix.prompts.objects import Unplannable, is_plain_text, may_hold_tags, replace_parts
 from proxy.prefix.prompts.prompt import (
     ASSISTANT,
     BYTES_PER_TOKEN,
-    MessageReading,
     Prompt,
     PromptBlock,
     PromptSlot,
@@ -213,13 +203,6 @@ def declared_pieces(draft: Draft) -> RequestedMoves:
     return RequestedMoves({**beside.moves, **within.moves}, (*beside.notes, *within.notes))
 
 
-def _message_readings(draft: Draft, prompt: Prompt) -> Sequence[MessageReading]:
-    """The readings of each message of the draft's prompt, unmodified or arranged."""
-    if prompt.messages is draft.prompt.messages:
-        return draft.known
-    return draft.readings.readings_of(draft.fingerprint, prompt.messages)
-
-
 def _read_arranged(
     draft: Draft,
     prompt: Prompt,
@@ -229,7 +212,9 @@ def _read_arranged(
 ) -> ArrangedPrompt:
     """The prompt that was put in order, with its blocks and the caller's own marks."""
     prompt = _freeze_instructions(prompt)
-    readings = _message_readings(draft, prompt)
+    readings = draft.known
+    if prompt.messages is not draft.prompt.messages:
+        readings = draft.readings.readings_of(draft.fingerprint, prompt.messages)
     first = count_leading_roles(one.role for one in readings)
     front = draft.readings.fronts.read_prefix(prompt, draft.fingerprint, first)
     spoken = conversation_blocks(prompt, readings, first)
@@ -282,10 +267,7 @@ def _prompt_end(found: ArrangedPrompt, target: PlanningTarget, back: int) -> Pro
 
 
 def mark_prompt(
-    draft: Draft,
-    target: PlanningTarget,
-    found: ArrangedPrompt,
-    policy: BreakpointPolicy,
+    draft: Draft, target: PlanningTarget, found: ArrangedPrompt, policy: BreakpointPolicy
 ) -> MarkedPrompt:
     """The arranged prompt as it is sent, with its key and its marks."""
     prompt = add_cache_key(found.prompt, policy, target.regime)
@@ -318,10 +300,7 @@ def mark_prompt(
         marks={**theirs, **stand},
         explicit=policy.explicit,
         body=_body(full, draft, target),
-        notes=(
-            *standing.notes,
-            *([_MARK_LEFT_OUT_NOTE] if len(stand) < len(marks) else ()),
-        ),
+        notes=(*standing.notes, *([_MARK_LEFT_OUT_NOTE] if len(stand) < len(marks) else ())),
     )
 
 

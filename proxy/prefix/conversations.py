@@ -62,11 +62,11 @@ class ConversationState(msgspec.Struct):
     """A conversation.
 
     Attributes:
-        latest: Time of the last of them, in seconds.
-        turns: Answers that one held.
+        latest: Time of its last call, in seconds.
+        turns: Answers that its last call held.
         points: Stand for what later calls may repeat of the latest calls; an agent and its
             helpers may take turns.
-        tokens: Tokens of the last of them; by estimate, where nobody counted.
+        tokens: Tokens of its last call; by estimate, where nobody counted.
         lost: Expected cost of its calls with its layout over that of the same calls unmodified, in
             fresh tokens.
         open_call: The number of its latest call while that waits to be judged; 0 for none.

@@ -24,12 +24,7 @@ from proxy.prefix.layouts.text_pieces import TextPiece
 from proxy.prefix.planned import Draft, Planned, PlanningTarget
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
 from proxy.prefix.prediction.sent_call import SentCall
-from proxy.prefix.prompts.prompt import (
-    RANK,
-    Fingerprint,
-    PromptSlot,
-    count_leading_roles,
-)
+from proxy.prefix.prompts.prompt import RANK, Fingerprint, PromptSlot, count_leading_roles
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.lru_cache import LruCache
 from slo.usage import Usage

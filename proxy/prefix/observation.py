@@ -19,11 +19,7 @@ from proxy.prefix.explain.reasons import CacheMiss, MissReason, ProviderReason, 
 from proxy.prefix.planned import Draft, Planned
 from proxy.prefix.prediction.changes import repeated_bytes
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
-from proxy.prefix.prediction.sent_call import (
-    MORE_LEFT_OUT,
-    SentCall,
-    blocks_left_out,
-)
+from proxy.prefix.prediction.sent_call import MORE_LEFT_OUT, SentCall, blocks_left_out
 from proxy.prefix.prompts.prompt import Prompt
 from slo.price import TokenRates
 from slo.usage import Usage

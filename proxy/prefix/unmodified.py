@@ -297,11 +297,6 @@ def _is_refused(usage: Usage, expected: Usage, regime: Regime) -> bool:
     )
 
 
-def _extra_write_cost(marked: Usage, unmodified: Usage, regime: Regime) -> float:
-    """The extra cost of writing over what a prompt would have paid unmodified, in fresh tokens."""
-    return write_surcharge(marked, regime) - write_surcharge(unmodified, regime)
-
-
 def _call_cost(usage: Usage, unmodified: Usage, planned: Planned) -> CostComparison:
     regime, price = planned.target.regime, planned.target.token_price
     direct = prompt_cost(unmodified, regime) * price
@@ -313,6 +308,6 @@ def _call_cost(usage: Usage, unmodified: Usage, planned: Planned) -> CostCompari
     return CostComparison(
         planned=prompt_cost(usage, regime) * price,
         direct=direct,
-        surcharge=_extra_write_cost(usage, unmodified, regime) * price,
+        surcharge=(write_surcharge(usage, regime) - write_surcharge(unmodified, regime)) * price,
         lives=max(lives, default=0.0),
     )

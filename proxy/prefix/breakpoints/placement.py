@@ -347,10 +347,7 @@ def long_life_value(expected: ExpectedRead, regime: Regime) -> tuple[float, floa
 
     It keeps what was used longer ago than the shortest lifetime; what is new costs more to write.
 
-    ``expected`` is its read had all calls had all marks.
-
-    Returns:
-        Both in fresh tokens.
+    Both are in fresh tokens. ``expected`` is its read had all calls had all marks.
     """
     short, long = regime.usual_ttl, regime.longest_ttl
     total, idle = expected.scale.total, inf if expected.idle is None else expected.idle

@@ -106,8 +106,7 @@ def known_shape(prompt: Prompt) -> int:
     Raises:
         Unplannable: If a message cannot be read.
     """
-    is_known = _is_known(part for parts in _leading_parts(prompt) for part in parts)
-    return SHAPES_VERSION if is_known else 0
+    return SHAPES_VERSION if _is_known(_leading_parts(prompt)) else 0
 
 
 def part_instructions(prompt: Prompt) -> Prompt:
@@ -118,7 +117,7 @@ def part_instructions(prompt: Prompt) -> Prompt:
     """
     first = count_leading(prompt)
     every = _leading_parts(prompt)
-    if prompt.semi is not None or not _is_known(part for parts in every for part in parts):
+    if prompt.semi is not None or not _is_known(every):
         return prompt
     lines = [part for parts in every for part in parts if is_attribution(part)]
     every = [[part for part in parts if not is_attribution(part)] for parts in every]
@@ -155,8 +154,8 @@ def _part_text(parts: list[bytes], place: _Place, lines: Iterable[bytes]) -> int
     return at
 
 
-def _is_known(parts: Iterable[bytes]) -> bool:
-    words = ((part_text(part) or "").lstrip() for part in parts)
+def _is_known(every: Iterable[list[bytes]]) -> bool:
+    words = ((part_text(part) or "").lstrip() for parts in every for part in parts)
     return any(said.startswith((ATTRIBUTION, *AGENT_HEADS)) for said in words)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from itertools import accumulate, islice
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -28,8 +28,6 @@ from proxy.records.amounts import quantity
 
 #: Texts of a prompt that are looked at; those behind stay as they are.
 MAX_TEXTS: Final = 64
-#: Start and end of a run, the slot it goes to, and its label.
-Run = tuple[int, int, PromptSlot, str]
 #: Characters above which text is taken for a document, which may be anybody's.
 MAX_DETAIL_CHARS: Final = 200
 #: Moves of a layout that are followed; the rest are passed over.
@@ -58,6 +56,15 @@ class Hole(msgspec.Struct, frozen=True):
 
     start: int
     end: int
+
+
+class TextRun(NamedTuple):
+    """A run of units, or of a text's characters, that goes to a slot."""
+
+    start: int
+    end: int
+    slot: PromptSlot
+    label: str
 
 
 class _Text(msgspec.Struct, frozen=True):
@@ -144,7 +151,7 @@ class Words:
             start = number + 1 if found else start
         return found
 
-    def split_texts(self, runs: Sequence[Run]) -> dict[tuple[int, int], tuple[TextPiece, ...]]:
+    def split_texts(self, runs: Sequence[TextRun]) -> dict[tuple[int, int], tuple[TextPiece, ...]]:
         """The texts that runs of units are taken from, in pieces; runs are apart and in order."""
         found: dict[tuple[int, int], tuple[TextPiece, ...]] = {}
         for one in self._texts:
@@ -158,23 +165,23 @@ def _anchor_problem(side: str, stands: Sequence[int]) -> str:
     return f"the line {side} it {'stands twice' if stands else 'is gone'}"
 
 
-def _character_run(one: _Text, run: Run) -> Run | None:
+def _character_run(one: _Text, run: TextRun) -> TextRun | None:
     """The characters of a text that a run takes; None for none."""
-    start, end, slot, label = run
+    start, end = run.start, run.end
     until = one.first + len(one.ends)
     if start == end:
         # Nothing is there: the place is behind the unit before it, and in front of all at 0.
         here = one.first < start <= until or start == one.first == 0
         at = one.ends[start - one.first - 1] if here and start > one.first else 0
-        return (at, at, slot, label) if here else None
+        return run._replace(start=at, end=at) if here else None
     low, high = max(start, one.first), min(end, until)
     if low >= high:
         return None
     begin = one.ends[low - one.first - 1] if low > one.first else 0
-    return begin, one.ends[high - one.first - 1], slot, label
+    return run._replace(start=begin, end=one.ends[high - one.first - 1])
 
 
-def _pieces_at_cuts(said: str, cuts: Sequence[Run]) -> list[TextPiece]:
+def _pieces_at_cuts(said: str, cuts: Sequence[TextRun]) -> list[TextPiece]:
     found: list[TextPiece] = []
     at = 0
     for start, end, slot, label in cuts:
@@ -240,12 +247,6 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
         return sum(move.saving for move in self.moves)
 
 
-class _Run(msgspec.Struct, frozen=True):
-    start: int
-    end: int
-    move: LayoutMove
-
-
 def find_moves(
     prompt: Prompt, layout: Layout, fingerprint: Fingerprint, declared: PieceMoves | None = None
 ) -> RequestedMoves:
@@ -261,15 +262,15 @@ def find_moves(
         return RequestedMoves(declared or {})
     anchors = [a for move in moves for a in (move.before, move.after) if a is not None]
     words = Words(prompt, anchors, fingerprint, declared or {})
-    runs: list[_Run] = []
+    runs: list[TextRun] = []
     notes: list[str] = []
     for hole, group in _find_holes(moves, words):
         if isinstance(hole, str):
             notes += [f"{move.label} stays: {hole}" for move in group]
         else:
             runs += _unit_runs(words, hole, group)
-    kept = list(_without_overlaps(sorted(runs, key=lambda run: (run.start, run.end)), notes))
-    found = words.split_texts([(run.start, run.end, run.move.slot, run.move.label) for run in kept])
+    runs.sort(key=lambda run: (run.start, run.end))
+    found = words.split_texts(list(_without_overlaps(runs, notes)))
     valid = {at: pieces for at, pieces in found.items() if _keeps_form(pieces, notes)}
     return RequestedMoves({**valid, **(declared or {})}, tuple(notes))
 
@@ -296,28 +297,30 @@ def _find_holes(
         yield words.find_hole(before, after), sorted(group, key=lambda move: move.at)
 
 
-def _unit_runs(words: Words, hole: Hole, group: Sequence[LayoutMove]) -> list[_Run]:
+def _unit_runs(words: Words, hole: Hole, group: Sequence[LayoutMove]) -> list[TextRun]:
     """The units that each move takes."""
     entries = words.worded_units(hole)
     if all(move.of == len(entries) >= move.at + move.count and move.count for move in group):
+        spans = (entries[move.at : move.at + move.count] for move in group)
         return [
-            _Run(entries[move.at][0], entries[move.at + move.count - 1][1], move) for move in group
+            TextRun(span[0][0], span[-1][1], move.slot, move.label)
+            for span, move in zip(spans, group, strict=True)
         ]
     widest = max(group, key=lambda move: RANK[move.slot])
     end = hole.start
     runs = []
     for move in group:
         start, end = end, hole.end if move is widest else end
-        runs.append(_Run(start, end, move))
+        runs.append(TextRun(start, end, move.slot, move.label))
     return runs
 
 
-def _without_overlaps(runs: Sequence[_Run], notes: list[str]) -> Iterator[_Run]:
+def _without_overlaps(runs: Sequence[TextRun], notes: list[str]) -> Iterator[TextRun]:
     """The runs that don't overlap one before; says which do."""
     end = 0
     for run in runs:
         if run.start < end:
-            notes.append(f"{run.move.label} stays: it overlaps another move")
+            notes.append(f"{run.label} stays: it overlaps another move")
         else:
             end = run.end
             yield run

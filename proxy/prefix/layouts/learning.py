@@ -9,11 +9,7 @@ import msgspec
 from proxy.caches.regime import Regime
 from proxy.prefix.layouts.gains import LayoutGains, VaryingText, differing_share
 from proxy.prefix.layouts.layout import MAX_DETAIL_CHARS, Anchor, Layout, LayoutMove
-from proxy.prefix.layouts.samples import (
-    ConversationSample,
-    Samples,
-    SeenUnit,
-)
+from proxy.prefix.layouts.samples import ConversationSample, Samples, SeenUnit
 from proxy.prefix.layouts.skeleton import Column, Gap, find_gaps, group_by_template
 from proxy.prefix.layouts.template_calls import template_calls
 from proxy.prefix.layouts.text_pieces import PlainEvidence

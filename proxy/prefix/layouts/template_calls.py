@@ -89,9 +89,7 @@ def template_calls(
     )
 
 
-def _part_by_end(
-    group: Sequence[ConversationSample],
-) -> tuple[list[int], list[ConversationSample]]:
+def _part_by_end(group: Sequence[ConversationSample]) -> tuple[list[int], list[ConversationSample]]:
     """The further calls of conversations that ended, and the conversations that may go on."""
     later = sum(sample.later_calls for sample in group)
     pause = sum(sample.pauses for sample in group) / later if later else _USUAL_PAUSE_S

@@ -84,12 +84,9 @@ class Toolsets:
         self._is_shuffled = False
 
     def order(self, came: Sequence[ToolRecord], known: Sequence[str] = ()) -> tuple[str, ...]:
-        """The order in which a conversation sends its tools, when some of them are new to it.
+        """The fingerprints of a conversation's tools as it sends them, when some are new to it.
 
         Those ``known`` were sent before and stay in front, in the order sent.
-
-        Returns:
-            All fingerprints.
         """
         self._record_spelling(came[:_MAX_COMPARED_TOOLS])
         names = [tool.name for tool in came[:_MAX_COMPARED_TOOLS]]
@@ -166,11 +163,6 @@ class _Tool(msgspec.Struct, frozen=True):
     known: str
     came: bytes = b""
     spelling: int = 0
-
-    @property
-    def can_carry_mark(self) -> bool:
-        """True if it may carry a mark."""
-        return may_mark(self.whole)
 
     def render(self, marks: Mapping[str, bytes], *, as_came: bool) -> bytes:
         """Its definition, with the marks of the place where it stands."""
@@ -326,7 +318,7 @@ def _same_before_each_mark(found: Sequence[_Tool], planned: Sequence[_Tool]) -> 
     for was, now in zip(found, planned, strict=True):
         apart ^= {id(was)}
         apart ^= {id(now)}
-        if apart and was.can_carry_mark:
+        if apart and may_mark(was.whole):
             return False
     return True
 

@@ -262,11 +262,7 @@ def _caller_hints(fields: Mapping[str, bytes]) -> Sequence[bytes]:
         return _NO_HINTS
     metadata = _field_members(fields.get("metadata"))
     client = _field_members(fields.get("client_metadata"))
-    found = (
-        *map(fields.get, _HINTS),
-        *map(metadata.get, _METADATA),
-        *map(client.get, _CLIENT),
-    )
+    found = (*map(fields.get, _HINTS), *map(metadata.get, _METADATA), *map(client.get, _CLIENT))
     return [b"" if value is None or value == b"null" else value for value in found]
 
 

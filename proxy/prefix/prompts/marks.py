@@ -15,6 +15,7 @@ from proxy.caches import openai_breakpoint
 from proxy.caches.regime import Regime
 from proxy.prefix.prompts.objects import (
     Unplannable,
+    as_content_part,
     elements,
     is_exact,
     members,
@@ -242,11 +243,8 @@ def _with_mark_after(message: bytes, part: int, form: _Form, mark: bytes) -> byt
         marked_calls = [*calls[:-1], _with_member(calls[-1], form.name, mark)]
         return write_object({**found, _CALLS: write_list(marked_calls)})
     if part < 0 and form.everywhere and role == "tool":
-        return (
-            message
-            if any(end is not None for end in ends)
-            else _with_member(message, form.name, mark)
-        )
+        has_mark = any(end is not None for end in ends)
+        return message if has_mark else _with_member(message, form.name, mark)
     return _after_part(message, found, part, form, mark)
 
 
@@ -259,7 +257,7 @@ def _after_part(
     at = saying[-1] if part < 0 and saying else part
     if at not in saying or _part_type(pieces[at]) not in form.parts:
         return message
-    pieces[at] = _with_member(_as_part(pieces[at]), form.name, mark)
+    pieces[at] = _with_member(as_content_part(pieces[at]), form.name, mark)
     return write_object({**found, _CONTENT: write_list(pieces)})
 
 
@@ -275,11 +273,6 @@ def _with_member(raw: bytes, name: str, value: bytes) -> bytes:
             raise Unplannable("a key stands twice or is escaped")
         return write_object({**found, name: value})
     return raw.rstrip()[:-1] + b"," + msgspec.json.encode(name) + b":" + value + b"}"
-
-
-def _as_part(piece: bytes) -> bytes:
-    """A content part; a text becomes one."""
-    return b'{"type":"text","text":' + piece + b"}" if piece[:1] == b'"' else piece
 
 
 def _part_type(piece: bytes) -> str:
@@ -339,13 +332,11 @@ def _count_marks(message: bytes) -> int:
 
 def _inner_lives(piece: bytes) -> list[str]:
     """The lifetimes of the marks on the parts of a tool's result, in the Messages API."""
-    content = members(piece).get(_CONTENT, _NULL) if _may_nest_marks(piece) else _NULL
+    if piece[:1] != b"{" or not may_mark(piece) or b'"tool_result"' not in piece:
+        return []
+    content = members(piece).get(_CONTENT, _NULL)
     lives = map(_life_on, elements(content)) if content[:1] == b"[" else ()
     return [life for life in lives if life is not None]
-
-
-def _may_nest_marks(piece: bytes) -> bool:
-    return piece[:1] == b"{" and may_mark(piece) and b'"tool_result"' in piece
 
 
 def _lives_of_tool(tool: bytes) -> tuple[str, ...]:
@@ -369,13 +360,10 @@ def _life_of(found: Mapping[str, bytes], names: Iterable[str] = MARKS) -> str | 
     """The lifetime of the first mark among these members; "" for the usual one."""
     for name in names:
         mark = found.get(name, _NULL)
-        if mark != _NULL:
-            return _lifetime_of(mark)
+        if mark == _NULL:
+            continue
+        try:
+            return _life(mark).ttl or ""
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            return ""
     return None
-
-
-def _lifetime_of(mark: bytes) -> str:
-    try:
-        return _life(mark).ttl or ""
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return ""

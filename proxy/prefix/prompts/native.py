@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from proxy.prefix.prompts.items import ConversionCache
-from proxy.prefix.prompts.objects import Unplannable, elements, members, write_list
+from proxy.prefix.prompts.objects import Unplannable, as_content_part, elements, members, write_list
 
 _SYSTEM: Final = "system"
 _MESSAGES: Final = "messages"
@@ -29,7 +29,6 @@ _NULL: Final = b"null"
 #: Frames around the system prompt and around a tool.
 _FRAME: Final = b'{"role":"system","content":'
 _TOOL: Final = b'{"type":"function","function":'
-_TEXT_PART: Final = b'{"type":"text","text":'
 #: Types of tools that the caller runs and describes; all others are Anthropic's.
 _OWN_TOOLS: Final = frozenset({_NULL, b'"custom"'})
 _SYSTEM_ROLE: Final = b'"system"'
@@ -100,7 +99,7 @@ def _system_field(messages: Sequence[bytes]) -> bytes:
 
 
 def _parts(content: bytes) -> tuple[bytes, ...]:
-    return (_TEXT_PART + content + b"}",) if content[:1] == b'"' else elements(content)
+    return (as_content_part(content),) if content[:1] == b'"' else elements(content)
 
 
 def _chat_tool(raw: bytes) -> bytes:

@@ -157,11 +157,12 @@ def replace_text(raw: bytes, text: str) -> bytes:
 def replace_parts(message: bytes, parts: Sequence[bytes]) -> bytes:
     """The message with these parts; a single JSON string is its content as such."""
     plain = len(parts) == 1 and parts[0][:1] == b'"'
-    content = parts[0] if plain else write_list(map(_as_content_part, parts))
+    content = parts[0] if plain else write_list(map(as_content_part, parts))
     return write_object({**members(message), _CONTENT: content})
 
 
-def _as_content_part(raw: bytes) -> bytes:
+def as_content_part(raw: bytes) -> bytes:
+    """A content part; a JSON string becomes one."""
     return b'{"type":"text","text":' + raw + b"}" if raw[:1] == b'"' else raw
 
 

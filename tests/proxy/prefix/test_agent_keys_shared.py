@@ -2,12 +2,7 @@
 
 from itertools import count
 
-from proxy.prefix.agent_keys import (
-    MAX_CALLS_PER_MINUTE,
-    MAX_SHORT_CALLS,
-    KeyCosts,
-    SharedCacheKeys,
-)
+from proxy.prefix.agent_keys import MAX_CALLS_PER_MINUTE, MAX_SHORT_CALLS, KeyCosts, SharedCacheKeys
 
 #: A token that is written instead of read, in uncached ones.
 PRICE = 1.15

@@ -20,13 +20,7 @@ from tests.proxy.prefix.growing_sessions import (
     session_messages,
     sessions,
 )
-from tests.proxy.prefix.planning_requests import (
-    Json,
-    body,
-    chat_message,
-    planning_request,
-    tool,
-)
+from tests.proxy.prefix.planning_requests import Json, body, chat_message, planning_request, tool
 
 
 def test_sessions_that_differ_at_their_fourth_message_are_apart_and_have_arms_of_their_own():

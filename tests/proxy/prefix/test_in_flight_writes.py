@@ -230,9 +230,7 @@ def test_once_all_have_ended_nobody_is_waited_for():
     assert len(calls) == 0
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 5), st.floats(0, 3)), max_size=30),
-)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 5), st.floats(0, 3)), max_size=30))
 def test_whatever_happens_waits_are_short_and_only_for_calls_under_way(steps):
     calls, now, live = InFlightWrites(), 0.0, dict[int, Planned]()
     calls_made = [marked_call(f"{number}", (f"rules {number % 2}", 10_000)) for number in range(6)]

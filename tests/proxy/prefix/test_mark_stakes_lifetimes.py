@@ -3,11 +3,7 @@
 import pytest
 
 from proxy.prefix.planned import Planned
-from tests.proxy.prefix.planning_requests import (
-    PlanningProcess,
-    body,
-    conversation_messages,
-)
+from tests.proxy.prefix.planning_requests import PlanningProcess, body, conversation_messages
 from tests.proxy.prefix.test_mark_stakes import ANTHROPIC, LONG_RULES, cost, direct_cost, send
 
 PAUSE_S = 1_200.0

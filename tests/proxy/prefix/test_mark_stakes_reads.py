@@ -8,13 +8,7 @@ from tests.proxy.prefix.planning_requests import (
     chat_message,
     conversation_messages,
 )
-from tests.proxy.prefix.test_mark_stakes import (
-    ANTHROPIC,
-    LONG_RULES,
-    direct_cost,
-    savings,
-    send,
-)
+from tests.proxy.prefix.test_mark_stakes import ANTHROPIC, LONG_RULES, direct_cost, savings, send
 
 
 @pytest.mark.parametrize("pages", [3_000, 1_000, 20])

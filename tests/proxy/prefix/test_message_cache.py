@@ -147,8 +147,7 @@ def test_a_message_that_cannot_be_written_again_exactly_is_unplannable(message):
 
 
 @pytest.mark.parametrize(
-    "message",
-    [b"1", b"null", b'{"role":1}', b'{"role":"user","content":[\xff]}', b'{"\xff":1}'],
+    "message", [b"1", b"null", b'{"role":1}', b'{"role":"user","content":[\xff]}', b'{"\xff":1}']
 )
 def test_a_message_of_bad_json_is_unplannable(message):
     with pytest.raises(Unplannable):

@@ -209,8 +209,7 @@ def test_an_answer_whose_usage_nobody_knows_teaches_nothing_of_our_marks():
     process = PlanningProcess(TARGETS[ANTHROPIC])
     conversation(process, "1", 3)
     process.planner.settle_call(
-        process.plan(planning_request(body(*conversation_messages(3, RULES * 3, "Where?")))),
-        None,
+        process.plan(planning_request(body(*conversation_messages(3, RULES * 3, "Where?")))), None
     )
     *_, last = conversation(process, "1", 5)
 

@@ -5,10 +5,7 @@ import msgspec
 from proxy.prefix.explain.findings import change_excerpt
 from proxy.prefix.prediction.changes import ChangeKind, PromptChange
 from proxy.prefix.prediction.sent_call import SentCall
-from tests.proxy.prefix.sent_calls import (
-    VLLM,
-    body,
-)
+from tests.proxy.prefix.sent_calls import VLLM, body
 
 LONG = "All of it is one line that is longer than what is shown of any"
 

@@ -1,7 +1,5 @@
 """Layouts: found by anchors, applied from the caller's bytes, readable."""
 
-from hashlib import blake2b
-
 import msgspec
 import orjson
 import pytest
@@ -15,6 +13,7 @@ from proxy.prefix.layouts.layout import (
     Hole,
     Layout,
     LayoutMove,
+    TextRun,
     Words,
     find_moves,
     instructions,
@@ -24,12 +23,9 @@ from proxy.prefix.layouts.text_pieces import TextPiece
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 from tests.fakes.planned_body_check import assert_nothing_lost
 from tests.proxy.prefix.arrangement_fixtures import apply_layout
+from tests.proxy.prefix.sent_calls import fingerprint
 
 SYSTEM = "You answer mail.\nTime: {}\nUser: {}\n\nBe kind to all.\nNever lie.\n"
-
-
-def fingerprint(text: bytes) -> bytes:
-    return blake2b(text, digest_size=16).digest()
 
 
 def anchor(words):
@@ -81,7 +77,7 @@ def test_blank_units_go_with_the_words_before_them():
 
 def test_runs_cut_texts_into_pieces():
     found = words("Line one\nx\ny\n", "z\n", "Line two")
-    pieces = found.split_texts([(1, 4, PromptSlot.VARIABLE, "it")])
+    pieces = found.split_texts([TextRun(1, 4, PromptSlot.VARIABLE, "it")])
 
     assert pieces == {
         (0, 0): (
@@ -99,8 +95,8 @@ def test_runs_cut_texts_into_pieces():
 
 def test_an_empty_hole_is_behind_the_unit_before_it():
     found = words("Line one\n", "Line two\n")
-    first = found.split_texts([(0, 0, PromptSlot.VARIABLE, "it")])
-    second = found.split_texts([(1, 1, PromptSlot.VARIABLE, "it")])
+    first = found.split_texts([TextRun(0, 0, PromptSlot.VARIABLE, "it")])
+    second = found.split_texts([TextRun(1, 1, PromptSlot.VARIABLE, "it")])
 
     assert first[0, 0][2] == TextPiece(PromptSlot.STABLE, "Line one\n")
     assert second[0, 0][0] == TextPiece(PromptSlot.STABLE, "Line one\n")

@@ -1,7 +1,6 @@
 """Layouts found in what a feature sends."""
 
 from fractions import Fraction
-from hashlib import blake2b
 from itertools import islice
 from time import thread_time
 
@@ -21,6 +20,7 @@ from tests.fakes.handbook import handbook
 from tests.fakes.planned_body_check import assert_nothing_lost
 from tests.fakes.recorded import KINDS, PATHS
 from tests.proxy.prefix.arrangement_fixtures import apply_layout
+from tests.proxy.prefix.sent_calls import fingerprint
 
 PLAIN = Regime(name="openai-interval", least=1024, read=Fraction(1, 10))
 MARKS = Regime(name="anthropic-breakpoint", least=1024, read=Fraction(1, 10), marks=4)
@@ -30,10 +30,6 @@ RULES = handbook(30, "learning").split("\n")
 
 TARGET = ProposalTarget(fresh=PRICE, regime=PLAIN)
 LONG = ProposalTarget(fresh=PRICE, regime=msgspec.structs.replace(PLAIN, least=4096))
-
-
-def fingerprint(text: bytes) -> bytes:
-    return blake2b(text, key=b"team", digest_size=16).digest()
 
 
 def learner(texts, *, conversations=8, calls=4, tools=0, shows=False):

@@ -6,9 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.layouts.order import INTRODUCTION, place_pieces
-from proxy.prefix.layouts.text_pieces import (
-    TextPiece,
-)
+from proxy.prefix.layouts.text_pieces import TextPiece
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.prefix.prompts.prompt import PromptSlot, parse_prompt
 from tests.examples import examples

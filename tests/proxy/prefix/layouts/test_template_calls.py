@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from hashlib import blake2b
 from heapq import heappop, heappush
 from statistics import mean
 
@@ -13,6 +12,7 @@ from proxy.prefix.layouts.learning import FeatureLearner, ProposalTarget
 from proxy.prefix.layouts.samples import ConversationSample, Samples
 from proxy.prefix.layouts.template_calls import TemplateCalls, template_calls
 from tests.fakes.handbook import dice, handbook
+from tests.proxy.prefix.sent_calls import fingerprint
 
 NOW = 1_790_000_000.0
 GAP = 20.0
@@ -154,7 +154,3 @@ def calls_after(calls: int, seed: int, length: Callable[[int], int]) -> Template
         if call + 1 < length(1_000 * seed + number):
             heappush(waiting, (now + GAP * roll.expovariate(1.0), number, call + 1))
     return calls_of(samples.conversations)
-
-
-def fingerprint(text: bytes) -> bytes:
-    return blake2b(text, digest_size=16).digest()

@@ -1,9 +1,9 @@
 """One order and one rendering of tools."""
 
 import json
-from hashlib import blake2b
 from itertools import islice, permutations
 from random import Random
+from string import ascii_lowercase
 from time import thread_time
 from typing import Any
 
@@ -21,6 +21,7 @@ from proxy.prefix.layouts.tool_order import (
 )
 from tests.examples import examples
 from tests.fakes.handbook import dice
+from tests.proxy.prefix.sent_calls import fingerprint
 
 MARK = {"type": "ephemeral"}
 HOUR = {"type": "ephemeral", "ttl": "1h"}
@@ -61,22 +62,13 @@ def test_tool_lists_joined_in_another_order_do_not_count_as_shuffled():
             assert sent_names(toolsets, "".join(order)) == "".join(order)
 
 
-def test_shuffled_tools_soon_go_by_name():
-    toolsets = Toolsets()
-    roll = dice("shuffled")
-    for _ in range(6):
-        sent_names(toolsets, shuffle("abcdefghij", roll, 10))
+@pytest.mark.parametrize(("names", "lists"), [("abcdefghij", 6), (ascii_lowercase, 20)])
+def test_shuffled_tools_soon_go_by_name_even_where_some_are_left_out(names, lists):
+    toolsets, roll = Toolsets(), dice("shuffled")
+    for _ in range(lists):
+        sent_names(toolsets, shuffle(names, roll, min(20, len(names))))
 
-    assert sent_names(toolsets, "jihgfedcba") == "abcdefghij"
-
-
-def test_shuffled_tools_of_which_some_are_left_out_go_by_name():
-    toolsets = Toolsets()
-    roll = dice("flickering")
-    for _ in range(20):
-        sent_names(toolsets, shuffle("abcdefghijklmnopqrstuvwxyz", roll, 20))
-
-    assert sent_names(toolsets, "zyx") == "xyz"
+    assert sent_names(toolsets, names[::-1]) == names
 
 
 def test_a_tool_is_the_same_when_its_description_changes():
@@ -145,10 +137,6 @@ def test_a_tool_that_comes_with_its_keys_in_another_order_is_respelled_for_good(
         toolsets.order([ToolRecord("#a", "a", spelling)])
 
     assert toolsets.is_respelled
-
-
-def fingerprint(text: bytes) -> bytes:
-    return blake2b(text, digest_size=16).digest()
 
 
 def tool(name: str, mark: object = None, **fields: Any) -> bytes:
@@ -353,9 +341,7 @@ def test_the_remembered_tool_order_is_bounded():
 
 @examples(30, deadline=None)
 @given(st.lists(st.lists(_NAMES, unique=True, max_size=6), min_size=1, max_size=6))
-def test_whatever_the_order_asked_the_same_tools_are_sent_the_same(
-    calls: list[list[str]],
-):
+def test_whatever_the_order_asked_the_same_tools_are_sent_the_same(calls: list[list[str]]):
     known: tuple[str, ...] = ()
     before: dict[str, bytes] = {}
     for call in calls:

@@ -1,6 +1,5 @@
 """The conversation that a call belongs to, and the chain of its messages."""
 
-from hashlib import blake2b
 from typing import Any
 
 import orjson
@@ -9,22 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.message_cache import read_message
-from proxy.prefix.prompts.conversation import (
-    ConversationChain,
-    LatestChains,
-    conversation_chain,
-)
+from proxy.prefix.prompts.conversation import ConversationChain, LatestChains, conversation_chain
 from proxy.prefix.prompts.prompt import Prompt, parse_prompt
+from tests.proxy.prefix.sent_calls import fingerprint
 
 WHO = ("team", "feature", "key")
 SYSTEM = {"role": "system", "content": "You help. It is noon."}
 ASKED = {"role": "user", "content": "What is there?"}
 ANSWER = {"role": "assistant", "content": "A house."}
 MARK = {"type": "ephemeral"}
-
-
-def fingerprint(piece: bytes) -> bytes:
-    return blake2b(piece, digest_size=16).digest()
 
 
 def prompt(*messages: object, **fields: Any) -> Prompt:

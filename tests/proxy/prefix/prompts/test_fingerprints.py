@@ -104,10 +104,7 @@ def test_a_block_that_is_no_json_is_unplannable(raw):
 
 @pytest.mark.parametrize("raw", [b"1", b"null", b"[]", b'{"content": [1]}', b'{"content": []}'])
 def test_odd_blocks_stay_in_the_json_without_marks(raw):
-    assert msgspec.json.decode(bare_json(raw)) in (
-        msgspec.json.decode(raw),
-        {"content": 1},
-    )
+    assert msgspec.json.decode(bare_json(raw)) in (msgspec.json.decode(raw), {"content": 1})
 
 
 def test_block_json_finds_the_json_of_each_block():

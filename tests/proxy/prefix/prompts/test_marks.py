@@ -1,7 +1,6 @@
 """Marks and keys in a chat body, and what becomes of them on the wire."""
 
 from fractions import Fraction
-from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -31,7 +30,7 @@ from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.examples import examples
 from tests.fakes.call_dependencies import call, route
 from tests.fakes.planned_body_check import assert_nothing_lost
-from tests.proxy.prefix.sent_calls import blocks
+from tests.proxy.prefix.sent_calls import blocks, fingerprint
 
 ANTHROPIC = Regime(
     name="anthropic-breakpoint",
@@ -47,10 +46,6 @@ PICTURE = {"type": "image_url", "image_url": {"url": "https://example.test/a.png
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 OTHER = CALL | {"id": "c2"}
-
-
-def fingerprint(piece: bytes) -> bytes:
-    return blake2b(piece, digest_size=16).digest()
 
 
 def said(text: str, **fields: Any) -> dict[str, Any]:

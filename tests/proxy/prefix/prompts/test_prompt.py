@@ -1,6 +1,5 @@
 """A chat body, taken apart and put together again."""
 
-from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -21,7 +20,7 @@ from proxy.prefix.prompts.prompt import (
     part_text,
 )
 from tests.fakes.planned_body_check import assert_nothing_lost
-from tests.proxy.prefix.sent_calls import blocks
+from tests.proxy.prefix.sent_calls import blocks, fingerprint
 
 SYSTEM = {"role": "system", "content": [{"type": "text", "text": "a"}, {"type": "text"}]}
 DEVELOPER = {"role": "developer", "content": "b"}
@@ -51,10 +50,6 @@ def test_messages_that_are_not_those_of_the_body_change_nothing():
     other = orjson.dumps([{"role": "user", "content": "long " * 2_000}])
 
     assert parse_prompt(raw, messages_json=other) == parse_prompt(raw)
-
-
-def fingerprint(piece: bytes) -> bytes:
-    return blake2b(piece, digest_size=16).digest()
 
 
 def prompt(*messages: object, **fields: Any) -> Prompt:
