@@ -162,6 +162,11 @@ class Planner:
             return Plan(arm=chosen, joined=joined)
         return Plan(arm=chosen, layout=layout, shape=known_shape(draft.prompt))
 
+    def allowed_layout(self, draft: Draft, layout: int, now: float) -> int:
+        """The layout of a conversation that begins; 0 where its team may lose nothing today."""
+        asked, unmodified = draft.request, self._indexes_of(draft).unmodified
+        return layout if layout and unmodified.may_move(asked.team, asked.feature, now) else 0
+
     def renew_plan(
         self, draft: Draft, target: PlanningTarget, plan: Plan, change: LayoutChange, now: float
     ) -> Plan:
@@ -174,6 +179,9 @@ class Planner:
         if past is None or not past.calls:
             return plan
         if not plan.is_planned and indexes.unmodified.can_compare(asked.team, asked.feature):
+            return plan
+        is_newer = change.version > plan.layout
+        if is_newer and not self.allowed_layout(draft, change.version, now):
             return plan
         target = _requested_target(draft, target)
         lost = past.lost_tokens(target.regime, now)

@@ -70,7 +70,7 @@ class TeamIndexes:
         self.unstored = UnstoredPrefixes()
         self.chains = PrefixChainIndex(unstored=self.unstored)
         self.traces = CallTraces()
-        self.unmodified = UnmodifiedBaseline(stake, self.unstored)
+        self.unmodified = UnmodifiedBaseline(stake, self.unstored, team)
         self.stakes = MarkStakes(stake, self.chains, accounts, team)
         self.agent_keys = AgentCacheKeys(process, stake, team)
         self._all: Sequence[LruCache[Any, Any]] = (

@@ -6,6 +6,7 @@
     record_call ────── it was answered: what it cost beside that, judged by the latest calls
     take_harm ──────── whether those are surely dearer
     can_compare ────── whether the control arm may go on
+    may_move ───────── whether a conversation may begin with a layout
 
 Calls sent unmodified find no longer what planned ones would have stored for them, so comparing may
 cost more than sending all calls directly.
@@ -22,6 +23,7 @@ import msgspec
 from proxy.caches.bills import WRITE_PREFIX
 from proxy.caches.regime import Regime, prompt_cost, write_surcharge
 from proxy.prefix.arrangement import ArrangedPrompt, MarkedPrompt, unmodified_prompt
+from proxy.prefix.breakpoints.account import DEFAULT_STAKE
 from proxy.prefix.breakpoints.policies import is_explicit
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.guard import CostComparison, Harm, HarmWatch
@@ -33,6 +35,7 @@ from proxy.prefix.prediction.sent_call import SentCall, TokenScale
 from proxy.prefix.prompts.marks import route_marks
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.lru_cache import LruCache
+from proxy.records.team_stake import TeamStake
 from slo.usage import Usage
 
 #: Bytes of the calls that a feature is judged by.
@@ -47,24 +50,45 @@ _OPENAI: Final = "openai-breakpoint"
 
 
 class ControlAccount:
-    """The control arm of a feature: what it lost, beside what planning earned.
+    """Sums what a feature's control arm and layouts lost, beside what planning earned.
 
     Args:
         stake: Extra cost that a feature may lose in all.
     """
 
-    __slots__ = ("_earned", "_free", "_lost")
+    __slots__ = ("_earned", "_free", "_lost", "_moved")
 
     def __init__(self, stake: float) -> None:
         self._free = stake * _CONTROL_STAKE_SHARE
-        self._earned = self._lost = 0.0
+        self._earned = self._lost = self._moved = 0.0
 
-    def record_call(self, call: CostComparison, *, is_planned: bool) -> None:
-        """Count an answered call, planned or of the control arm."""
+    def record_call(
+        self, call: CostComparison, *, is_planned: bool, is_moved: bool = False
+    ) -> float:
+        """Count an answered call; returns the change of what the feature's team loses by it.
+
+        Args:
+            call: Its cost.
+            is_planned: True unless it is of the control arm.
+            is_moved: True if it has a layout, and no stake on its marks, which count by themselves.
+        """
+        before = self._team_loss
         if is_planned:
             self._earned += call.direct - call.planned
+            self._moved += (call.direct - call.planned) * is_moved
         else:
             self._lost += call.planned - call.direct
+        return self._team_loss - before
+
+    @property
+    def _team_loss(self) -> float:
+        """The loss of layouts and of the control arm together."""
+        return max(0.0, self._lost - self._moved)
+
+    @property
+    def balance(self) -> float:
+        """Amount by which planning earned more than the control arm lost."""
+        return self._earned - self._lost
 
     @property
     def has_credit(self) -> bool:
@@ -167,10 +191,16 @@ class UnmodifiedBaseline:
     Args:
         stake: Extra cost that a layout may lose, in nano-dollars times a million tokens.
         unstored: Prefixes that are known not to be stored.
+        team: Limit of what all of the team's features lose in a day.
     """
 
-    def __init__(self, stake: float, unstored: UnstoredPrefixes | None = None) -> None:
-        self._stake = stake
+    def __init__(
+        self,
+        stake: float,
+        unstored: UnstoredPrefixes | None = None,
+        team: TeamStake | None = None,
+    ) -> None:
+        self._stake, self._team = stake, team if team is not None else TeamStake()
         self._chains = PrefixChainIndex(is_brief=True, unstored=unstored)
         #: By place and version of the layout, for each is stopped by itself.
         self._watches: LruCache[tuple[LayoutScope, int], HarmWatch] = LruCache(
@@ -247,7 +277,13 @@ class UnmodifiedBaseline:
         if planned.body is not planned.draft.request.body:
             self._modified.put(planned.place, now)
         cost, layout = _call_cost(expected, unmodified, planned), planned.plan.layout
-        self._control(planned.place).record_call(cost, is_planned=planned.plan.is_planned)
+        is_staked = planned.trial is not None and bool(planned.trial.number)
+        change = self._control(planned.place).record_call(
+            cost,
+            is_planned=planned.plan.is_planned,
+            is_moved=bool(layout) and not is_staked,
+        )
+        self._team.record(change, now)
         if not planned.plan.is_planned:
             return 0
         watch = self._watches.get_or_make((planned.place, layout), lambda: self._new_watch(layout))
@@ -274,6 +310,12 @@ class UnmodifiedBaseline:
         """True if the feature's control arm may cost more than its calls sent directly."""
         account = self._controls.peek(LayoutScope(team, feature))
         return account is None or account.has_credit
+
+    def may_move(self, team: str, feature: str, now: float) -> bool:
+        """True if a layout may lose a cent: of what the feature earned, or of the team's dollar."""
+        account = self._controls.peek(LayoutScope(team, feature))
+        balance = account.balance if account is not None else 0.0
+        return self._team.allows(DEFAULT_STAKE - max(0.0, balance), now)
 
     def _control(self, place: LayoutScope) -> ControlAccount:
         """The account of a feature's control arm."""

@@ -263,6 +263,7 @@ class PromptPlanning:
         known = self._planner.known_plan(draft)
         # Where a provider keeps what it is sent, no text changes its place.
         current = 0 if is_stored(draft.prompt.fields) else current
+        current = self._planner.allowed_layout(draft, current, self._now())
         if known is not None and not draft.turns and known.is_outdated(current):
             # It begins like one we know: what was learned meanwhile holds for it.
             fresh = Plan(

@@ -103,7 +103,7 @@ class PlannedVariant:
         try:
             draft = self._planner.read_call(request)
             plan = self._planner.known_plan(draft) or self._planner.begin_plan(
-                draft, feature.current_version
+                draft, self._planner.allowed_layout(draft, feature.current_version, now)
             )
             layout = feature.layout_version(plan.layout)
             version = feature.current_version

@@ -123,7 +123,10 @@ class PlanningProcess:
             draft = self.planner.recall(draft, self._stored_plans(sought))
         plan = self._stored_plans((draft.conversation.hex(),)).get(draft.conversation.hex())
         if plan is None or plan.conversation:
-            plan = self.planner.begin_plan(draft, int(self._layout is not None))
+            current = int(self._layout is not None)
+            plan = self.planner.begin_plan(
+                draft, self.planner.allowed_layout(draft, current, self.now)
+            )
         layout = self._layout if plan.layout else None
         found = self.planner.plan_call(draft, self.to, plan, layout, self.now)
         self.planner.adopt_plan(draft, found.plan)

@@ -10,7 +10,7 @@ from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.planned import Planned
 from proxy.prefix.prediction.prefix_chains import expected_usage
 from proxy.prefix.unmodified import ControlAccount, UsageComparison, compare_bill
-from proxy.records.team_stake import STAKE_UNITS_PER_DOLLAR
+from proxy.records.team_stake import MAX_TEAM_LOSS, STAKE_UNITS_PER_DOLLAR
 from slo.usage import Usage
 from tests.proxy.prefix.planning_requests import (
     RULES,
@@ -27,13 +27,14 @@ OPENAI, ANTHROPIC, INTERVAL = "openai-breakpoint", "anthropic-breakpoint", "open
 
 
 def conversation(
-    process: PlanningProcess, name: str, calls: int = 6, **fields: object
+    process: PlanningProcess, name: str, calls: int = 6, *, feature: str = "desk", **fields: object
 ) -> list[Planned]:
     """The calls of a conversation; each is charged for as it was sent."""
     found = []
     for turns in range(calls):
         call = planning_request(
-            body(*conversation_messages(turns, RULES * 3, f"Where is parcel {name}?"), **fields)
+            body(*conversation_messages(turns, RULES * 3, f"Where is parcel {name}?"), **fields),
+            feature=feature,
         )
         planned = process.plan(call)
         process.planner.settle_call(planned, usage_of(planned))
@@ -181,6 +182,51 @@ def test_layout_may_lose_the_learning_stake_of_its_operator(dollars, is_stopped)
     *_, last = conversation(process, "1", metadata={"thriftgate_slots": "0=variable"})
 
     assert (harm(process, last) is not None) is is_stopped
+
+
+def test_layouts_of_a_hundred_features_lose_a_dollar_of_their_team_in_a_day_at_most():
+    process = PlanningProcess(TARGETS[INTERVAL], layout=Layout(), stake=MAX_TEAM_LOSS)
+    team = process.planner.memory.stake_of("team_1")
+    losses = []
+    for number in range(100):
+        first, *_ = conversation(
+            process,
+            str(number),
+            feature=f"feature {number}",
+            metadata={"thriftgate_slots": "0=variable"},
+        )
+        losses.append(team.lost if first.plan.layout else None)
+    moved = [loss for loss in losses if loss is not None]
+
+    assert 100 * moved[0] > 2 * MAX_TEAM_LOSS
+    assert 0.95 * MAX_TEAM_LOSS < moved[-1] <= MAX_TEAM_LOSS + moved[0]
+    assert losses[: len(moved)] == moved
+    process.now += 86_400.0
+    (tomorrow,) = conversation(process, "2", 1, feature="feature 99")
+    assert tomorrow.plan.layout == 1
+
+
+def test_feature_that_earned_a_cent_keeps_its_layout_once_the_teams_dollar_is_lost():
+    process = PlanningProcess(TARGETS[INTERVAL], layout=Layout())
+    process.planner.memory.stake_of("team_1").record(MAX_TEAM_LOSS, process.now)
+    (first,) = conversation(process, "1", 1)
+    account = process.planner.memory.of("team_1").unmodified._control(first.place)
+    cent = STAKE_UNITS_PER_DOLLAR / 100
+    account.record_call(CostComparison(planned=0.0, direct=cent), is_planned=True)
+    (second,) = conversation(process, "2", 1)
+
+    assert (first.plan.layout, second.plan.layout) == (0, 1)
+
+
+def test_control_arm_loses_of_the_teams_dollar_what_layouts_did_not_earn():
+    account = ControlAccount(100.0)
+    lost = CostComparison(planned=75.0, direct=50.0)
+    saved = CostComparison(planned=40.0, direct=50.0)
+
+    assert account.record_call(lost, is_planned=False) == 25.0
+    assert account.record_call(saved, is_planned=True) == 0.0
+    assert account.record_call(saved, is_planned=True, is_moved=True) == -10.0
+    assert account.record_call(lost, is_planned=True, is_moved=True) == 25.0
 
 
 def test_a_feature_is_judged_afresh_once_it_was_stepped_back():

@@ -12,6 +12,7 @@ from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.records.call import Call
 from proxy.records.feature_mode import FeatureState, FeatureStates, PlanningMode
+from proxy.records.team_stake import MAX_TEAM_LOSS
 from proxy.store.store import Store
 from tests.fakes.call_dependencies import call
 from tests.fakes.clock import ManualClock, run_in_instant_time
@@ -63,6 +64,18 @@ def approve(store: Store, found: Layout, digest: str) -> int:
 
 def numbered_call(turns: int = 0, opening: str = "Well?") -> Call:
     return call(body(*conversation_messages(turns, ABOVE.format(turns) + RULES, opening)))
+
+
+def test_conversations_begin_without_a_layout_while_the_teams_dollar_is_lost(store):
+    clock = ManualClock(NOW)
+    with running_planning(store, now=clock) as planning:
+        approve(store, layout(), "one")
+        clock.now += 60
+        before = run(plan_and_store(planning, numbered_call()))
+        planning._planner.memory.stake_of(PLACE.team).record(MAX_TEAM_LOSS, clock())
+        after = run(plan_and_store(planning, numbered_call(opening="And?")))
+
+    assert (as_planned(before).plan.layout, as_planned(after).plan.layout) == (1, 0)
 
 
 def test_a_layout_holds_for_conversations_that_begin_once_it_holds(store):
