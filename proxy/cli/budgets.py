@@ -71,7 +71,7 @@ def budgets(
             try:
                 shown = asyncio.run(_load_counters(promised, chosen, store, now))
             except StoreError as error:
-                terminal.fail(f"The counters are away: {error}")
+                terminal.fail(f"The counters or the database cannot be reached: {error}")
         if as_json:
             spoken = msgspec.json.encode(
                 {"budgets": [_budget_document(each, now) for each in shown]}

@@ -229,4 +229,6 @@ def test_shared_counters_that_nobody_used_are_nobody_s(runner, hold):
 def test_counters_that_are_away_are_reported(runner):
     settings = Settings(redis_url="redis://127.0.0.1:1/0")
 
-    assert "away" in runner.error_of(single_command(budgets_command(budget(), settings=settings)))
+    assert "cannot be reached: Redis" in runner.error_of(
+        single_command(budgets_command(budget(), settings=settings))
+    )
