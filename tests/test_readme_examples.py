@@ -115,7 +115,7 @@ def run_check(folder: Path, setting: str, readme: str) -> str:
 
 
 def test_the_examples_of_the_catalog_reference_pass_the_check(tmp_path):
-    assert "10 upstreams" in run_check(tmp_path, CATALOG, "proxy/catalog/README.md")
+    assert "11 upstreams" in run_check(tmp_path, CATALOG, "proxy/catalog/README.md")
 
 
 def test_the_examples_of_the_policies_reference_pass_the_check(tmp_path):

@@ -12,6 +12,7 @@ from proxy.providers.chat_schemas import chat_schema_rules
 from proxy.providers.kinds import WIRES
 from proxy.providers.openai.responses_request import ReasoningUse, send_by_responses
 from proxy.providers.port import PreparedRequest
+from proxy.providers.provider_fields import GENERATING_ENDPOINTS, apply_body_fields
 from proxy.providers.scheduling_hints import CallHints, add_hints
 from proxy.providers.substitution import translate_for_substitute
 from proxy.records.call import MESSAGES, Call
@@ -72,6 +73,9 @@ def prepare(
         prepared = translate_for_substitute(prepared, route)
         prepared = send_by_responses(prepared, call, route, reasoning=reasoning)
     prepared = _add_plan(prepared, call, planned)
+    declared = route.upstream.body_fields
+    if declared is not None and call.endpoint in GENERATING_ENDPOINTS and call.method == "POST":
+        prepared = apply_body_fields(prepared, declared)
     return prepared if hints is None else add_hints(prepared, route.upstream.hints, hints)
 
 

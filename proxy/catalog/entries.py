@@ -14,6 +14,21 @@ Auth = Literal["key", "aws", "google"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BodyFields:
+    """Changes that an upstream needs in the bodies of calls that generate text.
+
+    Attributes:
+        add: JSON by field, in place of what the caller says there.
+        rename: The upstream's name of a field by the caller's.
+        drop: Fields that are left out.
+    """
+
+    add: Mapping[str, bytes] = field(default_factory=dict)
+    rename: Mapping[str, str] = field(default_factory=dict)
+    drop: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Upstream:
     """Somewhere that answers completions.
 
@@ -37,6 +52,7 @@ class Upstream:
         bills_abandoned: True if an answer that nobody waits for any more may go on and be billed;
             False for engines that stop when the connection closes.
         headers: Sent with every request.
+        body_fields: Changes in the bodies of calls that generate text; None for none.
         shares_cache: True if teams may share its prompt cache; its calls do not say whose they are.
         hints: Facts about calls that its scheduler is told, of ``HINTS``.
         adapts: True if calls in flight are held to what it answers swiftly; for engines that queue
@@ -62,6 +78,7 @@ class Upstream:
     drops_server_tools: bool = False
     bills_abandoned: bool = True
     headers: Mapping[str, str] = field(default_factory=dict)
+    body_fields: BodyFields | None = None
     shares_cache: bool = False
     hints: frozenset[str] = frozenset()
     adapts: bool = False

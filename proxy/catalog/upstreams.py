@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from proxy.catalog import numbers
+from proxy.catalog.body_fields import body_fields
 from proxy.catalog.cloud_accounts import CLOUD_KINDS, cloud_fields
 from proxy.catalog.entries import HINTS, Kind, Upstream
 from slo.decimals import whole_number
@@ -24,8 +25,8 @@ _KINDS: Final[dict[str, Kind]] = {
 _KEYS: Final = (
     "kind", "base_url", "key_env", "key_header", "provider", "region", "asks_usage",
     "serves_responses", "drops_server_tools", "bills_abandoned", "headers",
-    "shares_cache", "hints", "adapts", "discount", "gpus", "price_per_gpu_hour", "auth",
-    "aws_region", "aws_profile", "betas",
+    "body_fields", "shares_cache", "hints", "adapts", "discount", "gpus", "price_per_gpu_hour",
+    "auth", "aws_region", "aws_profile", "betas",
 )  # fmt: skip
 _FIX: Final = 'write base_url = "https://…/v1"'
 _MAX_GPUS: Final = 4096
@@ -66,6 +67,7 @@ def upstream(name: str, node: Node, problems: list[Problem]) -> Upstream:
         drops_server_tools=table.flag("drops_server_tools", default=False),
         bills_abandoned=table.flag("bills_abandoned", default=True),
         headers=_headers(table),
+        body_fields=body_fields(table),
         shares_cache=table.flag("shares_cache", default=False),
         hints=_hints(table),
         adapts=table.flag("adapts", default=False),

@@ -1,4 +1,4 @@
-"""The fields that a provider of OpenAI's API refuses, in a chat call and in its messages; pure.
+"""The fields of a body that its provider refuses, and those that its catalog entry changes; pure.
 
 Some providers answer 400 or 422 to each field that they do not know. Others ignore such fields, so
 nothing is said of them here.
@@ -9,12 +9,14 @@ Source: OpenAI API reference, create chat completion (2026-11); mistralai 3.7.0,
 unknown fields (2026-07).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Literal
 
 import msgspec
 
-from proxy.catalog.entries import Route
+from proxy.catalog.entries import BodyFields, Route
+from proxy.providers.port import PreparedRequest
+from proxy.records.request_fields import replace_fields
 
 Fields = dict[str, msgspec.Raw]
 
@@ -52,6 +54,12 @@ _READS_REASONING: Final = frozenset({"deepseek", "xai"})
 _THINKING_BLOCKS: Final = "thinking_blocks"
 _NULL: Final = b"null"
 
+#: Endpoints of calls that generate text; other bodies have other fields.
+GENERATING_ENDPOINTS: Final = frozenset(
+    {"chat/completions", "completions", "messages", "responses"}
+)
+_DECLARED: Final = "the catalog says so of this upstream"
+
 
 class _TextPrediction(msgspec.Struct):
     """The only form in which Mistral takes it; OpenAI takes parts of text, too."""
@@ -61,6 +69,7 @@ class _TextPrediction(msgspec.Struct):
 
 
 _prediction: Final = msgspec.json.Decoder(_TextPrediction).decode
+_members: Final = msgspec.json.Decoder(Fields).decode
 
 
 def serves_claude(route: Route) -> bool:
@@ -140,3 +149,35 @@ def without_message_fields(message: Fields, names: Iterable[str]) -> set[str]:
 def _text(message: Fields, name: str) -> bytes:
     raw = message.get(name)
     return _NULL if raw is None else bytes(raw)
+
+
+def apply_body_fields(prepared: PreparedRequest, declared: BodyFields) -> PreparedRequest:
+    """The request with its upstream's changes; each of the caller's fields that goes has a note.
+
+    A body that cannot be read is left to the upstream to judge.
+    """
+    try:
+        given = _members(prepared.body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return prepared
+    fields = dict(declared.add)
+    for name, new in declared.rename.items():
+        if name in given and new not in given:
+            fields[new] = bytes(given[name])
+    gone = [name for name in (*declared.rename, *sorted(declared.drop)) if name in given]
+    return msgspec.structs.replace(
+        prepared,
+        body=replace_fields(prepared.body, fields, without=gone)
+        if fields or gone
+        else prepared.body,
+        notes=(*prepared.notes, *_notes(given, declared, gone)),
+    )
+
+
+def _notes(given: Collection[str], declared: BodyFields, gone: list[str]) -> list[str]:
+    """A sentence for each of the caller's fields that does not go as it is."""
+    renamed = {name: new for name, new in declared.rename.items() if new not in given}
+    return [
+        f"sent {name} as {renamed[name]}" if name in renamed else f"dropped {name}: {_DECLARED}"
+        for name in gone
+    ] + [f"set {name}: {_DECLARED}" for name in declared.add if name in given]

@@ -6,12 +6,18 @@ import orjson
 import pytest
 
 from proxy.calls.translation import prepare
-from proxy.catalog.entries import Route, Upstream
+from proxy.catalog.entries import BodyFields, Route, Upstream
 from proxy.providers.port import PreparedRequest
-from proxy.providers.provider_fields import refused_fields
+from proxy.providers.provider_fields import apply_body_fields, refused_fields
 from tests.fakes.call_dependencies import call
 
 TRAITS = frozenset({"max_tokens", "sampling", "stop", "openai_params"})
+DECLARED = BodyFields(
+    add={"safe_prompt": b"true"},
+    rename={"max_completion_tokens": "max_tokens"},
+    drop=frozenset({"store"}),
+)
+DECLARED_WHY = "the catalog says so of this upstream"
 
 
 def at(provider: str, *, asks_usage: bool = True, **said: Any) -> Route:
@@ -160,3 +166,48 @@ def test_a_stream_is_not_asked_for_usage_that_is_sent_unasked():
     assert fields(prepared) == {"stream": True}
     assert prepared.notes == ("dropped stream_options: usage is sent unasked",)
     assert fields(prepare_for(at("openai"), **asked)) == asked
+
+
+def request_with(body: bytes) -> PreparedRequest:
+    return PreparedRequest(method="POST", path="/chat/completions", headers={}, body=body)
+
+
+@pytest.mark.parametrize(
+    ("body", "sent", "notes"),
+    [
+        (b'{"a": 1}', b'{"a": 1,"safe_prompt":true}', ()),
+        (
+            b'{"max_completion_tokens":9,"a":1}',
+            b'{"a":1,"safe_prompt":true,"max_tokens":9}',
+            ("sent max_completion_tokens as max_tokens",),
+        ),
+        (
+            b'{"max_completion_tokens":9,"max_tokens":8}',
+            b'{"max_tokens":8,"safe_prompt":true}',
+            (f"dropped max_completion_tokens: {DECLARED_WHY}",),
+        ),
+        (
+            b'{"store":true,"safe_prompt":false}',
+            b'{"safe_prompt":true}',
+            (f"dropped store: {DECLARED_WHY}", f"set safe_prompt: {DECLARED_WHY}"),
+        ),
+    ],
+)
+def test_declared_fields_are_added_renamed_and_dropped(
+    body: bytes, sent: bytes, notes: tuple[str, ...]
+) -> None:
+    request = apply_body_fields(request_with(body), DECLARED)
+
+    assert (request.body, request.notes) == (sent, notes)
+
+
+def test_a_body_that_is_no_object_goes_unmodified() -> None:
+    request = request_with(b"[]")
+
+    assert apply_body_fields(request, DECLARED) is request
+
+
+def test_a_body_without_fields_to_change_goes_byte_for_byte() -> None:
+    only_drops = BodyFields(drop=frozenset({"store"}))
+
+    assert apply_body_fields(request_with(b' {"a": 1 }'), only_drops).body == b' {"a": 1 }'
