@@ -146,27 +146,21 @@ def _speculation_series() -> tuple[Panel, ...]:
     return (
         series(
             "Speed-up of speculation",
-            "Decode with the setting ÷ without: expected by the formula, and measured.",
+            "Decode with the setting ÷ without, as measured.",
             "short",
-            Query(advice("speed_up", "engine, setting, kind"), f"{setting}: {{{{kind}}}}"),
+            Query(advice("speed_up", "engine, setting"), setting),
         ),
         series(
             "Acceptance",
-            "Probability that a draft token is accepted if those before it were.",
+            "Accepted ÷ draft tokens.",
             _SHARE,
             Query(advice("acceptance", "engine, setting"), setting),
         ),
         series(
             "Tokens a step",
-            "Expected by acceptance and draft length, which the setting's name ends with.",
+            "Tokens that a step of the model gave; 1 without speculation.",
             "short",
             Query(advice("tokens_per_step", "engine, setting"), setting),
-        ),
-        series(
-            "Speculation pays below",
-            "Sequences at once from which on it stops paying; 0 where it never does.",
-            "short",
-            Query(advice("pays_below_sequences", "engine, setting"), setting),
         ),
         Panel(
             kind="state-timeline",

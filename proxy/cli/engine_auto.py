@@ -33,7 +33,7 @@ async def follow_measurements(
     terminal: Terminal,
     read_features: Callable[[float], Mapping[str, FeatureSpeculation]],
 ) -> None:
-    """Ask for a rolling change once ``auto`` would take another setting, for ever.
+    """Ask for a rolling change whenever ``auto`` would take another setting, until cancelled.
 
     Args:
         profile: The profile, as it was when its replicas started.

@@ -209,10 +209,6 @@ def _add_advise(
         name: _Name,
         *,
         file: _File = None,
-        replay: Annotated[
-            Path | None,
-            typer.Option(help='JSONL of answers to replay: {"prompt": …, "answer": …} a line.'),
-        ] = None,
         days: Annotated[int, typer.Option(help="How many days back.", min=1)] = 7,
         as_json: AsJson = False,
     ) -> None:
@@ -220,8 +216,7 @@ def _add_advise(
         from proxy.cli.engine_advice import print_advice
 
         profile = find_profile(terminal, read_profiles(terminal, settings, file), name)
-        folder = settings().folder
-        print_advice(terminal, profile, folder, replay, days=days, as_json=as_json)
+        print_advice(terminal, profile, settings().folder, days=days, as_json=as_json)
 
 
 def engines_file(terminal: Terminal, settings: Callable[[], Settings], file: Path | None) -> Path:

@@ -16,14 +16,12 @@ from proxy.engines.adapters.adapter import EngineAdapter, MetricNames
 
 _HISTOGRAMS: Final = frozenset({"queue_seconds", "prefill_seconds", "decode_seconds"})
 #: A share of something, so that series are not added up.
-_SHARES: Final = frozenset({"kv_usage", "spec_acceptance_rate"})
-_BY_POSITION: Final = "spec_accepted_per_position"
+_SHARE: Final = "kv_usage"
 _CACHE_CONFIG: Final = "cache_config"
 _CACHE_TOKENS: Final = "cache_tokens"
 _LOAD: Final = ("running", "waiting")
 #: Figures that routing goes by; others are absent where nobody speculates, or has no histogram.
 _WANTED: Final = (*_LOAD, "kv_usage", "prefix_hits", "prompt_tokens", "generation_tokens")
-_MAX_POSITIONS: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +32,6 @@ class EngineMetrics:
         values: Gauges and counters by their field of ``MetricNames``, all series added up; of a
             share the largest.
         histograms: Sum of seconds and number of calls, by field.
-        accepted_by_position: Accepted draft tokens by position, from the first.
         cache_tokens: Room of the prefix cache; None where it is not said.
         missing: Fields that routing goes by, for which the adapter knows names, and none of them
             is exported.
@@ -42,7 +39,6 @@ class EngineMetrics:
 
     values: Mapping[str, float] = field(default_factory=dict)
     histograms: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    accepted_by_position: tuple[float, ...] = ()
     cache_tokens: int | None = None
     missing: tuple[str, ...] = ()
 
@@ -93,14 +89,13 @@ def parse_metrics_page(text: str, adapter: EngineAdapter) -> EngineMetrics:
                 histograms[name] = totals
         elif samples := next((by_name[each] for each in names if each in by_name), []):
             found[name] = samples
-            join = max if name in _SHARES else sum
+            join = max if name == _SHARE else sum
             values[name] = float(join(sample.value for sample in samples))
         if names and name in _WANTED and name not in values:
             missing.append(name)
     return EngineMetrics(
         values=values,
         histograms=histograms,
-        accepted_by_position=_by_position(found.get(_BY_POSITION, [])),
         cache_tokens=_cache_tokens(found),
         missing=tuple(missing),
     )
@@ -170,16 +165,6 @@ def _histogram(
             )
             return total, count
     return None
-
-
-def _by_position(samples: Iterable[_Sample]) -> tuple[float, ...]:
-    """Accepted tokens by position, gaps as 0."""
-    found: dict[int, float] = {}
-    for sample in samples:
-        position = sample.labels.get("position", "")
-        if position.isdecimal() and int(position) < _MAX_POSITIONS:
-            found[int(position)] = found.get(int(position), 0.0) + sample.value
-    return tuple(found.get(n, 0.0) for n in range(max(found, default=-1) + 1))
 
 
 def _cache_tokens(found: Mapping[str, list[_Sample]]) -> int | None:

@@ -7,11 +7,10 @@ from typing import Final
 
 import msgspec
 
-from proxy.engines.kv_pressure import KVCounters, kv_counters
+from proxy.engines.kv_pressure import KVCounters, KVSums, kv_counters
 from proxy.engines.metrics_page import EngineMetrics
 from proxy.engines.profiles import EngineProfile
 from proxy.engines.replica_report import ReplicaReport
-from proxy.engines.speculation.advice import parse_setting
 from proxy.engines.speculation.auto_choice import (
     SpeculationRecord,
     apply_choice,
@@ -68,26 +67,19 @@ def resolve_auto(profile: EngineProfile, record: SpeculationRecord, now: float) 
     return apply_choice(profile, record.choice)
 
 
-def engine_counters(metrics: EngineMetrics, depth: int) -> SpeculationCounters | None:
-    """The counters of a metrics page that speculation is judged by; None without output and time.
-
-    Args:
-        metrics: The page.
-        depth: Draft tokens per step; drafts accepted at this position were accepted in full.
-    """
+def engine_counters(metrics: EngineMetrics) -> SpeculationCounters | None:
+    """The counters that speculation is judged by; None without output and decode time."""
     tokens = metrics.value("generation_tokens")
     histogram = metrics.histograms.get("decode_seconds")
     seconds = histogram[0] if histogram else metrics.value("decode_seconds_total")
     if tokens is None or seconds is None:
         return None
-    positions = metrics.accepted_by_position
     return SpeculationCounters(
         tokens=tokens,
         decode_s=seconds,
         drafts=metrics.value("spec_drafts") or 0.0,
         draft_tokens=metrics.value("spec_draft_tokens") or 0.0,
         accepted=metrics.value("spec_accepted_tokens") or 0.0,
-        full_drafts=positions[depth - 1] if 0 < depth <= len(positions) else 0.0,
     )
 
 
@@ -118,7 +110,7 @@ class SpeculationRecorder:
             if page is None or not self._has_weights(report):
                 continue
             self._note_kv(report, page, now)
-            counters = engine_counters(page, parse_setting(report.speculation)[1])
+            counters = engine_counters(page)
             if counters is None:
                 continue
             running = page.value("running") or 0.0
@@ -133,9 +125,9 @@ class SpeculationRecorder:
                 measured = self.record.measured
                 if measured is None or measured.kv_dtype == report.kv_dtype:
                     self.record.evidence.add(report.speculation, sample, now)
-                self.record.kv.add_output(
-                    report.speculation, at_once, sample.tokens, sample.decode_s
-                )
+                kv_sums = self.record.kv_sums[report.kv_dtype]
+                kv_sums.tokens += sample.tokens
+                kv_sums.decode_s += sample.decode_s
 
     def _has_weights(self, report: ReplicaReport) -> bool:
         """False if the replica still runs the weights of before a rolling change."""
@@ -143,12 +135,13 @@ class SpeculationRecorder:
         return measured is None or weights is None or measured.has_weights(*weights)
 
     def _note_kv(self, report: ReplicaReport, page: EngineMetrics, now: float) -> None:
-        """Take in the pressure on the replica's KV cache; its format is the present one then."""
-        self.record.kv.add(report.kv_dtype, page, now)
+        """Take in the pressure on the replica's KV cache."""
+        kv_sums = self.record.kv_sums.setdefault(report.kv_dtype, KVSums())
+        kv_sums.add(page, now)
         counters = kv_counters(page)
         before = self._last_kv.pop(report.name, None)
         if counters is None:
             return
         self._last_kv[report.name] = report.pid, counters
         if before is not None and before[0] == report.pid:
-            self.record.kv.add_growth(before[1], counters)
+            kv_sums.add_growth(before[1], counters)

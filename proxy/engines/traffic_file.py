@@ -96,20 +96,16 @@ class SettingReport(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         setting: Its name, such as ``ngram:4``.
-        acceptance: Acceptance per token.
-        tokens_per_step: Tokens that a step is expected to give.
-        expected: Speed-up by the formula.
+        acceptance: Accepted ÷ draft tokens.
+        tokens_per_step: Tokens that a step of the model gave.
         measured: Speed-up as measured.
-        pays_below: Sequences at once from which on it does not pay; None where it never does.
         bands: Measured speed-ups by sequences at once, such as ``3 to 4: 1.20x``.
     """
 
     setting: str
     acceptance: float | None = None
     tokens_per_step: float = 1.0
-    expected: float | None = None
     measured: float | None = None
-    pays_below: float | None = None
     bands: tuple[str, ...] = ()
 
 

@@ -32,8 +32,6 @@ class MetricNames:
         spec_drafts: Counter of drafts, one per sequence and step.
         spec_draft_tokens: Counter of tokens in them.
         spec_accepted_tokens: Counter of those that the model accepted.
-        spec_accepted_per_position: The same by the label ``position``, from 0.
-        spec_acceptance_rate: Gauge of the acceptance rate where there are no counters.
         queue_seconds: Histogram of seconds in the queue, per request.
         prefill_seconds: Histogram of seconds of prefill, per request.
         decode_seconds: Histogram of seconds of decode, per request.
@@ -56,8 +54,6 @@ class MetricNames:
     spec_drafts: tuple[str, ...] = ()
     spec_draft_tokens: tuple[str, ...] = ()
     spec_accepted_tokens: tuple[str, ...] = ()
-    spec_accepted_per_position: tuple[str, ...] = ()
-    spec_acceptance_rate: tuple[str, ...] = ()
     queue_seconds: tuple[str, ...] = ()
     prefill_seconds: tuple[str, ...] = ()
     decode_seconds: tuple[str, ...] = ()
@@ -74,7 +70,6 @@ class MetricNames:
             "drafts": self.spec_drafts,
             "draft tokens": self.spec_draft_tokens,
             "accepted tokens": self.spec_accepted_tokens,
-            "accepted tokens by position": self.spec_accepted_per_position,
         }
         return tuple(figure for figure, names in needed.items() if not names)
 

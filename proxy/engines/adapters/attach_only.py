@@ -30,9 +30,8 @@ SGLANG: Final = EngineAdapter(
         cached_prompt_tokens=("sglang:cached_tokens_total",),
         generation_tokens=("sglang:generation_tokens_total",),
         preemptions=("sglang:num_retracted_requests_total",),
-        # It counts verified drafts, and gives acceptance as a gauge alone.
+        # It counts verified drafts, and neither their tokens nor those accepted.
         spec_drafts=("sglang:spec_verify_calls_total",),
-        spec_acceptance_rate=("sglang:spec_accept_rate",),
         queue_seconds=("sglang:queue_time_seconds",),
         cache_tokens=("sglang:max_total_num_tokens",),
     ),

@@ -237,7 +237,6 @@ LLAMACPP: Final = EngineAdapter(
         spec_drafts=("llamacpp:spec_decode_num_drafts_total",),
         spec_draft_tokens=("llamacpp:spec_decode_num_draft_tokens_total",),
         spec_accepted_tokens=("llamacpp:spec_decode_num_accepted_tokens_total",),
-        spec_accepted_per_position=("llamacpp:spec_decode_num_accepted_tokens_per_pos_total",),
         prefill_seconds_total=("llamacpp:prompt_seconds_total",),
         decode_seconds_total=("llamacpp:tokens_predicted_seconds_total",),
     ),

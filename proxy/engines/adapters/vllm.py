@@ -322,7 +322,6 @@ VLLM: Final = EngineAdapter(
         spec_drafts=("vllm:spec_decode_num_drafts_total",),
         spec_draft_tokens=("vllm:spec_decode_num_draft_tokens_total",),
         spec_accepted_tokens=("vllm:spec_decode_num_accepted_tokens_total",),
-        spec_accepted_per_position=("vllm:spec_decode_num_accepted_tokens_per_pos_total",),
         queue_seconds=("vllm:request_queue_time_seconds",),
         prefill_seconds=("vllm:request_prefill_time_seconds",),
         decode_seconds=("vllm:request_decode_time_seconds",),

@@ -1,11 +1,11 @@
 """Advice on speculation for a profile: the speed-up of each setting that ran, as measured; pure.
 
-Only what was measured is recommended. The published formula stands beside it: it promised 2.7 times
-of draft models that made decoding slower.
+Nothing is recommended that was not measured: the published formula promised 2.7 times of draft
+models that made decoding slower.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from proxy.engines.adapters.by_engine import ADAPTERS
@@ -23,25 +23,8 @@ from proxy.engines.speculation.evidence import (
     UNKNOWN_SETTING,
     SettingEvidence,
     SpeculationEvidence,
-    acceptance,
-)
-from proxy.engines.speculation.formula import (
-    break_even_batch,
-    saturation_tokens,
-    speed_up,
-    tokens_per_step,
 )
 
-#: Draft cost in steps of the model where nothing was measured: assumed, from the published ranges.
-#: The highest of a draft model is what vLLM 0.23 took for 1.3 billion weights beside 8 billion on
-#: an H100, without asynchronous scheduling.
-ASSUMED_DRAFT_COSTS: Final = {
-    SpeculativeMethod.DRAFT_MODEL: EstimateInterval(0.05, 0.1, 0.7),
-    SpeculativeMethod.EAGLE3: EstimateInterval(0.05, 0.1, 0.2),
-    SpeculativeMethod.MTP: EstimateInterval(0.05, 0.1, 0.2),
-    SpeculativeMethod.NGRAM: EstimateInterval(0.005, 0.01, 0.02),
-    SpeculativeMethod.SUFFIX: EstimateInterval(0.005, 0.01, 0.02),
-}
 _UNNAMED_METHOD: Final = (
     "its engines draft, and the profile does not say how: write the method as speculative"
 )
@@ -88,25 +71,20 @@ class SpeculationOption:
         method: Its method; None without speculation.
         depth: Draft tokens per step; 0 without speculation.
         drafts: Drafts that its acceptance comes from.
-        acceptance: Acceptance per token; None where drafts are too few.
-        length: Expected tokens per step.
-        expected: Speed-up by the formula, at an assumed draft cost; None without an acceptance
-            rate. It says why a speed is as it is, and is nothing to go by.
+        acceptance: Accepted ÷ draft tokens; None where drafts are too few.
+        tokens_per_step: Tokens that a step of the model gave; 1 without speculation.
         measured: Speed-up as measured, with and without; None where either is missing.
         bands: The speeds by sequences at once.
-        break_even: Sequences at once from which on the formula is below 1; None where it always is.
     """
 
     setting: str
     method: SpeculativeMethod | None = None
     depth: int = 0
     drafts: float = 0.0
-    acceptance: EstimateInterval | None = None
-    length: float = 1.0
-    expected: EstimateInterval | None = None
+    acceptance: float | None = None
+    tokens_per_step: float = 1.0
     measured: EstimateInterval | None = None
     bands: tuple[BandSpeed, ...] = ()
-    break_even: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,15 +95,11 @@ class SpeculationAdvice:
         options: Every setting with evidence.
         recommended: The setting to take, which was measured to pay; "" where none was.
         reason: The reason, in a sentence.
-        concurrency: Sequences decoded at once, where most tokens were made of late.
-        saturation: Tokens in a step from which on its time is taken to grow.
     """
 
     options: tuple[SpeculationOption, ...] = ()
     recommended: str = ""
     reason: str = ""
-    concurrency: float = 1.0
-    saturation: int = 0
 
     def option(self, setting: str) -> SpeculationOption | None:
         """The option of a setting; None where nothing is known of it."""
@@ -146,53 +120,19 @@ def parse_setting(setting: str) -> tuple[SpeculativeMethod | None, int]:
 
 def advise(profile: EngineProfile, evidence: SpeculationEvidence) -> SpeculationAdvice:
     """Advice by all that was measured on this profile."""
-    made = evidence.recent_tokens()
-    load = RecentLoad(made, _concurrency(evidence, made), profile_saturation(profile))
+    tokens = evidence.recent_tokens()
     plain = evidence.settings.get(NO_SPECULATION, SettingEvidence())
     options = [
         option
-        for name, each in evidence.settings.items()
-        if (option := _option_that_ran(name, each, plain, load)) is not None
+        for name, setting in evidence.settings.items()
+        if (option := _option_that_ran(name, setting, plain, tokens)) is not None
     ]
     ranked = sorted(options, key=_rank)
     recommended, reason = recommend(ranked)
     reason = unmeasured_reason(profile) or reason
     if UNKNOWN_SETTING in evidence.settings and profile.speculation is None:
         reason = f"{reason}; {_UNNAMED_METHOD}"
-    return SpeculationAdvice(
-        options=tuple(ranked),
-        recommended=recommended,
-        reason=reason,
-        concurrency=load.concurrency,
-        saturation=load.saturation,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class RecentLoad:
-    """The load of late: tokens by band, sequences at once, and tokens that fit into a step."""
-
-    tokens: Mapping[int, float]
-    concurrency: float
-    saturation: int
-
-    @property
-    def total(self) -> float:
-        """All tokens."""
-        return sum(self.tokens.values())
-
-
-def profile_saturation(profile: EngineProfile) -> int:
-    """Tokens in a step of a profile's replica from which on its time grows."""
-    weights = f"{profile.quantization} {profile.model}"
-    return saturation_tokens(profile.gpu, profile.gpus_per_replica, weights)
-
-
-def _concurrency(evidence: SpeculationEvidence, made: Mapping[int, float]) -> float:
-    """Sequences at once, on average, in the band where most tokens were made of late."""
-    end = max(made, key=lambda end: made[end], default=1)
-    bands = (setting.bands.get(end) for setting in evidence.settings.values())
-    return max((band.concurrency for band in bands if band), default=1.0)
+    return SpeculationAdvice(options=tuple(ranked), recommended=recommended, reason=reason)
 
 
 def _rank(option: SpeculationOption) -> tuple[bool, float]:
@@ -202,28 +142,42 @@ def _rank(option: SpeculationOption) -> tuple[bool, float]:
 
 
 def _option_that_ran(
-    setting: str, ran: SettingEvidence, plain: SettingEvidence, load: RecentLoad
+    name: str, setting: SettingEvidence, plain: SettingEvidence, tokens: Mapping[int, float]
 ) -> SpeculationOption | None:
-    """The option of a setting that ran; None for one of an unknown name."""
-    method, depth = parse_setting(setting)
+    """The option of a setting that ran; None for one of an unknown name.
+
+    Args:
+        name: The setting's name.
+        setting: Its evidence.
+        plain: Evidence without speculation.
+        tokens: Tokens made of late by band.
+    """
+    method, depth = parse_setting(name)
     if method is None:
-        return SpeculationOption(setting=setting) if setting == NO_SPECULATION else None
-    totals = ran.totals()
-    option = SpeculationOption(setting=setting, method=method, depth=depth, drafts=totals.drafts)
+        return SpeculationOption(setting=name) if name == NO_SPECULATION else None
+    totals = setting.totals()
     if totals.drafts < MIN_DRAFTS:
-        return option
+        return SpeculationOption(setting=name, method=method, depth=depth, drafts=totals.drafts)
+    total = sum(tokens.values())
     bands = tuple(
         BandSpeed(
             sequences=end,
-            share=load.tokens.get(end, 0.0) / load.total if load.total else 0.0,
-            tokens_per_s=ran.bands[end].tokens_per_s(),
+            share=tokens.get(end, 0.0) / total if total else 0.0,
+            tokens_per_s=setting.bands[end].tokens_per_s(),
             without=plain.bands[end].tokens_per_s() if end in plain.bands else None,
         )
-        for end in sorted(ran.bands)
+        for end in sorted(setting.bands)
     )
-    rate = acceptance(totals.drafts, totals.accepted, totals.full_drafts)
-    option = replace(option, acceptance=rate, measured=measured_speed_up(bands), bands=bands)
-    return option_by_formula(option, load.concurrency, load.saturation)
+    return SpeculationOption(
+        setting=name,
+        method=method,
+        depth=depth,
+        drafts=totals.drafts,
+        acceptance=totals.accepted / totals.draft_tokens if totals.draft_tokens else None,
+        tokens_per_step=1.0 + totals.accepted / totals.drafts,
+        measured=measured_speed_up(bands),
+        bands=bands,
+    )
 
 
 def measured_speed_up(bands: Iterable[BandSpeed]) -> EstimateInterval | None:
@@ -235,36 +189,6 @@ def measured_speed_up(bands: Iterable[BandSpeed]) -> EstimateInterval | None:
     ]
     covered = sum(share for share, _, _ in parts)
     return combined_speed_up(parts) if covered >= MIN_COVERED_SHARE else None
-
-
-def option_by_formula(
-    option: SpeculationOption, concurrency: float, saturation: int
-) -> SpeculationOption:
-    """The option with its speed-up by the formula; the assumed draft cost widens the interval.
-
-    Args:
-        option: The option, with an acceptance rate.
-        concurrency: Sequences at once.
-        saturation: Tokens in a step from which on its time grows.
-    """
-    rate = option.acceptance
-    assert rate is not None  # noqa: S101 - callers have looked
-    assert option.method is not None  # noqa: S101 - nor is it asked without speculation
-    cost = ASSUMED_DRAFT_COSTS[option.method]
-
-    def gain(share: float, cost: float) -> float:
-        return speed_up(share, option.depth, cost, concurrency, saturation)
-
-    return replace(
-        option,
-        length=tokens_per_step(rate.value, option.depth),
-        expected=EstimateInterval(
-            gain(rate.low, cost.high),
-            gain(rate.value, cost.value),
-            gain(rate.high, cost.low),
-        ),
-        break_even=break_even_batch(rate.value, option.depth, cost.value, saturation),
-    )
 
 
 def unmeasured_reason(profile: EngineProfile) -> str:
@@ -329,18 +253,16 @@ def option_that_runs(
 
 def describe_options(advice: SpeculationAdvice) -> Iterator[dict[str, object]]:
     """The options as plain values, for tables and JSON."""
-    for each in advice.options:
+    for option in advice.options:
         yield {
-            "setting": each.setting,
-            "method": str(each.method or NO_SPECULATION),
-            "tokens": each.depth,
-            "drafts": round(each.drafts),
-            "acceptance_rate": _triple(each.acceptance),
-            "tokens_per_step": round(each.length, 2),
-            "speed_up_expected": _triple(each.expected),
-            "speed_up_measured": _triple(each.measured),
-            "break_even_batch": None if each.break_even is None else round(each.break_even, 1),
-            "bands": [_band_document(band) for band in each.bands],
+            "setting": option.setting,
+            "method": str(option.method or NO_SPECULATION),
+            "tokens": option.depth,
+            "drafts": round(option.drafts),
+            "acceptance_rate": None if option.acceptance is None else round(option.acceptance, 3),
+            "tokens_per_step": round(option.tokens_per_step, 2),
+            "speed_up_measured": _triple(option.measured),
+            "bands": [_band_document(band) for band in option.bands],
         }
 
 
@@ -358,4 +280,4 @@ def _triple(interval: EstimateInterval | None) -> list[float] | None:
     """Low, value and high, rounded."""
     if interval is None:
         return None
-    return [round(each, 3) for each in (interval.low, interval.value, interval.high)]
+    return [round(end, 3) for end in (interval.low, interval.value, interval.high)]

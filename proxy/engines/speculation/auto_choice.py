@@ -7,7 +7,7 @@ import msgspec
 
 from proxy.engines.adapters.by_engine import ADAPTERS
 from proxy.engines.decode_speed import EstimateInterval
-from proxy.engines.kv_pressure import KVPressure
+from proxy.engines.kv_pressure import KVSums
 from proxy.engines.profiles import EngineProfile, Speculation, SpeculativeMethod
 from proxy.engines.speculation.advice import (
     MIN_COVERED_SHARE,
@@ -74,6 +74,7 @@ class SpeculationRecord(msgspec.Struct, kw_only=True):
     """All that is kept of a profile's speculation, and of the pressure on its KV cache.
 
     Attributes:
+        kv_sums: The pressure by number format of the KV cache.
         measured: The model that all of it was measured on; None where that is not known.
         features: Low end, value and high end of the speed-up of the present choice by the calls
             of its features; () where it is not known.
@@ -81,7 +82,7 @@ class SpeculationRecord(msgspec.Struct, kw_only=True):
 
     evidence: SpeculationEvidence = msgspec.field(default_factory=SpeculationEvidence)
     choice: SpeculationChoice | None = None
-    kv: KVPressure = msgspec.field(default_factory=KVPressure)
+    kv_sums: dict[str, KVSums] = {}
     measured: MeasuredModel | None = None
     features: tuple[float, ...] = ()
     version: int = 1
@@ -106,7 +107,7 @@ class SpeculationRecord(msgspec.Struct, kw_only=True):
         if not covers or before.kv_dtype != now.kv_dtype:
             self.evidence, self.choice, self.features = SpeculationEvidence(), None, ()
         if not covers:
-            self.kv = KVPressure()
+            self.kv_sums = {}
         elif not now.draft:
             now = msgspec.structs.replace(now, draft=before.draft)
         self.measured = now

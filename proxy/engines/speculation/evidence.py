@@ -5,7 +5,6 @@ setting that ran and by how many sequences were decoded at once. Where new ones 
 weigh half after a quarter of an hour; where none come, what was measured fades over weeks.
 """
 
-from math import sqrt
 from typing import Final
 
 import msgspec
@@ -13,16 +12,12 @@ import msgspec
 from proxy.engines.decode_speed import (
     HALF_LIFE_S,
     RUNNING_HALF_LIFE_S,
-    Z_95,
-    EstimateInterval,
     SpeedSums,
     band_of,
 )
 
-#: Drafts from which on an acceptance rate is taken for one.
+#: Drafts from which on a setting counts as tried.
 MIN_DRAFTS: Final = 200
-#: Draft steps of one answer are alike, so that they count as this many times fewer. Assumed.
-_DESIGN_EFFECT: Final = 4.0
 _MAX_SETTINGS: Final = 32
 #: Seconds between two samples of a band that count as measured on.
 _MAX_PAUSE_S: Final = 60.0
@@ -41,7 +36,6 @@ class SpeculationSample(msgspec.Struct, frozen=True, kw_only=True):
         drafts: Drafts, one per sequence and step.
         draft_tokens: Tokens in them.
         accepted: Those that the model accepted.
-        full_drafts: Drafts of which every token was accepted; None where it is not known.
     """
 
     running: float
@@ -50,7 +44,6 @@ class SpeculationSample(msgspec.Struct, frozen=True, kw_only=True):
     drafts: float = 0.0
     draft_tokens: float = 0.0
     accepted: float = 0.0
-    full_drafts: float | None = None
 
 
 class SpeculationCounters(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,31 +54,21 @@ class SpeculationCounters(msgspec.Struct, frozen=True, kw_only=True):
     drafts: float = 0.0
     draft_tokens: float = 0.0
     accepted: float = 0.0
-    full_drafts: float = 0.0
 
 
 class EvidenceBand(SpeedSums, kw_only=True):
     """Sums over the samples of one band of sequences at once, with those of a sample's fields."""
 
-    running: float = 0.0
     drafts: float = 0.0
     draft_tokens: float = 0.0
     accepted: float = 0.0
-    full_drafts: float = 0.0
-
-    @property
-    def concurrency(self) -> float:
-        """Sequences decoded at once, on average."""
-        return self.running / self.samples if self.samples else 0.0
 
     def add(self, sample: SpeculationSample) -> None:
         """Add a sample that has output and decode time."""
         self.add_output(sample.tokens, sample.decode_s)
-        self.running += sample.running
         self.drafts += sample.drafts
         self.draft_tokens += sample.draft_tokens
         self.accepted += sample.accepted
-        self.full_drafts += _full_drafts(sample)
 
 
 class SettingEvidence(msgspec.Struct, kw_only=True):
@@ -129,21 +112,20 @@ class SpeculationEvidence(msgspec.Struct, kw_only=True):
         if sample.tokens <= 0 or sample.decode_s <= 0 or sample.running <= 0:
             return
         self._decay(now)
-        found = self.settings.setdefault(setting, SettingEvidence())
-        found.add(sample, now)
+        self.settings.setdefault(setting, SettingEvidence()).add(sample, now)
         while len(self.settings) > _MAX_SETTINGS:
             del self.settings[min(self.settings, key=lambda name: self.settings[name].last_at)]
 
     def recent_tokens(self) -> dict[int, float]:
         """Tokens made of late in each band: what is an hour older weighs a sixteenth."""
         newest = max((setting.last_at for setting in self.settings.values()), default=0.0)
-        made: dict[int, float] = {}
+        tokens: dict[int, float] = {}
         for setting in self.settings.values():
             for end, band in setting.bands.items():
                 age = newest - setting.band_times.get(end, setting.last_at)
                 weight = 0.5 ** (max(age, 0.0) / RUNNING_HALF_LIFE_S)
-                made[end] = made.get(end, 0.0) + weight * band.tokens
-        return made
+                tokens[end] = tokens.get(end, 0.0) + weight * band.tokens
+        return tokens
 
     def _decay(self, now: float) -> None:
         """Halve what is older by a half-life; in steps of an hour."""
@@ -158,29 +140,6 @@ class SpeculationEvidence(msgspec.Struct, kw_only=True):
         self.decayed_at = now
 
 
-def acceptance(drafts: float, accepted: float, full_drafts: float) -> EstimateInterval | None:
-    """Probability that a draft token is accepted if those before it were; None without drafts.
-
-    Each draft that was not accepted in full ended at one token that was refused.
-    """
-    trials = accepted + max(drafts - full_drafts, 0.0)
-    return None if trials <= 0 else _wilson(accepted / trials, trials / _DESIGN_EFFECT)
-
-
-def acceptance_by_rate(
-    accepted: float, draft_tokens: float, depth: float
-) -> EstimateInterval | None:
-    """The same where only the accepted share of draft tokens and their depth are known."""
-    if draft_tokens <= 0 or depth <= 0:
-        return None
-    share, low, high = min(accepted / draft_tokens, 1.0), 0.0, 1.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        expected = sum(middle**n for n in range(1, round(depth) + 1)) / max(round(depth), 1)
-        low, high = (middle, high) if expected < share else (low, middle)
-    return _wilson((low + high) / 2, draft_tokens / depth / _DESIGN_EFFECT)
-
-
 def sample_between(
     before: SpeculationCounters, after: SpeculationCounters, running: float
 ) -> SpeculationSample | None:
@@ -190,26 +149,3 @@ def sample_between(
     if any(value < 0 for value in difference.values()):
         return None
     return SpeculationSample(running=running, **difference)
-
-
-def _full_drafts(sample: SpeculationSample) -> float:
-    """Drafts accepted in full; where nobody counts them, as many as the mean length suggests."""
-    if sample.full_drafts is not None:
-        return sample.full_drafts
-    if sample.drafts <= 0 or sample.draft_tokens <= 0:
-        return 0.0
-    depth = sample.draft_tokens / sample.drafts
-    found = acceptance_by_rate(sample.accepted, sample.draft_tokens, depth)
-    return sample.drafts * found.value ** round(depth) if found else 0.0
-
-
-def _wilson(share: float, trials: float) -> EstimateInterval:
-    """The Wilson score interval of a share."""
-    squared = Z_95 * Z_95
-    middle = (share + squared / (2 * trials)) / (1 + squared / trials)
-    margin = (
-        Z_95
-        / (1 + squared / trials)
-        * sqrt(share * (1 - share) / trials + squared / (4 * trials * trials))
-    )
-    return EstimateInterval(max(middle - margin, 0.0), share, min(middle + margin, 1.0))

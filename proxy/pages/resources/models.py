@@ -160,20 +160,16 @@ class SpeculativeSettingView:
 
     Attributes:
         setting: Method and depth, such as ``ngram:4``.
-        acceptance: Acceptance per token.
-        tokens_per_step: Tokens that a step is expected to give.
-        expected: Speed-up by the formula.
+        acceptance: Accepted ÷ draft tokens.
+        tokens_per_step: Tokens that a step of the model gave.
         measured: Speed-up as measured.
-        pays_below: The same limit by the formula, in sequences at once; null where it never pays.
         bands: Measured speed-ups by sequences at once, such as ``3 to 4: 1.20x``.
     """
 
     setting: str
     acceptance: float | None
     tokens_per_step: float
-    expected: float | None
     measured: float | None
-    pays_below: float | None
     bands: Sequence[str]
 
 

@@ -70,41 +70,34 @@ class SpeculationCollector(Collector):
         if known is not None and known[:2] == (profile, version):
             return known[2]
         record = read_record(folder, profile)
-        advice = ProfileAdvice(advise(profile, record.evidence), kv_advice(profile, record.kv))
+        advice = ProfileAdvice(advise(profile, record.evidence), kv_advice(profile, record.kv_sums))
         self._known[profile.name] = (profile, version, advice)
         return advice
 
 
-def _gains(found: Mapping[str, SpeculationAdvice]) -> Iterator[Metric]:
-    """Speed-ups, acceptance, and where it stops paying, of each setting that is known."""
+def _gains(advice_by_profile: Mapping[str, SpeculationAdvice]) -> Iterator[Metric]:
+    """Speed-up, acceptance and tokens a step of each setting that is known."""
     gain = GaugeMetricFamily(
         "thriftgate_engine_speculation_speed_up",
-        "Tokens per second with the setting ÷ without: measured, and expected by the formula",
-        labels=[*_BY, "kind"],
+        "Tokens per second with the setting ÷ without, as measured",
+        labels=_BY,
     )
     accepted = GaugeMetricFamily(
         "thriftgate_engine_speculation_acceptance",
-        "Probability that a draft token is accepted if those before it were",
+        "Accepted ÷ draft tokens",
         labels=_BY,
     )
     length = GaugeMetricFamily(
         "thriftgate_engine_speculation_tokens_per_step",
-        "Tokens that a step of the model is expected to give, by acceptance and depth",
+        "Tokens that a step of the model gave",
         labels=_BY,
     )
-    break_even = GaugeMetricFamily(
-        "thriftgate_engine_speculation_pays_below_sequences",
-        "Sequences at once from which on the formula is below 1; 0 if it always is",
-        labels=_BY,
-    )
-    for name, advice in found.items():
-        for each in advice.options:
-            by = [name, each.setting]
-            for kind, interval in (("expected", each.expected), ("measured", each.measured)):
-                if interval is not None:
-                    gain.add_metric([*by, kind], interval.value)
-            if each.acceptance is not None:
-                accepted.add_metric(by, each.acceptance.value)
-                length.add_metric(by, each.length)
-                break_even.add_metric(by, each.break_even or 0.0)
-    yield from (gain, accepted, length, break_even)
+    for name, advice in advice_by_profile.items():
+        for option in advice.options:
+            labels = [name, option.setting]
+            if option.measured is not None:
+                gain.add_metric(labels, option.measured.value)
+            if option.acceptance is not None:
+                accepted.add_metric(labels, option.acceptance)
+                length.add_metric(labels, option.tokens_per_step)
+    yield from (gain, accepted, length)

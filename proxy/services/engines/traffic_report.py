@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 
-from proxy.engines.decode_speed import EstimateInterval, band_text
+from proxy.engines.decode_speed import band_text
 from proxy.engines.routing.router import ReuseCounters
 from proxy.engines.traffic_file import (
     REPORT_INTERVAL_S,
@@ -129,11 +129,9 @@ def _speculation(profile: str, found: ProfileAdvice) -> SpeculationReport:
     settings = [
         SettingReport(
             setting=each.setting,
-            acceptance=_value(each.acceptance),
-            tokens_per_step=each.length,
-            expected=_value(each.expected),
-            measured=_value(each.measured),
-            pays_below=each.break_even,
+            acceptance=each.acceptance,
+            tokens_per_step=each.tokens_per_step,
+            measured=None if each.measured is None else each.measured.value,
             bands=tuple(
                 f"{band_text(band.sequences)}: {band.speed_up.value:.2f}x"
                 for band in each.bands
@@ -150,7 +148,3 @@ def _speculation(profile: str, found: ProfileAdvice) -> SpeculationReport:
         kv_cache=found.kv_cache,
         settings=tuple(settings),
     )
-
-
-def _value(interval: EstimateInterval | None) -> float | None:
-    return None if interval is None else interval.value

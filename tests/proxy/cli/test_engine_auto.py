@@ -25,10 +25,10 @@ PROFILE = a_profile('speculative = "auto"\ngpu = "H100"')
 
 def measured_calls(with_drafts: float, without: float) -> Mapping[str, FeatureSpeculation]:
     """Calls of a feature at these tokens per second."""
-    feature = FeatureSpeculation()
+    feature = FeatureSpeculation(MIN_CALLS, 300 * MIN_CALLS, 200 * MIN_CALLS)
     for _ in range(MIN_CALLS):
-        feature.add((300, 200), 100, 100 / with_drafts)
-        feature.add(None, 100, 100 / without)
+        feature.drafted.add_output(100, 100 / with_drafts)
+        feature.plain.add_output(100, 100 / without)
     return {"chat": feature}
 
 

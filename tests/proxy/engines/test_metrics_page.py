@@ -18,8 +18,6 @@ vllm:kv_cache_usage_perc{engine="1",model_name="m"} 0.75
 vllm:prefix_cache_hits_total{engine="0",model_name="m"} 64.0
 vllm:prompt_tokens_total{engine="0",model_name="m"} 1e+03
 vllm:generation_tokens_total{engine="0",model_name="m"} 7.0
-vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",position="0"} 9.0
-vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",position="2"} 4.0
 vllm:request_prefill_time_seconds_bucket{engine="0",le="0.3"} 4.0
 vllm:request_prefill_time_seconds_sum{engine="0"} 2.5
 vllm:request_prefill_time_seconds_count{engine="0"} 4.0
@@ -36,7 +34,6 @@ def test_load_counters_histograms_and_cache_room_of_a_vllm_page_are_read():
     assert metrics.value("kv_usage") == 0.75
     assert metrics.value("preemptions") is None
     assert metrics.histograms["prefill_seconds"] == (2.5, 4)
-    assert metrics.accepted_by_position == (9, 0, 4)
     assert metrics.cache_tokens == 2_400
     assert metrics.shortcoming == ""
 

@@ -32,8 +32,7 @@ HOUSE = a_profile("")
 
 def page(tokens, decode_s=1.0, **values):
     return EngineMetrics(
-        values={"generation_tokens": tokens, "decode_seconds_total": decode_s, **values},
-        accepted_by_position=(values.get("spec_accepted_tokens", 0.0), 3.0),
+        values={"generation_tokens": tokens, "decode_seconds_total": decode_s, **values}
     )
 
 
@@ -64,11 +63,11 @@ def test_auto_is_resolved_and_the_choice_kept():
 
 
 def test_counters_need_output_and_decode_time():
-    assert engine_counters(EngineMetrics(values={"generation_tokens": 1.0}), 2) is None
-    found = engine_counters(page(9.0, spec_drafts=4.0), 2)
+    assert engine_counters(EngineMetrics(values={"generation_tokens": 1.0})) is None
+    counters = engine_counters(page(9.0, spec_drafts=4.0))
 
-    assert found is not None
-    assert (found.drafts, found.full_drafts) == (4.0, 3.0)
+    assert counters is not None
+    assert (counters.tokens, counters.drafts) == (9.0, 4.0)
 
 
 def test_two_readings_of_one_process_make_a_sample_and_a_new_process_none():
@@ -78,9 +77,8 @@ def test_two_readings_of_one_process_make_a_sample_and_a_new_process_none():
     recorder.note([replace(REPORT, pid=8)], {"8000": page(700.0, 12.0)}, NOW + 10)
     recorder.note([REPORT], {}, NOW + 15)
 
-    (band,) = recorder.record.evidence.settings["ngram:2"].bands.values()
-    assert (band.tokens, band.decode_s, band.samples) == (500.0, 10.0, 1)
-    assert band.concurrency == 2.0
+    ((sequences, band),) = recorder.record.evidence.settings["ngram:2"].bands.items()
+    assert (sequences, band.tokens, band.decode_s, band.samples) == (2, 500.0, 10.0, 1)
 
 
 def test_preemptions_between_readings_of_one_process_are_kept_by_the_format_of_the_cache():
@@ -94,9 +92,9 @@ def test_preemptions_between_readings_of_one_process_are_kept_by_the_format_of_t
     read(5.0, 100.0, NOW)
     read(25.0, 600.0, NOW)
     read(2.0, 10.0, NOW, pid=8)
-    kv = recorder.record.kv
+    sums = recorder.record.kv_sums["auto"]
 
-    assert (kv.kv_dtype, kv.preemptions, kv.calls, kv.readings) == ("auto", 20.0, 500.0, 3.0)
+    assert (sums.preemptions, sums.calls, sums.readings) == (20.0, 500.0, 3.0)
 
 
 def test_a_replica_of_the_old_model_gives_no_evidence_of_the_new_one_in_a_rolling_change():
@@ -135,8 +133,6 @@ def test_another_kv_format_begins_evidence_anew_and_keeps_the_sums_of_both_forma
         recorder.note([new], {"8001": pages[number]}, NOW + 5 * number)
 
     (band,) = recorder.record.evidence.settings["ngram:2"].bands.values()
-    kv = recorder.record.kv
     assert band.samples == 1
-    assert kv.previous is not None
-    assert (kv.kv_dtype, kv.previous.kv_dtype) == ("fp8", "auto")
-    assert kv.previous.speeds["ngram:2"]
+    assert set(recorder.record.kv_sums) == {"auto", "fp8"}
+    assert recorder.record.kv_sums["auto"].tokens == 5.0

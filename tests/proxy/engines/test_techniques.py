@@ -150,7 +150,6 @@ def advisor_record(technique: Technique, stuck: str = "") -> bytes:
         page = EngineMetrics(
             values=values | {"running": 1.0},
             histograms={name: (grown.get(name, 1.0) * number,) * 2 for name in histograms},
-            accepted_by_position=(values.get("spec_accepted_tokens", 0.0), 0.0),
         )
         recorder.note([report], {"8000": page}, NOW + 5 * number)
     return msgspec.json.encode(recorder.record)

@@ -139,7 +139,7 @@ def test_a_feature_without_a_proposal_has_a_page_that_says_so(pages: OperationPa
 
 def test_the_page_of_engines_shows_speculation_and_what_was_read_ahead(tmp_path: Path) -> None:
     settings = (
-        SettingReport(setting="draft_model:4", acceptance=0.8, tokens_per_step=3.4, expected=2.1),
+        SettingReport(setting="draft_model:4", acceptance=0.8, tokens_per_step=3.4, measured=2.1),
         SettingReport(setting="ngram:4"),
     )
     TrafficFile(tmp_path, 7).write(

@@ -11,11 +11,6 @@ def test_sglang_has_its_metrics_beside_its_api():
     assert SGLANG.metrics.cached_prompt_tokens == ("sglang:cached_tokens_total",)
 
 
-def test_sglang_has_a_gauge_of_acceptance_and_no_counter_of_accepted_tokens():
-    assert SGLANG.metrics.spec_acceptance_rate == ("sglang:spec_accept_rate",)
-    assert SGLANG.metrics.spec_accepted_tokens == ()
-
-
 def test_tensorrt_llm_has_its_metrics_at_a_path_of_its_own():
     profile = a_profile('replicas = ["http://gpu:8000/v1"]', engine="tensorrt-llm")
 
@@ -33,6 +28,5 @@ def test_attach_only_engines_count_too_little_for_advice_on_speculation():
         "seconds of decode",
         "draft tokens",
         "accepted tokens",
-        "accepted tokens by position",
     )
-    assert TENSORRT_LLM.metrics.missing_for_advice() == ("drafts", "accepted tokens by position")
+    assert TENSORRT_LLM.metrics.missing_for_advice() == ("drafts",)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.engines.kv_pressure import KVPressure
+from proxy.engines.kv_pressure import KVSums
 from proxy.engines.profiles import AutoSpeculation, KVDtype, Speculation, SpeculativeMethod
 from proxy.engines.speculation.advice import advise
 from proxy.engines.speculation.auto_choice import (
@@ -187,8 +187,11 @@ def test_the_choice_settles_when_it_is_made_again_and_again():
 def measured_record():
     """A record in which a draft model pays on the profile with a draft."""
     evidence = add_samples(draft_model=(200, 0.8, 1), none=(100, None, 1))
-    kv = KVPressure(kv_dtype="auto", calls=1_000, preemptions=40)
-    record = SpeculationRecord(evidence=evidence, choice=choice_before("draft_model:3"), kv=kv)
+    record = SpeculationRecord(
+        evidence=evidence,
+        choice=choice_before("draft_model:3"),
+        kv_sums={"auto": KVSums(calls=1_000, preemptions=40)},
+    )
     record.clear_if_other(DRAFT)  # it was measured on this model: the record had none before
     return record
 
@@ -210,7 +213,7 @@ def test_evidence_and_choice_are_forgotten_with_the_model_that_they_were_measure
     record.clear_if_other(changed)
 
     assert (record.evidence.settings, record.choice) == ({}, None)
-    assert bool(record.kv.calls) == ("kv_dtype" in change)  # its sums are kept by format
+    assert bool(record.kv_sums) == ("kv_dtype" in change)  # its sums are kept by format
     assert choose_setting(changed, record, NOW).reason.startswith("not enough data")
 
 
@@ -221,6 +224,6 @@ def test_evidence_stays_while_the_profile_changes_in_what_it_does_not_depend_on(
     record.clear_if_other(DRAFT)
 
     assert set(record.evidence.settings) == {"draft_model:3", "none"}
-    assert record.kv.preemptions == 40
+    assert record.kv_sums["auto"].preemptions == 40
     record.clear_if_other(replace(DRAFT, auto_speculation=AutoSpeculation(draft="another")))
     assert record.evidence.settings == {}

@@ -1,16 +1,16 @@
-"""Advice for one feature: measured before expected, and honest where calls are few."""
+"""Advice for one feature: by its own measured speeds, and honest where calls are few."""
 
 import pytest
 
+from proxy.engines.decode_speed import SpeedSums
 from proxy.engines.profiles import SpeculativeMethod
-from proxy.engines.speculation.advice import SpeculationAdvice, SpeculationOption
+from proxy.engines.speculation.advice import SpeculationOption
 from proxy.engines.speculation.feature_advice import (
     MIN_CALLS,
     FeatureSpeculation,
     advise_feature,
     features_speed_up,
 )
-from proxy.engines.speculation.formula import speed_up
 
 RUNS = SpeculationOption(
     setting="draft_model:3",
@@ -21,45 +21,28 @@ RUNS = SpeculationOption(
 
 def calls(share: float, speeds: tuple[float, float] | None = None) -> FeatureSpeculation:
     """Calls of which this share of drafted tokens was accepted; speeds with and without drafts."""
-    found = FeatureSpeculation()
-    for _ in range(MIN_CALLS):
-        found.add((300, round(300 * share)), 100, 100 / speeds[0] if speeds else 0.0)
-        if speeds:
-            found.add(None, 100, 100 / speeds[1])
-    return found
+    sums = [SpeedSums(), SpeedSums()]
+    for pace, speed in zip(sums, speeds or (), strict=False):
+        for _ in range(MIN_CALLS):
+            pace.add_output(100, 100 / speed)
+    drafted = 300 * MIN_CALLS
+    return FeatureSpeculation(MIN_CALLS, drafted, round(drafted * share), *sums)
 
 
-def at(concurrency: float) -> SpeculationAdvice:
-    return SpeculationAdvice(concurrency=concurrency, saturation=200)
+def test_a_feature_whose_drafts_made_it_slower_is_advised_none() -> None:
+    slower = advise_feature(calls(0.3, (80.0, 100.0)), RUNS)
+    (option,) = slower.options
 
-
-def test_the_expected_speed_up_is_that_of_the_published_formula() -> None:
-    advice = advise_feature(calls(0.6), RUNS, at(1.0))
-    ran = advice.option("draft_model:3")
-
-    assert ran is not None
-    assert ran.acceptance is not None
-    assert ran.expected is not None
-    rate = ran.acceptance.value
-    assert rate + rate**2 + rate**3 == pytest.approx(3 * 0.6, abs=1e-6)
-    assert ran.expected.value == pytest.approx(speed_up(rate, 3, 0.1, 1.0, 200))
-
-
-def test_a_measured_speed_up_goes_before_the_expected_one() -> None:
-    slower = advise_feature(calls(0.3, (80.0, 100.0)), RUNS, at(1.0))
-    ran = slower.option("draft_model:3")
-
-    assert ran is not None
-    assert ran.measured is not None
-    assert ran.expected is not None
-    assert ran.measured.value == pytest.approx(0.8)
-    assert ran.expected.value > 1.0
+    assert option.measured is not None
+    assert option.measured.value == pytest.approx(0.8)
+    assert option.acceptance == 0.3
+    assert option.tokens_per_step == pytest.approx(1.9)
     assert slower.recommended == "none"
     assert slower.reason.startswith("no method pays: the best, draft_model:3 was measured at 0.80x")
 
 
 def test_without_calls_that_had_no_drafts_nothing_is_recommended() -> None:
-    advice = advise_feature(calls(0.9), RUNS, at(1.0))
+    advice = advise_feature(calls(0.9), RUNS)
 
     assert advice.recommended == ""
     assert advice.reason.startswith("not measured yet: draft_model:3 needs")
@@ -75,10 +58,9 @@ def test_the_speed_up_over_features_weighs_them_by_their_tokens() -> None:
 
 
 def test_few_calls_and_an_unknown_setting_are_no_advice() -> None:
-    few = FeatureSpeculation()
-    few.add((30, 10), 10, 0.1)
+    few = FeatureSpeculation(calls=1, draft_tokens=30, accepted_tokens=10)
 
-    assert advise_feature(few, RUNS, at(1.0)).reason == "not enough data: 1 of 20 calls with drafts"
-    unknown = advise_feature(calls(0.6), None, at(1.0))
+    assert advise_feature(few, RUNS).reason == "not enough data: 1 of 20 calls with drafts"
+    unknown = advise_feature(calls(0.6), None)
     assert (unknown.recommended, unknown.options) == ("", ())
     assert unknown.reason == "the setting that runs is not known"

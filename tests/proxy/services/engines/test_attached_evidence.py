@@ -60,7 +60,6 @@ class AttachedEngine:
             figures["spec_decode_num_drafts_total"] = drafts
             figures["spec_decode_num_draft_tokens_total"] = 3 * drafts
             figures["spec_decode_num_accepted_tokens_total"] = 1.5 * drafts
-            figures['spec_decode_num_accepted_tokens_per_pos_total{position="2"}'] = 0.3 * drafts
         return "".join(f"{prefix}:{name} {value}\n" for name, value in figures.items()).encode()
 
 
@@ -146,7 +145,7 @@ def test_advice_on_an_attached_engine_has_its_acceptance_and_its_measured_speed_
 
     ran = next(each for each in found["options"] if each["setting"] == "ngram:3")
     assert ran["drafts"] > 1_000
-    assert ran["acceptance_rate"][1] == pytest.approx(1.5 / (1.5 + 0.7), abs=0.02)
+    assert ran["acceptance_rate"] == pytest.approx(0.5, abs=0.01)
     assert ran["speed_up_measured"][1] == pytest.approx(1.8, abs=0.05)
     assert found["recommended"].startswith("ngram:")
     assert "The KV cache is too small" in found["kv_cache"]["advice"]

@@ -195,4 +195,4 @@ def test_a_running_gateway_keeps_the_evidence_of_attached_engines(tmp_path: Path
 
     assert record.measured is not None
     assert record.measured.model == "house-llm"
-    assert record.kv.readings  # pages of the replica were taken in
+    assert record.kv_sums["auto"].readings  # pages of the replica were taken in
