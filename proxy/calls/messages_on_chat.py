@@ -15,8 +15,8 @@ from proxy.providers.messages.reader import messages_reader
 from proxy.providers.messages.request import chat_request
 from proxy.providers.messages.settings import AnswerSettings
 from proxy.providers.messages.target import chat_target
-from proxy.providers.openai.adapter import PassthroughReader
 from proxy.providers.port import PreparedRequest
+from proxy.providers.readers import PassthroughReader
 from proxy.records.call import MESSAGES, Call
 from proxy.records.request_fields import parse_request_fields
 

@@ -12,8 +12,8 @@ import msgspec
 from proxy.calls.messages_on_chat import TranslatedCall, chat_translation
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError
-from proxy.providers.openai.adapter import PassthroughReader
 from proxy.providers.port import PreparedRequest
+from proxy.providers.readers import PassthroughReader
 from proxy.providers.responses.names import ParameterNames
 from proxy.providers.responses.reader import responses_reader
 from proxy.providers.responses.request import chat_body

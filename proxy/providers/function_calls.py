@@ -73,6 +73,11 @@ def _as_tool_messages(messages: list[Fields]) -> list[Fields]:
     return messages
 
 
+def with_functions(reader: Reader, body: bytes) -> Reader:
+    """The reader of a chat answer, with function calls where the body offers functions."""
+    return FunctionCallReader(reader) if has_functions(body) else reader
+
+
 class FunctionCallReader:
     """Turns the tool call of a chat answer into the ``function_call`` that the caller reads."""
 

@@ -10,7 +10,7 @@ from proxy.providers.messages.reader import messages_reader
 from proxy.providers.messages.request import ChatRequest, chat_request
 from proxy.providers.messages.settings import AnswerSettings
 from proxy.providers.messages.target import ChatTarget
-from proxy.providers.openai.adapter import PassthroughReader
+from proxy.providers.readers import PassthroughReader
 from proxy.providers.sse import parse_events
 
 Json = dict[str, Any]

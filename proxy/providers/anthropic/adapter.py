@@ -1,4 +1,4 @@
-"""The Anthropic wire: OpenAI chat completions and Responses in, Anthropic Messages out, and back.
+"""The Anthropic wire: OpenAI chat completions in, Anthropic Messages out, and back.
 
 Calls of Anthropic's own API pass through. Of translated ones the API version is pinned: the later
 one refuses parameters that older models still take. The caller's beta features go along, and those
@@ -11,28 +11,26 @@ from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
-from msgspec.structs import replace
 
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError, UpstreamError
 from proxy.providers.anthropic.answer import WholeAnswer
 from proxy.providers.anthropic.failure import messages_failure
 from proxy.providers.anthropic.passthrough import DEFAULT_VERSION, passthrough_request
-from proxy.providers.anthropic.request import MessagesRequest, messages_body
+from proxy.providers.anthropic.request import messages_body
 from proxy.providers.anthropic.stream import AnswerStream
 from proxy.providers.anthropic.usage import messages_usage
+from proxy.providers.chat_answer import chat_reply
 from proxy.providers.compaction_blocks import HEADER, merge_betas
-from proxy.providers.function_calls import FunctionCallReader, has_functions, with_tools
-from proxy.providers.port import PreparedRequest, Reader
-from proxy.providers.responses.reader import responses_reader
-from proxy.providers.responses.request import chat_body
+from proxy.providers.function_calls import with_functions, with_tools
+from proxy.providers.port import PreparedRequest
+from proxy.providers.readers import UNREADABLE, HeldReader
 from proxy.providers.tiers import price_tier
 from proxy.records.call import MODELS_PREFIX, Call
 from slo.price import BillingTerms
 from slo.usage import Usage
 
 _CHAT: Final = "chat/completions"
-_ENDPOINTS: Final = frozenset({_CHAT, "responses"})
 #: Regions to which processing may be bound; anything else that the usage names binds nothing.
 _REGIONS: Final = frozenset({"us", "eu"})
 
@@ -55,15 +53,17 @@ class AnthropicWire:
             return passthrough_request(call, route)
         if call.method == "GET" and call.path_model:
             return _model_request(call, route)
-        if call.endpoint not in _ENDPOINTS or call.method != "POST":
+        if call.endpoint != _CHAT or call.method != "POST":
             raise _unsupported_endpoint(call.endpoint)
-        said = _translate_request(call, route)
+        said = messages_body(with_tools(call.body), route)
+        reply = chat_reply(call)
+        reader = AnswerStream(reply) if call.is_streaming else WholeAnswer(reply)
         return PreparedRequest(
             method="POST",
             path="/messages",
             headers=_headers(call.headers, said.betas, route),
             body=said.body,
-            reader=_reader(call),
+            reader=with_functions(reader, call.body),
             notes=said.notes,
         )
 
@@ -88,19 +88,6 @@ class AnthropicWire:
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
         """Translate an Anthropic error into the caller's."""
         return messages_failure(status, headers, body)
-
-
-def _translate_request(call: Call, route: Route) -> MessagesRequest:
-    """Translate the call to Anthropic's format; notes and refusals name the caller's fields."""
-    if call.endpoint == _CHAT:
-        return messages_body(with_tools(call.body), route)
-    drops = route.upstream.drops_server_tools
-    asked = chat_body(call.body, compacts=True, drops_hosted=drops, takes_custom=False)
-    try:
-        said = messages_body(asked.body, route)
-    except CallerError as error:
-        raise asked.names.translate_error(error) from None
-    return replace(said, notes=(*asked.notes, *map(asked.names.translate_note, said.notes)))
 
 
 def _headers(given: Mapping[str, str], needed: tuple[str, ...], route: Route) -> dict[str, str]:
@@ -135,44 +122,22 @@ class _Model(msgspec.Struct):
 _model = msgspec.json.Decoder(_Model).decode
 
 
-class _ModelReader:
+class _ModelReader(HeldReader):
     """Turns a model as Anthropic shows one into the object that OpenAI's API has."""
 
     def __init__(self, owner: str) -> None:
+        super().__init__()
         self._owner = owner
-        self._body = bytearray()
-
-    def feed(self, piece: bytes) -> bytes:
-        """Hold the piece until the answer is whole."""
-        self._body += piece
-        return b""
 
     def end(self) -> bytes:
         """The model; unmodified where it cannot be read."""
         try:
-            found = _model(self._body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            model = _model(self._body)
+        except UNREADABLE:
             return bytes(self._body)
-        created = int(found.created_at.timestamp()) if found.created_at is not None else 0
-        shown = {"id": found.id, "object": "model", "created": created, "owned_by": self._owner}
+        created = int(model.created_at.timestamp()) if model.created_at is not None else 0
+        shown = {"id": model.id, "object": "model", "created": created, "owned_by": self._owner}
         return msgspec.json.encode(shown)
-
-
-def _reader(call: Call) -> Reader:
-    """The reader that translates the answer into the format of the caller's endpoint."""
-    if call.endpoint == _CHAT:
-        wants_usage = call.fields is not None and call.fields.wants_usage
-        reader = _chat_reader(call, wants_usage=wants_usage)
-        return FunctionCallReader(reader) if has_functions(call.body) else reader
-    inner = _chat_reader(call, wants_usage=True)
-    return responses_reader(inner, call.body, call.is_streaming, call.arrived)
-
-
-def _chat_reader(call: Call, *, wants_usage: bool) -> Reader:
-    created, model = int(call.arrived), call.substitute or call.model
-    if not call.is_streaming:
-        return WholeAnswer(model=model, created=created)
-    return AnswerStream(model=model, created=created, wants_usage=wants_usage)
 
 
 def _unsupported_endpoint(endpoint: str) -> CallerError:

@@ -10,10 +10,17 @@ import msgspec
 from msgspec import Raw
 
 from proxy.providers.anthropic.failure import stream_failure
-from proxy.providers.anthropic.usage import chat_usage
+from proxy.providers.anthropic.usage import messages_usage
 from proxy.providers.block_order import OPAQUE, BlockOrder
+from proxy.providers.chat_answer import (
+    ChatReply,
+    chat_choice,
+    chat_message,
+    function_call,
+    usage_object,
+)
 from proxy.providers.compaction_blocks import applied_edits
-from proxy.providers.stream_endings import malformed_answer
+from proxy.providers.readers import WholeReader
 
 #: Source: Anthropic, Messages API, stop reasons (2026-11).
 #: A reason we do not know ends the answer as any other, and so do a pause and a compaction: the
@@ -58,54 +65,27 @@ _answer = msgspec.json.Decoder(AnthropicAnswer).decode
 _block = msgspec.json.Decoder(AnthropicBlock).decode
 
 
-class WholeAnswer:
+class WholeAnswer(WholeReader):
     """Turns the body of a Messages answer into a chat completion's."""
 
-    __slots__ = ("_created", "_model")
+    __slots__ = ("_reply",)
 
-    def __init__(self, *, model: str, created: int) -> None:
-        """Answer in the caller's words.
+    def __init__(self, reply: ChatReply) -> None:
+        self._reply = reply
 
-        Args:
-            model: The name that the answer gives as its model's.
-            created: Arrival of the call, in whole seconds since the epoch.
-        """
-        self._model = model
-        self._created = created
-
-    def feed(self, piece: bytes) -> bytes:
-        """The chat completion for the whole body.
-
-        Raises:
-            UpstreamError: If the body is no answer.
-        """
-        answer = _read(piece)
+    def _translate(self, body: bytes) -> dict[str, Any]:
+        answer = _answer(body)
+        if answer.error is not None:
+            raise stream_failure(answer.error)
         usage = answer.usage or {}
-        completion: dict[str, Any] = {
-            "id": answer.id,
-            "object": "chat.completion",
-            "created": self._created,
-            "model": self._model,
-            "choices": [
-                {
-                    "index": 0,
-                    "message": message(answer.content),
-                    "logprobs": None,
-                    "finish_reason": FINISH_REASONS.get(answer.stop_reason, "stop"),
-                }
-            ],
-        }
-        if (counted := chat_usage(usage)) is not None:
-            completion["usage"] = counted
-        if (tier := tier_of(usage)) is not None:
-            completion["service_tier"] = tier
-        if (edits := applied_edits(answer.context_management)) is not None:
-            completion["context_management"] = edits
-        return msgspec.json.encode(completion)
-
-    def end(self) -> bytes:
-        """Nothing is held back."""
-        return b""
+        reason = FINISH_REASONS.get(answer.stop_reason, "stop")
+        return self._reply.completion(
+            answer.id,
+            [chat_choice(message(answer.content), reason)],
+            usage=usage_object(messages_usage(usage), has_writes=True),
+            service_tier=tier_of(usage),
+            context_management=applied_edits(answer.context_management),
+        )
 
 
 def message(content: list[Raw]) -> dict[str, Any]:
@@ -116,13 +96,13 @@ def message(content: list[Raw]) -> dict[str, Any]:
     there among it, in its place, and so does a word on what else stood between them.
 
     Raises:
-        UpstreamError: If a block is none.
+        msgspec.DecodeError: If a block is none.
     """
     words, thoughts, opaque, order = "", "", [], BlockOrder()
     calls: list[dict[str, Any]] = []
     links: list[dict[str, Any]] = []
     for raw in content:
-        block = _decode_block(raw)
+        block = _block(raw)
         if block.type == "text":
             links += annotations(block.citations or (), len(words), len(words + block.text))
             words += block.text
@@ -133,14 +113,13 @@ def message(content: list[Raw]) -> dict[str, Any]:
         elif block.type in OPAQUE:
             thoughts += block.thinking
             opaque += order.entries_for_block(raw)
-    said = {"role": "assistant", "content": words or (None if calls else ""), "refusal": None}
-    more = {
-        "reasoning_content": thoughts,
-        "thinking_blocks": opaque + order.final_entries(),
-        "annotations": links,
-        "tool_calls": calls,
-    }
-    return said | {name: value for name, value in more.items() if value}
+    return chat_message(
+        words,
+        calls,
+        reasoning_content=thoughts,
+        thinking_blocks=opaque + order.final_entries(),
+        annotations=links,
+    )
 
 
 def annotations(
@@ -174,28 +153,7 @@ def tier_of(usage: Mapping[str, Any]) -> str | None:
     return _TIERS.get(tier) if isinstance(tier, str) else None
 
 
-def _read(body: bytes) -> AnthropicAnswer:
-    try:
-        answer = _answer(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise malformed_answer() from None
-    if answer.error is not None:
-        raise stream_failure(answer.error)
-    return answer
-
-
-def _decode_block(raw: Raw) -> AnthropicBlock:
-    try:
-        return _block(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise malformed_answer() from None
-
-
 def _call(block: AnthropicBlock) -> dict[str, Any]:
     """A tool call; its arguments are the JSON text of the model's input, byte for byte."""
     arguments = bytes(block.input).decode(errors="replace") or "{}"
-    return {
-        "id": block.id,
-        "type": "function",
-        "function": {"name": block.name, "arguments": arguments},
-    }
+    return function_call(block.id, block.name, arguments)

@@ -21,6 +21,7 @@ from proxy.prefix.layouts.agent_shapes import without_attribution
 from proxy.providers.compaction_blocks import HEADER, merge_betas
 from proxy.providers.messages.signatures import without_own_thinking
 from proxy.providers.port import PreparedRequest
+from proxy.providers.readers import PassthroughReader
 from proxy.records.amounts import quantity
 from proxy.records.call import MESSAGES, MODELS_PREFIX, Call
 from proxy.records.request_fields import replace_fields
@@ -76,7 +77,7 @@ def foreign_upstream(call: Call, route: Route) -> CallerError:
     )
 
 
-class BatchReader:
+class BatchReader(PassthroughReader):
     """Makes the addresses of batches' results lead to the gateway; all else stays as it is.
 
     The SDKs get such an address with the caller's key. A path alone is resolved against the base
@@ -86,10 +87,6 @@ class BatchReader:
     def feed(self, piece: bytes) -> bytes:
         """The answer with paths in place of addresses."""
         return _RESULTS.sub(rb"\g<name>\g<path>", piece)
-
-    def end(self) -> bytes:
-        """Nothing: all was in the one piece."""
-        return b""
 
 
 def _reader(endpoint: str) -> BatchReader | None:

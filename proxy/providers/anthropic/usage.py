@@ -33,23 +33,6 @@ def messages_usage(found: Mapping[str, Any]) -> Usage | None:
     return _with_thinking(_sum(counted), _thinking(found))
 
 
-def chat_usage(found: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The same as a chat completion's usage, where prompt tokens include cached ones."""
-    usage = messages_usage(found)
-    if usage is None:
-        return None
-    return {
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.generated_tokens,
-        "total_tokens": usage.prompt_tokens + usage.generated_tokens,
-        "prompt_tokens_details": {
-            "cached_tokens": usage.cache_read,
-            "cache_write_tokens": usage.write_5m + usage.write_1h,
-        },
-        "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
-    }
-
-
 def _usage_of_pass(found: Mapping[str, Any]) -> Usage | None:
     """The buckets of one pass."""
     if all(token_count(found, name) is None for name in _COUNTS):

@@ -25,6 +25,7 @@ from proxy.providers.cloud_platforms.bodies import (
     served_model,
 )
 from proxy.providers.port import PreparedRequest
+from proxy.providers.readers import UNREADABLE, HeldReader
 from proxy.providers.stream_endings import malformed_answer
 from proxy.records.call import MESSAGES, Call
 from proxy.records.request_fields import replace_fields
@@ -99,16 +100,8 @@ class _Count(msgspec.Struct, rename="camel"):
     input_tokens: int
 
 
-class _CountReader:
+class _CountReader(HeldReader):
     """Turns a count of Bedrock's into Anthropic's."""
-
-    def __init__(self) -> None:
-        self._body = bytearray()
-
-    def feed(self, piece: bytes) -> bytes:
-        """Hold the piece until the answer is whole."""
-        self._body += piece
-        return b""
 
     def end(self) -> bytes:
         """The count.
@@ -117,7 +110,7 @@ class _CountReader:
             UpstreamError: If there is none.
         """
         try:
-            found = msgspec.json.decode(self._body, type=_Count)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            count = msgspec.json.decode(self._body, type=_Count)
+        except UNREADABLE:
             raise malformed_answer() from None
-        return msgspec.json.encode({"input_tokens": found.input_tokens})
+        return msgspec.json.encode({"input_tokens": count.input_tokens})

@@ -1,6 +1,6 @@
-"""Google's wire: chat completions and Responses in, ``generateContent`` out, and back.
+"""Google's wire: chat completions in, ``generateContent`` out, and back.
 
-Messages calls come as chat calls.
+Messages and Responses calls come as chat calls.
 Source: Google, Gemini API, generateContent, streamGenerateContent, API keys (2026-11).
 """
 
@@ -8,27 +8,22 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-import msgspec
-
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError, UpstreamError
+from proxy.providers.chat_answer import chat_reply
 from proxy.providers.failures import openai_failure
-from proxy.providers.function_calls import FunctionCallReader, has_functions, with_tools
+from proxy.providers.function_calls import with_functions, with_tools
 from proxy.providers.gemini.answer import WholeCompletion
-from proxy.providers.gemini.request import GenerateRequest, generate_body
+from proxy.providers.gemini.request import generate_body
 from proxy.providers.gemini.stream import ChunkStream
 from proxy.providers.gemini.usage import gemini_usage
-from proxy.providers.port import PreparedRequest, Reader
-from proxy.providers.responses.reader import responses_reader
-from proxy.providers.responses.request import chat_body
+from proxy.providers.port import PreparedRequest
 from proxy.providers.tiers import price_tier
 from proxy.records.call import Call
 from slo.price import BillingTerms
 from slo.usage import Usage
 
 _CHAT: Final = "chat/completions"
-_RESPONSES: Final = "responses"
-_ENDPOINTS: Final = frozenset({_CHAT, _RESPONSES})
 _HEADERS: Final = {"content-type": "application/json"}
 #: Paths that callers may put before a model's name.
 _PREFIX: Final = "models/"
@@ -45,21 +40,23 @@ class GeminiWire:
         Raises:
             CallerError: If it cannot be said without changing its meaning.
         """
-        if call.endpoint not in _ENDPOINTS or call.method != "POST":
+        if call.endpoint != _CHAT or call.method != "POST":
             raise CallerError(
                 f"This model serves no {call.endpoint[:100]}: ask a model of another provider.",
                 code="unsupported_endpoint",
                 param="model",
             )
         model = (route.model or call.model).removeprefix(_PREFIX)
-        said, reader = _translate(call, route, model)
+        said = generate_body(with_tools(call.body), route, model)
+        reply = chat_reply(call)
+        reader = ChunkStream(reply) if call.is_streaming else WholeCompletion(reply)
         way = "streamGenerateContent?alt=sse" if call.is_streaming else "generateContent"
         return PreparedRequest(
             method="POST",
             path=f"/{_PREFIX}{quote(model, safe='')}:{way}",
             headers=_HEADERS,
             body=said.body,
-            reader=reader,
+            reader=with_functions(reader, call.body),
             notes=said.notes,
         )
 
@@ -79,29 +76,3 @@ class GeminiWire:
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
         """Translate an error of Google's into the caller's."""
         return openai_failure(status, headers, body)
-
-
-def _translate(call: Call, route: Route, model: str) -> tuple[GenerateRequest, Reader]:
-    """The request in Google's format, and the way back to the caller's."""
-    if call.endpoint == _RESPONSES:
-        drops = route.upstream.drops_server_tools
-        asked = chat_body(call.body, drops_hosted=drops, takes_custom=False)
-        try:
-            said = generate_body(asked.body, route, model)
-        except CallerError as error:
-            raise asked.names.translate_error(error) from None
-        notes = (*asked.notes, *map(asked.names.translate_note, said.notes))
-        inner = _chat_reader(call, wants_usage=True)
-        reader = responses_reader(inner, call.body, call.is_streaming, call.arrived)
-        return msgspec.structs.replace(said, notes=notes), reader
-    said = generate_body(with_tools(call.body), route, model)
-    wants_usage = call.fields is not None and call.fields.wants_usage
-    reader = _chat_reader(call, wants_usage=wants_usage)
-    return said, FunctionCallReader(reader) if has_functions(call.body) else reader
-
-
-def _chat_reader(call: Call, *, wants_usage: bool) -> Reader:
-    created, model = int(call.arrived), call.substitute or call.model
-    if not call.is_streaming:
-        return WholeCompletion(model=model, created=created)
-    return ChunkStream(model=model, created=created, wants_usage=wants_usage)

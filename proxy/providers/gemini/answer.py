@@ -12,14 +12,20 @@ from msgspec import Raw
 
 from proxy.errors import UpstreamError
 from proxy.providers.body_fields import is_given
+from proxy.providers.chat_answer import (
+    ChatReply,
+    Json,
+    chat_choice,
+    chat_message,
+    function_call,
+    usage_object,
+)
 from proxy.providers.failures import openai_failure, status_of
 from proxy.providers.gemini.signatures import extra_content
-from proxy.providers.gemini.usage import chat_counts
+from proxy.providers.gemini.usage import gemini_usage
 from proxy.providers.google_finish import GoogleFinish, failed_finish, finish_reason
-from proxy.providers.lenient import to_strict_json
+from proxy.providers.readers import WholeReader, decode_leniently
 from proxy.providers.stream_endings import malformed_answer
-
-Json = dict[str, Any]
 
 
 class GoogleCall(msgspec.Struct):
@@ -70,7 +76,7 @@ class GoogleAnswer(msgspec.Struct, rename="camel"):
         return self.prompt_feedback is not None and self.prompt_feedback.block_reason is not None
 
 
-_answer = msgspec.json.Decoder(GoogleAnswer).decode
+_answers = msgspec.json.Decoder(GoogleAnswer)
 
 
 def read_answer(data: bytes) -> GoogleAnswer:
@@ -81,10 +87,7 @@ def read_answer(data: bytes) -> GoogleAnswer:
         UnicodeDecodeError: Likewise.
         RecursionError: Likewise.
     """
-    try:
-        return _answer(data)
-    except msgspec.DecodeError:
-        return _answer(to_strict_json(data) or data)
+    return decode_leniently(_answers, data)
 
 
 def google_failure(error: Mapping[str, Any]) -> UpstreamError:
@@ -104,12 +107,9 @@ class CallNumbers:
         self._counts[candidate] = number + 1
         call = part.function_call or GoogleCall()
         arguments = bytes(call.args).decode(errors="replace") if is_given(call.args) else "{}"
-        return {
-            "index": number,
-            "id": call.id or f"call_{tail}_{candidate}_{number}",
-            "type": "function",
-            "function": {"name": call.name, "arguments": arguments},
-        } | extra_content(part.thought_signature)
+        name = call.id or f"call_{tail}_{candidate}_{number}"
+        written = {"index": number} | function_call(name, call.name, arguments)
+        return written | extra_content(part.thought_signature)
 
     def calls(self, candidate: int) -> bool:
         """True if a candidate called a function."""
@@ -121,66 +121,35 @@ def id_tail(response_id: str) -> str:
     return sha256(response_id.encode(errors="replace")).hexdigest()[:16]
 
 
-class WholeCompletion:
+class WholeCompletion(WholeReader):
     """Turns the body of an answer into a chat completion's."""
 
-    def __init__(self, *, model: str, created: int) -> None:
-        """Answer in the caller's words.
+    def __init__(self, reply: ChatReply) -> None:
+        self._reply = reply
 
-        Args:
-            model: The name that the answer gives as its model's.
-            created: Arrival of the call, in whole seconds since the epoch.
-        """
-        self._model = model
-        self._created = created
-
-    def feed(self, piece: bytes) -> bytes:
-        """The chat completion for the whole body.
-
-        Raises:
-            UpstreamError: If the body is no answer.
-        """
-        try:
-            answer = read_answer(piece)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise malformed_answer() from None
+    def _translate(self, body: bytes) -> Json:
+        answer = read_answer(body)
         if answer.error is not None:
             raise google_failure(answer.error)
         if not answer.candidates and not answer.is_blocked:
             raise malformed_answer()
         if (failure := failed_finish(answer.candidates)) is not None:
             raise failure
-        completion: Json = {
-            "id": answer.response_id,
-            "object": "chat.completion",
-            "created": self._created,
-            "model": self._model,
-            "choices": _choices(answer),
-        }
-        if (counted := chat_counts(answer.usage_metadata or {})) is not None:
-            completion["usage"] = counted
-        return msgspec.json.encode(completion)
-
-    def end(self) -> bytes:
-        """Nothing is held back."""
-        return b""
+        usage = usage_object(gemini_usage(answer.usage_metadata or {}), has_writes=False)
+        return self._reply.completion(answer.response_id, _choices(answer), usage=usage)
 
 
 def _choices(answer: GoogleAnswer) -> list[Json]:
     if not answer.candidates:
-        return [_choice(0, {"role": "assistant", "content": None}, "content_filter")]
+        return [chat_choice({"role": "assistant", "content": None}, "content_filter")]
     numbers, tail = CallNumbers(), id_tail(answer.response_id)
     found = []
     for candidate in answer.candidates:
         message = _message(candidate, numbers, tail)
         calls = numbers.calls(candidate.index)
         reason = finish_reason(candidate.finish_reason, calls=calls)
-        found.append(_choice(candidate.index, message, reason))
+        found.append(chat_choice(message, reason, candidate.index))
     return found
-
-
-def _choice(index: int, message: Json, reason: str) -> Json:
-    return {"index": index, "message": message, "logprobs": None, "finish_reason": reason}
 
 
 def _message(candidate: GoogleCandidate, numbers: CallNumbers, tail: str) -> Json:
@@ -196,10 +165,5 @@ def _message(candidate: GoogleCandidate, numbers: CallNumbers, tail: str) -> Jso
         else:
             words += part.text
             signature = part.thought_signature or signature
-    message: Json = {"role": "assistant", "content": words or (None if calls else "")}
-    message["refusal"] = None
-    if thoughts:
-        message["reasoning_content"] = thoughts
-    if calls:
-        message["tool_calls"] = calls
-    return message | extra_content(signature)
+    said = chat_message(words, calls, reasoning_content=thoughts)
+    return said | extra_content(signature)

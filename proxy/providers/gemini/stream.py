@@ -13,11 +13,8 @@ Source: Google, Gemini API, streamGenerateContent; OpenAI, chat completion chunk
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
 
-import orjson
-
-from proxy.providers.event_reader import EventReader
+from proxy.providers.chat_answer import ChatReply, ChunkWriter, Json, usage_object
 from proxy.providers.gemini.answer import (
     CallNumbers,
     GoogleAnswer,
@@ -28,54 +25,34 @@ from proxy.providers.gemini.answer import (
     read_answer,
 )
 from proxy.providers.gemini.signatures import extra_content
-from proxy.providers.gemini.usage import chat_counts
+from proxy.providers.gemini.usage import gemini_usage
 from proxy.providers.google_finish import failed_finish, finish_reason
-from proxy.providers.stream_endings import error_event, truncated_stream
+from proxy.providers.readers import EventReader
 from proxy.providers.usage import merge_usage
-
-Json = dict[str, Any]
-_DONE: Final = b"data: [DONE]\n\n"
 
 
 class ChunkStream(EventReader):
     """Turns a stream of Google's into chat completion chunks."""
 
-    def __init__(self, *, model: str, created: int, wants_usage: bool) -> None:
-        """Answer in the caller's words.
-
-        Args:
-            model: The name that the answer gives as its model's.
-            created: Arrival of the call, in whole seconds since the epoch.
-            wants_usage: True if the caller asked for a usage chunk at the end.
-        """
+    def __init__(self, reply: ChatReply) -> None:
         super().__init__()
-        self._model = model
-        self._created = created
-        self._wants_usage = wants_usage
-        self._id = ""
+        self._writer = ChunkWriter(reply)
         self._numbers = CallNumbers()
         self._reasons: dict[int, str] = {}
         self._begun: set[int] = set()
         self._usage: Json = {}
 
-    def end(self) -> bytes:
-        """The last chunks.
+    @property
+    def _is_complete(self) -> bool:
+        return bool(self._reasons)
 
-        Raises:
-            UpstreamError: If the upstream ended in the middle of its answer.
-        """
-        if self._has_ended:
-            return b""
-        if self._unread is not None or not self._reasons:
-            raise self._unread or truncated_stream()
+    def _final_parts(self) -> bytes:
         chunks = []
         for index, reason in sorted(self._reasons.items()):
             known = finish_reason(reason, calls=self._numbers.calls(index))
-            chunks.append(self._chunk(index, {}, known))
-        counted = chat_counts(self._usage)
-        if self._wants_usage and counted is not None:
-            chunks.append(self._frame([], counted))
-        return b"".join(chunks) + _DONE
+            chunks.append(self._writer.chunk({}, index, known))
+        usage = usage_object(gemini_usage(self._usage), has_writes=False)
+        return b"".join(chunks) + self._writer.end(usage)
 
     def _read(self, data: bytes) -> bytes:
         return b"".join(self._chunks(read_answer(data)))
@@ -83,9 +60,10 @@ class ChunkStream(EventReader):
     def _chunks(self, answer: GoogleAnswer) -> Iterator[bytes]:
         if answer.error is not None:
             self._has_ended = True
-            yield error_event("chat/completions", google_failure(answer.error))
+            yield self._writer.error(google_failure(answer.error))
             return
-        self._id = self._id or answer.response_id
+        if not self._writer.name:
+            self._writer.name = answer.response_id
         merge_usage(self._usage, answer.usage_metadata or {})
         if answer.is_blocked:
             yield from self._begin(0)
@@ -98,36 +76,22 @@ class ChunkStream(EventReader):
         yield from self._begin(candidate.index)
         for part in candidate.content.parts if candidate.content is not None else ():
             if delta := self._delta(candidate.index, part):
-                yield self._chunk(candidate.index, delta)
+                yield self._writer.chunk(delta, candidate.index)
         if candidate.finish_reason:
             self._reasons[candidate.index] = candidate.finish_reason
 
     def _begin(self, index: int) -> Iterator[bytes]:
         if index not in self._begun:
             self._begun.add(index)
-            yield self._chunk(index, {"role": "assistant", "content": "", "refusal": None})
+            yield self._writer.begin(index)
 
     def _delta(self, index: int, part: GooglePart) -> Json:
         """The change that a part makes; empty for none."""
         if part.function_call is not None:
-            return {"tool_calls": [self._numbers.tool_call(index, part, id_tail(self._id))]}
+            return {
+                "tool_calls": [self._numbers.tool_call(index, part, id_tail(self._writer.name))]
+            }
         if part.thought:
             return {"reasoning_content": part.text} if part.text else {}
         words = {"content": part.text} if part.text else {}
         return words | extra_content(part.thought_signature)
-
-    def _chunk(self, index: int, delta: Json, reason: str | None = None) -> bytes:
-        choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
-        return self._frame([choice], None)
-
-    def _frame(self, choices: list[Json], usage: Json | None) -> bytes:
-        chunk: Json = {
-            "id": self._id,
-            "object": "chat.completion.chunk",
-            "created": self._created,
-            "model": self._model,
-            "choices": choices,
-        }
-        if self._wants_usage:
-            chunk["usage"] = usage
-        return b"data: " + orjson.dumps(chunk) + b"\n\n"

@@ -21,17 +21,3 @@ def gemini_usage(found: Mapping[str, Any]) -> Usage | None:
     read = (prompt or 0) + (token_count(found, "toolUsePromptTokenCount") or 0)
     cached = min(token_count(found, "cachedContentTokenCount") or 0, read)
     return Usage(input=read - cached, cache_read=cached, output=candidates or 0, reasoning=thoughts)
-
-
-def chat_counts(found: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The same as a chat completion's usage, where completion tokens include reasoning."""
-    usage = gemini_usage(found)
-    if usage is None:
-        return None
-    return {
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.generated_tokens,
-        "total_tokens": usage.prompt_tokens + usage.generated_tokens,
-        "prompt_tokens_details": {"cached_tokens": usage.cache_read},
-        "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
-    }

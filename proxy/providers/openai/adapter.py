@@ -23,6 +23,7 @@ from proxy.providers.failures import openai_failure
 from proxy.providers.multipart import is_form, with_model
 from proxy.providers.openai.chat_marks import TranslatedMarks, translate_marks
 from proxy.providers.port import PreparedRequest
+from proxy.providers.readers import PassthroughReader
 from proxy.providers.responses.reader import responses_reader
 from proxy.providers.responses.request import chat_body
 from proxy.providers.sse import parse_events
@@ -123,7 +124,7 @@ class OpenAIWire:
         return fields
 
 
-class UsageChunkFilter:
+class UsageChunkFilter(PassthroughReader):
     """Passes a stream on without the usage chunk that only we asked for."""
 
     def feed(self, piece: bytes) -> bytes:
@@ -131,22 +132,6 @@ class UsageChunkFilter:
         if _USAGE.search(piece) is None or _NO_CHOICES.search(piece) is None:
             return piece
         return b"".join(event for event in _split(piece) if not _is_usage(event))
-
-    def end(self) -> bytes:
-        """Nothing is held back."""
-        return b""
-
-
-class PassthroughReader:
-    """Passes an answer on."""
-
-    def feed(self, piece: bytes) -> bytes:
-        """The piece."""
-        return piece
-
-    def end(self) -> bytes:
-        """Nothing is held back."""
-        return b""
 
 
 def _path(call: Call, route: Route) -> str:

@@ -11,16 +11,21 @@ import msgspec
 from proxy.errors import UpstreamError
 from proxy.providers.block_order import BlockOrder
 from proxy.providers.call_parts import Arguments, arguments_text
+from proxy.providers.chat_answer import (
+    ChatReply,
+    Json,
+    chat_choice,
+    chat_message,
+    function_call,
+)
 from proxy.providers.failures import openai_failure, status_of
-from proxy.providers.lenient import to_strict_json
 from proxy.providers.messages.signatures import (
     own_signature,
     phase_signature,
     reasoning_signature,
 )
+from proxy.providers.readers import WholeReader, decode_leniently
 from proxy.providers.stream_endings import malformed_answer
-
-Json = dict[str, Any]
 
 #: Chat's reasons by those of an incomplete response; any other ends the answer.
 _REASONS: Final[Mapping[str, str]] = {
@@ -39,7 +44,6 @@ _COUNTS: Final = {
 PARAGRAPH: Final = "\n\n"
 #: Statuses of a response that has no answer.
 _FAILED: Final = frozenset({"failed", "cancelled"})
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 #: Items that chat has words for.
 _CHAT_ITEMS: Final = frozenset({"message", "reasoning", "function_call", "custom_tool_call"})
 _CITATION: Final = "url_citation"
@@ -98,6 +102,11 @@ class Response(msgspec.Struct):
     service_tier: str | None = None
     error: Any = None
 
+    @property
+    def chat_id(self) -> str:
+        """The id of the completion."""
+        return f"chatcmpl-{self.id.removeprefix('resp_')}"
+
     def finish_reason(self, *, calls: bool) -> str:
         """Chat's reason for the end."""
         why = self.incomplete_details.reason if self.incomplete_details is not None else None
@@ -111,28 +120,14 @@ class Response(msgspec.Struct):
         return {chat: self.usage[name] for name, chat in _COUNTS.items() if name in self.usage}
 
 
-class ResponsesReply(msgspec.Struct, frozen=True):
+class ResponsesReply(ChatReply, frozen=True, kw_only=True):
     """The facts of a call that its answer repeats.
 
     Attributes:
-        model: The name that the answer gives as its model's.
-        created: Arrival of the call, in whole seconds since the epoch.
         maker: Upstream and model that can read the encrypted reasoning; "" leaves it out.
     """
 
-    model: str
-    created: int
     maker: str
-
-    def frame(self, response_id: str, kind: str, choices: list[Json]) -> Json:
-        """A completion, or a chunk of one."""
-        return {
-            "id": f"chatcmpl-{response_id.removeprefix('resp_')}",
-            "object": kind,
-            "created": self.created,
-            "model": self.model,
-            "choices": choices,
-        }
 
     def reasoning_blocks(self, item: ResponseItem) -> list[Json]:
         """An item of reasoning as ``thinking_blocks``: it is sealed, so that it can come back."""
@@ -156,8 +151,7 @@ class ResponsesReply(msgspec.Struct, frozen=True):
 def tool_call(item: ResponseItem) -> Json | None:
     """The call of a tool that an item makes; None where it makes none."""
     if item.type == "function_call":
-        function = {"name": item.name, "arguments": arguments_text(item.arguments)}
-        return {"id": item.call_id, "type": "function", "function": function}
+        return function_call(item.call_id, item.name, arguments_text(item.arguments))
     if item.type == "custom_tool_call":
         custom = {"name": item.name, "input": item.input}
         return {"id": item.call_id, "type": "custom", "custom": custom}
@@ -198,43 +192,29 @@ def response_failure(error: object) -> UpstreamError:
     return openai_failure(status_of(found), {}, msgspec.json.encode({"error": found}))
 
 
-class WholeResponse:
+_responses: Final = msgspec.json.Decoder(Response)
+
+
+class WholeResponse(WholeReader):
     """Turns the body of a response into a chat completion's."""
 
     def __init__(self, reply: ResponsesReply) -> None:
         self._reply = reply
 
-    def feed(self, piece: bytes) -> bytes:
-        """The chat completion for the whole body.
-
-        Raises:
-            UpstreamError: If the body is no answer, or says that there is none.
-        """
-        response = _read(piece)
+    def _translate(self, body: bytes) -> Json:
+        response = decode_leniently(_responses, body)
         if response.error is not None or response.status in _FAILED:
             raise response_failure(response.error)
         if response.output is None:
             raise malformed_answer()
-        try:
-            message = self._message([read_item(raw) for raw in response.output])
-        except _UNREADABLE:
-            raise malformed_answer() from None
-        choice = {
-            "index": 0,
-            "message": message,
-            "logprobs": None,
-            "finish_reason": response.finish_reason(calls="tool_calls" in message),
-        }
-        completion = self._reply.frame(response.id, "chat.completion", [choice])
-        if response.service_tier is not None:
-            completion["service_tier"] = response.service_tier
-        if (counted := response.chat_usage) is not None:
-            completion["usage"] = counted
-        return msgspec.json.encode(completion)
-
-    def end(self) -> bytes:
-        """Nothing is held back."""
-        return b""
+        message = self._message([read_item(raw) for raw in response.output])
+        reason = response.finish_reason(calls="tool_calls" in message)
+        return self._reply.completion(
+            response.chat_id,
+            [chat_choice(message, reason)],
+            service_tier=response.service_tier,
+            usage=response.chat_usage,
+        )
 
     def _message(self, output: list[ResponseItem]) -> Json:
         found, order = _MessageParts(), BlockOrder()
@@ -280,26 +260,11 @@ class _MessageParts:
 
     def message(self) -> Json:
         """The message; what an answer lacks is left out of it."""
-        words, thought = "".join(self._texts), "".join(self.thoughts)
-        message: Json = {"role": "assistant", "content": words or (None if self.calls else "")}
-        message["refusal"] = "".join(self._refusals) or None
-        more = {
-            "reasoning_content": thought,
-            "thinking_blocks": self.blocks,
-            "annotations": self._links,
-            "tool_calls": self.calls,
-        }
-        return message | {name: value for name, value in more.items() if value}
-
-
-def _read(piece: bytes) -> Response:
-    try:
-        return msgspec.json.decode(piece, type=Response)
-    except msgspec.DecodeError:
-        pass
-    except (UnicodeDecodeError, RecursionError):
-        raise malformed_answer() from None
-    try:
-        return msgspec.json.decode(to_strict_json(piece) or b"", type=Response)
-    except _UNREADABLE:
-        raise malformed_answer() from None
+        return chat_message(
+            "".join(self._texts),
+            self.calls,
+            refusal="".join(self._refusals) or None,
+            reasoning_content="".join(self.thoughts),
+            thinking_blocks=self.blocks,
+            annotations=self._links,
+        )

@@ -13,6 +13,7 @@ import msgspec
 
 from proxy.catalog.entries import Route
 from proxy.providers.body_fields import decode_typed
+from proxy.providers.chat_answer import chat_reply
 from proxy.providers.chat_forms import goes_by_responses
 from proxy.providers.openai.responses_answer import ResponsesReply, WholeResponse
 from proxy.providers.openai.responses_input import ChatTurn, input_items
@@ -115,11 +116,9 @@ def send_by_responses(
 
 
 def _reader(call: Call, maker: str) -> Reader:
-    wants_usage = call.fields is not None and call.fields.wants_usage
-    reply = ResponsesReply(call.substitute or call.model, int(call.arrived), maker)
-    if call.is_streaming:
-        return ResponsesChunks(reply, wants_usage=wants_usage)
-    return WholeResponse(reply)
+    facts = msgspec.structs.asdict(chat_reply(call))
+    reply = ResponsesReply(**facts, maker=maker)
+    return ResponsesChunks(reply) if call.is_streaming else WholeResponse(reply)
 
 
 def _responses_body(body: bytes, fields: Fields, maker: str, notes: list[str]) -> bytes:

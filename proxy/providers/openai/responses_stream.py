@@ -20,10 +20,9 @@ from typing import Any, Final
 import msgspec
 
 from proxy.providers.call_parts import arguments_text
-from proxy.providers.event_reader import EventReader
+from proxy.providers.chat_answer import ChunkWriter, Json
 from proxy.providers.openai.responses_answer import (
     PARAGRAPH,
-    Json,
     Response,
     ResponseItem,
     ResponsesReply,
@@ -32,10 +31,8 @@ from proxy.providers.openai.responses_answer import (
     response_failure,
     tool_call,
 )
-from proxy.providers.stream_endings import error_event, truncated_stream
+from proxy.providers.readers import EventReader
 
-_CHAT: Final = "chat/completions"
-_DONE: Final = b"data: [DONE]\n\n"
 _ENDS: Final = frozenset({"response.completed", "response.incomplete"})
 _FAILURES: Final = frozenset({"error", "response.failed"})
 _CONTENT: Final = "content"
@@ -91,17 +88,11 @@ class _OpenCall:
 class ResponsesChunks(EventReader):
     """Turns a Responses stream into chat completion chunks."""
 
-    def __init__(self, reply: ResponsesReply, *, wants_usage: bool) -> None:
-        """Answer in the caller's words.
-
-        Args:
-            reply: Facts that every chunk repeats.
-            wants_usage: True if the caller asked for a usage chunk at the end.
-        """
+    def __init__(self, reply: ResponsesReply) -> None:
         super().__init__()
         self._reply = reply
-        self._wants_usage = wants_usage
-        self._id = ""
+        self._writer = ChunkWriter(reply)
+        self._writer.name = Response().chat_id
         self._calls: dict[int, _OpenCall] = {}
         #: Place of the last words of each field.
         self._places: dict[str, tuple[int, int]] = {}
@@ -110,33 +101,23 @@ class ResponsesChunks(EventReader):
         self._written = 0
         self._has_begun = False
 
-    def end(self) -> bytes:
-        """Nothing more, as the last event was the end.
-
-        Raises:
-            UpstreamError: If the upstream ended in the middle of its answer.
-        """
-        if not self._has_ended:
-            raise self._unread or truncated_stream()
-        return b""
-
     def _read(self, data: bytes) -> bytes:
         return b"".join(self._chunks(_event(data)))
 
     def _chunks(self, event: _Event) -> Iterator[bytes]:
         if event.response is not None:
-            self._id = self._id or event.response.id
+            self._name(event.response)
         if event.type in _FAILURES:
             self._has_ended = True
-            yield error_event(_CHAT, response_failure(_error_of(event)))
+            yield self._writer.error(response_failure(_error_of(event)))
             return
         if not self._has_begun:
             self._has_begun = True
-            yield self._chunk({"role": "assistant", "content": "", "refusal": None})
+            yield self._writer.begin()
         if event.type in _ENDS:
             yield from self._final_chunks(event.response or Response())
         elif delta := self._delta(event):
-            yield self._chunk(delta)
+            yield self._writer.chunk(delta)
 
     def _delta(self, event: _Event) -> Json:
         """The change that an event makes; empty for none."""
@@ -194,26 +175,16 @@ class ResponsesChunks(EventReader):
             return {}
         return call.delta(arguments)
 
+    def _name(self, response: Response) -> None:
+        """Name the answer by the first response that has an id."""
+        if response.id and self._writer.name == Response().chat_id:
+            self._writer.name = response.chat_id
+
     def _final_chunks(self, response: Response) -> Iterator[bytes]:
         self._has_ended = True
         reason = response.finish_reason(calls=bool(self._calls))
-        yield self._chunk({}, reason, response.service_tier)
-        counted = response.chat_usage
-        if self._wants_usage and counted is not None:
-            yield self._frame([], counted)
-        yield _DONE
-
-    def _chunk(self, delta: Json, reason: str | None = None, tier: str | None = None) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-        return self._frame([choice], None, tier)
-
-    def _frame(self, choices: list[Json], usage: Json | None, tier: str | None = None) -> bytes:
-        chunk = self._reply.frame(self._id, "chat.completion.chunk", choices)
-        if tier is not None:
-            chunk["service_tier"] = tier
-        if self._wants_usage:
-            chunk["usage"] = usage
-        return b"data: %b\n\n" % msgspec.json.encode(chunk)
+        yield self._writer.chunk({}, reason=reason, service_tier=response.service_tier)
+        yield self._writer.end(response.chat_usage)
 
 
 def _error_of(event: _Event) -> object:

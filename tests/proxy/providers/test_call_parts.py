@@ -13,7 +13,7 @@ from proxy.errors import UpstreamError
 from proxy.providers.assistant_message import assistant_message
 from proxy.providers.call_parts import CallAssignment, CallPart
 from proxy.providers.messages.reader import messages_reader
-from proxy.providers.openai.adapter import PassthroughReader
+from proxy.providers.readers import PassthroughReader
 from proxy.providers.responses.reader import responses_reader
 from tests.fakes.messages_calls import (
     Call,

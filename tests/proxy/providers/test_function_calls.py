@@ -7,7 +7,7 @@ import pytest
 
 from proxy.providers.function_calls import FunctionCallReader, has_functions, with_tools
 from proxy.providers.gemini.adapter import GeminiWire
-from proxy.providers.openai.adapter import PassthroughReader
+from proxy.providers.readers import PassthroughReader
 from proxy.records.call import Call, Key
 from proxy.records.request_fields import parse_request_fields
 from tests.fakes.gemini_answers import answer, call, gemini_route

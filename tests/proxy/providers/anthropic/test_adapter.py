@@ -15,6 +15,7 @@ from proxy.records.call import Call, Key
 from proxy.records.request_fields import parse_request_fields
 from slo.usage import Usage
 from tests.fakes.call_dependencies import call
+from tests.fakes.converted_calls import prepare_converted
 from tests.fakes.refusals import refusing
 
 _KEY = Key(id="key_1", team="t", team_name="T")
@@ -114,7 +115,7 @@ def test_a_stream_comes_back_with_usage_where_it_was_asked_for(*, asked: bool) -
 
 
 def test_a_response_is_asked_for_and_read_through_the_chat_wire() -> None:
-    prepared = AnthropicWire().request(_call({"input": "hi"}, "responses"), _ROUTE)
+    prepared = prepare_converted(_call({"input": "hi"}, "responses"), _ROUTE)
     given = orjson.loads(_read(prepared, orjson.dumps(_ANSWER)))
 
     assert orjson.loads(prepared.body)["messages"][0]["content"] == [{"type": "text", "text": "hi"}]
@@ -125,7 +126,7 @@ def test_a_response_is_asked_for_and_read_through_the_chat_wire() -> None:
 
 def test_a_streamed_response_ends_complete_and_with_usage() -> None:
     call = _call({"input": "hi", "stream": True}, "responses")
-    given = _read(AnthropicWire().request(call, _ROUTE), _STREAM)
+    given = _read(prepare_converted(call, _ROUTE), _STREAM)
 
     assert b"event: response.completed" in given
     assert b'"input_tokens":3' in given
@@ -165,7 +166,7 @@ def test_betas_that_the_body_needs_join_those_of_operator_and_caller() -> None:
     upstream = Upstream(
         name="a", kind="anthropic", base_url="https://a.test", headers={"Anthropic-Beta": "ours"}
     )
-    sent = AnthropicWire().request(_compacting_call(), Route(name="a/c", upstream=upstream))
+    sent = prepare_converted(_compacting_call(), Route(name="a/c", upstream=upstream))
 
     assert sent.headers["anthropic-beta"] == "ours,theirs,compact-2026-01-12"
 
@@ -221,10 +222,12 @@ def test_a_response_keeps_reasoning_in_its_place_there_and_back(pieces: list[Any
     named = enumerate(pieces)
     call = {"type": "tool_use", "name": "f", "input": {}}
     sent = [one | call | {"id": f"t{n}"} if one["type"] == "tool_use" else one for n, one in named]
-    wire, asked = AnthropicWire(), {"input": [{"role": "user", "content": "hi"}]}
+    asked = {"input": [{"role": "user", "content": "hi"}]}
     whole, streamed = (
         _items(
-            wire.request(_call(asked | {"stream": flag}, "responses"), _ROUTE), sent, streamed=flag
+            prepare_converted(_call(asked | {"stream": flag}, "responses"), _ROUTE),
+            sent,
+            streamed=flag,
         )
         for flag in (False, True)
     )
@@ -234,7 +237,7 @@ def test_a_response_keeps_reasoning_in_its_place_there_and_back(pieces: list[Any
         if one["type"] == "tool_use"
     ]
     back = {"input": [*asked["input"], *whole, *results]}
-    said = orjson.loads(wire.request(_call(back, "responses"), _ROUTE).body)["messages"]
+    said = orjson.loads(prepare_converted(_call(back, "responses"), _ROUTE).body)["messages"]
 
     if any(one in _SIGNED for one in sent):
         assert whole == streamed
@@ -246,7 +249,7 @@ def test_a_refusal_of_a_response_names_what_its_caller_wrote() -> None:
     file = {"type": "input_file", "file_id": "f"}
     items = [{"role": "user", "content": "hi"}, {"role": "user", "content": [file]}]
     with refusing(400) as caught:
-        AnthropicWire().request(_call({"instructions": "be", "input": items}, "responses"), _ROUTE)
+        prepare_converted(_call({"instructions": "be", "input": items}, "responses"), _ROUTE)
 
     assert caught.value.param == "input[1].content[0].file_id"
 
@@ -260,7 +263,7 @@ def test_the_notes_of_a_response_name_what_its_caller_wrote() -> None:
     }
     route = replace(_ROUTE, max_output=5_000)
 
-    assert AnthropicWire().request(_call(asked, "responses"), route).notes == (
+    assert prepare_converted(_call(asked, "responses"), route).notes == (
         "dropped store: nothing is kept for this model",
         "dropped text.verbosity: the model has no such parameter",
         "lowered max_output_tokens to 5000: the model's most",
@@ -270,8 +273,7 @@ def test_the_notes_of_a_response_name_what_its_caller_wrote() -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_compaction_goes_through_a_response_and_comes_back_as_it_was(*, streamed: bool) -> None:
-    wire = AnthropicWire()
-    prepared = wire.request(_compacting_call(stream=streamed), _ROUTE)
+    prepared = prepare_converted(_compacting_call(stream=streamed), _ROUTE)
     edit = {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 60_000}}
     assert orjson.loads(prepared.body)["context_management"] == {"edits": [edit]}
     if streamed:
@@ -291,7 +293,7 @@ def test_a_compaction_goes_through_a_response_and_comes_back_as_it_was(*, stream
     assert [item["type"] for item in output] == ["compaction", "message"]
 
     later = _compacting_call(input=[*output, {"role": "user", "content": "on"}])
-    said = orjson.loads(wire.request(later, _ROUTE).body)["messages"]
+    said = orjson.loads(prepare_converted(later, _ROUTE).body)["messages"]
     assert said[0]["content"] == [_COMPACTION, {"type": "text", "text": "hello"}]
     assert [turn["role"] for turn in said] == ["assistant", "user"]
 
@@ -299,7 +301,7 @@ def test_a_compaction_goes_through_a_response_and_comes_back_as_it_was(*, stream
 def test_a_compaction_of_another_provider_is_refused_with_the_way_to_fix_it() -> None:
     theirs = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAAB"}
     with refusing(400, match="send the items that it stands for") as caught:
-        AnthropicWire().request(_compacting_call(input=[theirs]), _ROUTE)
+        prepare_converted(_compacting_call(input=[theirs]), _ROUTE)
 
     assert caught.value.param == "input[0]"
 

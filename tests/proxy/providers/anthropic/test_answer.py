@@ -7,11 +7,12 @@ import pytest
 
 from proxy.errors import UpstreamError
 from proxy.providers.anthropic.answer import WholeAnswer
+from proxy.providers.chat_answer import ChatReply
 
 
 def _completion(*content: dict[str, Any], **fields: Any) -> dict[str, Any]:
     body = {"id": "msg_1", "type": "message", "content": content, "stop_reason": "end_turn"}
-    reader = WholeAnswer(model="public", created=1_700_000_000)
+    reader = WholeAnswer(ChatReply("public", 1_700_000_000))
     found: dict[str, Any] = orjson.loads(reader.feed(orjson.dumps(body | fields)))
     assert reader.end() == b""
     return found
@@ -70,7 +71,7 @@ def test_each_stop_reason_has_its_finish(reason: str | None, finish: str) -> Non
 
 def test_calls_of_tools_carry_their_input_byte_for_byte() -> None:
     body = b'{"content":[{"type":"tool_use","id":"t1","name":"f","input":{"b": 1,  "a":2.0}}]}'
-    completion = orjson.loads(WholeAnswer(model="m", created=0).feed(body))
+    completion = orjson.loads(WholeAnswer(ChatReply("m", 0)).feed(body))
     message = completion["choices"][0]["message"]
 
     assert message["content"] is None
@@ -133,7 +134,7 @@ def test_a_tier_openai_does_not_know_is_not_told(tier: object) -> None:
 )
 def test_an_answer_that_cannot_be_read_is_the_upstreams_failure(body: bytes) -> None:
     with pytest.raises(UpstreamError) as caught:
-        WholeAnswer(model="m", created=0).feed(body)
+        WholeAnswer(ChatReply("m", 0)).feed(body)
 
     assert caught.value.code == "upstream_malformed"
     assert caught.value.retryable
@@ -142,7 +143,7 @@ def test_an_answer_that_cannot_be_read_is_the_upstreams_failure(body: bytes) -> 
 def test_an_error_in_place_of_an_answer_is_reported_as_one() -> None:
     body = b'{"type":"error","error":{"type":"overloaded_error","message":"busy"}}'
     with pytest.raises(UpstreamError) as caught:
-        WholeAnswer(model="m", created=0).feed(body)
+        WholeAnswer(ChatReply("m", 0)).feed(body)
 
     assert caught.value.status == 503
 

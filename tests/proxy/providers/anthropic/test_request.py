@@ -7,6 +7,7 @@ import pytest
 
 from proxy.providers.anthropic.answer import WholeAnswer
 from proxy.providers.anthropic.request import messages_body
+from proxy.providers.chat_answer import ChatReply
 from tests.fakes.refusals import refusing
 from tests.proxy.providers.anthropic.messages_bodies import (
     blocks_of,
@@ -86,7 +87,7 @@ def test_blocks_of_the_model_go_back_byte_for_byte() -> None:
         b'[{"type":"thinking","thinking":"hm","signature":"zz=="},{"type":"text","text":"ok"},'
         b'{"type":"tool_use","id":"t1","name":"f","input":{"b": 1.0, "a": [1,  2]}}]'
     )
-    answer = WholeAnswer(model="m", created=1).feed(b'{"content":' + content + b"}")
+    answer = WholeAnswer(ChatReply("m", 1)).feed(b'{"content":' + content + b"}")
     message = orjson.loads(answer)["choices"][0]["message"]
     result = {"role": "tool", "tool_call_id": "t1", "content": "r"}
     body = {"model": "m", "messages": [{"role": "user", "content": "q"}, message, result]}

@@ -13,6 +13,7 @@ from openai.types.chat import ChatCompletionChunk
 from proxy.errors import UpstreamError
 from proxy.providers.anthropic.answer import WholeAnswer
 from proxy.providers.anthropic.stream import AnswerStream
+from proxy.providers.chat_answer import ChatReply
 from proxy.providers.sse import EventFramer, parse_events
 
 _THOUGHT = {"type": "thinking", "thinking": "let me see", "signature": "c2ln"}
@@ -79,7 +80,7 @@ def _stream(blocks: list[dict[str, Any]], reason: str = "end_turn") -> bytes:
 
 
 def _reader(*, wants_usage: bool = False) -> AnswerStream:
-    return AnswerStream(model="public", created=1_700_000_000, wants_usage=wants_usage)
+    return AnswerStream(ChatReply("public", 1_700_000_000, wants_usage))
 
 
 def _chunks(given: bytes) -> list[dict[str, Any]]:
@@ -108,7 +109,7 @@ def test_a_stream_says_what_the_whole_answer_says() -> None:
     reader = _reader()
     given = reader.feed(_stream(_BLOCKS, "tool_use")) + reader.end()
     body = orjson.dumps({"id": "msg_1", "content": _BLOCKS, "stop_reason": "tool_use"})
-    whole = orjson.loads(WholeAnswer(model="public", created=0).feed(body))
+    whole = orjson.loads(WholeAnswer(ChatReply("public", 0)).feed(body))
     choice = whole["choices"][0]
     message = _message_of(given)
 
@@ -131,7 +132,7 @@ def test_a_stream_tells_the_order_that_the_whole_answer_tells(blocks: list[dict[
     reader = _reader()
     told = _message_of(reader.feed(_stream(blocks)) + reader.end()).get("thinking_blocks", [])
     bare = [{name: one[name] for name in one if name != "index"} for one in told]
-    whole = WholeAnswer(model="public", created=0).feed(orjson.dumps({"content": blocks}))
+    whole = WholeAnswer(ChatReply("public", 0)).feed(orjson.dumps({"content": blocks}))
 
     assert bare == orjson.loads(whole)["choices"][0]["message"].get("thinking_blocks", [])
     assert [one.get("index", 0) for one in told] == list(range(len(told)))

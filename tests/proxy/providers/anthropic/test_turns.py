@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from proxy.providers.anthropic.answer import WholeAnswer
 from proxy.providers.anthropic.turns import Turn, close_turns, pair_tool_calls, system, turns
 from proxy.providers.body_fields import ChatMessage, read
+from proxy.providers.chat_answer import ChatReply
 from tests.fakes.refusals import refusing
 
 _MID = frozenset({"mid_system"})
@@ -120,7 +121,7 @@ _THOUGHTS = [{"type": "thinking", "thinking": words, "signature": "s"} for words
 def _again(*content: dict[str, Any], **changed: object) -> list[Any]:
     """The assistant's content when an answer of this content comes back, perhaps changed."""
     body = orjson.dumps({"content": content})
-    answer = orjson.loads(WholeAnswer(model="m", created=0).feed(body))
+    answer = orjson.loads(WholeAnswer(ChatReply("m", 0)).feed(body))
     message = answer["choices"][0]["message"] | changed
     found = _turns(_said("user"), message)
     return list(found[1]["content"]) if len(found) > 1 else []

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.providers.anthropic.usage import chat_usage, messages_usage
+from proxy.providers.anthropic.usage import messages_usage
+from proxy.providers.chat_answer import usage_object
 from slo.usage import Usage
 
 
@@ -97,14 +98,14 @@ def test_the_callers_usage_holds_cached_tokens_within_the_prompt() -> None:
         "output_tokens_details": {"thinking_tokens": 2},
     }
 
-    assert chat_usage(found) == {
+    assert usage_object(messages_usage(found), has_writes=True) == {
         "prompt_tokens": 135,
         "completion_tokens": 7,
         "total_tokens": 142,
         "prompt_tokens_details": {"cached_tokens": 100, "cache_write_tokens": 30},
         "completion_tokens_details": {"reasoning_tokens": 2},
     }
-    assert chat_usage({}) is None
+    assert usage_object(messages_usage({}), has_writes=True) is None
 
 
 _COUNT = st.integers(0, 1_000) | st.none()

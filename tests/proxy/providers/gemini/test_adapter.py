@@ -11,6 +11,7 @@ from proxy.providers.port import PreparedRequest
 from proxy.records.call import Call, Key
 from proxy.records.request_fields import RequestFields
 from slo.usage import Usage
+from tests.fakes.converted_calls import prepare_converted
 from tests.fakes.gemini_answers import USAGE, answer, event_stream, gemini_route
 from tests.fakes.refusals import refusing
 
@@ -33,7 +34,7 @@ def gemini_call(endpoint: str, **fields: Any) -> Call:
 
 
 def translate(endpoint: str, **fields: Any) -> PreparedRequest:
-    return WIRE.request(gemini_call(endpoint, **fields), gemini_route())
+    return prepare_converted(gemini_call(endpoint, **fields), gemini_route())
 
 
 def read_answer(request: PreparedRequest, run: bytes) -> bytes:
@@ -90,7 +91,7 @@ def test_a_refusal_of_a_responses_call_names_the_callers_field() -> None:
 @pytest.mark.parametrize("endpoint", ["embeddings", "messages", "completions"])
 def test_other_calls_are_refused(endpoint: str) -> None:
     with refusing(400, "ask a model of another provider"):
-        translate(endpoint)
+        WIRE.request(gemini_call(endpoint), gemini_route())
 
 
 def test_usage_terms_and_failures_are_read() -> None:

@@ -7,12 +7,13 @@ import pytest
 from openai.types.chat import ChatCompletion
 
 from proxy.errors import UpstreamError
+from proxy.providers.chat_answer import ChatReply
 from proxy.providers.gemini.answer import WholeCompletion
 from tests.fakes.gemini_answers import USAGE, Json, answer, call
 
 
 def completion(found: Json) -> Json:
-    reader = WholeCompletion(model="gemini-x", created=7)
+    reader = WholeCompletion(ChatReply("gemini-x", 7))
     said: Json = orjson.loads(reader.feed(orjson.dumps(found)) + reader.end())
     ChatCompletion.model_validate(said, strict=True)
     return said

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionChunk
 
 from proxy.errors import UpstreamError
+from proxy.providers.chat_answer import ChatReply
 from proxy.providers.gemini.stream import ChunkStream
 from proxy.providers.sse import EventFramer, parse_events
 from tests.fakes.gemini_answers import USAGE, Json, answer, call, event_stream
@@ -22,7 +23,7 @@ STREAM = event_stream(
 
 
 def reader(*, wants_usage: bool = True) -> ChunkStream:
-    return ChunkStream(model="gemini-x", created=7, wants_usage=wants_usage)
+    return ChunkStream(ChatReply("gemini-x", 7, wants_usage))
 
 
 def read(run: bytes, *, wants_usage: bool = True) -> bytes:

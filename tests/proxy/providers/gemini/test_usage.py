@@ -2,7 +2,8 @@
 
 import pytest
 
-from proxy.providers.gemini.usage import chat_counts, gemini_usage
+from proxy.providers.chat_answer import usage_object
+from proxy.providers.gemini.usage import gemini_usage
 from slo.usage import Usage
 from tests.fakes.gemini_answers import USAGE, Json
 
@@ -26,11 +27,10 @@ def test_cached_tokens_are_inside_the_prompt_and_thoughts_beside_the_answer(
 
 
 def test_chat_counts_thoughts_with_the_completion() -> None:
-    assert chat_counts(USAGE) == {
+    assert usage_object(gemini_usage(USAGE), has_writes=False) == {
         "prompt_tokens": 100,
         "completion_tokens": 9,
         "total_tokens": 109,
         "prompt_tokens_details": {"cached_tokens": 60},
         "completion_tokens_details": {"reasoning_tokens": 2},
     }
-    assert chat_counts({}) is None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from proxy.errors import UpstreamError
 from proxy.providers.messages.reader import messages_reader
-from proxy.providers.openai.adapter import PassthroughReader
+from proxy.providers.readers import PassthroughReader
 from proxy.providers.sse import EventFramer, parse_events
 from tests.fakes.messages_calls import (
     Json,

@@ -13,6 +13,7 @@ from proxy.providers.anthropic.answer import WholeAnswer
 from proxy.providers.anthropic.request import messages_body
 from proxy.providers.anthropic.stream import AnswerStream
 from proxy.providers.block_order import OPAQUE
+from proxy.providers.chat_answer import ChatReply
 from proxy.providers.messages.names import chat_call_id
 from proxy.providers.messages.reader import messages_reader
 from proxy.providers.messages.request import chat_request
@@ -264,7 +265,7 @@ def _expected_message(message: Json) -> Json:
 @given(messages())
 @examples(60)
 def test_an_answer_of_claude_by_chat_and_back_is_the_same_answer(message: Json) -> None:
-    inner = WholeAnswer(model="gpt-x", created=1)
+    inner = WholeAnswer(ChatReply("gpt-x", 1))
     reader = messages_reader(inner, settings(thinking="shown"), streamed=False)
 
     assert orjson.loads(reader.feed(orjson.dumps(message))) == _expected_message(message)
@@ -329,7 +330,7 @@ def _message_of_stream(run: bytes) -> Json:
 @given(messages())
 @examples(60)
 def test_a_stream_of_claude_by_chat_and_back_tells_the_same_message(message: Json) -> None:
-    inner = AnswerStream(model="gpt-x", created=1, wants_usage=True)
+    inner = AnswerStream(ChatReply("gpt-x", 1, wants_usage=True))
     reader = messages_reader(inner, settings(thinking="shown"), streamed=True)
 
     assert _message_of_stream(reader.feed(_stream(message)) + reader.end()) == _expected_message(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from proxy.providers.messages.reader import messages_reader
 from proxy.providers.messages.request import ChatRequest, chat_request
 from proxy.providers.messages.target import ChatTarget
-from proxy.providers.openai.adapter import PassthroughReader
+from proxy.providers.readers import PassthroughReader
 from proxy.providers.sse import EventFramer
 from tests.examples import examples
 from tests.fakes.messages_calls import (

@@ -15,7 +15,7 @@ MAKER = "openai/gpt-x"
 
 
 def read_completion(whole: Json, maker: str = "") -> Json:
-    reader = WholeResponse(ResponsesReply("claude-x", 7, maker))
+    reader = WholeResponse(ResponsesReply(model="claude-x", created=7, maker=maker))
     found: Json = orjson.loads(reader.feed(orjson.dumps(whole)) + reader.end())
     ChatCompletion.model_validate(found, strict=True)
     return found
@@ -136,7 +136,7 @@ def test_two_messages_are_paragraphs_and_a_refusal_is_one():
 )
 def test_a_body_that_is_no_answer_is_an_upstreams_error(body, code, status):
     with pytest.raises(UpstreamError) as failed:
-        WholeResponse(ResponsesReply("m", 7, "")).feed(body)
+        WholeResponse(ResponsesReply(model="m", created=7, maker="")).feed(body)
 
     assert (failed.value.status, failed.value.code) == (status, code)
 

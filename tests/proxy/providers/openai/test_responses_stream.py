@@ -32,8 +32,14 @@ WHOLE = response(THOUGHT, message_item("I lóok."), CALL, SECOND, message_item("
 STREAM = stream_of(WHOLE)
 
 
+def reply(maker: str = MAKER, *, wants_usage: bool = True) -> ResponsesReply:
+    return ResponsesReply(model="claude-x", created=7, maker=maker, wants_usage=wants_usage)
+
+
 def reader(maker: str = MAKER, *, wants_usage: bool = True) -> ResponsesChunks:
-    return ResponsesChunks(ResponsesReply("claude-x", 7, maker), wants_usage=wants_usage)
+    return ResponsesChunks(
+        ResponsesReply(model="claude-x", created=7, maker=maker, wants_usage=wants_usage)
+    )
 
 
 def read(run: bytes, *, wants_usage: bool = True) -> bytes:
@@ -57,7 +63,7 @@ def test_a_stream_says_what_the_whole_answer_says() -> None:
     for each in chunks(read(STREAM)):
         state.handle_chunk(ChatCompletionChunk.model_validate(each))
     streamed = state.get_final_completion().to_dict()
-    whole = orjson.loads(WholeResponse(ResponsesReply("claude-x", 7, "")).feed(orjson.dumps(WHOLE)))
+    whole = orjson.loads(WholeResponse(reply("")).feed(orjson.dumps(WHOLE)))
     told, meant = streamed["choices"][0]["message"], whole["choices"][0]["message"]  # type: ignore[index]
 
     assert told["content"] == meant["content"] == "I lóok.\n\nWait."
@@ -109,7 +115,9 @@ def test_parts_of_a_summary_are_one_block_of_thinking_with_its_seal() -> None:
     shown = AnswerSettings(model="claude-x", thinking="shown")
     stream = messages_reader(reader(), shown, streamed=True)
     whole = messages_reader(
-        WholeResponse(ResponsesReply("claude-x", 7, MAKER)), shown, streamed=False
+        WholeResponse(reply()),
+        shown,
+        streamed=False,
     )
     deltas = [
         event["delta"]

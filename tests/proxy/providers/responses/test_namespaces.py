@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from proxy.errors import CallerError
-from proxy.providers.openai.adapter import PassthroughReader
+from proxy.providers.readers import PassthroughReader
 from proxy.providers.responses.namespaces import (
     OwnName,
     flat_name,

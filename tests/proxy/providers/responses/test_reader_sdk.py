@@ -10,10 +10,10 @@ import pytest
 from pydantic import BaseModel
 
 from proxy.catalog.entries import Route, Upstream
-from proxy.providers.anthropic.adapter import AnthropicWire
 from proxy.providers.responses.request import chat_body
 from proxy.records.call import Call, Key
 from proxy.records.request_fields import parse_request_fields
+from tests.fakes.converted_calls import prepare_converted
 from tests.proxy.providers.responses.read_streams import (
     DONE,
     MESSAGE,
@@ -166,7 +166,7 @@ def test_signed_thoughts_of_anthropic_go_round_through_the_sdk() -> None:
             fields=parse_request_fields(body),
             arrived=1.0,
         )
-        prepared = AnthropicWire().request(call, ROUTE)
+        prepared = prepare_converted(call, ROUTE)
         sent.append(orjson.loads(prepared.body))
         assert prepared.reader is not None
         return prepared.reader.feed(messages_stream()) + prepared.reader.end()
