@@ -10,7 +10,7 @@ import time
 from alembic import context
 from sqlalchemy import Connection
 
-from proxy.store.sql.access_tables import audit_log
+from proxy.store.sql.access.access_tables import audit_log
 
 _LOCK = 0x7468726966747967  # this program's advisory lock: "thriftyg"
 _LOOKED = 0.1  # seconds between two looks whether it is our turn

@@ -13,7 +13,7 @@ from proxy.cli.terminal import Terminal, empty_table, format_time, sentence
 
 if TYPE_CHECKING:
     from proxy.settings import Settings
-    from proxy.store.sql.users import UserRecord
+    from proxy.store.sql.access.users import UserRecord
     from proxy.store.store import Store
 
 _LINK_MINUTES: Final = 15

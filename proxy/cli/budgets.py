@@ -59,7 +59,7 @@ def budgets(
         now = terminal.now()
         with terminal.store() as store:
             from proxy.store.errors import StoreError
-            from proxy.store.sql.stored_budgets import budgets_beside
+            from proxy.store.sql.settings.stored_budgets import budgets_beside
 
             if chosen.policies is not None:
                 promised = budgets_beside(promised, [each.budget for each in store.budgets.all()])

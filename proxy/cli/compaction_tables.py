@@ -9,7 +9,7 @@ from rich.text import Text
 from proxy.cli.terminal import Terminal, empty_table, feature_name, format_time
 from proxy.records.amounts import column, money, quantity
 from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
-from proxy.store.sql.compaction_receipts import CompactionTotals
+from proxy.store.sql.ledger.compaction_receipts import CompactionTotals
 
 _FIGURES: Final = ("calls", "sent shorter", "tokens saved", "net saved", "notes cost")
 

@@ -14,7 +14,7 @@ from proxy.records.amounts import column
 if TYPE_CHECKING:
     from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
     from proxy.settings import Settings
-    from proxy.store.sql.compaction_receipts import CompactionTotals
+    from proxy.store.sql.ledger.compaction_receipts import CompactionTotals
 
 _Team = Annotated[str, typer.Argument(help="The team's name or id.")]
 _Feature = Annotated[str, typer.Argument(help='The feature; "" for calls that name none.')]

@@ -11,7 +11,7 @@ from proxy.cli.terminal import AsJson, Terminal, empty_table
 
 if TYPE_CHECKING:
     from proxy.engines.profiles import EngineProfile
-    from proxy.store.sql.engine_usage import UpstreamUsage
+    from proxy.store.sql.ledger.engine_usage import UpstreamUsage
     from proxy.store.store import Store
 
 _MILLION: Final = 1_000_000

@@ -35,14 +35,14 @@ from proxy.records.amounts import quantity
 from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.settings import Settings
 from proxy.store.errors import StoreError
-from proxy.store.sql.database import address
-from proxy.store.sql.ids import call_ids
-from proxy.store.sql.known_keys import (
+from proxy.store.sql.access.known_keys import (
     FILE_NAME,
     KnownKeys,
     read_known_keys,
     remove_known_keys,
 )
+from proxy.store.sql.database import address
+from proxy.store.sql.ids import call_ids
 from proxy.store.sql.startup import is_available, open_when_available
 from proxy.store.store import Store, check_database, open_known_store, open_store
 from slo.policies.file import Policies

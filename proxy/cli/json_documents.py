@@ -21,10 +21,10 @@ from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.records.compaction_settings import FeatureSettings
 from proxy.records.feature_mode import FeatureState, LayoutScope
 from proxy.records.receipt import dollars
-from proxy.store.sql.compaction_receipts import CompactionTotals
-from proxy.store.sql.layout_rows import Proposal, ProposalState
-from proxy.store.sql.layouts import UndecidedLayout
-from proxy.store.sql.savings import Comparison, MissSum
+from proxy.store.sql.ledger.compaction_receipts import CompactionTotals
+from proxy.store.sql.ledger.control_arms import Comparison, MissSum
+from proxy.store.sql.settings.layout_rows import Proposal, ProposalState
+from proxy.store.sql.settings.layouts import UndecidedLayout
 
 Document = dict[str, Any]
 

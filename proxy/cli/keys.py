@@ -15,7 +15,7 @@ from slo.duration import parse_duration
 
 if TYPE_CHECKING:
     from proxy.catalog.catalog import Catalog
-    from proxy.store.sql.teams import KeyLimits, KeyRecord, Team
+    from proxy.store.sql.access.teams import KeyLimits, KeyRecord, Team
     from proxy.store.store import Store
 
 
@@ -113,7 +113,7 @@ def _unknown_models(known: Catalog, models: Iterable[str]) -> Iterator[str]:
 
 def _limits(terminal: Terminal, expires: str, models: list[str] | None) -> KeyLimits:
     """The limits that were asked for."""
-    from proxy.store.sql.teams import KeyLimits
+    from proxy.store.sql.access.teams import KeyLimits
 
     lasts = parse_duration(expires) if expires else None
     if expires and not lasts:

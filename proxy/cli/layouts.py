@@ -14,7 +14,7 @@ from proxy.cli.terminal import AsJson, Terminal, empty_table, feature_name, form
 from proxy.records.feature_mode import FeatureState, FeatureStates, LayoutScope, PlanningMode
 
 if TYPE_CHECKING:
-    from proxy.store.sql.layout_rows import Proposal
+    from proxy.store.sql.settings.layout_rows import Proposal
     from proxy.store.store import Store
 
 _Team = Annotated[str, typer.Argument(help="The team's name or id.")]
@@ -66,7 +66,7 @@ class _Commands:
                 for place in sorted(standings.places)
             ]
         from proxy.cli import json_documents
-        from proxy.store.sql.layouts import waiting_proposals
+        from proxy.store.sql.settings.layouts import waiting_proposals
 
         if as_json:
             self._terminal.print_json(json_documents.features(found, names))
@@ -107,7 +107,7 @@ class _Commands:
             proposals = store.layouts.proposals(place)
             names = self._terminal.names(store)
         from proxy.cli import json_documents
-        from proxy.store.sql.layouts import waiting_proposals
+        from proxy.store.sql.settings.layouts import waiting_proposals
 
         if as_json:
             self._terminal.print_json(json_documents.feature(place, standing, proposals, names))
@@ -243,7 +243,7 @@ def layout_command(verb: str, team: str, place: LayoutScope, *values: str) -> st
 def _proposal_lines(proposal: Proposal) -> Iterator[str]:
     """A version in lines: what became of it, and its moves."""
     from proxy.prefix.layouts.layout import Layout, layout_lines
-    from proxy.store.sql.layout_rows import ProposalState
+    from proxy.store.sql.settings.layout_rows import ProposalState
 
     fate = f"proposed {format_time(proposal.made)}"
     if proposal.state is not ProposalState.PROPOSED:

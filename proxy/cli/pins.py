@@ -15,7 +15,7 @@ from slo.objective import request_kind_text
 
 if TYPE_CHECKING:
     from proxy.settings import Settings
-    from proxy.store.sql.pins import PinRow
+    from proxy.store.sql.settings.pins import PinRow
     from slo.objective import Objective
     from slo.policies.file import Policies
 
@@ -54,7 +54,7 @@ def add(
         lasts = _span(terminal, span)
         now = terminal.now()
         with terminal.store() as store:
-            from proxy.store.sql.pins import PinRow
+            from proxy.store.sql.settings.pins import PinRow
 
             store.pins.set(
                 PinRow(

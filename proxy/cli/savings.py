@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from proxy.prefix.guard import ArmTotals, Interval
     from proxy.services.reports.savings_figures import SavingsFigures
     from proxy.settings import Settings
-    from proxy.store.sql.layouts import UndecidedLayout
-    from proxy.store.sql.savings import Comparison, MissSum
+    from proxy.store.sql.ledger.control_arms import Comparison, MissSum
+    from proxy.store.sql.settings.layouts import UndecidedLayout
     from proxy.store.store import Store
 
 #: Digits behind the point of what a sentence says.
@@ -66,7 +66,7 @@ def savings(
             from dashboards.savings_headline import headline_sentences
             from proxy.cli import compaction_tables, json_documents, mark_tables
             from proxy.services.reports.savings_figures import SavingsFigures
-            from proxy.store.sql.layouts import undecided_layouts
+            from proxy.store.sql.settings.layouts import undecided_layouts
 
             names = terminal.names(store)
             figures = SavingsFigures(store, catalog, terminal.now)
@@ -99,7 +99,7 @@ def _compared_arms(
     store: Store, figures: SavingsFigures, terminal: Terminal, days: int
 ) -> tuple[Sequence[Comparison], str]:
     """The arms of so many days, and the age of a comparison that was stored; blocks, maybe long."""
-    from proxy.store.sql.savings import COMPARED_DAYS, compared_since
+    from proxy.store.sql.ledger.control_arms import COMPARED_DAYS, compared_since
 
     if days != COMPARED_DAYS:
         return store.savings.compare(compared_since(terminal.now(), days)), ""
@@ -147,7 +147,7 @@ def observed_summary(store: Store) -> str:
     """
     from proxy.cli.layouts import layout_command
     from proxy.records.feature_mode import PlanningMode
-    from proxy.store.sql.layouts import undecided_layouts
+    from proxy.store.sql.settings.layouts import undecided_layouts
 
     waiting = [
         layout

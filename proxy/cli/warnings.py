@@ -53,8 +53,8 @@ def read_accounts(url: str) -> Accounts | None:
         ValueError: It is neither a SQLite file nor PostgreSQL.
     """
     from proxy.store.errors import StoreError
+    from proxy.store.sql.access.teams import Teams
     from proxy.store.sql.database import database_exists, open_database
-    from proxy.store.sql.teams import Teams
 
     if not database_exists(url):
         return Accounts()

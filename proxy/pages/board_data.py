@@ -41,7 +41,7 @@ from proxy.services.objectives.objective_state import TrackedObjective, shown_st
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.store.errors import StoreError
 from proxy.store.ports import BudgetStore
-from proxy.store.sql.pins import PinRow
+from proxy.store.sql.settings.pins import PinRow
 from proxy.store.store import Store
 from slo import burn, window
 from slo.alert import format_amount

@@ -10,7 +10,7 @@ from dashboards.access import Action
 from dashboards.pages import HOME
 from proxy.pages.operation_pages import Operations
 from proxy.pages.resources.alert_sinks import AlertSinksResource
-from proxy.pages.resources.budget_requests import BudgetRequest, requested_budget
+from proxy.pages.resources.budgets.budget_requests import BudgetRequest, requested_budget
 from proxy.pages.resources.teams import TeamsResource
 from proxy.pages.site import FormCheck, Site, page_router, redirect, validated_request
 from slo.budget import EVERY, SCOPES, BudgetUnit

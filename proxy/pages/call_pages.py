@@ -12,10 +12,10 @@ from dashboards.formatting import with_params
 from dashboards.pages import HOME
 from dashboards.views.cache_health import CacheDimension
 from proxy.pages.resources.api import API_PATH
-from proxy.pages.resources.cache_health import CacheHealth, CacheQuery
-from proxy.pages.resources.calls import LIVE_FILTERS, Calls, CallsQuery, Outcomes
-from proxy.pages.resources.events import EventsResource
-from proxy.pages.resources.ledger_resources import LedgerResources
+from proxy.pages.resources.ledger.cache_health import CacheHealth, CacheQuery
+from proxy.pages.resources.ledger.calls import LIVE_FILTERS, Calls, CallsQuery, Outcomes
+from proxy.pages.resources.ledger.events import EventsResource
+from proxy.pages.resources.ledger.ledger_resources import LedgerResources
 from proxy.pages.site import Site, html_response, page_router
 
 

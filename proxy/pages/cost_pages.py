@@ -15,24 +15,24 @@ from dashboards.pages import HOME
 from dashboards.views.costs import CostDimension
 from dashboards.views.latency import LatencyDimension
 from proxy.errors import Unready
-from proxy.pages.ledger_views.savings import (
+from proxy.pages.operation_pages import Operations
+from proxy.pages.resources.api import API_PATH
+from proxy.pages.resources.ledger.costs import Costs, CostsQuery
+from proxy.pages.resources.ledger.events import EventsResource
+from proxy.pages.resources.ledger.latency import LatencyQuery, LatencyResource
+from proxy.pages.resources.ledger.ledger_resources import LedgerResources
+from proxy.pages.resources.ledger.queries import FilterQuery
+from proxy.pages.resources.ledger.reports import REPORT_DEADLINE_S, CostReportsResource, ReportQuery
+from proxy.pages.resources.ledger.savings import SavingsQuery, SavingsResource
+from proxy.pages.resources.report_sending import SendRequest
+from proxy.pages.site import Site, html_response, page_router, redirect, validated_request
+from proxy.services.reports.background_reports import KEEP_S, PendingReport
+from proxy.store.sql.views.savings import (
     OverviewQuestion,
     OverviewView,
     SavingsQuestion,
     overview_view,
 )
-from proxy.pages.operation_pages import Operations
-from proxy.pages.resources.api import API_PATH
-from proxy.pages.resources.costs import Costs, CostsQuery
-from proxy.pages.resources.events import EventsResource
-from proxy.pages.resources.latency import LatencyQuery, LatencyResource
-from proxy.pages.resources.ledger_resources import LedgerResources
-from proxy.pages.resources.queries import FilterQuery
-from proxy.pages.resources.report_sending import SendRequest
-from proxy.pages.resources.reports import REPORT_DEADLINE_S, CostReportsResource, ReportQuery
-from proxy.pages.resources.savings import SavingsQuery, SavingsResource
-from proxy.pages.site import Site, html_response, page_router, redirect, validated_request
-from proxy.services.reports.background_reports import KEEP_S, PendingReport
 
 _METRICS: Final = {
     "ttft": "time to the first token",

@@ -13,22 +13,22 @@ from dashboards.board import AdminBoard
 from dashboards.pages import HOME
 from proxy.errors import CallerError
 from proxy.pages.resources.alert_sinks import AlertSinksResource
-from proxy.pages.resources.budgets import BudgetsResource
+from proxy.pages.resources.budgets.budget_counters import BudgetsResource
+from proxy.pages.resources.budgets.stored_budgets import StoredBudgetsResource
 from proxy.pages.resources.configuration import ConfigurationResource
-from proxy.pages.resources.events import EventsResource
-from proxy.pages.resources.features import (
+from proxy.pages.resources.ledger.events import EventsResource
+from proxy.pages.resources.ledger.features import (
     CompactionModeRequest,
     FeaturesResource,
     LayoutDecision,
     ModeRequest,
     feature_from_path,
 )
+from proxy.pages.resources.ledger.savings import SavingsResource
 from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource, PinRequest
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.report_sending import ReportSending
-from proxy.pages.resources.savings import SavingsResource
-from proxy.pages.resources.stored_budgets import StoredBudgetsResource
 from proxy.pages.site import (
     FormCheck,
     Site,

@@ -13,7 +13,8 @@ from dashboards.views.access import CreatedKey, SignInLink, changed_values
 from proxy.errors import CallerError
 from proxy.pages.access.sign_in import PageAccess
 from proxy.pages.resources.audit import AuditQuery, AuditResource
-from proxy.pages.resources.key_budgets import KeyBudget, KeyBudgets
+from proxy.pages.resources.budgets.key_budgets import KeyBudget, KeyBudgets
+from proxy.pages.resources.budgets.stored_budgets import StoredBudgetsResource
 from proxy.pages.resources.people import (
     NewPassword,
     NewPerson,
@@ -21,7 +22,6 @@ from proxy.pages.resources.people import (
     RoleChange,
     SignInState,
 )
-from proxy.pages.resources.stored_budgets import StoredBudgetsResource
 from proxy.pages.resources.teams import NewKey, NewTeam, PromptRetention, TeamsResource
 from proxy.pages.site import FormCheck, Site, page_router, redirect, validated_request
 from proxy.pages.store_questions import StoreAsker

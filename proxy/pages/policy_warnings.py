@@ -14,7 +14,7 @@ from slo.budget import EVERY
 from slo.policies.file import Policies, policies_by_kind
 
 if TYPE_CHECKING:
-    from proxy.store.sql.teams import Teams
+    from proxy.store.sql.access.teams import Teams
 
 #: Models that a note names.
 MAX_NAMED: Final = 10

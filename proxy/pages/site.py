@@ -27,7 +27,7 @@ from proxy.pages.browser_requests import (
     form_fields,
     invalid_query_error,
 )
-from proxy.pages.ledger_views.formats import page_around
+from proxy.pages.view_formats import page_around
 from proxy.pages.viewing import ReadViewer, check_allowed
 
 R = TypeVar("R", bound=BaseModel)

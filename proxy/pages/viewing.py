@@ -8,7 +8,7 @@ from fastapi import Depends, Request
 from dashboards.access import Action, Viewer
 from proxy.errors import CallerError
 from proxy.pages.browser_requests import check_source
-from proxy.store.sql.audit_log import AuditedChange
+from proxy.store.sql.access.audit_log import AuditedChange
 
 ReadViewer = Callable[[Request], Awaitable[Viewer | None]]
 """Finds who sent a request by its session; None for nobody."""

@@ -31,12 +31,12 @@ from proxy.store.journal.journal import Journal
 from proxy.store.journal.lines import decode, encode
 from proxy.store.journal.sent_attempts import SentAttempts
 from proxy.store.sql import schema
-from proxy.store.sql.admin_sessions import SessionRows
-from proxy.store.sql.answers import Answers
-from proxy.store.sql.api_key_cache import ApiKeyCache
-from proxy.store.sql.audit_log import AuditLog
-from proxy.store.sql.compaction_receipts import CompactionReceipts
-from proxy.store.sql.compactions import Compactions
+from proxy.store.sql.access.admin_sessions import SessionRows
+from proxy.store.sql.access.api_key_cache import ApiKeyCache
+from proxy.store.sql.access.audit_log import AuditLog
+from proxy.store.sql.access.known_keys import KnownKeys
+from proxy.store.sql.access.teams import Teams
+from proxy.store.sql.access.users import Users
 from proxy.store.sql.database import (
     ConnectionGate,
     address,
@@ -46,32 +46,32 @@ from proxy.store.sql.database import (
     revision,
     write_transaction,
 )
-from proxy.store.sql.engine_usage import ReplicaTimeLedger
-from proxy.store.sql.fallback_rows import RecentFallbacks
-from proxy.store.sql.inserts import inserter
-from proxy.store.sql.journal_shipper import JournalShipper
-from proxy.store.sql.known_keys import KnownKeys
-from proxy.store.sql.layouts import Layouts
-from proxy.store.sql.ledger import ReceiptLedger
-from proxy.store.sql.locks import singleton_lock
-from proxy.store.sql.mark_accounts import MarkAccounts
-from proxy.store.sql.notes import Notes
+from proxy.store.sql.ledger.compaction_receipts import CompactionReceipts
+from proxy.store.sql.ledger.control_arms import ArmMeasurements, Savings
+from proxy.store.sql.ledger.engine_usage import ReplicaTimeLedger
+from proxy.store.sql.ledger.fallback_rows import RecentFallbacks
+from proxy.store.sql.ledger.inserts import inserter
+from proxy.store.sql.ledger.journal_shipper import JournalShipper
+from proxy.store.sql.ledger.last_answers import Answers
+from proxy.store.sql.ledger.receipt_ledger import ReceiptLedger
+from proxy.store.sql.ledger.spendings import Spendings
 from proxy.store.sql.outbox import Outbox
-from proxy.store.sql.pending_sums import PendingSums
-from proxy.store.sql.pins import Pins
-from proxy.store.sql.plans import Plans
 from proxy.store.sql.report_deliveries import ReportDeliveries
-from proxy.store.sql.reports import LedgerReports
-from proxy.store.sql.savings import ArmMeasurements, Savings
-from proxy.store.sql.settings_cache import compaction_settings, layout_settings
-from proxy.store.sql.spendings import Spendings
-from proxy.store.sql.stored_budgets import StoredBudgets
-from proxy.store.sql.teams import Teams
-from proxy.store.sql.users import Users
+from proxy.store.sql.rollups.pending_sums import PendingSums
+from proxy.store.sql.settings.compactions import Compactions
+from proxy.store.sql.settings.layouts import Layouts
+from proxy.store.sql.settings.locks import singleton_lock
+from proxy.store.sql.settings.mark_accounts import MarkAccounts
+from proxy.store.sql.settings.notes import Notes
+from proxy.store.sql.settings.pins import Pins
+from proxy.store.sql.settings.plans import Plans
+from proxy.store.sql.settings.settings_cache import compaction_settings, layout_settings
+from proxy.store.sql.settings.stored_budgets import StoredBudgets
+from proxy.store.sql.views.ledger_reports import LedgerReports
 
 if TYPE_CHECKING:
-    from proxy.store.sql.dashboard_reads import DashboardReads, Readers
-    from proxy.store.sql.reader_process import ReaderProcess
+    from proxy.store.sql.views.reader_process import ReaderProcess
+    from proxy.store.sql.views.readers import DashboardReads, Readers
 
 P = ParamSpec("P")
 Q = TypeVar("Q")
@@ -185,13 +185,13 @@ class Store:
     @cached_property
     def dashboard(self) -> "DashboardReads":
         """Reads of pages; over connections of their own, so calls never wait for them."""
-        from proxy.store.sql.dashboard_reads import LocalReads  # noqa: PLC0415 - commands need none
+        from proxy.store.sql.views.readers import LocalReads  # noqa: PLC0415 - commands need none
 
         return LocalReads(self._reader, self._mode)
 
     def use_reader_process(self) -> None:
         """Read for pages in a process of its own from now on, which gives way to calls."""
-        from proxy.store.sql.reader_process import ReaderProcess  # noqa: PLC0415 - as above
+        from proxy.store.sql.views.reader_process import ReaderProcess  # noqa: PLC0415 - as above
 
         url = self._reader.url.render_as_string(hide_password=False)
         self._reader_process = ReaderProcess(url, self.dashboard, self._mode)
@@ -201,7 +201,7 @@ class Store:
         self, timeout_s: float, question: "Callable[[Readers, Q], T]", arg: Q
     ) -> T:
         """The answer of a process for this question alone; see ``reader_process.read_apart``."""
-        from proxy.store.sql.reader_process import read_apart  # noqa: PLC0415 - as above
+        from proxy.store.sql.views.reader_process import read_apart  # noqa: PLC0415 - as above
 
         url = self._reader.url.render_as_string(hide_password=False)
         return await read_apart((url, self._mode), timeout_s, question, arg)

@@ -19,8 +19,8 @@ from sqlalchemy import Engine
 
 from proxy.records.receipt import Receipt
 from proxy.store.sql.database import migrate, open_database
-from proxy.store.sql.inserts import inserter
-from proxy.store.sql.pending_sums import PendingSums
+from proxy.store.sql.ledger.inserts import inserter
+from proxy.store.sql.rollups.pending_sums import PendingSums
 from slo.usage import Usage
 from tests.bench.dashboard_calls import END, FEATURES, TEAMS
 from tests.fakes.receipts import a_receipt

@@ -6,9 +6,13 @@ from typing import Final
 from sqlalchemy import Connection, Engine
 
 from proxy.store.sql.database import write_transaction
-from proxy.store.sql.rollup_statements import days_statement, hours_statement, weeks_statement
-from proxy.store.sql.rollup_tables import HISTOGRAM, HOURS
-from proxy.store.sql.rows import COLUMNS
+from proxy.store.sql.ledger.receipt_rows import COLUMNS
+from proxy.store.sql.rollups.rollup_statements import (
+    days_statement,
+    hours_statement,
+    weeks_statement,
+)
+from proxy.store.sql.rollups.rollup_tables import HISTOGRAM, HOURS
 from proxy.store.sql.schema import rollups
 
 TEAMS: Final = 40

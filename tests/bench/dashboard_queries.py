@@ -18,15 +18,15 @@ from typing import Any, Final
 
 from dashboards.access import Role, Viewer
 from proxy.configuration import read_catalog
-from proxy.pages.ledger_views.formats import json_bytes
-from proxy.pages.resources.cache_health import CacheQuery
-from proxy.pages.resources.calls import CallsQuery
-from proxy.pages.resources.costs import CostsQuery
-from proxy.pages.resources.latency import LatencyQuery
-from proxy.pages.resources.ledger_resources import LedgerResources
-from proxy.pages.resources.live_calls import LiveCalls
-from proxy.pages.resources.savings import SavingsQuery
+from proxy.pages.resources.ledger.cache_health import CacheQuery
+from proxy.pages.resources.ledger.calls import CallsQuery
+from proxy.pages.resources.ledger.costs import CostsQuery
+from proxy.pages.resources.ledger.latency import LatencyQuery
+from proxy.pages.resources.ledger.ledger_resources import LedgerResources
+from proxy.pages.resources.ledger.live_calls import LiveCalls
+from proxy.pages.resources.ledger.savings import SavingsQuery
 from proxy.pages.store_questions import StoreQuestions
+from proxy.pages.view_formats import json_bytes
 from proxy.settings import Settings
 from proxy.store.store import Store
 from tests.bench.dashboard_calls import END, fill

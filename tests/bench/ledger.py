@@ -20,12 +20,12 @@ from dashboards.reports import Part, ReportPeriod
 from proxy.store.journal.journal import Journal
 from proxy.store.journal.lines import encode
 from proxy.store.sql.database import migrate, open_database, read_transaction, write_transaction
-from proxy.store.sql.inserts import inserter
-from proxy.store.sql.journal_shipper import JournalShipper
-from proxy.store.sql.ledger import ReceiptLedger
-from proxy.store.sql.reports import LedgerReports
-from proxy.store.sql.rollup_statements import pending_sums_statement, quarters_statement
-from proxy.store.sql.rows import COLUMNS
+from proxy.store.sql.ledger.inserts import inserter
+from proxy.store.sql.ledger.journal_shipper import JournalShipper
+from proxy.store.sql.ledger.receipt_ledger import ReceiptLedger
+from proxy.store.sql.ledger.receipt_rows import COLUMNS
+from proxy.store.sql.rollups.rollup_statements import pending_sums_statement, quarters_statement
+from proxy.store.sql.views.ledger_reports import LedgerReports
 from tests.fakes.receipts import a_receipt
 
 MONTH = ReportPeriod(first=date(2026, 10, 1), end=date(2026, 11, 1), zone="Europe/Berlin")

@@ -15,7 +15,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.services.planning.planning import PromptPlanning
 from proxy.settings import Settings
 from proxy.store.sql.change_poller import POLL_INTERVAL_S
-from proxy.store.sql.layouts import undecided_layouts
+from proxy.store.sql.settings.layouts import undecided_layouts
 from proxy.store.store import Store, open_store
 from proxy.tools.simulator.server import serving
 from tests.fakes.http_caller import HttpAnswer, HttpCaller

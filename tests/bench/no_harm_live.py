@@ -32,8 +32,8 @@ from proxy.prefix.planned import PlanningTarget
 from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.settings import Settings
 from proxy.store.sql import schema
+from proxy.store.sql.access.teams import KEY_LENGTH, token_hash
 from proxy.store.sql.database import write_transaction
-from proxy.store.sql.teams import KEY_LENGTH, token_hash
 from proxy.store.store import Store
 from proxy.tools.simulator.app import app as simulator
 from proxy.tools.simulator.server import serving

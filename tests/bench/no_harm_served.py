@@ -12,7 +12,7 @@ from pathlib import Path
 
 from proxy.configuration import read_catalog
 from proxy.settings import Settings
-from proxy.store.sql.layouts import undecided_layouts
+from proxy.store.sql.settings.layouts import undecided_layouts
 from proxy.store.store import Store
 from proxy.tools.simulator.app import app as simulator
 from proxy.tools.simulator.server import serving

@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, sync_playwright
 
-from proxy.store.sql.users import FIRST_ADMIN
+from proxy.store.sql.access.users import FIRST_ADMIN
 from tests.fakes.demo_gateway import DemoGateway, demo_gateway
 
 _CALLS = 120

@@ -8,7 +8,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request
 
 from dashboards.pages import NAVIGATION
-from proxy.store.sql.audit_log import AuditedChange
+from proxy.store.sql.access.audit_log import AuditedChange
 from tests.fakes.demo_gateway import DemoGateway
 
 pytestmark = pytest.mark.browser

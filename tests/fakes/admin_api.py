@@ -13,7 +13,7 @@ from dashboards.access import Role, Viewer
 from proxy.pages.app import add_error_handlers
 from proxy.pages.resources.api import API_PATH, api_app
 from proxy.pages.store_questions import StoreQuestions
-from proxy.store.sql.inserts import inserter
+from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.store import Store
 from tests.fakes.asgi import AsgiConnection, answer_of_app, scope
 

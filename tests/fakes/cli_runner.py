@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from proxy.cli.terminal import Terminal
 from proxy.records.receipt import Receipt
-from proxy.store.sql.inserts import inserter
+from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.store import Store
 from tests.fakes.databases import migrated_sqlite
 

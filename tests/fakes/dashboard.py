@@ -25,23 +25,23 @@ from proxy.pages.operation_pages import Operations
 from proxy.pages.people_pages import AccessResources
 from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.api import API_PATH, api_app
-from proxy.pages.resources.budgets import BudgetsResource
+from proxy.pages.resources.budgets.budget_counters import BudgetsResource
+from proxy.pages.resources.budgets.stored_budgets import StoredBudgetsResource
 from proxy.pages.resources.configuration import ConfigurationResource
-from proxy.pages.resources.events import EventsResource
-from proxy.pages.resources.features import FeaturesResource
-from proxy.pages.resources.ledger_resources import LedgerResources
-from proxy.pages.resources.live_calls import LiveCalls
+from proxy.pages.resources.ledger.events import EventsResource
+from proxy.pages.resources.ledger.features import FeaturesResource
+from proxy.pages.resources.ledger.ledger_resources import LedgerResources
+from proxy.pages.resources.ledger.live_calls import LiveCalls
 from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.report_sending import ReportSending
-from proxy.pages.resources.stored_budgets import StoredBudgetsResource
 from proxy.pages.store_questions import StoreQuestions
 from proxy.reloading import Reloader
 from proxy.services.budgets.setup import BudgetOverlay
 from proxy.settings import Settings
-from proxy.store.sql.audit_log import AuditedChange
-from proxy.store.sql.users import UserRecord
+from proxy.store.sql.access.audit_log import AuditedChange
+from proxy.store.sql.access.users import UserRecord
 from proxy.store.store import Store
 from tests.fakes.asgi import AsgiConnection, answer_of_app, scope
 from tests.fakes.board import NOW, FakeBoard

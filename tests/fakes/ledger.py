@@ -7,10 +7,11 @@ from typing import Any, Final
 from sqlalchemy import Engine, select
 
 from proxy.records.receipt import Receipt
-from proxy.store.sql import rows, schema
+from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
-from proxy.store.sql.inserts import inserter
-from proxy.store.sql.pending_sums import PendingSums
+from proxy.store.sql.ledger.inserts import inserter
+from proxy.store.sql.ledger.receipt_rows import receipt_from_row
+from proxy.store.sql.rollups.pending_sums import PendingSums
 
 #: Parts of a test's receipts that sums of days and histograms have: none, some, and all.
 MERGED_PARTS: Final = (0.0, 0.6, 1.0)
@@ -35,7 +36,7 @@ def ledger_of(engine: Engine) -> list[Receipt]:
     """All receipts in the database, in order."""
     query = select(schema.calls).order_by(schema.calls.c.call_id, schema.calls.c.attempt)
     with read_transaction(engine) as connection:
-        return [rows.receipt_from_row(row) for row in connection.execute(query)]
+        return [receipt_from_row(row) for row in connection.execute(query)]
 
 
 def rollups_of(engine: Engine) -> dict[tuple[Any, ...], dict[str, int | None]]:

@@ -9,8 +9,8 @@ from dashboards.reports import ReportPeriod
 from proxy.store.journal.segments import list_segments
 from proxy.store.sql import schema
 from proxy.store.sql.database import open_database, read_transaction
-from proxy.store.sql.ledger import ReceiptLedger
-from proxy.store.sql.reports import LedgerReports
+from proxy.store.sql.ledger.receipt_ledger import ReceiptLedger
+from proxy.store.sql.views.ledger_reports import LedgerReports
 from tests.fakes.load import Load
 from tests.fakes.serve_process import ServeProcess
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from proxy.pages.board_data import LiveBoard
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.store.errors import StoreError
-from proxy.store.sql.inserts import inserter
+from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.store import Store
 from slo.budget import Budget
 from slo.controller.state import ControllerSnapshot

@@ -10,7 +10,7 @@ from proxy.services.objectives.router import ObjectiveRouter
 from proxy.store.errors import StoreError
 from proxy.store.ports import ObjectiveCounters
 from proxy.store.redis.local_objective_store import LocalCounters
-from proxy.store.sql.pins import PinRow
+from proxy.store.sql.settings.pins import PinRow
 from proxy.store.store import Store
 from slo.alert import Alert
 from slo.controller.state import ControllerState

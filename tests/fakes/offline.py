@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from proxy.records.feature_mode import PlanningMode
-from proxy.store.sql.known_keys import KnownKeys
+from proxy.store.sql.access.known_keys import KnownKeys
 from proxy.store.store import Store
 from tests.fakes.databases import migrated_sqlite
 

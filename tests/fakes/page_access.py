@@ -13,8 +13,8 @@ from proxy.pages.access.sessions import AdminSessions, Found
 from proxy.pages.access.sign_in import PageAccess
 from proxy.pages.access.sign_in_limits import AdminToken
 from proxy.pages.access.sign_in_methods import SignInMethods
-from proxy.store.sql.admin_sessions import SessionRecord
-from proxy.store.sql.users import UserRecord
+from proxy.store.sql.access.admin_sessions import SessionRecord
+from proxy.store.sql.access.users import UserRecord
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from proxy.records.receipt import Receipt
 from proxy.services.budgets.reconciliation import Reconciler
 from proxy.store.ports import CountersCondition
-from proxy.store.sql.inserts import inserter
+from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.store import Store
 from slo.budget import Budget
 from slo.reservations import CounterClaim, CounterLevel

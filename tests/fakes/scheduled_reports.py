@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from proxy.records.receipt import Receipt
-from proxy.store.sql.inserts import inserter
+from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.store import Store
 from slo.policies.reports import ReportInterval, ScheduledReport
 from tests.fakes.databases import migrated_sqlite

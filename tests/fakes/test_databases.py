@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import func, select
 
 from proxy.store.sql import schema
+from proxy.store.sql.access.teams import Teams
 from proxy.store.sql.database import newest_revision, open_database, revision
-from proxy.store.sql.inserts import inserter
-from proxy.store.sql.teams import Teams
+from proxy.store.sql.ledger.inserts import inserter
 from tests.fakes.databases import MigratedSchema, migrated_sqlite
 from tests.fakes.receipts import a_receipt
 

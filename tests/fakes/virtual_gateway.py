@@ -23,9 +23,10 @@ from proxy.app import Gateway, gateway
 from proxy.records.feature_mode import PlanningMode
 from proxy.records.receipt import Receipt
 from proxy.settings import Settings
-from proxy.store.sql import ledger, schema
+from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
-from proxy.store.sql.rows import receipt_from_row
+from proxy.store.sql.ledger import receipt_ledger
+from proxy.store.sql.ledger.receipt_rows import receipt_from_row
 from proxy.tools.simulator.app import app
 from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.server import serving
@@ -114,7 +115,7 @@ class VirtualGateway:
         store = self.gateway.store
         assert store.drain.flush(30)
         calls = schema.calls.c
-        query = ledger._RECEIPTS.where(calls.team == self.team)
+        query = receipt_ledger._RECEIPTS.where(calls.team == self.team)
         with read_transaction(store.ledger._engine) as connection:
             found = connection.execute(query.order_by(calls.call_id, calls.attempt))
             return [receipt_from_row(row[:-1], row[-1]) for row in found]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from proxy.store.sql.pins import PinRow
+from proxy.store.sql.settings.pins import PinRow
 from tests.fakes.fallback_gateway import FallbackGateway, fallback_gateway
 from tests.fakes.plain_http import PLAIN
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from proxy.records.receipt import Receipt, answering_model
-from proxy.store.sql.teams import NO_LIMITS, KeyLimits
+from proxy.store.sql.access.teams import NO_LIMITS, KeyLimits
 from tests.fakes.gateway_fixture import PRICE, GatewayFixture, running_gateway
 from tests.fakes.plain_http import PLAIN
 

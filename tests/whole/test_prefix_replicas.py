@@ -16,7 +16,7 @@ import pytest
 from proxy.prefix.layouts.order import INTRODUCTION
 from proxy.prefix.planned import PlanningRequest, layout_place
 from proxy.records.feature_mode import LayoutScope, PlanningMode
-from proxy.store.sql.layout_rows import Proposal
+from proxy.store.sql.settings.layout_rows import Proposal
 from tests.bench.prefix_traffic import TimedQuestion, User
 from tests.bench.prefix_ways import variable_first
 from tests.fakes.badly_built import raw_bodies

@@ -20,8 +20,8 @@ from proxy.records.receipt import Outcome, Receipt
 from proxy.services.reports.report_content import report_content
 from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.settings import read
+from proxy.store.sql.access.users import FIRST_ADMIN
 from proxy.store.sql.ids import id_floor
-from proxy.store.sql.users import FIRST_ADMIN
 from proxy.tools.demo.result import of_store
 from slo.usage import Usage
 from tests.fakes.demo_gateway import DemoGateway, demo_gateway

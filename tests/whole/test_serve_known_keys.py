@@ -20,9 +20,9 @@ import redis
 from proxy.api.starting import OFFLINE, STARTING
 from proxy.cli.session import now
 from proxy.errors import OperatorError
+from proxy.store.sql.access.known_keys import FILE_NAME, read_known_keys
+from proxy.store.sql.access.teams import Teams
 from proxy.store.sql.database import open_database
-from proxy.store.sql.known_keys import FILE_NAME, read_known_keys
-from proxy.store.sql.teams import Teams
 from tests.fakes.background_loop import running_in_thread
 from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.postgres import SERVER, schema

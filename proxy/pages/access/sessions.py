@@ -14,8 +14,8 @@ import msgspec
 
 from proxy.errors import Unready
 from proxy.pages.store_questions import StoreAsker
-from proxy.store.sql.admin_sessions import SessionRecord, new_session
-from proxy.store.sql.users import UserRecord
+from proxy.store.sql.access.admin_sessions import SessionRecord, new_session
+from proxy.store.sql.access.users import UserRecord
 
 #: Seconds for which a session holds as it was read last; a revoked one closes within these.
 FRESH_S: Final = 5.0

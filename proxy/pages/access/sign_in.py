@@ -16,7 +16,7 @@ from proxy.pages.access.sign_in_limits import SignInSource
 from proxy.pages.access.sign_in_methods import SignInMethods, SignInResult
 from proxy.pages.browser_requests import check_source, form_fields, is_secure
 from proxy.pages.site import html_response, redirect
-from proxy.store.sql.admin_sessions import MAX_SESSION_S
+from proxy.store.sql.access.admin_sessions import MAX_SESSION_S
 
 COOKIE: Final = "thriftgate_admin"
 """Name of the session's cookie over http."""

@@ -10,7 +10,7 @@ from proxy.pages.access.known_browsers import KnownBrowsers
 from proxy.pages.access.passwords import Passwords
 from proxy.pages.access.sign_in_limits import AdminToken, SignInLimits, SignInSource
 from proxy.pages.store_questions import StoreAsker
-from proxy.store.sql.users import UserRecord
+from proxy.store.sql.access.users import UserRecord
 
 _log = logging.getLogger("thriftgate.access")
 #: The source of passwords that people confirm once they are signed in, whom no stranger can stop.

@@ -24,8 +24,8 @@ from proxy.pages.access.sign_in_methods import SignInResult
 from proxy.pages.browser_requests import HEADERS, is_secure
 from proxy.pages.site import page_router
 from proxy.pages.store_questions import StoreAsker
-from proxy.store.sql.teams import Teams
-from proxy.store.sql.users import UserRecord, Users
+from proxy.store.sql.access.teams import Teams
+from proxy.store.sql.access.users import UserRecord, Users
 
 CALLBACK_PATH: Final = f"{HOME}/sso/callback"
 #: Author of changes that follow from a person's groups.

@@ -17,7 +17,7 @@ from proxy.services.alerts.configured_sinks import (
 )
 from proxy.services.alerts.sink_check import send_test_alert
 from proxy.settings import upstream_keys
-from proxy.store.sql.audit_log import AuditedChange
+from proxy.store.sql.access.audit_log import AuditedChange
 from slo.policies.sinks import Sink
 
 

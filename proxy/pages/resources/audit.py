@@ -9,7 +9,7 @@ from dashboards.access import Action, Viewer
 from dashboards.views.access import AuditEntryView, AuditPage
 from proxy.pages.store_questions import StoreAsker
 from proxy.pages.viewing import SignedIn, check_allowed
-from proxy.store.sql.audit_log import AuditEntry
+from proxy.store.sql.access.audit_log import AuditEntry
 from proxy.store.store import Store
 
 

@@ -11,7 +11,7 @@ from proxy.errors import CallerError
 from proxy.pages.viewing import RecordChange, SignedIn, check_allowed
 from proxy.reloading import Reloader
 from proxy.settings import PREFIX, Settings
-from proxy.store.sql.audit_log import AuditedChange
+from proxy.store.sql.access.audit_log import AuditedChange
 from slo.policies.file import policies_by_kind
 
 #: Settings that are secrets, or may hold one.

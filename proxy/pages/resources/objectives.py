@@ -21,7 +21,7 @@ from proxy.errors import CallerError
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import SignedIn, check_allowed
 from proxy.services.objectives.objective_state import MISSED
-from proxy.store.sql.pins import PinRow
+from proxy.store.sql.settings.pins import PinRow
 from proxy.store.store import Store
 from slo.budget import EVERY
 

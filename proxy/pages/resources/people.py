@@ -14,8 +14,8 @@ from proxy.pages.access.sign_in import PageAccess
 from proxy.pages.resources.teams import ItemId, Name
 from proxy.pages.store_questions import StoreAsker
 from proxy.pages.viewing import SignedIn, check_allowed
-from proxy.store.sql.admin_sessions import SessionRecord
-from proxy.store.sql.users import LINK_LIFETIME_S, UserRecord
+from proxy.store.sql.access.admin_sessions import SessionRecord
+from proxy.store.sql.access.users import LINK_LIFETIME_S, UserRecord
 from proxy.store.store import Store
 
 T = TypeVar("T")

@@ -21,7 +21,7 @@ from proxy.services.reports.report_delivery import configured_senders
 from proxy.services.reports.report_senders import ReportSenders
 from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.settings import Settings
-from proxy.store.sql.audit_log import AuditedChange
+from proxy.store.sql.access.audit_log import AuditedChange
 from proxy.store.store import Store
 from slo.policies.reports import ScheduledReport
 

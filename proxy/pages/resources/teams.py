@@ -9,10 +9,10 @@ from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 from dashboards.access import Action, Viewer
 from dashboards.views.access import CreatedKey, KeyPage, KeyView, TeamView
 from proxy.errors import CallerError
-from proxy.pages.resources.key_budgets import KeyBudget, KeyBudgets
+from proxy.pages.resources.budgets.key_budgets import KeyBudget, KeyBudgets
 from proxy.pages.store_questions import StoreAsker
 from proxy.pages.viewing import SignedIn, check_allowed
-from proxy.store.sql.teams import KeyLimits, KeyRecord, Team
+from proxy.store.sql.access.teams import KeyLimits, KeyRecord, Team
 from proxy.store.store import Store
 
 #: Models that a key's list may hold.

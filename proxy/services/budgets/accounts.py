@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from proxy.store.sql.spendings import MAX_NAMES, NamedSpendings, Spending, Spendings
+from proxy.store.sql.ledger.spendings import MAX_NAMES, NamedSpendings, Spending, Spendings
 from slo import window
 from slo.budget import EVERY, LABEL_PREFIX, Budget, BudgetUnit
 from slo.window import Window

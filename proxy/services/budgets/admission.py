@@ -57,7 +57,7 @@ from proxy.services.budgets.reservation_requests import (
 )
 from proxy.store.errors import StoreError
 from proxy.store.ports import BudgetStore
-from proxy.store.sql.spendings import ended_at
+from proxy.store.sql.ledger.spendings import ended_at
 from slo.alert import Alert
 from slo.alerting import ThresholdWatch
 from slo.budget import Budget, BudgetUnit

@@ -30,7 +30,7 @@ from proxy.services.budgets import clamps
 from proxy.services.budgets.pricing import Alternative, Prediction, price_attempt, served_model
 from proxy.services.budgets.prompt_bounds import SMALL_BODY_BYTES
 from proxy.store.errors import StoreError
-from proxy.store.sql.answers import PastAnswer
+from proxy.store.sql.ledger.last_answers import PastAnswer
 from slo.output_length_model import OutputLengthModel
 from slo.price import Tariff
 from slo.reservation_sizing import OutputBounds, PriceQuote, UsageBounds, output_bounds

@@ -27,7 +27,7 @@ from proxy.settings import Settings
 from proxy.store.errors import StoreError
 from proxy.store.ports import BudgetStore
 from proxy.store.redis.local_budget_store import LocalBudgetStore
-from proxy.store.sql.stored_budgets import StoredBudgets, budgets_beside
+from proxy.store.sql.settings.stored_budgets import StoredBudgets, budgets_beside
 from proxy.store.store import Store
 from slo.budget import Budget
 from slo.policies.file import Policies

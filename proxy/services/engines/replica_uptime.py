@@ -18,7 +18,7 @@ from typing import Final
 from proxy.calls.replica_costs import ReplicaCosts
 from proxy.engines.replica_report import ProcessState
 from proxy.services.engines.replica_monitor import ReplicaStatus
-from proxy.store.sql.engine_usage import ReplicaRun
+from proxy.store.sql.ledger.engine_usage import ReplicaRun
 
 RUNNING_STATES: Final = frozenset(
     {ProcessState.STARTING, ProcessState.READY, ProcessState.DRAINING}

@@ -12,7 +12,7 @@ from proxy.prefix.layouts.layout import Layout, read_layout
 from proxy.prefix.lessons import layout_digest
 from proxy.records.feature_mode import LayoutScope
 from proxy.store.errors import StoreError
-from proxy.store.sql.layout_rows import Proposal
+from proxy.store.sql.settings.layout_rows import Proposal
 from proxy.store.store import Store
 
 P = ParamSpec("P")

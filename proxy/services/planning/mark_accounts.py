@@ -12,7 +12,7 @@ from proxy.calls.ports import BackgroundTaskGroup
 from proxy.prefix.team_indexes import TeamMemory
 from proxy.records.team_stake import MAX_TEAM_LOSS_NANOS, TeamLoan
 from proxy.store.errors import StoreError
-from proxy.store.sql.mark_accounts import HALVING_INTERVAL_S
+from proxy.store.sql.settings.mark_accounts import HALVING_INTERVAL_S
 from proxy.store.store import Store
 
 _log = logging.getLogger("thriftgate.planning")

@@ -12,8 +12,8 @@ from proxy.services.cut_attempts import keep_cut_attempts_booked, keep_sent_atte
 from proxy.services.planning.guard import SendAlert, suspension_alert
 from proxy.settings import Settings
 from proxy.store.errors import StoreError
-from proxy.store.sql.known_keys import FILE_NAME, KnownKeysFile, remove_known_keys
-from proxy.store.sql.layouts import Suspension, suspend_harmful
+from proxy.store.sql.access.known_keys import FILE_NAME, KnownKeysFile, remove_known_keys
+from proxy.store.sql.settings.layouts import Suspension, suspend_harmful
 from proxy.store.store import Store
 
 _log = logging.getLogger("thriftgate.upkeep")

@@ -11,13 +11,13 @@ from dashboards.cost_reports import CostReport, Dimension, cost_report
 from dashboards.reports import ALL_CALLS, ReportPeriod, SpendFilter
 from dashboards.savings_headline import SavingsHeadline
 from proxy.catalog.catalog import Catalog
-from proxy.store.sql.counted_savings import (
+from proxy.store.sql.ledger.control_arms import ArmMeasurement
+from proxy.store.sql.views.counted_savings import (
     Measurement,
     SavingsScope,
     read_headline,
 )
-from proxy.store.sql.dashboard_reads import DashboardReads, PickledOnce
-from proxy.store.sql.savings import ArmMeasurement
+from proxy.store.sql.views.readers import DashboardReads, PickledOnce
 from proxy.store.store import Store
 
 

@@ -11,7 +11,7 @@ import uvloop
 from rich.console import Console
 
 from dashboards.access import HOME_PATH, sign_in_url
-from proxy.store.sql.users import FIRST_ADMIN
+from proxy.store.sql.access.users import FIRST_ADMIN
 from proxy.tools.demo import messages, plan
 from proxy.tools.demo.baseline import CostBaseline, baseline_costs, order_costs
 from proxy.tools.demo.progress import progress

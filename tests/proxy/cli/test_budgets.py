@@ -144,7 +144,7 @@ def test_scripts_are_told_exact_amounts_and_null_for_what_is_unknown(runner):
 
 
 def test_spending_of_too_many_receipts_is_not_shown_in_part(runner, monkeypatch):
-    monkeypatch.setattr("proxy.store.sql.spendings.Spendings.__init__.__defaults__", (1,))
+    monkeypatch.setattr("proxy.store.sql.ledger.spendings.Spendings.__init__.__defaults__", (1,))
 
     assert rows(runner.said(single_command(budgets_command(budget(scope="user")))))[1][-2:] == [
         "?",

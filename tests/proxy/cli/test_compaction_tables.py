@@ -1,7 +1,7 @@
 from compaction.policy import CompactionMode
 from proxy.cli.compaction_tables import compaction_total, feature_compactions
 from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
-from proxy.store.sql.compaction_receipts import CompactionTotals
+from proxy.store.sql.ledger.compaction_receipts import CompactionTotals
 
 BACK = FeatureSettings(
     mode=CompactionMode.FACTS, stepped=CompactionMode.TRIM, why="9 of 100 lost", stepped_at=9.0

@@ -10,7 +10,7 @@ import typer
 from proxy.cli.engine_costs import EngineBill, add_costs, engine_bill
 from proxy.cli.terminal import Terminal
 from proxy.engines.profiles import EngineProfile
-from proxy.store.sql.engine_usage import ReplicaRun
+from proxy.store.sql.ledger.engine_usage import ReplicaRun
 from tests.fakes.cli_runner import CommandRunner
 from tests.fakes.engine_profiles import a_profile
 from tests.fakes.receipts import START, an_engine_receipt

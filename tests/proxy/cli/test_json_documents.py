@@ -4,8 +4,8 @@ from dashboards.reports import Percentiles, ReportPeriod, Spend, Times
 from proxy.cli import json_documents
 from proxy.prefix.guard import ArmComparison, ArmTotals, ComparisonFinding, Interval
 from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
-from proxy.store.sql.layout_rows import Proposal, ProposalState
-from proxy.store.sql.savings import Comparison, MissSum
+from proxy.store.sql.ledger.control_arms import Comparison, MissSum
+from proxy.store.sql.settings.layout_rows import Proposal, ProposalState
 from slo.usage import Usage
 from tests.proxy.cli.test_layouts import MOVES, NOW
 

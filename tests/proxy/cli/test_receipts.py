@@ -18,7 +18,7 @@ from proxy.store.journal.journal import Journal
 from proxy.store.journal.lines import encode, frame
 from proxy.store.journal.logged_receipts import MARKER, to_log_line
 from proxy.store.journal.segments import Disk
-from proxy.store.sql import ledger as ledger_rows
+from proxy.store.sql.ledger import receipt_ledger
 from proxy.tools.replay.logs.records import recorded_calls
 from proxy.tools.replay.recorded_call import RecordedCall
 from tests.fakes.cli_runner import CommandRunner, single_command
@@ -205,7 +205,7 @@ def test_exported_receipts_can_be_replayed(runner: CommandRunner) -> None:
 def test_every_attempt_is_exported_once_in_order_however_many(
     runner: CommandRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger_rows, "_RECEIPTS_PER_READ", 3)
+    monkeypatch.setattr(receipt_ledger, "_RECEIPTS_PER_READ", 3)
     receipts = [a_receipt(n) for n in range(7)]
     first = receipts[2]
     again = a_receipt(2, attempt=1)

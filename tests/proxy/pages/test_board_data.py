@@ -8,7 +8,7 @@ import pytest
 from dashboards.board import AdminBoard, BurnStatus, CeilingStatus, Pin
 from proxy.pages.board_data import LiveBoard, receipt_facts
 from proxy.services.objectives.objective_state import BurnWindow, Miss
-from proxy.store.sql.pins import PinRow
+from proxy.store.sql.settings.pins import PinRow
 from proxy.store.store import Store
 from slo.alert import Severity
 from slo.ceiling import Ceiling, CeilingStep

@@ -72,7 +72,9 @@ def test_counters_that_are_away_leave_the_ledgers_word(store: Store, away: Budge
 
 
 def test_counters_are_asked_also_where_the_ledger_is_away(store: Store, monkeypatch) -> None:
-    monkeypatch.setattr("proxy.store.sql.spendings.Spendings.from_rollups", raise_database_error)
+    monkeypatch.setattr(
+        "proxy.store.sql.ledger.spendings.Spendings.from_rollups", raise_database_error
+    )
     everybodys, all_together = budget(name="each"), budget(name="all", scope="organization")
     found = ask_board(
         store,

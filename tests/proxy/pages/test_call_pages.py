@@ -10,7 +10,7 @@ import pytest
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.mark_account import MarkAccountChange, StoredMarkAccount
 from proxy.records.prompt_segments import CacheMark, PromptSegments
-from proxy.store.sql.inserts import inserter
+from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.store import Store
 from tests.fakes.admin_browser import Browser
 from tests.fakes.board import NOW

@@ -11,16 +11,16 @@ import msgspec
 import pytest
 
 from dashboards.access import Viewer
-from proxy.pages.ledger_views.cost_reports import ReadReport, has_more_receipts
-from proxy.pages.ledger_views.costs import costs_view
-from proxy.pages.resources.reports import CostReportsResource, ReportQuery
+from proxy.pages.resources.ledger.reports import CostReportsResource, ReportQuery
 from proxy.pages.store_questions import StoreQuestions
 from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.services.reports.background_reports import PendingReport
-from proxy.store.sql.dashboard_reads import DashboardReads
-from proxy.store.sql.inserts import inserter
+from proxy.store.sql.ledger.inserts import inserter
+from proxy.store.sql.views.cost_reports import ReadReport, has_more_receipts
+from proxy.store.sql.views.costs import costs_view
+from proxy.store.sql.views.readers import DashboardReads
 from proxy.store.store import Store
 from slo.alert import Severity
 from tests.fakes.admin_browser import Browser

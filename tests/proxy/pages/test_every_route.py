@@ -18,8 +18,8 @@ from proxy.pages.resources.api import API_PATH
 from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.records.feature_mode import LayoutScope
-from proxy.store.sql.inserts import inserter
-from proxy.store.sql.teams import KeyLimits
+from proxy.store.sql.access.teams import KeyLimits
+from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.store import Store
 from tests.fakes.asgi import AsgiConnection
 from tests.fakes.board import (

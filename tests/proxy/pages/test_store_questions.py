@@ -14,11 +14,11 @@ from tests.fakes.live_board import ask_board, raise_database_error, wheel
 from tests.fakes.objective_replicas import objective
 
 _PARTS = {
-    "moved.calls": "fallback_rows.RecentFallbacks.calls",
-    "moved.stays": "fallback_rows.RecentFallbacks.reroutes",
+    "moved.calls": "ledger.fallback_rows.RecentFallbacks.calls",
+    "moved.stays": "ledger.fallback_rows.RecentFallbacks.reroutes",
     "outbox.open": "outbox.Outbox.open_alerts",
-    "pins.held": "pins.Pins.current_pins",
-    "spendings.of": "spendings.Spendings.from_rollups",
+    "pins.held": "settings.pins.Pins.current_pins",
+    "spendings.of": "ledger.spendings.Spendings.from_rollups",
 }
 #: Seconds that a part of a page has, where it will get no answer.
 PATIENCE_S = 1.0

@@ -19,8 +19,8 @@ from proxy.records.receipt import Receipt
 from proxy.store.errors import StoreError
 from proxy.store.journal.segments import list_segments
 from proxy.store.sql import schema
+from proxy.store.sql.access.known_keys import KnownKeys
 from proxy.store.sql.database import open_database, revision, write_transaction
-from proxy.store.sql.known_keys import KnownKeys
 from proxy.store.store import Store, check_database
 from tests.fakes.databases import migrated_sqlite
 from tests.fakes.ledger import ledger_of, rollups_of

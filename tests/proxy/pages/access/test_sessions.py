@@ -6,7 +6,7 @@ import pytest
 
 from proxy.errors import Unready
 from proxy.pages.access.sessions import FRESH_S, OUTAGE_GRACE_S, AdminSessions
-from proxy.store.sql.admin_sessions import IDLE_TIMEOUT_S
+from proxy.store.sql.access.admin_sessions import IDLE_TIMEOUT_S
 from tests.fakes.clock import ManualClock
 from tests.fakes.page_access import InMemoryAccess, a_person
 

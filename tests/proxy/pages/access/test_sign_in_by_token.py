@@ -6,7 +6,7 @@ from http.cookies import SimpleCookie
 import pytest
 
 from proxy.pages.access.sign_in_limits import MAX_FAILURES
-from proxy.store.sql.admin_sessions import IDLE_TIMEOUT_S
+from proxy.store.sql.access.admin_sessions import IDLE_TIMEOUT_S
 from tests.fakes.admin_browser import TOKEN, Browser
 from tests.fakes.asgi import AsgiConnection, answer_of_app, scope
 

@@ -11,7 +11,7 @@ from proxy.errors import CallerError
 from proxy.pages.resources.configuration import ConfigurationResource
 from proxy.reloading import Reloader
 from proxy.settings import Settings
-from proxy.store.sql.audit_log import AuditedChange
+from proxy.store.sql.access.audit_log import AuditedChange
 
 ADMIN = Viewer(name="ann", role=Role.ADMIN)
 BUDGET = '[[budgets]]\nname = "day"\nscope = "team"\nlimit = "5"\nunit = "usd"\nwindow = "day"\n'

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from proxy.services.budgets.accounts import LedgerAccount, LedgerAccounts, is_compared
-from proxy.store.sql.spendings import MAX_NAMES, NamedSpendings, Spending
+from proxy.store.sql.ledger.spendings import MAX_NAMES, NamedSpendings, Spending
 from slo.budget import Budget, BudgetUnit
 from slo.window import Window
 

@@ -23,7 +23,7 @@ from proxy.store.ports import BudgetStore
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.leased_counters import LeasedCounters
 from proxy.store.redis.local_budget_store import LocalBudgetStore
-from proxy.store.sql.inserts import inserter
+from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.store import Store
 from slo.budget import Budget, BudgetUnit, counter_key
 from slo.reservations import CounterClaim, CounterLevel

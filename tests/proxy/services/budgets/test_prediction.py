@@ -20,7 +20,7 @@ from proxy.services.budgets.clamps import clamp_note
 from proxy.services.budgets.prediction import Predictor
 from proxy.services.budgets.pricing import Alternative, Prediction
 from proxy.store.errors import StoreError
-from proxy.store.sql.answers import PastAnswer
+from proxy.store.sql.ledger.last_answers import PastAnswer
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.usage import Usage
 from tests.fakes.admission_harness import BODY, NOW

@@ -12,7 +12,7 @@ from proxy.store.errors import StoreError
 from proxy.store.ports import CountersCondition
 from proxy.store.redis.budget_scripts import MARKED
 from proxy.store.sql.ids import id_floor
-from proxy.store.sql.inserts import inserter
+from proxy.store.sql.ledger.inserts import inserter
 from slo.budget import Budget, BudgetUnit
 from slo.reservations import CounterLevel
 from slo.window import Window

@@ -8,8 +8,8 @@ import pytest
 
 from proxy.services.budgets.reconciliation import SETTLED_AFTER_S
 from proxy.store.errors import StoreError
-from proxy.store.sql.inserts import inserter
-from proxy.store.sql.spendings import ended_at
+from proxy.store.sql.ledger.inserts import inserter
+from proxy.store.sql.ledger.spendings import ended_at
 from slo.budget import Budget
 from slo.reservations import CounterLevel
 from tests.fakes.admission_harness import NOW

@@ -18,7 +18,7 @@ from proxy.services.budgets.setup import (
 )
 from proxy.settings import Settings
 from proxy.store.redis.local_budget_store import LocalBudgetStore
-from proxy.store.sql.answers import MAX_RECEIPTS, Answers, PastAnswer
+from proxy.store.sql.ledger.last_answers import MAX_RECEIPTS, Answers, PastAnswer
 from proxy.store.store import Store
 from slo.reservations import CounterClaim, Reservations
 from tests.fakes.admission_harness import NOW

@@ -13,7 +13,7 @@ from dashboards.reports import Part, ReportPeriod, Spend
 from proxy.catalog.entries import Upstream
 from proxy.records.receipt import IDLE_TEAM, Receipt
 from proxy.services.engines.idle_costs import IdleCosts
-from proxy.store.sql.engine_usage import ReplicaRun
+from proxy.store.sql.ledger.engine_usage import ReplicaRun
 from proxy.store.store import Store
 from slo.replica_cost import ReplicaPrice
 from tests.fakes.receipts import an_engine_receipt

@@ -10,7 +10,7 @@ from proxy.engines.replica_report import ProcessState
 from proxy.records.timeline import Timeline
 from proxy.services.engines.replica_monitor import ReplicaStatus
 from proxy.services.engines.replica_uptime import ReplicaUptime
-from proxy.store.sql.engine_usage import ReplicaRun
+from proxy.store.sql.ledger.engine_usage import ReplicaRun
 from slo.replica_cost import NS_PER_S, ReplicaPrice
 
 #: Seconds since the epoch at tick 0.

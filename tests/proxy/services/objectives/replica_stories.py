@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from proxy.store.sql.pins import PinRow
+from proxy.store.sql.settings.pins import PinRow
 from slo.controller.state import ControllerState
 from tests.fakes.clock import run_in_instant_time
 from tests.fakes.objective_replicas import START, ReplicaGroup

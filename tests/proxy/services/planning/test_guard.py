@@ -9,7 +9,7 @@ import pytest
 from proxy.prefix.guard import Harm
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.services.planning.guard import PlanningGuard, suspension_alert
-from proxy.store.sql.layout_rows import ProposalState
+from proxy.store.sql.settings.layout_rows import ProposalState
 from proxy.store.store import Store
 from tests.fakes.alerts import AlertRecorder
 from tests.fakes.call_dependencies import LoopTasks

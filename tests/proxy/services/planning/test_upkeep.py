@@ -19,8 +19,8 @@ from proxy.services.planning.upkeep import (
 )
 from proxy.settings import Settings
 from proxy.store.errors import StoreError
-from proxy.store.sql.known_keys import FILE_NAME, remove_known_keys
-from proxy.store.sql.layouts import Suspension
+from proxy.store.sql.access.known_keys import FILE_NAME, remove_known_keys
+from proxy.store.sql.settings.layouts import Suspension
 from proxy.store.store import Store
 from tests.fakes.alerts import AlertRecorder
 from tests.fakes.clock import run_in_instant_time

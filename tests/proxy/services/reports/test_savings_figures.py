@@ -4,9 +4,9 @@ from sqlalchemy import update
 from dashboards.reports import SpendFilter, latest_days
 from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.store.sql.database import write_transaction
-from proxy.store.sql.inserts import inserter
-from proxy.store.sql.rollup_tables import arm_measurement
-from proxy.store.sql.savings import MAX_MEASUREMENT_AGE_S
+from proxy.store.sql.ledger.control_arms import MAX_MEASUREMENT_AGE_S
+from proxy.store.sql.ledger.inserts import inserter
+from proxy.store.sql.rollups.rollup_tables import arm_measurement
 from proxy.store.store import Store
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.receipts import START, a_receipt

@@ -28,7 +28,7 @@ from proxy.store.sql.database import (
     revision,
     write_transaction,
 )
-from proxy.store.sql.inserts import inserter
+from proxy.store.sql.ledger.inserts import inserter
 from tests.fakes.ledger import ledger_of, rollups_of
 from tests.fakes.receipts import a_receipt, rolled_up
 

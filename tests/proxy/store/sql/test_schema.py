@@ -5,9 +5,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Engine, create_engine
 
-from proxy.store.sql.access_tables import audit_log
+from proxy.store.sql.access.access_tables import audit_log
 from proxy.store.sql.database import read_transaction
-from proxy.store.sql.rollup_tables import rollup_days
+from proxy.store.sql.rollups.rollup_tables import rollup_days
 
 
 def test_the_migrations_end_in_the_schema(engine: Engine) -> None:

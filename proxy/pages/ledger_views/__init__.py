@@ -1,1 +1,0 @@
-"""Views of the ledger and of features; they run in the process that reads for pages."""

@@ -1,0 +1,1 @@
+"""Resources of budgets: their counters, those that people set, those of keys."""

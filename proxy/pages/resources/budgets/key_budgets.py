@@ -1,0 +1,94 @@
+"""The own budget of a key: a stored budget whose name is the key's id."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from pydantic import BaseModel
+
+from dashboards.access import Viewer
+from dashboards.views.access import KeyBudgetView
+from proxy.pages.resources.budgets.budget_requests import BudgetRequest, Text, requested_budget
+from proxy.pages.resources.budgets.stored_budgets import StoredBudgetsResource
+from slo.budget import Budget, BudgetUnit
+from slo.policies.toml_writer import dollars_text
+
+_KEY: Final = "key"
+
+
+class KeyBudget(BaseModel):
+    """The most that a key may use in a window; calls beyond are refused.
+
+    The rules are those of ``[[budgets]]`` in the policies file.
+
+    ``limit`` is a text: dollars with up to nine decimals, or a whole number.
+    """
+
+    limit: Text
+    unit: Text = BudgetUnit.USD
+    window: Text = "month"
+
+    def request(self, key: str) -> BudgetRequest:
+        """The budget of the key with this id, as it is set."""
+        return BudgetRequest(
+            scope=_KEY, of=key, unit=self.unit, window=self.window, limit=self.limit
+        )
+
+
+class KeyBudgets:
+    """The budgets of keys.
+
+    Args:
+        stored: Budgets that people set.
+    """
+
+    def __init__(self, stored: StoredBudgetsResource) -> None:
+        self._stored = stored
+
+    @property
+    def are_kept(self) -> bool:
+        """False where there is no policies file, without which no budgets are kept."""
+        return self._stored.are_kept
+
+    def check(self, asked: KeyBudget) -> None:
+        """Check a budget before its key is made.
+
+        Raises:
+            CallerError: It breaks a rule, or no budgets are kept.
+        """
+        self._stored.check_settable(requested_budget("key", asked.request("key")).name)
+
+    async def set(self, viewer: Viewer, key: str, asked: KeyBudget) -> None:
+        """Sets the budget of a key, in place of an earlier one.
+
+        Raises:
+            CallerError: As for other budgets.
+        """
+        await self._stored.set(viewer, key, asked.request(key))
+
+    async def remove(self, viewer: Viewer, key: str) -> None:
+        """Removes the budget of a key.
+
+        Raises:
+            CallerError: As for other budgets.
+        """
+        await self._stored.remove(viewer, key)
+
+    async def forget(self, viewer: Viewer, key: str) -> None:
+        """Removes the budget of a key that was revoked, if it has one."""
+        await self._stored.forget(viewer, key)
+
+    def of(self, key: str) -> Sequence[KeyBudgetView]:
+        """The budgets in force of this key alone, also those of the policies file."""
+        found = [each for each in self._stored.in_force() if each.scope == _KEY and each.of == key]
+        return [_view(each, key) for each in found]
+
+
+def _view(budget: Budget, key: str) -> KeyBudgetView:
+    is_usd = budget.unit is BudgetUnit.USD
+    return KeyBudgetView(
+        name=budget.name,
+        limit=dollars_text(budget.limit) if is_usd else str(budget.limit),
+        unit=budget.unit,
+        window=budget.window,
+        is_own=budget.name == key,
+    )

@@ -1,0 +1,1 @@
+"""Resources that read the ledger: costs, savings, caches, latency, calls."""

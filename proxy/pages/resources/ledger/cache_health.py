@@ -1,0 +1,177 @@
+"""Hit rates, reasons for misses, and the evidence for one: ``/api/v1/cache``."""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Final, TypeVar
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+from starlette.responses import Response
+
+from dashboards.access import Action, Viewer
+from dashboards.time_buckets import BucketUnit
+from dashboards.views.cache_health import (
+    CacheDimension,
+    CacheFloor,
+    CacheHealthView,
+    MissEvidenceView,
+)
+from proxy.catalog.catalog import Catalog
+from proxy.errors import CallerError
+from proxy.pages.resources.ledger.queries import (
+    LedgerViews,
+    PlaceQuery,
+    buckets_of,
+    json_response,
+    store_answer,
+)
+from proxy.pages.store_questions import StoreQuestions
+from proxy.pages.view_formats import json_bytes
+from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.prefix.explain.reasons import FIXES
+from proxy.store.sql.views.cache_health import CacheQuestion, cache_health_view, compare_prompts
+from proxy.store.store import Store
+from slo.objective import Metric, Objective
+
+T = TypeVar("T")
+
+_MAX_SERIES: Final = 50
+
+
+class CacheQuery(PlaceQuery):
+    """A question for caches' health."""
+
+    by: CacheDimension = Field("feature", description="The dimension of the series.")
+    unit: BucketUnit | None = Field(None, description="Length of a bucket; one that suits.")
+    top: int = Field(8, ge=1, le=_MAX_SERIES, description="Values kept apart, by prompt tokens.")
+
+
+class CacheHealth:
+    """Caches' health, as pages and the API read it.
+
+    Args:
+        store: The store.
+        ask: Asks it, few questions at once.
+        catalog: Returns the catalog in force.
+        objectives: Returns the objectives in force.
+        now: Seconds since the epoch.
+
+    Attributes:
+        max_loss_nanos: Amount that a feature's marks may lose, as the setting says.
+    """
+
+    max_loss_nanos = 0
+
+    def __init__(
+        self,
+        store: Store,
+        ask: StoreQuestions,
+        catalog: Callable[[], Catalog],
+        objectives: Callable[[], Sequence[Objective]],
+        now: Callable[[], float],
+    ) -> None:
+        self._store = store
+        self._ask = ask
+        self._views = LedgerViews(store, ask)
+        self._catalog = catalog
+        self._objectives = objectives
+        self._now = now
+
+    async def cache_health(
+        self, viewer: Viewer, query: CacheQuery, finish: Callable[[CacheHealthView], T]
+    ) -> T:
+        """Hit rates and misses of the teams that a viewer may see, in the form asked for.
+
+        Raises:
+            CallerError: They may see no costs, or the question has a fault.
+            Unready: The database did not answer in time.
+        """
+        check_allowed(viewer, Action.SEE_COSTS)
+        period = query.period(self._now())
+        catalog = self._catalog()
+        asked = CacheQuestion(
+            by=query.by,
+            top=query.top,
+            period=period,
+            buckets=buckets_of(period, query.unit),
+            only=query.spend_filter(viewer, catalog.providers),
+            providers=catalog.providers,
+            regimes=_regimes(catalog) if query.by == "regime" else {},
+            floors=_floors(self._objectives()),
+            max_loss_nanos=self.max_loss_nanos,
+        )
+        return await self._views.read("cache", cache_health_view, asked, finish)
+
+    async def evidence(self, viewer: Viewer, call_id: str) -> MissEvidenceView:
+        """Evidence for the miss of a call.
+
+        Raises:
+            CallerError: They may see no calls, or there is no such call, or it missed nothing.
+            Unready: The database did not answer in time.
+        """
+        check_allowed(viewer, Action.SEE_CALLS)
+        found = store_answer(
+            await self._ask("evidence", lambda: self._read_evidence(viewer, call_id))
+        )
+        if not found:
+            raise CallerError(
+                "There is no such call of your teams whose cache missed.",
+                code="miss_not_found",
+                status=404,
+            )
+        return found[0]
+
+    def router(self) -> APIRouter:
+        """The routes of the API."""
+        routes = APIRouter(tags=["cache"])
+
+        @routes.get("/cache", response_model=CacheHealthView)
+        async def cache(viewer: SignedIn, query: Annotated[CacheQuery, Query()]) -> Response:
+            """Hit rates over time against their floors, and reasons for misses."""
+            return json_response(await self.cache_health(viewer, query, json_bytes))
+
+        @routes.get("/cache/misses/{call_id}")
+        async def miss(viewer: SignedIn, call_id: str) -> MissEvidenceView:
+            """Evidence for the miss of a call, and where its prompt parts from the last hit's."""
+            return await self.evidence(viewer, call_id)
+
+        return routes
+
+    def _read_evidence(self, viewer: Viewer, call_id: str) -> list[MissEvidenceView]:
+        """The evidence, in a list of one; [] where there is none for them; blocks."""
+        receipts = self._store.ledger.attempts(call_id)
+        seen = [each for each in receipts if viewer.teams is None or each.team in viewer.teams]
+        missed = [each for each in seen if each.miss]
+        if not missed:
+            return []
+        receipt = missed[-1]
+        pair = self._store.dashboard.read(compare_prompts, call_id)
+        return [
+            MissEvidenceView(
+                call_id=call_id,
+                attempt=receipt.attempt,
+                reason=receipt.miss,
+                detail=receipt.miss_detail,
+                fix=FIXES.get(receipt.miss, ""),
+                expected_tokens=receipt.expected_read,
+                read_tokens=None if receipt.usage is None else receipt.usage.cache_read,
+                missed_tokens=receipt.miss_tokens,
+                missed_nanos=receipt.miss_nanos,
+                hit_call_id=pair.hit_call_id,
+                difference=pair.difference,
+                keeps_prompts=pair.keeps_prompts,
+            )
+        ]
+
+
+def _regimes(catalog: Catalog) -> dict[str, str]:
+    """The rules that the cache of each route follows, by the route's name."""
+    return {each.name: each.regime for model in catalog.models.values() for each in model.routes}
+
+
+def _floors(objectives: Sequence[Objective]) -> list[CacheFloor]:
+    """The floors of hit rates; objectives have teams by their names."""
+    return [
+        CacheFloor(objective=each.name, team=each.team, feature=each.feature, floor=each.target)
+        for each in objectives
+        if each.metric is Metric.CACHE
+    ]

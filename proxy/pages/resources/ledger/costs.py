@@ -1,0 +1,125 @@
+"""Costs over time, stacked by one dimension: ``/api/v1/costs``."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Annotated, Final, TypeVar
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+from starlette.responses import Response
+
+from dashboards.access import Action, Viewer
+from dashboards.reports import ReportPeriod
+from dashboards.time_buckets import BucketUnit
+from dashboards.views.costs import CostDimension, CostsView
+from proxy.errors import Unready
+from proxy.pages.resources.ledger.queries import (
+    FilterQuery,
+    LedgerViews,
+    buckets_of,
+    json_response,
+    local_day,
+)
+from proxy.pages.store_questions import StoreQuestions
+from proxy.pages.view_formats import json_bytes, view_itself
+from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.store.sql.views.cost_reports import has_more_receipts
+from proxy.store.sql.views.costs import CostsQuestion, costs_view
+from proxy.store.store import Store
+
+T = TypeVar("T")
+
+_MAX_SERIES: Final = 50
+#: Receipts of a period that are read while a page waits, with those of the period before.
+_PAGE_RECEIPTS: Final = 300_000
+
+
+class CostsQuery(FilterQuery):
+    """A question for costs."""
+
+    by: CostDimension = Field("team", description="The dimension of the stack.")
+    unit: BucketUnit | None = Field(None, description="Length of a bucket; one that suits.")
+    top: int = Field(8, ge=1, le=_MAX_SERIES, description="Values kept apart, the dearest.")
+
+    @property
+    def reads_receipts(self) -> bool:
+        """True if users are told apart: each call is read, however many there are."""
+        return self.by == "user" or self.user is not None
+
+
+class Costs:
+    """Costs, as pages and the API read them.
+
+    Args:
+        store: The store.
+        ask: Asks it, few questions at once.
+        providers: Returns the provider of each upstream.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        ask: StoreQuestions,
+        providers: Callable[[], Mapping[str, str]],
+        now: Callable[[], float],
+    ) -> None:
+        self._views = LedgerViews(store, ask)
+        self._providers = providers
+        self._now = now
+
+    def question(self, viewer: Viewer, query: CostsQuery) -> CostsQuestion:
+        """The question for costs of the teams that a viewer may see.
+
+        Raises:
+            CallerError: They may see no costs, or the question has a fault.
+        """
+        check_allowed(viewer, Action.SEE_COSTS)
+        now, providers = self._now(), self._providers()
+        period = query.period(now)
+        return CostsQuestion(
+            by=query.by,
+            top=query.top,
+            period=period,
+            buckets=buckets_of(period, query.unit),
+            only=query.spend_filter(viewer, providers),
+            providers=providers,
+            today=local_day(now, period.zone),
+        )
+
+    async def costs(self, viewer: Viewer, query: CostsQuery, finish: Callable[[CostsView], T]) -> T:
+        """Costs of a period in the form that is asked for; raises as ``question`` does.
+
+        Raises:
+            Unready: The database did not answer in time.
+        """
+        question = self.question(viewer, query)
+        if not (query.reads_receipts and await self._is_long(question.period)):
+            try:
+                return await self._views.read("costs", costs_view, question, finish)
+            except Unready:
+                if not query.reads_receipts:
+                    raise
+        raise Unready(
+            "Users are told apart by reading each call of the period, which takes too long here:"
+            " /api/v1/reports/cost?by=user is made in the background, and"
+            " `thriftgate report cost --by user` takes as long as it needs.",
+            code="store_busy",
+            retry_after=5.0,
+        )
+
+    async def _is_long(self, period: ReportPeriod) -> bool:
+        """True if the period has more receipts than are read while a page waits."""
+        count = partial(has_more_receipts, count=_PAGE_RECEIPTS)
+        return await self._views.read("receipts of costs", count, period, view_itself)
+
+    def router(self) -> APIRouter:
+        """The route of the API."""
+        routes = APIRouter(tags=["costs"])
+
+        @routes.get("/costs", response_model=CostsView)
+        async def costs(viewer: SignedIn, query: Annotated[CostsQuery, Query()]) -> Response:
+            """Costs over time, stacked by one dimension, beside the period before."""
+            return json_response(await self.costs(viewer, query, json_bytes))
+
+        return routes

@@ -1,0 +1,109 @@
+"""Latencies over time, as a heat map and percentiles: ``/api/v1/latency``."""
+
+from collections.abc import Callable
+from typing import Annotated, Final, TypeVar
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+from starlette.responses import Response
+
+from dashboards.access import Action, Viewer
+from dashboards.reports import ReportPeriod, SpendFilter
+from dashboards.views.latency import LatencyDimension, LatencyMetric, LatencyUnit, LatencyView
+from proxy.errors import CallerError
+from proxy.pages.resources.ledger.queries import CallQuery, LedgerViews, json_response
+from proxy.pages.store_questions import StoreQuestions
+from proxy.pages.view_formats import json_bytes
+from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.store.sql.views.latency import LatencyQuestion, latency_view
+from proxy.store.store import Store
+
+T = TypeVar("T")
+
+_MAX_HOUR_DAYS: Final = 8
+_USUAL_HOUR_DAYS: Final = 3
+_MAX_DAYS: Final = 100
+_MAX_ROWS: Final = 50
+
+
+class LatencyQuery(CallQuery):
+    """A question for latencies; hours know no filter but teams."""
+
+    metric: LatencyMetric = Field("ttft", description="The latency.")
+    by: LatencyDimension = Field("feature", description="The dimension of the rows.")
+    unit: LatencyUnit | None = Field(None, description="Length of a bucket; one that suits.")
+    top: int = Field(20, ge=1, le=_MAX_ROWS, description="Rows, those with most calls.")
+
+
+class LatencyResource:
+    """Latencies, as pages and the API read them.
+
+    Args:
+        store: The store.
+        ask: Asks it, few questions at once.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(self, store: Store, ask: StoreQuestions, now: Callable[[], float]) -> None:
+        self._views = LedgerViews(store, ask)
+        self._now = now
+
+    async def latency(
+        self, viewer: Viewer, query: LatencyQuery, finish: Callable[[LatencyView], T]
+    ) -> T:
+        """Latencies of a period, of the teams that a viewer may see, in the form asked for.
+
+        Raises:
+            CallerError: They may see no costs, or the question has a fault.
+            Unready: The database did not answer in time.
+        """
+        check_allowed(viewer, Action.SEE_COSTS)
+        period = query.period(self._now())
+        only = query.spend_filter(viewer, {})
+        asked = LatencyQuestion(
+            metric=query.metric,
+            by=query.by,
+            top=query.top,
+            period=period,
+            unit=_unit(query, period, only),
+            only=only,
+        )
+        return await self._views.read("latency", latency_view, asked, finish)
+
+    def router(self) -> APIRouter:
+        """The route of the API."""
+        routes = APIRouter(tags=["latency"])
+
+        @routes.get("/latency", response_model=LatencyView)
+        async def latency(viewer: SignedIn, query: Annotated[LatencyQuery, Query()]) -> Response:
+            """A heat map of latencies, their percentiles over time and by value, and phases."""
+            return json_response(await self.latency(viewer, query, json_bytes))
+
+        return routes
+
+
+def _unit(query: LatencyQuery, period: ReportPeriod, only: SpendFilter) -> LatencyUnit:
+    """The unit that is asked for, or one that suits.
+
+    Raises:
+        CallerError: It does not suit the period or the filters.
+    """
+    days = (period.end - period.first).days
+    has_filter = bool(set(only.values) - {"team"})
+    if query.unit is None:
+        if days <= _USUAL_HOUR_DAYS and not has_filter:
+            return "hour"
+        return "day" if days <= _MAX_DAYS else "week"
+    if query.unit == "hour" and (has_filter or days > _MAX_HOUR_DAYS):
+        raise CallerError(
+            f"unit=hour is for at most {_MAX_HOUR_DAYS} days, and for teams alone; take unit=day.",
+            code="invalid_period",
+            param="unit",
+        )
+    if query.unit == "day" and days > _MAX_DAYS:
+        raise CallerError(
+            f"unit=day is for at most {_MAX_DAYS} days; take unit=week.",
+            code="invalid_period",
+            param="unit",
+        )
+    return query.unit

@@ -1,0 +1,100 @@
+"""Resources that read the ledger: what was spent and saved, and the calls themselves.
+
+::
+
+    page ──┐
+           ├─ resource ── few questions at once, 3 s each ── rollups, summed in the database
+    API  ──┘  (the viewer's teams are part of every question)
+
+A question that a page asks costs the database about as much however many calls there are, for it
+reads rollups; only a split by end user reads receipts.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from fastapi import APIRouter
+
+from proxy.calls.ports import BackgroundTaskGroup
+from proxy.catalog.catalog import Catalog
+from proxy.pages.resources.ledger.cache_health import CacheHealth
+from proxy.pages.resources.ledger.calls import Calls
+from proxy.pages.resources.ledger.costs import Costs
+from proxy.pages.resources.ledger.latency import LatencyResource
+from proxy.pages.resources.ledger.live_calls import LiveCalls
+from proxy.pages.resources.ledger.queries import LedgerViews
+from proxy.pages.resources.ledger.reports import CostReportsResource
+from proxy.pages.resources.ledger.savings import SavingsResource
+from proxy.pages.store_questions import StoreQuestions
+from proxy.services.reports.savings_figures import SavingsFigures
+from proxy.store.store import Store
+from slo.objective import Objective
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerResources:
+    """The resources that read the ledger, for pages and for the API.
+
+    Pages call their methods, the API answers with the same values.
+
+    Attributes:
+        views: Has views of several of them together read.
+        costs: Costs over time.
+        reports: Cost reports.
+        savings: Savings, and those not taken yet.
+        cache: Hit rates, and reasons for misses.
+        latency: Latencies over time.
+        calls: Calls, and each one's story.
+    """
+
+    views: LedgerViews
+    costs: Costs
+    reports: CostReportsResource
+    savings: SavingsResource
+    cache: CacheHealth
+    latency: LatencyResource
+    calls: Calls
+
+    @classmethod
+    def of(
+        cls,
+        store: Store,
+        work: tuple[StoreQuestions, BackgroundTaskGroup],
+        catalog: Callable[[], Catalog],
+        objectives: Callable[[], Sequence[Objective]],
+        live: LiveCalls,
+        now: Callable[[], float],
+    ) -> Self:
+        """The resources of a gateway.
+
+        Args:
+            store: Its store.
+            work: Asks the store, few questions at once; and background tasks that shutdown waits
+                for.
+            catalog: The catalog in force.
+            objectives: The objectives in force.
+            live: Calls of the process as they end.
+            now: Seconds since the epoch.
+        """
+
+        def providers() -> dict[str, str]:
+            return catalog().providers
+
+        (ask, _), figures = work, SavingsFigures(store, catalog, now)
+        return cls(
+            views=LedgerViews(store, ask),
+            costs=Costs(store, ask, providers, now),
+            reports=CostReportsResource(store, work, figures, now),
+            savings=SavingsResource(store, ask, figures, now),
+            cache=CacheHealth(store, ask, catalog, objectives, now),
+            latency=LatencyResource(store, ask, now),
+            calls=Calls(store, ask, catalog, live, now),
+        )
+
+    def routers(self) -> list[APIRouter]:
+        """Their routes below ``/api/v1``."""
+        every = (
+            self.costs, self.reports, self.savings, self.cache, self.latency, self.calls
+        )  # fmt: skip
+        return [each.router() for each in every]

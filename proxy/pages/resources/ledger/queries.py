@@ -1,0 +1,197 @@
+"""Queries of resources: the period they are about, filters, and answers of the store."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, Final, TypeVar
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from starlette.responses import Response
+
+from dashboards.access import Viewer
+from dashboards.reports import Part, ReportPeriod, SpendFilter
+from dashboards.time_buckets import BucketUnit, TimeBuckets, time_buckets
+from dashboards.views.costs import NO_VALUE
+from proxy.errors import CallerError, Unready
+from proxy.pages.store_questions import StoreQuestions
+from proxy.pages.view_formats import read_view
+from proxy.store.sql.views.readers import Readers
+from proxy.store.store import Store
+
+Q = TypeVar("Q")
+V = TypeVar("V")
+T = TypeVar("T")
+
+_USUAL_DAYS: Final = 30
+_MAX_DAYS: Final = 3_700
+
+
+def _none_if_blank(value: object) -> object:
+    """A form's empty field is none."""
+    return None if value == "" else value
+
+
+OptionalDate = Annotated[date | None, BeforeValidator(_none_if_blank)]
+OptionalText = Annotated[
+    Annotated[str, Field(max_length=1_000)] | None, BeforeValidator(_none_if_blank)
+]
+OptionalCount = Annotated[
+    Annotated[int, Field(ge=1, le=1_000_000_000)] | None, BeforeValidator(_none_if_blank)
+]
+
+
+class PeriodQuery(BaseModel):
+    """Days of a time zone; the last thirty where none are named."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    first: OptionalDate = Field(None, alias="from", description="The first day, `2026-11-01`.")
+    last: OptionalDate = Field(None, alias="to", description="The last day, included; today.")
+    tz: str = Field("UTC", max_length=100, description="IANA time zone of the days.")
+
+    def period(self, now: float) -> ReportPeriod:
+        """The period that is asked for.
+
+        Args:
+            now: Seconds since the epoch.
+
+        Raises:
+            CallerError: It ends before it begins, is too long, or there is no such zone.
+        """
+        today = local_day(now, self.tz)
+        last = self.last or max(today, self.first or today)
+        first = self.first or last - timedelta(days=_USUAL_DAYS - 1)
+        if first > last:
+            raise CallerError(
+                f"from={first} is after to={last}; swap them.", code="invalid_period", param="from"
+            )
+        if (last - first).days >= _MAX_DAYS or first.year < 2000 or last.year > 2999:
+            raise CallerError(
+                f"A period has at most {_MAX_DAYS} days between the years 2000 and 2999; ask for"
+                " less.",
+                code="invalid_period",
+                param="from",
+            )
+        return ReportPeriod(first=first, end=last + timedelta(days=1), zone=self.tz)
+
+
+class CallQuery(PeriodQuery):
+    """Values that calls are filtered by; ``(none)`` is the value of calls that name none."""
+
+    team: OptionalText = Field(None, description="Id of a team.")
+    feature: OptionalText = None
+    model: OptionalText = Field(None, description="The model that answered.")
+    route: OptionalText = None
+
+    def spend_filter(self, viewer: Viewer, providers: Mapping[str, str]) -> SpendFilter:
+        """The calls that count: those of teams that a viewer may see, with these values.
+
+        Args:
+            viewer: The person who asks.
+            providers: The provider of each upstream.
+        """
+        values: dict[Part, frozenset[str]] = {}
+        parts: tuple[Part, ...] = ("team", "feature", "model", "key", "user", "route")
+        for part in parts:
+            if (value := getattr(self, part, None)) is not None:
+                values[part] = frozenset({"" if value == NO_VALUE else value})
+        provider = getattr(self, "provider", None)
+        if provider is not None:
+            known = {provider: "", **providers}
+            of_it = (name for name, whose in known.items() if (whose or name) == provider)
+            values["upstream"] = frozenset(of_it)
+        return SpendFilter(teams=viewer.teams, values=values)
+
+
+class PlaceQuery(CallQuery):
+    """The same, and providers."""
+
+    provider: OptionalText = None
+
+
+class FilterQuery(PlaceQuery):
+    """The same, and keys and end users."""
+
+    key: OptionalText = Field(None, description="Id of a key.")
+    user: OptionalText = Field(None, description="Keyed hash of an end user.")
+
+
+def buckets_of(period: ReportPeriod, unit: BucketUnit | None) -> TimeBuckets:
+    """The buckets of a period.
+
+    Raises:
+        CallerError: It is too long for the unit.
+    """
+    try:
+        return time_buckets(period, unit)
+    except ValueError as error:
+        raise CallerError(f"{error}.", code="invalid_period", param="unit") from None
+
+
+def local_day(now: float, zone: str) -> date:
+    """The day in a time zone.
+
+    Raises:
+        CallerError: There is no such zone.
+    """
+    try:
+        return datetime.fromtimestamp(now, UTC).astimezone(ZoneInfo(zone)).date()
+    except (KeyError, ValueError, OSError):
+        raise CallerError(
+            f"tz={zone[:100]}: there is no such time zone; one is Europe/Berlin.",
+            code="invalid_time_zone",
+            param="tz",
+        ) from None
+
+
+def store_answer(found: T | None) -> T:
+    """The store's answer.
+
+    Raises:
+        Unready: It did not answer in time.
+    """
+    if found is None:
+        raise Unready(
+            "The database did not answer in time. Ask again, or for a shorter period.",
+            code="store_busy",
+            retry_after=5.0,
+        )
+    return found
+
+
+class LedgerViews:
+    """Has views built and finished where pages are read for.
+
+    Args:
+        store: The store.
+        ask: Asks it, few questions at once.
+    """
+
+    def __init__(self, store: Store, ask: StoreQuestions) -> None:
+        self._store = store
+        self._ask = ask
+
+    async def read(
+        self, kind: str, build: Callable[[Readers, Q], V], asked: Q, finish: Callable[[V], T]
+    ) -> T:
+        """A view in the form that is asked for.
+
+        Args:
+            kind: Of what; one of few.
+            build: Builds the view of the readers and the question.
+            asked: The question.
+            finish: Brings the view into its form.
+
+        Raises:
+            Unready: The database did not answer in time.
+        """
+        return store_answer(
+            await self._ask(
+                kind, lambda: self._store.dashboard.read(read_view, build, asked, finish)
+            )
+        )
+
+
+def json_response(body: bytes) -> Response:
+    """A response with a body that is JSON already."""
+    return Response(body, media_type="application/json")

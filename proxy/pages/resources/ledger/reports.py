@@ -1,0 +1,267 @@
+"""``/api/v1/reports/cost``: cost reports by any dimensions, as JSON, CSV or a FOCUS dataset."""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Annotated, Final
+
+import msgspec
+from fastapi import APIRouter, Query
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from dashboards.access import Action, Viewer
+from dashboards.cost_formats import cost_csv, cost_document
+from dashboards.cost_reports import DIMENSIONS, CostReport, Dimension
+from dashboards.focus import FOCUS_DIMENSIONS, FocusVersion, focus_export
+from dashboards.reports import ReportPeriod, SpendFilter
+from proxy.calls.ports import BackgroundTaskGroup
+from proxy.errors import CallerError, Unready
+from proxy.pages.resources.ledger.queries import FilterQuery
+from proxy.pages.store_questions import PART_TIMEOUT_S, StoreQuestions
+from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.services.reports.background_reports import (
+    BackgroundReports,
+    PendingReport,
+    ReportOrder,
+)
+from proxy.services.reports.savings_figures import SavingsFigures
+from proxy.store.errors import StoreError
+from proxy.store.sql.views.cost_reports import (
+    ReadReport,
+    ReportQuestion,
+    has_more_receipts,
+    pack_cost_report,
+    read_cost_report,
+    unpack_cost_report,
+)
+from proxy.store.store import Store
+
+#: Seconds that a report has in the background.
+REPORT_DEADLINE_S: Final = 600.0
+#: Seconds that a request for its file waits for it.
+_FILE_WAIT_S: Final = 55.0
+#: Part of a page's patience that waits until control arms are compared.
+_MEASUREMENT_SHARE: Final = 0.5
+#: Receipts that are read within a page's patience; it is some 100,000 a second.
+_QUICK_RECEIPTS: Final = 100_000
+#: Bytes of a report that is kept, as it is packed: some 100,000 rows.
+_MAX_REPORT_BYTES: Final = 4_194_304
+_MEDIA_TYPES: Final = {"csv": "text/csv", "focus": "text/csv", "json": "application/json"}
+
+
+class ReportFormat(StrEnum):
+    """The format of a report."""
+
+    JSON = "json"
+    CSV = "csv"
+    FOCUS = "focus"
+
+
+class ReportQuery(FilterQuery):
+    """A question for a cost report; dimensions stand between commas."""
+
+    by: str = Field(
+        "team", max_length=200, description=f"Dimensions between commas: {', '.join(DIMENSIONS)}."
+    )
+    format: ReportFormat = ReportFormat.JSON
+    focus_version: FocusVersion = FocusVersion.V1_2
+
+    @property
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """The dimensions that are asked for, each once; those of FOCUS are its own.
+
+        Raises:
+            CallerError: There is no such dimension.
+        """
+        if self.format is ReportFormat.FOCUS:
+            return FOCUS_DIMENSIONS
+        known: dict[str, Dimension] = {each: each for each in DIMENSIONS}
+        asked = [each.strip() for each in self.by.split(",") if each.strip()] or ["team"]
+        unknown = [each for each in asked if each not in known]
+        if unknown:
+            raise CallerError(
+                f"by={unknown[0]}: there are {', '.join(DIMENSIONS)}.",
+                code="unknown_dimension",
+                param="by",
+            )
+        return tuple(dict.fromkeys(known[each] for each in asked))
+
+
+class CostReportsResource:
+    """Cost reports, exact to the nano-dollar.
+
+    One that takes longer than a page waits goes on in the background, in a process of its own at
+    the lowest priority. Whoever asks for the same report of the same teams gets it, once it is
+    made, and what they may see is checked each time.
+
+    Args:
+        store: The store.
+        work: Asks it, few questions at once; and background tasks that shutdown waits for.
+        figures: Costs and savings in the store.
+        now: Seconds since the epoch.
+        quick_receipts: Receipts that a report may read while a page waits.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        work: tuple[StoreQuestions, BackgroundTaskGroup],
+        figures: SavingsFigures,
+        now: Callable[[], float],
+        *,
+        quick_receipts: int = _QUICK_RECEIPTS,
+    ) -> None:
+        self._store = store
+        self._ask, tasks = work
+        self._figures = figures
+        self._now = now
+        self._quick_receipts = quick_receipts
+        self._background = BackgroundReports(tasks)
+
+    async def report(
+        self, viewer: Viewer, query: ReportQuery, wait_s: float = PART_TIMEOUT_S
+    ) -> ReadReport | PendingReport:
+        """A report of the teams that a viewer may see; pending where it is not there in time.
+
+        Raises:
+            CallerError: They may see no costs, or the question has a fault, or too many rows.
+            Unready: The database did not answer, or not within the time that a report has.
+        """
+        check_allowed(viewer, Action.SEE_COSTS)
+        period, by = query.period(self._now()), query.dimensions
+        only = query.spend_filter(viewer, self._figures.providers)
+        values = frozenset(only.values.items())
+        order = ReportOrder(
+            key=(period, by, only.teams, values),
+            owner=only.teams,
+            make=lambda: self._make(self._question(period, by, only)),
+        )
+        if order.key not in self._background:
+            await self._ask("measured savings", self._figures.measure, _MEASUREMENT_SHARE)
+            if not await self._is_long(query, period):
+                found = await self._read_quickly(self._question(period, by, only))
+                if found is not None:
+                    return found
+        packed = await self._background.take(order, wait_s)
+        if isinstance(packed, PendingReport):
+            return packed
+        return await run_in_threadpool(unpack_cost_report, packed)
+
+    async def file(self, viewer: Viewer, query: ReportQuery) -> tuple[str, str]:
+        """A report as a text, and a name for its file.
+
+        Raises:
+            CallerError: As ``report``.
+            Unready: As ``report``, or it is still being made.
+        """
+        found = await self.report(viewer, query, _FILE_WAIT_S)
+        if isinstance(found, PendingReport):
+            raise Unready(
+                "The report waits until others are made; ask for it again."
+                if found.is_waiting
+                else f"The report is being made, {found.seconds:.0f} s so far; ask for it again.",
+                code="report_pending",
+                retry_after=5.0,
+            )
+        report = found.report
+        text = await run_in_threadpool(_text, report, found.names, query)
+        ending = "json" if query.format is ReportFormat.JSON else "csv"
+        return (
+            text,
+            f"thriftgate-cost-{report.period.first}-to-{report.period.days[-1].first}.{ending}",
+        )
+
+    def stop(self) -> None:
+        """Cancel reports that are being made in the background."""
+        self._background.stop()
+
+    def router(self) -> APIRouter:
+        """The route of the API."""
+        routes = APIRouter(tags=["reports"])
+
+        @routes.get("/reports/cost", response_class=Response)
+        async def cost(viewer: SignedIn, query: Annotated[ReportQuery, Query()]) -> Response:
+            """A cost report as a file: rows that add up to the ledger exactly.
+
+            One that reads very many receipts is made in the background: the answer is then 503
+            with the code ``report_pending``, until the same request finds it made.
+            """
+            text, name = await self.file(viewer, query)
+            return Response(
+                text.encode(),
+                media_type=_MEDIA_TYPES[query.format],
+                headers={"content-disposition": f'attachment; filename="{name}"'},
+            )
+
+        return routes
+
+    def _question(
+        self, period: ReportPeriod, by: tuple[Dimension, ...], only: SpendFilter
+    ) -> ReportQuestion:
+        return ReportQuestion(
+            scope=self._figures.scope(period, only),
+            by=by,
+            providers=self._figures.providers,
+            now=self._now(),
+        )
+
+    async def _is_long(self, query: ReportQuery, period: ReportPeriod) -> bool:
+        """True if the report reads more receipts than a page waits for."""
+        if "user" not in query.dimensions and query.user is None:
+            return False
+
+        def count() -> bool:
+            return self._store.dashboard.read(has_more_receipts, period, self._quick_receipts)
+
+        return await self._ask("receipts of a report", count) is not False
+
+    async def _read_quickly(self, question: ReportQuestion) -> ReadReport | None:
+        """The report; None where it takes longer than a page waits."""
+        try:
+            return await self._ask.answer(
+                "report", lambda: self._store.dashboard.read(read_cost_report, question)
+            )
+        except Unready as error:
+            if isinstance(error.__cause__, TimeoutError):
+                return None
+            raise
+
+    async def _make(self, question: ReportQuestion) -> bytes:
+        """A report in the background.
+
+        Raises:
+            CallerError: It has too many rows to be kept.
+            Unready: It took too long, or the database does not answer.
+        """
+        try:
+            packed = await self._store.read_apart(REPORT_DEADLINE_S, pack_cost_report, question)
+        except TimeoutError as error:
+            raise Unready(
+                f"The report was stopped: it took more than {REPORT_DEADLINE_S / 60:.0f} minutes."
+                " Ask for fewer days; `thriftgate report cost` takes as long as it needs.",
+                code="report_stopped",
+            ) from error
+        except (StoreError, OSError) as error:
+            raise Unready(
+                "The report could not be made: the database did not answer. Ask for it again.",
+                code="database_unavailable",
+                retry_after=5.0,
+            ) from error
+        if len(packed) > _MAX_REPORT_BYTES:
+            raise CallerError(
+                "The report has too many rows to be kept, some hundred thousand. Ask for fewer"
+                " days or dimensions; `thriftgate report cost` has no such limit.",
+                code="report_too_large",
+                param="by",
+            )
+        return packed
+
+
+def _text(report: CostReport, names: Mapping[str, str], query: ReportQuery) -> str:
+    """A report in the format that was asked for."""
+    if query.format is ReportFormat.CSV:
+        return cost_csv(report, names)
+    if query.format is ReportFormat.FOCUS:
+        return focus_export(report, names, query.focus_version).text
+    return msgspec.json.encode(cost_document(report, names)).decode() + "\n"

@@ -1,0 +1,141 @@
+"""Savings of a period as a waterfall, and those not taken yet: ``/api/v1/savings``."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Annotated, Final, TypeVar
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+from starlette.responses import Response
+
+from dashboards.access import Action, Viewer
+from dashboards.views.savings import MeasuredSaving, SavingsView
+from proxy.pages.resources.ledger.queries import LedgerViews, PlaceQuery, json_response
+from proxy.pages.store_questions import StoreQuestions
+from proxy.pages.view_formats import json_bytes
+from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.services.reports.savings_figures import SavingsFigures
+from proxy.store.sql.ledger.control_arms import Comparison
+from proxy.store.sql.views.counted_savings import Measurement
+from proxy.store.sql.views.savings import SavingsQuestion, measured_saving, savings_view
+from proxy.store.store import Store
+
+T = TypeVar("T")
+
+#: Part of a page's patience that waits for such a measurement.
+_MEASUREMENT_SHARE: Final = 0.1
+MAX_NEXT: Final = 20
+#: Savings not taken yet that pages list.
+NEXT_SHOWN: Final = 5
+
+
+class SavingsQuery(PlaceQuery):
+    """A question for savings."""
+
+    next: int = Field(
+        NEXT_SHOWN, ge=0, le=MAX_NEXT, description="Savings not taken yet, the largest."
+    )
+
+
+class SavingsResource:
+    """Savings, as pages and the API read them.
+
+    Args:
+        store: The store.
+        ask: Asks it, few questions at once.
+        figures: Savings in the store.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        ask: StoreQuestions,
+        figures: SavingsFigures,
+        now: Callable[[], float],
+    ) -> None:
+        self._ask = ask
+        self._views = LedgerViews(store, ask)
+        self._figures = figures
+        self._now = now
+
+    def question(self, viewer: Viewer, query: SavingsQuery) -> SavingsQuestion:
+        """The question for savings of the teams that a viewer may see.
+
+        Raises:
+            CallerError: They may see no costs, or the question has a fault.
+        """
+        check_allowed(viewer, Action.SEE_COSTS)
+        now, figures = self._now(), self._figures
+        only = query.spend_filter(viewer, figures.providers)
+        scope = figures.scope(query.period(now), only)
+        return SavingsQuestion(viewer=viewer, scope=scope, next=query.next, now=now)
+
+    async def read_measured(
+        self, asked: SavingsQuestion, read: Callable[[SavingsQuestion], Awaitable[T]]
+    ) -> T:
+        """Reads savings, and once more if planning was measured anew meanwhile.
+
+        Raises:
+            Unready: The database did not answer in time.
+        """
+        found = await read(asked)
+        await self._refresh_measurement()
+        latest = self._figures.measurement
+        if _comparisons(latest) == _comparisons(asked.scope.measurement):
+            return found
+        return await read(replace(asked, scope=replace(asked.scope, measurement=latest)))
+
+    async def savings(
+        self, viewer: Viewer, query: SavingsQuery, finish: Callable[[SavingsView], T]
+    ) -> T:
+        """Savings of a period in the form that is asked for; raises as ``question`` does.
+
+        Raises:
+            Unready: The database did not answer in time.
+        """
+
+        async def read(asked: SavingsQuestion) -> T:
+            return await self._views.read("savings", savings_view, asked, finish)
+
+        return await self.read_measured(self.question(viewer, query), read)
+
+    async def measurement_of(
+        self, viewer: Viewer, team: str, team_name: str, feature: str
+    ) -> Sequence[MeasuredSaving] | None:
+        """The control arm's word on one feature: one saving, or none; None while it is measured.
+
+        Raises:
+            CallerError: They may not see the team's costs.
+        """
+        check_allowed(viewer, Action.SEE_COSTS, team)
+        await self._refresh_measurement()
+        if self._figures.measurement is None:
+            return None
+        return [
+            measured_saving(comparison, team_name)
+            for comparison in self._figures.measurement.value.comparisons
+            if (comparison.team, comparison.feature) == (team, feature)
+        ]
+
+    def router(self) -> APIRouter:
+        """The route of the API."""
+        routes = APIRouter(tags=["savings"])
+
+        @routes.get("/savings", response_model=SavingsView)
+        async def savings(viewer: SignedIn, query: Annotated[SavingsQuery, Query()]) -> Response:
+            """Savings of a period as a signed waterfall, and the largest not taken yet."""
+            return json_response(await self.savings(viewer, query, json_bytes))
+
+        return routes
+
+    async def _refresh_measurement(self) -> None:
+        """Takes the newest result, or measures again where that is old, and waits for a moment.
+
+        Pages show the last result meanwhile.
+        """
+        await self._ask("measured savings", self._figures.measure, _MEASUREMENT_SHARE)
+
+
+def _comparisons(measurement: Measurement | None) -> Sequence[Comparison] | None:
+    return None if measurement is None else measurement.value.comparisons

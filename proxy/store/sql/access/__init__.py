@@ -1,0 +1,1 @@
+"""Teams, keys, people and their sessions, and the log of who changed what."""

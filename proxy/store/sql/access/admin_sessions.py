@@ -1,0 +1,165 @@
+"""Sessions of people who are signed in to the pages, as all processes share them.
+
+Cookies hold 256 random bits; only their hash is kept here. A session ends when it was not used for
+half an hour, twelve hours after it began, or when somebody ends it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, Engine, Row, delete, insert, select, update
+
+from proxy.store.sql.access.access_tables import admin_sessions, users
+from proxy.store.sql.access.users import USER_PREFIX, UserRecord, user_of
+from proxy.store.sql.database import count_changed_rows, read_transaction, write_transaction
+from proxy.store.sql.timestamps import micros, seconds
+
+#: Seconds without a request, and in all, after which a session has ended.
+IDLE_TIMEOUT_S: Final = 30 * 60.0
+MAX_SESSION_S: Final = 12 * 3600.0
+#: Sessions of one person at once; of more the one that was longest not used ends.
+MAX_SESSIONS: Final = 32
+#: Seconds after which the time of the last use is written again.
+TOUCH_INTERVAL_S: Final = 60.0
+_MAX_BROWSER_CHARS: Final = 200
+
+_TABLE: Final = admin_sessions.c
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRecord:
+    """A session.
+
+    Attributes:
+        id: Public name of it, which opens nothing.
+        holder: Id of the person, or a name for the admin token.
+        method: Way they signed in: password, link, token or sso.
+        browser: Name that the browser gives itself.
+        began: Seconds since the epoch.
+        used: The same, within a minute.
+    """
+
+    id: str
+    holder: str
+    method: str
+    browser: str
+    began: float
+    used: float
+
+    def has_ended(self, now: float) -> bool:
+        """True if its time is over."""
+        return now - self.used >= IDLE_TIMEOUT_S or now - self.began >= MAX_SESSION_S
+
+
+class SessionRows:
+    """The sessions in one database."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def begin(self, hashed: bytes, session: SessionRecord) -> None:
+        """Keep a new session by the hash of its cookie; those whose time is over are deleted."""
+        values = {
+            "id": session.id,
+            "hash": hashed,
+            "holder": session.holder,
+            "method": session.method,
+            "browser": session.browser,
+            "began": micros(session.began),
+            "used": micros(session.used),
+        }
+        with write_transaction(self._engine) as connection:
+            connection.execute(delete(admin_sessions).where(_is_over(session.began)))
+            _end_oldest(connection, session.holder)
+            connection.execute(insert(admin_sessions).values(values))
+
+    def find(self, hashed: bytes, now: float) -> tuple[SessionRecord, UserRecord | None] | None:
+        """The session of this hash that goes on, and its person; it has then been used.
+
+        The person is None for a session by the admin token. Sessions of people who are gone or
+        disabled are none.
+        """
+        holder = None
+        with read_transaction(self._engine) as connection:
+            query = select(admin_sessions).where(_TABLE.hash == hashed)
+            row = connection.execute(query).one_or_none()
+            if row is None or _session(row).has_ended(now):
+                return None
+            if row.holder.startswith(USER_PREFIX):
+                person = select(users).where(users.c.id == row.holder)
+                found = connection.execute(person).one_or_none()
+                if found is None or found.disabled_at is not None:
+                    return None
+                holder = user_of(found)
+        self._touch(row, now)
+        return _session(row), holder
+
+    def of_holder(self, holder: str, now: float) -> Sequence[SessionRecord]:
+        """The sessions of a person that go on, the last used first."""
+        query = select(admin_sessions).where(_TABLE.holder == holder, ~_is_over(now))
+        with read_transaction(self._engine) as connection:
+            rows = connection.execute(query.order_by(_TABLE.used.desc(), _TABLE.id))
+            return [_session(row) for row in rows]
+
+    def end(self, hashed: bytes) -> None:
+        """End the session of this hash, if there is one."""
+        with write_transaction(self._engine) as connection:
+            connection.execute(delete(admin_sessions).where(_TABLE.hash == hashed))
+
+    def end_of_holder(self, holder: str, *, session: str = "", but: str = "") -> int:
+        """End a person's sessions; returns how many those were.
+
+        Args:
+            holder: The person.
+            session: Id of the one to end; "" for all.
+            but: Id of one that goes on; "" for none.
+        """
+        some = delete(admin_sessions).where(_TABLE.holder == holder, _TABLE.id != but)
+        if session:
+            some = some.where(_TABLE.id == session)
+        with write_transaction(self._engine) as connection:
+            return count_changed_rows(connection, some)
+
+    def _touch(self, row: Row[Any], now: float) -> None:
+        if now - seconds(row.used) < TOUCH_INTERVAL_S:
+            return
+        change = update(admin_sessions).where(_TABLE.id == row.id).values(used=micros(now))
+        with write_transaction(self._engine) as connection:
+            connection.execute(change)
+
+
+def new_session(holder: str, method: str, browser: str, now: float) -> SessionRecord:
+    """A session that begins now."""
+    shown = "".join(each for each in browser[:_MAX_BROWSER_CHARS] if each.isprintable())
+    return SessionRecord(
+        id=f"ses_{token_hex(8)}", holder=holder, method=method, browser=shown, began=now, used=now
+    )
+
+
+def _is_over(now: float) -> ColumnElement[bool]:
+    return (_TABLE.used <= micros(now - IDLE_TIMEOUT_S)) | (
+        _TABLE.began <= micros(now - MAX_SESSION_S)
+    )
+
+
+def _end_oldest(connection: Connection, holder: str) -> None:
+    """Make room for one more session of a person."""
+    query = select(_TABLE.id).where(_TABLE.holder == holder)
+    newest = query.order_by(_TABLE.used.desc(), _TABLE.id).limit(MAX_SESSIONS - 1)
+    kept = connection.execute(newest).scalars().all()
+    if len(kept) == MAX_SESSIONS - 1:
+        spare = delete(admin_sessions).where(_TABLE.holder == holder, _TABLE.id.not_in(kept))
+        connection.execute(spare)
+
+
+def _session(row: Row[Any]) -> SessionRecord:
+    return SessionRecord(
+        id=row.id,
+        holder=row.holder,
+        method=row.method,
+        browser=row.browser,
+        began=seconds(row.began),
+        used=seconds(row.used),
+    )

@@ -1,0 +1,320 @@
+"""Teams and their keys, as an administrator makes and revokes them."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from secrets import token_hex, token_urlsafe
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import Connection, Engine, Row, insert, select, update
+
+from proxy.store.errors import StoreError
+from proxy.store.sql import schema
+from proxy.store.sql.access.audit_log import GATEWAY, AuditedChange, record_change
+from proxy.store.sql.database import count_changed_rows, read_transaction, write_transaction
+from proxy.store.sql.timestamps import micros, seconds
+
+KEY_CHANGES = "key changes"
+"""The name of the fact that counts changes to keys and teams, for whoever caches them."""
+
+_RANDOM_BYTES = 30
+KEY_LENGTH = len("tg-") + _RANDOM_BYTES * 4 // 3
+"""Characters of every key's secret; anything longer or shorter is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Team:
+    """A team; ``created`` is in seconds since the epoch."""
+
+    id: str
+    name: str
+    keeps_prompts: bool
+    created: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyLimits:
+    """Limits of a key.
+
+    Attributes:
+        expires: Time from which it opens nothing, in seconds since the epoch; None for never.
+        models: The models that its calls may ask for; None for all.
+    """
+
+    expires: float | None = None
+    models: frozenset[str] | None = None
+
+
+NO_LIMITS: Final = KeyLimits()
+"""Those of a key that opens all models for good."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRecord:
+    """A key as an administrator sees it.
+
+    Attributes:
+        id: Its public name.
+        team: The team's id.
+        name: Team's name for it.
+        hint: The last four characters of the secret.
+        feature: The feature of calls that name none.
+        created: Seconds since the epoch.
+        revoked_at: The same; None while it opens.
+        limits: Its expiry and the models it may ask for.
+    """
+
+    id: str
+    team: str
+    name: str
+    hint: str
+    feature: str
+    created: float
+    revoked_at: float | None
+    limits: KeyLimits = NO_LIMITS
+
+
+def token_hash(token: str) -> bytes:
+    """The hash under which a key's secret is stored.
+
+    A plain SHA-256: slow hashes protect passwords people can guess, and nobody guesses 240 random
+    bits. Finding a key by its hash also leaves nothing to learn from how long a comparison takes.
+    """
+    return sha256(token.encode("utf-8", "replace")).digest()
+
+
+class Teams:
+    """The teams and keys in one database."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def create(
+        self, name: str, *, now: float, keeps_prompts: bool = False, who: str = GATEWAY
+    ) -> Team:
+        """A new team.
+
+        Raises:
+            ValueError: Another team has the name.
+        """
+        team = Team(id=f"team_{token_hex(8)}", name=name, keeps_prompts=keeps_prompts, created=now)
+        values = {
+            "id": team.id,
+            "name": name,
+            "keeps_prompts": int(keeps_prompts),
+            "created": micros(now),
+        }
+        facts = {"name": name, "keeps_prompts": keeps_prompts}
+        change = AuditedChange(
+            who=who, action="create team", subject=name, team=team.id, after=facts
+        )
+        try:
+            with write_transaction(self._engine) as connection:
+                connection.execute(insert(schema.teams).values(values))
+                record_change(connection, change, now)
+        except StoreError as error:
+            if not error.is_row_refused:
+                raise
+            raise ValueError(f"there is a team named {name!r} already") from error
+        return team
+
+    def create_key(
+        self,
+        team: str,
+        name: str,
+        *,
+        now: float,
+        feature: str = "",
+        limits: KeyLimits = NO_LIMITS,
+        who: str = GATEWAY,
+    ) -> tuple[KeyRecord, str]:
+        """A new key of the team with this id, and its secret, which is told this once.
+
+        Raises:
+            ValueError: There is no such team.
+        """
+        secret = f"tg-{token_urlsafe(_RANDOM_BYTES)}"
+        key = KeyRecord(
+            id=f"key_{token_hex(8)}",
+            team=team,
+            name=name,
+            hint=secret[-4:],
+            feature=feature,
+            created=now,
+            revoked_at=None,
+            limits=limits,
+        )
+        change = AuditedChange(
+            who=who, action="create key", subject=key.id, team=team, after=_key_facts(key)
+        )
+        try:
+            with write_transaction(self._engine) as connection:
+                row = {**_key_values(key), "hash": token_hash(secret)}
+                connection.execute(insert(schema.keys).values(row))
+                _count_change(connection)
+                record_change(connection, change, now)
+        except StoreError as error:
+            if not error.is_row_refused:
+                raise
+            raise ValueError(f"there is no team with the id {team!r}") from error
+        return key, secret
+
+    def revoke(self, key_id: str, *, now: float, who: str = GATEWAY) -> bool:
+        """Close a key for good, within seconds in every process; False if it was not open."""
+        keys = schema.keys
+        is_open = (keys.c.id == key_id) & keys.c.revoked_at.is_(None)
+        close = update(keys).where(is_open).values(revoked_at=micros(now))
+        with write_transaction(self._engine) as connection:
+            found = connection.execute(select(keys).where(is_open)).one_or_none()
+            if found is None or count_changed_rows(connection, close) != 1:
+                return False
+            _count_change(connection)
+            before = _key_facts(_key(found))
+            change = AuditedChange(
+                who=who, action="revoke key", subject=key_id, team=found.team, before=before
+            )
+            record_change(connection, change, now)
+        return True
+
+    def keep_prompts(self, team: str, *, keeps: bool, now: float, who: str = GATEWAY) -> bool:
+        """Let a team opt in to storing prompt text, or out; False if there is no such team."""
+        teams = schema.teams
+        change = update(teams).where(teams.c.id == team).values(keeps_prompts=int(keeps))
+        with write_transaction(self._engine) as connection:
+            found = connection.execute(select(teams).where(teams.c.id == team)).one_or_none()
+            if found is None:
+                return False
+            connection.execute(change)
+            _count_change(connection)
+            audited = AuditedChange(
+                who=who,
+                action="keep prompts" if keeps else "drop prompts",
+                subject=found.name,
+                team=team,
+                before={"keeps_prompts": bool(found.keeps_prompts)},
+                after={"keeps_prompts": keeps},
+            )
+            record_change(connection, audited, now)
+        return True
+
+    def all(self) -> Sequence[Team]:
+        """All teams, by name."""
+        query = select(schema.teams).order_by(schema.teams.c.name)
+        with read_transaction(self._engine) as connection:
+            return [
+                Team(
+                    id=row.id,
+                    name=row.name,
+                    keeps_prompts=bool(row.keeps_prompts),
+                    created=seconds(row.created),
+                )
+                for row in connection.execute(query)
+            ]
+
+    def keys(self, team: str) -> Sequence[KeyRecord]:
+        """A team's keys, oldest first, revoked ones included."""
+        keys = schema.keys
+        query = select(keys).where(keys.c.team == team).order_by(keys.c.created, keys.c.id)
+        with read_transaction(self._engine) as connection:
+            return [_key(row) for row in connection.execute(query)]
+
+    def keys_page(
+        self, teams: frozenset[str] | None, limit: int, *, before: tuple[float, str] | None = None
+    ) -> Sequence[KeyRecord]:
+        """Keys, the newest first, revoked ones included.
+
+        Args:
+            teams: Ids of the teams whose keys are wanted; None for all.
+            limit: The most that are wanted.
+            before: Creation and id of a key; only older ones are wanted. None for the newest.
+        """
+        keys = schema.keys.c
+        query = select(schema.keys).order_by(keys.created.desc(), keys.id.desc()).limit(limit)
+        if teams is not None:
+            query = query.where(keys.team.in_(sorted(teams)))
+        if before is not None:
+            at = micros(before[0])
+            query = query.where(
+                (keys.created < at) | ((keys.created == at) & (keys.id < before[1]))
+            )
+        with read_transaction(self._engine) as connection:
+            return [_key(row) for row in connection.execute(query)]
+
+    def key(self, key_id: str) -> KeyRecord | None:
+        """The key with this id, revoked or not."""
+        query = select(schema.keys).where(schema.keys.c.id == key_id)
+        with read_transaction(self._engine) as connection:
+            row = connection.execute(query).one_or_none()
+        return None if row is None else _key(row)
+
+    def key_names(self, keys: Collection[str]) -> dict[str, str]:
+        """The names of keys, by their ids; those that are not there are left out."""
+        table = schema.keys.c
+        query = select(table.id, table.name).where(table.id.in_(sorted(keys)))
+        with read_transaction(self._engine) as connection:
+            return {row.id: row.name for row in connection.execute(query)}
+
+    def key_teams(self, keys: Collection[str]) -> dict[str, str]:
+        """The ids of the teams of keys, by the keys' ids; those that are not there are left out."""
+        table = schema.keys.c
+        query = select(table.id, table.team).where(table.id.in_(sorted(keys)))
+        with read_transaction(self._engine) as connection:
+            return {row.id: row.team for row in connection.execute(query)}
+
+
+def models_of(text: str | None) -> frozenset[str] | None:
+    """The models in a key's column; None for all."""
+    return None if text is None else frozenset(msgspec.json.decode(text, type=list[str]))
+
+
+def _key(row: Row[Any]) -> KeyRecord:
+    return KeyRecord(
+        id=row.id,
+        team=row.team,
+        name=row.name,
+        hint=row.hint,
+        feature=row.feature,
+        created=seconds(row.created),
+        revoked_at=None if row.revoked_at is None else seconds(row.revoked_at),
+        limits=KeyLimits(
+            expires=None if row.expires is None else seconds(row.expires),
+            models=models_of(row.models),
+        ),
+    )
+
+
+def _key_values(key: KeyRecord) -> dict[str, Any]:
+    """The columns of a new key, but for its hash."""
+    limits = key.limits
+    return {
+        "id": key.id,
+        "team": key.team,
+        "name": key.name,
+        "hint": key.hint,
+        "feature": key.feature,
+        "created": micros(key.created),
+        "expires": None if limits.expires is None else micros(limits.expires),
+        "models": None
+        if limits.models is None
+        else msgspec.json.encode(sorted(limits.models)).decode(),
+    }
+
+
+def _key_facts(key: KeyRecord) -> dict[str, Any]:
+    """The values of a key that its audit entry shows."""
+    models = key.limits.models
+    return {
+        "name": key.name,
+        "ends_in": key.hint,
+        "feature": key.feature,
+        "expires": key.limits.expires,
+        "models": None if models is None else sorted(models),
+    }
+
+
+def _count_change(connection: Connection) -> None:
+    """Count a change. The count's row is locked until the commit, so no number comes twice."""
+    meta = schema.meta
+    count = update(meta).where(meta.c.name == KEY_CHANGES).values(number=meta.c.number + 1)
+    connection.execute(count)

@@ -1,0 +1,138 @@
+"""Sums by the values of one part, some of them apart and all others together.
+
+Models are told apart here and not in the database: the one that answered follows from a route's
+name, which takes SQL longer to read than all numbers of the row.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, literal
+
+from dashboards.reports import Part, SpendFilter
+from proxy.records.receipt import answering_model
+from proxy.store.sql.rollups.bucket_sums import Addends, HourAddends, Place, SumQuery, Sums
+from proxy.store.sql.rollups.spend_filters import Columns, merge_others, part_column, relabel
+
+#: The value of all that is not kept apart; nothing else is called so.
+OTHER_VALUES: Final = "\x01others"
+
+Read = Callable[[Sequence[int], SumQuery], Sums]
+"""Reads sums between edges."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueQuery:
+    """Sums that are asked for by the values of one part.
+
+    Attributes:
+        part: The part; None for none, so that all is one.
+        addends: Numbers that are summed.
+        only: Calls that count.
+        labels: Values that have another label; values of one label are one.
+        shown: Values that are kept apart; None for all.
+        hour_addends: The same numbers of hours; None where hours lack one.
+    """
+
+    part: Part | None
+    addends: Addends
+    only: SpendFilter
+    labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    shown: Collection[str] | None = None
+    hour_addends: HourAddends | None = None
+
+    def at(self, place: Place) -> SumQuery:
+        """The sums told apart by a place."""
+        return SumQuery(
+            place=place,
+            addends=self.addends,
+            only=self.only,
+            hour_addends=self.hour_addends,
+        )
+
+
+def value_columns(rows: Columns, query: ValueQuery) -> list[ColumnElement[Any]]:
+    """Columns of a row that its value follows from, by ``value_of``."""
+    if query.part is None:
+        return [literal("")]
+    if query.part == "model":
+        return [rows.model, rows.route]
+    return [relabel(part_column(rows, query.part), query.labels)]
+
+
+def value_of(named: Sequence[str]) -> str:
+    """The value that columns of a row name."""
+    return answering_model(named[1], named[0]) if len(named) > 1 else named[0]
+
+
+def value_sums(read: Read, edges: Sequence[int], query: ValueQuery) -> Sums:
+    """Sums by bucket and value; ``OTHER_VALUES`` is the value of what is not shown."""
+    if query.part == "model":
+        return _model_sums(read, edges, query)
+
+    def place(rows: Columns) -> Sequence[ColumnElement[Any]]:
+        (value,) = value_columns(rows, query)
+        is_whole = query.part is None or query.shown is None
+        return [value if is_whole else merge_others(value, query.shown or (), OTHER_VALUES)]
+
+    return read(edges, query.at(place))
+
+
+def largest_values(found: Sums, by: str, limit: int, bucket: int = 0) -> frozenset[str]:
+    """So many values with the largest sums of a number in a bucket.
+
+    Args:
+        found: Sums by bucket and value.
+        by: The name of the number.
+        limit: The number of values.
+        bucket: The bucket that they are ranked by.
+    """
+    ranked = sorted(
+        (key for key in found if key[0] == bucket), key=lambda key: (-found[key][by], key[1])
+    )
+    return frozenset(value for _, value in ranked[:limit])
+
+
+def merge_unshown(found: Sums, shown: Collection[str]) -> Sums:
+    """The same sums with all values that are not shown as one."""
+    merged: Sums = defaultdict(partial(defaultdict, int))
+    for (bucket, value), sums in found.items():
+        if value in shown:
+            merged[bucket, value] = sums
+            continue
+        total = merged[bucket, OTHER_VALUES]
+        for name, number in sums.items():
+            total[name] += number
+    return dict(merged)
+
+
+def merge_labels(found: Sums, labels: Mapping[str, str]) -> Sums:
+    """The same sums by the label of each value; values without one are one, "".
+
+    Args:
+        found: Sums by bucket and value.
+        labels: Labels by value.
+    """
+    merged: Sums = defaultdict(partial(defaultdict, int))
+    for (bucket, value), sums in found.items():
+        total = merged[bucket, labels.get(value, "")]
+        for name, number in sums.items():
+            total[name] += number
+    return dict(merged)
+
+
+def _model_sums(read: Read, edges: Sequence[int], query: ValueQuery) -> Sums:
+    """The same by the model that answered, of sums by model asked for and route."""
+    found = read(edges, query.at(lambda rows: value_columns(rows, query)))
+    merged: Sums = defaultdict(partial(defaultdict, int))
+    for (bucket, *named), sums in found.items():
+        model = value_of(named)
+        is_shown = query.shown is None or model in query.shown
+        total = merged[bucket, model if is_shown else OTHER_VALUES]
+        for name, number in sums.items():
+            total[name] += number
+    return merged

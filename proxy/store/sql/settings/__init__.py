@@ -1,0 +1,1 @@
+"""Settings that people and planning change: layouts, compaction, budgets, pins, plans."""

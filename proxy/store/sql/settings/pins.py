@@ -1,0 +1,107 @@
+"""Pins of objectives: a level that people set for a while."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import Connection, Engine, RowMapping, delete, select, text, update
+
+from proxy.store.sql import schema
+from proxy.store.sql.access.audit_log import AuditedChange, record_change
+from proxy.store.sql.database import count_changed_rows, read_transaction, write_transaction
+from proxy.store.sql.timestamps import micros, seconds
+
+_SET: Final = text(
+    "INSERT INTO pins (objective, made, level, until, why, who)"
+    " VALUES (:objective, :made, :level, :until, :why, :who)"
+    " ON CONFLICT (objective, made) DO UPDATE SET"
+    " level = :level, until = :until, why = :why, who = :who"
+)
+#: Pins that are told of.
+_MAX_PINS: Final = 1_000
+#: Seconds a pin is remembered after its end, for those who look at what happened.
+_RETENTION_S: Final = 90 * 86_400.0
+
+
+class PinRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A pin as it is kept.
+
+    Attributes:
+        objective: The objective's name.
+        level: The level that new conversations get.
+        until: End of the pin, in seconds since the epoch.
+        why: In the words of who set it.
+        made: Time at which it was set.
+        who: Name of the person; "" where nobody said.
+    """
+
+    objective: str
+    level: int
+    until: float
+    why: str
+    made: float
+    who: str = ""
+
+
+class Pins:
+    """The pins in the database; one or none of an objective's holds, the others have ended."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def set(self, pin: PinRow) -> None:
+        """Pin an objective; an earlier pin of it ends."""
+        table = schema.pins
+        with write_transaction(self._engine) as connection:
+            old = micros(max(pin.made - _RETENTION_S, 0.0))
+            connection.execute(delete(table).where(table.c.until < old))
+            _end(connection, pin.objective, pin.made)
+            row: dict[str, Any] = {**msgspec.structs.asdict(pin), "until": micros(pin.until)}
+            connection.execute(_SET, {**row, "made": micros(pin.made)})
+            facts = {"level": pin.level, "until": pin.until, "why": pin.why}
+            change = AuditedChange(
+                who=pin.who, action="pin objective", subject=pin.objective, after=facts
+            )
+            record_change(connection, change, pin.made)
+
+    def release(self, objective: str, now: float, who: str = "") -> bool:
+        """Take the pin of an objective back, which ends now; False if there was none."""
+        with write_transaction(self._engine) as connection:
+            if not _end(connection, objective, now):
+                return False
+            change = AuditedChange(who=who, action="release objective", subject=objective)
+            record_change(connection, change, now)
+        return True
+
+    def current_pins(self, now: float) -> Mapping[str, PinRow]:
+        """The pins that have not ended, by objective; of several of one, the last."""
+        table = schema.pins
+        query = select(table).where(table.c.until > micros(now)).order_by(table.c.made)
+        with read_transaction(self._engine) as connection:
+            rows = connection.execute(query.limit(_MAX_PINS)).mappings().all()
+        return {row["objective"]: _pin(row) for row in rows}
+
+    def last_pins(self, most: int) -> list[PinRow]:
+        """The pins that were set last, the newest first; those that ended are among them."""
+        table = schema.pins
+        query = select(table).order_by(table.c.made.desc(), table.c.objective).limit(most)
+        with read_transaction(self._engine) as connection:
+            return [_pin(row) for row in connection.execute(query).mappings()]
+
+
+def _end(connection: Connection, objective: str, now: float) -> int:
+    """End what is pinned of an objective; how many pins that were."""
+    table, at = schema.pins, micros(now)
+    held = (table.c.objective == objective) & (table.c.until > at)
+    return count_changed_rows(connection, update(table).where(held).values(until=at))
+
+
+def _pin(row: RowMapping) -> PinRow:
+    return PinRow(
+        objective=row["objective"],
+        level=row["level"],
+        until=seconds(row["until"]),
+        why=row["why"],
+        made=seconds(row["made"]),
+        who=row["who"],
+    )

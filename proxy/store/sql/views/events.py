@@ -1,0 +1,95 @@
+"""Alerts and changes of a period, read as events to be seen over its costs and latencies."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dashboards.access import Viewer
+from proxy.store.sql.access.audit_log import AuditEntry
+from proxy.store.sql.views.readers import Readers
+from slo.alert import Alert, Severity
+
+#: Events of a period that are told, the newest.
+MAX_EVENTS: Final = 40
+#: Changes that people make and that move costs, latencies or hit rates, by their kind.
+_CHANGES: Final[Mapping[str, str]] = {
+    "approve layout": "layout",
+    "roll back layout": "layout",
+    "resume layouts": "layout",
+    "set layout mode": "mode",
+    "set compaction mode": "mode",
+    "resume compaction": "mode",
+    "pin objective": "pin",
+    "release objective": "pin",
+    "reload configuration": "configuration",
+}
+#: The kind of alerts about the controller's moves, which are events by themselves.
+_MOVE: Final = "move"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventView:
+    """Something that happened, which may be why a line bends.
+
+    Attributes:
+        at: Seconds since the epoch.
+        kind: ``fallback``, ``alert``, ``layout``, ``mode``, ``pin`` or ``configuration``.
+        title: All of it in a few words.
+        why: Its reason, or the values that changed; "" for none.
+        is_bad: True if something went wrong.
+    """
+
+    at: float
+    kind: str
+    title: str
+    why: str = ""
+    is_bad: bool = False
+
+
+def events_view(readers: Readers, viewer: Viewer, start: float, end: float) -> Sequence[EventView]:
+    """Alerts and changes between two moments that a viewer may see; blocks."""
+    changes = readers.audit.changes_between(start, end, _CHANGES, MAX_EVENTS)
+    names = readers.team_names()
+    found = [_change_event(each, names) for each in changes if _may_see(viewer, each)]
+    if viewer.teams is None:
+        alerts = readers.alerts.begun_between(start, end, MAX_EVENTS)
+        found += [_alert_event(each) for each in alerts if each.kind != _MOVE]
+    return found
+
+
+def _may_see(viewer: Viewer, entry: AuditEntry) -> bool:
+    """True for changes of own teams, and of no team in particular."""
+    team = entry.change.team
+    return viewer.teams is None or team is None or team in viewer.teams
+
+
+def _change_event(entry: AuditEntry, names: Mapping[str, str]) -> EventView:
+    """A change, without who made it: that stands in the audit log."""
+    change = entry.change
+    team = "" if change.team is None else f"{names.get(change.team, change.team)}, "
+    before, after = change.before or {}, change.after or {}
+    differing = [
+        f"{name}: {_text(before.get(name))} → {_text(value)}"
+        for name, value in after.items()
+        if before.get(name) != value
+    ]
+    return EventView(
+        at=entry.at,
+        kind=_CHANGES[change.action],
+        title=f"{change.action}: {team}{change.subject}",
+        why=", ".join(differing) if change.before is not None else "",
+    )
+
+
+def _alert_event(alert: Alert) -> EventView:
+    return EventView(
+        at=alert.began,
+        kind="alert",
+        title=alert.title,
+        why=alert.action,
+        is_bad=alert.severity is Severity.PAGE,
+    )
+
+
+def _text(value: object) -> str:
+    return "none" if value is None or value == "" else str(value)

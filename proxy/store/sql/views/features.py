@@ -1,0 +1,178 @@
+"""Planning and compaction of features, as they are set, and the layouts proposed for them."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from compaction.policy import CompactionMode
+from proxy.prefix.layouts.layout import Layout, layout_lines
+from proxy.records.feature_mode import FeatureStates, LayoutScope
+from proxy.store.sql.settings.layout_rows import Proposal, ProposalState
+from proxy.store.sql.settings.layouts import waiting_proposals
+from proxy.store.sql.views.readers import Readers
+
+#: Features of all teams that are shown, in order of team and feature.
+_MAX_FEATURES: Final = 500
+#: Versions of layouts that are shown of all features, the newest.
+_MAX_VERSIONS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutVersion:
+    """A version of a feature's layout on one family of models.
+
+    Attributes:
+        version: Its number.
+        state: ``proposed``, ``approved``, ``rolled back`` or ``withdrawn``.
+        made: Time of the proposal, in seconds since the epoch.
+        decided_by: Who decided last; "" for nobody.
+        decided_at: Time of that; null for none.
+        moves: Each move of text, in a line.
+        saving_nanos: Expected savings in nano-dollars per 1,000 calls; null where unknown, as for
+            what was proposed before another layout was approved.
+        seen_calls: Calls that the expectation rests on.
+        is_early: True if it saves at least so much, for its conversations have hardly ended yet.
+    """
+
+    version: int
+    state: str
+    made: float
+    decided_by: str
+    decided_at: float | None
+    moves: Sequence[str]
+    saving_nanos: int | None
+    seen_calls: int
+    is_early: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureLayout:
+    """Planning of a feature on one family of models, or on all.
+
+    Attributes:
+        family: The family; "" for all.
+        mode: ``off``, ``observe``, ``apply`` or ``auto``.
+        version: The layout in force; 0 for none.
+        suspended: Reason for its suspension; "" for none.
+        changed_by: Person or part of the gateway that decided last; "" for nobody.
+        versions: All versions of its layout, the newest first.
+    """
+
+    family: str
+    mode: str
+    version: int
+    suspended: str
+    changed_by: str
+    versions: Sequence[LayoutVersion]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureView:
+    """A feature's settings.
+
+    Attributes:
+        team: The team's id.
+        team_name: The team's name.
+        feature: The feature; "" for calls that name none.
+        layouts: Planning on all families, then on those with a layout or a mode of their own.
+        compaction: Mode of compaction in force.
+        compaction_chosen: Mode that a person chose; null for nobody.
+        compaction_why: Reason for a step back; "" for none.
+        keep_turns: The last turns that compaction leaves unmodified; null for the usual.
+        target_tokens: Tokens that it brings a prompt down to; null for as far as facts go.
+    """
+
+    team: str
+    team_name: str
+    feature: str
+    layouts: Sequence[FeatureLayout]
+    compaction: str
+    compaction_chosen: str | None
+    compaction_why: str
+    keep_turns: int | None
+    target_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeaturesQuestion:
+    """A question for features.
+
+    Attributes:
+        teams: Their teams; None for all.
+        compaction: Mode of features for which nobody chose one.
+        named: Team and name of the one that is asked for, whether it has settings or not.
+    """
+
+    teams: frozenset[str] | None
+    compaction: CompactionMode
+    named: tuple[str, str] | None = None
+
+
+def features_view(readers: Readers, asked: FeaturesQuestion) -> Sequence[FeatureView]:
+    """Features that have a mode or a layout; or the named one alone, if its team exists; blocks."""
+    states, chosen = readers.layouts.standings(), readers.compactions.all_settings()
+    names = readers.team_names()
+    proposals = readers.layouts.newest_proposals(_MAX_VERSIONS)
+    scopes: defaultdict[tuple[str, str], list[LayoutScope]] = defaultdict(list)
+    for scope in states.places:
+        scopes[scope.team, scope.feature].append(scope)
+    places = scopes.keys() | chosen.features.keys()
+    if asked.named is not None:
+        places = {asked.named} if asked.named[0] in names or asked.named in places else set()
+    seen = sorted(each for each in places if asked.teams is None or each[0] in asked.teams)
+    found = []
+    for team, feature in seen[:_MAX_FEATURES]:
+        setting = chosen.of(team, feature)
+        every = (LayoutScope(team, feature), *sorted(scopes.get((team, feature), ())))
+        layouts = [_layout(each, states, proposals.get(each, ())) for each in dict.fromkeys(every)]
+        found.append(
+            FeatureView(
+                team=team,
+                team_name=names.get(team, team),
+                feature=feature,
+                layouts=layouts,
+                compaction=setting.effective_mode(asked.compaction),
+                compaction_chosen=setting.mode,
+                compaction_why=setting.why,
+                keep_turns=setting.keep_turns,
+                target_tokens=setting.target,
+            )
+        )
+    return found
+
+
+def _layout(
+    place: LayoutScope, standings: FeatureStates, versions: Sequence[Proposal]
+) -> FeatureLayout:
+    held, waiting = standings.of(place), waiting_proposals(versions)
+    return FeatureLayout(
+        family=place.family,
+        mode=str(held.mode),
+        version=held.version,
+        suspended=held.suspended,
+        changed_by=held.changed_by,
+        versions=[_version(each, is_waiting=each in waiting) for each in versions],
+    )
+
+
+def _version(proposal: Proposal, *, is_waiting: bool) -> LayoutVersion:
+    try:
+        layout = msgspec.json.decode(proposal.moves, type=Layout)
+    except msgspec.DecodeError:
+        layout, lines, saving = Layout(), [proposal.moves], None
+    else:
+        lines, saving = layout_lines(layout)[1:], layout.saved_nanos
+    return LayoutVersion(
+        version=proposal.version,
+        state=proposal.state,
+        made=proposal.made,
+        decided_by=proposal.decided_by,
+        decided_at=None if proposal.state is ProposalState.PROPOSED else proposal.decided_at,
+        moves=lines,
+        saving_nanos=saving if is_waiting or proposal.state is not ProposalState.PROPOSED else None,
+        seen_calls=layout.calls,
+        is_early=layout.is_early,
+    )

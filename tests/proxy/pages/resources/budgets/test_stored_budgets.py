@@ -1,0 +1,200 @@
+"""Budgets set by the API and the page, as people of each role may."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from dashboards.access import Role
+from proxy.store.sql.settings.stored_budgets import MAX_TEAM_BUDGETS
+from proxy.store.store import Store
+from slo.budget import Budget, BudgetUnit
+from slo.window import Window
+from tests.fakes.admission_harness import NOW
+from tests.fakes.asgi import AsgiConnection
+from tests.fakes.dashboard import OWN_TEAM, Dashboard
+
+API = "/api/v1/budgets"
+OWN = {"scope": "team", "of": OWN_TEAM, "unit": "usd", "window": "month", "limit": "12.5"}
+EVERYBODYS = {"scope": "organization", "unit": "tokens", "window": "day", "limit": "1000"}
+
+
+@pytest.fixture
+def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
+    made = Dashboard(store, tmp_path)
+    yield made
+    made.close()
+
+
+def put(dashboard: Dashboard, name: str, sent: dict[str, Any], role: Role = Role.ADMIN) -> Any:
+    return dashboard.ask("PUT", f"{API}/{name}", sent=sent, cookie=dashboard.cookies[role])
+
+
+def delete(dashboard: Dashboard, name: str, role: Role = Role.ADMIN) -> AsgiConnection:
+    return dashboard.ask("DELETE", f"{API}/{name}", cookie=dashboard.cookies[role])
+
+
+def page(dashboard: Dashboard, role: Role = Role.ADMIN) -> str:
+    found = dashboard.ask("GET", "/admin/budgets", cookie=dashboard.cookies[role])
+    return found.body.decode()
+
+
+def in_force(dashboard: Dashboard) -> dict[str, Budget]:
+    return {each.name: each for each in dashboard.reloader.snapshot.policies.budgets}
+
+
+def test_a_budget_that_is_set_is_in_force_at_once(dashboard: Dashboard) -> None:
+    assert put(dashboard, "own", OWN).status == 204
+
+    assert in_force(dashboard)["own"] == Budget(
+        name="own",
+        scope="team",
+        of=OWN_TEAM,
+        unit=BudgetUnit.USD,
+        window=Window.MONTH,
+        limit=12_500_000_000,
+    )
+    assert "in-the-file" in in_force(dashboard)
+
+
+def test_a_budget_is_changed_and_removed_and_each_is_audited(dashboard: Dashboard) -> None:
+    put(dashboard, "own", OWN)
+    assert put(dashboard, "own", {**OWN, "limit": "0.000000001", "hard": False}).status == 204
+    assert (in_force(dashboard)["own"].limit, in_force(dashboard)["own"].hard) == (1, False)
+    assert delete(dashboard, "own").status == 204
+
+    assert set(in_force(dashboard)) == {"in-the-file"}
+    entries = [each.change for each in dashboard.store.audit.entries(99)]
+    changes = [each for each in entries if each.action.endswith(" budget")]
+    assert {each.action for each in changes} == {"create budget", "change budget", "remove budget"}
+    assert {(each.who, each.team) for each in changes} == {("admin", dashboard.own)}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"limit": "1.0000000001"}, "limit is the string"),
+        ({"limit": "0"}, "write more than 0"),
+        ({"unit": "tokens", "limit": "1.5"}, "write a whole number"),
+        ({"unit": "euro"}, "unit names"),
+        ({"scope": "tea"}, "did you mean team?"),
+        ({"window": 'day"\nhard = false\n#'}, "window names"),
+        ({"of": ""}, "of is empty"),
+    ],
+)
+def test_a_budget_that_breaks_a_rule_of_the_file_is_refused_with_the_fix(
+    dashboard: Dashboard, changed: dict[str, str], said: str
+) -> None:
+    got = put(dashboard, "own", {**OWN, **changed})
+
+    assert got.status == 400
+    assert said in got.body.decode().replace("\\", "")
+    assert dashboard.store.budgets.all() == []
+
+
+def test_a_budget_of_the_policies_file_is_changed_there(dashboard: Dashboard) -> None:
+    got = put(dashboard, "in-the-file", EVERYBODYS)
+
+    assert got.status == 409
+    assert "change it there" in got.body.decode()
+    assert delete(dashboard, "in-the-file").status == 404
+
+
+def test_a_team_admin_sets_budgets_of_own_teams_alone(dashboard: Dashboard) -> None:
+    boss = Role.TEAM_ADMIN
+    put(dashboard, "everybodys", EVERYBODYS)
+    put(dashboard, "others", {**OWN, "of": "other"})
+
+    assert put(dashboard, "own", OWN, boss).status == 204
+    refused = [
+        put(dashboard, "new", EVERYBODYS, boss),
+        put(dashboard, "new", {**OWN, "of": "other"}, boss),
+        put(dashboard, "new", {**OWN, "of": "*"}, boss),
+        put(dashboard, "new", {**OWN, "scope": "feature"}, boss),
+        put(dashboard, "others", OWN, boss),
+        put(dashboard, "everybodys", OWN, boss),
+        delete(dashboard, "others", boss),
+        delete(dashboard, "everybodys", boss),
+        put(dashboard, "own", OWN, Role.FINANCE),
+        put(dashboard, "own", OWN, Role.VIEWER),
+    ]
+    assert [each.status for each in refused] == [403] * len(refused)
+    assert delete(dashboard, "own", boss).status == 204
+
+
+def test_a_team_admin_cannot_fill_the_budgets_of_all_teams(dashboard: Dashboard) -> None:
+    budget = in_force(dashboard)["in-the-file"]
+    own = msgspec.structs.replace(budget, scope="team", of=OWN_TEAM)
+    for number in range(MAX_TEAM_BUDGETS):
+        named = msgspec.structs.replace(own, name=f"b{number}")
+        dashboard.store.budgets.set(named, "ann", NOW, dashboard.own)
+    refused = put(dashboard, "more", OWN, Role.TEAM_ADMIN)
+
+    assert refused.status == 400
+    assert "have 100 budgets, a team's share of 1,000; remove one first" in refused.body.decode()
+    assert put(dashboard, "more", OWN, Role.ADMIN).status == 204
+
+
+def test_a_team_admin_sets_a_budget_of_an_own_key(dashboard: Dashboard) -> None:
+    own, _ = dashboard.store.teams.create_key(dashboard.own, "ci", now=1.0)
+    others, _ = dashboard.store.teams.create_key(dashboard.other, "ci", now=1.0)
+    sent = {**OWN, "scope": "key", "of": own.id}
+
+    assert put(dashboard, "ci-month", sent, Role.TEAM_ADMIN).status == 204
+    assert in_force(dashboard)["ci-month"].of == own.id
+    assert put(dashboard, "x", {**sent, "of": others.id}, Role.TEAM_ADMIN).status == 403
+    assert "ci-month" in page(dashboard, Role.VIEWER)
+    (entry,) = dashboard.store.audit.entries(9, who="team-admin")
+    assert (entry.change.action, entry.change.team) == ("create budget", dashboard.own)
+
+
+def test_a_budget_of_a_team_that_does_not_exist_is_refused(dashboard: Dashboard) -> None:
+    got = put(dashboard, "own", {**OWN, "of": "acmee"})
+
+    assert got.status == 400
+    assert "There is no team acmee" in got.body.decode()
+
+
+def test_a_member_sees_budgets_of_own_teams_and_of_everybody(dashboard: Dashboard) -> None:
+    for name, sent in (
+        ("own", OWN),
+        ("others", {**OWN, "of": "other"}),
+        ("everybodys", EVERYBODYS),
+        ("features", {**OWN, "scope": "feature", "of": "hidden-one"}),
+    ):
+        put(dashboard, name, sent)
+
+    shown, all_of_it = page(dashboard, Role.VIEWER), page(dashboard, Role.FINANCE)
+    for name, is_seen in (("own", True), ("everybodys", True), ("others", False)):
+        assert (f">{name}<" in shown) == is_seen
+        assert f">{name}<" in all_of_it
+    assert "hidden-one" not in shown
+    assert "Set a budget" not in shown
+
+
+def test_forms_of_the_page_set_change_and_remove_a_budget(dashboard: Dashboard) -> None:
+    cookie = dashboard.cookies[Role.ADMIN]
+
+    def submit(path: str, **fields: str) -> int:
+        sent = {"name": "own", **fields}
+        return dashboard.ask("POST", f"/admin/budgets/{path}", sent=sent, cookie=cookie).status
+
+    assert submit("set", **OWN, hard="yes") == 303
+    assert "Change own" in page(dashboard)
+    assert "12.5 usd" in page(dashboard)
+    assert submit("set", **{**OWN, "limit": "13"}) == 303
+    assert in_force(dashboard)["own"].limit == 13_000_000_000
+    assert not in_force(dashboard)["own"].hard
+    assert submit("remove") == 303
+    assert "None yet." in page(dashboard)
+
+
+def test_a_change_that_cannot_hold_is_said(dashboard: Dashboard, tmp_path: Path) -> None:
+    (tmp_path / "policies.toml").write_text("[[budgets]]\n", encoding="utf8")
+    got = put(dashboard, "own", OWN)
+
+    assert got.status == 409
+    assert "The change is kept, and does not hold yet." in got.body.decode()
+    assert "not in force" in page(dashboard)

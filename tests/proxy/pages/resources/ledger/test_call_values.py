@@ -1,0 +1,94 @@
+from msgspec.structs import replace
+
+from proxy.pages.resources.ledger.call_values import call_story, cost_lines
+from proxy.records.prompt_segments import CacheMark, PromptSegments
+from proxy.records.receipt import Outcome
+from slo.price import call_cost
+from slo.usage import Usage
+from tests.fakes.chaos import two_model_catalog
+from tests.fakes.receipts import a_receipt, an_engine_receipt
+
+CATALOG = two_model_catalog()
+MODEL = next(iter(CATALOG.models.values()))
+ROUTE = MODEL.routes[0]
+USAGE = Usage(input=1_000, output=500)
+
+
+def priced_call(**changes):
+    assert ROUTE.tariff is not None
+    found = a_receipt(1, model=MODEL.id, route=ROUTE.name, usage=USAGE)
+    cost = call_cost(USAGE, ROUTE.tariff, found.started)
+    assert cost is not None
+    return replace(found, list_nanos=cost.list_nanos, **changes)
+
+
+def test_the_lines_of_a_cost_add_up_to_it() -> None:
+    receipt = priced_call()
+    lines = cost_lines(receipt, CATALOG)
+
+    assert [line.bucket for line in lines] == ["input", "output"]
+    assert sum(line.nanos or 0 for line in lines) == receipt.list_nanos
+
+
+def test_a_cost_that_prices_do_not_account_for_is_a_line_of_its_own() -> None:
+    receipt = priced_call()
+    dearer = replace(receipt, list_nanos=(receipt.list_nanos or 0) + 77)
+    other = cost_lines(dearer, CATALOG)[-1]
+
+    assert (other.bucket, other.tokens, other.nanos) == ("other", 0, 77)
+
+
+def test_lines_of_a_route_that_the_catalog_does_not_know_have_no_price() -> None:
+    lines = cost_lines(priced_call(route="gone/model", model="gone"), CATALOG)
+
+    assert [(line.bucket, line.nanos_per_million) for line in lines[:2]] == [
+        ("input", None),
+        ("output", None),
+    ]
+    assert cost_lines(a_receipt(1, usage=None), CATALOG) == []
+
+
+def test_a_story_tells_each_attempt_from_decision_to_cost() -> None:
+    first = an_engine_receipt(1, attempt=0, final=False, outcome=Outcome.FAILED, notes=("slow",))
+    last = a_receipt(
+        1, attempt=1, route="lab/b", reroute_reason="lab/a failed", conversation="ab",
+        expected_read=2_000, miss="expired", miss_detail="idle for 9 minutes", miss_tokens=976,
+        compaction="facts", compacted=True, tokens_before=900, tokens_after=300, reset=True,
+    )  # fmt: skip
+    story = call_story([first, last], {"team_1": "Search"}, CATALOG)
+
+    assert (story.team_name, len(story.attempts), story.keeps_prompt) == ("Search", 2, False)
+    assert story.cost_nanos == (first.cost_nanos or 0) + (last.cost_nanos or 0)
+    assert story.attempts[0].phases[0] == ("queue", 0.25)
+    assert "Note: slow." in story.attempts[0].decision
+    assert "lab/a failed" in story.attempts[1].decision[0]
+    assert any("idle for 9 minutes" in line for line in story.attempts[1].cache)
+    assert "300 of 900 tokens" in story.attempts[1].compaction[0]
+    assert not {"team", "route"} & {name for name, _ in story.attempts[1].facts}
+
+
+def test_a_call_that_was_sent_nowhere_says_so() -> None:
+    refused = a_receipt(1, route="", outcome=Outcome.REFUSED, unplanned_why="off", usage=None)
+    (attempt,) = call_story([refused], {}, CATALOG).attempts
+
+    assert attempt.decision[0] == "The gateway sent it nowhere."
+    assert attempt.cache == ["It was not planned: off."]
+
+
+def test_a_planned_call_says_where_its_segments_and_marks_stand() -> None:
+    kept = PromptSegments(900, 0, 100, (CacheMark(900, "1h"), CacheMark(1_000, "")))
+    planned = a_receipt(1, segments=kept, usage=Usage(input=100, cache_read=900))
+    (attempt,) = call_story([planned], {}, CATALOG).attempts
+
+    assert attempt.prompt is not None
+    assert (attempt.prompt.total, attempt.prompt.read) == (1_000, 900)
+    assert [(each.slot, each.start, each.tokens) for each in attempt.prompt.segments] == [
+        ("stable", 0, 900),
+        ("variable", 900, 100),
+    ]
+    assert [(each.tokens, each.lifetime) for each in attempt.prompt.marks] == [
+        (900, "1h"),
+        (1_000, ""),
+    ]
+    assert "segments" not in dict(attempt.facts)
+    assert call_story([a_receipt(1)], {}, CATALOG).attempts[0].prompt is None

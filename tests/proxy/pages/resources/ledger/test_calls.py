@@ -1,0 +1,177 @@
+import asyncio
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from dashboards.access import Role, Viewer
+from proxy.errors import CallerError
+from proxy.pages.resources.ledger.calls import Calls, LiveQuery
+from proxy.pages.resources.ledger.live_calls import LiveCalls
+from proxy.pages.store_questions import StoreQuestions
+from proxy.records.receipt import Outcome
+from proxy.store.sql.ids import call_ids
+from proxy.store.store import Store
+from tests.fakes.admin_api import ADMIN, DAY, FINANCE, NOW, AdminApi, of_team
+from tests.fakes.chaos import two_model_catalog
+from tests.fakes.receipts import a_receipt
+
+make_id = call_ids()
+TEAM_ADMIN = of_team("a", role=Role.TEAM_ADMIN)
+
+
+@pytest.fixture
+def live() -> LiveCalls:
+    return LiveCalls()
+
+
+@pytest.fixture
+def api(store: Store, live: LiveCalls) -> AdminApi:
+    def make(ask: StoreQuestions):
+        return Calls(store, ask, two_model_catalog, live, lambda: NOW).router()
+
+    return AdminApi(store, make)
+
+
+def a_call(n: int, days_ago: float = 0.1, **changes):
+    started = NOW - days_ago * DAY + n
+    return a_receipt(n, call_id=make_id(started), started=started, **changes)
+
+
+def test_calls_come_newest_first_page_by_page(api: AdminApi) -> None:
+    calls = [a_call(n) for n in range(5)]
+    api.keep(*calls)
+    first = api.ok("/calls", limit=3)
+    second = api.ok("/calls", limit=3, after=first["next"])
+
+    found = [each["call_id"] for each in first["calls"] + second["calls"]]
+    assert found == [each.call_id for each in reversed(calls)]
+    assert second["next"] is None
+
+
+def test_calls_are_filtered_by_what_the_query_names(api: AdminApi) -> None:
+    dear = a_call(1, cost_nanos=10**9, feature="", miss="expired", conversation="ab")
+    api.keep(dear, a_call(2, cost_nanos=1, feature="x"), a_call(3, 50, cost_nanos=10**9))
+    for query in ({"min_cost_nanos": 10**8}, {"feature": "(none)"}, {"miss": "*"}):
+        assert [each["call_id"] for each in api.ok("/calls", **query)["calls"]] == [dear.call_id]
+    assert api.get("/calls", limit=201)[0] == 422
+    assert api.get("/calls", outcome="nonsense")[0] == 422
+
+
+def test_a_team_admin_sees_calls_of_own_teams_alone(api: AdminApi) -> None:
+    mine, other = a_call(1, team="a"), a_call(2, team="b")
+    api.keep(mine, other)
+
+    assert [each["team"] for each in api.ok("/calls", TEAM_ADMIN)["calls"]] == ["a"]
+    assert api.ok("/calls", TEAM_ADMIN, team="b")["calls"] == []
+    assert api.ok(f"/calls/{mine.call_id}", TEAM_ADMIN)["team"] == "a"
+    status, body = api.get(f"/calls/{other.call_id}", TEAM_ADMIN)
+    assert (status, body["error"]["code"]) == (404, "call_not_found")
+    assert len(api.ok("/calls", ADMIN)["calls"]) == 2
+
+
+@pytest.mark.parametrize("viewer", [of_team("a"), FINANCE])
+def test_whoever_may_see_costs_alone_sees_no_call(api: AdminApi, viewer: Viewer) -> None:
+    call = a_call(1, team="a")
+    api.keep(call)
+    for path in ("/calls", f"/calls/{call.call_id}", "/calls/live"):
+        assert api.get(path, viewer)[0] == 403
+
+
+def test_a_call_tells_its_whole_story(api: AdminApi) -> None:
+    call = a_call(1, team="a", conversation="ab", miss="expired", miss_tokens=5)
+    api.keep(call)
+    story = api.ok(f"/calls/{call.call_id}")
+
+    (attempt,) = story["attempts"]
+    assert (story["cost_nanos"], attempt["is_final"]) == (call.cost_nanos, True)
+    assert sum(line["nanos"] or 0 for line in attempt["cost_lines"]) == call.list_nanos
+
+
+def test_live_calls_are_events_of_own_teams(store: Store, live: LiveCalls) -> None:
+    async def run() -> list[bytes]:
+        calls = Calls(store, StoreQuestions(store, 60.0), two_model_catalog, live, lambda: NOW)
+        live.record(a_call(1, team="a"))
+        live.record(a_call(2, team="b"))
+        events = await calls.live(TEAM_ADMIN, LiveQuery.model_validate({"feature": "coding"}))
+        seen = [await anext(events)]
+        live.record(a_call(3, team="b", feature="coding"))
+        live.record(a_call(4, team="a", feature="chat"))
+        live.record(a_call(5, team="a", feature="coding"))
+        seen.append(await anext(events))
+        await events.aclose()
+        return seen
+
+    retry, event = asyncio.run(run())
+    assert retry.startswith(b"retry:")
+    kind, data = event.decode().strip().split("\n")
+    told = json.loads(data.removeprefix("data: "))
+    assert (kind, told["team"], told["feature"]) == ("event: call", "a", "coding")
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        ({}, {1, 2, 3}),
+        ({"team": "a"}, {1, 3}),
+        ({"feature": "(none)"}, {2}),
+        ({"model": "model-1"}, {2}),
+        ({"key": "key_b"}, {3}),
+        ({"user": "u"}, {3}),
+        ({"route": "lab/model-1"}, {2}),
+        ({"provider": "nobody"}, set()),
+        ({"outcome": "failed"}, {1}),
+        ({"miss": "*"}, {2}),
+        ({"miss": "expired"}, {2}),
+        ({"miss": "diverged"}, set()),
+        ({"rerouted": True}, {3}),
+        ({"min_cost_nanos": 500}, {2}),
+        ({"unpriced": True}, {1}),
+        ({"team": "a", "rerouted": True, "miss": "*"}, set()),
+    ],
+)
+def test_live_calls_and_the_ledgers_list_have_the_same_filters(
+    api: AdminApi, live: LiveCalls, asked: dict[str, Any], wanted: set[int]
+) -> None:
+    plain: dict[str, Any] = {
+        "feature": "x", "model": "model-0", "route": "lab/model-0", "upstream": "lab",
+        "key_id": "key_a", "user": "", "outcome": Outcome.ANSWERED, "cost_nanos": 1,
+        "reroute_reason": "", "miss": "",
+    }  # fmt: skip
+    changes: dict[int, dict[str, Any]] = {
+        1: {"team": "a", "outcome": Outcome.FAILED, "cost_nanos": None, "list_nanos": None},
+        2: {"team": "b", "feature": "", "route": "lab/model-1", "miss": "expired",
+            "conversation": "ab", "cost_nanos": 900},
+        3: {"team": "a", "key_id": "key_b", "user": "u", "reroute_reason": "slow"},
+    }  # fmt: skip
+    calls = {n: a_call(n, **(plain | changed)) for n, changed in changes.items()}
+    api.keep(*calls.values())
+    for each in calls.values():
+        live.record(each)
+
+    async def follow() -> list[str]:
+        store = api.store
+        made = Calls(store, StoreQuestions(store, 60.0), two_model_catalog, live, lambda: NOW)
+        events = await made.live(ADMIN, LiveQuery.model_validate(asked))
+        seen: list[str] = []
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.05):  # calls of before come at once, then none
+                async for each in events:
+                    data = each.partition(b"data: ")[2]
+                    seen += [json.loads(data)["call_id"]] if data else []
+        return seen
+
+    expected = [calls[n].call_id for n in sorted(wanted)]
+    listed = [each["call_id"] for each in api.ok("/calls", **asked)["calls"]]
+    assert listed[::-1] == expected
+    assert asyncio.run(follow()) == expected
+
+
+def test_nobody_follows_live_calls_who_may_not_see_calls(store: Store, live: LiveCalls) -> None:
+    async def run() -> None:
+        calls = Calls(store, StoreQuestions(store, 60.0), two_model_catalog, live, lambda: NOW)
+        await calls.live(of_team("a"), LiveQuery.model_validate({}))
+
+    with pytest.raises(CallerError, match="may not see calls"):
+        asyncio.run(run())

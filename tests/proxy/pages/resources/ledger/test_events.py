@@ -1,0 +1,99 @@
+"""Events of a period, as people of each role see them over plots."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboards.access import Role
+from proxy.records.feature_mode import LayoutScope, PlanningMode
+from proxy.store.sql.access.audit_log import AuditedChange
+from proxy.store.store import Store
+from slo.alert import Severity
+from tests.fakes.alerts import an_alert
+from tests.fakes.board import NOW, FakeBoard, a_reroute, overview
+from tests.fakes.dashboard import Dashboard
+
+
+@pytest.fixture
+def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
+    made = Dashboard(store, tmp_path, FakeBoard(overview(reroutes=[a_reroute()])))
+    yield made
+    made.close()
+
+
+def events(dashboard: Dashboard, role: Role = Role.ADMIN, query: str = "") -> list[dict[str, Any]]:
+    answer = dashboard.ask_as(role, "GET", f"/api/v1/events{query}")
+    assert answer.status == 200, answer.body
+    found: list[dict[str, Any]] = json.loads(answer.body)
+    return found
+
+
+def change_modes(dashboard: Dashboard) -> None:
+    layouts = dashboard.store.layouts
+    for team in (dashboard.own, dashboard.other):
+        layouts.switch(LayoutScope(team, "chat"), PlanningMode.APPLY, "ann", NOW - 60)
+
+
+def test_fallbacks_alerts_and_changes_stand_in_one_list_the_newest_first(
+    dashboard: Dashboard,
+) -> None:
+    change_modes(dashboard)
+    alerts = [an_alert(began=NOW - 30), an_alert(kind="move", began=NOW - 20)]
+    dashboard.store.outbox.add(alerts, {}, NOW)
+    found = events(dashboard)
+
+    assert [each["kind"] for each in found] == ["alert", "mode", "mode", "fallback"]
+    assert found[0]["is_bad"]
+    assert found[1]["why"] == "mode: none → apply"
+    assert found[3]["title"] == "chat-ttft: as asked → small"
+    assert "ann" not in json.dumps(found)
+
+
+def test_change_of_an_objectives_state_alone_names_the_state(store: Store, tmp_path: Path) -> None:
+    pinned = a_reroute(source="", level="", state="pinned")
+    with closing(Dashboard(store, tmp_path, FakeBoard(overview(reroutes=[pinned])))) as shown:
+        assert [each["title"] for each in events(shown)] == ["chat-ttft: pinned"]
+
+
+def test_a_layout_that_approves_itself_is_an_event(dashboard: Dashboard) -> None:
+    place, layouts = LayoutScope(dashboard.own, "chat", "claude"), dashboard.store.layouts
+    layouts.switch(place, PlanningMode.AUTO, "ann", NOW - 60)
+    layouts.propose(place, "d1", "[]", NOW - 30)
+    found = events(dashboard)[0]
+
+    assert (found["kind"], found["at"]) == ("layout", NOW - 30)
+    assert found["title"] == "approve layout: acme, chat on claude"
+    assert found["why"] == "layout: 0 → 1"
+
+
+def test_a_member_sees_changes_of_own_teams_and_no_alerts(dashboard: Dashboard) -> None:
+    change_modes(dashboard)
+    dashboard.store.outbox.add([an_alert(severity=Severity.NOTE, began=NOW - 30)], {}, NOW)
+
+    titles = {each["title"] for each in events(dashboard, Role.VIEWER)}
+    assert titles == {"set layout mode: acme, chat", "chat-ttft: as asked → small"}
+    assert len(events(dashboard, Role.FINANCE)) == 4
+
+
+def test_only_events_of_the_period_and_of_what_moves_lines_are_told(dashboard: Dashboard) -> None:
+    change_modes(dashboard)
+    dashboard.store.audit.append(AuditedChange(who="a", action="create key", subject="k"), NOW - 5)
+    day = (datetime.fromtimestamp(NOW, UTC) - timedelta(days=1)).date()
+
+    assert events(dashboard, query=f"?from={day}&to={day}") == []
+    assert "create key" not in json.dumps(events(dashboard))
+
+
+@pytest.mark.parametrize("path", ["", "/costs", "/cache", "/latency"])
+def test_each_page_with_a_plot_over_time_lists_its_events(dashboard: Dashboard, path: str) -> None:
+    change_modes(dashboard)
+    page = dashboard.ask_as(Role.ADMIN, "GET", f"/admin{path}").body.decode()
+
+    if "data-chart" in page:
+        assert "set layout mode: acme, chat" in page
+        assert "data-at=" in page

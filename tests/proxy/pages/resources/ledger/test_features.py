@@ -1,0 +1,189 @@
+"""Planning and compaction of features: seen by their teams, changed by those who may."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+from pydantic import ValidationError
+
+from compaction.policy import CompactionMode
+from dashboards.access import Role, Viewer
+from proxy.errors import CallerError
+from proxy.pages.resources.ledger.features import (
+    CompactionModeRequest,
+    FeaturesResource,
+    LayoutDecision,
+    ModeRequest,
+)
+from proxy.pages.store_questions import StoreQuestions
+from proxy.pages.view_formats import view_itself
+from proxy.prefix.layouts.layout import Layout
+from proxy.records.feature_mode import LayoutScope, PlanningMode
+from proxy.store.sql.access.audit_log import AuditedChange
+from proxy.store.store import Store
+from tests.fakes.board import NOW
+
+MOVES = msgspec.json.encode(Layout(version=1, moves=())).decode()
+
+
+class FeaturesHarness:
+    """The resource over a store of two teams, and what the audit log says of people's changes."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.acme = store.teams.create("acme", now=NOW).id
+        self.other = store.teams.create("other", now=NOW).id
+        self.resource = FeaturesResource(
+            store, StoreQuestions(store), CompactionMode.OFF, lambda: NOW
+        )
+        for team in (self.acme, self.other):
+            store.layouts.propose(LayoutScope(team, "chat", "gpt"), "d1", MOVES, NOW)
+
+    def audit_entries(self) -> list[AuditedChange]:
+        """Changes by ann, in the order of their names."""
+        found = self.store.audit.entries(100, who="ann")
+        return [each.change for each in sorted(found, key=lambda each: each.change.action)]
+
+    def viewer(self, role: Role) -> Viewer:
+        return Viewer(name="ann", role=role, own_teams=frozenset({self.acme}))
+
+    def change(self, role: Role, kind: str, team: str, *asked: Any) -> None:
+        asyncio.run(getattr(self.resource, kind)(self.viewer(role), team, "chat", *asked))
+
+    def resume(self, place: LayoutScope, *parts: Any) -> None:
+        asyncio.run(self.resource.resume(self.viewer(Role.TEAM_ADMIN), place, *parts))
+
+
+@pytest.fixture
+def desk(store: Store) -> FeaturesHarness:
+    return FeaturesHarness(store)
+
+
+def test_savings_reckoned_before_an_approval_are_shown_no_more(desk: FeaturesHarness) -> None:
+    place = LayoutScope(desk.acme, "chat", "gpt")
+    desk.store.layouts.propose(place, "d2", MOVES, NOW + 1)
+    desk.store.layouts.approve(place, 1, "ann", NOW + 2)
+
+    view = asyncio.run(desk.resource.get(desk.viewer(Role.VIEWER), desk.acme, "chat"))
+
+    (_, on_gpt) = view.layouts
+    assert [(each.version, each.saving_nanos) for each in on_gpt.versions] == [(2, None), (1, 0)]
+
+
+def test_a_member_sees_features_of_the_own_team_only(desk: FeaturesHarness) -> None:
+    found = asyncio.run(desk.resource.list(desk.viewer(Role.VIEWER), view_itself))
+    assert [(each.team_name, each.feature) for each in found] == [("acme", "chat")]
+    (_, on_gpt) = found[0].layouts
+    assert (on_gpt.family, [each.state for each in on_gpt.versions]) == ("gpt", ["proposed"])
+
+    with pytest.raises(CallerError, match="of this team"):
+        asyncio.run(desk.resource.get(desk.viewer(Role.VIEWER), desk.other, "chat"))
+
+
+def test_a_team_admin_approves_a_layout_and_rolls_it_back(desk: FeaturesHarness) -> None:
+    place = LayoutScope(desk.acme, "chat", "gpt")
+    desk.change(Role.TEAM_ADMIN, "decide", desk.acme, LayoutDecision(version=1, family="gpt"))
+    assert desk.store.layouts.standings().of(place).version == 1
+    assert desk.store.layouts.standings().of(place).changed_by == "ann"
+
+    desk.change(Role.TEAM_ADMIN, "decide", desk.acme, LayoutDecision(version=None, family="gpt"))
+    assert desk.store.layouts.standings().of(place).version == 0
+    actions = [change.action for change in desk.audit_entries()]
+    assert actions == ["approve layout", "roll back layout"]
+
+
+def test_modes_of_planning_and_compaction_are_set(desk: FeaturesHarness) -> None:
+    desk.change(Role.ADMIN, "set_mode", desk.other, ModeRequest(mode=PlanningMode.AUTO))
+    desk.change(
+        Role.ADMIN, "set_compaction", desk.other, CompactionModeRequest(mode=CompactionMode.FACTS)
+    )
+
+    scope = LayoutScope(desk.other, "chat")
+    assert desk.store.layouts.standings().of(scope).mode is PlanningMode.AUTO
+    chosen = desk.store.compactions.all_settings().of(desk.other, "chat")
+    assert chosen.mode is CompactionMode.FACTS
+    modes = [(change.before or {}, change.after or {}) for change in desk.audit_entries()]
+    assert [(before["mode"], after["mode"]) for before, after in modes] == [
+        (None, "facts"),
+        (None, "auto"),
+    ]
+
+
+def test_a_suspended_feature_is_resumed_once(desk: FeaturesHarness) -> None:
+    desk.store.layouts.suspend(LayoutScope(desk.acme, "chat"), "it cost more", NOW)
+    place = LayoutScope(desk.acme, "chat")
+    desk.resume(place)
+    assert not desk.store.layouts.standings().of(LayoutScope(desk.acme, "chat")).suspended
+
+    with pytest.raises(CallerError, match="planning and compaction went on"):
+        desk.resume(place)
+
+
+def test_compaction_is_resumed_while_planning_stays_suspended(desk: FeaturesHarness) -> None:
+    place = LayoutScope(desk.acme, "chat")
+    desk.store.layouts.suspend(place, "it cost more", NOW)
+    desk.store.compactions.choose((desk.acme, "chat"), CompactionMode.FACTS, "bob", NOW)
+    desk.store.compactions.step_back((desk.acme, "chat"), CompactionMode.TRIM, "lost a fact", NOW)
+    desk.resume(place, ["compaction"])
+
+    assert desk.store.layouts.standings().of(place).suspended
+    assert desk.store.compactions.all_settings().of(desk.acme, "chat").stepped is None
+    assert [change.action for change in desk.audit_entries()] == ["resume compaction"]
+    with pytest.raises(CallerError, match="compaction went on"):
+        desk.resume(place, ["compaction"])
+
+
+def test_the_extent_of_compaction_stays_until_it_is_changed(desk: FeaturesHarness) -> None:
+    settings: tuple[tuple[dict[str, Any], tuple[int | None, int | None]], ...] = (
+        ({"keep_turns": 5, "target_tokens": 9_000}, (5, 9_000)),
+        ({}, (5, 9_000)),
+        ({"keep_turns": None}, (None, 9_000)),
+        ({"target_tokens": ""}, (None, None)),
+    )
+    for fields, expected in settings:
+        asked = CompactionModeRequest.model_validate({"mode": "facts", **fields})
+        desk.change(Role.TEAM_ADMIN, "set_compaction", desk.acme, asked)
+        found = asyncio.run(desk.resource.get(desk.viewer(Role.VIEWER), desk.acme, "chat"))
+        assert (found.keep_turns, found.target_tokens) == expected
+
+
+@pytest.mark.parametrize("fields", [{"keep_turns": 0}, {"target_tokens": -1}, {"keep_turns": "x"}])
+def test_compaction_keeps_at_least_a_turn_and_a_token(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        CompactionModeRequest.model_validate({"mode": "facts", **fields})
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.FINANCE])
+def test_others_change_nothing(desk: FeaturesHarness, role: Role) -> None:
+    with pytest.raises(CallerError, match="may not change layouts"):
+        desk.change(role, "set_mode", desk.acme, ModeRequest(mode=PlanningMode.OFF))
+    assert desk.audit_entries() == []
+
+
+def test_a_team_admin_changes_no_other_team(desk: FeaturesHarness) -> None:
+    with pytest.raises(CallerError, match="of this team"):
+        desk.change(Role.TEAM_ADMIN, "set_mode", desk.other, ModeRequest(mode=PlanningMode.OFF))
+
+
+def test_a_version_that_is_not_there_is_named(desk: FeaturesHarness) -> None:
+    with pytest.raises(CallerError) as refused:
+        desk.change(Role.ADMIN, "decide", desk.acme, LayoutDecision(version=9, family="gpt"))
+    assert refused.value.code == "unknown_layout"
+
+
+def test_a_feature_without_settings_has_the_defaults_and_no_proposal(desk: FeaturesHarness) -> None:
+    found = asyncio.run(desk.resource.get(desk.viewer(Role.VIEWER), desk.acme, "quiet"))
+
+    (layout,) = found.layouts
+    assert (found.team_name, found.feature) == ("acme", "quiet")
+    assert (layout.mode, layout.version, layout.versions) == (PlanningMode.OBSERVE, 0, [])
+    assert (found.compaction, found.compaction_chosen) == (CompactionMode.OFF, None)
+    listed = asyncio.run(desk.resource.list(desk.viewer(Role.VIEWER), view_itself))
+    assert [each.feature for each in listed] == ["chat"]
+
+
+def test_a_feature_of_a_team_that_is_not_there_is_refused(desk: FeaturesHarness) -> None:
+    with pytest.raises(CallerError) as refused:
+        asyncio.run(desk.resource.get(desk.viewer(Role.ADMIN), "team_none", "chat"))
+    assert (refused.value.code, refused.value.status) == ("unknown_team", 404)

@@ -1,0 +1,145 @@
+"""Cost reports over the API: exact, in three formats, and of the viewer's teams alone."""
+
+import asyncio
+import csv
+import io
+import json
+from decimal import Decimal
+
+import pytest
+
+from dashboards.access import Role, Viewer
+from proxy.errors import CallerError, Unready
+from proxy.pages.resources.ledger.reports import CostReportsResource, ReportFormat, ReportQuery
+from proxy.pages.store_questions import StoreQuestions
+from proxy.services.reports.background_reports import PendingReport
+from proxy.store.sql.ledger.inserts import inserter
+from proxy.store.sql.views.cost_reports import ReadReport
+from proxy.store.store import Store
+from tests.fakes.board import NOW
+from tests.fakes.call_dependencies import LoopTasks
+from tests.fakes.receipts import a_receipt
+from tests.fakes.savings import catalog_of_provider, figures_of
+
+NANOS = (1_234_567_891, 2_000_000_000, 3)
+
+
+class ReportsHarness:
+    def __init__(self, store: Store) -> None:
+        self.acme, other = (store.teams.create(name, now=NOW).id for name in ("acme", "=cmd()"))
+        inserter(store._engine)(
+            [
+                a_receipt(n, team=(self.acme, other)[n % 2], started=NOW - 60, cost_nanos=nanos)
+                for n, nanos in enumerate(NANOS)
+            ]
+        )
+        self.store = store
+        self.resource = self.resource_for(100_000)
+
+    def resource_for(self, quick_receipts: int) -> CostReportsResource:
+        """A resource whose reports go to the background beyond so many receipts."""
+        return CostReportsResource(
+            self.store,
+            (StoreQuestions(self.store), LoopTasks()),
+            figures_of(self.store, NOW, catalog_of_provider("openai")),
+            lambda: NOW,
+            quick_receipts=quick_receipts,
+        )
+
+    def text(self, viewer: Viewer, **query: str) -> str:
+        asked = ReportQuery.model_validate(query)
+        return asyncio.run(self.resource.file(viewer, asked))[0]
+
+
+@pytest.fixture
+def desk(store: Store) -> ReportsHarness:
+    return ReportsHarness(store)
+
+
+FINANCE = Viewer(name="fay", role=Role.FINANCE)
+
+
+def test_rows_add_up_to_the_ledger_to_the_nano_dollar(desk: ReportsHarness) -> None:
+    found = json.loads(desk.text(FINANCE, by="team,feature"))
+
+    assert Decimal(found["total"]["cost_usd"]) == Decimal(sum(NANOS)).scaleb(-9)
+    rows = sum(Decimal(each["cost_usd"]) for each in found["rows"])
+    assert rows == Decimal(found["total"]["cost_usd"])
+
+
+def test_csv_begins_no_formula(desk: ReportsHarness) -> None:
+    rows = list(csv.reader(io.StringIO(desk.text(FINANCE, by="team", format="csv"))))
+
+    assert {row[0] for row in rows} == {"team", "'=cmd()", "acme"}
+
+
+def test_focus_has_its_own_dimensions(desk: ReportsHarness) -> None:
+    header = desk.text(FINANCE, by="ignored", format="focus").splitlines()[0]
+
+    assert "BilledCost" in header
+    assert "EffectiveCost" in header
+
+
+def test_a_member_gets_the_own_team_only_in_every_format(desk: ReportsHarness) -> None:
+    bob = Viewer(name="bob", role=Role.VIEWER, own_teams=frozenset({desk.acme}))
+    for form in ReportFormat:
+        text = desk.text(bob, format=form)
+        assert "cmd" not in text
+    found = json.loads(desk.text(bob, by="team"))
+    assert [each["team"] for each in found["rows"]] == ["acme"]
+
+
+def test_an_unknown_dimension_is_named(desk: ReportsHarness) -> None:
+    with pytest.raises(CallerError, match="by=colour: there are team"):
+        desk.text(FINANCE, by="team,colour")
+
+
+def test_a_report_that_reads_many_receipts_is_made_in_the_background_and_is_the_same(
+    desk: ReportsHarness,
+) -> None:
+    query = ReportQuery.model_validate({"by": "team,user"})
+
+    async def run() -> None:
+        quick = await desk.resource.report(FINANCE, query)
+        slow = desk.resource_for(2)
+        assert isinstance(quick, ReadReport)
+        pending = await slow.report(FINANCE, query, 0.0)
+        assert isinstance(pending, PendingReport)
+        assert not pending.is_waiting
+        assert await slow.report(FINANCE, query, 120.0) == quick
+        text, _ = await slow.file(FINANCE, query)
+        assert Decimal(json.loads(text)["total"]["cost_usd"]) == Decimal(sum(NANOS)).scaleb(-9)
+
+    asyncio.run(run())
+
+
+def test_a_report_of_the_background_is_for_those_who_may_see_its_teams(
+    desk: ReportsHarness,
+) -> None:
+    bob = Viewer(name="bob", role=Role.VIEWER, own_teams=frozenset({desk.acme}))
+    eve = Viewer(name="eve", role=Role.VIEWER, own_teams=frozenset())
+    query = ReportQuery.model_validate({"by": "team,user"})
+
+    async def run() -> None:
+        slow = desk.resource_for(0)
+        for viewer, teams in ((FINANCE, 2), (bob, 1), (eve, 0)):
+            found = await slow.report(viewer, query, 120.0)
+            assert isinstance(found, ReadReport)
+            assert len({row.values[0] for row in found.report.rows}) == teams
+
+    asyncio.run(run())
+
+
+def test_a_file_that_is_not_there_in_time_says_so_and_when_to_ask_again(
+    desk: ReportsHarness,
+) -> None:
+    async def run() -> None:
+        slow = desk.resource_for(0)
+        mine = ReportQuery.model_validate({"by": "user"})
+        assert isinstance(await slow.report(FINANCE, mine, 0.0), PendingReport)
+        with pytest.raises(Unready, match="waits until others are made") as refused:
+            await slow.file(FINANCE, ReportQuery.model_validate({"by": "user,team"}))
+        assert (refused.value.code, refused.value.retry_after) == ("report_pending", 5.0)
+        await slow.report(FINANCE, mine, 120.0)
+
+    asyncio.run(run())

@@ -1,0 +1,260 @@
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from dashboards.access import Role, Viewer
+from dashboards.views.savings import MeasuredSaving
+from proxy.catalog.catalog import Catalog
+from proxy.errors import CallerError
+from proxy.pages.resources.ledger.savings import SavingsResource
+from proxy.pages.store_questions import StoreQuestions
+from proxy.prefix.layouts.layout import Layout, LayoutMove
+from proxy.prefix.prompts.prompt import PromptSlot
+from proxy.records.feature_mode import LayoutScope, PlanningMode
+from proxy.store.sql.ids import id_floor
+from proxy.store.sql.ledger.inserts import inserter
+from proxy.store.store import Store
+from slo.usage import Usage
+from tests.fakes.admin_api import DAY, NOW, AdminApi, of_team
+from tests.fakes.chaos import two_model_catalog
+from tests.fakes.receipts import a_receipt
+from tests.fakes.savings import figures_of
+
+MILLION = 1_000_000
+
+
+@pytest.fixture
+def catalog() -> Catalog:
+    return two_model_catalog()
+
+
+@pytest.fixture
+def api(store: Store, catalog: Catalog) -> AdminApi:
+    def make(ask: StoreQuestions):
+        return SavingsResource(store, ask, figures_of(store, NOW, catalog), lambda: NOW).router()
+
+    return AdminApi(store, make)
+
+
+def a_call(n: int, days_ago: float = 1, **changes: Any):
+    started = NOW - days_ago * DAY
+    fields = {"route": "lab/model-0", "model": "model-0"} | changes
+    return a_receipt(n, call_id=f"{id_floor(started)[:-4]}{n:04x}", started=started, **fields)
+
+
+def propose(
+    api: AdminApi, family: str, saving: int, *, team: str = "a", feature: str = "x"
+) -> None:
+    """Proposes a layout that should save so many nano-dollars per 1,000 calls."""
+    move = LayoutMove(
+        before=None, after=None, slot=PromptSlot.VARIABLE, label="date", calls=60, saving=saving
+    )
+    moves = msgspec.json.encode(Layout(moves=(move,), is_early=True)).decode()
+    api.store.layouts.propose(LayoutScope(team, feature, family), f"d{family}", moves, NOW)
+
+
+def steps(body: Any) -> dict[str, int]:
+    return {each["name"]: each["nanos"] for each in body["steps"]}
+
+
+def test_the_waterfall_adds_up_what_receipts_say(api: AdminApi) -> None:
+    api.keep(
+        a_call(
+            1, team="a", list_nanos=220, cost_nanos=200, read_saved_nanos=900, write_extra_nanos=30,
+            planning_nanos=40, compaction="facts", compaction_nanos=70, conversation="ab",
+        ),
+        a_call(2, team="a", list_nanos=5, cost_nanos=5, compaction_why="notes"),
+        a_call(3, 60, team="a", list_nanos=999, cost_nanos=999, read_saved_nanos=999),
+    )  # fmt: skip
+    body = api.ok("/savings")
+
+    assert steps(body) == {
+        "provider_caching": -830,
+        "planning": -40,
+        "compaction": -65,
+        "routing": 0,
+        "discounts": -20,
+    }
+    assert body["paid_nanos"] == 205
+    assert body["unmodified_nanos"] + sum(steps(body).values()) == 205
+    assert body["saved_nanos"] == 40 + 65 + 20 == body["direct_nanos"] - 205
+    assert body["saved_share"] == pytest.approx(125 / 330)
+
+
+def test_features_have_waterfalls_of_their_own_that_add_up(api: AdminApi) -> None:
+    api.keep(
+        a_call(1, team="a", feature="x", read_saved_nanos=100, write_extra_nanos=0),
+        a_call(2, team="b", feature="y", read_saved_nanos=5000, write_extra_nanos=9),
+    )
+    body = api.ok("/savings")
+
+    assert [each["feature"] for each in body["features"]] == ["x", "y"]
+    for index, step in enumerate(body["steps"]):
+        assert step["nanos"] == sum(each["steps"][index] for each in body["features"])
+    for each in body["features"]:
+        assert each["unmodified_nanos"] + sum(each["steps"]) == each["paid_nanos"]
+        assert each["direct_nanos"] - each["saved_nanos"] == each["paid_nanos"]
+    assert body["saved_nanos"] == sum(each["saved_nanos"] for each in body["features"])
+
+
+def test_a_viewer_of_one_team_sees_no_savings_of_another(api: AdminApi) -> None:
+    api.keep(
+        a_call(1, team="a", feature="x", read_saved_nanos=1, write_extra_nanos=0),
+        a_call(2, team="b", feature="y", read_saved_nanos=2, write_extra_nanos=0),
+    )
+    for team in ("a", "b"):
+        propose(api, "model", MILLION, team=team, feature="x" if team == "a" else "y")
+    mine = api.ok("/savings", of_team("a"))
+
+    assert [each["team"] for each in mine["features"]] == ["a"]
+    assert [(each["team"], each["may_apply"]) for each in mine["next"]] == [("a", False)]
+    assert steps(mine)["provider_caching"] == -1
+    assert api.ok("/savings", of_team("a"), team="b")["features"] == []
+
+
+def test_replies_of_another_model_are_priced_as_the_one_asked_for(
+    api: AdminApi, catalog: Catalog
+) -> None:
+    asked, *_ = catalog.models.values()
+    usage = Usage(input=MILLION, output=MILLION)
+    api.keep(
+        a_call(1, team="a", model=asked.id, route="lab/small", usage=usage, list_nanos=7),
+        a_call(2, team="a", model="unlisted", route="lab/small", usage=usage, list_nanos=7),
+    )
+    body = api.ok("/savings")
+    tariff = asked.routes[0].tariff
+    assert tariff is not None
+    rates = tariff.periods[-1].sheets[""].rates
+
+    assert -steps(body)["routing"] == (rates.input or 0) + (rates.output or 0) - 7
+    assert body["unknown_routing_calls"] == 1
+
+
+def test_layouts_that_would_change_nothing_are_no_savings(api: AdminApi) -> None:
+    features = ("observes", "off", "suspended", "unused")
+    api.keep(*(a_call(n, team="a", feature=each) for n, each in enumerate(features[:3])))
+    for feature in features:
+        propose(api, "model", MILLION, feature=feature)
+    layouts = api.store.layouts
+    layouts.switch(LayoutScope("a", "off"), PlanningMode.OFF, "ann", NOW)
+    layouts.suspend(LayoutScope("a", "suspended"), "it is dearer", NOW)
+    (found,) = api.ok("/savings")["next"]
+
+    assert (found["feature"], found["version"], found["moves"]) == ("observes", 1, 1)
+    assert (found["is_observed"], found["may_apply"]) == (True, True)
+    assert found["link"] == "/admin/layouts/a/observes"
+
+
+def test_a_suspended_feature_counts_nothing_and_is_named(api: AdminApi) -> None:
+    api.keep(a_call(1, team="a", feature="x", planning_nanos=40, conversation="ab"))
+    api.store.layouts.suspend(LayoutScope("a", "x", "model"), "it is dearer", NOW)
+    body = api.ok("/savings")
+
+    assert steps(body)["planning"] == 0
+    assert [(each["feature"], each["nanos"], each["why"]) for each in body["uncounted"]] == [
+        ("x", 40, "planning is suspended: it is dearer")
+    ]
+
+
+def test_a_layout_saves_on_calls_of_its_own_family_alone(api: AdminApi) -> None:
+    api.keep(
+        a_call(1, team="a", feature="x"),
+        a_call(2, team="a", feature="x"),
+        a_call(3, team="a", feature="x", model="gpt-9", route="lab/gpt-9#fast"),
+    )
+    for family in ("model", "gpt", "claude", ""):
+        propose(api, family, 30_000)
+    found = api.ok("/savings", next=5)["next"]
+
+    assert [(each["family"], each["month_nanos"]) for each in found] == [
+        ("", pytest.approx(30 * 90, rel=0.02)),
+        ("model", pytest.approx(30 * 60, rel=0.02)),
+        ("gpt", pytest.approx(30 * 30, rel=0.02)),
+    ]
+
+
+@pytest.mark.parametrize("is_merged", [False, True])
+@pytest.mark.parametrize(
+    ("first_call", "query", "days", "month"),
+    [
+        (0.9, {}, 0.9, None),
+        (4, {}, 4, 30 * 60 / 4),
+        (4, {"from": "2026-11-21", "to": "2026-11-21"}, 0.0, None),
+        (90, {}, 0.9, None),
+    ],
+)
+def test_a_month_of_a_saving_is_extrapolated_from_the_days_with_calls(
+    api: AdminApi,
+    first_call: float,
+    query: dict[str, str],
+    days: float,
+    month: float | None,
+    *,
+    is_merged: bool,
+) -> None:
+    api.keep(
+        a_call(1, first_call, team="a", feature="x"), a_call(2, 0.9, team="a", feature="x"),
+        a_call(3, 8, team="b", feature="x"),
+    )  # fmt: skip
+    propose(api, "model", 30 * MILLION)
+    if is_merged:
+        api.store.pending_sums.merge(9.0)
+    found = api.ok("/savings", of_team("a"), **query)["next"]
+
+    if not days:
+        assert found == []
+        return
+    (saving,) = found
+    assert saving["known_days"] == pytest.approx(days, abs=0.02)
+    assert saving["nanos_per_1k_calls"] == 30 * MILLION
+    assert (saving["seen_calls"], saving["is_early"]) == (60, True)
+    expected = None if month is None else pytest.approx(month * MILLION / 1_000, rel=0.02)
+    assert saving["month_nanos"] == expected
+
+
+def test_the_comparison_with_the_control_arm_is_made_and_shown(api: AdminApi) -> None:
+    arms = ["treated"] * 60 + ["control"] * 60
+    api.keep(
+        *(
+            a_call(n, 1 + n / 1000, team="a", feature="x", conversation=f"{n:032x}", arm=arm,
+                   cost_nanos=(100 if arm == "treated" else 200) + n)
+            for n, arm in enumerate(arms)
+        )
+    )  # fmt: skip
+    api.ok("/savings")
+    body = api.ok("/savings")
+    (found,) = body["measured"]
+
+    assert (found["finding"], found["feature"]) == ("measured", "x")
+    assert found["low"] < found["share"] < found["high"]
+    assert body["measured_at"] == NOW
+    assert api.ok("/savings", of_team("b"))["measured"] == []
+
+
+def test_the_control_arms_word_on_a_feature_is_for_those_who_see_its_team(
+    store: Store, catalog: Catalog
+) -> None:
+    planned: Any = {"team": "a", "conversation": "ab", "arm": "treated"}
+    inserter(store._engine)([a_call(1, feature="x", **planned), a_call(2, feature="y", **planned)])
+    savings = SavingsResource(
+        store, StoreQuestions(store), figures_of(store, NOW, catalog), lambda: NOW
+    )
+
+    async def ask_measurement(team: str, feature: str) -> Sequence[MeasuredSaving] | None:
+        viewer = Viewer(name="ann", role=Role.VIEWER, own_teams=frozenset({"a"}))
+        return await savings.measurement_of(viewer, team, "Acme", feature)
+
+    (found,) = asyncio.run(ask_measurement("a", "x")) or ()
+    assert (found.team_name, found.feature, found.finding) == ("Acme", "x", "not enough")
+    assert asyncio.run(ask_measurement("a", "z")) == []
+    with pytest.raises(CallerError, match="of this team"):
+        asyncio.run(ask_measurement("b", "x"))
+
+
+def test_cached_tokens_of_unknown_saving_are_said(api: AdminApi) -> None:
+    api.keep(a_call(1, usage=Usage(input=1, cache_read=77)))
+
+    assert api.ok("/savings")["unknown_cached_tokens"] == 77

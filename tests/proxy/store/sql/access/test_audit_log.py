@@ -1,0 +1,119 @@
+"""The audit log has who did what, in the transaction of the change itself."""
+
+import pytest
+from sqlalchemy import Engine
+
+from compaction.policy import CompactionMode
+from proxy.records.feature_mode import LayoutScope, PlanningMode
+from proxy.store.sql.access.audit_log import AuditedChange, AuditLog
+from proxy.store.sql.access.teams import KeyLimits, Teams
+from proxy.store.sql.settings.compactions import Compactions
+from proxy.store.sql.settings.layouts import Layouts
+from proxy.store.sql.settings.pins import PinRow, Pins
+
+NOW = 1_790_000_000.0
+
+
+@pytest.fixture
+def log(engine: Engine) -> AuditLog:
+    return AuditLog(engine)
+
+
+def changes(log: AuditLog) -> list[tuple[str, str, str]]:
+    """Author, action and subject of each change, the oldest first."""
+    found = [each.change for each in log.entries(100)]
+    return [(each.who, each.action, each.subject) for each in reversed(found)]
+
+
+def test_pages_of_the_log_go_on_behind_the_last_entry_and_are_narrowed(log: AuditLog) -> None:
+    for number in range(5):
+        who = "ann" if number % 2 else "ben"
+        change = AuditedChange(who=who, action="reload", subject=str(number), team=f"t{number}")
+        log.append(change, NOW + number)
+
+    first = log.entries(2)
+    assert [each.change.subject for each in first] == ["4", "3"]
+    rest = log.entries(10, before=first[-1].id)
+    assert [each.change.subject for each in rest] == ["2", "1", "0"]
+    assert [each.change.subject for each in log.entries(10, who="ann")] == ["3", "1"]
+    assert [each.at for each in log.entries(10, team="t3")] == [NOW + 3]
+
+
+def test_changes_of_a_period_are_found_by_their_actions(log: AuditLog) -> None:
+    for second, action in enumerate(("reload", "pin", "reload", "reload")):
+        log.append(AuditedChange(who="ann", action=action, subject=str(second)), NOW + second)
+
+    found = log.changes_between(NOW, NOW + 3, {"reload"}, 10)
+    assert [each.change.subject for each in found] == ["2", "0"]
+    assert len(log.changes_between(NOW, NOW + 9, {"reload", "pin"}, 3)) == 3
+
+
+def test_changes_of_teams_and_keys_are_written_down_without_the_secret(
+    engine: Engine, log: AuditLog
+) -> None:
+    teams = Teams(engine)
+    team = teams.create("support", now=NOW, who="ann")
+    limits = KeyLimits(expires=NOW + 60, models=frozenset({"small", "big"}))
+    key, secret = teams.create_key(team.id, "ci", now=NOW + 1, limits=limits, who="ann")
+    teams.keep_prompts(team.id, keeps=True, now=NOW + 2, who="ann")
+    teams.revoke(key.id, now=NOW + 3, who="ben")
+    teams.revoke(key.id, now=NOW + 4, who="ben")
+
+    assert changes(log) == [
+        ("ann", "create team", "support"),
+        ("ann", "create key", key.id),
+        ("ann", "keep prompts", "support"),
+        ("ben", "revoke key", key.id),
+    ]
+    created = log.entries(10)[2].change
+    assert created.team == team.id
+    assert created.after == {
+        "name": "ci",
+        "ends_in": secret[-4:],
+        "feature": "",
+        "expires": NOW + 60,
+        "models": ["big", "small"],
+    }
+    assert secret not in repr(log.entries(10))
+
+
+def test_a_change_that_fails_leaves_no_entry(engine: Engine, log: AuditLog) -> None:
+    Teams(engine).create("support", now=NOW)
+    with pytest.raises(ValueError, match="already"):
+        Teams(engine).create("support", now=NOW + 1)
+    with pytest.raises(ValueError, match="no team"):
+        Teams(engine).create_key("team_x", "", now=NOW + 1)
+
+    assert len(log.entries(10)) == 1
+
+
+def test_decisions_about_layouts_compaction_and_pins_are_written_down(
+    engine: Engine, log: AuditLog
+) -> None:
+    place = LayoutScope("team_1", "chat")
+    layouts = Layouts(engine)
+    layouts.propose(place, "digest", "{}", NOW)
+    layouts.approve(place, 1, "ann", NOW + 1)
+    layouts.rollback(place, "ann", NOW + 2)
+    layouts.switch(place, PlanningMode.OFF, "ben", NOW + 3)
+    layouts.suspend(place, "it harms", NOW + 4)
+    layouts.resume(place, "ben", NOW + 5)
+    layouts.resume(place, "ben", NOW + 6)
+    Compactions(engine).choose(("team_1", "chat"), CompactionMode.FACTS, "cem", NOW + 7)
+    pin = PinRow(objective="ttft", level=1, until=NOW + 99, why="", made=NOW + 8, who="dee")
+    Pins(engine).set(pin)
+    Pins(engine).release("ttft", NOW + 9, "dee")
+    Pins(engine).release("ttft", NOW + 10, "dee")
+
+    assert changes(log) == [
+        ("ann", "approve layout", "chat"),
+        ("ann", "roll back layout", "chat"),
+        ("ben", "set layout mode", "chat"),
+        ("ben", "resume layouts", "chat"),
+        ("cem", "set compaction mode", "chat"),
+        ("dee", "pin objective", "ttft"),
+        ("dee", "release objective", "ttft"),
+    ]
+    approved = log.entries(10)[-1].change
+    assert approved.before == {"mode": None, "layout": 0, "suspended": ""}
+    assert approved.after == {"mode": "apply", "layout": 1, "suspended": ""}

@@ -1,0 +1,175 @@
+"""Rollups by day, misses and histograms say what plain arithmetic says of the same calls."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from datetime import date, timedelta
+from typing import Any
+
+from sqlalchemy import Engine, Table, create_engine, select, text
+
+from proxy.records.receipt import Outcome, Receipt
+from proxy.store.sql.database import read_transaction
+from proxy.store.sql.ledger.inserts import inserter
+from proxy.store.sql.rollups.pending_sums import PendingSums
+from proxy.store.sql.rollups.rollup_statements import bucket_case
+from proxy.store.sql.rollups.rollup_tables import (
+    HOUR_SUMS,
+    latency_day_histograms,
+    latency_hour_histograms,
+    rollup_day_hours,
+    rollup_days,
+    rollup_misses,
+    rollup_weeks,
+)
+from slo.latency_buckets import BOUNDS_MICROS, bucket_of
+from slo.usage import Usage
+from tests.fakes.ledger import book, rollups_of
+from tests.fakes.receipts import START, a_receipt
+
+
+def a_call(n: int) -> Receipt:
+    return a_receipt(
+        n,
+        started=START + n * 1_900,
+        duration=0.3 * (n % 9 + 1),
+        outcome=Outcome.REFUSED if n % 11 == 0 else Outcome.ANSWERED,
+        final=n % 13 != 0,
+        miss=("", "expired", "diverged")[n % 3],
+        miss_tokens=n if n % 3 else None,
+        miss_nanos=10 * n if n % 3 == 1 else None,
+        conversation="ab" * 16 if n % 3 else "",
+        planning_nanos=n - 50 if n % 3 and n % 5 == 0 else None,
+        read_saved_nanos=n if n % 2 else None,
+        write_extra_nanos=2 * n if n % 2 else None,
+        compaction="facts" if n % 7 == 0 else "",
+        compaction_nanos=-n if n % 7 == 0 else None,
+        compaction_why="notes" if n % 7 == 1 else "",
+        usage=Usage(input=50, output=n % 4, reasoning=0),
+    )
+
+
+EPOCH = date(1970, 1, 1)
+CALLS = [a_call(n) for n in range(200)]
+
+
+def rows_of(engine: Engine, table: Table) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    size = len(table.primary_key.columns)
+    with read_transaction(engine) as connection:
+        return {tuple(row[:size]): tuple(row[size:]) for row in connection.execute(select(table))}
+
+
+def histograms_of(engine: Engine, table: Table) -> dict[tuple[Any, ...], tuple[int]]:
+    """The number of calls by key and bucket."""
+    return {
+        (*key, bucket): (count,)
+        for key, counts in rows_of(engine, table).items()
+        for bucket, count in enumerate(counts)
+        if count
+    }
+
+
+def histogram(calls: Iterable[Receipt], place: Any) -> dict[tuple[Any, ...], tuple[int]]:
+    found: Counter[tuple[Any, ...]] = Counter()
+    for each in calls:
+        if not each.final or each.outcome is Outcome.REFUSED:
+            continue
+        times = {"duration": each.duration, "ttft": each.ttft}
+        generated = each.usage.generated_tokens if each.usage else 0
+        if each.streamed and generated > 1 and each.ttft is not None:
+            times["itl"] = (each.duration - each.ttft) / (generated - 1)
+        for metric, seconds in times.items():
+            if seconds is not None:
+                found[(metric, *place(each), bucket_of(int(round(seconds * 1e6, 3))))] += 1
+    return {key: (count,) for key, count in found.items()}
+
+
+def test_days_are_the_sums_of_their_quarters(engine: Engine) -> None:
+    book(engine, CALLS, 1.0)
+    wanted: dict[tuple[Any, ...], dict[str, Any]] = defaultdict(dict)
+    for key, sums in rollups_of(engine).items():
+        day = wanted[key[:-1]]
+        for name, value in sums.items():
+            known = [each for each in (day.get(name), value) if each is not None]
+            day[name] = sum(known) if known else None
+
+    assert rows_of(engine, rollup_days) == {k: tuple(s.values()) for k, s in wanted.items()}
+
+
+def test_weeks_are_the_sums_of_their_days(engine: Engine) -> None:
+    book(engine, CALLS, 1.0)
+    wanted: dict[tuple[Any, ...], list[Any]] = {}
+    for (team, day, *place), sums in rows_of(engine, rollup_days).items():
+        monday = EPOCH + timedelta(days=day - (EPOCH + timedelta(days=day)).weekday())
+        total = wanted.setdefault((team, monday, *place), [None] * len(sums))
+        for n, number in enumerate(sums):
+            total[n] = number if total[n] is None else total[n] + (number or 0)
+
+    found = rows_of(engine, rollup_weeks)
+    first = timedelta(days=-3)  # week 0 begins on the Monday before the epoch
+    assert {
+        (team, EPOCH + first + timedelta(weeks=week), *place): list(sums)
+        for (team, week, *place), sums in found.items()
+    } == wanted
+
+
+def test_hours_are_the_sums_of_their_quarters(engine: Engine) -> None:
+    book(engine, CALLS, 1.0)
+    wanted: dict[tuple[Any, ...], list[Any]] = {}
+    for key, sums in rollups_of(engine).items():
+        *place, quarter = key
+        prompt = sum(sums[name] or 0 for name in ("input", "cache_read", "write_5m"))
+        row = [sums["calls"], sums["unpriced"], sums["cost_nanos"], prompt, sums["cache_read"]]
+        hour = (*place, quarter // 3_600 % 24)
+        wanted[hour] = [a + b for a, b in zip(wanted.get(hour, [0] * 5), row, strict=True)]
+
+    size = len(HOUR_SUMS)
+    found = {
+        (*key, hour): list(sums[hour * size : (hour + 1) * size])
+        for key, sums in rows_of(engine, rollup_day_hours).items()
+        for hour in range(24)
+    }
+    assert {key: row for key, row in found.items() if row != [None] * size} == wanted
+
+
+def test_misses_are_summed_by_day_and_reason_with_the_newest_example(engine: Engine) -> None:
+    insert = inserter(engine)
+    insert(CALLS[100:])
+    insert(CALLS)
+    wanted: dict[tuple[Any, ...], list[Receipt]] = defaultdict(list)
+    for each in CALLS:
+        if each.miss:
+            day = int(each.started) // 86_400
+            place = (each.team, day, each.feature, each.model, each.route, each.upstream)
+            wanted[(*place, each.miss)].append(each)
+
+    assert rows_of(engine, rollup_misses) == {
+        key: (
+            len(some),
+            sum(each.miss_tokens or 0 for each in some),
+            sum(each.miss_nanos or 0 for each in some)
+            if any(each.miss_nanos is not None for each in some)
+            else None,
+            max(each.call_id for each in some),
+        )
+        for key, some in wanted.items()
+    }
+
+
+def test_latencies_are_counted_by_bucket_of_day_and_hour(engine: Engine) -> None:
+    book(engine, CALLS, 0.6)
+    PendingSums(engine).merge(60.0)
+
+    assert histograms_of(engine, latency_day_histograms) == histogram(
+        CALLS, lambda r: (int(r.started) // 86_400, r.team, r.feature, r.model, r.route)
+    )
+    assert histograms_of(engine, latency_hour_histograms) == histogram(
+        CALLS, lambda r: (int(r.started) // 3_600 * 3_600, r.team)
+    )
+
+
+def test_the_database_finds_the_bucket_that_python_finds() -> None:
+    probes = [0, *(bound + step for bound in BOUNDS_MICROS for step in (-1, 0, 1)), 10**13]
+    with create_engine("sqlite://").connect() as connection:
+        for micros in probes:
+            found = connection.execute(text(f"SELECT {bucket_case(str(micros))}")).scalar()
+            assert found == bucket_of(micros)

@@ -1,0 +1,57 @@
+from sqlalchemy import Engine
+
+from dashboards.reports import latest_days
+from proxy.store.sql.ids import id_floor
+from proxy.store.sql.ledger.control_arms import ArmMeasurements
+from proxy.store.sql.views.cost_reports import (
+    ReportQuestion,
+    has_more_receipts,
+    pack_cost_report,
+    read_cost_report,
+    unpack_cost_report,
+)
+from proxy.store.sql.views.counted_savings import SavingsScope
+from proxy.store.sql.views.readers import PickledOnce, Readers
+from proxy.store.store import Store
+from tests.fakes.chaos import two_model_catalog
+from tests.fakes.ledger import book
+from tests.fakes.receipts import START, a_receipt
+
+NOW = START + 600
+PERIOD = latest_days(NOW, 30)
+
+
+def question(engine: Engine, *, measured: bool) -> ReportQuestion:
+    measurement = PickledOnce(ArmMeasurements(engine).measure(lambda: NOW)) if measured else None
+    catalog = PickledOnce(two_model_catalog())
+    scope = SavingsScope(period=PERIOD, catalog=catalog, measurement=measurement)
+    return ReportQuestion(scope=scope, by=("user",), providers={}, now=NOW)
+
+
+def test_a_packed_report_is_the_report_as_it_was_read(store: Store) -> None:
+    engine = store._engine
+    book(engine, [a_receipt(n, list_nanos=100, cost_nanos=80) for n in range(3)], 0.5)
+    asked = question(engine, measured=True)
+    found = read_cost_report(Readers(engine), asked)
+
+    assert unpack_cost_report(pack_cost_report(Readers(engine), asked)) == found
+    assert found.read_at == NOW
+    assert found.report.total.cost_nanos == 240
+    assert found.report.savings is not None
+    assert found.report.savings.saved_nanos == 60
+
+
+def test_a_report_has_no_headline_before_arms_were_compared(store: Store) -> None:
+    engine = store._engine
+    assert (
+        read_cost_report(Readers(engine), question(engine, measured=False)).report.savings is None
+    )
+
+
+def test_receipts_of_a_period_are_counted_up_to_a_limit(store: Store) -> None:
+    engine = store._engine
+    before = a_receipt(9, call_id=id_floor(PERIOD.bounds[0] - 1), started=PERIOD.bounds[0] - 1)
+    book(engine, [before, *(a_receipt(n) for n in range(3))], 0.5)
+    readers = Readers(engine)
+
+    assert [has_more_receipts(readers, PERIOD, count) for count in (0, 2, 3)] == [True, True, False]

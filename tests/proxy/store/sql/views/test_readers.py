@@ -1,0 +1,47 @@
+import pickle
+from collections.abc import Callable
+
+from sqlalchemy import Engine
+
+from dashboards.reports import ALL_CALLS
+from proxy.records.feature_mode import PlanningMode
+from proxy.store.sql.views.readers import LocalReads, PickledOnce, Readers
+from tests.fakes.board import NOW
+
+
+class Counted:
+    """A value that counts how often it is pickled."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __reduce__(self) -> tuple[Callable[[], int], tuple[()]]:
+        self.count += 1
+        return int, ()
+
+
+def test_a_question_reads_by_all_readers_over_one_engine(engine: Engine) -> None:
+    def ask(readers: Readers, call_id: str, *, since: float) -> tuple[object, ...]:
+        missed = readers.cache.prompts_around_miss(call_id).missed
+        costs = readers.spend.costs_by_bucket([int(since), 900], ALL_CALLS)
+        return missed, list(costs), readers.layouts.standings().mode
+
+    reads = LocalReads(engine, PlanningMode.AUTO)
+
+    assert reads.read(ask, "nobody", since=0.0) == (None, [0], PlanningMode.AUTO)
+
+
+def test_names_of_teams_are_read_by_their_ids(engine: Engine) -> None:
+    readers = Readers(engine)
+    made = readers.teams.create("Search", now=NOW)
+
+    assert readers.team_names() == {made.id: "Search"}
+
+
+def test_a_large_value_is_pickled_once_however_often_it_is_sent() -> None:
+    value = Counted()
+    sent = PickledOnce(value)
+    found = [pickle.loads(pickle.dumps(sent)) for _ in range(3)]  # noqa: S301 - our own bytes
+
+    assert [each.value for each in found] == [0, 0, 0]
+    assert value.count == 1
