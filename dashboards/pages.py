@@ -17,6 +17,7 @@ from dashboards import formatting
 from dashboards.access import Action, Viewer
 from dashboards.cost_plot import cost_plot
 from dashboards.savings_headline import uncounted_sentence
+from dashboards.views.calls import CALL_COLUMNS
 from dashboards.views.replay import CostCurves
 
 #: Functions of ``formatting`` that templates call.
@@ -25,6 +26,7 @@ _FILTERS: Final = (
         "bucket_name",
         "call_ending",
         "call_price",
+        "call_text",
         "change",
         "chart_usd",
         "clock_time",
@@ -188,5 +190,6 @@ def _template_environment() -> Environment:
     made.filters["uncounted_sentence"] = uncounted_sentence
     made.filters["cost_plot"] = cost_plot
     made.globals["home"] = HOME
+    made.globals["call_columns"] = CALL_COLUMNS
     made.globals["chart_library"] = CHART_LIBRARY
     return made

@@ -57,7 +57,6 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "dashboards/grafana/service_boards.py": "tests/dashboards/grafana/test_boards.py",
     "dashboards/grafana/engines_board.py": "tests/dashboards/grafana/test_boards.py",
     "dashboards/views/cache_health.py": "tests/proxy/pages/resources/ledger/test_cache_health.py",
-    "dashboards/views/calls.py": "tests/proxy/pages/resources/ledger/test_calls.py",
     "dashboards/views/latency.py": "tests/proxy/pages/resources/ledger/test_latency.py",
     "dashboards/views/savings.py": "tests/proxy/pages/resources/ledger/test_savings.py",
     "proxy/cli/engine_changes.py": "tests/proxy/cli/test_engine_processes.py",

@@ -4,55 +4,64 @@ const MAX_ROWS = 200;
 const button = document.getElementById("live");
 const state = document.getElementById("live-state");
 const body = document.querySelector("#calls-title").closest("section").querySelector("tbody");
+const columns = JSON.parse(button.dataset.columns);
 const seen = new Set();
 let source = null;
 
-function cell(tag, name, text, isNumber = false) {
-  const made = document.createElement(tag);
-  if (tag === "th") made.scope = "row";
-  else made.dataset.name = name;
-  if (isNumber) made.className = "number";
-  made.textContent = text ?? "?";
-  return made;
-}
+// How a column shows a value; the same forms as in dashboards/formatting.py.
+const FORMS = {
+  time: (at) => new Date(at * 1000).toISOString().slice(0, 19).replace("T", " "),
+  call: (id) => id.slice(5, 17),
+  text: (text) => text,
+  feature: (name) => name || "(none)",
+  asked_for: (model, call) => model !== call.model && `asked for ${model}`,
+  missed: (reason) => reason && `missed: ${reason}`,
+  attempts: (count) => count > 1 && `${count} attempts`,
+  usd(nanos) {
+    if (nanos === null) return "?";
+    const dollars = nanos / 1e9;
+    return dollars === 0 || dollars >= 1 ? `$${dollars.toFixed(2)}` : `$${dollars.toPrecision(3)}`;
+  },
+  tokens(count) {
+    if (count === null) return "?";
+    const [size, unit] = [[1e9, " G"], [1e6, " M"], [1e3, " k"]].find(([size]) => count >= size) ?? [];
+    return size ? `${(count / size).toFixed(1)}${unit}` : count;
+  },
+  cached: (count, call) => `${call.prompt_tokens ? ((100 * count) / call.prompt_tokens).toFixed(1) + " %" : "?"} cached`,
+  seconds(value) {
+    if (value === null) return "-";
+    return value < 1 ? `${Math.round(value * 1000)} ms` : `${value.toFixed(2)} s`;
+  },
+};
 
-function withDetails(made, ...details) {
-  for (const each of details.filter(Boolean)) {
+function cell(call, [heading, field, form, details]) {
+  const made = document.createElement(form === "call" ? "th" : "td");
+  const text = FORMS[form](call[field], call);
+  if (form === "call") {
+    made.scope = "row";
+    const link = document.createElement("a");
+    link.className = "id";
+    link.href = `/admin/calls/${encodeURIComponent(call[field])}`;
+    link.textContent = text;
+    made.append(link);
+    return made;
+  }
+  made.dataset.name = heading.replace("#", "");
+  if (heading.startsWith("#")) made.className = "number";
+  made.textContent = text;
+  for (const [field, form] of details) {
+    const detail = FORMS[form](call[field], call);
+    if (!detail) continue;
     const small = document.createElement("small");
-    small.textContent = each;
+    small.textContent = detail;
     made.append(small);
   }
   return made;
 }
 
-function usd(nanos) {
-  if (nanos === null) return "?";
-  const dollars = nanos / 1e9;
-  return dollars === 0 || dollars >= 1 ? `$${dollars.toFixed(2)}` : `$${dollars.toPrecision(3)}`;
-}
-
-function seconds(value) {
-  if (value === null) return "–";
-  return value < 1 ? `${Math.round(value * 1000)} ms` : `${value.toFixed(2)} s`;
-}
-
 function row(call) {
   const made = document.createElement("tr");
-  const id = cell("th", "Call", "");
-  const link = document.createElement("a");
-  link.className = "id";
-  link.href = `/admin/calls/${encodeURIComponent(call.call_id)}`;
-  link.textContent = call.call_id.slice(5, 17);
-  id.append(link);
-  const share = call.prompt_tokens ? `${((100 * call.cache_read_tokens) / call.prompt_tokens).toFixed(1)} %` : "?";
-  made.append(
-    cell("td", "When", new Date(call.started * 1000).toISOString().slice(0, 19).replace("T", " ")), id,
-    withDetails(cell("td", "Team", call.team_name), call.feature || "(none)"), cell("td", "Model", call.model),
-    withDetails(cell("td", "Outcome", call.outcome), call.error, call.miss && `missed: ${call.miss}`, call.reroute_reason),
-    cell("td", "Cost", usd(call.cost_nanos), true),
-    withDetails(cell("td", "Prompt", call.prompt_tokens, true), `${share} cached`), cell("td", "Answer", call.generated_tokens, true),
-    cell("td", "First token", seconds(call.ttft), true), cell("td", "Total", seconds(call.duration), true),
-  );
+  made.append(...columns.map((column) => cell(call, column)));
   return made;
 }
 

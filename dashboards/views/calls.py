@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,53 @@ class CallRow:
     miss: str
     miss_nanos: int | None
     reroute_reason: str
+
+
+CallForm = Literal[
+    "time", "call", "text", "feature", "asked_for", "missed", "attempts", "usd", "tokens", "cached",
+    "seconds",
+]  # fmt: skip
+"""A form in which a value is shown, by ``dashboards.formatting`` and ``static/calls.js`` alike."""
+
+
+class CallColumn(NamedTuple):
+    """A column of the table of calls, on its page and in the live tail.
+
+    Attributes:
+        heading: Its heading; "#" before that of numbers.
+        field: The field of a `CallRow` that it shows.
+        form: The form in which.
+        details: Fields and forms of small texts behind it, those left out that are empty.
+    """
+
+    heading: str
+    field: str
+    form: CallForm
+    details: tuple[tuple[str, CallForm], ...] = ()
+
+
+CALL_COLUMNS: Final = (
+    CallColumn("When", "started", "time"),
+    CallColumn("Call", "call_id", "call"),
+    CallColumn("Team, feature", "team_name", "text", (("feature", "feature"),)),
+    CallColumn("Model", "model", "text", (("requested", "asked_for"),)),
+    CallColumn(
+        "Outcome",
+        "outcome",
+        "text",
+        (
+            ("error", "text"),
+            ("miss", "missed"),
+            ("reroute_reason", "text"),
+            ("attempts", "attempts"),
+        ),
+    ),
+    CallColumn("#Cost", "cost_nanos", "usd"),
+    CallColumn("#Prompt", "prompt_tokens", "tokens", (("cache_read_tokens", "cached"),)),
+    CallColumn("#Answer", "generated_tokens", "tokens"),
+    CallColumn("#First token", "ttft", "seconds"),
+    CallColumn("#Total", "duration", "seconds"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,8 @@ class PhasesFrom(StrEnum):
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The record of one attempt: its request, its time, its usage and cost.
 
-    A call has one receipt per attempt; exactly one of them is ``final``.
+    A call has one receipt per attempt; exactly one of them is ``final``. Each field is a column of
+    the ledger, in this order: a new one comes last, with a default and a migration.
 
     Attributes:
         call_id: Sorts by time; shown to the caller as ``x-request-id``.
@@ -83,12 +84,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         overhead: Seconds of it that were not spent waiting for the upstream or the caller.
         fingerprint: Keyed hash of the prompt's bytes.
         upstream_id: The provider's own id of its answer.
-        upstream_request_id: The provider's own id of the request, from its answer's headers; ""
-            where it gave none.
         notes: Changes and omissions of the gateway, in short sentences.
         prompt: The caller's body, only where the team keeps prompts.
-        unplanned_why: Reason for sending it unmodified, as a code or a sentence; "" where it was
-            planned, and where it was refused before.
         conversation: Keyed hash of the conversation in hex; "" where planning was off.
         arm: ``treated`` if it was planned, ``control`` if it was sent unmodified, ``released`` if
             planned after its conversation was; "" where planning was off.
@@ -98,8 +95,6 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         miss_detail: The evidence, in a short sentence.
         miss_tokens: Tokens that were not read and should have been.
         miss_nanos: Cost of that in 1e-9 US dollars; None when the price is unknown.
-        planning_nanos: Savings of it by planning in 1e-9 US dollars: its cost had all calls been
-            unmodified, by what caches should hold, less its bill; None where unknown.
         reroute_reason: Reason that it went to another route than the one asked for:
             ``chat-ttft: fallback level 1``; "" where it did not.
         compaction: The mode of compaction; "" where it had no part in the call.
@@ -115,6 +110,12 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         lost: Number of them that were missing from what was sent.
         compacted_messages: Messages that facts stood for in what was sent, 0 where results alone
             were shortened; None where it went unmodified, and in receipts older than this field.
+        planning_nanos: Savings of it by planning in 1e-9 US dollars: its cost had all calls been
+            unmodified, by what caches should hold, less its bill; None where unknown.
+        upstream_request_id: The provider's own id of the request, from its answer's headers; ""
+            where it gave none.
+        unplanned_why: Reason for sending it unmodified, as a code or a sentence; "" where it was
+            planned, and where it was refused before.
         queue: Seconds until the engine began to work on it; None, as all phases, where its
             engine reported none.
         prefill: Seconds in which the engine read the prompt, up to the first token.
@@ -156,10 +157,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     overhead: float = 0.0
     fingerprint: str = ""
     upstream_id: str = ""
-    upstream_request_id: str = ""
     notes: tuple[str, ...] = ()
     prompt: str | None = None
-    unplanned_why: str = ""
     conversation: str = ""
     arm: str = ""
     layout: int = 0
@@ -168,7 +167,6 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     miss_detail: str = ""
     miss_tokens: int | None = None
     miss_nanos: int | None = None
-    planning_nanos: int | None = None
     reroute_reason: str = ""
     compaction: str = ""
     compaction_why: str = ""
@@ -180,6 +178,9 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     needed: int = 0
     lost: int = 0
     compacted_messages: int | None = None
+    planning_nanos: int | None = None
+    upstream_request_id: str = ""
+    unplanned_why: str = ""
     queue: float | None = None
     prefill: float | None = None
     decode: float | None = None

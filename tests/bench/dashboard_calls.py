@@ -6,7 +6,7 @@ from typing import Final
 from sqlalchemy import Connection, Engine
 
 from proxy.store.sql.database import write_transaction
-from proxy.store.sql.ledger.receipt_rows import COLUMNS
+from proxy.store.sql.receipt_columns import COLUMNS
 from proxy.store.sql.rollups.rollup_statements import (
     days_statement,
     hours_statement,

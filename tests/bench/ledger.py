@@ -23,7 +23,7 @@ from proxy.store.sql.database import migrate, open_database, read_transaction, w
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.sql.ledger.journal_shipper import JournalShipper
 from proxy.store.sql.ledger.receipt_ledger import ReceiptLedger
-from proxy.store.sql.ledger.receipt_rows import COLUMNS
+from proxy.store.sql.receipt_columns import COLUMNS
 from proxy.store.sql.rollups.rollup_statements import pending_sums_statement, quarters_statement
 from proxy.store.sql.views.ledger_reports import LedgerReports
 from tests.fakes.receipts import a_receipt

@@ -2,6 +2,7 @@ import pytest
 
 from dashboards import formatting
 from dashboards.views.cache_health import MissReasonSums
+from dashboards.views.calls import CALL_COLUMNS, CallRow
 from slo.budget import BudgetUnit
 from tests.fakes.board import a_rerouted_call, an_objective
 
@@ -197,3 +198,47 @@ def test_dollars_are_cents_from_ten_cents_on(nanos: int | None, text: str) -> No
 )
 def test_signed_percents_have_a_decimal_below_ten(change: float | None, text: str) -> None:
     assert formatting.signed_percent(change) == text
+
+
+def test_a_call_is_shown_by_the_forms_of_its_columns() -> None:
+    call = CallRow(
+        **dict.fromkeys(("team", "key", "user", "route", "error", "feature"), ""),
+        call_id="call_0123456789abcdef",
+        started=0.0,
+        team_name="Acme",
+        requested="large",
+        model="small",
+        attempts=2,
+        status=200,
+        outcome="answered",
+        streamed=False,
+        cost_nanos=12_300_000,
+        prompt_tokens=2_000,
+        cache_read_tokens=500,
+        generated_tokens=None,
+        ttft=None,
+        duration=0.25,
+        miss="expired",
+        miss_nanos=None,
+        reroute_reason="",
+    )
+    cells = [
+        [
+            formatting.call_text(call, column.field, column.form),
+            *(formatting.call_text(call, *detail) for detail in column.details),
+        ]
+        for column in CALL_COLUMNS
+    ]
+
+    assert cells == [
+        ["1970-01-01 00:00:00"],
+        ["0123456789ab"],
+        ["Acme", "(none)"],
+        ["small", "asked for large"],
+        ["answered", "", "missed: expired", "", "2 attempts"],
+        ["$0.0123"],
+        ["2.0 k", "25.0 % cached"],
+        ["?"],
+        ["-"],
+        ["250 ms"],
+    ]

@@ -10,7 +10,7 @@ from proxy.records.receipt import Receipt
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ledger.inserts import inserter
-from proxy.store.sql.ledger.receipt_rows import receipt_from_row
+from proxy.store.sql.receipt_columns import receipt_from_row
 from proxy.store.sql.rollups.pending_sums import PendingSums
 
 #: Parts of a test's receipts that sums of days and histograms have: none, some, and all.

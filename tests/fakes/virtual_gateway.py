@@ -26,7 +26,7 @@ from proxy.settings import Settings
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ledger import receipt_ledger
-from proxy.store.sql.ledger.receipt_rows import receipt_from_row
+from proxy.store.sql.receipt_columns import receipt_from_row
 from proxy.tools.simulator.app import app
 from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.server import serving

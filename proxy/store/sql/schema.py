@@ -8,6 +8,8 @@ Partial indexes name their condition for SQLite alone. The migrations give it to
 here it would import that dialect and its drivers into every process.
 """
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -20,6 +22,10 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
+from sqlalchemy.types import TypeEngine
+
+from proxy.store.sql.receipt_columns import RECEIPT_COLUMNS, ReceiptColumn, SqlType
+from slo.usage import Usage
 
 BIG = BigInteger().with_variant(Integer, "sqlite")  # SQLite's INTEGER has 64 bits
 # Ids sort by time only where text is compared byte by byte; it is the fastest order, too.
@@ -72,17 +78,8 @@ keys = Table(
 )
 """Callers' keys; ``models`` is a JSON list of the models that one may ask for, null for all."""
 
-BUCKETS = (
-    "input",
-    "cache_read",
-    "write_5m",
-    "write_30m",
-    "write_1h",
-    "write_12h",
-    "output",
-    "reasoning",
-)
-"""Token buckets, in the order of ``slo.usage.Usage``."""
+BUCKETS = Usage.__struct_fields__
+"""Token buckets of a usage."""
 
 PHASES = ("queue", "prefill", "decode", "transfer")
 """Phases of an engine's call, in microseconds, in the order in which they pass."""
@@ -102,73 +99,28 @@ SAVINGS_SUMS = (
 )
 """Columns of rollups about savings and misses; null where no call said anything of them."""
 
+_TYPES: dict[SqlType, TypeEngine[Any]] = {"text": TEXT, "integer": Integer(), "bigint": BIG}
+
+
+def _receipt_column(column: ReceiptColumn) -> Column[Any]:
+    """A column of ``calls``; a receipt's key is its call and attempt."""
+    is_key = column.name in {"call_id", "attempt"}
+    return Column(
+        column.name,
+        _TYPES[column.sql_type],
+        primary_key=is_key,
+        autoincrement=False if is_key else "auto",
+        nullable=column.is_nullable,
+    )
+
+
 calls = Table(
     "calls",
     metadata,
-    Column("call_id", TEXT, primary_key=True),
-    Column("attempt", Integer, primary_key=True, autoincrement=False),
-    Column("final", Integer, nullable=False),
-    Column("started", BIG, nullable=False),
-    Column("team", TEXT, nullable=False),
-    Column("key_id", TEXT, nullable=False),
-    Column("feature", TEXT, nullable=False),
-    Column("user_hash", TEXT, nullable=False),
-    Column("endpoint", TEXT, nullable=False),
-    Column("model", TEXT, nullable=False),
-    Column("route", TEXT, nullable=False),
-    Column("upstream", TEXT, nullable=False),
-    Column("streamed", Integer, nullable=False),
-    Column("status", Integer, nullable=False),
-    Column("outcome", TEXT, nullable=False),
-    Column("error", TEXT, nullable=False),
-    *(Column(bucket, BIG) for bucket in BUCKETS),
-    Column("estimated", Integer, nullable=False),
-    Column("list_nanos", BIG),
-    Column("cost_nanos", BIG),
-    Column("ttft", BIG),
-    Column("duration", BIG, nullable=False),
-    Column("overhead", BIG, nullable=False),
-    Column("fingerprint", TEXT, nullable=False),
-    Column("upstream_id", TEXT, nullable=False),
-    Column("notes", TEXT, nullable=False),
-    Column("conversation", TEXT),
-    Column("arm", TEXT),
-    Column("layout", Integer),
-    Column("expected_read", BIG),
-    Column("miss", TEXT),
-    Column("miss_detail", TEXT),
-    Column("miss_tokens", BIG),
-    Column("miss_nanos", BIG),
-    Column("reroute_reason", TEXT),
-    Column("compaction", TEXT),
-    Column("compaction_why", TEXT),
-    Column("compacted", Integer),
-    Column("tokens_before", BIG),
-    Column("tokens_after", BIG),
-    Column("reset", Integer),
-    Column("compaction_nanos", BIG),
-    Column("needed", BIG),
-    Column("lost", BIG),
-    Column("compacted_messages", BIG),
-    Column("planning_nanos", BIG),
-    Column("upstream_request_id", TEXT),
-    Column("unplanned_why", TEXT),
-    *(Column(phase, BIG) for phase in PHASES),
-    Column("phases_from", TEXT),
-    Column("draft_tokens", BIG),
-    Column("accepted_tokens", BIG),
-    Column("gpu_seconds", BIG),
-    Column("read_saved_nanos", BIG),
-    Column("write_extra_nanos", BIG),
-    Column("segments", TEXT),
+    *map(_receipt_column, RECEIPT_COLUMNS),
     sqlite_strict=True,
 )
-"""One row per receipt.
-
-Buckets are null together, where the call used no tokens. What planning and compaction say is null
-where they say nothing: their texts are never empty. Phases are null together, where the engine
-reported none; GPU seconds are microseconds, too. ``segments`` is JSON of a `PromptSegments`.
-"""
+"""One row per receipt, without its prompt; ``receipt_columns`` makes it of the receipt."""
 
 PLANNED = calls.c.conversation.is_not(None)
 """The calls that ``calls_planned`` holds; a query has to say so to be answered from there."""

@@ -14,13 +14,12 @@ from operator import itemgetter
 from typing import Any
 
 import msgspec
-from sqlalchemy import BigInteger, Connection, Engine, Integer
+from sqlalchemy import Connection, Engine
 
 from proxy.records.receipt import Receipt
 from proxy.store.errors import StoreError
-from proxy.store.sql import schema
 from proxy.store.sql.database import write_transaction
-from proxy.store.sql.ledger.receipt_rows import COLUMNS, row_from_receipt
+from proxy.store.sql.receipt_columns import COLUMNS, RECEIPT_COLUMNS, row_from_receipt
 from proxy.store.sql.rollups.rollup_statements import (
     misses_statement,
     pending_latencies_statement,
@@ -117,13 +116,7 @@ def _sqlite_statement(columns: Sequence[int], rows: int) -> str:
     return f"INSERT INTO calls ({names}) VALUES {marks} ON CONFLICT DO NOTHING"  # noqa: S608 - made of the schema's own names
 
 
-def _type(column: Any) -> str:  # noqa: ANN401 - a Column of any type
-    if isinstance(column.type, BigInteger):
-        return "bigint"
-    return "integer" if isinstance(column.type, Integer) else "text"
-
-
-_TYPED = ", ".join(f"{column.name} {_type(column)}" for column in schema.calls.columns)
+_TYPED = ", ".join(f"{column.name} {column.sql_type}" for column in RECEIPT_COLUMNS)
 _PENDING, *_OTHERS = _OF_NEW
 _POSTGRES = f"""
     WITH new AS (

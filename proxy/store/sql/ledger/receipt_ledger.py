@@ -14,7 +14,7 @@ from proxy.store.journal import segments
 from proxy.store.sql import schema
 from proxy.store.sql.database import count_changed_rows, read_transaction, write_transaction
 from proxy.store.sql.ids import id_floor
-from proxy.store.sql.ledger.receipt_rows import receipt_from_row
+from proxy.store.sql.receipt_columns import receipt_from_row
 
 _ROWS_PER_DELETE = 2_000
 _IDS_PER_QUERY = 500

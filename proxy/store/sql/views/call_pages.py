@@ -11,7 +11,7 @@ from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor
-from proxy.store.sql.ledger.receipt_rows import receipt_from_row
+from proxy.store.sql.receipt_columns import receipt_from_row
 from proxy.store.sql.rollups.spend_filters import part_column
 from proxy.store.sql.timestamps import seconds
 

@@ -1,11 +1,19 @@
 """Pages of calls, newest first, and a receipt as a row of one."""
 
 from collections.abc import Mapping
+from dataclasses import fields
+from typing import Final
 
 from dashboards.views.calls import CallRow, CallsView
 from proxy.records.receipt import Receipt, answering_model
 from proxy.store.sql.views.call_pages import CallSearch
 from proxy.store.sql.views.readers import Readers
+
+#: Fields of a row that are the receipt's; ``model`` is the one that answered.
+_SAME_FIELDS: Final = {field.name for field in fields(CallRow)} & {*Receipt.__struct_fields__} - {
+    "model",
+    "cost_nanos",
+}
 
 
 def calls_view(readers: Readers, search: CallSearch) -> CallsView:
@@ -27,28 +35,14 @@ def call_row(receipt: Receipt, names: Mapping[str, str]) -> CallRow:
     """
     usage = receipt.usage
     return CallRow(
-        call_id=receipt.call_id,
-        started=receipt.started,
-        team=receipt.team,
+        **{name: getattr(receipt, name) for name in _SAME_FIELDS},
         team_name=names.get(receipt.team, receipt.team),
         key=receipt.key_id,
-        feature=receipt.feature,
-        user=receipt.user,
         requested=receipt.model,
         model=answering_model(receipt.route, receipt.model),
-        route=receipt.route,
         attempts=receipt.attempt + 1,
-        status=receipt.status,
-        outcome=receipt.outcome.value,
-        error=receipt.error,
-        streamed=receipt.streamed,
         cost_nanos=receipt.spent_nanos,
         prompt_tokens=None if usage is None else usage.prompt_tokens,
         cache_read_tokens=None if usage is None else usage.cache_read,
         generated_tokens=None if usage is None else usage.generated_tokens,
-        ttft=receipt.ttft,
-        duration=receipt.duration,
-        miss=receipt.miss,
-        miss_nanos=receipt.miss_nanos,
-        reroute_reason=receipt.reroute_reason,
     )
