@@ -156,7 +156,7 @@ class Settings(BaseModel):
     """Longest wait for an upstream's retry-after; a longer one is passed on to the caller."""
     shared_provider_state: bool = False
     """True if teams may reach what a provider keeps for all of them, and get tokens of its own."""
-    planning: PlanningMode = PlanningMode.OBSERVE
+    planning: PlanningMode = PlanningMode.AUTO
     """Planning mode of features without one: off, observe, apply or auto."""
     planning_memory_mb: int = Field(default=128, gt=0)
     """Megabytes that planning may remember of prompts; a busy team leaves others an even part."""

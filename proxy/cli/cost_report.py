@@ -20,7 +20,7 @@ from dashboards.cost_reports import (
 from dashboards.focus import FOCUS_DIMENSIONS, FocusVersion, focus_export
 from dashboards.reports import ReportPeriod
 from dashboards.savings_headline import headline_sentences
-from proxy.cli.savings import observed_summary
+from proxy.cli.savings import waiting_layout_summary
 from proxy.cli.terminal import Terminal, empty_table
 from proxy.records.amounts import cell, decimal_places, quantity
 
@@ -86,7 +86,7 @@ def add_cost(commands: typer.Typer, terminal: Terminal, catalog: ReadCatalog) ->
         with terminal.store() as opened:
             names = terminal.names(opened)
             report = SavingsFigures(opened, catalog, terminal.now).cost_report(period, dimensions)
-            waiting = observed_summary(opened)
+            waiting = waiting_layout_summary(opened)
         if form is _Format.TABLE:
             _show(terminal, report, names, waiting)
         else:

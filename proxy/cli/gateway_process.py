@@ -265,7 +265,7 @@ async def _print_savings(settings: Settings, opened: Store, figures: SavingsFigu
             if estimates and is_quick:
                 headline = await opened.ask(figures.headline, period)
                 _print_known(" ".join(headline_sentences(headline)[:1]))
-            _print_known(await opened.ask(savings.observed_summary, opened))
+            _print_known(await opened.ask(savings.waiting_layout_summary, opened))
             if settings.control_share and is_quick:
                 names = {team.id: team.name for team in await opened.ask(opened.teams.all)}
                 compared = await opened.ask(opened.savings.compare, since)

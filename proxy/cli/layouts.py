@@ -87,7 +87,7 @@ class _Commands:
         if table.row_count:
             self._terminal.show(table)
         else:
-            self._terminal.say("No feature has a layout yet; every one is observed.")
+            self._terminal.say("No feature has a layout or a mode of its own yet.")
 
     def show(
         self, team: _Team, feature: _Feature, *, family: _Family = "", as_json: AsJson = False
@@ -189,6 +189,9 @@ class _Commands:
             f"Rolled back: feature {feature_name(feature)} has {left} from now on,"
             f" {_families_text(place)}; its mode is {standing.mode}."
         )
+        if standing.mode is PlanningMode.AUTO:
+            stay = layout_command("mode", team, whole, PlanningMode.OBSERVE.value)
+            self._terminal.say(f"Another may approve itself after a day; to have none: {stay}.")
 
     def resume(self, team: _Team, feature: _Feature, *, by: _By = "") -> None:
         """Plan a suspended feature again, and measure it afresh."""

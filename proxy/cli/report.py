@@ -8,7 +8,7 @@ import typer
 
 from dashboards.reports import Part, ReportPeriod, latest_days
 from proxy.cli.cost_report import ReadCatalog, add_cost
-from proxy.cli.savings import observed_summary
+from proxy.cli.savings import waiting_layout_summary
 from proxy.cli.send_report import ReadPolicies, ReadSettings, add_send
 from proxy.cli.terminal import AsJson, Terminal
 from proxy.records.amounts import quantity
@@ -75,7 +75,7 @@ def report(terminal: Terminal, catalog: ReadCatalog) -> Callable[..., None]:
             total = opened.reports.spend(period, ())
             times = opened.reports.times(period, ("team", *parts))
             saved = SavingsFigures(opened, catalog, terminal.now).headline(period)
-            waiting = observed_summary(opened)
+            waiting = waiting_layout_summary(opened)
         if as_json:
             from dashboards.cost_formats import savings_document
             from proxy.cli import json_documents

@@ -140,8 +140,8 @@ def conversations_summary(found: Iterable[Comparison], names: Mapping[str, str])
     )
 
 
-def observed_summary(store: Store) -> str:
-    """The best layout that waits where planning only observes, and its command; "" for none.
+def waiting_layout_summary(store: Store) -> str:
+    """The best layout that waits for a person's approval, and its command; "" for none.
 
     It blocks.
     """
@@ -152,7 +152,7 @@ def observed_summary(store: Store) -> str:
     waiting = [
         layout
         for layout in undecided_layouts(store.layouts)
-        if layout.mode is PlanningMode.OBSERVE and layout.nanos > 0
+        if layout.mode is not PlanningMode.AUTO and layout.nanos > 0
     ]
     if not waiting:
         return ""
@@ -162,7 +162,7 @@ def observed_summary(store: Store) -> str:
     others = quantity(len(waiting) - 1, "other layout")
     more = f", and {others} less: `thriftgate savings`" if len(waiting) > 1 else ""
     return (
-        f"Planning only observes {_feature(place.team, place.feature, names)}: its layout should"
+        f"A layout of {_feature(place.team, place.feature, names)} waits for approval: it should"
         f" save {_promise(best)}{more}."
         f" To apply it: {layout_command('approve', team, place, str(best.version))}."
     )

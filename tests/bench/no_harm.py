@@ -1,15 +1,15 @@
 # ruff: noqa: T201 - a script prints its result
 """Does the gateway ever cost more than no gateway? Every workload, cache and pace, one table.
 
-Each cell is what a workload costs through a gateway in its default mode (planning observes,
-compaction is off) over what the same calls cost sent directly; it may cost more by the stake of
+Each cell is what a workload costs through a gateway in its default mode (planning ``auto``,
+compaction off) over what the same calls cost sent directly; it may cost more by the stake of
 each feature, one cent or the surcharge of writing its longest prompt, and after 1,000 calls by
 0.05 % of direct at most. Workloads
 are the recorded sets and shapes that are made up; ``replay`` reckons them with no conversation in
 the control arm, ``live`` sends them to simulators directly and through a gateway with every
 setting at its default. With ``--native`` the calls are made in Anthropic's API, of models that
-speak it. With ``--auto`` all cells are reckoned or sent a second time with
-``THRIFTGATE_PLANNING=auto``, under its guard, and a table shows both modes. ``--mode apply``
+speak it. With ``--observe`` all cells are reckoned or sent a second time with
+``THRIFTGATE_PLANNING=observe``, and a table shows both modes. ``--mode apply``
 approves in the middle of each live cell what is proposed by then, ``--restart`` starts the gateway
 anew there, and with ``--processes`` calls take turns among so many that share a store. With
 ``--served`` these are processes of the operating system, in real time. A table compares what
@@ -17,7 +17,7 @@ anew there, and with ``--processes`` calls take turns among so many that share a
 ``tests.accounting``. Exits with 1 where a cell is dearer.
 
 Usage: python -m tests.bench.no_harm [--quick] [--native] [--part replay] [--only WORKLOAD]
-       [--model NAME] [--rate 30] [--calls 160 | --whole] [--stake 0.01] [--auto] [--mode apply]
+       [--model NAME] [--rate 30] [--calls 160 | --whole] [--stake 0.01] [--observe] [--mode apply]
        [--restart] [--processes 2] [--served] [--control-share 0] [--judge] [--json FILE]
 """
 
@@ -77,7 +77,7 @@ class Job:
     is_short: bool = False
     stake: float = STAKE
     is_native: bool = False
-    mode: PlanningMode = PlanningMode.OBSERVE
+    mode: PlanningMode = PlanningMode.AUTO
     is_restarted: bool = False
     processes: int = 1
     control_share: float = 0.05
@@ -87,7 +87,7 @@ class Job:
     @property
     def how(self) -> str:
         """The name of its table."""
-        is_usual = self.mode is PlanningMode.OBSERVE
+        is_usual = self.mode is PlanningMode.AUTO
         parts = (
             self.part,
             "" if is_usual else self.mode.value,
@@ -208,8 +208,8 @@ def jobs(options: argparse.Namespace) -> Iterator[Job]:
     for part in options.part:
         is_live = part == "live"
         usual = FEW if options.quick else LIVE if is_live else MODELS
-        first = options.mode if is_live else PlanningMode.OBSERVE
-        chosen = [first, *([PlanningMode.AUTO] if options.auto else [])]
+        first = options.mode if is_live else PlanningMode.AUTO
+        chosen = [first, *([PlanningMode.OBSERVE] if options.observe else [])]
         for name, mode in product(found, chosen):
             yield Job(
                 part=part,
@@ -261,8 +261,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--calls", type=int, help="calls of each cell, at most")
     parser.add_argument("--whole", action="store_true", help="every call of every workload")
     parser.add_argument("--stake", type=float, default=STAKE, help="THRIFTGATE_LEARNING_STAKE")
-    parser.add_argument("--auto", action="store_true", help="also with planning auto")
-    parser.add_argument("--mode", type=PlanningMode, default=PlanningMode.OBSERVE, help="live")
+    parser.add_argument("--observe", action="store_true", help="also with planning observe")
+    parser.add_argument("--mode", type=PlanningMode, default=PlanningMode.AUTO, help="live")
     parser.add_argument("--restart", action="store_true", help="live, anew after half the calls")
     parser.add_argument("--processes", type=int, default=1, help="live, processes of the gateway")
     parser.add_argument("--served", action="store_true", help="live, by real processes")

@@ -2,9 +2,8 @@
 
 The calls are replayed as ``thriftgate replay`` does, its row "by default" over its row "as sent",
 with two differences: no caller names its conversation, for callers of the default mode do not, and
-no conversation is in the control arm. In mode ``auto`` it is the row "layouts applied". With
-``is_native`` the calls are those that a client of
-Anthropic's API sends.
+no conversation is in the control arm. In mode ``observe`` it is the row "without layouts". With
+``is_native`` the calls are those that a client of Anthropic's API sends.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -134,7 +133,7 @@ class Replayer:
         is_auto: True if layouts approve themselves.
     """
 
-    def __init__(self, *, stake: float = STAKE, is_auto: bool = False) -> None:
+    def __init__(self, *, stake: float = STAKE, is_auto: bool = True) -> None:
         self._vocabulary = LineVocabulary()
         self._stake = stake
         self._is_auto = is_auto

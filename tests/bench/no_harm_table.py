@@ -13,8 +13,8 @@ _NOTHING: Final = "-"
 MANY_CALLS: Final = 1_000
 #: Part of direct's cost by which a reported saving may be off.
 CLAIM_LIMIT: Final = 0.05
-#: What the tables of the cells with planning auto are named beyond those by default.
-AUTO: Final = ", auto"
+#: What the tables of the cells with planning observe are named beyond those by default.
+OBSERVE: Final = ", observe"
 
 
 def dear(cells: Iterable[WorkloadCell]) -> list[WorkloadCell]:
@@ -51,17 +51,17 @@ def markdown(cells: Sequence[WorkloadCell], how: str) -> Iterator[str]:
 
 
 def modes(cells: Sequence[WorkloadCell], part: str) -> Iterator[str]:
-    """The default mode beside auto, each over direct, by workload and model; none without auto."""
-    ways = part, f"{part}{AUTO}"
-    in_auto = [cell for cell in cells if cell.how == ways[1]]
-    if not in_auto:
+    """Mode observe beside the default, each over direct, by workload and model; none without it."""
+    ways = f"{part}{OBSERVE}", part
+    observed = [cell for cell in cells if cell.how == ways[0]]
+    if not observed:
         return
-    models = list(dict.fromkeys(cell.model for cell in in_auto))
-    yield f"### {part}: default → auto, each ÷ directly, all rates together"
+    models = list(dict.fromkeys(cell.model for cell in observed))
+    yield f"### {part}: observe → default, each ÷ directly, all rates together"
     yield ""
     yield "| workload | " + " | ".join((*models, "all")) + " |"
     yield "|---|" + "--:|" * (len(models) + 1)
-    workloads = list(dict.fromkeys(cell.workload for cell in in_auto))
+    workloads = list(dict.fromkeys(cell.workload for cell in observed))
     for name, chosen in (*((each, {each}) for each in workloads), ("all", set(workloads))):
         columns = (*({model} for model in models), set(models))
         row = (

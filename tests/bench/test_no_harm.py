@@ -21,9 +21,9 @@ from tests.bench.no_harm_replay import (
 from tests.bench.no_harm_routes import FEW, LIVE, MODELS, catalog
 from tests.bench.no_harm_sets import folder, sets, shapes
 from tests.bench.no_harm_table import (
-    AUTO,
     LIMIT,
     MANY_CALLS,
+    OBSERVE,
     cells_as_json,
     claims,
     dear,
@@ -106,8 +106,8 @@ def test_summary_names_dearest_difference_in_dollars_beside_stake_and_ratio_of_l
 
 def test_both_modes_of_planning_stand_beside_each_other_by_workload_and_in_all():
     cells = [
-        _cell(0.9, how="live"), _cell(0.5, how=f"live{AUTO}"),
-        _cell(1.0, how="live", workload="v"), _cell(1.2, how=f"live{AUTO}", workload="v"),
+        _cell(0.9, how=f"live{OBSERVE}"), _cell(0.5, how="live"),
+        _cell(1.0, how=f"live{OBSERVE}", workload="v"), _cell(1.2, how="live", workload="v"),
         _cell(0.1, how="replay"),
     ]  # fmt: skip
     table = list(modes(cells, "live"))

@@ -42,8 +42,8 @@ def test_a_log_that_is_dropped_is_replayed_at_once(
     page.goto("/admin/replay")
     page.evaluate(_DROP, [b64encode(SAMPLE.read_bytes()).decode(), SAMPLE.name])
 
-    expect_result(page, "60 calls cost $0.28; through the gateway $0.28")
-    expect(page.get_by_text("thriftgate layout mode default support auto")).to_be_visible()
+    expect_result(page, "60 calls cost $0.28; through the gateway $0.09")
+    expect(page.get_by_text("thriftgate serve")).to_be_visible()
     take_picture(page, f"replayed-{name}")
     serious = [
         each

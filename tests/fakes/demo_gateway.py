@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
+from proxy.records.feature_mode import PlanningMode
 from proxy.store.store import Store
 from proxy.tools.demo import plan
 from proxy.tools.demo.session import DemoSession, run_session
@@ -54,7 +55,10 @@ async def _serve(calls: int, started: "Future[tuple[DemoGateway, Callable[[], ob
     loop, is_over = asyncio.get_running_loop(), asyncio.Event()
     now = datetime.now(UTC)  # noqa: TID251 - the thread's own clock
     try:
-        async with run_session(now=now, start=now - _SPAN, port=0) as session:
+        # Layouts wait for approval, so that pages show them and a test can approve one.
+        async with run_session(
+            now=now, start=now - _SPAN, port=0, planning=PlanningMode.OBSERVE
+        ) as session:
             await _send_calls(session, calls)
             serving = DemoGateway(
                 url=session.base_url.removesuffix("/v1"),

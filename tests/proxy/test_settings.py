@@ -42,7 +42,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "retries": ("0", 0),
     "retry_wait": ("0", 0.0),
     "shared_provider_state": ("true", True),
-    "planning": ("auto", PlanningMode.AUTO),
+    "planning": ("observe", PlanningMode.OBSERVE),
     "compaction": ("facts+model", Compaction.FACTS_MODEL),
     "compaction_model": ("gpt-6-luna", "gpt-6-luna"),
     "compaction_safety": ("10", 10.0),

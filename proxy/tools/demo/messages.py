@@ -18,7 +18,7 @@ _ERRORS_SHOWN = 5
 #: Ways a call can be sent, as they are called in the table.
 _DIRECTLY = "directly"
 _THROUGH = "through Thriftgate"
-_ARRANGED = "and its layouts applied"
+_AT_PACE = "at the calls' own pace"
 _TEAMS_TEXT = """\
   acme-support      a support chat, badly built: the time, the customer and the
                     passages found stand above a handbook that never changes
@@ -39,8 +39,9 @@ replayed as `thriftgate replay` does. Without marks Claude stores nothing, and G
 whole prompts, so these calls read nothing.
 Through Thriftgate: with cache marks from the first call on; nothing has to be approved."""
 _LEARNED = """\
-Layouts: the gateway learned which texts vary and moves them behind those that stay. By
-default that waits for `thriftgate layout approve`; the mode auto does it by itself."""
+Layouts: the gateway learned which texts vary and moved them behind those that stay. A
+layout holds five seconds after it was learned, so here, where an hour passes in half a
+minute, it comes late. At the calls' own pace: the hour replayed, with layouts in time."""
 _SIMULATED = """\
 The upstream is [bold]simulated[/bold]: names, prices and cache rules are the providers', answers
 and waits are not. The prompts are texts of our own of 2,500 to 16,000 tokens. A customer
@@ -172,7 +173,7 @@ def _ways(result: DemoResult, row: Spend) -> Iterator[tuple[str, CallTotals, str
     yield _THROUGH, row_totals(row), _less(row.cost_nanos, direct.nanos)
     if result.proposed:
         arranged = total(result.otherwise.arranged, teams)
-        yield _ARRANGED, arranged, _less(arranged.nanos, direct.nanos)
+        yield _AT_PACE, arranged, _less(arranged.nanos, direct.nanos)
 
 
 def _orders(result: DemoResult) -> Table:
@@ -210,7 +211,7 @@ def _summary(result: DemoResult) -> str:
     """The cost of all calls in each way, in one line."""
     (row,) = result.total
     parts = [
-        f"{_cost(totals.nanos)} {way.replace('and', 'with')}{less and f' ({less})'}"
+        f"{_cost(totals.nanos)} {way}{less and f' ({less})'}"
         for way, totals, less in _ways(result, row)
     ]
     return f"Simulated, in all: {', '.join(parts)}."

@@ -141,7 +141,7 @@ async def _result(console: Console, staged: DemoSession, count: int) -> DemoResu
         catalog=staged.gateway.catalog,
     )
     # While it replays, the last lessons are learned: proposals are asked for after it.
-    with console.status("Replaying the same calls, sent directly and with layouts applied"):
+    with console.status("Replaying the same calls, sent directly and at their own pace"):
         otherwise, orders = await asyncio.to_thread(_baselines, staged, sent)
     learned = await store.ask(learned_features, store, staged.names)
     return replace(result, otherwise=otherwise, orders=orders, proposed=learned)

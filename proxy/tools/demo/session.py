@@ -16,6 +16,7 @@ from proxy import app
 from proxy.api import serving as servers
 from proxy.app import Gateway
 from proxy.configuration import read_catalog
+from proxy.records.feature_mode import PlanningMode
 from proxy.settings import Settings, read
 from proxy.tools.demo.catalog import redirected_catalog, simulated_models
 from proxy.tools.simulator.app import app as lab_app
@@ -101,13 +102,16 @@ class DemoSession:
 
 
 @asynccontextmanager
-async def run_session(*, now: datetime, start: datetime, port: int) -> AsyncIterator[DemoSession]:
+async def run_session(
+    *, now: datetime, start: datetime, port: int, planning: PlanningMode = PlanningMode.AUTO
+) -> AsyncIterator[DemoSession]:
     """The simulator and the gateway, taking calls; nothing is left of them afterwards.
 
     Args:
         now: Time at which the teams and keys are made.
         start: First time on the simulator's clock.
         port: Port that the gateway listens on, or the next free one; 0 takes any.
+        planning: Planning mode of all features.
 
     Raises:
         OSError: If no port is free.
@@ -119,7 +123,7 @@ async def run_session(*, now: datetime, start: datetime, port: int) -> AsyncIter
     with TemporaryDirectory(prefix="thriftgate-demo-") as name, listening(port) as listener:
         async with serving(lab_app(lab)) as upstream:
             catalog = redirected_catalog(shipped, upstream)
-            settings = demo_settings(Path(name), catalog, _POLICIES)
+            settings = demo_settings(Path(name), catalog, _POLICIES, planning)
             async with serving_gateway(settings, listener) as (gateway, served):
                 keys, names = _teams(gateway, now.timestamp())
                 yield DemoSession(
@@ -149,13 +153,16 @@ async def serving_gateway(
             await served  # lets running calls end, also when the demo was stopped
 
 
-def demo_settings(folder: Path, catalog: str, policies: str = "") -> Settings:
+def demo_settings(
+    folder: Path, catalog: str, policies: str = "", planning: PlanningMode = PlanningMode.AUTO
+) -> Settings:
     """Settings of their own: what is set for a real gateway is no business of the demo's.
 
     Args:
         folder: Folder of the gateway.
         catalog: Text of its catalog file.
         policies: Text of its policies file.
+        planning: Planning mode of all features.
     """
     path, limits = folder / "catalog.toml", folder / "policies.toml"
     path.write_text(catalog, encoding="utf8")
@@ -165,6 +172,7 @@ def demo_settings(folder: Path, catalog: str, policies: str = "") -> Settings:
             "THRIFTGATE_FOLDER": str(folder),
             "THRIFTGATE_CATALOG": str(path),
             "THRIFTGATE_POLICIES": str(limits),
+            "THRIFTGATE_PLANNING": planning.value,
             # The same calls sent directly are reckoned for each team; with a control arm besides,
             # a dozen conversations a team would come to something else in every run.
             "THRIFTGATE_CONTROL_SHARE": "0",

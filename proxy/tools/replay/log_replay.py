@@ -162,8 +162,8 @@ class LogReplay:
     def _new_run(self, model: Model) -> ModelReplay:
         reading = PromptReader(model, model.routes[0], self._vocabulary)
         day = self._day
-        default, layouts = (PlannedVariant(reading, day, arranges=moves) for moves in (False, True))
-        return ModelReplay(reading, (default, layouts, CompactedVariant(reading, day)), day=day)
+        planned = (PlannedVariant(reading, day, arranges=moves) for moves in (False, True))
+        return ModelReplay(reading, (*planned, CompactedVariant(reading, day)), day=day)
 
     def _outcome(self) -> LogOutcome:
         models = tuple(

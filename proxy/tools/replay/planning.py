@@ -42,8 +42,8 @@ MISTAKES: Final = (
 #: Seconds that no layout approves itself once one was rolled back, as in a gateway.
 _CLOSED_FOR_S: Final = 86_400.0
 _SKIP_TEXTS: Final = {UNDER_2_KB: "its prompts are under 2 KB"}
+WITHOUT_LAYOUTS: Final = "without layouts"
 DEFAULT: Final = "by default"
-LAYOUTS: Final = "layouts applied"
 #: Features that the report names.
 _MAX_SHOWN_FEATURES: Final = 5
 
@@ -71,7 +71,7 @@ class PlannedVariant:
         stake: float = DEFAULT_STAKE,
         most: int = 4_096,
     ) -> None:
-        self.name = LAYOUTS if arranges else DEFAULT
+        self.name = DEFAULT if arranges else WITHOUT_LAYOUTS
         self._planner = Planner(_SECRET, share=0.0, stake=stake)
         self._way: PlanningTarget = route_target(reading.route, reading.public, day)
         self._route = reading.route

@@ -18,13 +18,13 @@ from proxy.records.agents import AGENTS
 from proxy.records.amounts import quantity
 from proxy.tools.replay.compaction import ReplayedCompaction
 from proxy.tools.replay.log_replay import DEFAULT_MODEL, LogOutcome
-from proxy.tools.replay.planning import DEFAULT, LAYOUTS
+from proxy.tools.replay.planning import DEFAULT, WITHOUT_LAYOUTS
 from proxy.tools.replay.source import ReasonCount, RecordedSource
 from proxy.tools.replay.variant_totals import FeatureTotals, VariantTotals, sum_of
 
 #: The names of the ways, in the order of the totals.
-WAY_NAMES: Final = ("as sent", DEFAULT, LAYOUTS, "compacted")
-_AS_SENT, _DEFAULT, _LAYOUTS, _COMPACTED = range(4)
+WAY_NAMES: Final = ("as sent", WITHOUT_LAYOUTS, DEFAULT, "compacted")
+_AS_SENT, _WITHOUT_LAYOUTS, _DEFAULT, _COMPACTED = range(4)
 _NONE: Final = (
     "A log holds requests, as JSON, such as"
     ' {"model": "gpt-5.4", "messages": [{"role": "user", "content": "Good morning."}]}, with'
@@ -32,9 +32,10 @@ _NONE: Final = (
 )
 _LEAST: Final = "at least"
 _LEGEND: Final = (
-    "By default: through the gateway, which sets cache marks and keys. Layouts applied: text that"
-    " varies moved behind text that stays, too. Compacted: old turns sent as facts, too. At least:"
-    " every prompt that a cache may hold is read from it whole; only fewer tokens cost less."
+    "Without layouts: through the gateway in mode observe, which sets cache marks and keys. By"
+    " default: text that varies moved behind text that stays, too. Compacted: old turns sent as"
+    " facts, too. At least: every prompt that a cache may hold is read from it whole; only fewer"
+    " tokens cost less."
 )
 #: Features that are listed; the others are in the totals.
 _MAX_FEATURES: Final = 12
@@ -51,11 +52,6 @@ _KEYS: Final = (
     " the team default"
 )
 _AGENT_NAMES: Final = frozenset(agent.name for agent in AGENTS)
-#: Steps of a feature: from one way to the next, what that is, and the command and mode for it.
-_STEPS: Final = (
-    (_DEFAULT, _LAYOUTS, "Let it move text that varies behind text that stays", "layout", "auto"),
-    (_LAYOUTS, _COMPACTED, "Let it send old turns as facts", "compaction", "facts"),
-)
 #: Reasons that calls were not compacted, where the code alone says little.
 _REASON_TEXTS: Final[Mapping[str, str]] = {
     "below_least": "too short to be worth it",
@@ -137,19 +133,20 @@ def _change(nanos: int | None, before: int | None) -> float | None:
 
 
 def _headline(outcome: LogOutcome, rows: Sequence[WayRow]) -> str:
-    as_sent, default, layouts, compacted = rows
+    as_sent, without_layouts, default, compacted = rows
     calls = quantity(outcome.calls, "call")
-    if as_sent.nanos is None or compacted.change is None or layouts.change is None:
+    if as_sent.nanos is None or compacted.change is None or default.change is None:
         rates = ", ".join(f"{row.name} {row.hit_rate:.0%}" for row in rows)
         return f"{calls} at no known price; read from a cache: {rates}."
     unanswered = sum(feature.unanswered for feature in outcome.features)
     answers = " without their answers" if unanswered == outcome.calls else ""
-    more = compacted.change - layouts.change
+    more = compacted.change - default.change
     compaction = f"compaction {signed_percent(more)} more" if more else "compaction nothing more"
     return (
         f"{calls} cost {dollars(as_sent.nanos)}{answers}; through the gateway"
-        f" {dollars(default.nanos)} ({signed_percent(default.change)}), with layouts applied"
-        f" {dollars(layouts.nanos)} ({signed_percent(layouts.change)}), {compaction}."
+        f" {dollars(default.nanos)} ({signed_percent(default.change)}), without layouts"
+        f" {dollars(without_layouts.nanos)} ({signed_percent(without_layouts.change)}),"
+        f" {compaction}."
     )
 
 
@@ -159,33 +156,38 @@ def _actions(outcome: LogOutcome, rows: Sequence[WayRow]) -> Iterator[SavingStep
     if as_sent.nanos is None or default.nanos is None:
         return
     steps = [
-        (gain, what, f"{group} mode default {{}} {mode}", _short(feature.feature))
+        (gain, _short(feature.feature))
         for feature in outcome.features
-        for before, after, what, group, mode in _STEPS
-        if (gain := _gain(feature, before, after)) > as_sent.nanos * _WORTH
+        if (gain := _compaction_gain(feature)) > as_sent.nanos * _WORTH
     ]
     saved = as_sent.nanos - default.nanos
     is_worth_it = saved > as_sent.nanos * _WORTH
     if is_worth_it or steps:
         benefit = f"saves {dollars(saved)}" if is_worth_it else "needed for what follows"
+        moved = (rows[_WITHOUT_LAYOUTS].nanos or 0) - default.nanos
+        if is_worth_it and moved > as_sent.nanos * _WORTH:
+            benefit += (
+                f", {dollars(moved)} of it by layouts, which it learns for each feature that your"
+                " calls name in the header x-thriftgate-feature"
+            )
         is_agents = all(feature.feature in _AGENT_NAMES for feature in outcome.features)
         yield SavingStep(
             what=f"Send your calls through the gateway, unchanged: {benefit}. {_KEYS}.",
             commands=(_SERVE, "thriftgate agents" if is_agents else _BASE_URLS),
         )
-    for gain, what, command, name in sorted(steps, key=lambda step: -step[0])[:_MAX_ACTIONS]:
+    for gain, name in sorted(steps, key=lambda step: -step[0])[:_MAX_ACTIONS]:
         calls = f"feature {name}" if name else "calls without a feature"
         is_named = name and name not in _AGENT_NAMES
         header = f" Its calls send the header x-thriftgate-feature: {name}." if is_named else ""
         yield SavingStep(
-            what=f"{what}, {calls}: saves {dollars(gain)} more.{header}",
-            commands=(f"thriftgate {command.format(shlex.quote(name))}",),
+            what=f"Let it send old turns as facts, {calls}: saves {dollars(gain)} more.{header}",
+            commands=(f"thriftgate compaction mode default {shlex.quote(name)} facts",),
         )
 
 
-def _gain(feature: FeatureTotals, before: int, after: int) -> int:
-    """Money that a feature saves by one way over another; 0 where a price is unknown."""
-    dear, cheap = feature.ways[before].nanos, feature.ways[after].nanos
+def _compaction_gain(feature: FeatureTotals) -> int:
+    """Money that compaction saves a feature; 0 where a price is unknown."""
+    dear, cheap = feature.ways[_DEFAULT].nanos, feature.ways[_COMPACTED].nanos
     return 0 if dear is None or cheap is None else dear - cheap
 
 

@@ -43,7 +43,7 @@ def place(runner: CommandRunner) -> LayoutScope:
 
 
 def test_nothing_decided_is_reported(runner: CommandRunner) -> None:
-    assert "every one is observed" in runner.said(layouts, "list")
+    assert "or a mode of its own" in runner.said(layouts, "list")
 
 
 def test_features_are_listed_with_mode_layout_proposals_and_state(

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from compaction.policy import CompactionMode
-from proxy.cli.savings import conversations_summary, misses, observed_summary, savings
+from proxy.cli.savings import conversations_summary, misses, savings, waiting_layout_summary
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.records.receipt import Receipt
 from proxy.settings import read
@@ -138,28 +138,28 @@ def test_the_feature_that_is_nearest_to_a_measured_figure_is_named(
     assert conversations_summary(found, {"team_0": "acme"}) == said
 
 
-def test_expected_savings_of_moves_are_reported_only_in_observe_mode(
+def test_expected_savings_of_layouts_are_reported_unless_they_approve_themselves(
     runner: CommandRunner,
 ) -> None:
     store = runner.open()
-    assert observed_summary(store) == ""
+    assert waiting_layout_summary(store) == ""
     propose_layout(store, "chat", 2_500_000_000)
     propose_layout(store, "code", 1_000_000_000)
-    both = observed_summary(store)
-    store.layouts.switch(LayoutScope("team_0", "chat"), PlanningMode.APPLY, "me", START)
-    code = observed_summary(store)
+    both = waiting_layout_summary(store)
+    store.layouts.switch(LayoutScope("team_0", "chat"), PlanningMode.AUTO, "me", START)
+    code = waiting_layout_summary(store)
     store.layouts.switch(LayoutScope("team_0", "code"), PlanningMode.OFF, "me", START)
-    none = observed_summary(store)
+    none = waiting_layout_summary(store)
     store.close(5)
 
     assert both == (
-        "Planning only observes feature chat of team team_0: its layout should save $2.50"
+        "A layout of feature chat of team team_0 waits for approval: it should save $2.50"
         " per 1,000 calls more (by estimate from 180 calls), and 1 other layout less:"
         " `thriftgate savings`."
         " To apply it: `thriftgate layout approve team_0 chat 1 --family gpt`."
     )
     assert code == (
-        "Planning only observes feature code of team team_0: its layout should save $1.00"
+        "A layout of feature code of team team_0 waits for approval: it should save $1.00"
         " per 1,000 calls more (by estimate from 180 calls)."
         " To apply it: `thriftgate layout approve team_0 code 1 --family gpt`."
     )

@@ -207,7 +207,8 @@ def test_serving_begins_with_what_was_saved_and_could_be(share, tmp_path, folder
     moves = msgspec.json.encode(Layout(moves=(move,))).decode()
     store.layouts.propose(LayoutScope(team, "chat", "gpt"), "digest", moves, now)
     assert store.close(20)
-    with serving(tmp_path, {"THRIFTGATE_CONTROL_SHARE": share}) as process:
+    environment = {"THRIFTGATE_CONTROL_SHARE": share, "THRIFTGATE_PLANNING": "observe"}
+    with serving(tmp_path, environment) as process:
         introduction(tmp_path)
         last = "chat 1 --family gpt`." if share == "0" else "of feature chat of team acme.\n"
         wait_for(tmp_path / "stderr", last)
@@ -218,7 +219,7 @@ def test_serving_begins_with_what_was_saved_and_could_be(share, tmp_path, folder
     assert saved.startswith("Saved $4")
     assert saved.endswith("against sending directly: $1 in place of $5.")
     assert could == (
-        "Planning only observes feature chat of team acme: its layout should save $2.50"
+        "A layout of feature chat of team acme waits for approval: it should save $2.50"
         " per 1,000 calls more (by estimate from 180 calls)."
         " To apply it: `thriftgate layout approve acme chat 1 --family gpt`."
     )

@@ -26,7 +26,7 @@ from tests.fakes.board import NOW
 from tests.fakes.tool_logs import own_form
 
 EVIL = "<script>alert(1)</script>"
-WAYS = ("as sent", "by default", "layouts applied", "compacted")
+WAYS = ("as sent", "without layouts", "by default", "compacted")
 
 
 def way(name: str, nanos: int | None) -> WayRow:
@@ -101,7 +101,7 @@ def test_the_result_stands_first_then_features_steps_plot_and_table() -> None:
     places = [html.index(text) for text in (*order, "<svg", "All calls, in each way", "Remarks")]
     assert places == sorted(places)
     assert html.count("<polyline") == 4
-    assert '<td data-name="Layouts applied" class="number">−72 %</td>' in html  # noqa: RUF001
+    assert '<td data-name="By default" class="number">−72 %</td>' in html  # noqa: RUF001
     assert '<td data-name="Cost" class="number">?</td>' in html
 
 

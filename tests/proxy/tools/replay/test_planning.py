@@ -62,8 +62,8 @@ def opening(raw: bytes) -> str:
 
 
 def test_each_variant_has_its_name(vocabulary):
-    assert planning(vocabulary).name == "layouts applied"
-    assert planning(vocabulary, arranges=False).name == "by default"
+    assert planning(vocabulary).name == "by default"
+    assert planning(vocabulary, arranges=False).name == "without layouts"
 
 
 @pytest.mark.parametrize(("names", "conversations"), [(True, 2), (False, 1)])
@@ -212,7 +212,7 @@ def test_planning_costs_no_more_than_what_was_sent(vocabulary, model):
 
     # Where a mark is a bet, one may be open at the end: a quarter of a prompt, or a little more.
     bet = 0.3 / len(calls) if model == "marks" else 0.0
-    assert [variant.name for variant in run.variants[1:]] == ["by default", "layouts applied"]
+    assert [variant.name for variant in run.variants[1:]] == ["without layouts", "by default"]
     for row in planned:
         assert row.hit_rate >= as_sent.hit_rate
         if as_sent.nanos is not None:

@@ -46,8 +46,8 @@ def report(*features: FeatureTotals, **fields) -> ReplayReport:
 
 def test_the_first_line_is_the_result():
     assert report(feature("chat", 120, 102, 61, 57)).headline == (
-        "300 calls cost $1.20; through the gateway $1.02 (−15 %),"  # noqa: RUF001
-        " with layouts applied $0.61 (−49 %), compaction −3.3 % more."  # noqa: RUF001
+        "300 calls cost $1.20; through the gateway $0.61 (−49 %),"  # noqa: RUF001
+        " without layouts $1.02 (−15 %), compaction −3.3 % more."  # noqa: RUF001
     )
 
 
@@ -60,8 +60,8 @@ def test_prompts_without_answers_say_so_in_the_first_line():
 
 def test_calls_without_a_price_tell_what_they_read():
     assert report(feature("chat", None, None, None, None)).headline == (
-        "300 calls at no known price; read from a cache: as sent 50%, by default 50%,"
-        " layouts applied 50%, compacted 50%."
+        "300 calls at no known price; read from a cache: as sent 50%, without layouts"
+        " 50%, by default 50%, compacted 50%."
     )
 
 
@@ -78,38 +78,36 @@ def test_no_call_is_no_result():
 
 
 def test_steps_begin_with_the_gateway_and_go_on_by_what_they_save():
-    found = report(feature("small", 100, 90, 80, 80), feature("large", 500, 500, 200, 100))
+    found = report(feature("small", 100, 90, 80, 60), feature("large", 500, 500, 200, 100))
 
     header = " Its calls send the header x-thriftgate-feature: {}."
     gateway, *steps = [action.what for action in found.actions]
     assert gateway == (
-        "Send your calls through the gateway, unchanged: saves $0.10. It takes your OPENAI_API_KEY"
-        " or ANTHROPIC_API_KEY, and prints a key for your application, of the team default."
+        "Send your calls through the gateway, unchanged: saves $3.20, $3.10 of it by layouts, which"
+        " it learns for each feature that your calls name in the header x-thriftgate-feature. It"
+        " takes your OPENAI_API_KEY or ANTHROPIC_API_KEY, and prints a key for your application,"
+        " of the team default."
     )
     assert steps == [
-        "Let it move text that varies behind text that stays, feature large: saves $3.00 more."
-        + header.format("large"),
         "Let it send old turns as facts, feature large: saves $1.00 more." + header.format("large"),
-        "Let it move text that varies behind text that stays, feature small: saves $0.10 more."
-        + header.format("small"),
+        "Let it send old turns as facts, feature small: saves $0.20 more." + header.format("small"),
     ]
-    assert found.actions[1].commands == ("thriftgate layout mode default large auto",)
-    assert found.actions[2].commands == ("thriftgate compaction mode default large facts",)
+    assert found.actions[1].commands == ("thriftgate compaction mode default large facts",)
 
 
 def test_an_agent_is_pointed_at_the_gateway_by_its_own_lines():
-    first, second = report(feature("claude-code", 100, 90, 50, 50)).actions
+    first, second = report(feature("claude-code", 100, 90, 90, 50)).actions
 
     assert first.commands == ("thriftgate serve", "thriftgate agents")
     assert second.what.endswith("feature claude-code: saves $0.40 more.")
 
 
 def test_a_name_from_a_log_stays_one_word_of_its_command_and_moves_no_cursor():
-    found = report(feature("x\x1b[2J\n'; reboot #", 100, 90, 50, 50))
+    found = report(feature("x\x1b[2J\n'; reboot #", 100, 90, 90, 50))
 
     assert found.features[0].feature == "x [2J '; reboot #"
     assert found.actions[1].commands == (
-        """thriftgate layout mode default 'x [2J '"'"'; reboot #' auto""",
+        """thriftgate compaction mode default 'x [2J '"'"'; reboot #' facts""",
     )
 
 
@@ -122,14 +120,14 @@ def test_the_last_row_is_the_least_that_these_prompts_can_cost():
 def test_each_way_has_its_curve():
     found = report(feature("chat", 3, 2, 1, 1), curve_calls=(9,), curves=[(3,), (2,), (1,), (1,)])
 
-    names = ("as sent", "by default", "layouts applied", "compacted")
+    names = ("as sent", "without layouts", "by default", "compacted")
     ways = (CostCurve(name=name, nanos=(n,)) for name, n in zip(names, (3, 2, 1, 1), strict=True))
     assert found.curves == CostCurves(calls=(9,), ways=tuple(ways))
     assert report(feature("chat", None, None, None, None)).curves is None
 
 
-def test_the_gateway_is_named_also_where_only_layouts_save():
-    first, _ = report(feature("chat", 100, 100, 50, 50)).actions
+def test_the_gateway_is_named_also_where_only_compaction_saves():
+    first, _ = report(feature("chat", 100, 100, 100, 50)).actions
 
     assert "through the gateway, unchanged: needed for what follows." in first.what
     assert first.commands[0] == "thriftgate serve"
@@ -160,7 +158,7 @@ def test_remarks_name_what_was_left_out_and_what_waits():
         compaction=ReplayedCompaction(calls=5, resets=1, uncompacted={"thinks": 295}),
     ).remarks
 
-    assert remarks[0].startswith("By default: through the gateway")
+    assert remarks[0].startswith("Without layouts: through the gateway")
     assert remarks[1:] == (
         "Replayed as m (r, openai-interval): 300 calls.",
         "4 calls named no model: replayed as gpt-5.6-terra unless --model names another.",
