@@ -62,13 +62,8 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "proxy/cli/engine_changes.py": "tests/proxy/cli/test_engine_processes.py",
     "proxy/cli/engine_status.py": "tests/proxy/cli/test_engine_processes.py",
     "proxy/cli/gateway_process.py": "tests/proxy/cli/test_serve.py",
-    "proxy/store/sql/views/cache_health.py": (
-        "tests/proxy/pages/resources/ledger/test_cache_health.py"
-    ),
-    "proxy/store/sql/views/costs.py": "tests/proxy/pages/resources/ledger/test_costs.py",
     "proxy/store/sql/views/events.py": "tests/proxy/pages/resources/ledger/test_events.py",
     "proxy/store/sql/views/features.py": "tests/proxy/pages/resources/ledger/test_features.py",
-    "proxy/store/sql/views/latency.py": "tests/proxy/pages/resources/ledger/test_latency.py",
     "proxy/store/sql/views/savings.py": "tests/proxy/pages/resources/ledger/test_savings.py",
     "proxy/tools/engine_demo/messages.py": "tests/proxy/tools/engine_demo/test_result.py",
     "proxy/tools/engine_demo/model/train.py": "tests/whole/test_self_hosted_engine.py",

@@ -31,8 +31,7 @@ from proxy.pages.view_formats import json_bytes
 from proxy.pages.viewing import SignedIn, check_allowed
 from proxy.records.receipt import Outcome, Receipt, answering_model
 from proxy.store.sql.ids import id_floor
-from proxy.store.sql.views.call_pages import CallSearch
-from proxy.store.sql.views.calls import calls_view
+from proxy.store.sql.views.calls import CallSearch, calls_view
 from proxy.store.store import Store
 
 T = TypeVar("T")

@@ -5,9 +5,8 @@ name, which takes SQL longer to read than all numbers of the row.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -97,42 +96,40 @@ def largest_values(found: Sums, by: str, limit: int, bucket: int = 0) -> frozens
     return frozenset(value for _, value in ranked[:limit])
 
 
-def merge_unshown(found: Sums, shown: Collection[str]) -> Sums:
+def merge_unshown(sums: Sums, shown: Collection[str]) -> Sums:
     """The same sums with all values that are not shown as one."""
-    merged: Sums = defaultdict(partial(defaultdict, int))
-    for (bucket, value), sums in found.items():
-        if value in shown:
-            merged[bucket, value] = sums
-            continue
-        total = merged[bucket, OTHER_VALUES]
-        for name, number in sums.items():
-            total[name] += number
-    return dict(merged)
+    return sums_by(sums, lambda key: (key[0], key[1] if key[1] in shown else OTHER_VALUES))
 
 
-def merge_labels(found: Sums, labels: Mapping[str, str]) -> Sums:
-    """The same sums by the label of each value; values without one are one, "".
+def merge_labels(sums: Sums, labels: Mapping[str, str]) -> Sums:
+    """The same sums by the label of each value; values without one are one, ""."""
+    return sums_by(sums, lambda key: (key[0], labels.get(key[1], "")))
+
+
+def sums_by(sums: Sums, key: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Sums:
+    """The same sums by other keys, added up where those are the same.
 
     Args:
-        found: Sums by bucket and value.
-        labels: Labels by value.
+        sums: Sums by bucket and place.
+        key: Returns the new key for an old one.
     """
-    merged: Sums = defaultdict(partial(defaultdict, int))
-    for (bucket, value), sums in found.items():
-        total = merged[bucket, labels.get(value, "")]
-        for name, number in sums.items():
-            total[name] += number
-    return dict(merged)
+    rows = defaultdict[tuple[Any, ...], list[Mapping[str, int]]](list)
+    for place, numbers in sums.items():
+        rows[key(place)].append(numbers)
+    return {place: add_up(some) for place, some in rows.items()}
+
+
+def add_up(rows: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The sum of each number by its name."""
+    total: dict[str, int] = {}
+    for row in rows:
+        for name, number in row.items():
+            total[name] = total.get(name, 0) + number
+    return total
 
 
 def _model_sums(read: Read, edges: Sequence[int], query: ValueQuery) -> Sums:
     """The same by the model that answered, of sums by model asked for and route."""
-    found = read(edges, query.at(lambda rows: value_columns(rows, query)))
-    merged: Sums = defaultdict(partial(defaultdict, int))
-    for (bucket, *named), sums in found.items():
-        model = value_of(named)
-        is_shown = query.shown is None or model in query.shown
-        total = merged[bucket, model if is_shown else OTHER_VALUES]
-        for name, number in sums.items():
-            total[name] += number
-    return merged
+    sums = read(edges, query.at(lambda rows: value_columns(rows, query)))
+    by_model = sums_by(sums, lambda key: (key[0], value_of(key[1:])))
+    return by_model if query.shown is None else merge_unshown(by_model, query.shown)

@@ -1,14 +1,25 @@
-"""Pages of calls, newest first, and a receipt as a row of one."""
+"""Pages of calls, newest first, each at a bounded price however rare the calls it wants are."""
 
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import Final
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
 
+from sqlalchemy import ColumnElement, Connection, Row, Select, select
+
+from dashboards.reports import ALL_CALLS, SpendFilter
 from dashboards.views.calls import CallRow, CallsView
-from proxy.records.receipt import Receipt, answering_model
-from proxy.store.sql.views.call_pages import CallSearch
+from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt, answering_model
+from proxy.store.sql import schema
+from proxy.store.sql.database import read_transaction
+from proxy.store.sql.ids import id_floor
+from proxy.store.sql.receipt_columns import receipt_from_row
+from proxy.store.sql.rollups.spend_filters import part_column
+from proxy.store.sql.timestamps import seconds
 from proxy.store.sql.views.readers import Readers
 
+#: Calls that one step looks at, and steps of a page.
+_CALLS_PER_STEP: Final = 5_000
+_MAX_STEPS: Final = 4
 #: Fields of a row that are the receipt's; ``model`` is the one that answered.
 _SAME_FIELDS: Final = {field.name for field in fields(CallRow)} & {*Receipt.__struct_fields__} - {
     "model",
@@ -16,14 +27,51 @@ _SAME_FIELDS: Final = {field.name for field in fields(CallRow)} & {*Receipt.__st
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSearch:
+    """Calls that are wanted.
+
+    Attributes:
+        since: They arrived at or after it, in seconds since the epoch.
+        until: They arrived before it.
+        after: Id of the call before the page; "" for the first page.
+        limit: Most calls of a page.
+        only: Calls that count.
+        outcome: Their outcome; "" for any.
+        miss: Their reason for a miss; "" for any, ``*`` for any miss.
+        is_rerouted: True for those that another route answered.
+        min_cost_nanos: They cost at least as much; 0 for any.
+        is_unpriced: True for those that used tokens or were answered, at an unknown price.
+    """
+
+    since: float
+    until: float
+    after: str = ""
+    limit: int = 50
+    only: SpendFilter = field(default_factory=lambda: ALL_CALLS)
+    outcome: str = ""
+    miss: str = ""
+    is_rerouted: bool = False
+    min_cost_nanos: int = 0
+    is_unpriced: bool = False
+
+
 def calls_view(readers: Readers, search: CallSearch) -> CallsView:
-    """A page of calls; blocks."""
-    page, names = readers.calls.page(search), readers.team_names()
-    return CallsView(
-        calls=[call_row(each, names) for each in page.receipts],
-        next=page.next or None,
-        searched_from=page.searched_from,
-    )
+    """A page of calls; it may have few or none although there are more to look at; blocks."""
+    names, rows = readers.team_names(), list[CallRow]()
+    last, oldest = search.after or id_floor(search.until), None
+    with read_transaction(readers.engine) as connection:
+        for _ in range(_MAX_STEPS):
+            step = _step_end(connection, search, last)
+            if step is None:
+                return CallsView(calls=rows, next=None, searched_from=oldest)
+            query = _page_query(search, last, step.call_id).limit(search.limit - len(rows))
+            rows += [call_row(receipt_from_row(row), names) for row in connection.execute(query)]
+            last, oldest = step.call_id, seconds(step.started)
+            if len(rows) >= search.limit:
+                last, oldest = rows[-1].call_id, rows[-1].started
+                break
+    return CallsView(calls=rows, next=last, searched_from=oldest)
 
 
 def call_row(receipt: Receipt, names: Mapping[str, str]) -> CallRow:
@@ -46,3 +94,56 @@ def call_row(receipt: Receipt, names: Mapping[str, str]) -> CallRow:
         cache_read_tokens=None if usage is None else usage.cache_read,
         generated_tokens=None if usage is None else usage.generated_tokens,
     )
+
+
+def _step_end(connection: Connection, search: CallSearch, last: str) -> Row[Any, Any] | None:
+    """The oldest of the calls that come next; None where there are no more."""
+    calls = schema.calls.c
+    step = (
+        select(calls.call_id, calls.started)
+        .where(calls.call_id < last, calls.call_id >= id_floor(search.since))
+        .order_by(calls.call_id.desc())
+        .limit(_CALLS_PER_STEP)
+        .subquery("step")
+        .c
+    )
+    return connection.execute(
+        select(step.call_id, step.started).order_by(step.call_id).limit(1)
+    ).first()
+
+
+def _page_query(search: CallSearch, last: str, first: str) -> Select[Any]:
+    calls = schema.calls.c
+    return (
+        select(schema.calls)
+        .where(
+            calls.call_id < last,
+            calls.call_id >= first,
+            calls.final == 1,
+            calls.team != IDLE_TEAM,
+            *_conditions(search),
+        )
+        .order_by(calls.call_id.desc())
+    )
+
+
+def _conditions(search: CallSearch) -> list[ColumnElement[bool]]:
+    calls, teams = schema.calls.c, search.only.counted_teams
+    found: list[ColumnElement[bool]] = [] if teams is None else [calls.team.in_(sorted(teams))]
+    found += [
+        part_column(calls, part).in_(sorted(values))
+        for part, values in search.only.values.items()
+        if part != "team"
+    ]
+    if search.outcome:
+        found.append(calls.outcome == search.outcome)
+    if search.miss:
+        found.append(calls.miss.is_not(None) if search.miss == "*" else calls.miss == search.miss)
+    if search.is_rerouted:
+        found.append(calls.reroute_reason.is_not(None))
+    if search.min_cost_nanos:
+        found.append(calls.cost_nanos >= search.min_cost_nanos)
+    if search.is_unpriced:
+        is_used = calls.input.is_not(None) | (calls.outcome == Outcome.ANSWERED.value)
+        found += [calls.cost_nanos.is_(None), is_used]
+    return found

@@ -1,17 +1,29 @@
-"""Costs over time, read and added up."""
+"""Costs over time by one dimension, summed in the database and made into the view of them."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from functools import partial
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    case,
+    cast,
+    func,
+    literal_column,
+    select,
+)
 
 from dashboards.cost_reports import CostSums
 from dashboards.reports import ReportPeriod, SpendFilter
-from dashboards.time_buckets import TimeBuckets, period_before, time_buckets
+from dashboards.time_buckets import period_before, time_buckets
 from dashboards.views.costs import (
     FORECAST_DAYS,
-    NO_VALUE,
-    OTHERS,
+    CostAmounts,
     CostDimension,
     CostSeries,
     CostsView,
@@ -19,89 +31,125 @@ from dashboards.views.costs import (
     cost_amounts,
     month_forecast,
     share,
-    value_label,
 )
-from proxy.store.sql.rollups.value_sums import OTHER_VALUES
+from proxy.records.receipt import IDLE_TEAM
+from proxy.store.sql import schema
+from proxy.store.sql.database import read_transaction
+from proxy.store.sql.ids import id_floor
+from proxy.store.sql.rollups.bucket_sums import SumQuery, Sums, bucket_case, bucket_sums
+from proxy.store.sql.rollups.rollup_statements import SUMS
+from proxy.store.sql.rollups.spend_filters import Columns, filter_conditions
+from proxy.store.sql.rollups.value_sums import (
+    OTHER_VALUES,
+    Read,
+    ValueQuery,
+    add_up,
+    largest_values,
+    merge_unshown,
+    value_sums,
+)
 from proxy.store.sql.views.readers import Readers
-from proxy.store.sql.views.spend_series import SpendOverTime, SpendSplit
+from proxy.store.sql.views.series import SeriesQuestion, series_name
+from slo.usage import Usage
+
+_MICROS: Final = 1_000_000
+_COUNTS: Final = ("calls", "attempts", "errors", "estimated", "unpriced")
+_SUMMED: Final = (*_COUNTS, *schema.BUCKETS, "list_nanos", "cost_nanos")
+#: Columns of receipts that sums are made of.
+_RECEIPT_COLUMNS: Final = (
+    *("final", "outcome", "estimated", "team", "feature", "list_nanos", "cost_nanos"),
+    *schema.BUCKETS,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CostsQuestion:
-    """A question for costs.
+class CostsQuestion(SeriesQuestion[CostDimension]):
+    """A question for costs; ``today`` is the day of now in the period's time zone."""
 
-    Attributes:
-        by: The dimension of the stack.
-        top: Values kept apart, the dearest.
-        period: Days that are asked for.
-        buckets: Their buckets.
-        only: Calls that count.
-        providers: The provider of each upstream.
-        today: The day of now in the period's time zone.
-    """
-
-    by: CostDimension
-    top: int
-    period: ReportPeriod
-    buckets: TimeBuckets
-    only: SpendFilter
-    providers: Mapping[str, str]
     today: date
 
 
-@dataclass(slots=True)
-class _Layer:
-    """Sums of one value, added up."""
-
-    sums: CostSums = field(default_factory=CostSums)
-    idle: int = 0
-    before: CostSums = field(default_factory=CostSums)
-    idle_before: int = 0
-    buckets: dict[int, CostSums] = field(default_factory=dict)
-
-
-def costs_view(readers: Readers, asked: CostsQuestion) -> CostsView:
+def costs_view(readers: Readers, question: CostsQuestion) -> CostsView:
     """Costs of a period beside the one before; blocks."""
-    period, buckets = asked.period, asked.buckets
-    earlier = period_before(period)
-    edges = (earlier.bounds[0], *buckets.edges)
-    spend = readers.spend.spend_over_time(edges, _split(asked), asked.only)
-    layers = _layers(spend)
-    whole = _total(layers.values())
-    unattributed = sum(row.unattributed_nanos for row in spend.periods if row.bucket)
+    earlier = period_before(question.period)
+    edges = (earlier.bounds[0], *question.buckets.edges)
+    with read_transaction(readers.engine, is_snapshot=True) as connection:
+        periods, by_bucket = spend_by_value(connection, edges, _query(question), question.top)
+    values = {value for _, value in (*periods, *by_bucket)}
+    total = [add_up(sums for key, sums in periods.items() if key[0] == n) for n in (0, 1)]
+    whole = _cost_sums(total[1])
+    names = _names(readers, question.by, values)
+    size = len(question.buckets.starts)
     return CostsView(
-        first=period.first,
-        last=period.end - timedelta(days=1),
-        tz=period.zone,
-        by=asked.by,
-        unit=buckets.unit,
-        starts=buckets.starts,
-        end=buckets.edges[-1],
-        series=_series(layers, len(buckets.starts), _names(readers, asked.by, layers)),
-        total=cost_amounts(whole.sums, whole.idle),
-        before=cost_amounts(whole.before, whole.idle_before),
+        **question.frame,
+        series=[
+            _series(value, periods, by_bucket, names, size) for value in _order(periods, values)
+        ],
+        total=_amounts(total[1]),
+        before=_amounts(total[0]),
         before_first=earlier.first,
-        unattributed_nanos=unattributed,
-        unattributed_share=share(unattributed, whole.sums.priced_nanos),
-        unpriced_share=share(whole.sums.unpriced, whole.sums.attempts),
-        month=_month(readers, asked),
+        unattributed_nanos=total[1].get("unattributed_nanos", 0),
+        unattributed_share=share(total[1].get("unattributed_nanos", 0), whole.priced_nanos),
+        unpriced_share=share(whole.unpriced, whole.attempts),
+        month=_month(readers, question),
     )
 
 
-def _month(readers: Readers, asked: CostsQuestion) -> MonthForecast:
-    today, zone = asked.today, asked.period.zone
+def spend_by_value(
+    connection: Connection, edges: Sequence[int], query: ValueQuery, limit: int
+) -> tuple[Sums, Sums]:
+    """Spend of two periods by value, and the costs of the later one by bucket.
+
+    It is summed from rollups, and from receipts where users are told apart.
+
+    Args:
+        connection: Of one transaction, all of whose statements see the same rows.
+        edges: Beginning of the period before, beginnings of buckets, and the end of the last, in
+            seconds since the epoch: whole quarters of an hour.
+        query: The costs that are asked for.
+        limit: Values kept apart, those that cost most in the period.
+
+    Returns:
+        Sums of the period before, bucket 0, and of the period, bucket 1; its costs and calls.
+    """
+    read, periods = _reader(connection, query), (edges[0], edges[1], edges[-1])
+    whole = replace(query, addends=_addends)
+    if query.part == "user":  # of many users, few come back
+        shown = _dearest_users(connection, periods[1:], query.only, limit)
+        sums = value_sums(read, periods, replace(whole, shown=shown))
+    else:
+        every = value_sums(read, periods, whole)
+        shown = largest_values(every, "cost_nanos", limit, bucket=1)
+        sums = merge_unshown(every, shown)
+    return sums, value_sums(read, edges[1:], replace(query, shown=shown, hour_addends=_costs))
+
+
+def costs_by_bucket(connection: Connection, edges: Sequence[int], only: SpendFilter) -> list[int]:
+    """Known cost of each bucket in nano-dollars, of all that counts together."""
+    query = ValueQuery(part=None, addends=_costs, only=only, hour_addends=_costs)
+    sums = value_sums(_reader(connection, query), edges, query)
+    return [sums.get((n, ""), {}).get("cost_nanos", 0) for n in range(len(edges) - 1)]
+
+
+def _query(question: CostsQuestion) -> ValueQuery:
+    return ValueQuery(
+        part=question.part, labels=question.labels, addends=_costs, only=question.only
+    )
+
+
+def _month(readers: Readers, question: CostsQuestion) -> MonthForecast:
+    today, zone = question.today, question.period.zone
     tomorrow = today + timedelta(days=1)
     month = ReportPeriod(first=today.replace(day=1), end=tomorrow, zone=zone).bounds
     begun, end = ReportPeriod(first=today, end=tomorrow, zone=zone).bounds
     # Days of UTC are what rollups hold; a mean of four needs no other.
     past = ReportPeriod(first=today - timedelta(days=FORECAST_DAYS), end=today, zone="UTC")
-    days = time_buckets(past, "day").edges
-    edges = sorted({month[0], begun, end, *days})
-    costs = readers.spend.costs_by_bucket(edges, asked.only)
-    found = list(zip(edges, costs, strict=False))
+    edges = sorted({month[0], begun, end, *time_buckets(past, "day").edges})
+    with read_transaction(readers.engine, is_snapshot=True) as connection:
+        costs = list(zip(edges, costs_by_bucket(connection, edges, question.only), strict=False))
 
     def nanos_between(first: int, last: int) -> int:
-        return sum(nanos for start, nanos in found if first <= start < last)
+        return sum(nanos for start, nanos in costs if first <= start < last)
 
     known = [(day.first, nanos_between(*day.bounds)) for day in past.days]
     return month_forecast(today, nanos_between(month[0], end), nanos_between(begun, end), known)
@@ -114,53 +162,112 @@ def _names(readers: Readers, by: CostDimension, values: Collection[str]) -> Mapp
     return readers.teams.key_names(values) if by == "key" else {}
 
 
-def _split(asked: CostsQuestion) -> SpendSplit:
-    if asked.by != "provider":
-        return SpendSplit(part=asked.by, labels={}, limit=asked.top)
-    labels = {name: whose for name, whose in asked.providers.items() if whose and whose != name}
-    return SpendSplit(part="upstream", labels=labels, limit=asked.top)
-
-
-def _layers(spend: SpendOverTime) -> dict[str, _Layer]:
-    """Sums by value, of the period and of the one before it."""
-    found: dict[str, _Layer] = defaultdict(_Layer)
-    for row in spend.periods:
-        layer = found[row.value]
-        if row.bucket:
-            layer.sums, layer.idle = row.sums, row.idle_nanos
-        else:
-            layer.before, layer.idle_before = row.sums, row.idle_nanos
-    for row in spend.buckets:
-        found[row.value].buckets[row.bucket] = row.sums
-    return found
-
-
-def _total(layers: Iterable[_Layer]) -> _Layer:
-    """The sums of all values."""
-    total = _Layer()
-    for layer in layers:
-        total.sums = total.sums.plus(layer.sums)
-        total.before = total.before.plus(layer.before)
-        total.idle += layer.idle
-        total.idle_before += layer.idle_before
-    return total
+def _order(periods: Sums, values: Collection[str]) -> list[str]:
+    """The values, the dearest first, and all others last."""
+    nanos = {value: periods.get((1, value), {}).get("cost_nanos", 0) for value in values}
+    return sorted(values, key=lambda value: (value == OTHER_VALUES, -nanos[value], value))
 
 
 def _series(
-    layers: Mapping[str, _Layer], n_buckets: int, names: Mapping[str, str]
-) -> list[CostSeries]:
-    """The layers, the dearest first, and all others last."""
-    order = sorted(layers, key=lambda v: (v == OTHER_VALUES, -layers[v].sums.priced_nanos, v))
-    nothing = CostSums()
-    return [
-        CostSeries(
-            value=OTHERS if value == OTHER_VALUES else value or NO_VALUE,
-            name=OTHERS if value == OTHER_VALUES else value_label(value, names),
-            is_others=value == OTHER_VALUES,
-            sums=cost_amounts(layers[value].sums, layers[value].idle),
-            before=cost_amounts(layers[value].before, layers[value].idle_before),
-            cost_nanos=[layers[value].buckets.get(n, nothing).cost_nanos for n in range(n_buckets)],
-            calls=[layers[value].buckets.get(n, nothing).calls for n in range(n_buckets)],
+    value: str, periods: Sums, by_bucket: Sums, names: Mapping[str, str], size: int
+) -> CostSeries:
+    buckets = [_cost_sums(by_bucket.get((n, value), {})) for n in range(size)]
+    return CostSeries(
+        **series_name(value, names),
+        sums=_amounts(periods.get((1, value), {})),
+        before=_amounts(periods.get((0, value), {})),
+        cost_nanos=[sums.cost_nanos for sums in buckets],
+        calls=[sums.calls for sums in buckets],
+    )
+
+
+def _amounts(numbers: Mapping[str, int]) -> CostAmounts:
+    return cost_amounts(_cost_sums(numbers), numbers.get("idle_nanos", 0))
+
+
+def _cost_sums(numbers: Mapping[str, int]) -> CostSums:
+    """Sums by name as a value; those that were not read are 0."""
+    sums = defaultdict(int, numbers)
+    return CostSums(
+        **{name: sums[name] for name in _COUNTS}
+        | {"attempts": sums["attempts"] - sums["idle_attempts"]},
+        priced_list_nanos=sums["list_nanos"],
+        priced_nanos=sums["cost_nanos"],
+        usage=Usage(**{bucket: sums[bucket] for bucket in schema.BUCKETS}),
+    )
+
+
+def _reader(connection: Connection, query: ValueQuery) -> Read:
+    """Reads rollups; receipts where users are told apart, whom rollups do not know."""
+    needs_receipts = query.part == "user" or "user" in query.only.values
+    return partial(_read_receipts if needs_receipts else bucket_sums, connection)
+
+
+def _costs(rows: Columns | Mapping[str, ColumnElement[Any]]) -> Mapping[str, ColumnElement[Any]]:
+    """The numbers that a chart of costs needs, which are read in more buckets than all others."""
+    return {name: rows[name] for name in ("calls", "unpriced", "cost_nanos")}
+
+
+def _addends(rows: Columns) -> Mapping[str, ColumnElement[int]]:
+    return {**{name: rows[name] for name in _SUMMED}, **_partial_sums(rows, rows.attempts)}
+
+
+def _partial_sums(rows: Columns, attempts: ColumnElement[int] | int) -> Mapping[str, Any]:
+    """The parts of sums that no call caused, and that name no feature."""
+    is_idle = rows.team == IDLE_TEAM
+    return {
+        "idle_attempts": case((is_idle, attempts), else_=0),
+        "idle_nanos": case((is_idle, rows.cost_nanos), else_=0),
+        "unattributed_nanos": case((rows.feature == "", rows.cost_nanos), else_=0),
+    }
+
+
+def _read_receipts(connection: Connection, edges: Sequence[int], query: SumQuery) -> Sums:
+    """Sums of receipts; ids sort by time, which bounds those that are read."""
+    calls = schema.calls.c
+    starts = [(edge * _MICROS, bucket) for bucket, edge in enumerate(edges[:-1])]
+    rows = (
+        select(
+            bucket_case(calls.started, starts).label("bucket"),
+            *query.places(calls),
+            *(calls[name] for name in _RECEIPT_COLUMNS),
         )
-        for value in order
+        .where(*_calls_between(edges, query.only))
+        .subquery("rows")
+        .c
+    )
+    sums: dict[str, ColumnElement[Any]] = {name: literal_column(SUMS[name]) for name in _SUMMED}
+    sums |= {name: func.sum(part) for name, part in _partial_sums(rows, 1).items()}
+    groups = [each for each in rows if each.name == "bucket" or each.name.startswith("place_")]
+    summed = select(
+        *groups, *(cast(each, BigInteger).label(name) for name, each in sums.items())
+    ).group_by(*groups)
+    return {
+        tuple(row[: len(groups)]): {name: row._mapping[name] or 0 for name in sums}  # noqa: SLF001
+        for row in connection.execute(summed)
+    }
+
+
+def _dearest_users(
+    connection: Connection, period: Sequence[int], only: SpendFilter, limit: int
+) -> frozenset[str]:
+    """Users that cost most, ranked in the database: there may be as many as calls."""
+    calls = schema.calls.c
+    cost = func.coalesce(func.sum(calls.cost_nanos), 0)
+    query = (
+        select(calls.user_hash)
+        .where(*_calls_between(period, only))
+        .group_by(calls.user_hash)
+        .order_by(cost.desc(), calls.user_hash)
+        .limit(limit)
+    )
+    return frozenset(connection.execute(query).scalars())
+
+
+def _calls_between(edges: Sequence[int], only: SpendFilter) -> list[ColumnElement[bool]]:
+    calls = schema.calls.c
+    return [
+        calls.call_id >= id_floor(edges[0]),
+        calls.call_id < id_floor(edges[-1]),
+        *filter_conditions(calls, only),
     ]

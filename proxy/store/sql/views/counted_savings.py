@@ -25,9 +25,10 @@ from proxy.prefix.guard import ArmComparison, ComparisonFinding
 from proxy.records.compaction_settings import SettingsSnapshot
 from proxy.records.feature_mode import FeatureStates, LayoutScope, model_family
 from proxy.records.receipt import answering_model
+from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ledger.control_arms import ArmMeasurement
 from proxy.store.sql.views.readers import PickledOnce, Readers
-from proxy.store.sql.views.savings_sums import ReroutedUsage, SavingsPlace
+from proxy.store.sql.views.savings_sums import ReroutedUsage, SavingsPlace, sums_by_place
 from slo.price import call_pricing
 from slo.usage import Usage
 
@@ -85,19 +86,19 @@ def read_headline(readers: Readers, scope: SavingsScope) -> SavingsHeadline:
 
 def counted_savings(readers: Readers, scope: SavingsScope) -> CountedSavings:
     """Savings of a period as they count; blocks."""
-    start, end = scope.period.bounds
-    catalog = scope.catalog.value
-    sums = readers.savings.sums_by_place(start, end, scope.only)
+    catalog, period = scope.catalog.value, scope.period.bounds
+    with read_transaction(readers.engine, is_snapshot=True) as connection:
+        sums, every_rerouted = sums_by_place(connection, period, scope.only)
     judge = _Judge(
         states=readers.layouts.standings(),
         compactions=readers.compactions.all_settings(),
         verdicts=_verdicts(scope.measurement),
         catalog=catalog,
     )
-    places = {place: judge.count(place, one) for place, one in sums.places.items()}
+    places = {place: judge.count(place, one) for place, one in sums.items()}
     unknown = 0
-    for rerouted in sums.rerouted:
-        nanos = _routing_nanos(rerouted, catalog, end)
+    for rerouted in every_rerouted:
+        nanos = _routing_nanos(rerouted, catalog, period[1])
         unknown += rerouted.calls if nanos is None else 0
         gain = msgspec.structs.replace(_NOTHING, routing_nanos=nanos or 0)
         places[rerouted.place] = places[rerouted.place].plus(gain)

@@ -1,10 +1,15 @@
-"""Latencies over time, read and put into buckets."""
+"""Latencies over time, read from histograms by hour or day of UTC and made into the view of them.
 
-from collections import Counter
-from collections.abc import Mapping
+Calls that no histogram has yet are counted from ``latency_pending``, in the same snapshot.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
+
+from sqlalchemy import BigInteger, ColumnElement, Connection, Select, func, literal_column, select
 
 from dashboards.reports import ReportPeriod, SpendFilter
 from dashboards.views.costs import value_label
@@ -17,17 +22,33 @@ from dashboards.views.latency import (
     LatencyUnit,
     LatencyView,
 )
-from proxy.store.sql.views.latency_histograms import Histogram
+from proxy.records.receipt import answering_model
+from proxy.store.sql import schema
+from proxy.store.sql.database import read_transaction
+from proxy.store.sql.rollups.bucket_sums import SumQuery, bucket_sums
+from proxy.store.sql.rollups.rollup_tables import (
+    HISTOGRAM,
+    latency_day_histograms,
+    latency_hour_histograms,
+    latency_pending,
+)
+from proxy.store.sql.rollups.spend_filters import Columns, filter_conditions, part_column
 from proxy.store.sql.views.readers import Readers
 from slo.latency_buckets import BOUNDS_MICROS, MAX_ERROR, percentiles
 
 _LENGTH_S: Final[Mapping[LatencyUnit, int]] = {"hour": 3_600, "day": 86_400, "week": 604_800}
+_DAY_S: Final = 86_400
 #: Monday is the fifth day of the epoch, which began on a Thursday.
-_FIRST_MONDAY_S: Final = 4 * 86_400
+_FIRST_MONDAY_S: Final = 4 * _DAY_S
 #: The zone of days and weeks, whose sums are made once.
 _DAYS_ZONE: Final = "UTC"
 _PERCENTS: Final = (50, 95, 99)
 _MICROS: Final = 1e6
+#: The day of a pending call; as text, because a parameter would be another one where it is grouped.
+_PENDING_DAY: Final = literal_column("latency_pending.hour / 86400", BigInteger)
+
+Histogram = Counter[int]
+"""Number of calls by bucket of latency, as ``slo.latency_buckets`` numbers them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +60,7 @@ class LatencyQuestion:
         by: The dimension of the rows.
         top: Rows, those with most calls.
         period: Days that are asked for.
-        unit: Length of a bucket.
+        unit: Length of a bucket; hours know no filter but teams.
         only: Calls that count.
     """
 
@@ -51,41 +72,101 @@ class LatencyQuestion:
     only: SpendFilter
 
 
-def latency_view(readers: Readers, asked: LatencyQuestion) -> LatencyView:
+def latency_view(readers: Readers, question: LatencyQuestion) -> LatencyView:
     """Latencies of a period by time and by value; blocks."""
-    period, unit, only = asked.period, asked.unit, asked.only
-    bounds, reader = period.bounds, readers.latency
-    by_time = reader.by_hour if unit == "hour" else reader.by_day
-    found = by_time(asked.metric, *bounds, only)
-    start, end, length = _whole_buckets(bounds, unit)
+    period, unit = question.period, question.unit
+    names = readers.team_names() if question.by == "team" else {}
+    with read_transaction(readers.engine, is_snapshot=True) as connection:
+        moments = histograms_by_time(connection, question)
+        values = histograms_by_value(connection, question)
+        phases = engine_phases(connection, period.bounds, question.only)
+    start, end, length = _whole_buckets(period.bounds, unit)
     starts = range(start, end, length)
-    buckets: list[Counter[int]] = [Counter() for _ in starts]
-    for moment, histogram in found.items():
+    buckets = [Histogram() for _ in starts]
+    for moment, histogram in moments.items():
         if start <= moment < end:
             buckets[(moment - start) // length].update(histogram)
-    total: Counter[int] = Counter()
-    for each in buckets:
-        total.update(each)
+    total = sum(buckets, Histogram())
     low, high = min(total, default=0), max(total, default=0)
-    values = reader.by_value(asked.metric, asked.by, bounds, only, asked.top)
-    names = readers.team_names() if asked.by == "team" else {}
+    rows = [
+        LatencyRow(
+            value=value_label(value, {}),
+            name=value_label(value, names),
+            percentiles=_percentiles(histogram),
+        )
+        for value, histogram in values.items()
+    ]
     return LatencyView(
         first=period.first,
         last=period.end - timedelta(days=1),
         tz=period.zone if unit == "hour" else _DAYS_ZONE,
-        metric=asked.metric,
-        by=asked.by,
+        metric=question.metric,
+        by=question.by,
         unit=unit,
         starts=list(starts),
         end=end,
-        bounds=[each / _MICROS for each in BOUNDS_MICROS[low:high]],
-        counts=[[each[n] for n in range(low, high + 1)] for each in buckets],
-        lines=[_percentiles(each) for each in buckets],
+        bounds=[bound / _MICROS for bound in BOUNDS_MICROS[low:high]],
+        counts=[[histogram[n] for n in range(low, high + 1)] for histogram in buckets],
+        lines=[_percentiles(histogram) for histogram in buckets],
         total=_percentiles(total),
-        rows=_rows(values, names),
-        phases=_phases(reader.phases(*bounds, only)),
+        rows=sorted(rows, key=lambda row: (-row.percentiles.calls, row.value)),
+        phases=phases,
         max_error=MAX_ERROR,
     )
+
+
+def histograms_by_time(
+    connection: Connection, question: LatencyQuestion
+) -> Mapping[int, Histogram]:
+    """Histograms of hours or days of UTC that have calls, by their beginning in seconds."""
+    if question.unit != "hour":
+        days = latency_day_histograms.c.day
+        found = _histograms(connection, question, [days], [_PENDING_DAY])
+        return {day * _DAY_S: histogram for (day,), histogram in found.items()}
+    start, end = question.period.bounds
+    hours, pending = latency_hour_histograms.c.hour, latency_pending.c.hour
+    whole = _stored(latency_hour_histograms.c, question, [hours]).where(hours >= start, hours < end)
+    rest = _pending(question, [pending]).where(pending >= start, pending < end)
+    return {hour: counts for (hour,), counts in _add_rows(connection, whole, rest).items()}
+
+
+def histograms_by_value(
+    connection: Connection, question: LatencyQuestion
+) -> Mapping[str, Histogram]:
+    """Histograms of a period of days of UTC by value, of those with most calls."""
+    stored, pending = (
+        _value_columns(table.c, question) for table in (latency_day_histograms, latency_pending)
+    )
+    values = defaultdict[str, Histogram](Histogram)
+    for named, histogram in _histograms(connection, question, stored, pending).items():
+        value = answering_model(named[1], named[0]) if question.by == "model" else named[0]
+        values[value].update(histogram)
+    ranked = sorted(values, key=lambda value: (-values[value].total(), value))
+    return {value: values[value] for value in ranked[: question.top]}
+
+
+def engine_phases(
+    connection: Connection, bounds: tuple[int, int], only: SpendFilter
+) -> list[EnginePhases]:
+    """Means of the phases of each upstream that reports some."""
+    names = [*(f"{phase}_sum" for phase in schema.PHASES), "phases_count"]
+    query = SumQuery(
+        place=lambda rows: [rows.upstream],
+        addends=lambda rows: {name: rows[name] for name in names},
+        only=only,
+    )
+    return [
+        EnginePhases(
+            upstream=upstream,
+            calls=sums["phases_count"],
+            **{
+                phase: sums[f"{phase}_sum"] / sums["phases_count"] / _MICROS
+                for phase in schema.PHASES
+            },
+        )
+        for (_, upstream), sums in sorted(bucket_sums(connection, bounds, query).items())
+        if sums["phases_count"]
+    ]
 
 
 def _whole_buckets(bounds: tuple[int, int], unit: LatencyUnit) -> tuple[int, int, int]:
@@ -99,30 +180,61 @@ def _whole_buckets(bounds: tuple[int, int], unit: LatencyUnit) -> tuple[int, int
 
 def _percentiles(histogram: Histogram) -> LatencyLine:
     p50, p95, p99 = percentiles(histogram, _PERCENTS)
-    return LatencyLine(calls=sum(histogram.values()), p50=p50, p95=p95, p99=p99)
+    return LatencyLine(calls=histogram.total(), p50=p50, p95=p95, p99=p99)
 
 
-def _rows(values: Mapping[str, Histogram], names: Mapping[str, str]) -> list[LatencyRow]:
-    rows = [
-        LatencyRow(
-            value=value_label(value, {}),
-            name=value_label(value, names),
-            percentiles=_percentiles(histogram),
-        )
-        for value, histogram in values.items()
+def _value_columns(rows: Columns, question: LatencyQuestion) -> list[ColumnElement[Any]]:
+    if question.by == "model":
+        return [rows.model, rows.route]
+    return [part_column(rows, question.by)]
+
+
+def _histograms(
+    connection: Connection,
+    question: LatencyQuestion,
+    stored: Sequence[ColumnElement[Any]],
+    pending: Sequence[ColumnElement[Any]],
+) -> dict[tuple[Any, ...], Histogram]:
+    """Histograms of the days of UTC that a period has a part of, by these columns of each table."""
+    start, end = question.period.bounds
+    first, last = start // _DAY_S, (end - 1) // _DAY_S
+    days, hour = latency_day_histograms.c, latency_pending.c.hour
+    return _add_rows(
+        connection,
+        _stored(days, question, stored).where(days.day.between(first, last)),
+        _pending(question, pending).where(hour >= first * _DAY_S, hour < (last + 1) * _DAY_S),
+    )
+
+
+def _add_rows(
+    connection: Connection, stored: Select[Any], pending: Select[Any]
+) -> dict[tuple[Any, ...], Histogram]:
+    """Histograms by key, of two queries: key and counts, and key, bucket and count."""
+    found = defaultdict[tuple[Any, ...], Histogram](Histogram)
+    for row in connection.execute(stored):
+        histogram = found[tuple(row[: -len(HISTOGRAM)])]
+        for bucket, count in enumerate(row[-len(HISTOGRAM) :]):
+            if count:
+                histogram[bucket] += count
+    for *key, bucket, count in connection.execute(pending):
+        found[tuple(key)][bucket] += count
+    return found
+
+
+def _stored(
+    rows: Columns, question: LatencyQuestion, columns: Sequence[ColumnElement[Any]]
+) -> Select[Any]:
+    """Sums of a histogram's columns; as text, for eighty of them take long to compile."""
+    counts: list[ColumnElement[int]] = [
+        literal_column(f"CAST(sum({name}) AS BIGINT)").label(name) for name in HISTOGRAM
     ]
-    return sorted(rows, key=lambda row: (-row.percentiles.calls, row.value))
+    conditions = rows.metric == question.metric, *filter_conditions(rows, question.only)
+    return select(*columns, *counts).where(*conditions).group_by(*columns)
 
 
-def _phases(found: Mapping[str, Mapping[str, int]]) -> list[EnginePhases]:
-    return [
-        EnginePhases(
-            upstream=upstream,
-            calls=sums["phases_count"],
-            queue=sums["queue_sum"] / sums["phases_count"] / _MICROS,
-            prefill=sums["prefill_sum"] / sums["phases_count"] / _MICROS,
-            decode=sums["decode_sum"] / sums["phases_count"] / _MICROS,
-            transfer=sums["transfer_sum"] / sums["phases_count"] / _MICROS,
-        )
-        for upstream, sums in sorted(found.items())
-    ]
+def _pending(question: LatencyQuestion, columns: Sequence[ColumnElement[Any]]) -> Select[Any]:
+    """Calls that no histogram has: columns, bucket, count."""
+    rows = latency_pending.c
+    bucket = rows[question.metric]
+    conditions = bucket.is_not(None), *filter_conditions(rows, question.only)
+    return select(*columns, bucket, func.count()).where(*conditions).group_by(*columns, bucket)

@@ -1,4 +1,4 @@
-"""Reads of the ledger for pages alone, apart from what calls and commands use.
+"""Readers of the database for pages alone, apart from what calls and commands use.
 
 All of them sum in the database: rows that come back are as many as a page shows, however many
 calls there are.
@@ -17,12 +17,7 @@ from proxy.store.sql.outbox import Outbox
 from proxy.store.sql.settings.compactions import Compactions
 from proxy.store.sql.settings.layouts import Layouts
 from proxy.store.sql.settings.mark_accounts import MarkAccounts
-from proxy.store.sql.views.cache_sums import CacheReader
-from proxy.store.sql.views.call_pages import CallPages
-from proxy.store.sql.views.latency_histograms import LatencyReader
 from proxy.store.sql.views.ledger_reports import LedgerReports
-from proxy.store.sql.views.savings_sums import SavingsReader
-from proxy.store.sql.views.spend_series import SpendSeries
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,18 +26,16 @@ T = TypeVar("T")
 class Readers:
     """All that a question of a page may read in one database; it changes nothing there.
 
+    Figures of the ledger are read over ``engine`` by the functions that make views of them.
+
     Args:
         engine: Engine of connections that only read.
         mode: Planning mode of features for which nobody has chosen one.
     """
 
     def __init__(self, engine: Engine, mode: PlanningMode = PlanningMode.OBSERVE) -> None:
-        self.spend = SpendSeries(engine)
+        self.engine = engine
         self.reports = LedgerReports(engine)
-        self.savings = SavingsReader(engine)
-        self.cache = CacheReader(engine)
-        self.latency = LatencyReader(engine)
-        self.calls = CallPages(engine)
         self.layouts = Layouts(engine, mode=mode)
         self.marks = MarkAccounts(engine)
         self.compactions = Compactions(engine)

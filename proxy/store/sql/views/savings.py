@@ -14,6 +14,7 @@ from dashboards.views.costs import CostsView
 from dashboards.views.savings import FeatureSavings, MeasuredSaving, NextSaving, SavingsView
 from proxy.catalog.catalog import Catalog
 from proxy.records.feature_mode import LayoutScope, PlanningMode
+from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ledger.control_arms import Comparison
 from proxy.store.sql.settings.layouts import UndecidedLayout, undecided_layouts
 from proxy.store.sql.views.costs import CostsQuestion, costs_view
@@ -24,6 +25,7 @@ from proxy.store.sql.views.counted_savings import (
     layout_scope,
 )
 from proxy.store.sql.views.readers import Readers
+from proxy.store.sql.views.savings_sums import first_quarter
 
 _DAY_S: Final = 86_400.0
 #: Days that a saving in a month is for.
@@ -139,9 +141,10 @@ def _next_savings(
 def _known_days(readers: Readers, question: SavingsQuestion) -> float:
     """Days from the first call of the period to its end or to now; 0 without a call."""
     scope = question.scope
-    start, end = scope.period.bounds
-    first = readers.savings.first_quarter(start, end, scope.only)
-    return 0.0 if first is None else (min(end, question.now) - first) / _DAY_S
+    period = scope.period.bounds
+    with read_transaction(readers.engine, is_snapshot=True) as connection:
+        first = first_quarter(connection, period, scope.only)
+    return 0.0 if first is None else (min(period[1], question.now) - first) / _DAY_S
 
 
 def _next_saving(

@@ -1,5 +1,106 @@
-from proxy.store.sql.views.calls import call_row
-from tests.fakes.receipts import a_receipt
+import pytest
+from sqlalchemy import Engine
+
+from dashboards.reports import SpendFilter
+from dashboards.views.calls import CallsView
+from proxy.records.receipt import IDLE_TEAM, Outcome, Receipt
+from proxy.store.sql.ids import id_floor
+from proxy.store.sql.ledger.inserts import inserter
+from proxy.store.sql.views.calls import (
+    _CALLS_PER_STEP,
+    _MAX_STEPS,
+    CallSearch,
+    call_row,
+    calls_view,
+)
+from proxy.store.sql.views.readers import Readers
+from tests.fakes.receipts import START, a_receipt
+
+UNTIL = START + 10**6
+
+
+def a_call(n: int, **changes) -> Receipt:
+    return a_receipt(n, call_id=f"{id_floor(START + n)[:-6]}{n:06x}", **changes)
+
+
+def search(**changes) -> CallSearch:
+    return CallSearch(**({"since": START - 10, "until": UNTIL} | changes))
+
+
+def call_ids(page: CallsView) -> list[str]:
+    return [row.call_id for row in page.calls]
+
+
+def test_pages_follow_each_other_without_gap_or_repetition(engine: Engine) -> None:
+    calls = [a_call(n) for n in range(25)]
+    inserter(engine)(calls)
+    readers, ids, after = Readers(engine), list[str](), ""
+    for _ in range(4):
+        page = calls_view(readers, search(after=after, limit=8))
+        ids += call_ids(page)
+        after = page.next or ""
+    assert ids == [call.call_id for call in reversed(calls)]
+    assert after == ""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "numbers"),
+    [
+        ({"outcome": "refused"}, [2]),
+        ({"miss": "*"}, [4, 3]),
+        ({"miss": "expired"}, [3]),
+        ({"is_rerouted": True}, [1]),
+        ({"min_cost_nanos": 900}, [5]),
+        ({"is_unpriced": True}, [6]),
+        ({"only": SpendFilter(values={"model": frozenset({"m"})})}, [1]),
+        ({"only": SpendFilter(values={"user": frozenset({"u"}), "key": frozenset({"k"})})}, [5]),
+        ({"since": START + 5}, [7, 6, 5]),
+        ({"until": START + 2, "since": START}, [1]),
+    ],
+)
+def test_a_filter_leaves_the_calls_that_are_wanted(engine: Engine, wanted, numbers) -> None:
+    calls = {
+        1: a_call(1, cost_nanos=1, route="lab/m", reroute_reason="why"),
+        2: a_call(2, cost_nanos=1, outcome=Outcome.REFUSED),
+        3: a_call(3, cost_nanos=1, miss="expired", conversation="ab"),
+        4: a_call(4, cost_nanos=1, miss="diverged", conversation="ab"),
+        5: a_call(5, cost_nanos=900, user="u", key_id="k"),
+        6: a_call(6, cost_nanos=None, started=START - 20),
+        7: a_call(7, cost_nanos=None, usage=None, outcome=Outcome.FAILED, started=START - 20),
+    }
+    inserter(engine)(list(calls.values()))
+
+    page = calls_view(Readers(engine), search(**wanted))
+    assert call_ids(page) == [calls[n].call_id for n in numbers]
+
+
+def test_attempts_and_idle_time_are_no_calls_and_other_teams_are_not_seen(engine: Engine) -> None:
+    mine = a_call(1, team="a")
+    inserter(engine)(
+        [
+            mine,
+            a_call(2, team="a", final=False),
+            a_call(3, team=IDLE_TEAM),
+            a_call(4, team="b"),
+        ]
+    )
+    readers, only = Readers(engine), SpendFilter(teams=frozenset({"a", IDLE_TEAM}))
+
+    assert call_ids(calls_view(readers, search(only=only))) == [mine.call_id]
+    assert calls_view(readers, search(only=SpendFilter(teams=frozenset()))).calls == []
+
+
+def test_a_page_looks_at_so_many_calls_and_goes_on_from_there(sqlite_engine: Engine) -> None:
+    rare = a_call(0, feature="rare")
+    others = (a_call(n, feature="x") for n in range(1, _CALLS_PER_STEP * _MAX_STEPS + 10))
+    inserter(sqlite_engine)([rare, *others])
+    wanted = SpendFilter(values={"feature": frozenset({"rare"})})
+    readers = Readers(sqlite_engine)
+    first = calls_view(readers, search(only=wanted))
+    second = calls_view(readers, search(only=wanted, after=first.next or ""))
+
+    assert (first.calls, first.searched_from) == ([], START + 10)
+    assert (call_ids(second), second.next) == ([rare.call_id], None)
 
 
 def test_a_row_says_who_asked_for_what_and_who_answered() -> None:

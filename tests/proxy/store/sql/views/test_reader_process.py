@@ -26,8 +26,7 @@ from proxy.records.feature_mode import PlanningMode
 from proxy.store.errors import StoreError
 from proxy.store.sql.ledger.control_arms import ArmMeasurement
 from proxy.store.sql.views.cache_health import CacheQuestion, cache_health_view, compare_prompts
-from proxy.store.sql.views.call_pages import CallSearch
-from proxy.store.sql.views.calls import calls_view
+from proxy.store.sql.views.calls import CallSearch, calls_view
 from proxy.store.sql.views.costs import CostsQuestion, costs_view
 from proxy.store.sql.views.counted_savings import SavingsScope, read_headline
 from proxy.store.sql.views.events import events_view

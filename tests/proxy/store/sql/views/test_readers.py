@@ -3,7 +3,6 @@ from collections.abc import Callable
 
 from sqlalchemy import Engine
 
-from dashboards.reports import ALL_CALLS
 from proxy.records.feature_mode import PlanningMode
 from proxy.store.sql.views.readers import LocalReads, PickledOnce, Readers
 from tests.fakes.board import NOW
@@ -20,15 +19,14 @@ class Counted:
         return int, ()
 
 
-def test_a_question_reads_by_all_readers_over_one_engine(engine: Engine) -> None:
-    def ask(readers: Readers, call_id: str, *, since: float) -> tuple[object, ...]:
-        missed = readers.cache.prompts_around_miss(call_id).missed
-        costs = readers.spend.costs_by_bucket([int(since), 900], ALL_CALLS)
-        return missed, list(costs), readers.layouts.standings().mode
+def test_a_question_is_asked_with_its_arguments_of_readers_over_one_engine(engine: Engine) -> None:
+    def ask(readers: Readers, team: str, *, most: int) -> tuple[object, ...]:
+        mode = readers.layouts.standings().mode
+        return readers.reports.features(team)[:most], mode, readers.engine is engine
 
     reads = LocalReads(engine, PlanningMode.AUTO)
 
-    assert reads.read(ask, "nobody", since=0.0) == (None, [0], PlanningMode.AUTO)
+    assert reads.read(ask, "no team", most=1) == ([], PlanningMode.AUTO, True)
 
 
 def test_names_of_teams_are_read_by_their_ids(engine: Engine) -> None:

@@ -4,9 +4,11 @@ import pytest
 from sqlalchemy import Engine
 
 from dashboards.reports import ALL_CALLS, SpendFilter
+from dashboards.savings_headline import SavingsSums
 from proxy.records.receipt import Outcome
-from proxy.store.sql.views.savings_sums import SavingsReader
-from proxy.store.sql.views.spend_series import SpendSeries, SpendSplit
+from proxy.store.sql.database import read_transaction
+from proxy.store.sql.views.costs import costs_by_bucket
+from proxy.store.sql.views.savings_sums import ReroutedUsage, SavingsPlace, sums_by_place
 from slo.usage import Usage
 from tests.fakes.ledger import MERGED_PARTS, book
 from tests.fakes.receipts import START, a_receipt
@@ -17,7 +19,7 @@ ONE_TEAM = SpendFilter(teams=frozenset({"a"}))
 
 
 @pytest.fixture(params=MERGED_PARTS)
-def reader(engine: Engine, request: pytest.FixtureRequest) -> SavingsReader:
+def ledger(engine: Engine, request: pytest.FixtureRequest) -> Engine:
     missed = {"conversation": "ab", "miss": "expired"}
     book(
         engine,
@@ -31,29 +33,35 @@ def reader(engine: Engine, request: pytest.FixtureRequest) -> SavingsReader:
         ],
         request.param,
     )  # fmt: skip
-    return SavingsReader(engine)
+    return engine
 
 
-def test_places_are_summed_apart_and_only_of_teams_that_may_be_seen(
-    reader: SavingsReader,
-) -> None:
-    every = reader.sums_by_place(FIRST, FIRST + DAY, ALL_CALLS).places
-    mine = reader.sums_by_place(FIRST, FIRST + DAY, ONE_TEAM).places
+def sums(
+    engine: Engine, first: int = FIRST, only: SpendFilter = ALL_CALLS
+) -> tuple[dict[SavingsPlace, SavingsSums], list[ReroutedUsage]]:
+    """The sums of a day by place, and usage that another model answered."""
+    with read_transaction(engine, is_snapshot=True) as connection:
+        return sums_by_place(connection, (first, first + DAY), only)
+
+
+def test_places_are_summed_apart_and_only_of_teams_that_may_be_seen(ledger: Engine) -> None:
+    every, _ = sums(ledger)
+    mine, _ = sums(ledger, only=ONE_TEAM)
 
     assert {place[:2] for place in every} == {("a", "x"), ("b", "y")}
-    assert mine == {place: sums for place, sums in every.items() if place[0] == "a"}
+    assert mine == {place: one for place, one in every.items() if place[0] == "a"}
     assert sorted((each.planning_nanos, each.planned_cost_nanos) for each in mine.values()) == [
         (0, 0),
         (5, 9),
     ]
 
 
-def test_replies_of_another_model_are_found_by_the_model_asked_for(reader: SavingsReader) -> None:
-    (found,) = reader.sums_by_place(FIRST, FIRST + DAY, ONE_TEAM).rerouted
+def test_replies_of_another_model_are_found_by_the_model_asked_for(ledger: Engine) -> None:
+    _, (rerouted,) = sums(ledger, only=ONE_TEAM)
 
-    assert found.place == ("a", "x", "big", "lab/small")
-    assert (found.calls, found.list_nanos) == (1, 2)
-    assert found.usage == Usage(input=4)
+    assert rerouted.place == ("a", "x", "big", "lab/small")
+    assert (rerouted.calls, rerouted.list_nanos) == (1, 2)
+    assert rerouted.usage == Usage(input=4)
 
 
 @pytest.mark.parametrize(
@@ -70,12 +78,12 @@ def test_replies_of_another_model_are_found_by_the_model_asked_for(reader: Savin
 def test_only_attempts_that_answered_count_as_replies_of_another_model(
     engine: Engine, changes: dict[str, Any], usage: Usage, routing_nanos: int
 ) -> None:
-    rerouted: dict[str, Any] = {"team": "a", "feature": "x", "model": "big", "route": "lab/small"}
-    book(engine, [a_receipt(1, **rerouted, usage=Usage(input=9), list_nanos=7, **changes)], 0.5)
-    sums = SavingsReader(engine).sums_by_place(FIRST, FIRST + DAY, ONE_TEAM)
+    place: dict[str, Any] = {"team": "a", "feature": "x", "model": "big", "route": "lab/small"}
+    book(engine, [a_receipt(1, **place, usage=Usage(input=9), list_nanos=7, **changes)], 0.5)
+    places, rerouted = sums(engine)
 
-    assert [each.usage for each in sums.rerouted] == [usage] * (usage != Usage())
-    assert [each.routing_nanos for each in sums.places.values()] == [routing_nanos]
+    assert [one.usage for one in rerouted] == [usage] * (usage != Usage())
+    assert [one.routing_nanos for one in places.values()] == [routing_nanos]
 
 
 def test_a_lost_attempt_of_the_model_asked_for_costs_extra(engine: Engine) -> None:
@@ -83,45 +91,21 @@ def test_a_lost_attempt_of_the_model_asked_for_costs_extra(engine: Engine) -> No
     answered = {"attempt": 1, "list_nanos": 9}
     same = {"team": "a", "feature": "x", "model": "small", "route": "lab/small"}
     book(engine, [a_receipt(1, **(same | each)) for each in (lost, answered)], 0.5)
-    (sums,) = SavingsReader(engine).sums_by_place(FIRST, FIRST + DAY, ONE_TEAM).places.values()
-    later = SavingsReader(engine).sums_by_place(FIRST + DAY, FIRST + 2 * DAY, ONE_TEAM)
+    (place,) = sums(engine)[0].values()
 
-    assert (sums.routing_nanos, sums.list_nanos) == (-7, 16)
-    assert later.places == {}
+    assert (place.routing_nanos, place.list_nanos) == (-7, 16)
+    assert sums(engine, FIRST + DAY) == ({}, [])
 
 
-def test_calls_are_counted_by_the_model_asked_for_and_the_route(reader: SavingsReader) -> None:
-    places = reader.sums_by_place(FIRST, FIRST + DAY, ONE_TEAM).places
+def test_calls_are_counted_by_the_model_asked_for_and_the_route(ledger: Engine) -> None:
+    places, _ = sums(ledger, only=ONE_TEAM)
 
     assert sorted(each.calls for each in places.values()) == [1, 1]
     assert places["a", "x", "big", "lab/small"].calls == 1
 
 
-def test_misses_are_those_of_the_days_and_teams(reader: SavingsReader) -> None:
-    every = reader.misses(FIRST, FIRST + DAY, ALL_CALLS, limit=9)
+def test_places_add_up_to_what_was_spent(ledger: Engine) -> None:
+    with read_transaction(ledger, is_snapshot=True) as connection:
+        (spent,) = costs_by_bucket(connection, (FIRST, FIRST + DAY), ALL_CALLS)
 
-    assert [(each.team, each.tokens, each.nanos) for each in every] == [("a", 7, 3), ("b", 1, 0)]
-    assert [each.team for each in reader.misses(FIRST, FIRST + 1, ONE_TEAM, limit=9)] == ["a"]
-    assert reader.misses(FIRST + DAY, FIRST + 2 * DAY, ALL_CALLS, limit=9) == []
-
-
-def test_misses_are_the_dearest_of_the_reasons_that_count(reader: SavingsReader) -> None:
-    every = reader.misses(FIRST, FIRST + DAY, ALL_CALLS, limit=1, reasons=["expired"])
-
-    assert [each.team for each in every] == ["a"]
-    assert reader.misses(FIRST, FIRST + DAY, ALL_CALLS, limit=9, reasons=["diverged"]) == []
-
-
-def test_reasons_for_misses_are_summed_over_all_features(reader: SavingsReader) -> None:
-    (every,) = reader.misses_by_reason(FIRST, FIRST + DAY, ALL_CALLS)
-    (mine,) = reader.misses_by_reason(FIRST, FIRST + DAY, ONE_TEAM)
-
-    assert (every.reason, every.attempts, every.tokens, every.nanos) == ("expired", 2, 8, 3)
-    assert (mine.attempts, mine.tokens, mine.team, mine.feature) == (1, 7, "", "")
-
-
-def test_places_add_up_to_what_was_spent(reader: SavingsReader, engine: Engine) -> None:
-    (spent,) = SpendSeries(engine).spend_by_bucket((FIRST, FIRST + DAY), SpendSplit())
-    places = reader.sums_by_place(FIRST, FIRST + DAY, ALL_CALLS).places
-
-    assert sum(each.cost_nanos for each in places.values()) == spent.sums.priced_nanos > 0
+    assert sum(one.cost_nanos for one in sums(ledger)[0].values()) == spent > 0

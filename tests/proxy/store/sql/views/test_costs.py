@@ -1,26 +1,30 @@
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
+from types import MappingProxyType
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine
 
-from dashboards.reports import ReportPeriod, SpendFilter
+from dashboards.reports import ALL_CALLS, Part, ReportPeriod, SpendFilter
 from dashboards.time_buckets import BucketUnit, time_buckets
 from proxy.records.receipt import IDLE_TEAM, Receipt, answering_model
-from proxy.store.sql.database import open_database
+from proxy.store.sql.database import open_database, read_transaction
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.ledger.inserts import inserter
-from proxy.store.sql.rollups.value_sums import OTHER_VALUES
+from proxy.store.sql.rollups.bucket_sums import Sums
+from proxy.store.sql.rollups.value_sums import OTHER_VALUES, ValueQuery, add_up
+from proxy.store.sql.views.costs import _cost_sums, _costs, costs_by_bucket, spend_by_value
 from proxy.store.sql.views.ledger_reports import LedgerReports
-from proxy.store.sql.views.spend_series import BucketSpend, SpendSeries, SpendSplit
 from tests.fakes.ledger import MERGED_PARTS, book
 from tests.fakes.receipts import a_receipt
 
 PERIOD = ReportPeriod(first=date(2026, 11, 1), end=date(2026, 11, 21), zone="Asia/Kathmandu")
 BUCKETS = time_buckets(PERIOD, "day")
 FIRST = PERIOD.bounds[0]
+EDGES = (FIRST - 86_400, *BUCKETS.edges)
 ROUTES = ("lab/model-0", "lab/model-0#b", "lab/*", "bedrock/claude")
 
 
@@ -59,17 +63,27 @@ def ledger(new_shared_url: Callable[[], str], merged_part: float) -> Iterator[En
     engine.dispose()
 
 
-@pytest.fixture
-def series(ledger: Engine) -> SpendSeries:
-    return SpendSeries(ledger)
+def spend(
+    engine: Engine,
+    part: Part,
+    edges: Sequence[int] = EDGES,
+    *,
+    limit: int = 50,
+    only: SpendFilter = ALL_CALLS,
+    labels: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[Sums, Sums]:
+    """Sums of the period before and of the period by value, and the costs of each bucket."""
+    query = ValueQuery(part=part, labels=labels, addends=_costs, only=only)
+    with read_transaction(engine, is_snapshot=True) as connection:
+        return spend_by_value(connection, edges, query, limit)
 
 
-def split(part, limit: int = 50, **more) -> SpendSplit:
-    return SpendSplit(part=part, limit=limit, **more)
+def costs(sums: Sums) -> dict[tuple[Any, ...], int]:
+    return {key: numbers["cost_nanos"] for key, numbers in sums.items()}
 
 
-def costs(rows: list[BucketSpend]) -> dict[tuple[int, str], int]:
-    return {(row.bucket, row.value): row.sums.priced_nanos for row in rows}
+def bucket_costs(engine: Engine, part: Part, **how: Any) -> dict[tuple[Any, ...], int]:
+    return costs(spend(engine, part, **how)[1])
 
 
 def expected_sums(value_of, only=lambda _: True) -> dict[tuple[int, str], int]:
@@ -94,17 +108,16 @@ def expected_sums(value_of, only=lambda _: True) -> dict[tuple[int, str], int]:
         ("user", lambda r: r.user),
     ],
 )
-def test_each_bucket_has_what_its_calls_cost(series: SpendSeries, part, value_of) -> None:
-    assert costs(series.spend_by_bucket(BUCKETS.edges, split(part))) == expected_sums(value_of)
+def test_each_bucket_has_what_its_calls_cost(ledger: Engine, part, value_of) -> None:
+    assert bucket_costs(ledger, part) == expected_sums(value_of)
 
 
-def test_all_that_is_not_among_the_dearest_is_one_value(series: SpendSeries) -> None:
-    rows = series.spend_by_bucket(BUCKETS.edges, split("route", limit=1))
-    whole = series.spend_by_bucket(BUCKETS.edges, SpendSplit())
+def test_all_that_is_not_among_the_dearest_is_one_value(ledger: Engine) -> None:
+    nanos = bucket_costs(ledger, "route", limit=1)
 
-    assert len({row.value for row in rows}) == 2
-    assert OTHER_VALUES in {row.value for row in rows}
-    assert sum(row.sums.priced_nanos for row in rows) == sum(row.sums.priced_nanos for row in whole)
+    assert len({value for _, value in nanos}) == 2
+    assert OTHER_VALUES in {value for _, value in nanos}
+    assert sum(nanos.values()) == sum(bucket_costs(ledger, "team").values())
 
 
 def test_the_dearest_are_those_of_the_period_and_not_of_the_one_before(engine: Engine) -> None:
@@ -112,16 +125,17 @@ def test_the_dearest_are_those_of_the_period_and_not_of_the_one_before(engine: E
     new = a_call(700, team="new", user="ab" * 16)
     inserter(engine)([was_dear, new])
     edges = (FIRST, FIRST + 86_400 * 10, FIRST + 86_400 * 20)
-    for part, value in (("team", "new"), ("user", new.user)):
-        found = SpendSeries(engine).spend_over_time(edges, split(part, limit=1))
+    parts: dict[Part, str] = {"team": "new", "user": new.user}
+    for part, value in parts.items():
+        periods, _ = spend(engine, part, edges, limit=1)
 
-        assert {row.bucket: row.value for row in found.periods} == {0: OTHER_VALUES, 1: value}
+        assert set(periods) == {(0, OTHER_VALUES), (1, value)}
 
 
-def test_upstreams_of_one_provider_are_one_value(series: SpendSeries) -> None:
-    both = split("upstream", labels={"lab": "acme", "bedrock": "acme"})
+def test_upstreams_of_one_provider_are_one_value(ledger: Engine) -> None:
+    nanos = bucket_costs(ledger, "upstream", labels={"lab": "acme", "bedrock": "acme"})
 
-    assert {row.value for row in series.spend_by_bucket(BUCKETS.edges, both)} == {"acme"}
+    assert {value for _, value in nanos} == {"acme"}
 
 
 @pytest.mark.parametrize(
@@ -134,23 +148,22 @@ def test_upstreams_of_one_provider_are_one_value(series: SpendSeries) -> None:
         ({"user": {f"{3:032x}"}}, lambda r: r.user == f"{3:032x}"),
     ],
 )  # fmt: skip
-def test_a_filter_leaves_the_calls_with_its_values(series: SpendSeries, values, counts) -> None:
+def test_a_filter_leaves_the_calls_with_its_values(ledger: Engine, values, counts) -> None:
     only = SpendFilter(values={part: frozenset(some) for part, some in values.items()})
-    rows = series.spend_by_bucket(BUCKETS.edges, split("team"), only)
 
-    assert costs(rows) == expected_sums(lambda r: r.team, counts)
+    assert bucket_costs(ledger, "team", only=only) == expected_sums(lambda r: r.team, counts)
 
 
-def test_teams_that_may_not_be_seen_are_never_counted(series: SpendSeries, ledger: Engine) -> None:
+def test_teams_that_may_not_be_seen_are_never_counted(ledger: Engine) -> None:
     reports = LedgerReports(ledger)
-    for part in ("team", "user"):
+    parts: tuple[Part, ...] = ("team", "user")
+    for part in parts:
         mine = SpendFilter(teams=frozenset({"team_1"}))
         both = SpendFilter(teams=frozenset({"team_1"}), values={"team": frozenset({"team_0"})})
         own = expected_sums(lambda r: "x", lambda r: r.team == "team_1")
 
-        rows = series.spend_by_bucket(BUCKETS.edges, split(part), mine)
-        assert sum(row.sums.priced_nanos for row in rows) == sum(own.values())
-        assert series.spend_by_bucket(BUCKETS.edges, split(part), both) == []
+        assert sum(bucket_costs(ledger, part, only=mine).values()) == sum(own.values())
+        assert spend(ledger, part, only=both) == ({}, {})
         spent = reports.spend(PERIOD, (part,), mine)
         assert sum(row.cost_nanos or 0 for row in spent) == sum(own.values())
         assert reports.spend(PERIOD, (part,), both) == []
@@ -162,10 +175,10 @@ def test_it_agrees_with_the_reports_on_everything(engine: Engine, merged_part: f
     idle = a_call(302, call_id="call_1", team=IDLE_TEAM, cost_nanos=77, feature="idle:x")
     inserter(engine)([unpriced, idle])
     (report,) = LedgerReports(engine).spend(PERIOD, ())
-    whole = (BUCKETS.edges[0], BUCKETS.edges[-1])
-    (found,) = SpendSeries(engine).spend_by_bucket(whole, SpendSplit())
+    periods, _ = spend(engine, "feature")
+    numbers = add_up(sums for (bucket, _), sums in periods.items() if bucket)
+    sums = _cost_sums(numbers)
 
-    sums = found.sums
     assert (sums.calls, sums.attempts, sums.errors) == (
         report.calls,
         report.attempts,
@@ -173,8 +186,8 @@ def test_it_agrees_with_the_reports_on_everything(engine: Engine, merged_part: f
     )
     assert (sums.unpriced, sums.usage) == (report.unpriced, report.usage)
     assert (sums.priced_list_nanos, sums.priced_nanos) == (report.list_nanos, report.cost_nanos)
-    assert (found.idle_nanos, report.idle_nanos) == (77, 77)
-    assert found.unattributed_nanos == sum(
+    assert (numbers["idle_nanos"], report.idle_nanos) == (77, 77)
+    assert numbers["unattributed_nanos"] == sum(
         expected_sums(lambda _: "", lambda r: not r.feature).values()
     )
 
@@ -182,31 +195,32 @@ def test_it_agrees_with_the_reports_on_everything(engine: Engine, merged_part: f
 @pytest.mark.parametrize("zone", ["Asia/Kathmandu", "Europe/Berlin", "America/New_York", "UTC"])
 @pytest.mark.parametrize("unit", ["hour", "day", "week"])
 def test_costs_over_time_add_up_to_their_period_in_any_zone(
-    series: SpendSeries, zone: str, unit: BucketUnit
+    ledger: Engine, zone: str, unit: BucketUnit
 ) -> None:
     period = ReportPeriod(first=date(2026, 11, 6), end=date(2026, 11, 12), zone=zone)
     buckets = time_buckets(period, unit)
     edges = (buckets.edges[0] - 86_400, *buckets.edges)
-    found = series.spend_over_time(edges, split("feature", limit=1))
-    (top,) = {row.value for row in found.buckets} - {OTHER_VALUES}
-    for row in found.buckets:
+    periods, by_bucket = spend(ledger, "feature", edges, limit=1)
+    (top,) = {value for _, value in by_bucket} - {OTHER_VALUES}
+    for (bucket, value), sums in by_bucket.items():
         inside = [
-            each.cost_nanos or 0
-            for each in calls_between(*buckets.edges[row.bucket : row.bucket + 2])
-            if (each.feature == row.value or (row.value == OTHER_VALUES and each.feature != top))
+            call.cost_nanos or 0
+            for call in calls_between(*buckets.edges[bucket : bucket + 2])
+            if (call.feature == value or (value == OTHER_VALUES and call.feature != top))
         ]
-        assert row.sums.priced_nanos == sum(inside) > 0
+        assert sums["cost_nanos"] == sum(inside) > 0
     for value in (top, OTHER_VALUES):
-        (whole,) = (row for row in found.periods if (row.bucket, row.value) == (1, value))
-        parts = [row.sums for row in found.buckets if row.value == value]
-        assert sum(each.priced_nanos for each in parts) == whole.sums.priced_nanos
-        assert sum(each.calls for each in parts) == whole.sums.calls
+        whole = periods[1, value]
+        parts = add_up(sums for (_, of_value), sums in by_bucket.items() if of_value == value)
+        assert (parts["cost_nanos"], parts["calls"]) == (whole["cost_nanos"], whole["calls"])
 
 
-def test_costs_of_buckets_are_those_of_all_values(series: SpendSeries) -> None:
-    wanted = expected_sums(lambda _: "")
-    found = series.costs_by_bucket(BUCKETS.edges)
-
-    assert found == [wanted[n, ""] for n in range(len(BUCKETS.starts))]
+def test_costs_of_buckets_are_those_of_all_values(ledger: Engine) -> None:
+    expected = expected_sums(lambda _: "")
     nobody = SpendFilter(teams=frozenset())
-    assert series.costs_by_bucket(BUCKETS.edges, nobody) == [0] * len(BUCKETS.starts)
+    with read_transaction(ledger, is_snapshot=True) as connection:
+        nanos = costs_by_bucket(connection, BUCKETS.edges, ALL_CALLS)
+        of_nobody = costs_by_bucket(connection, BUCKETS.edges, nobody)
+
+    assert nanos == [expected[n, ""] for n in range(len(BUCKETS.starts))]
+    assert of_nobody == [0] * len(BUCKETS.starts)

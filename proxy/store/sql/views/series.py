@@ -1,0 +1,69 @@
+"""Questions for figures over time by the values of one dimension, and what their views share."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Generic, TypeVar, cast
+
+from dashboards.reports import Part, ReportPeriod, SpendFilter
+from dashboards.time_buckets import TimeBuckets
+from dashboards.views.costs import NO_VALUE, OTHERS, value_label
+from proxy.store.sql.rollups.value_sums import OTHER_VALUES
+
+D = TypeVar("D", bound=str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesQuestion(Generic[D]):
+    """A question for a series of each value of a dimension.
+
+    Attributes:
+        by: The dimension.
+        top: Values kept apart, the largest.
+        period: Days that are asked for.
+        buckets: Their buckets.
+        only: Calls that count.
+        providers: The provider of each upstream.
+    """
+
+    by: D
+    top: int
+    period: ReportPeriod
+    buckets: TimeBuckets
+    only: SpendFilter
+    providers: Mapping[str, str]
+
+    @property
+    def part(self) -> Part:
+        """The part of calls that is read for the dimension."""
+        return "upstream" if self.by == "provider" else cast("Part", self.by)
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Labels of upstreams that have another name than their provider."""
+        if self.by != "provider":
+            return {}
+        return {name: whose for name, whose in self.providers.items() if whose and whose != name}
+
+    @property
+    def frame(self) -> Mapping[str, Any]:
+        """The fields of a view that say what was asked for."""
+        return {
+            "first": self.period.first,
+            "last": self.period.end - timedelta(days=1),
+            "tz": self.period.zone,
+            "by": self.by,
+            "unit": self.buckets.unit,
+            "starts": self.buckets.starts,
+            "end": self.buckets.edges[-1],
+        }
+
+
+def series_name(value: str, names: Mapping[str, str]) -> Mapping[str, Any]:
+    """The fields of a series that say of which value it is."""
+    is_others = value == OTHER_VALUES
+    return {
+        "value": OTHERS if is_others else value or NO_VALUE,
+        "name": OTHERS if is_others else value_label(value, names),
+        "is_others": is_others,
+    }
