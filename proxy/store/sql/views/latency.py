@@ -125,8 +125,10 @@ def histograms_by_time(
         return {day * _DAY_S: histogram for (day,), histogram in found.items()}
     start, end = question.period.bounds
     hours, pending = latency_hour_histograms.c.hour, latency_pending.c.hour
-    whole = _stored(latency_hour_histograms.c, question, [hours]).where(hours >= start, hours < end)
-    rest = _pending(question, [pending]).where(pending >= start, pending < end)
+    whole = _stored_counts(latency_hour_histograms.c, question, [hours]).where(
+        hours >= start, hours < end
+    )
+    rest = _pending_counts(question, [pending]).where(pending >= start, pending < end)
     return {hour: counts for (hour,), counts in _add_rows(connection, whole, rest).items()}
 
 
@@ -201,8 +203,10 @@ def _histograms(
     days, hour = latency_day_histograms.c, latency_pending.c.hour
     return _add_rows(
         connection,
-        _stored(days, question, stored).where(days.day.between(first, last)),
-        _pending(question, pending).where(hour >= first * _DAY_S, hour < (last + 1) * _DAY_S),
+        _stored_counts(days, question, stored).where(days.day.between(first, last)),
+        _pending_counts(question, pending).where(
+            hour >= first * _DAY_S, hour < (last + 1) * _DAY_S
+        ),
     )
 
 
@@ -221,7 +225,7 @@ def _add_rows(
     return found
 
 
-def _stored(
+def _stored_counts(
     rows: Columns, question: LatencyQuestion, columns: Sequence[ColumnElement[Any]]
 ) -> Select[Any]:
     """Sums of a histogram's columns; as text, for eighty of them take long to compile."""
@@ -232,7 +236,9 @@ def _stored(
     return select(*columns, *counts).where(*conditions).group_by(*columns)
 
 
-def _pending(question: LatencyQuestion, columns: Sequence[ColumnElement[Any]]) -> Select[Any]:
+def _pending_counts(
+    question: LatencyQuestion, columns: Sequence[ColumnElement[Any]]
+) -> Select[Any]:
     """Calls that no histogram has: columns, bucket, count."""
     rows = latency_pending.c
     bucket = rows[question.metric]
