@@ -11,7 +11,7 @@ import msgspec
 from proxy.providers.engine_timings import EngineTimings, read_timings
 from proxy.providers.google_finish import FAILED_REASONS
 from proxy.providers.json_size import MAX_OBJECTS, may_exceed
-from proxy.providers.lenient import to_strict_json
+from proxy.providers.lenient import UNREADABLE, to_strict_json
 
 #: Bytes of a usage object; a longer one is none.
 _MAX_USAGE_BYTES: Final = 64 * 1024
@@ -21,7 +21,6 @@ _END: Final = b'"finish_reason":"'
 _USAGE: Final = b'"usage"'
 #: A longer value than this is not empty, however it is written.
 _MAX_EMPTY_BYTES: Final = 16
-_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NOTHING: Final = msgspec.Raw(b"")
 _NO_PARTS: Final = (_NOTHING, _NOTHING, _NOTHING)
 
@@ -106,7 +105,7 @@ class AnswerFields(_Part):
             return size > 0
         try:
             return bool(msgspec.json.decode(self.error))
-        except _ERRORS:
+        except UNREADABLE:
             return True
 
     def answer_id(self) -> str:
@@ -131,7 +130,7 @@ class AnswerFields(_Part):
             return []
         try:
             return [each for each in _choices(raw) if _text(each.finish_reason)]
-        except _ERRORS:
+        except UNREADABLE:
             return []
 
     def engine_timings(self) -> EngineTimings | None:
@@ -151,7 +150,7 @@ class AnswerFields(_Part):
             if _begins_with(self.candidates, b"["):
                 return _ended_candidates(self.candidates)
             return _ended_choices(self.choices) if _begins_with(self.choices, b"[") else []
-        except _ERRORS:
+        except UNREADABLE:
             return []
 
     @property
@@ -163,7 +162,7 @@ class AnswerFields(_Part):
             return False
         try:
             reasons = [_text(candidate.finish_reason) for candidate in _candidates(self.candidates)]
-        except _ERRORS:
+        except UNREADABLE:
             return False
         return bool(reasons) and all(reason in FAILED_REASONS for reason in reasons)
 
@@ -192,7 +191,7 @@ def read_answer(data: bytes, *, max_repaired_bytes: int) -> AnswerFields | None:
     """
     try:
         return _decode(data)
-    except _ERRORS:
+    except UNREADABLE:
         pass
     found = to_strict_json(data) if len(data) <= max_repaired_bytes else None
     return _decode(found) if found is not None and found[:1] == b"{" else None
@@ -223,7 +222,7 @@ def _object(value: msgspec.Raw) -> dict[str, Any] | None:
         return None
     try:
         found: dict[str, Any] = msgspec.json.decode(value)
-    except _ERRORS:
+    except UNREADABLE:
         repaired = to_strict_json(bytes(value))
         return None if repaired is None else msgspec.json.decode(repaired)
     return found
@@ -235,7 +234,7 @@ def _text(value: msgspec.Raw) -> str:
         return ""
     try:
         return _decode_text(value)
-    except _ERRORS:
+    except UNREADABLE:
         return ""
 
 

@@ -16,10 +16,10 @@ from proxy.providers.call_parts import (
     number_calls,
     parts_of,
 )
+from proxy.providers.lenient import UNREADABLE
 from proxy.providers.sse import parse_events
 
 _DONE: Final = b"[DONE]"
-_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _Message(msgspec.Struct):
@@ -101,7 +101,7 @@ def assistant_message(runs: Sequence[bytes], *, streamed: bool) -> bytes | None:
                 message = choice.delta if streamed else choice.message
                 if message is not None:
                     found.add(message if streamed else _with_numbered_calls(message))
-    except _ERRORS:
+    except UNREADABLE:
         return None
     return found.message()
 

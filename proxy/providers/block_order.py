@@ -20,6 +20,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
+from proxy.providers.lenient import UNREADABLE
 from proxy.providers.marked_blocks import Block
 
 #: Blocks that the caller must send back as they are.
@@ -49,7 +50,6 @@ class _Place(msgspec.Struct):
     id: str = ""
 
 
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _kind = msgspec.json.Decoder(_Kind).decode
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
 _place = msgspec.json.Decoder(_Place).decode
@@ -111,7 +111,7 @@ def without_number(entry: Raw) -> Raw:
         return entry
     try:
         members = _members(entry)
-    except _UNREADABLE:
+    except UNREADABLE:
         return entry
     kept = {name: value for name, value in members.items() if name != _INDEX}
     return Raw(msgspec.json.encode(kept))
@@ -121,7 +121,7 @@ def entry_kind(entry: Raw) -> str:
     """The type of an entry of ``thinking_blocks``; "" if it is none."""
     try:
         return _kind(entry).type
-    except _UNREADABLE:
+    except UNREADABLE:
         return ""
 
 
@@ -153,7 +153,7 @@ def _blocks_at_place(raw: Raw, said: "_MessageWords", left: dict[str, Block]) ->
     """The blocks that stood at this place; None where they are missing or changed."""
     try:
         place = _place(raw)
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
     if place.type == _CALLED:
         call = left.pop(place.id, None)

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from proxy.errors import CallerError
+from proxy.providers.lenient import UNREADABLE
 
 Shape = TypeVar("Shape")
 
@@ -194,7 +195,7 @@ def decode_typed(decoder: msgspec.json.Decoder[Shape], body: bytes) -> tuple[Sha
         param = path.strip("`").removeprefix("$").removeprefix(".") or None
         where = f"`{param}`" if param else "the body"
         raise CallerError(f"{wrong} for {where}.", code="invalid_type", param=param) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise CallerError(
             f"The body is not valid JSON: {error}. Send one JSON object.", code="invalid_json"
         ) from None

@@ -270,6 +270,13 @@ def number_calls(parts: Sequence[CallPart]) -> list[CallPart]:
     return [replace(part, index=number) for number, part in enumerate(parts)]
 
 
+def arguments_object(text: str) -> Raw | dict[str, str]:
+    """A call's arguments as the model wrote them; what is no JSON object is wrapped, not lost."""
+    if not text.strip():
+        return {}
+    return Raw(text.encode()) if is_json_object(text) else {"arguments": text}
+
+
 def is_json_object(text: str) -> bool:
     """True if a text is a whole JSON object."""
     if not text.rstrip().endswith(_BRACE):

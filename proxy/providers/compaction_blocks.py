@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Raw
 
 from proxy.providers.body_fields import ChatBody, invalid_parameter, is_given, unsupported_parameter
+from proxy.providers.lenient import UNREADABLE
 
 HEADER: Final = "anthropic-beta"
 #: The edit that writes a summary and goes on; it is the only one with a beta of its own.
@@ -44,7 +45,6 @@ class _Block(msgspec.Struct, frozen=True):
     signature: str | None = None
 
 
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _management = msgspec.json.Decoder(_Management).decode
 _block = msgspec.json.Decoder(_Block).decode
 _object = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -68,7 +68,7 @@ def compaction_fields(asked: ChatBody) -> dict[str, Raw]:
     if is_given(asked.compaction):
         try:
             _object(asked.compaction)
-        except _UNREADABLE:
+        except UNREADABLE:
             raise invalid_parameter(
                 "compaction", "compaction must be an object with a type."
             ) from None
@@ -125,7 +125,7 @@ def _edits(asked: ChatBody) -> set[str]:
     """The kinds of edits that are asked for."""
     try:
         return {edit.type for edit in _management(asked.context_management).edits}
-    except _UNREADABLE:
+    except UNREADABLE:
         raise invalid_parameter(
             "context_management", "context_management must be an object with edits, each of a type."
         ) from None
@@ -141,5 +141,5 @@ def _read(raw: Raw) -> _Block:
     """Decode a block; an empty one where it cannot be read."""
     try:
         return _block(raw)
-    except _UNREADABLE:
+    except UNREADABLE:
         return _Block()

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from proxy.providers.lenient import UNREADABLE
 from proxy.providers.provider_fields import Fields
 
 #: Efforts, from the least to the most, with the trait that each needs.
@@ -81,6 +82,6 @@ def _holds_all_reasoning(messages: msgspec.Raw) -> bool:
     """True if each call of tools in the conversation has its reasoning."""
     try:
         found = _messages(messages)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return False
     return all(each.reasoning_content for each in found if each.tool_calls)

@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import msgspec
 
+from proxy.providers.lenient import UNREADABLE
 from proxy.providers.usage import token_count
 
 #: Longer than any call; what reports more is mistaken.
 _MAX_PHASE_S: Final = 86_400.0
 #: Bytes of a report; vLLM's detailed acceptance lists every step.
 _MAX_REPORT_BYTES: Final = 256 * 1024
-_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _SPECULATION: Final = "speculative_decoding"
 
 
@@ -110,6 +110,6 @@ def _object(value: bytes) -> dict[str, Any] | None:
         return None
     try:
         found: dict[str, Any] = msgspec.json.decode(value)
-    except _ERRORS:
+    except UNREADABLE:
         return None
     return found

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.providers.lenient import NEAR_JSON_STARTS, to_strict_json
+from proxy.providers.lenient import NEAR_JSON_STARTS, UNREADABLE, to_strict_json
 
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 #: Longest body that is read for an error.
@@ -83,7 +83,7 @@ def is_answer(body: bytes) -> bool:
     """
     try:
         said = msgspec.json.decode(body, type=_Answered)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return False
     return said.output is not None or bool(said.choices or said.content or said.data)
 
@@ -92,7 +92,7 @@ def is_object(body: bytes) -> bool:
     """True if a body is one JSON object from its first byte to its last."""
     try:
         _decode_members(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return False
     return True
 
@@ -163,7 +163,7 @@ def _of_responses(data: bytes) -> Mapping[str, Any]:
     """
     try:
         said = msgspec.json.decode(data, type=_Told)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return {}
     if said.type == "response.failed" and said.response is not None:
         return said.response.error or {}

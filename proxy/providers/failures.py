@@ -235,6 +235,12 @@ def openai_failure(status: int, headers: Mapping[str, str], body: bytes) -> Upst
     return error
 
 
+def failure_of_object(error: object) -> UpstreamError:
+    """The caller's error of an error object in an OpenAI-type answer."""
+    words = {"message": str(error or "The model failed.")}
+    return _interpret_error(error if isinstance(error, Mapping) else words, openai_failure)
+
+
 def _is_moderated(status: int, said: Mapping[str, Any]) -> bool:
     """True if a 403 is about the prompt, which moderation flagged, and not about our key.
 

@@ -19,6 +19,7 @@ from msgspec import Raw
 
 from proxy.providers.port import Reader
 from proxy.providers.provider_fields import Fields
+from proxy.providers.readers import InnerReader
 from proxy.records.request_fields import raw_field
 
 _NULL: Final = b"null"
@@ -78,19 +79,11 @@ def with_functions(reader: Reader, body: bytes) -> Reader:
     return FunctionCallReader(reader) if has_functions(body) else reader
 
 
-class FunctionCallReader:
+class FunctionCallReader(InnerReader):
     """Turns the tool call of a chat answer into the ``function_call`` that the caller reads."""
 
-    def __init__(self, inner: Reader) -> None:
-        self._inner = inner
-
-    def feed(self, piece: bytes) -> bytes:
-        """The piece as the inner reader translates it, with function calls."""
-        return _with_function_calls(self._inner.feed(piece))
-
-    def end(self) -> bytes:
-        """The end as the inner reader translates it, with function calls."""
-        return _with_function_calls(self._inner.end())
+    def _translate(self, run: bytes) -> bytes:
+        return _with_function_calls(run)
 
 
 def _with_function_calls(answer: bytes) -> bytes:

@@ -10,6 +10,7 @@ import msgspec
 
 from proxy.errors import UpstreamError
 from proxy.providers.failures import redact
+from proxy.providers.lenient import UNREADABLE
 from proxy.providers.sse import parse_events
 
 #: Chat's reasons by Google's; any other ends the answer.
@@ -33,7 +34,6 @@ FAILED_REASONS: Final = frozenset(
     }
 )  # fmt: skip
 _MAX_MESSAGE_CHARS: Final = 500
-_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class GoogleFinish(msgspec.Struct, rename="camel"):
@@ -94,7 +94,7 @@ def failed_finish_in(run: bytes) -> UpstreamError | None:
     for event in parse_events(run):
         try:
             error = failed_finish(_answer(event.data).candidates)
-        except _ERRORS:
+        except UNREADABLE:
             continue
         if error is not None:
             return error

@@ -8,12 +8,15 @@ UTF-16, hold a half of a surrogate pair or a control character within a string. 
 import json
 import re
 from math import isfinite
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
 from proxy.providers.json_size import JsonSize, may_exceed
 
+Shape = TypeVar("Shape")
+#: Errors of decoding a text that is no JSON, or has another shape.
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 #: Longer texts are not read again.
 _MAX_BYTES: Final = 4 * 1024 * 1024
 #: The most that is read again, some 15 ms of work: parser and writer hold up all threads.
@@ -27,6 +30,20 @@ _HUGE_INTEGER: Final = re.compile(r"[0-9]{309}")
 #: Beginnings of what is nearly a JSON object or list.
 OBJECT_STARTS: Final = (b"{", b"\xef\xbb\xbf", b"\0", *UTF16_MARKS)
 NEAR_JSON_STARTS: Final = (*OBJECT_STARTS, b"[")
+
+
+def decode_leniently(decoder: msgspec.json.Decoder[Shape], data: bytes) -> Shape:
+    """Decode an answer or a piece of one, also where it is only nearly JSON.
+
+    Raises:
+        msgspec.DecodeError: If it is none.
+        UnicodeDecodeError: Likewise.
+        RecursionError: Likewise.
+    """
+    try:
+        return decoder.decode(data)
+    except msgspec.DecodeError:
+        return decoder.decode(to_strict_json(data) or data)
 
 
 def to_strict_json(raw: bytes) -> bytes | None:

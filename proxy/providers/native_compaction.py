@@ -20,6 +20,7 @@ from msgspec import Raw
 
 from proxy.catalog.entries import Route
 from proxy.prefix.prompts.objects import Unplannable, elements, members
+from proxy.providers.lenient import UNREADABLE
 from proxy.records.request_fields import replace_fields
 
 _FIELD: Final = "context_management"
@@ -65,7 +66,6 @@ class _Item(msgspec.Struct):
 
 
 _item = msgspec.json.Decoder(_Item).decode
-_UNREADABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
 
 def is_native(body: bytes) -> bool:
@@ -144,7 +144,7 @@ def _with_compaction_request(
 ) -> NativeCompactionCall | str:
     try:
         sent = replace_fields(body, {_FIELD: msgspec.json.encode(settings)})
-    except _UNREADABLE:
+    except UNREADABLE:
         return "the body cannot be read"
     return NativeCompactionCall(body=sent, headers={}, note=note)
 
@@ -176,5 +176,5 @@ def _read(raw: bytes) -> _Item:
     """An item or a block; an empty one for anything else."""
     try:
         return _item(raw)
-    except _UNREADABLE:
+    except UNREADABLE:
         return _Item()

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import msgspec
 
+from proxy.providers.lenient import UNREADABLE
 from proxy.providers.sse import parse_events
 
 #: Items that mean the same as input.
 _SENT_BACK: Final = frozenset({"message", "reasoning", "function_call", "custom_tool_call"})
 _LAST_EVENTS: Final = frozenset({"response.completed", "response.incomplete"})
-_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _Response(msgspec.Struct):
@@ -63,7 +63,7 @@ def output_items(runs: Sequence[bytes], *, streamed: bool) -> bytes | None:
         items = (found.output if found is not None else None) or []
         if not items or any(_item(each).type not in _SENT_BACK for each in items):
             return None
-    except _ERRORS:
+    except UNREADABLE:
         return None
     return msgspec.json.encode(items)
 

@@ -15,6 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from proxy.catalog.entries import BodyFields, Route
+from proxy.providers.lenient import UNREADABLE
 from proxy.providers.port import PreparedRequest
 from proxy.records.request_fields import replace_fields
 
@@ -48,8 +49,9 @@ _OWN: Final[Mapping[str, frozenset[str]]] = {
 #: Fields of a message in OpenAI's own answers, so that callers send it back.
 _OPENAI_MESSAGE: Final = ("refusal", "annotations", "audio", "function_call")
 #: Another provider's thinking. DeepSeek and xAI read it by these names, and so do own engines.
+#: Source: DeepSeek, thinking mode; xAI, reasoning (2026-11).
 _REASONING: Final = ("reasoning_content", "reasoning_details")
-_READS_REASONING: Final = frozenset({"deepseek", "xai"})
+READS_REASONING: Final = frozenset({"deepseek", "xai"})
 #: Only Claude signs its thinking so; nobody else takes it.
 _THINKING_BLOCKS: Final = "thinking_blocks"
 _NULL: Final = b"null"
@@ -120,7 +122,7 @@ def refused_message_fields(
     """
     provider = route.upstream.provider
     names = [] if takes_blocks or serves_claude(route) else [_THINKING_BLOCKS]
-    if not takes_extra and provider not in _READS_REASONING:
+    if not takes_extra and provider not in READS_REASONING:
         names += _REASONING
     if not is_openai(route):
         names += _OPENAI_MESSAGE
@@ -158,7 +160,7 @@ def apply_body_fields(prepared: PreparedRequest, declared: BodyFields) -> Prepar
     """
     try:
         given = _members(prepared.body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return prepared
     fields = dict(declared.add)
     for name, new in declared.rename.items():

@@ -1,31 +1,15 @@
 """The parts that readers of answers share: pieces, whole bodies, and streams of events."""
 
 from abc import ABC, abstractmethod
-from typing import Any, Final, TypeVar
+from typing import Any
 
 import msgspec
 
 from proxy.errors import UpstreamError
-from proxy.providers.lenient import to_strict_json
+from proxy.providers.lenient import UNREADABLE
+from proxy.providers.port import Reader
 from proxy.providers.sse import parse_events
 from proxy.providers.stream_endings import malformed_answer, truncated_stream
-
-Shape = TypeVar("Shape")
-UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-
-
-def decode_leniently(decoder: msgspec.json.Decoder[Shape], data: bytes) -> Shape:
-    """Decode an answer or a piece of one, also where it is only nearly JSON.
-
-    Raises:
-        msgspec.DecodeError: If it is none.
-        UnicodeDecodeError: Likewise.
-        RecursionError: Likewise.
-    """
-    try:
-        return decoder.decode(data)
-    except msgspec.DecodeError:
-        return decoder.decode(to_strict_json(data) or data)
 
 
 class PassthroughReader:
@@ -40,6 +24,33 @@ class PassthroughReader:
     def end(self) -> bytes:
         """Nothing is held back."""
         return b""
+
+
+class InnerReader(ABC):
+    """Translates what another reader gives."""
+
+    def __init__(self, inner: Reader) -> None:
+        self._inner = inner
+
+    def feed(self, piece: bytes) -> bytes:
+        """The answer's part in a piece.
+
+        Raises:
+            UpstreamError: If it cannot be read on.
+        """
+        return self._translate(self._inner.feed(piece))
+
+    def end(self) -> bytes:
+        """The end of the answer.
+
+        Raises:
+            UpstreamError: If it is not complete.
+        """
+        return self._translate(self._inner.end())
+
+    @abstractmethod
+    def _translate(self, run: bytes) -> bytes:
+        """The answer's part in what the inner reader gave; b"" for none."""
 
 
 class WholeReader(PassthroughReader, ABC):

@@ -23,6 +23,7 @@ from proxy.providers.efforts import (
     nearest_effort,
     takes_effort,
 )
+from proxy.providers.lenient import UNREADABLE
 from proxy.providers.port import PreparedRequest
 from proxy.providers.provider_fields import (
     Fields,
@@ -103,7 +104,6 @@ class _Thinking(msgspec.Struct):
 
 
 _thinking: Final = msgspec.json.Decoder(_Thinking).decode
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def accepted_traits(route: Route) -> frozenset[str]:
@@ -133,7 +133,7 @@ def translate_for_substitute(prepared: PreparedRequest, route: Route) -> Prepare
     try:
         translation = _Translation(_fields(prepared.body), route)
         translation.run(endpoint)
-    except _UNREADABLE:
+    except UNREADABLE:
         return prepared
     if not translation.notes:
         return prepared
@@ -170,7 +170,7 @@ class _Translation:
         elif endpoint == _RESPONSES:
             steps = self._responses_effort, self._responses_steering, self._responses_reasoning
         for step in steps:
-            with suppress(*_UNREADABLE):
+            with suppress(*UNREADABLE):
                 step()
         for name, trait in _NEEDED.items():
             if name in self.fields and (endpoint != _RESPONSES or name in _EVERYWHERE):
@@ -214,7 +214,7 @@ class _Translation:
             return
         try:
             found = _thinking(raw)
-        except _UNREADABLE:
+        except UNREADABLE:
             self.notes.append("dropped thinking: the model has no such parameter")
             return
         effort = "none" if found.type == "disabled" else "high"
@@ -339,7 +339,7 @@ class _Translation:
     def _is_effort_none(self) -> bool:
         raw = self.fields.get("reasoning_effort")
         if raw is None and "reasoning" in self.fields:
-            with suppress(*_UNREADABLE):
+            with suppress(*UNREADABLE):
                 raw = _fields(self.fields["reasoning"]).get("effort")
         return raw is not None and bytes(raw) == b'"none"'
 
@@ -382,7 +382,7 @@ def _object_or_raw(raw: msgspec.Raw) -> Fields | msgspec.Raw:
     """An object's fields; what is none stays as the caller wrote it."""
     try:
         return _fields(raw)
-    except _UNREADABLE:
+    except UNREADABLE:
         return raw
 
 

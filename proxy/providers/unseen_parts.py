@@ -15,6 +15,7 @@ import msgspec
 
 from proxy.catalog.entries import Route
 from proxy.prefix.prompts.objects import Unplannable, members, write_object
+from proxy.providers.lenient import UNREADABLE
 from proxy.records.call import Call
 
 UNSEEN_NOTE: Final = "left out images and files: the model cannot see them"
@@ -28,7 +29,7 @@ _SUBJECTS: Final = {
     b'"input_file"': "A file",
 }
 _ANY: Final = re.compile(b"|".join(_SUBJECTS))
-_UNREADABLE: Final = (Unplannable, msgspec.DecodeError, RecursionError, UnicodeDecodeError)
+_UNREADABLE: Final = (Unplannable, *UNREADABLE)
 _elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 

@@ -23,8 +23,9 @@ from proxy.providers.anthropic.usage import messages_usage
 from proxy.providers.chat_answer import chat_reply
 from proxy.providers.compaction_blocks import HEADER, merge_betas
 from proxy.providers.function_calls import with_functions, with_tools
+from proxy.providers.lenient import UNREADABLE
 from proxy.providers.port import PreparedRequest
-from proxy.providers.readers import UNREADABLE, HeldReader
+from proxy.providers.readers import HeldReader
 from proxy.providers.tiers import price_tier
 from proxy.records.call import MODELS_PREFIX, Call
 from slo.price import BillingTerms

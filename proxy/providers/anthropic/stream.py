@@ -24,7 +24,8 @@ from proxy.providers.anthropic.usage import messages_usage
 from proxy.providers.block_order import OPAQUE, BlockOrder, number_entries
 from proxy.providers.chat_answer import ChatReply, ChunkWriter, function_call, usage_object
 from proxy.providers.compaction_blocks import applied_edits
-from proxy.providers.readers import EventReader, decode_leniently
+from proxy.providers.lenient import decode_leniently
+from proxy.providers.readers import EventReader
 from proxy.providers.usage import merge_usage
 
 _PING: Final = b": ping\n\n"

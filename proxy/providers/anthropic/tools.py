@@ -7,7 +7,6 @@ import re
 from typing import Any, Final
 
 import msgspec
-import orjson
 from msgspec import Raw
 
 from proxy.providers.anthropic.parts import blocks
@@ -22,6 +21,7 @@ from proxy.providers.body_fields import (
     tool_function,
     unsupported_parameter,
 )
+from proxy.providers.call_parts import arguments_object
 from proxy.providers.marked_blocks import Block, with_marker
 from proxy.providers.schema_fitting import fit_schema
 from proxy.providers.schema_rules import ANTHROPIC
@@ -77,7 +77,7 @@ def tool_use(call: ToolCall, at: str) -> Block:
         "type": "tool_use",
         "id": _tool_id(call.id, f"{at}.id"),
         "name": call.function.name,
-        "input": _tool_input(call.function.arguments or ""),
+        "input": arguments_object(call.function.arguments or ""),
     }
     return with_marker(block, call)
 
@@ -196,14 +196,3 @@ def _tool_id(name: str, at: str) -> str:
     if not name:
         raise invalid_parameter(at, f"`{at}` must not be empty.")
     return _FOREIGN.sub(lambda found: f"_{ord(found[0]):x}_", name)
-
-
-def _tool_input(arguments: str) -> Raw | dict[str, str]:
-    """The arguments as the model wrote them; what is no JSON object is wrapped, not lost."""
-    if not arguments.strip():
-        return {}
-    try:
-        found = orjson.loads(arguments)
-    except orjson.JSONDecodeError:
-        found = None
-    return Raw(arguments.encode()) if isinstance(found, dict) else {"arguments": arguments}

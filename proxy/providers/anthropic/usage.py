@@ -7,6 +7,8 @@ Anthropic, prompt caching and Messages API, usage (2026-08).
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from proxy.providers.usage import token_count
 from slo.usage import Usage
 
@@ -73,22 +75,10 @@ def _thinking(found: Mapping[str, Any]) -> int:
 def _with_thinking(usage: Usage, thinking: int) -> Usage:
     """The usage with at least this much of what was generated called reasoning."""
     reasoning = min(max(thinking, usage.reasoning), usage.generated_tokens)
-    return Usage(
-        input=usage.input,
-        cache_read=usage.cache_read,
-        write_5m=usage.write_5m,
-        write_1h=usage.write_1h,
-        output=usage.generated_tokens - reasoning,
-        reasoning=reasoning,
-    )
+    return replace(usage, output=usage.generated_tokens - reasoning, reasoning=reasoning)
 
 
 def _sum(passes: list[Usage]) -> Usage:
     return Usage(
-        input=sum(one.input for one in passes),
-        cache_read=sum(one.cache_read for one in passes),
-        write_5m=sum(one.write_5m for one in passes),
-        write_1h=sum(one.write_1h for one in passes),
-        output=sum(one.output for one in passes),
-        reasoning=sum(one.reasoning for one in passes),
+        **{name: sum(getattr(usage, name) for usage in passes) for name in Usage.__struct_fields__}
     )

@@ -24,8 +24,9 @@ from proxy.providers.cloud_platforms.bodies import (
     cloud_request,
     served_model,
 )
+from proxy.providers.lenient import UNREADABLE
 from proxy.providers.port import PreparedRequest
-from proxy.providers.readers import UNREADABLE, HeldReader
+from proxy.providers.readers import HeldReader
 from proxy.providers.stream_endings import malformed_answer
 from proxy.records.call import MESSAGES, Call
 from proxy.records.request_fields import replace_fields

@@ -16,6 +16,7 @@ from msgspec import Raw
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError
 from proxy.providers.compaction_blocks import HEADER, merge_betas
+from proxy.providers.lenient import UNREADABLE
 from proxy.records.call import MESSAGES, Call
 from proxy.records.request_fields import replace_fields
 
@@ -40,7 +41,6 @@ _UNMARKABLE: Final = frozenset({"thinking", "redacted_thinking"})
 _fields: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _raws: Final = msgspec.json.Decoder(list[Raw]).decode
 _object: Final = msgspec.json.Decoder(dict[str, Any]).decode
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class CloudForm(msgspec.Struct, frozen=True):
@@ -198,6 +198,6 @@ def _mark_last_block(raw: Raw | None, mark: Raw) -> bytes | None:
                 block["cache_control"] = mark
                 written = msgspec.json.encode({**last, "content": blocks})
                 return b"[%b]" % b",".join([*map(bytes, others), written])
-    except (*_UNREADABLE, KeyError, TypeError, ValueError):
+    except (*UNREADABLE, KeyError, TypeError, ValueError):
         return None
     return None

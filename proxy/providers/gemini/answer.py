@@ -3,14 +3,12 @@
 Source: Google, Gemini API, GenerateContentResponse; OpenAI, the chat completion object (2026-11).
 """
 
-from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
-from proxy.errors import UpstreamError
 from proxy.providers.body_fields import is_given
 from proxy.providers.chat_answer import (
     ChatReply,
@@ -20,11 +18,12 @@ from proxy.providers.chat_answer import (
     function_call,
     usage_object,
 )
-from proxy.providers.failures import openai_failure, status_of
+from proxy.providers.failures import failure_of_object
 from proxy.providers.gemini.signatures import extra_content
 from proxy.providers.gemini.usage import gemini_usage
 from proxy.providers.google_finish import GoogleFinish, failed_finish, finish_reason
-from proxy.providers.readers import WholeReader, decode_leniently
+from proxy.providers.lenient import decode_leniently
+from proxy.providers.readers import WholeReader
 from proxy.providers.stream_endings import malformed_answer
 
 
@@ -90,11 +89,6 @@ def read_answer(data: bytes) -> GoogleAnswer:
     return decode_leniently(_answers, data)
 
 
-def google_failure(error: Mapping[str, Any]) -> UpstreamError:
-    """The caller's error of an error object in an answer."""
-    return openai_failure(status_of(error), {}, msgspec.json.encode({"error": error}))
-
-
 class CallNumbers:
     """Numbers the calls of each candidate, and names those that have no id."""
 
@@ -130,7 +124,7 @@ class WholeCompletion(WholeReader):
     def _translate(self, body: bytes) -> Json:
         answer = read_answer(body)
         if answer.error is not None:
-            raise google_failure(answer.error)
+            raise failure_of_object(answer.error)
         if not answer.candidates and not answer.is_blocked:
             raise malformed_answer()
         if (failure := failed_finish(answer.candidates)) is not None:

@@ -13,9 +13,6 @@ Source: Google, Gemini API, generateContent, function calling, thought signature
 
 from typing import Final
 
-import orjson
-from msgspec import Raw
-
 from proxy.providers.body_fields import (
     ChatMessage,
     ContentPart,
@@ -23,6 +20,7 @@ from proxy.providers.body_fields import (
     invalid_parameter,
     unsupported_parameter,
 )
+from proxy.providers.call_parts import arguments_object
 from proxy.providers.gemini.body import Json
 from proxy.providers.gemini.signatures import UNSIGNED, signature_of
 
@@ -115,7 +113,7 @@ class _Conversation:
                 at, f"`{at}` is no function call: this model knows only functions."
             )
         self._functions[call.id] = call.function.name
-        arguments = _arguments(call.function.arguments or "")
+        arguments = arguments_object(call.function.arguments or "")
         return {"functionCall": {"id": call.id, "name": call.function.name, "args": arguments}}
 
     def _add_result(self, message: ChatMessage, at: str) -> None:
@@ -196,14 +194,3 @@ def _inline(content: str, kind: str, at: str) -> Json:
             at, "This model fetches no addresses: send the content as a data URL in base64."
         )
     return {"inlineData": {"mimeType": kind.lower() or "text/plain", "data": content}}
-
-
-def _arguments(arguments: str) -> Raw | Json:
-    """The arguments as the model wrote them; what is no JSON object is wrapped, not lost."""
-    if not arguments.strip():
-        return {}
-    try:
-        found = orjson.loads(arguments)
-    except orjson.JSONDecodeError:
-        found = None
-    return Raw(arguments.encode()) if isinstance(found, dict) else {"arguments": arguments}

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from proxy.providers.body_fields import is_given
+from proxy.providers.lenient import UNREADABLE
 
 #: Stands for the signature of a call that another model made.
 UNSIGNED: Final = "skip_thought_signature_validator"
@@ -36,7 +37,7 @@ def signature_of(extra_content: Raw) -> str:
         return ""
     try:
         found = _extra(extra_content).google
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return ""
     return "" if found is None else found.thought_signature
 

@@ -15,12 +15,12 @@ Source: Google, Gemini API, streamGenerateContent; OpenAI, chat completion chunk
 from collections.abc import Iterator
 
 from proxy.providers.chat_answer import ChatReply, ChunkWriter, Json, usage_object
+from proxy.providers.failures import failure_of_object
 from proxy.providers.gemini.answer import (
     CallNumbers,
     GoogleAnswer,
     GoogleCandidate,
     GooglePart,
-    google_failure,
     id_tail,
     read_answer,
 )
@@ -60,7 +60,7 @@ class ChunkStream(EventReader):
     def _chunks(self, answer: GoogleAnswer) -> Iterator[bytes]:
         if answer.error is not None:
             self._has_ended = True
-            yield self._writer.error(google_failure(answer.error))
+            yield self._writer.error(failure_of_object(answer.error))
             return
         if not self._writer.name:
             self._writer.name = answer.response_id

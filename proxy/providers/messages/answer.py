@@ -1,4 +1,4 @@
-"""A chat answer as the way back reads it, and the message object: frame, usage, why it stopped.
+"""The message object that a chat answer becomes: frame, usage, why it stopped.
 
 Source: Anthropic, Messages API, the message object, usage, stop reasons; OpenAI API reference, Chat
 Completions; vLLM, OpenAI-compatible server, ``stop_reason`` (2026-11).
@@ -7,11 +7,7 @@ Completions; vLLM, OpenAI-compatible server, ``stop_reason`` (2026-11).
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
-
-from proxy.providers.lenient import to_strict_json
 from proxy.providers.messages.body import Json
-from proxy.providers.responses.chunk import ChatChoice
 from proxy.providers.usage import believable_usage
 
 #: Stop reasons by chat's ``finish_reason``; any other ends the turn.
@@ -23,39 +19,6 @@ _STOP_REASONS: Final = {
     "content_filter": "refusal",
 }
 _TIERS: Final = {"default": "standard", "priority": "priority"}
-
-
-class ChoiceWithStop(ChatChoice, frozen=True):
-    """A choice; some engines name the stop sequence that ended it."""
-
-    stop_reason: Any = None
-
-
-class ChatAnswer(msgspec.Struct, frozen=True):
-    """A chunk or a whole completion; ``error`` stands alone where an upstream failed."""
-
-    id: str | None = None
-    service_tier: str | None = None
-    choices: list[ChoiceWithStop] | None = None
-    usage: Any = None
-    error: Any = None
-
-
-_decode = msgspec.json.Decoder(ChatAnswer).decode
-
-
-def read_chat_answer(data: bytes) -> ChatAnswer:
-    """Decode a chunk or a completion, also where it is only nearly JSON.
-
-    Raises:
-        msgspec.DecodeError: If it is none.
-        UnicodeDecodeError: Likewise.
-        RecursionError: Likewise.
-    """
-    try:
-        return _decode(data)
-    except msgspec.DecodeError:
-        return _decode(to_strict_json(data) or data)
 
 
 class Ending:

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from proxy.providers.call_parts import is_json_object
+from proxy.providers.call_parts import arguments_object, is_json_object
+from proxy.providers.lenient import UNREADABLE
 from proxy.providers.messages.body import Json
 from proxy.providers.messages.signatures import own_signature
 
@@ -140,26 +141,19 @@ class ToolUseOutput(OpenBlock):
     @property
     def is_complete(self) -> bool:
         """True if the arguments are a whole JSON object."""
-        return tool_input("".join(self._pieces)) is not None
+        return is_json_object("".join(self._pieces))
 
     def whole(self) -> Json:
         """The call with its input; what is no JSON object is wrapped, not lost."""
-        text = "".join(self._pieces)
-        found = tool_input(text) if text.strip() else Raw(b"{}")
-        return self._opening() | {"input": {"arguments": text} if found is None else found}
+        return self._opening() | {"input": arguments_object("".join(self._pieces))}
 
     def _opening(self) -> Json:
         return {"type": "tool_use", "id": self._id, "name": self._tool, "input": {}}
-
-
-def tool_input(arguments: str) -> Raw | None:
-    """The arguments as the model wrote them; None where they are no JSON object."""
-    return Raw(arguments.encode()) if is_json_object(arguments) else None
 
 
 def read_opaque(raw: Raw) -> Json | None:
     """A block of ``thinking_blocks`` as an object; None where it is none."""
     try:
         return msgspec.json.decode(raw, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return None

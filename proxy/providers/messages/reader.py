@@ -17,21 +17,21 @@ from typing import Final
 import msgspec
 
 from proxy.errors import UpstreamError
-from proxy.providers.failures import openai_failure, status_of
+from proxy.providers.failures import failure_of_object
 from proxy.providers.google_finish import failed_chat_finish
+from proxy.providers.lenient import UNREADABLE
 from proxy.providers.messages.answer import (
-    ChatAnswer,
-    ChoiceWithStop,
     Ending,
     messages_counts,
     opening_message,
-    read_chat_answer,
 )
 from proxy.providers.messages.blocks import Event
 from proxy.providers.messages.names import message_id
 from proxy.providers.messages.output import MessageOutput
 from proxy.providers.messages.settings import AnswerSettings
 from proxy.providers.port import Reader
+from proxy.providers.readers import InnerReader
+from proxy.providers.responses.chunk import ChatChoice, Chunk, read_chunk
 from proxy.providers.responses.order import in_order
 from proxy.providers.sse import parse_blocks
 from proxy.providers.stream_endings import error_event, malformed_answer, truncated_stream
@@ -41,7 +41,6 @@ _DONE: Final = b"[DONE]"
 _PING: Final[Event] = {"type": "ping"}
 #: Before the message begins, when clients expect no event.
 _AWAKE: Final = b": ping\n\n"
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def messages_reader(inner: Reader, settings: AnswerSettings, *, streamed: bool) -> Reader:
@@ -67,7 +66,7 @@ class _Message:
         self._usage: dict[str, object] = {}
         self._tier: str | None = None
 
-    def take(self, answer: ChatAnswer) -> Iterator[Event]:
+    def take(self, answer: Chunk) -> Iterator[Event]:
         """The events of a chunk or of a completion."""
         yield from self.begin(answer.id or "")
         if isinstance(answer.usage, dict):
@@ -98,7 +97,7 @@ class _Message:
         known = {"content": self.output.content(), "usage": self._counts()}
         return opened | known | self._final_delta()
 
-    def _gain(self, choice: ChoiceWithStop) -> Iterator[Event]:
+    def _gain(self, choice: ChatChoice) -> Iterator[Event]:
         self.answered = True
         if (failure := failed_chat_finish(choice.finish_reason)) is not None:
             raise failure
@@ -125,38 +124,22 @@ class _Message:
         return counts | {"input_tokens": prompt, "output_tokens": generated}
 
 
-class WholeMessage:
+class WholeMessage(InnerReader):
     """A chat completion in one piece as a message in one piece."""
 
     def __init__(self, inner: Reader, settings: AnswerSettings) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._settings = settings
 
-    def feed(self, piece: bytes) -> bytes:
-        """The message, once the completion is there.
-
-        Raises:
-            UpstreamError: If it is none.
-        """
-        return self._translate(self._inner.feed(piece))
-
-    def end(self) -> bytes:
-        """The message, if the completion came only now.
-
-        Raises:
-            UpstreamError: If it is none.
-        """
-        return self._translate(self._inner.end())
-
-    def _translate(self, completion: bytes) -> bytes:
-        if not completion:
+    def _translate(self, run: bytes) -> bytes:
+        if not run:
             return b""
         try:
-            answer = read_chat_answer(completion)
-        except _UNREADABLE:
+            answer = read_chunk(run)
+        except UNREADABLE:
             raise malformed_answer() from None
         if answer.error is not None:
-            raise _failure(answer.error)
+            raise failure_of_object(answer.error)
         message = _Message(self._settings)
         for events in (message.take(answer), message.end()):
             for _ in events:
@@ -208,7 +191,7 @@ class MessageStream:
                 break
             try:
                 written.append(self._ping() if event is None else self._read(event.data))
-            except _UNREADABLE:
+            except UNREADABLE:
                 self._unread = malformed_answer()
             except UpstreamError as error:
                 self._unread = error
@@ -223,10 +206,10 @@ class MessageStream:
     def _read(self, data: bytes) -> bytes:
         if data == _DONE:
             return self._finish()
-        answer = read_chat_answer(data)
+        answer = read_chunk(data)
         if answer.error is not None:
             self._has_ended = True
-            return error_event("messages", _failure(answer.error))
+            return error_event("messages", failure_of_object(answer.error))
         return self._frame_all(self._message.take(answer))
 
     def _finish(self) -> bytes:
@@ -253,9 +236,3 @@ class MessageStream:
             self._has_pinged = True
             return framed + self._frame(_PING)
         return framed
-
-
-def _failure(error: object) -> UpstreamError:
-    """The caller's error of an upstream's error object."""
-    found = error if isinstance(error, dict) else {"message": str(error)}
-    return openai_failure(status_of(found), {}, msgspec.json.encode({"error": found}))

@@ -6,7 +6,8 @@ import msgspec
 
 from proxy.catalog.entries import Route
 from proxy.providers.chat_forms import serves_by_responses
-from proxy.providers.provider_fields import is_openai, serves_claude
+from proxy.providers.gemini.params import MAX_STOPS
+from proxy.providers.provider_fields import READS_REASONING, is_openai, serves_claude
 from proxy.providers.substitution import accepted_traits
 from proxy.providers.unseen_parts import can_see
 
@@ -16,16 +17,11 @@ ThinkingForm = Literal["none", "text", "blocks", "sealed"]
 #: Ids of tool calls that an upstream takes: any, 40 characters, or nine letters and digits.
 IdForm = Literal["any", "short", "nine"]
 
-#: Providers that read another answer's reasoning as text. Source: DeepSeek, thinking mode; xAI,
-#: reasoning (2026-11). Own engines read it, too.
-_READS_REASONING: Final = frozenset({"deepseek", "xai"})
 #: Providers that take no list of parts where there is text alone.
 #: Source: litellm 1.109, transformation for DeepSeek (2026-11).
 _PLAIN_TEXT: Final = frozenset({"deepseek"})
 #: Source: OpenAI API reference, ``stop`` (2026-11).
 _MAX_STOPS: Final = 4
-#: Source: Google, Gemini API, GenerationConfig (2026-11).
-_MAX_GOOGLE_STOPS: Final = 5
 _GOOGLE: Final = "google"
 
 
@@ -76,13 +72,13 @@ def chat_target(route: Route, *, drops_server_tools: bool = False) -> ChatTarget
             takes_call_extras=True,
             takes_marks=route.regime != "",
             max_output=route.max_output,
-            max_stops=_MAX_GOOGLE_STOPS,
+            max_stops=MAX_STOPS,
             sees=sees,
             drops_server_tools=drops_server_tools,
         )
     is_claude = serves_claude(route)
     takes_any = "extra_sampling" in traits
-    thinking: ThinkingForm = "text" if takes_any or provider in _READS_REASONING else "none"
+    thinking: ThinkingForm = "text" if takes_any or provider in READS_REASONING else "none"
     if serves_by_responses(route):
         thinking = "sealed"
     stops = None if takes_any else _MAX_STOPS

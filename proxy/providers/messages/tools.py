@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from proxy.providers.body_fields import invalid_parameter, is_given
+from proxy.providers.lenient import UNREADABLE
 from proxy.providers.messages.body import (
     Json,
     MessagesBlock,
@@ -30,7 +31,6 @@ _UNSTRICT: Final = frozenset(
 _MAX_DEPTH: Final = 64
 _value = msgspec.json.Decoder().decode
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def tool_fields(body: MessagesBody, target: ChatTarget, notes: list[str]) -> Json:
@@ -77,7 +77,7 @@ def is_strict_schema(schema: Raw) -> bool:
     """
     try:
         return _is_strict(_value(schema), 0)
-    except _UNREADABLE:
+    except UNREADABLE:
         return False
 
 
@@ -120,7 +120,7 @@ def _schema(schema: Raw, at: str) -> Raw:
         if is_given(schema):
             _members(schema)
             return schema
-    except _UNREADABLE:
+    except UNREADABLE:
         pass
     raise invalid_parameter(at, f"`{at}` must be a JSON schema, an object: send one.")
 

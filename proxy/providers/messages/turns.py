@@ -23,6 +23,7 @@ from typing import Final
 from proxy.errors import CallerError
 from proxy.providers.block_order import BlockOrder
 from proxy.providers.body_fields import invalid_parameter
+from proxy.providers.gemini.signatures import UNSIGNED, extra_content
 from proxy.providers.messages.body import (
     Json,
     MessagesBlock,
@@ -55,9 +56,8 @@ _ROLES: Final = frozenset({"user", "assistant", "system"})
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 _FAILED: Final = "The tool failed."
 _BELOW: Final = "(The result's images and files follow in the next message.)"
-#: Stands for the signature of a call that another model made.
-#: Source: Google, thought signatures, calls of other models (2026-11).
-_UNSIGNED: Final = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+#: Attached to a call that another model made.
+_UNSIGNED: Final = extra_content(UNSIGNED)
 _CONTROL: Final = "cache_control"
 _MEDIA: Final = frozenset({"image_url", "file"})
 _Turn = list[tuple[str, MessagesBlock]]
@@ -270,9 +270,10 @@ class _Thoughts:
 def _attach_extras(calls: list[Json], extras: dict[str, Json]) -> None:
     """Attach to the calls what came with them; the first is always given something."""
     for place, call in enumerate(calls):
-        attached = extras.get(call["id"]) or (_UNSIGNED if place == 0 else None)
-        if attached:
+        if attached := extras.get(call["id"]):
             call["extra_content"] = attached
+        elif place == 0:
+            call.update(_UNSIGNED)
 
 
 def _blocks(run: Iterable[tuple[int, MessagesTurn]]) -> _Turn:

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.errors import UpstreamError
 from proxy.providers.block_order import BlockOrder
 from proxy.providers.call_parts import Arguments, arguments_text
 from proxy.providers.chat_answer import (
@@ -18,13 +17,14 @@ from proxy.providers.chat_answer import (
     chat_message,
     function_call,
 )
-from proxy.providers.failures import openai_failure, status_of
+from proxy.providers.failures import failure_of_object
+from proxy.providers.lenient import decode_leniently
 from proxy.providers.messages.signatures import (
     own_signature,
     phase_signature,
     reasoning_signature,
 )
-from proxy.providers.readers import WholeReader, decode_leniently
+from proxy.providers.readers import WholeReader
 from proxy.providers.stream_endings import malformed_answer
 
 #: Chat's reasons by those of an incomplete response; any other ends the answer.
@@ -186,12 +186,6 @@ def chat_annotation(annotation: object, start: int) -> Json | None:
     return {"type": _CITATION, _CITATION: named | places}
 
 
-def response_failure(error: object) -> UpstreamError:
-    """The caller's error of an error object in an answer."""
-    found = error if isinstance(error, dict) else {"message": str(error or "The model failed.")}
-    return openai_failure(status_of(found), {}, msgspec.json.encode({"error": found}))
-
-
 _responses: Final = msgspec.json.Decoder(Response)
 
 
@@ -204,7 +198,7 @@ class WholeResponse(WholeReader):
     def _translate(self, body: bytes) -> Json:
         response = decode_leniently(_responses, body)
         if response.error is not None or response.status in _FAILED:
-            raise response_failure(response.error)
+            raise failure_of_object(response.error)
         if response.output is None:
             raise malformed_answer()
         message = self._message([read_item(raw) for raw in response.output])

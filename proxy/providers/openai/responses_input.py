@@ -25,6 +25,7 @@ from proxy.providers.body_fields import (
     is_given,
     unsupported_parameter,
 )
+from proxy.providers.lenient import UNREADABLE
 from proxy.providers.messages.signatures import (
     PHASE,
     is_phase,
@@ -37,7 +38,6 @@ Json = dict[str, Any]
 _BREAKPOINT: Final = "prompt_cache_breakpoint"
 _ROLES: Final = frozenset({"system", "developer", "user"})
 _REASONING: Final = "reasoning"
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _block: Final = msgspec.json.Decoder(Json).decode
 
 
@@ -152,7 +152,7 @@ class _InputReader:
                 continue
             try:
                 found = _block(raw)
-            except _UNREADABLE:
+            except UNREADABLE:
                 continue
             signature = found.get("signature")
             sealed = signature if isinstance(signature, str) else None

@@ -15,6 +15,7 @@ from proxy.catalog.entries import Route
 from proxy.providers.body_fields import decode_typed
 from proxy.providers.chat_answer import chat_reply
 from proxy.providers.chat_forms import goes_by_responses
+from proxy.providers.lenient import UNREADABLE
 from proxy.providers.openai.responses_answer import ResponsesReply, WholeResponse
 from proxy.providers.openai.responses_input import ChatTurn, input_items
 from proxy.providers.openai.responses_stream import ResponsesChunks
@@ -58,7 +59,6 @@ _SAID: Final = frozenset(
 _MIN_OUTPUT_TOKENS: Final = 16
 _ENCRYPTED: Final = ["reasoning.encrypted_content"]
 _fields: Final = msgspec.json.Decoder(Fields).decode
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _Body(msgspec.Struct, kw_only=True):
@@ -97,7 +97,7 @@ def send_by_responses(
         return prepared
     try:
         fields = _fields(prepared.body)
-    except _UNREADABLE:
+    except UNREADABLE:
         return prepared
     if not goes_by_responses(fields, route):
         return prepared

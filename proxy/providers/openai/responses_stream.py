@@ -21,6 +21,7 @@ import msgspec
 
 from proxy.providers.call_parts import arguments_text
 from proxy.providers.chat_answer import ChunkWriter, Json
+from proxy.providers.failures import failure_of_object
 from proxy.providers.openai.responses_answer import (
     PARAGRAPH,
     Response,
@@ -28,7 +29,6 @@ from proxy.providers.openai.responses_answer import (
     ResponsesReply,
     chat_annotation,
     read_item,
-    response_failure,
     tool_call,
 )
 from proxy.providers.readers import EventReader
@@ -109,7 +109,7 @@ class ResponsesChunks(EventReader):
             self._name(event.response)
         if event.type in _FAILURES:
             self._has_ended = True
-            yield self._writer.error(response_failure(_error_of(event)))
+            yield self._writer.error(failure_of_object(_error_of(event)))
             return
         if not self._has_begun:
             self._has_begun = True

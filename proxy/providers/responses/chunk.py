@@ -1,7 +1,8 @@
-"""A chat answer as this wire reads it: a chunk of a stream, or the whole completion.
+"""A chat answer as callers of other APIs get it: a chunk of a stream, or the whole completion.
 
-Source: OpenAI API reference, Chat Completions (2026-11). ``reasoning_content`` is what DeepSeek,
-xAI and our Anthropic wire call the reasoning; ``reasoning`` is the name vLLM gives it.
+Source: OpenAI API reference, Chat Completions; vLLM, ``stop_reason`` (2026-11).
+``reasoning_content`` is what DeepSeek, xAI and our Anthropic wire call the reasoning; ``reasoning``
+is the name vLLM gives it.
 """
 
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import msgspec
 
 from proxy.providers.call_parts import CallPart, FunctionPart, parts_of
+from proxy.providers.lenient import decode_leniently
 from proxy.providers.responses.fields import Json
 
 
@@ -112,12 +114,16 @@ class Delta(msgspec.Struct, frozen=True):
 
 
 class ChatChoice(msgspec.Struct, frozen=True):
-    """One of the answers asked for; a Responses caller gets the first."""
+    """One of the answers asked for; callers of other APIs get the first.
+
+    Some engines name the stop sequence that ended it in ``stop_reason``.
+    """
 
     index: int = 0
     delta: Delta | None = None
     message: Delta | None = None
     finish_reason: str | None = None
+    stop_reason: Any = None
     logprobs: Logprobs | None = None
 
 
@@ -132,4 +138,15 @@ class Chunk(msgspec.Struct, frozen=True):
     error: Any = None
 
 
-chunk = msgspec.json.Decoder(Chunk).decode
+_chunks = msgspec.json.Decoder(Chunk)
+
+
+def read_chunk(data: bytes) -> Chunk:
+    """Decode a chunk or a whole completion, also where it is only nearly JSON.
+
+    Raises:
+        msgspec.DecodeError: If it is none.
+        UnicodeDecodeError: Likewise.
+        RecursionError: Likewise.
+    """
+    return decode_leniently(_chunks, data)

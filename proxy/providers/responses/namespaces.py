@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from proxy.providers.lenient import UNREADABLE
 from proxy.providers.responses.fields import Json, known_kinds
 
 NAMESPACE: Final = "namespace"
@@ -148,7 +149,7 @@ def text_of_arguments(arguments: str) -> str:
     """The free text in the arguments of such a function; the arguments where they hold none."""
     try:
         found = msgspec.json.decode(arguments)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return arguments
     text = found.get(_TEXT_PARAMETER) if isinstance(found, dict) else None
     return text if isinstance(text, str) else arguments

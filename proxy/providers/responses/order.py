@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from proxy.providers.block_order import PLACES, Content, entry_kind, restore_order, without_number
 from proxy.providers.call_parts import CallPart, number_calls
+from proxy.providers.lenient import UNREADABLE
 from proxy.providers.responses.chunk import Delta
 
 
@@ -76,5 +77,5 @@ def _thinking(block: Raw) -> str:
     """The text of a reasoning block; "" where it has none."""
     try:
         return _thought(block).thinking
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return ""

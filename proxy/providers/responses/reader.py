@@ -12,8 +12,10 @@ from typing import Final
 import msgspec
 
 from proxy.errors import ProxyError, UpstreamError
+from proxy.providers.lenient import UNREADABLE
 from proxy.providers.port import Reader
-from proxy.providers.responses.chunk import chunk
+from proxy.providers.readers import InnerReader
+from proxy.providers.responses.chunk import read_chunk
 from proxy.providers.responses.items import Event
 from proxy.providers.responses.stream import ResponseStream
 from proxy.providers.sse import parse_events
@@ -36,33 +38,17 @@ def responses_reader(inner: Reader, body: bytes, streamed: bool, created: float)
     return StreamReader(inner, unfolding) if streamed else AnswerReader(inner, unfolding)
 
 
-class AnswerReader:
+class AnswerReader(InnerReader):
     """A chat completion in one piece as a response in one piece."""
 
     def __init__(self, inner: Reader, unfolding: ResponseStream) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._unfolding = unfolding
 
-    def feed(self, piece: bytes) -> bytes:
-        """The response, once the completion is there.
-
-        Raises:
-            UpstreamError: If it is none.
-        """
-        return self._read(self._inner.feed(piece))
-
-    def end(self) -> bytes:
-        """The response, if the completion came only now.
-
-        Raises:
-            UpstreamError: If it is none.
-        """
-        return self._read(self._inner.end())
-
-    def _read(self, completion: bytes) -> bytes:
-        if not completion:
+    def _translate(self, run: bytes) -> bytes:
+        if not run:
             return b""
-        for _ in chain(_take_chunk(self._unfolding, completion), _end_events(self._unfolding)):
+        for _ in chain(_take_chunk(self._unfolding, run), _end_events(self._unfolding)):
             pass  # the events build the response
         response = self._unfolding.response or {}
         if response["error"] is not None:
@@ -157,8 +143,8 @@ def _chunk_events(unfolding: ResponseStream, data: bytes) -> Iterator[Event]:
 
 def _take_chunk(unfolding: ResponseStream, data: bytes) -> Iterator[Event]:
     try:
-        read = chunk(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        read = read_chunk(data)
+    except UNREADABLE:
         raise malformed_answer() from None
     yield from unfolding.take(read)
 

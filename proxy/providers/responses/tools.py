@@ -18,11 +18,6 @@ class FunctionTool(msgspec.Struct, frozen=True, tag_field="type", tag="function"
     parameters: dict[str, Any] | None = None
     strict: bool | None = None
 
-    def chat(self) -> Json:
-        """The nested form, with the fields that were given."""
-        found = {name: getattr(self, name) for name in self.__struct_fields__}
-        return {"type": "function", "function": _without_nulls(found)}
-
 
 class CustomTool(msgspec.Struct, frozen=True, tag_field="type", tag="custom"):
     """A tool whose input is free text, perhaps bound by a grammar."""
@@ -31,23 +26,11 @@ class CustomTool(msgspec.Struct, frozen=True, tag_field="type", tag="custom"):
     description: str | None = None
     format: dict[str, Any] | None = None
 
-    def chat(self) -> Json:
-        """The nested form, with the fields that were given."""
-        found = {name: getattr(self, name) for name in self.__struct_fields__}
-        return {
-            "type": "custom",
-            "custom": _without_nulls(found | {"format": _grammar(self.format)}),
-        }
-
 
 class NamedFunction(msgspec.Struct, frozen=True, tag_field="type", tag="function"):
     """One function by name."""
 
     name: str
-
-    def chat(self) -> Json:
-        """The nested form."""
-        return {"type": "function", "function": {"name": self.name}}
 
 
 class NamedCustom(msgspec.Struct, frozen=True, tag_field="type", tag="custom"):
@@ -55,21 +38,12 @@ class NamedCustom(msgspec.Struct, frozen=True, tag_field="type", tag="custom"):
 
     name: str
 
-    def chat(self) -> Json:
-        """The nested form."""
-        return {"type": "custom", "custom": {"name": self.name}}
-
 
 class Allowed(msgspec.Struct, frozen=True, tag_field="type", tag="allowed_tools"):
     """Some of the tools; the list itself stays, and with it the prefix."""
 
     mode: Literal["auto", "required"]
     tools: list[NamedFunction | NamedCustom]
-
-    def chat(self) -> Json:
-        """The nested form."""
-        named = [tool.chat() for tool in self.tools]
-        return {"type": "allowed_tools", "allowed_tools": {"mode": self.mode, "tools": named}}
 
 
 AnyTool = FunctionTool | CustomTool
@@ -89,7 +63,7 @@ def chat_tools(given: object, choice: object, parallel: object) -> Json:
     Raises:
         CallerError: If a tool is malformed, or the choice is one that only OpenAI can run.
     """
-    said = [tool.chat() for tool in convert_value(given, list[AnyTool], "tools")]
+    said = [_nest_members(tool) for tool in convert_value(given, list[AnyTool], "tools")]
     wanted = None if choice is None else _choice(choice)
     if said:
         return _without_nulls(
@@ -100,13 +74,19 @@ def chat_tools(given: object, choice: object, parallel: object) -> Json:
 
 def _choice(choice: object) -> str | Json:
     found: Any = convert_value(choice, Choice, "tool_choice")  # type: ignore[arg-type]  # a union is an annotation, not a type
-    return found if isinstance(found, str) else dict(found.chat())
+    return found if isinstance(found, str) else _nest_members(found)
 
 
-def _grammar(form: dict[str, Any] | None) -> dict[str, Any] | None:
-    if form is None or form.get("type") != "grammar":
-        return form
-    return {"type": "grammar", "grammar": {k: v for k, v in form.items() if k != "type"}}
+def _nest_members(value: FunctionTool | CustomTool | NamedFunction | NamedCustom | Allowed) -> Json:
+    """Chat's form, in which all but the type stands in a member of that name."""
+    members: Json = msgspec.structs.asdict(value)
+    if isinstance(value, CustomTool) and value.format and value.format.get("type") == "grammar":
+        grammar = {name: one for name, one in value.format.items() if name != "type"}
+        members["format"] = {"type": "grammar", "grammar": grammar}
+    if isinstance(value, Allowed):
+        members["tools"] = list(map(_nest_members, value.tools))
+    kind = str(type(value).__struct_config__.tag)
+    return {"type": kind, kind: _without_nulls(members)}
 
 
 def _without_nulls(found: Json) -> Json:

@@ -1,11 +1,12 @@
 """Answers that are nearly JSON."""
 
+import msgspec
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.providers.lenient import to_strict_json
+from proxy.providers.lenient import decode_leniently, to_strict_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -71,3 +72,11 @@ def test_numbers_are_read_again_up_to_what_their_writer_makes_in_some_millisecon
 
     assert to_strict_json(few) is not None
     assert to_strict_json(many) is None
+
+
+def test_nearly_json_is_decoded_and_other_texts_are_not():
+    decoder = msgspec.json.Decoder(dict[str, float | None])
+
+    assert decode_leniently(decoder, b'{"a":NaN}') == {"a": None}
+    with pytest.raises(msgspec.DecodeError):
+        decode_leniently(decoder, b"no")

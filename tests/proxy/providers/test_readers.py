@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from proxy.errors import UpstreamError
-from proxy.providers.readers import EventReader, HeldReader, WholeReader, decode_leniently
+from proxy.providers.readers import EventReader, HeldReader, WholeReader
 
 
 class CountReader(WholeReader):
@@ -66,14 +66,6 @@ def test_an_answer_that_is_held_comes_at_its_end():
 
     assert reader.feed(b"ab") + reader.feed(b"c") == b""
     assert reader.end() == b"3"
-
-
-def test_nearly_json_is_decoded_and_other_texts_are_not():
-    decoder = msgspec.json.Decoder(dict[str, float | None])
-
-    assert decode_leniently(decoder, b'{"a":NaN}') == {"a": None}
-    with pytest.raises(msgspec.DecodeError):
-        decode_leniently(decoder, b"no")
 
 
 def test_a_stream_that_ends_before_its_answer_is_an_error():

@@ -7,8 +7,8 @@ from proxy.providers.messages.answer import (
     Ending,
     messages_counts,
     opening_message,
-    read_chat_answer,
 )
+from proxy.providers.responses.chunk import read_chunk
 from tests.fakes.messages_calls import Json
 
 
@@ -84,6 +84,6 @@ def test_a_message_opens_empty() -> None:
 
 
 def test_an_answer_that_is_nearly_json_is_read() -> None:
-    assert read_chat_answer(b'{"id":"c","usage":{"cost":NaN}}').usage == {"cost": None}
+    assert read_chunk(b'{"id":"c","usage":{"cost":NaN}}').usage == {"cost": None}
     with pytest.raises(msgspec.DecodeError):
-        read_chat_answer(b"<html>")
+        read_chunk(b"<html>")

@@ -3,7 +3,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.providers.responses.chunk import Delta, Token, chunk
+from proxy.providers.responses.chunk import Delta, Token, read_chunk
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_token_without_bytes_has_none() -> None:
 
 
 def test_blocks_stay_the_bytes_they_were() -> None:
-    found = chunk(b'{"choices":[{"delta":{"thinking_blocks":[{"b":1.50, "a":2}]}}]}')
+    found = read_chunk(b'{"choices":[{"delta":{"thinking_blocks":[{"b":1.50, "a":2}]}}]}')
 
     assert found.choices is not None
     assert found.choices[0].delta is not None
@@ -72,4 +72,4 @@ def test_blocks_stay_the_bytes_they_were() -> None:
 @pytest.mark.parametrize("said", [b"", b"5", b"{", b'{"choices":5}', b'{"choices":[{"delta":5}]}'])
 def test_an_event_that_is_no_chat_chunk_is_not_read(said: Any) -> None:
     with pytest.raises(msgspec.DecodeError):
-        chunk(said)
+        read_chunk(said)
