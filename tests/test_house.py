@@ -72,6 +72,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "proxy/tools/engine_demo/session.py": "tests/whole/test_self_hosted_engine.py",
     "proxy/cli/session.py": "tests/proxy/cli/test_main.py",
     "proxy/store/receipt_import.py": "tests/proxy/cli/test_receipts.py",
+    "proxy/store/sql/rollups/rollup_tables.py": "tests/proxy/store/sql/test_schema.py",
     "proxy/store/ports.py": "tests/proxy/store/redis/test_budget_store_laws.py",
     "proxy/store/redis/requests.py": "tests/proxy/store/redis/test_budget_store.py",
     "proxy/app_context.py": "tests/proxy/services/budgets/test_setup.py",

@@ -291,14 +291,21 @@ def migrate(engine: Engine) -> None:
     Alembic is imported only where the tables are not at the newest revision yet.
 
     Raises:
-        OperatorError: A newer version has migrated them.
+        OperatorError: A newer version has migrated them, or they are from before the first
+            release.
     """
-    found, known = revision(engine), _revisions()
-    if found == known[-1]:
+    current, known = revision(engine), _revisions()
+    if current == known[-1]:
         return
-    if found is not None and found not in known:
+    if current is not None and current < known[0]:
         raise OperatorError(
-            f"The database's tables are at revision {found}, and this version of Thriftgate knows"
+            f"The database's tables are at revision {current}, from before the first release, and"
+            f" this version of Thriftgate begins with revision {known[0]}. Start a checkout of"
+            " 2026-11-28 once, which brings them there, then this version."
+        )
+    if current is not None and current not in known:
+        raise OperatorError(
+            f"The database's tables are at revision {current}, and this version of Thriftgate knows"
             f" revisions up to {known[-1]}. Run the newer version, or restore a backup from before"
             " its first start."
         )

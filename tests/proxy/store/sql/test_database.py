@@ -4,20 +4,16 @@ import sys
 import threading
 from pathlib import Path
 
-import msgspec
 import pytest
-from alembic import command
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, delete, insert, update
+from sqlalchemy import Engine, delete, insert, inspect, update
 
 from proxy.errors import OperatorError
-from proxy.records.prompt_segments import CacheMark, PromptSegments
 from proxy.store.errors import StoreError
 from proxy.store.sql import schema
 from proxy.store.sql.database import (
     ConnectionGate,
     _alembic,
-    _migration_config,
     address,
     connection_problem,
     count_changed_rows,
@@ -28,9 +24,6 @@ from proxy.store.sql.database import (
     revision,
     write_transaction,
 )
-from proxy.store.sql.ledger.inserts import inserter
-from tests.fakes.ledger import ledger_of, rollups_of
-from tests.fakes.receipts import a_receipt, rolled_up
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -117,104 +110,6 @@ def test_the_folder_that_is_made_for_it_is_closed_to_others(tmp_path: Path) -> N
     assert (tmp_path / "made").stat().st_mode & 0o777 == 0o700
 
 
-def at(engine: Engine, wanted: str) -> None:
-    """Bring the tables up or down to a revision."""
-    with _migration_config(engine) as config:
-        old = wanted < (revision(engine) or "")
-        (command.downgrade if old else command.upgrade)(config, wanted)
-
-
-def test_calls_from_before_planning_are_kept_and_new_ones_stand_beside_them(
-    engine: Engine,
-) -> None:
-    before = [a_receipt(n) for n in range(5)]
-    inserter(engine)([*before, a_receipt(5, conversation="ab", arm="treated", prompt="{}")])
-    at(engine, "0001")
-    with read_transaction(engine) as connection:
-        count = connection.exec_driver_sql("SELECT count(*) FROM calls").scalar_one()
-    at(engine, "head")
-    planned = a_receipt(6, conversation="ab", arm="control", miss="expired", miss_nanos=7)
-    inserter(engine)([planned])
-
-    assert count == 6
-    assert ledger_of(engine) == [*before, a_receipt(5), planned]
-    assert rollups_of(engine) == rolled_up([*before, a_receipt(5), planned])
-
-
-def test_calls_from_before_compaction_are_kept_and_new_ones_stand_beside_them(
-    engine: Engine,
-) -> None:
-    before = [a_receipt(n) for n in range(3)]
-    inserter(engine)([*before, a_receipt(3, compaction="facts", compacted=True, tokens_before=9)])
-    at(engine, "0004")
-    at(engine, "head")
-    compacted = a_receipt(
-        4, compaction="facts", compacted=True, reset=True, compaction_nanos=-7, needed=2, lost=1
-    )
-    inserter(engine)([compacted])
-
-    assert ledger_of(engine) == [*before, a_receipt(3), compacted]
-
-
-def test_calls_from_before_request_ids_are_kept_and_have_none(engine: Engine) -> None:
-    before = a_receipt(1)
-    inserter(engine)([msgspec.structs.replace(before, upstream_request_id="req_1")])
-    at(engine, "0008")
-    at(engine, "head")
-    after = a_receipt(2, upstream_request_id="req_2")
-    inserter(engine)([after])
-
-    assert ledger_of(engine) == [before, after]
-
-
-def test_of_calls_from_before_nobody_knows_why_they_were_not_planned(engine: Engine) -> None:
-    before = a_receipt(1)
-    inserter(engine)([msgspec.structs.replace(before, unplanned_why="under_2_kb")])
-    at(engine, "0009")
-    at(engine, "head")
-    after = a_receipt(2, unplanned_why="under_2_kb")
-    inserter(engine)([after])
-
-    assert ledger_of(engine) == [before, after]
-
-
-def test_of_calls_from_before_nobody_knows_the_segments(engine: Engine) -> None:
-    segments = PromptSegments(900, 0, 100, (CacheMark(900, "1h"),))
-    inserter(engine)([a_receipt(1, segments=segments)])
-    at(engine, "0017")
-    at(engine, "head")
-    after = a_receipt(2, segments=segments)
-    inserter(engine)([after])
-
-    assert ledger_of(engine) == [a_receipt(1), after]
-
-
-def test_calls_from_before_engine_phases_are_kept_and_have_none(engine: Engine) -> None:
-    before = a_receipt(1)
-    inserter(engine)([msgspec.structs.replace(before, prefill=0.5, draft_tokens=4)])
-    at(engine, "0010")
-    at(engine, "head")
-    after = a_receipt(2)
-    inserter(engine)([after])
-
-    assert ledger_of(engine) == [before, after]
-
-
-def test_of_calls_from_before_nobody_knows_how_many_messages_were_compacted(engine: Engine) -> None:
-    before = a_receipt(1, compaction="facts", compacted=True)
-    inserter(engine)(
-        [before, a_receipt(2, compaction="facts", compacted=True, compacted_messages=7)]
-    )
-    at(engine, "0005")
-    at(engine, "head")
-    after = [
-        a_receipt(n, compaction="facts", compacted=True, compacted_messages=n - 3) for n in (3, 4)
-    ]
-    inserter(engine)(after)
-
-    assert ledger_of(engine) == [before, a_receipt(2, compaction="facts", compacted=True), *after]
-
-
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
 def test_postgresql_goes_by_all_its_names(scheme: str) -> None:
     engine = open_database(f"{scheme}://ann:secret@db.example/ledger")
@@ -290,19 +185,11 @@ def test_rows_that_were_changed_or_deleted_are_counted(engine: Engine) -> None:
     assert (two, one, none) == (2, 1, 0)
 
 
-def test_an_index_that_was_broken_off_is_built_anew_and_limits_leave_with_the_migration(
-    postgres: str,
-) -> None:
+def test_the_limits_of_a_migration_leave_with_it(postgres: str) -> None:
     engine = open_database(postgres)
-    at(engine, "0006")
-    with write_transaction(engine) as connection:
-        connection.exec_driver_sql("CREATE INDEX calls_moved ON calls (attempt)")
     migrate(engine)
 
     with read_transaction(engine) as connection:
-        query = "SELECT indexdef FROM pg_indexes WHERE indexname = 'calls_rerouted'"
-        built = connection.exec_driver_sql(f"{query} AND schemaname = current_schema()")
-        assert "(call_id)" in built.scalar_one()
         limits = [
             connection.exec_driver_sql(f"SHOW {name}_timeout").scalar_one()
             for name in ("statement", "lock")
@@ -311,23 +198,22 @@ def test_an_index_that_was_broken_off_is_built_anew_and_limits_leave_with_the_mi
     engine.dispose()
 
 
-def test_a_migration_that_fails_on_postgresql_leaves_those_before_it(postgres: str) -> None:
+def test_a_migration_that_fails_on_postgresql_leaves_no_table_of_its_own(postgres: str) -> None:
     engine = open_database(postgres)
-    at(engine, "0003")
     with write_transaction(engine) as connection:
         connection.exec_driver_sql("CREATE TABLE compactions (x integer)")
     with pytest.raises(StoreError, match="compactions"):
         migrate(engine)
-    before = revision(engine)
+    before, has_calls = revision(engine), inspect(engine).has_table("calls")
     with write_transaction(engine) as connection:
         connection.exec_driver_sql("DROP TABLE compactions")
     migrate(engine)
 
-    assert (before, revision(engine)) == ("0004", newest_revision())
+    assert (before, has_calls, revision(engine)) == (None, False, newest_revision())
     engine.dispose()
 
 
-def test_the_newest_revision_told_by_file_names_is_the_one_alembic_finds() -> None:
+def test_the_newest_revision_by_file_names_is_the_one_that_alembic_finds() -> None:
     assert newest_revision() == ScriptDirectory.from_config(_alembic()).get_current_head()
 
 
@@ -340,6 +226,17 @@ def test_tables_that_a_newer_version_has_migrated_are_refused_and_left_as_they_a
     with pytest.raises(OperatorError, match=r"revision 9999, .* revisions up to 0024"):
         migrate(engine)
     assert revision(engine) == "9999"
+
+
+def test_tables_from_before_the_first_release_are_refused_with_what_brings_them_there(
+    engine: Engine,
+) -> None:
+    with write_transaction(engine) as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0012'")
+
+    with pytest.raises(OperatorError, match=r"revision 0012, .* Start a checkout of 2026-11-28"):
+        migrate(engine)
+    assert revision(engine) == "0012"
 
 
 def test_a_database_that_refuses_connections_is_an_outage_whose_reason_is_one_line() -> None:
