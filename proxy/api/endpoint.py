@@ -51,6 +51,7 @@ from proxy.providers.cache_isolation import add_cache_salt
 from proxy.providers.json_size import MAX_CONVERSATION, MAX_REQUEST, JsonSize
 from proxy.providers.multipart import is_form
 from proxy.records.agents import agent_feature
+from proxy.records.body_reader import BodyReader
 from proxy.records.call import Call, Key
 from proxy.records.request_fields import RequestFields, parse_request_fields
 from proxy.records.timeline import Timeline
@@ -130,6 +131,7 @@ class Endpoint:
         self._refused_keys = RefusedKeyLog(admission.ticks)
         self._prefills = PrefillRequests(admission.ticks)
         self._token_counts = LocalTokenCounts()
+        self._bodies = BodyReader()
         self._watchdog_timer = WatchdogTimer(deps.tasks.start)
 
     def update(self, deps: Dependencies) -> None:
@@ -283,7 +285,7 @@ class Endpoint:
         try:
             _check_media(head)
             call = of_deployment(call, head.deployment) if head.deployment else call
-            call = _parse_fields(call, head)
+            call = _parse_fields(call, head, self._bodies)
             if call.key.models is not None:
                 check_model_allowed(call, self._deps.for_call(call).catalog)
             if not self._admission.shared_state:
@@ -354,7 +356,7 @@ def _json_limit(head: RequestHead) -> JsonSize | None:
     return MAX_REQUEST if is_json else None
 
 
-def _parse_fields(call: Call, head: RequestHead) -> Call:
+def _parse_fields(call: Call, head: RequestHead, bodies: BodyReader) -> Call:
     """The call with its body read, where the body is for us to read.
 
     Raises:
@@ -364,18 +366,17 @@ def _parse_fields(call: Call, head: RequestHead) -> Call:
         return msgspec.structs.replace(call, fields=_parse_other_fields(call, head))
     if call.method != "POST":
         return call
-    read = parse_request_fields(call.body)
+    read, split = bodies.read(call.key.team, call.body)
     if not read.model and call.endpoint not in _WITHOUT_MODEL:
         raise CallerError(
             "The body names no model. Send `model`; GET /v1/models lists them.",
             code="missing_model",
             param="model",
         )
-    if head.feature or not read.feature:
-        feature = call.feature or agent_feature(head.agent, read)
-        return msgspec.structs.replace(call, fields=read, feature=feature)
     feature, notes = feature_label(read.feature)
-    return msgspec.structs.replace(call, fields=read, feature=feature, notes=notes)
+    if head.feature or not read.feature:
+        feature, notes = call.feature or agent_feature(head.agent, read), call.notes
+    return msgspec.structs.replace(call, fields=read, split=split, feature=feature, notes=notes)
 
 
 def _parse_other_fields(call: Call, head: RequestHead) -> RequestFields | None:

@@ -60,7 +60,7 @@ def planning_request(call: Call) -> PlanningRequest:
         shows=call.key.keeps_prompts,
         origin=call.origin,
         is_native=call.endpoint == MESSAGES,
-        messages_json=call.fields.messages if call.fields is not None else b"",
+        split=call.split,
     )
 
 

@@ -20,6 +20,7 @@ from proxy.prefix.prediction.sent_call import SentCall
 from proxy.prefix.prompts.conversation import ConversationChain
 from proxy.prefix.prompts.fingerprints import name_digest
 from proxy.prefix.prompts.prompt import Fingerprint, MessageReading, Prompt, PromptSlot
+from proxy.records.body_reader import SplitBody
 from proxy.records.feature_mode import LayoutScope, model_family
 from proxy.records.origin import UncompactedConversation
 from proxy.records.prompt_segments import CacheMark, PromptSegments
@@ -44,7 +45,7 @@ class PlanningRequest(msgspec.Struct, frozen=True, kw_only=True):
         shows: True if the team keeps prompts, so that its words may be quoted to it.
         origin: Whence the body was shortened; None where it is the caller's own.
         is_native: True if the body is one of the Messages API.
-        messages_json: The body's messages, where they were found before; b"" where they were not.
+        split: The body, where its messages were found before.
     """
 
     team: str
@@ -57,7 +58,7 @@ class PlanningRequest(msgspec.Struct, frozen=True, kw_only=True):
     shows: bool = False
     origin: UncompactedConversation | None = None
     is_native: bool = False
-    messages_json: bytes | msgspec.Raw = b""
+    split: SplitBody | None = None
 
 
 class PlanningTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,7 +159,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
     def without_words(self) -> "Draft":
         """The draft without its words, for what need not hold them while it waits."""
-        request = msgspec.structs.replace(self.request, body=b"", messages_json=b"", origin=None)
+        request = msgspec.structs.replace(self.request, body=b"", split=None, origin=None)
         return msgspec.structs.replace(self, request=request, prompt=Prompt(fields={}, messages=()))
 
 

@@ -93,9 +93,7 @@ class Planner:
         Raises:
             Unplannable: If its body is none that can be planned; says why.
         """
-        prompt = parse_prompt(
-            asked.body, is_native=asked.is_native, messages_json=asked.messages_json
-        )
+        prompt = parse_prompt(asked.body, is_native=asked.is_native, split=asked.split)
         team = team_fingerprint(self._secret, asked.team)
         indexes = self.memory.read_call(asked.team)
         known = indexes.readings.readings_of(team, prompt.messages)

@@ -6,6 +6,7 @@ from urllib.parse import unquote
 import msgspec
 
 from proxy.records.agents import stable_user
+from proxy.records.body_reader import SplitBody
 from proxy.records.origin import UncompactedConversation
 from proxy.records.request_fields import RequestFields
 
@@ -60,6 +61,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         headers: The caller's headers that may be passed on, names in lower case.
         body: The caller's own bytes.
         fields: Fields read from them; None where the body is not JSON.
+        split: The body as it came, with its messages apart; None where they were not found.
         feature: From the header, the body, or the key; "" where nobody said.
         conversation: Caller's name of its conversation; "" where there is none.
         session: Session in its client's headers, hashed; "" for none.
@@ -83,6 +85,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     headers: dict[str, str]
     body: bytes
     fields: RequestFields | None
+    split: SplitBody | None = None
     feature: str = ""
     conversation: str = ""
     session: str = ""

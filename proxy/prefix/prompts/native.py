@@ -19,7 +19,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from proxy.prefix.prompts.items import ConversionCache
-from proxy.prefix.prompts.objects import Unplannable, as_content_part, elements, members, write_list
+from proxy.prefix.prompts.objects import (
+    Unplannable,
+    as_content_part,
+    elements,
+    known_elements,
+    members,
+    write_list,
+)
 
 _SYSTEM: Final = "system"
 _MESSAGES: Final = "messages"
@@ -34,20 +41,20 @@ _OWN_TOOLS: Final = frozenset({_NULL, b'"custom"'})
 _SYSTEM_ROLE: Final = b'"system"'
 
 
-def read_native(fields: Mapping[str, bytes]) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
-    """The messages and the tools of a Messages body with these fields.
+def read_native(
+    fields: Mapping[str, bytes], said: tuple[bytes, ...]
+) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+    """The messages and the tools of a Messages body with these fields, which holds ``said``.
 
     Raises:
-        KeyError: If it has no messages.
         Unplannable: If it cannot be read, or is part of a thread that its provider keeps.
     """
     if fields.get(_THREAD, _NULL) != _NULL:
         raise Unplannable("its provider keeps the conversation")
-    said = elements(fields[_MESSAGES])
     if said and members(said[0]).get("role") == _SYSTEM_ROLE:
         raise Unplannable("its first message is the system's")
     tools = fields.get(_TOOLS, _NULL)
-    offered = () if tools == _NULL else tuple(map(_TOOLS_SEEN.convert, elements(tools)))
+    offered = () if tools == _NULL else tuple(map(_TOOLS_SEEN.convert, known_elements(tools)))
     return (*_system_message(fields), *said), offered
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -28,8 +29,8 @@ _USUAL_NAMES: Final = frozenset(
     | {"model", "messages", "stream", "stream_options", "tools", "tool_choice"}
     | {"temperature", "max_tokens", "max_completion_tokens", "reasoning_effort"}
 )
-#: Stands in for a list that was read already; nobody writes such a one.
-_READ_ALREADY: Final = b"[-0E-0]"
+#: Bytes above which a list is not remembered, and most that are: 32 MiB at most.
+_MAX_CACHED_BYTES, _MAX_CACHED = 2**16, 256
 _plain_name = re.compile(r"[A-Za-z0-9_.\-]+").fullmatch
 _gap = re.compile(rb"[ \t\n\r]*").match
 
@@ -46,29 +47,6 @@ def members(raw: bytes) -> dict[str, bytes]:
         raise Unplannable(f"not an object: {error}") from None
 
 
-def members_around(
-    raw: bytes, name: str, held: bytes | msgspec.Raw
-) -> dict[str, bytes | msgspec.Raw] | None:
-    """The members of an object of which one is known to be this list; None where it is not so.
-
-    A long list is most of a body, so all else is read without it. None, too, where a key stands
-    twice or is escaped.
-
-    Raises:
-        Unplannable: If it is no object.
-    """
-    key = b'"%b":' % name.encode()
-    begins = raw.find(key)
-    at = _skip_white_space(raw, begins + len(key))
-    if begins < 0 or not raw.startswith(held, at):
-        return None
-    rest = raw[:at] + _READ_ALREADY + raw[at + len(held) :]
-    found = members(rest)
-    if found.get(name) != _READ_ALREADY or not is_exact(rest, found):
-        return None
-    return {**found, name: held}
-
-
 def elements(raw: bytes) -> tuple[bytes, ...]:
     """The elements of a list, each as JSON.
 
@@ -79,6 +57,14 @@ def elements(raw: bytes) -> tuple[bytes, ...]:
         return tuple(map(bytes, _elements(raw)))
     except _UNREADABLE as error:
         raise Unplannable(f"not a list: {error}") from None
+
+
+def known_elements(raw: bytes) -> tuple[bytes, ...]:
+    """The elements of a list that many calls send, such as tools; remembered where it is short."""
+    return (_known_elements if len(raw) <= _MAX_CACHED_BYTES else elements)(raw)
+
+
+_known_elements = lru_cache(_MAX_CACHED)(elements)
 
 
 def write_object(found: Mapping[str, bytes]) -> bytes:

@@ -21,10 +21,11 @@ from proxy.prefix.prompts.objects import (
     Unplannable,
     elements,
     is_exact,
+    known_elements,
     members,
-    members_around,
     write_object,
 )
+from proxy.records.body_reader import READ_ALREADY, SplitBody
 
 #: A keyed hash of a text: equal texts of one team are seen to be equal, nothing else is.
 Fingerprint = Callable[[bytes], bytes]
@@ -36,11 +37,10 @@ ASSISTANT: Final = "assistant"
 BYTES_PER_TOKEN: Final = 4
 #: Messages, tools and parts of leading messages that one prompt may have.
 MAX_PIECES: Final = 4_096
-#: Bytes above which a list of tools is not remembered.
-_MAX_CACHED_TOOLS_BYTES: Final = 2**16
-#: Bytes of messages from which on a body is read without them where they are known.
-_MIN_LONG_BYTES: Final = 4_096
+#: Bytes of what stands around messages above which it is not remembered, and most that are.
+_MAX_CACHED_BYTES, _MAX_CACHED = 2**16, 256
 _MESSAGES: Final = "messages"
+_NOT_EXACT: Final = "a key of the body stands twice or is escaped"
 _TOOLS: Final = "tools"
 
 
@@ -158,70 +158,63 @@ def parse_prompt(
     *,
     goes_on: bool = False,
     is_native: bool = False,
-    messages_json: bytes | msgspec.Raw = b"",
+    split: SplitBody | None = None,
 ) -> Prompt:
     """The body in its pieces.
 
-    With ``goes_on``, one that goes on from what its provider keeps is read, too. ``messages_json``
-    are its messages, where they were found before.
+    With ``goes_on``, one that goes on from what its provider keeps is read, too. ``split`` is the
+    body, where its messages were found before.
 
     Raises:
         Unplannable: If it is no such body, has too many pieces, or cannot be written again as
             it is.
     """
+    known = split if split is not None and split.body is body else None
     try:
-        found, is_sound = _body_members(body, messages_json)
-        taken = _split_native_fields(found) if is_native else _split_fields(found)
+        found = members(body) if known is None else _members_around(known.around)
+        is_chat = is_native or not items.is_items(found)
+        chat = _separate_prompt(found, known, is_native=is_native) if is_chat else None
     except (KeyError, Unplannable) as error:
         raise Unplannable(f"not a chat body: {error}") from None
-    fields, messages, tools = taken or (
+    fields, messages, tools = chat or (
         items.empty_fields(found),
         *items.read_items(found, goes_on=goes_on),
     )
     if len(messages) + len(tools) > MAX_PIECES:
         raise Unplannable(f"more than {MAX_PIECES:,} messages and tools")
-    if not (is_sound or is_exact(body, found)):
-        raise Unplannable("a key of the body stands twice or is escaped")
+    if known is None and not is_exact(body, found):
+        raise Unplannable(_NOT_EXACT)
     return Prompt(fields=fields, messages=messages, tools=tools, is_native=is_native)
 
 
-def _body_members(
-    body: bytes, messages_json: bytes | msgspec.Raw
-) -> tuple[Mapping[str, bytes], bool]:
-    """The members of a body, and True if these are surely all it holds."""
-    if len(messages_json) >= _MIN_LONG_BYTES:
-        around = members_around(body, _MESSAGES, messages_json)
-        if around is not None:
-            return around, True
-    return members(body), False
-
-
-def _split_native_fields(
-    found: Mapping[str, bytes],
+def _separate_prompt(
+    found: Mapping[str, bytes], known: SplitBody | None, *, is_native: bool
 ) -> tuple[Mapping[str, bytes], tuple[bytes, ...], tuple[bytes, ...]]:
-    """The fields of a Messages body without what ``_split_fields`` takes out, and that."""
-    messages, tools = native.read_native(found)
-    return native.empty_native_fields(found), messages, tools
+    """The fields of a body without its messages, instructions and tools, and those."""
+    said = elements(found[_MESSAGES]) if known is None else known.messages
+    if is_native:
+        return native.empty_native_fields(found), *native.read_native(found, said)
+    if found.get(_TOOLS, b"null") == b"null":
+        return {**found, _MESSAGES: b""}, said, ()
+    return {**found, _MESSAGES: b"", _TOOLS: b""}, said, known_elements(found[_TOOLS])
 
 
-def _split_fields(
-    found: Mapping[str, bytes],
-) -> tuple[Mapping[str, bytes], tuple[bytes, ...], tuple[bytes, ...]] | None:
-    """The fields of a chat body without its messages and tools, and those; None for another."""
-    if items.is_items(found):
-        return None
-    tools = found.get(_TOOLS, b"null")
-    taken = {_MESSAGES: b""} if tools == b"null" else {_MESSAGES: b"", _TOOLS: b""}
-    offered = _offered_tools(tools) if _TOOLS in taken else ()
-    return {**found, **taken}, elements(found[_MESSAGES]), offered
+@lru_cache(maxsize=_MAX_CACHED)
+def _known_members(around: bytes) -> Mapping[str, bytes]:
+    """The members of a body without its messages: those of most calls are another's, too.
+
+    Raises:
+        Unplannable: If it holds anything else.
+    """
+    found = members(around)
+    if found.get(_MESSAGES) != READ_ALREADY or not is_exact(around, found):
+        raise Unplannable(_NOT_EXACT)
+    return found
 
 
-def _offered_tools(tools: bytes) -> tuple[bytes, ...]:
-    return (_known if len(tools) <= _MAX_CACHED_TOOLS_BYTES else elements)(tools)
-
-
-#: Lists of tools seen lately, in their pieces: at most 32 MiB.
-_known = lru_cache(maxsize=256)(elements)
+def _members_around(around: bytes) -> Mapping[str, bytes]:
+    is_short = len(around) <= _MAX_CACHED_BYTES
+    return (_known_members if is_short else _known_members.__wrapped__)(around)
 
 
 def parse_message(message: bytes) -> PromptMessage:

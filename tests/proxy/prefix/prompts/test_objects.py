@@ -14,7 +14,6 @@ from proxy.prefix.prompts.objects import (
     is_plain_text,
     may_hold_tags,
     members,
-    members_around,
     replace_parts,
     replace_text,
     text_message,
@@ -94,36 +93,6 @@ def test_an_object_is_exact_if_and_only_if_no_key_stands_twice(written, spaces):
     names = [name for name, _ in written]
 
     assert is_exact(raw, members(raw)) == (len(names) == len(set(names)))
-
-
-@given(OBJECTS, st.lists(VALUES, min_size=1), st.integers(0, 4), _SPACES)
-def test_the_members_around_a_known_list_are_those_of_the_whole_object(beside, held, place, spaces):
-    items = [(name, value) for name, value in beside.items() if name != "messages"]
-    value = dict([*items[:place], ("messages", held), *items[place:]])
-    raw = json.dumps(value, separators=spaces, ensure_ascii=False).encode(errors="replace")
-    known = json.dumps(held, separators=spaces, ensure_ascii=False).encode(errors="replace")
-    found = members_around(raw, "messages", known)
-
-    assert found is None or found == members(raw)
-    assert found is None or list(found) == list(members(raw))
-    assert found is None or is_exact(raw, found)
-    assert found is not None or not spaces[1].startswith(":") or not is_exact(raw, members(raw))
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        b'{"messages":[1],"messages":[1]}',
-        b'{"messages":[1],"a":1,"a":1}',
-        b'{"a":{"messages":[1]},"messages":[1]}',
-        b'{"a":"\\"messages\\":[1]","messages":[2]}',
-        b'{"a":[1]}',
-        b'{"messages":[1,2]}',
-        b'{"messages":[-0E-0]}',
-    ],
-)
-def test_an_object_that_does_not_surely_hold_a_known_list_once_is_not_read_around_it(raw):
-    assert members_around(raw, "messages", b"[1]") is None
 
 
 def test_replace_text_changes_only_the_words_of_a_part():

@@ -19,6 +19,7 @@ from proxy.prefix.prompts.prompt import (
     parse_prompt,
     part_text,
 )
+from proxy.records.body_reader import BodyReader
 from tests.fakes.planned_body_check import assert_nothing_lost
 from tests.proxy.prefix.sent_calls import blocks, fingerprint
 
@@ -38,18 +39,31 @@ _JSON = st.recursive(
 def test_a_body_whose_messages_were_found_before_is_read_alike(fields, is_native):
     messages = [USER, {"role": "user", "content": "long " * 2_000}]
     raw = orjson.dumps({"model": "m", "messages": messages, **fields})
-    known = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])["messages"]
+    _, split = BodyReader().read("team", raw)
 
-    assert parse_prompt(raw, is_native=is_native, messages_json=known) == parse_prompt(
+    assert split is not None
+    assert parse_prompt(raw, is_native=is_native, split=split) == parse_prompt(
         raw, is_native=is_native
     )
 
 
-def test_messages_that_are_not_those_of_the_body_change_nothing():
+def test_messages_that_were_found_in_another_body_change_nothing():
     raw = orjson.dumps({"model": "m", "messages": [USER]})
-    other = orjson.dumps([{"role": "user", "content": "long " * 2_000}])
+    other = orjson.dumps({"messages": [{"role": "user", "content": "long " * 2_000}]})
+    _, split = BodyReader().read("team", other)
 
-    assert parse_prompt(raw, messages_json=other) == parse_prompt(raw)
+    assert parse_prompt(raw, split=split) == parse_prompt(raw)
+
+
+@pytest.mark.parametrize("more", [b'"a":1,"a":1', b'"b\\u0078":1'])
+def test_a_body_whose_messages_were_found_is_not_planned_where_a_key_is_not_exact(more):
+    message = orjson.dumps({"role": "user", "content": "long " * 2_000})
+    raw = b'{"messages":[%b],%b}' % (message, more)
+    _, split = BodyReader().read("team", raw)
+
+    assert split is not None
+    with pytest.raises(Unplannable, match="twice or is escaped"):
+        parse_prompt(raw, split=split)
 
 
 def prompt(*messages: object, **fields: Any) -> Prompt:

@@ -1,0 +1,193 @@
+"""Reads bodies whose beginning is known: a conversation sends most of its last call again.
+
+::
+
+    last body   head [ m1 , m2 , m3 , m4 ] tail
+    next body   head [ m1 , m2 ,│m3 , m4 , m5 , m6 ] tail
+                      known     │parsed anew
+
+Bytes that equal those of the last body are compared, not parsed. Any other body is read as a whole,
+with an equal result.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from proxy.records.lru_cache import LruCache
+from proxy.records.request_fields import RequestFields, parse_request_fields
+
+#: Bytes of the latest bodies that are kept, of all teams, and those of one besides its texts.
+DEFAULT_BYTES: Final = 32 * 2**20
+_ENTRY_BYTES: Final = 2_000
+#: Bytes of messages below which a body is read as a whole, and bytes of a body above which it is.
+_MIN_MESSAGES_BYTES, _MAX_BODY_BYTES = 4_096, 2 * 2**20
+#: Messages at the end of a call that the next one may leave out or replace.
+_LAST_MESSAGES: Final = 2
+#: Conversations that begin alike, and places where conversations begin in bodies that begin alike.
+_MAX_ALIKE, _MAX_PLACES = 32, 8
+_HEAD_BYTES, _FIRST_BYTES = 64, 256
+_KEY: Final = b'"messages":'
+#: Stands for messages in a body without them; nobody writes such a list.
+READ_ALREADY: Final = b"[-0E-0]"
+_gap = re.compile(rb"[ \t\n\r]*").match
+_is_instructions = re.compile(rb'\{\s*"role"\s*:\s*"(?:system|developer)"').match
+_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+class SplitBody(msgspec.Struct, frozen=True):
+    """A body's messages, and all else in it.
+
+    Attributes:
+        body: The body.
+        messages: Each as its caller wrote it.
+        around: The body with ``READ_ALREADY`` in place of its messages.
+    """
+
+    body: bytes
+    messages: tuple[bytes, ...]
+    around: bytes
+
+
+class _LatestBody(msgspec.Struct, frozen=True):
+    """The latest body of a conversation, up to the last messages that the next one repeats.
+
+    Attributes:
+        head: All before its first message.
+        tail: All behind its last message.
+        comma: Bytes between two messages.
+        end: Number of bytes up to the end of the last message that is kept.
+        fields: Its fields but for its messages.
+    """
+
+    head: bytes
+    messages: tuple[bytes, ...]
+    tail: bytes
+    comma: bytes
+    end: int
+    around: bytes
+    fields: RequestFields
+
+    def begins(self, body: bytes) -> bool:
+        """True if a body is this one with other last messages."""
+        last = self.messages[-1]
+        return (
+            body.startswith(last, self.end - len(last))
+            and body.startswith(self.comma, self.end)
+            and body.startswith(self.head)
+            and body.endswith(self.tail)
+            and body.startswith(self.comma.join(self.messages), len(self.head))
+        )
+
+
+_BodyKey = tuple[str, bytes]
+
+
+class BodyReader:
+    """Reads the bodies of one process's calls; the latest ones are remembered, by team.
+
+    Args:
+        max_bytes: Bytes that may be remembered.
+    """
+
+    def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
+        self._places: LruCache[_BodyKey, tuple[int, ...]] = LruCache(most=4_096)
+        self._latest: LruCache[_BodyKey, tuple[_LatestBody, ...]] = LruCache(max_bytes, _size_of)
+
+    @property
+    def size_bytes(self) -> int:
+        """About how many bytes of bodies are kept."""
+        return self._latest.size_bytes
+
+    def read(self, team: str, body: bytes) -> tuple[RequestFields, SplitBody | None]:
+        """The fields of a body, and its messages apart where they are long and easily found.
+
+        Raises:
+            CallerError: If it is not a JSON object or one of the fields we read has the wrong type.
+        """
+        if not _MIN_MESSAGES_BYTES <= len(body) <= _MAX_BODY_BYTES:
+            return parse_request_fields(body), None
+        for latest in self._find(team, body):
+            new = _new_messages(body, latest)
+            if new:
+                split = SplitBody(body, latest.messages + new, latest.around)
+                held = memoryview(body)[len(latest.head) - 1 : 1 - len(latest.tail) or None]
+                fields = msgspec.structs.replace(latest.fields, messages=msgspec.Raw(held))
+                self._remember(team, split, latest, before=latest)
+                return fields, split
+        fields = parse_request_fields(body)
+        latest_body = _split_body(body, fields)
+        if latest_body is None:
+            return fields, None
+        split = SplitBody(body, latest_body.messages, latest_body.around)
+        self._remember(team, split, latest_body)
+        return fields, split
+
+    def _find(self, team: str, body: bytes) -> Sequence[_LatestBody]:
+        """The latest body of the conversation that this one may go on with; none where unknown."""
+        for place in self._places.get((team, body[:_HEAD_BYTES])) or ():
+            for latest in self._latest.get((team, body[place : place + _FIRST_BYTES])) or ():
+                if latest.begins(body):
+                    return (latest,)
+        return ()
+
+    def _remember(
+        self,
+        team: str,
+        split: SplitBody,
+        form: _LatestBody,
+        before: _LatestBody | None = None,
+    ) -> None:
+        """Keep a body but for its last messages, in place of the one that it goes on with."""
+        kept = split.messages[:-_LAST_MESSAGES]
+        if not kept or not kept[-1].endswith(b"}"):
+            return
+        place = len(form.head)
+        for message in kept[:-1]:
+            if not _is_instructions(message):
+                break
+            place += len(message) + len(form.comma)
+        end = len(form.head) + sum(map(len, kept)) + len(form.comma) * (len(kept) - 1)
+        latest = msgspec.structs.replace(form, messages=kept, end=end)
+        start = (team, split.body[:_HEAD_BYTES])
+        places = self._places.get(start) or ()
+        if place not in places:
+            self._places.put(start, (place, *places)[:_MAX_PLACES])
+        key = (team, split.body[place : place + _FIRST_BYTES])
+        others = [each for each in self._latest.get(key) or () if each is not before]
+        self._latest.put(key, (latest, *others)[:_MAX_ALIKE])
+
+
+def _size_of(bodies: tuple[_LatestBody, ...]) -> int:
+    return sum([_ENTRY_BYTES + each.end + 2 * len(each.around) for each in bodies])
+
+
+def _new_messages(body: bytes, latest: _LatestBody) -> tuple[bytes, ...]:
+    """The messages behind those that are known; none where the rest is read otherwise."""
+    rest = body[latest.end + len(latest.comma) : 1 - len(latest.tail) or None]
+    try:
+        return tuple(map(bytes, _elements(b"[" + rest)))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ()
+
+
+def _split_body(body: bytes, fields: RequestFields) -> _LatestBody | None:
+    """The body in its parts; None where its messages are few, or not surely those found first."""
+    held = bytes(fields.messages)
+    at = body.find(_KEY)
+    if len(held) < _MIN_MESSAGES_BYTES or at < 0 or held[:1] != b"[":
+        return None
+    white = _gap(body, at + len(_KEY))
+    at = white.end() if white else at
+    messages = tuple(map(bytes, _elements(held)))
+    comma = b", " if held.startswith(b", ", 1 + len(messages[0])) else b","
+    end = at + len(held)
+    if not body.startswith(held, at) or held != b"[%b]" % comma.join(messages):
+        return None
+    around = body[:at] + READ_ALREADY + body[end:]
+    rest = parse_request_fields(around)
+    if bytes(rest.messages) != READ_ALREADY:
+        return None
+    return _LatestBody(body[: at + 1], messages, body[end - 1 :], comma, 0, around, rest)
