@@ -226,6 +226,15 @@ def test_the_first_page_ranks_layouts_by_dollars_a_month_not_by_their_rate(
     assert "$1.00 per 1,000 calls" in pages.text(f"/savings?from={today}")
 
 
+def test_layouts_page_says_that_a_saving_is_not_known_yet(pages: CostPagesBrowser) -> None:
+    early = Layout(moves=(a_move(0),), is_early=True)
+    moves = msgspec.json.encode(early).decode()
+    pages.store.layouts.propose(LayoutScope(pages.teams[0], "chat", "model"), "d1", moves, NOW)
+
+    assert "not known yet" in pages.text("/layouts")
+    assert "at least" not in pages.text("/layouts")
+
+
 def test_both_lists_of_savings_not_taken_yet_are_one_and_each_can_be_applied(
     pages: CostPagesBrowser,
 ) -> None:
