@@ -31,7 +31,7 @@ import msgspec
 
 from proxy.caches.regime import Regime, prompt_cost
 from proxy.prefix.arrangement import ArrangedPrompt
-from proxy.prefix.breakpoints.account import DEFAULT_STAKE
+from proxy.prefix.breakpoints.feature_account import DEFAULT_STAKE
 from proxy.prefix.breakpoints.placement import is_cacheable_length
 from proxy.prefix.planned import Draft, Planned, PlanningTarget
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, PromptSlot

@@ -16,11 +16,11 @@ import msgspec
 from proxy.caches.bills import WRITE_PREFIX
 from proxy.caches.regime import Regime, prompt_cost, write_surcharge
 from proxy.prefix.arrangement import MarkedPrompt
-from proxy.prefix.breakpoints.account import (
+from proxy.prefix.breakpoints.account import PlaceValues
+from proxy.prefix.breakpoints.feature_account import (
     DEFAULT_STAKE,
     MIN_EARNINGS_PER_STAKE,
     FeatureAccount,
-    PlaceValues,
 )
 from proxy.prefix.breakpoints.placement import (
     long_life_value,
@@ -158,6 +158,7 @@ class MarkStakes:
         spans = place_spans(whole.sent, scale)
         fees = tuple(price * (end - start) if end > read else 0.0 for start, end in spans)
         account = self._account_of(where).of(where.family)
+        account.count_expired_writes(whole.now)
         return account.marked_places(fees, is_first_call=calls_before == 0)
 
     def reserve(
@@ -212,10 +213,11 @@ class MarkStakes:
             return _TEAM_WAITS if is_team else _READS_FAIL
         if not self._stake:
             return "marks wait: nothing is paid for in advance (THRIFTGATE_LEARNING_STAKE is 0)"
-        if account.allows_stake(costs.risk, earned, costs.direct):
+        if account.allows_stake(costs.risk, earned, costs.direct, variant.marked_places):
             may_lose = _may_lose(account, variant, costs, earned)
             return _TEAM_WAITS if may_lose else f"{_CALLER_CHOSE}; {_TRIED_LATER}"
-        return _loss_reason(account, target, costs, earned)
+        limit = account.max_loss(costs.risk, earned, costs.direct, variant.marked_places)
+        return _loss_reason(account, target, costs.risk, limit)
 
     def release(self, planned: Planned) -> None:
         """A call has ended, however it did: nothing of it is at stake any more."""
@@ -333,7 +335,7 @@ def _may_lose(
     is_explicit = variant.direct is not None and variant.direct.sent.explicit
     if is_explicit and earned < MIN_EARNINGS_PER_STAKE * costs.risk:
         return False
-    return account.allows_stake(costs.risk, earned, costs.direct)
+    return account.allows_stake(costs.risk, earned, costs.direct, variant.marked_places)
 
 
 def _variant_costs(
@@ -365,14 +367,11 @@ def _dearest_fee(sent: SentCall) -> float:
     return max(marked, default=usual) - 1.0
 
 
-def _loss_reason(
-    account: FeatureAccount, target: PlanningTarget, costs: VariantCosts, earned: float
-) -> str:
+def _loss_reason(account: FeatureAccount, target: PlanningTarget, risk: float, limit: float) -> str:
     """The reason that a feature's loss forbids a stake."""
     if target.rates is None or not target.rates.input:
         return f"marks wait: the feature lost what it may; {_TRIED_AGAIN}"
-    limit = account.max_loss(costs.risk, earned, costs.direct)
-    lost, most, more = map(_dollars, (account.exposure(), limit, costs.risk))
+    lost, most, more = map(_dollars, (account.exposure(), limit, risk))
     return (
         f"marks wait: the feature lost {lost} of {most}, and these could lose {more} more;"
         f" {_TRIED_AGAIN}"

@@ -22,7 +22,7 @@ from proxy.prefix.arrangement import (
     unmodified_prompt,
 )
 from proxy.prefix.breakpoints import policies
-from proxy.prefix.breakpoints.account import DEFAULT_STAKE
+from proxy.prefix.breakpoints.feature_account import DEFAULT_STAKE
 from proxy.prefix.breakpoints.plan import (
     ExperimentArm,
     Plan,

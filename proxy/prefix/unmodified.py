@@ -23,7 +23,7 @@ import msgspec
 from proxy.caches.bills import WRITE_PREFIX
 from proxy.caches.regime import Regime, prompt_cost, write_surcharge
 from proxy.prefix.arrangement import ArrangedPrompt, MarkedPrompt, unmodified_prompt
-from proxy.prefix.breakpoints.account import DEFAULT_STAKE
+from proxy.prefix.breakpoints.feature_account import DEFAULT_STAKE
 from proxy.prefix.breakpoints.policies import is_explicit
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.guard import CostComparison, Harm, HarmWatch

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from proxy.prefix.agent_keys import SHARED_KEY_NOTE
-from proxy.prefix.breakpoints.account import DEFAULT_STAKE
+from proxy.prefix.breakpoints.feature_account import DEFAULT_STAKE
 from proxy.prefix.planned import Planned, PlanningTarget
 from proxy.prefix.planner import Planner
 from proxy.prefix.prediction.prefix_chains import expected_usage

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from proxy.caches.regime import prompt_cost
-from proxy.prefix.breakpoints.account import DEFAULT_STAKE
+from proxy.prefix.breakpoints.feature_account import DEFAULT_STAKE
 from proxy.prefix.planned import Planned
 from proxy.prefix.prediction.prefix_chains import expected_usage
 from proxy.records.team_stake import MAX_TEAM_LOSS

@@ -8,7 +8,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 import msgspec
 import pytest
 
-from proxy.prefix.breakpoints.account import DEFAULT_STAKE
+from proxy.prefix.breakpoints.feature_account import DEFAULT_STAKE
 from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.planner import Planner
 from proxy.prefix.team_indexes import TeamIndexes, TeamMemory

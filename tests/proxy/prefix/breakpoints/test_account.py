@@ -1,218 +1,17 @@
-"""Limits of the losses by marks, and the places that are marked."""
+"""The places that are marked."""
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from proxy.prefix.breakpoints.account import MAX_PLACES, MarkAccount, PlaceValues, PromptPlace
 
-from proxy.prefix.breakpoints.account import (
-    MAX_PLACES,
-    FeatureAccount,
-    MarkAccount,
-    PlaceValues,
-    PromptPlace,
-)
-
-#: Cost of a call, and the surcharge of writing all of it.
-CALL, SURCHARGE = 100.0, 25.0
 #: Surcharges of the places: tools, stable slot, semi-stable slot, conversation.
 FEES = (10.0, 10.0, 0.0, 5.0)
 LIFE_S = 300.0
-DAY_S = 86_400.0
-FAMILY = "claude-sonnet"
-TOLERANCE = 1e-6
 NOTHING = (0.0,) * MAX_PLACES
-
-
-def account(stake: float = 1e9, calls: int = 0, balance: float = 0.0) -> FeatureAccount:
-    """An account of so many calls, which brought this balance together."""
-    found = FeatureAccount(stake=stake)
-    for _ in range(calls):
-        found.of(FAMILY).record_call(CALL, 0.0)
-    found.of(FAMILY).net = found.of(FAMILY).balance = balance
-    return found
-
-
-def allows(found: FeatureAccount, stake: float = SURCHARGE, earned: float = 0.0) -> bool:
-    return found.allows_stake(stake, earned, CALL)
 
 
 def write(found: MarkAccount, conversation: bytes, before: int, now: float, fee: float) -> None:
     """Count a call that writes its conversation and reads nothing."""
     values = PlaceValues(NOTHING, (0.0, 0.0, 0.0, fee))
     found.record_values(values, conversation, before, now, LIFE_S)
-
-
-def test_the_first_call_of_a_feature_may_lose_one_write():
-    assert allows(account())
-
-
-def test_a_second_loss_waits_until_something_was_earned():
-    lost = account(calls=1, balance=-SURCHARGE)
-
-    assert not allows(lost)
-    assert not allows(lost, stake=15.0, earned=40.0)
-    assert allows(lost, stake=15.0, earned=45.0)
-
-
-def test_earlier_savings_pay_for_the_next_marks():
-    assert allows(account(calls=1, balance=SURCHARGE))
-
-
-def test_no_more_than_the_stake_is_lost_however_dear_the_calls_are():
-    lost = account(stake=10.0, calls=10_000, balance=-9.0)
-
-    assert allows(lost, stake=1.0, earned=1e9)
-    assert not allows(lost, stake=2.0, earned=1e9)
-
-
-def test_one_write_may_be_lost_where_it_is_more_than_the_stake():
-    assert allows(account(stake=1.0, calls=1))
-    assert not allows(account(stake=1.0, calls=1, balance=-1.0))
-
-
-def test_a_second_whole_write_is_lost_only_once_ten_of_them_were_earned():
-    lost = account(stake=1.0, calls=1, balance=-SURCHARGE)
-
-    assert not allows(lost, earned=9.9 * SURCHARGE)
-    assert allows(lost, earned=10.0 * SURCHARGE)
-    assert not allows(account(stake=1.0, calls=1, balance=-1.1 * SURCHARGE), earned=1e9)
-
-
-def test_a_feature_of_few_calls_a_day_does_not_lose_a_write_again_and_again():
-    found, saved = account(calls=0), 0.0
-    for day in range(1_000):
-        found.forget_losses(day * DAY_S)
-        if allows(found):
-            saved -= SURCHARGE
-            found.of(FAMILY).record_call(CALL, -SURCHARGE)
-        else:
-            found.of(FAMILY).record_call(CALL, 0.0)
-
-    assert saved == -SURCHARGE
-
-
-def test_without_a_stake_nothing_is_paid_in_advance():
-    assert not allows(account(stake=0.0, calls=10_000), stake=0.1, earned=1e9)
-
-
-def test_calls_under_way_count_as_lost_until_they_ended():
-    found = account()
-    found.reserve_stake(1, SURCHARGE, 0.0)
-
-    assert found.exposure() == SURCHARGE
-    assert not allows(found)
-    found.release_stake(1)
-    assert allows(found)
-
-
-def test_a_call_that_never_ended_is_released_after_an_hour():
-    found = account()
-    found.reserve_stake(1, SURCHARGE, 0.0)
-    found.reserve_stake(2, 1.0, 3_601.0)
-
-    assert list(found.stakes) == [2]
-
-
-def test_a_loss_counts_half_after_a_day():
-    found = account(calls=1, balance=-20.0)
-    found.forget_losses(1_000.0)
-    found.forget_losses(1_000.0 + DAY_S)
-
-    assert found.balance == -10.0
-
-
-@pytest.mark.parametrize("ahead", [1_800.0, 3_600.0, 365 * DAY_S])
-def test_a_clock_that_runs_ahead_and_is_set_back_forgets_half_of_a_loss_and_goes_on(ahead: float):
-    found = account(calls=1, balance=-20.0)
-    for now in (1_000.0, 1_000.0 + ahead, 1_010.0):
-        found.forget_losses(now)
-    after = found.balance
-    found.forget_losses(1_000.0 + 1.1 * DAY_S)
-
-    assert after <= -10.0
-    assert found.balance == pytest.approx(after / 2, rel=0.07)
-
-
-def test_calls_that_end_out_of_order_forget_no_more_than_the_time_that_passed():
-    found = account(calls=1, balance=-20.0)
-    for second in range(3_000):
-        found.forget_losses(10_000.0 + second)
-        found.forget_losses(10_000.0 + second - 1_800.0)
-
-    assert found.balance < -19.5
-
-
-def test_models_of_a_feature_have_one_stake_together():
-    found = account(stake=10.0, calls=10_000)
-    found.of("claude-opus").count_saved(-9.0)
-
-    assert found.balance == -9.0
-    assert not allows(found, stake=2.0, earned=1e9)
-    found.of("claude-haiku").count_saved(5.0)
-    assert allows(found, stake=2.0, earned=1e9)
-
-
-#: A call as a part of the dearest: its size, if its marks are read, the ratio of what the places
-#: have earned on paper to its surcharge, and the calls under way beside it.
-CALLS = st.lists(
-    st.tuples(st.floats(0.01, 1.0), st.booleans(), st.floats(0.0, 10.0), st.integers(0, 4)),
-    max_size=200,
-)
-
-
-@given(CALLS, st.floats(0.0, 60.0))
-def test_a_feature_never_loses_more_than_its_stake_or_one_surcharge_however_many_calls_overlap(
-    calls: list[tuple[float, bool, float, int]], stake: float
-):
-    found, saved = FeatureAccount(stake=stake), 0.0
-    limit = max(stake, SURCHARGE) if stake else 0.0
-    pending: list[tuple[int, float, float]] = []
-
-    def end_oldest() -> float:
-        number, direct, won = pending.pop(0)
-        found.release_stake(number)
-        found.of(FAMILY).record_call(direct, won)
-        return won
-
-    for number, (size, is_read, earned, beside) in enumerate(calls, start=1):
-        risk, won = SURCHARGE * size, 0.0
-        if found.allows_stake(risk, earned * risk, CALL * size):
-            found.reserve_stake(number, risk, 0.0)
-            won = 2 * risk if is_read else -risk
-        pending.append((number, CALL * size, won))
-        assert found.exposure() <= limit + TOLERANCE
-        while len(pending) > beside:
-            saved += end_oldest()
-            assert saved >= -limit - TOLERANCE
-            assert found.balance == pytest.approx(saved, abs=TOLERANCE)
-
-
-@given(CALLS)
-def test_each_stake_is_within_what_all_calls_so_far_may_lose(
-    calls: list[tuple[float, bool, float, int]],
-):
-    found = FeatureAccount(stake=1e9)
-    for size, is_read, earned, _ in calls:
-        risk = SURCHARGE * size
-        is_sent = found.allows_stake(risk, earned * risk, CALL * size)
-        won = (2 * risk if is_read else -risk) if is_sent else 0.0
-        found.of(FAMILY).record_call(CALL * size, won)
-        if is_sent:
-            part = 0.52 if earned >= 3.0 else 0.3
-            books = found.of(FAMILY)
-            share = 0.0004 * books.total if earned >= 3.0 else 0.0
-            assert found.balance >= -max(part * books.total / books.calls, share) - TOLERANCE
-
-
-@given(st.lists(st.booleans(), max_size=60), st.floats(0.0, 10.0))
-def test_a_thousand_calls_cost_at_most_a_two_thousandth_more(reads: list[bool], earned: float):
-    found = FeatureAccount(stake=1e9)
-    for is_read in [*reads, *[False] * (1_000 - len(reads))]:
-        is_sent = found.allows_stake(SURCHARGE, earned * SURCHARGE, CALL)
-        won = (2 * SURCHARGE if is_read else -SURCHARGE) if is_sent else 0.0
-        found.of(FAMILY).record_call(CALL, won)
-
-    assert 1_000 * CALL - found.balance <= 1_000 * CALL * 1.0005
 
 
 def test_all_places_are_marked_before_anything_is_known():
@@ -274,6 +73,19 @@ def test_a_conversation_counts_as_lost_only_once_it_can_not_be_read_any_more():
     assert found.places[PromptPlace.FIRST_CALL] == -10.0
 
 
+def test_tools_count_as_lost_once_they_can_not_be_read_or_others_were_written():
+    found = MarkAccount()
+    values = PlaceValues(NOTHING, (5.0, 0.0, 0.0, 0.0))
+    found.record_values(values, b"one", 0, 0.0, LIFE_S)
+    assert found.places[PromptPlace.TOOLS] == 0.0
+
+    found.record_values(values, b"two", 0, 1.0, LIFE_S)
+    assert found.places[PromptPlace.TOOLS] == -5.0
+
+    found.count_expired_writes(LIFE_S + 2.0)
+    assert found.places[PromptPlace.TOOLS] == -10.0
+
+
 def test_conversations_that_may_still_be_read_are_bounded():
     found = MarkAccount()
     for at in range(1_000):
@@ -281,15 +93,3 @@ def test_conversations_that_may_still_be_read_are_bounded():
 
     assert len(found._unread) == 32
     assert found.places[PromptPlace.FIRST_CALL] < 0.0
-
-
-def test_a_feature_tells_its_bytes_with_unread_writes_and_stakes():
-    found = account()
-    found.measure()
-    before = found.size_bytes
-    for at in range(32):
-        write(found.of(FAMILY), str(at).encode(), 0, 0.0, 1.0)
-        found.reserve_stake(at, 1.0, 0.0)
-
-    assert found.measure() > 32 * 500
-    assert found.size_bytes > before

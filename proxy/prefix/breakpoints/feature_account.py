@@ -1,0 +1,177 @@
+"""Bounds what a feature's marks may lose on all models together.
+
+Where nothing is stored without a mark (Anthropic), a mark is a stake: its prompt is written at a
+surcharge, and pays once it is read. The feature has a balance of what its marks really brought. It
+may lose three tenths of an average call before anything was earned, and .52 of one, or 0.04 % of
+what its calls cost, once its balances earned three times the stake. Tools may be another agent's,
+so before the conversation .52 may be lost while the latest write of tools can be read. So over
+1,000 calls it costs at most 1.0005 times sending directly. Nor may it lose more than the learning
+stake, or one prompt's surcharge where that is more; two once its balances earned ten of them. That
+loss counts half after a day, so that a feature whose traffic changed is tried again.
+"""
+
+from typing import Final
+
+import msgspec
+
+from proxy.prefix.breakpoints.account import (
+    MAX_FAILED_READS,
+    MAX_RETRY_PAUSE_S,
+    MarkAccount,
+    PromptPlace,
+)
+from proxy.records.team_stake import STAKE_UNITS_PER_DOLLAR
+
+#: Amount that a feature may lose by default: one cent.
+DEFAULT_STAKE: Final = STAKE_UNITS_PER_DOLLAR / 100
+#: Average calls that may be lost before marks earned anything, and after.
+_MAX_UNSEEN_LOSS_CALLS: Final = 0.3
+_MAX_LOSS_CALLS: Final = 0.52
+#: The part of what all calls would have cost unmodified that may be lost.
+_MAX_LOSS_SHARE: Final = 0.0004
+#: Least ratio of what marks have earned to the next stake, where more is lost than unseen.
+MIN_EARNINGS_PER_STAKE: Final = 3.0
+#: The same from which on a second prompt's surcharge may be lost.
+_MIN_EARNINGS_PER_SECOND_STAKE: Final = 10.0
+_HALF_LIFE_S: Final = 86_400.0
+#: Most of a pause in which losses are forgotten: longer ones may be a clock that was set.
+_MAX_FORGOTTEN_S: Final = 86_400.0
+#: Calls whose marks may be at stake at once.
+_MAX_STAKES: Final = 1_000
+#: Seconds that no call takes.
+_MAX_STAKE_S: Final = 3_600.0
+#: Bytes of a feature's books, and of a stake; measured.
+_FEATURE_BYTES: Final = 700
+_STAKE_BYTES: Final = 260
+
+
+class FeatureAccount(msgspec.Struct):
+    """The books of one feature's marks on all models, which have one stake together.
+
+    Attributes:
+        stake: Amount that it may lose.
+        families: Those on each family of models.
+        stakes: Possible losses of calls that have not ended, and since when, by number.
+        reads_failed: True if the latest call that should have read something lost by its marks.
+        size_bytes: Bytes that it took when it was measured last.
+    """
+
+    stake: float = DEFAULT_STAKE
+    families: dict[str, MarkAccount] = {}
+    stakes: dict[int, tuple[float, float]] = {}
+    reads_failed: bool = False
+    size_bytes: int = 0
+    _at_stake: float = 0.0
+    _latest: float = 0.0
+
+    def of(self, family: str) -> MarkAccount:
+        """The books on one family of models."""
+        return self.families.get(family) or self.families.setdefault(family, MarkAccount())
+
+    @property
+    def net(self) -> float:
+        """Amount that the marks which were sent brought; below 0 for a loss."""
+        return sum([account.net for account in self.families.values()])
+
+    @property
+    def balance(self) -> float:
+        """The same, of which a loss counts half after a day."""
+        return sum([account.balance for account in self.families.values()])
+
+    def measure(self) -> int:
+        """Measure the bytes it takes; returns how many more these are than before."""
+        before, self.size_bytes = self.size_bytes, _FEATURE_BYTES + _STAKE_BYTES * len(self.stakes)
+        self.size_bytes += sum([account.size_bytes for account in self.families.values()])
+        return self.size_bytes - before
+
+    def exposure(self, more: float = 0.0) -> float:
+        """Amount that is lost, or may be by the calls under way and so much more."""
+        return max(0.0, self._at_stake + more - self.balance)
+
+    def allows_stake(self, stake: float, earned: float, direct: float, places: int) -> bool:
+        """True if marks are sent that lose so much if they are never read.
+
+        Args:
+            stake: Surcharge of sending the call with them.
+            earned: Amount that the marked places have earned lately.
+            direct: Cost of the call without them.
+            places: Number of places, in wire order, up to the last one that they mark.
+        """
+        if len(self.stakes) >= _MAX_STAKES:
+            return False
+        risk, net = stake + self._at_stake, self.net
+        if risk <= net:
+            return True
+        is_bearable = risk - net <= self._max_lasting_loss(stake, earned, direct, places)
+        return is_bearable and risk - self.balance <= self._max_day_loss(stake, earned)
+
+    def max_loss(self, stake: float, earned: float, direct: float, places: int) -> float:
+        """Amount that it may lose with such a call; the arguments are those of ``allows_stake``."""
+        lasting = self._max_lasting_loss(stake, earned, direct, places)
+        return min(lasting, self._max_day_loss(stake, earned))
+
+    def _max_lasting_loss(self, stake: float, earned: float, direct: float, places: int) -> float:
+        """Amount that all calls together may lose."""
+        total = sum([account.total for account in self.families.values()])
+        calls = sum([account.calls for account in self.families.values()])
+        average = (total + direct) / (calls + 1)
+        if earned < MIN_EARNINGS_PER_STAKE * stake:
+            is_head = places <= PromptPlace.FIRST_CALL
+            may_read = is_head and any(each.may_read_tools for each in self.families.values())
+            return (_MAX_LOSS_CALLS if may_read else _MAX_UNSEEN_LOSS_CALLS) * average
+        return max(_MAX_LOSS_CALLS * average, _MAX_LOSS_SHARE * total)
+
+    def _max_day_loss(self, stake: float, earned: float) -> float:
+        """Amount that may be lost of late, as a loss of days ago counts less."""
+        if not self.stake:
+            return 0.0
+        has_earned = earned >= _MIN_EARNINGS_PER_SECOND_STAKE * stake
+        return max(self.stake, 2.0 * stake if has_earned else stake)
+
+    def expects_reads(self, surcharge: float) -> bool:
+        """True if marks are sent that should be read: until so much is lost, or may be by others.
+
+        Args:
+            surcharge: Cost of writing all of the call instead.
+        """
+        is_untried = not (self.stakes or self.reads_failed)
+        return is_untried or self.exposure() < max(self.stake, surcharge)
+
+    def is_paused(self, family: str, now: float) -> bool:
+        """True if too many reads failed a short while ago; after that, one is tried at a time."""
+        account = self.of(family)
+        if account.failed_reads < MAX_FAILED_READS:
+            return False
+        is_early = account.retry_at - MAX_RETRY_PAUSE_S <= now < account.retry_at
+        return is_early or bool(self.stakes)
+
+    def reserve_stake(self, number: int, stake: float, now: float) -> None:
+        """Put by what a call's marks may lose, until it is released or must have ended."""
+        self.forget_losses(now)
+        self.stakes[number] = stake, now
+        self._at_stake += stake
+        for old in [old for old, (_, since) in self.stakes.items() if now - since > _MAX_STAKE_S]:
+            self.release_stake(old)
+
+    def release_stake(self, number: int) -> None:
+        """The call has ended; nothing of it is at stake any more."""
+        stake, _ = self.stakes.pop(number, (0.0, 0.0))
+        self._at_stake -= stake
+        if not self.stakes:
+            self._at_stake = 0.0  # sums of fractions drift
+
+    def lose_stake(self, number: int, family: str) -> None:
+        """The call was sent and nobody knows what it read: what it may lose is lost."""
+        stake, _ = self.stakes.get(number, (0.0, 0.0))
+        self.release_stake(number)
+        self.of(family).count_saved(-stake)
+
+    def forget_losses(self, now: float) -> None:
+        """Let a loss count half after a day, whatever the clock is set to meanwhile."""
+        passed = now - self._latest
+        if passed > 0.0 and self._latest and self.balance < 0.0:
+            part = 0.5 ** (min(passed, _MAX_FORGOTTEN_S) / _HALF_LIFE_S)
+            for account in self.families.values():
+                account.balance *= part if account.balance < 0.0 else 1.0
+        if passed > 0.0 or passed < -_MAX_STAKE_S:  # calls that took less may end out of order
+            self._latest = now
