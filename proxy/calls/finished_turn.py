@@ -10,7 +10,7 @@ from proxy.calls.metering import Meter
 from proxy.calls.settlement import AttemptInfo
 from proxy.prefix.arrangement import remove_body_tags
 from proxy.prefix.planned import Planned
-from proxy.providers.output_items import items_of_message
+from proxy.providers.answers.output_items import items_of_message
 from proxy.records.call import Call
 
 #: Longer answers are not put together again.

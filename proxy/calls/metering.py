@@ -15,20 +15,20 @@ from itertools import islice
 from typing import Any, Final
 
 from proxy.prefix.explain.reasons import ProviderReason, provider_reason
-from proxy.providers.answer_fields import AnswerFields, read_answer
-from proxy.providers.assistant_message import assistant_message
-from proxy.providers.engine_timings import EngineTimings
-from proxy.providers.generated_text import (
+from proxy.providers.answers.answer_fields import AnswerFields, read_answer
+from proxy.providers.answers.assistant_message import assistant_message
+from proxy.providers.answers.engine_timings import EngineTimings
+from proxy.providers.answers.generated_text import (
     Place,
     answer_pieces,
     has_content,
     stream_choices,
     stream_pieces,
 )
+from proxy.providers.answers.output_items import output_items
+from proxy.providers.answers.usage import merge_usage
 from proxy.providers.json_size import MAX_ANSWER, MAX_OBJECTS, ends_of, may_exceed
-from proxy.providers.output_items import output_items
 from proxy.providers.sse import ServerSentEvent, parse_event, to_line_feeds
-from proxy.providers.usage import merge_usage
 from slo.usage import Usage
 
 #: Source: OpenAI API reference and Anthropic, streaming messages (2026-11).

@@ -12,7 +12,7 @@ is made up for them.
 
 from typing import Any, Final
 
-from proxy.providers.engine_timings import EngineTimings
+from proxy.providers.answers.engine_timings import EngineTimings
 from proxy.records.receipt import PhasesFrom
 from proxy.records.timeline import Timeline
 

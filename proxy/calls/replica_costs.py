@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from proxy.catalog.entries import Route, Upstream
-from proxy.providers.engine_timings import EngineTimings
+from proxy.providers.answers.engine_timings import EngineTimings
 from proxy.records.timeline import Timeline
 from slo.measured_rates import MeasuredRates
 from slo.price import Tariff, TokenRates

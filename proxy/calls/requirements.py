@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 
 from proxy.catalog.entries import Model, Route
-from proxy.providers.chat_forms import accepted_forms, required_form
-from proxy.providers.substitution import accepted_traits
+from proxy.providers.fitting.chat_forms import accepted_forms, required_form
+from proxy.providers.fitting.substitution import accepted_traits
 from proxy.records.call import MESSAGES, Call
 from proxy.tokens.text_size import text_tokens
 from slo.ladder import CallRequirements, Capabilities

@@ -15,7 +15,7 @@ from proxy.prefix.explain.reasons import CacheMiss, ReasonConfidence
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.prefix.unmodified import compare_bill
-from proxy.providers.engine_timings import EngineTimings
+from proxy.providers.answers.engine_timings import EngineTimings
 from proxy.providers.kinds import WIRES
 from proxy.records.call import Call
 from proxy.records.compaction_result import (

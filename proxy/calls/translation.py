@@ -8,13 +8,13 @@ from proxy.calls.eligibility import PLANNABLE_ENDPOINTS, speaks_endpoint
 from proxy.catalog.entries import Route
 from proxy.prefix.arrangement import remove_body_tags
 from proxy.prefix.planned import Passthrough, Planned
-from proxy.providers.chat_schemas import chat_schema_rules
+from proxy.providers.fitting.chat_schemas import chat_schema_rules
+from proxy.providers.fitting.provider_fields import GENERATING_ENDPOINTS, apply_body_fields
+from proxy.providers.fitting.substitution import translate_for_substitute
 from proxy.providers.kinds import WIRES
 from proxy.providers.openai.responses_request import ReasoningUse, send_by_responses
 from proxy.providers.port import PreparedRequest
-from proxy.providers.provider_fields import GENERATING_ENDPOINTS, apply_body_fields
 from proxy.providers.scheduling_hints import CallHints, add_hints
-from proxy.providers.substitution import translate_for_substitute
 from proxy.records.call import MESSAGES, Call
 from proxy.records.receipt import answering_model
 

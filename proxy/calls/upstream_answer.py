@@ -8,9 +8,9 @@ import msgspec
 from proxy.calls.metering import Meter
 from proxy.calls.plausible_usage import UsageReader
 from proxy.errors import UpstreamError
+from proxy.providers.answers.google_finish import failed_finish_in
 from proxy.providers.envelopes import is_answer, is_object, is_unpaid
 from proxy.providers.failures import failure_in, failure_of
-from proxy.providers.google_finish import failed_finish_in
 from proxy.providers.json_size import MAX_ANSWER, SMALL_BYTES, ends_of, loose_sizes
 from proxy.providers.lenient import NEAR_JSON_STARTS, OBJECT_STARTS, to_strict_json
 from proxy.providers.port import Reader, Wire

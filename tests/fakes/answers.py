@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from proxy.calls.metering import Meter
-from proxy.providers.usage import openai_usage
+from proxy.providers.answers.usage import openai_usage
 from tests.fakes.upstream import EVENTS, Piece, ScriptedAnswer
 
 ASKED = b'{"model":"m","messages":[{"role":"user","content":"Hello"}]}'

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from proxy.app import Gateway, gateway
-from proxy.providers.schema_rules import XAI
+from proxy.providers.fitting.schema_rules import XAI
 from proxy.records.receipt import Receipt
 from proxy.settings import Settings
 from proxy.tools.simulator.app import app

@@ -4,7 +4,7 @@ import orjson
 from hypothesis import strategies as st
 
 from proxy.calls.metering import Meter
-from proxy.providers.usage import openai_usage
+from proxy.providers.answers.usage import openai_usage
 
 
 def event(value: object, name: str = "") -> bytes:

@@ -14,19 +14,19 @@ import msgspec
 
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError, UpstreamError
+from proxy.providers.answers.tiers import price_tier
 from proxy.providers.anthropic.answer import WholeAnswer
 from proxy.providers.anthropic.failure import messages_failure
 from proxy.providers.anthropic.passthrough import DEFAULT_VERSION, passthrough_request
 from proxy.providers.anthropic.request import messages_body
 from proxy.providers.anthropic.stream import AnswerStream
 from proxy.providers.anthropic.usage import messages_usage
-from proxy.providers.chat_answer import chat_reply
-from proxy.providers.compaction_blocks import HEADER, merge_betas
-from proxy.providers.function_calls import with_functions, with_tools
+from proxy.providers.chat.chat_answer import chat_reply
+from proxy.providers.chat.compaction_blocks import HEADER, merge_betas
+from proxy.providers.chat.function_calls import with_functions, with_tools
 from proxy.providers.lenient import UNREADABLE
 from proxy.providers.port import PreparedRequest
 from proxy.providers.readers import HeldReader
-from proxy.providers.tiers import price_tier
 from proxy.records.call import MODELS_PREFIX, Call
 from slo.price import BillingTerms
 from slo.usage import Usage

@@ -11,15 +11,15 @@ from msgspec import Raw
 
 from proxy.providers.anthropic.failure import stream_failure
 from proxy.providers.anthropic.usage import messages_usage
-from proxy.providers.block_order import OPAQUE, BlockOrder
-from proxy.providers.chat_answer import (
+from proxy.providers.chat.block_order import OPAQUE, BlockOrder
+from proxy.providers.chat.chat_answer import (
     ChatReply,
     chat_choice,
     chat_message,
     function_call,
     usage_object,
 )
-from proxy.providers.compaction_blocks import applied_edits
+from proxy.providers.chat.compaction_blocks import applied_edits
 from proxy.providers.readers import WholeReader
 
 #: Source: Anthropic, Messages API, stop reasons (2026-11).

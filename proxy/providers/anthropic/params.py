@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from proxy.catalog.entries import Route
-from proxy.providers.body_fields import ChatBody, invalid_parameter, unsupported_parameter
+from proxy.providers.chat.chat_body import ChatBody, invalid_parameter, unsupported_parameter
 
 #: Most output tokens where neither caller nor catalog names a limit.
 _DEFAULT_MAX_TOKENS: Final = 4_096

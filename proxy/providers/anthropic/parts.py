@@ -8,13 +8,13 @@ import binascii
 import re
 from typing import Any, Final
 
-from proxy.providers.body_fields import (
+from proxy.providers.chat.chat_body import (
     ChatMessage,
     ContentPart,
     invalid_parameter,
     unsupported_parameter,
 )
-from proxy.providers.marked_blocks import Block, with_marker
+from proxy.providers.chat.marked_blocks import Block, with_marker
 
 _DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*?(;base64)?,", re.ASCII)
 _IMAGES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})

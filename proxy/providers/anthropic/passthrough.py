@@ -18,7 +18,7 @@ import msgspec
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError
 from proxy.prefix.layouts.agent_shapes import without_attribution
-from proxy.providers.compaction_blocks import HEADER, merge_betas
+from proxy.providers.chat.compaction_blocks import HEADER, merge_betas
 from proxy.providers.messages.signatures import without_own_thinking
 from proxy.providers.port import PreparedRequest
 from proxy.providers.readers import PassthroughReader

@@ -22,17 +22,17 @@ from proxy.providers.anthropic.parts import text
 from proxy.providers.anthropic.thinking import Thinking, thinking
 from proxy.providers.anthropic.tools import tool_choice, tools
 from proxy.providers.anthropic.turns import Turn, close_turns, pair_tool_calls, system, turns
-from proxy.providers.body_fields import (
+from proxy.providers.chat.chat_body import (
     ChatBody,
     invalid_parameter,
     is_given,
     read,
     unsupported_parameter,
 )
-from proxy.providers.compaction_blocks import betas, compaction_fields
-from proxy.providers.marked_blocks import Block, limit_markers
-from proxy.providers.schema_fitting import fit_schema
-from proxy.providers.schema_rules import ANTHROPIC
+from proxy.providers.chat.compaction_blocks import betas, compaction_fields
+from proxy.providers.chat.marked_blocks import Block, limit_markers
+from proxy.providers.fitting.schema_fitting import fit_schema
+from proxy.providers.fitting.schema_rules import ANTHROPIC
 
 #: Says what ``json_object`` says; the Messages API has no word for it.
 _JSON_ONLY: Final = "Answer with one JSON object and nothing else."

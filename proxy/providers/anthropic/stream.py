@@ -18,15 +18,15 @@ from typing import Any, Final
 import msgspec
 import orjson
 
+from proxy.providers.answers.usage import merge_usage
 from proxy.providers.anthropic.answer import FINISH_REASONS, annotations
 from proxy.providers.anthropic.failure import stream_failure
 from proxy.providers.anthropic.usage import messages_usage
-from proxy.providers.block_order import OPAQUE, BlockOrder, number_entries
-from proxy.providers.chat_answer import ChatReply, ChunkWriter, function_call, usage_object
-from proxy.providers.compaction_blocks import applied_edits
+from proxy.providers.chat.block_order import OPAQUE, BlockOrder, number_entries
+from proxy.providers.chat.chat_answer import ChatReply, ChunkWriter, function_call, usage_object
+from proxy.providers.chat.compaction_blocks import applied_edits
 from proxy.providers.lenient import decode_leniently
 from proxy.providers.readers import EventReader
-from proxy.providers.usage import merge_usage
 
 _PING: Final = b": ping\n\n"
 

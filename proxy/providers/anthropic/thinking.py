@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from proxy.providers.anthropic.turns import Turn
-from proxy.providers.body_fields import ChatBody, invalid_parameter, is_given
+from proxy.providers.chat.chat_body import ChatBody, invalid_parameter, is_given
 
 #: Thinking tokens by effort, for models that are told a number.
 _BUDGETS: Final[Mapping[str, int]] = {

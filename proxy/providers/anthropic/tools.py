@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Raw
 
 from proxy.providers.anthropic.parts import blocks
-from proxy.providers.body_fields import (
+from proxy.providers.chat.call_parts import arguments_object
+from proxy.providers.chat.chat_body import (
     ChatBody,
     ChatMessage,
     ToolCall,
@@ -21,10 +22,9 @@ from proxy.providers.body_fields import (
     tool_function,
     unsupported_parameter,
 )
-from proxy.providers.call_parts import arguments_object
-from proxy.providers.marked_blocks import Block, with_marker
-from proxy.providers.schema_fitting import fit_schema
-from proxy.providers.schema_rules import ANTHROPIC
+from proxy.providers.chat.marked_blocks import Block, with_marker
+from proxy.providers.fitting.schema_fitting import fit_schema
+from proxy.providers.fitting.schema_rules import ANTHROPIC
 
 _FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _members = msgspec.json.Decoder(dict[str, Raw]).decode

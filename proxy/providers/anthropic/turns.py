@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from proxy.providers.anthropic.parts import blocks, has_words, text, texts
 from proxy.providers.anthropic.tools import tool_result, tool_use
-from proxy.providers.block_order import (
+from proxy.providers.chat.block_order import (
     OPAQUE,
     PLACES,
     Content,
@@ -23,14 +23,14 @@ from proxy.providers.block_order import (
     restore_order,
     without_number,
 )
-from proxy.providers.body_fields import (
+from proxy.providers.chat.chat_body import (
     ChatMessage,
     invalid_parameter,
     is_given,
     unsupported_parameter,
 )
-from proxy.providers.compaction_blocks import is_compaction
-from proxy.providers.marked_blocks import Block, mark_last_block
+from proxy.providers.chat.compaction_blocks import is_compaction
+from proxy.providers.chat.marked_blocks import Block, mark_last_block
 
 #: Stands where the Messages API wants a user turn and the caller has none.
 _OPENING: Final = "(The conversation begins.)"

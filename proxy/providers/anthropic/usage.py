@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from proxy.providers.usage import token_count
+from proxy.providers.answers.usage import token_count
 from slo.usage import Usage
 
 _COUNTS: Final = (

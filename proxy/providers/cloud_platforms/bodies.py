@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError
-from proxy.providers.compaction_blocks import HEADER, merge_betas
+from proxy.providers.chat.compaction_blocks import HEADER, merge_betas
 from proxy.providers.lenient import UNREADABLE
 from proxy.records.call import MESSAGES, Call
 from proxy.records.request_fields import replace_fields

@@ -10,15 +10,15 @@ from urllib.parse import quote
 
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError, UpstreamError
-from proxy.providers.chat_answer import chat_reply
+from proxy.providers.answers.tiers import price_tier
+from proxy.providers.chat.chat_answer import chat_reply
+from proxy.providers.chat.function_calls import with_functions, with_tools
 from proxy.providers.failures import openai_failure
-from proxy.providers.function_calls import with_functions, with_tools
 from proxy.providers.gemini.answer import WholeCompletion
 from proxy.providers.gemini.request import generate_body
 from proxy.providers.gemini.stream import ChunkStream
 from proxy.providers.gemini.usage import gemini_usage
 from proxy.providers.port import PreparedRequest
-from proxy.providers.tiers import price_tier
 from proxy.records.call import Call
 from slo.price import BillingTerms
 from slo.usage import Usage

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from proxy.providers.body_fields import is_given
-from proxy.providers.chat_answer import (
+from proxy.providers.answers.google_finish import GoogleFinish, failed_finish, finish_reason
+from proxy.providers.chat.chat_answer import (
     ChatReply,
     Json,
     chat_choice,
@@ -18,10 +18,10 @@ from proxy.providers.chat_answer import (
     function_call,
     usage_object,
 )
+from proxy.providers.chat.chat_body import is_given
 from proxy.providers.failures import failure_of_object
 from proxy.providers.gemini.signatures import extra_content
 from proxy.providers.gemini.usage import gemini_usage
-from proxy.providers.google_finish import GoogleFinish, failed_finish, finish_reason
 from proxy.providers.lenient import decode_leniently
 from proxy.providers.readers import WholeReader
 from proxy.providers.stream_endings import malformed_answer

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from proxy.providers.body_fields import ChatBody, decode_typed
+from proxy.providers.chat.chat_body import ChatBody, decode_typed
 
 Json = dict[str, Any]
 

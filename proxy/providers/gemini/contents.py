@@ -13,14 +13,14 @@ Source: Google, Gemini API, generateContent, function calling, thought signature
 
 from typing import Final
 
-from proxy.providers.body_fields import (
+from proxy.providers.chat.call_parts import arguments_object
+from proxy.providers.chat.chat_body import (
     ChatMessage,
     ContentPart,
     ToolCall,
     invalid_parameter,
     unsupported_parameter,
 )
-from proxy.providers.call_parts import arguments_object
 from proxy.providers.gemini.body import Json
 from proxy.providers.gemini.signatures import UNSIGNED, signature_of
 

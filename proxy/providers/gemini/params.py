@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from proxy.catalog.entries import Route
-from proxy.providers.body_fields import invalid_parameter, is_given, unsupported_parameter
+from proxy.providers.chat.chat_body import invalid_parameter, is_given, unsupported_parameter
+from proxy.providers.fitting.schema_fitting import fit_schema
+from proxy.providers.fitting.schema_rules import GEMINI
 from proxy.providers.gemini.body import GeminiChatBody, Json
-from proxy.providers.schema_fitting import fit_schema
-from proxy.providers.schema_rules import GEMINI
 
 #: Models that are told a number of thinking tokens; later ones are told a level.
 _BUDGETED: Final = re.compile(r"gemini-2[.-]")

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from proxy.catalog.entries import Route
-from proxy.providers.body_fields import invalid_parameter, unsupported_parameter
+from proxy.providers.chat.chat_body import invalid_parameter, unsupported_parameter
 from proxy.providers.gemini.body import GeminiChatBody, Json, read_chat
 from proxy.providers.gemini.contents import contents, system_instruction
 from proxy.providers.gemini.params import generation_config, service_tier

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from proxy.providers.body_fields import is_given
+from proxy.providers.chat.chat_body import is_given
 from proxy.providers.lenient import UNREADABLE
 
 #: Stands for the signature of a call that another model made.

@@ -14,7 +14,9 @@ Source: Google, Gemini API, streamGenerateContent; OpenAI, chat completion chunk
 
 from collections.abc import Iterator
 
-from proxy.providers.chat_answer import ChatReply, ChunkWriter, Json, usage_object
+from proxy.providers.answers.google_finish import failed_finish, finish_reason
+from proxy.providers.answers.usage import merge_usage
+from proxy.providers.chat.chat_answer import ChatReply, ChunkWriter, Json, usage_object
 from proxy.providers.failures import failure_of_object
 from proxy.providers.gemini.answer import (
     CallNumbers,
@@ -26,9 +28,7 @@ from proxy.providers.gemini.answer import (
 )
 from proxy.providers.gemini.signatures import extra_content
 from proxy.providers.gemini.usage import gemini_usage
-from proxy.providers.google_finish import failed_finish, finish_reason
 from proxy.providers.readers import EventReader
-from proxy.providers.usage import merge_usage
 
 
 class ChunkStream(EventReader):

@@ -5,7 +5,7 @@ Source: Google, Gemini API, function calling (2026-11).
 
 from typing import Final
 
-from proxy.providers.body_fields import (
+from proxy.providers.chat.chat_body import (
     ToolChoice,
     ToolDefinition,
     invalid_parameter,

@@ -7,7 +7,7 @@ candidates' count excludes thoughts. Source: Google, Gemini API, UsageMetadata (
 from collections.abc import Mapping
 from typing import Any
 
-from proxy.providers.usage import token_count
+from proxy.providers.answers.usage import token_count
 from slo.usage import Usage
 
 

@@ -7,8 +7,8 @@ Completions; vLLM, OpenAI-compatible server, ``stop_reason`` (2026-11).
 from collections.abc import Mapping
 from typing import Any, Final
 
+from proxy.providers.answers.usage import believable_usage
 from proxy.providers.messages.body import Json
-from proxy.providers.usage import believable_usage
 
 #: Stop reasons by chat's ``finish_reason``; any other ends the turn.
 _STOP_REASONS: Final = {

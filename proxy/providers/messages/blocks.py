@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from proxy.providers.call_parts import arguments_object, is_json_object
+from proxy.providers.chat.call_parts import arguments_object, is_json_object
 from proxy.providers.lenient import UNREADABLE
 from proxy.providers.messages.body import Json
 from proxy.providers.messages.signatures import own_signature

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from proxy.providers.body_fields import decode_typed
+from proxy.providers.chat.chat_body import decode_typed
 
 Json = dict[str, Any]
 

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Raw
 
-from proxy.providers.call_parts import CallAssignment, CallIdentity, CallPart
+from proxy.providers.chat.call_parts import CallAssignment, CallIdentity, CallPart
+from proxy.providers.chat.chat_chunk import Delta
+from proxy.providers.chat.message_order import blocks_of
 from proxy.providers.messages.blocks import (
     Event,
     OpaqueOutput,
@@ -23,8 +25,6 @@ from proxy.providers.messages.body import Json
 from proxy.providers.messages.names import caller_call_id
 from proxy.providers.messages.settings import AnswerSettings
 from proxy.providers.messages.signatures import call_signature, is_own_signature
-from proxy.providers.responses.chunk import Delta
-from proxy.providers.responses.order import blocks_of
 from proxy.providers.stream_endings import malformed_answer
 
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from proxy.providers.body_fields import invalid_parameter, is_given, unsupported_parameter
-from proxy.providers.efforts import effort_for_budget
+from proxy.providers.chat.chat_body import invalid_parameter, is_given, unsupported_parameter
+from proxy.providers.fitting.efforts import effort_for_budget
 from proxy.providers.messages.body import Json, MessagesBody, ThinkingConfig
 from proxy.providers.messages.target import ChatTarget
 from proxy.providers.messages.tools import is_strict_schema

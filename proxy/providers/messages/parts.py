@@ -20,10 +20,10 @@ from xml.sax.saxutils import quoteattr
 
 from msgspec import Raw
 
-from proxy.providers.body_fields import invalid_parameter, is_given, unsupported_parameter
+from proxy.providers.chat.chat_body import invalid_parameter, is_given, unsupported_parameter
+from proxy.providers.fitting.unseen_parts import UNSEEN_NOTE, unseen_line
 from proxy.providers.messages.body import BlockSource, Json, MessagesBlock, blocks_of_content
 from proxy.providers.messages.target import ChatTarget
-from proxy.providers.unseen_parts import UNSEEN_NOTE, unseen_line
 
 _PDF: Final = "application/pdf"
 _UNNAMED: Final = "document.pdf"

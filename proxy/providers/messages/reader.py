@@ -17,8 +17,11 @@ from typing import Final
 import msgspec
 
 from proxy.errors import UpstreamError
+from proxy.providers.answers.google_finish import failed_chat_finish
+from proxy.providers.answers.usage import believable_usage, merge_usage
+from proxy.providers.chat.chat_chunk import ChatChoice, Chunk, read_chunk
+from proxy.providers.chat.message_order import in_order
 from proxy.providers.failures import failure_of_object
-from proxy.providers.google_finish import failed_chat_finish
 from proxy.providers.lenient import UNREADABLE
 from proxy.providers.messages.answer import (
     Ending,
@@ -31,11 +34,8 @@ from proxy.providers.messages.output import MessageOutput
 from proxy.providers.messages.settings import AnswerSettings
 from proxy.providers.port import Reader
 from proxy.providers.readers import InnerReader
-from proxy.providers.responses.chunk import ChatChoice, Chunk, read_chunk
-from proxy.providers.responses.order import in_order
 from proxy.providers.sse import parse_blocks
 from proxy.providers.stream_endings import error_event, malformed_answer, truncated_stream
-from proxy.providers.usage import believable_usage, merge_usage
 
 _DONE: Final = b"[DONE]"
 _PING: Final[Event] = {"type": "ping"}

@@ -2,7 +2,7 @@
 
 The same body gives the same bytes, and a body with more messages begins with them, so prompt
 caches upstream keep hitting. Fields are said in full; what the model at hand does not take of them
-is left out afterwards by ``proxy.providers.substitution``.
+is left out afterwards by ``proxy.providers.fitting.substitution``.
 
 Source: Anthropic, Messages API; OpenAI API reference, create chat completion (2026-11).
 """
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.providers.body_fields import invalid_parameter, is_given, unsupported_parameter
+from proxy.providers.chat.chat_body import invalid_parameter, is_given, unsupported_parameter
 from proxy.providers.messages.body import Json, MessagesBody, read_messages
 from proxy.providers.messages.names import caller_tool_names
 from proxy.providers.messages.params import (

@@ -5,7 +5,7 @@ Source: Anthropic, tool use, server tools, MCP connector, context editing (2026-
 
 from typing import Final
 
-from proxy.providers.body_fields import invalid_parameter, unsupported_parameter
+from proxy.providers.chat.chat_body import invalid_parameter, unsupported_parameter
 from proxy.providers.messages.body import MessagesBlock, MessagesBody, MessagesTool
 from proxy.providers.messages.target import ChatTarget
 

@@ -5,11 +5,11 @@ from typing import Final, Literal
 import msgspec
 
 from proxy.catalog.entries import Route
-from proxy.providers.chat_forms import serves_by_responses
+from proxy.providers.fitting.chat_forms import serves_by_responses
+from proxy.providers.fitting.provider_fields import READS_REASONING, is_openai, serves_claude
+from proxy.providers.fitting.substitution import accepted_traits
+from proxy.providers.fitting.unseen_parts import can_see
 from proxy.providers.gemini.params import MAX_STOPS
-from proxy.providers.provider_fields import READS_REASONING, is_openai, serves_claude
-from proxy.providers.substitution import accepted_traits
-from proxy.providers.unseen_parts import can_see
 
 #: Form in which the thinking of earlier answers is sent: not at all, as text, block by block, or
 #: only blocks that hold encrypted reasoning items of the Responses API.

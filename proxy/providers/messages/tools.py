@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from proxy.providers.body_fields import invalid_parameter, is_given
+from proxy.providers.chat.chat_body import invalid_parameter, is_given
 from proxy.providers.lenient import UNREADABLE
 from proxy.providers.messages.body import (
     Json,

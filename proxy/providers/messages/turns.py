@@ -21,8 +21,8 @@ from itertools import groupby
 from typing import Final
 
 from proxy.errors import CallerError
-from proxy.providers.block_order import BlockOrder
-from proxy.providers.body_fields import invalid_parameter
+from proxy.providers.chat.block_order import BlockOrder
+from proxy.providers.chat.chat_body import invalid_parameter
 from proxy.providers.gemini.signatures import UNSIGNED, extra_content
 from proxy.providers.messages.body import (
     Json,

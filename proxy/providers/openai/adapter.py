@@ -16,10 +16,13 @@ import msgspec
 
 from proxy.catalog.entries import Route
 from proxy.errors import UpstreamError
+from proxy.providers.answers.tiers import price_tier
+from proxy.providers.answers.usage import openai_usage
 from proxy.providers.anthropic.passthrough import foreign_upstream
 from proxy.providers.cache_isolation import isolate_cache
-from proxy.providers.chat_schemas import fit_body_schemas
 from proxy.providers.failures import openai_failure
+from proxy.providers.fitting.chat_schemas import fit_body_schemas
+from proxy.providers.fitting.unseen_parts import UNSEEN_NOTE, without_unseen_parts
 from proxy.providers.multipart import is_form, with_model
 from proxy.providers.openai.chat_marks import TranslatedMarks, translate_marks
 from proxy.providers.port import PreparedRequest
@@ -27,9 +30,6 @@ from proxy.providers.readers import PassthroughReader
 from proxy.providers.responses.reader import responses_reader
 from proxy.providers.responses.request import chat_body
 from proxy.providers.sse import parse_events
-from proxy.providers.tiers import price_tier
-from proxy.providers.unseen_parts import UNSEEN_NOTE, without_unseen_parts
-from proxy.providers.usage import openai_usage
 from proxy.records.call import MESSAGES, MODELS_PREFIX, Call
 from proxy.records.request_fields import raw_field, replace_fields
 from slo.price import BillingTerms

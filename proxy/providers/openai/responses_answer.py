@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.providers.block_order import BlockOrder
-from proxy.providers.call_parts import Arguments, arguments_text
-from proxy.providers.chat_answer import (
+from proxy.providers.chat.block_order import BlockOrder
+from proxy.providers.chat.call_parts import Arguments, arguments_text
+from proxy.providers.chat.chat_answer import (
     ChatReply,
     Json,
     chat_choice,

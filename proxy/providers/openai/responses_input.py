@@ -18,8 +18,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from proxy.providers.block_order import PLACES, entry_kind, restore_order
-from proxy.providers.body_fields import (
+from proxy.providers.chat.block_order import PLACES, entry_kind, restore_order
+from proxy.providers.chat.chat_body import (
     FileContent,
     invalid_parameter,
     is_given,

@@ -12,9 +12,9 @@ from typing import Any, Final, Literal
 import msgspec
 
 from proxy.catalog.entries import Route
-from proxy.providers.body_fields import decode_typed
-from proxy.providers.chat_answer import chat_reply
-from proxy.providers.chat_forms import goes_by_responses
+from proxy.providers.chat.chat_answer import chat_reply
+from proxy.providers.chat.chat_body import Fields, decode_typed
+from proxy.providers.fitting.chat_forms import goes_by_responses
 from proxy.providers.lenient import UNREADABLE
 from proxy.providers.openai.responses_answer import ResponsesReply, WholeResponse
 from proxy.providers.openai.responses_input import ChatTurn, input_items
@@ -28,7 +28,6 @@ from proxy.providers.openai.responses_tools import (
     responses_tool,
 )
 from proxy.providers.port import PreparedRequest, Reader
-from proxy.providers.provider_fields import Fields
 from proxy.records.call import Call
 
 Json = dict[str, Any]

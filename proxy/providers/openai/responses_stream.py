@@ -19,8 +19,8 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.providers.call_parts import arguments_text
-from proxy.providers.chat_answer import ChunkWriter, Json
+from proxy.providers.chat.call_parts import arguments_text
+from proxy.providers.chat.chat_answer import ChunkWriter, Json
 from proxy.providers.failures import failure_of_object
 from proxy.providers.openai.responses_answer import (
     PARAGRAPH,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import Raw, Struct
 
-from proxy.providers.body_fields import NamedObject, invalid_parameter, unsupported_parameter
+from proxy.providers.chat.chat_body import NamedObject, invalid_parameter, unsupported_parameter
 
 Json = dict[str, Any]
 

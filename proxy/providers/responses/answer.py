@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
+from proxy.providers.answers.usage import believable_usage, reported_total
 from proxy.providers.responses.fields import Json
-from proxy.providers.usage import believable_usage, reported_total
 
 #: Reasons for an incomplete answer, by chat's ``finish_reason``; all others are complete.
 INCOMPLETE: Final = MappingProxyType(

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, TypeGuard, get_args
 import msgspec
 
 from proxy.errors import CallerError
-from proxy.providers.block_order import BlockOrder
+from proxy.providers.chat.block_order import BlockOrder
 from proxy.providers.responses.fields import Json, convert_value, known_kinds
 from proxy.providers.responses.namespaces import ADDITIONAL, flat_name
 from proxy.providers.responses.parts import Content, chat_content

@@ -17,7 +17,7 @@ from typing import Final, Literal, Protocol
 
 import msgspec
 
-from proxy.providers.responses.chunk import Citation, Token
+from proxy.providers.chat.chat_chunk import Citation, Token
 from proxy.providers.responses.fields import Json
 from proxy.providers.responses.namespaces import OwnName, text_of_arguments
 from proxy.providers.responses.reasoning import OpaqueParts, seal_parts

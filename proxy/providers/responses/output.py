@@ -11,9 +11,10 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from proxy.providers.call_parts import CallAssignment, CallIdentity, CallPart
-from proxy.providers.compaction_blocks import is_compaction
-from proxy.providers.responses.chunk import Citation, Delta, Token
+from proxy.providers.chat.call_parts import CallAssignment, CallIdentity, CallPart
+from proxy.providers.chat.chat_chunk import Citation, Delta, Token
+from proxy.providers.chat.compaction_blocks import is_compaction
+from proxy.providers.chat.message_order import blocks_of
 from proxy.providers.responses.fields import Json
 from proxy.providers.responses.items import (
     Event,
@@ -25,7 +26,6 @@ from proxy.providers.responses.items import (
     ToolNames,
 )
 from proxy.providers.responses.namespaces import OwnName
-from proxy.providers.responses.order import blocks_of
 
 _NO_NAMES: Final[ToolNames] = MappingProxyType({})
 

@@ -12,10 +12,10 @@ from typing import Final
 import msgspec
 
 from proxy.errors import ProxyError, UpstreamError
+from proxy.providers.chat.chat_chunk import read_chunk
 from proxy.providers.lenient import UNREADABLE
 from proxy.providers.port import Reader
 from proxy.providers.readers import InnerReader
-from proxy.providers.responses.chunk import read_chunk
 from proxy.providers.responses.items import Event
 from proxy.providers.responses.stream import ResponseStream
 from proxy.providers.sse import parse_events

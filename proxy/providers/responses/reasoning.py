@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.providers.block_order import BlockOrder
+from proxy.providers.chat.block_order import BlockOrder
 
 _MARK: Final = "tg1."
 

@@ -15,7 +15,7 @@ import msgspec
 import orjson
 
 from proxy.errors import CallerError
-from proxy.providers.compaction_blocks import COMPACT, MIN_TRIGGER_TOKENS
+from proxy.providers.chat.compaction_blocks import COMPACT, MIN_TRIGGER_TOKENS
 from proxy.providers.responses.fields import Json, convert_value, fields
 from proxy.providers.responses.input import messages
 from proxy.providers.responses.names import ParameterNames

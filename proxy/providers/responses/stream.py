@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from proxy.providers.google_finish import failed_chat_finish
+from proxy.providers.answers.google_finish import failed_chat_finish
+from proxy.providers.chat.chat_chunk import Chunk
+from proxy.providers.chat.message_order import in_order
 from proxy.providers.responses.answer import INCOMPLETE, Echo, id_suffix, usage
-from proxy.providers.responses.chunk import Chunk
 from proxy.providers.responses.fields import Json, fields
 from proxy.providers.responses.items import Event
 from proxy.providers.responses.namespaces import own_names
-from proxy.providers.responses.order import in_order
 from proxy.providers.responses.output import ResponseOutput
 
 #: A response's error code by the type of chat's error; all others are the server's.

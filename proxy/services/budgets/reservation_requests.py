@@ -10,7 +10,7 @@ from proxy.calls.abandoned_attempts import is_abandoned
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
 from proxy.catalog.entries import Route
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
-from proxy.providers.tiers import leaves_tier_open
+from proxy.providers.answers.tiers import leaves_tier_open
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
 from slo import budget as budgets

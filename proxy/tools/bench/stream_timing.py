@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
+from proxy.providers.answers.usage import openai_usage, token_count
 from proxy.providers.sse import EventFramer, parse_events
-from proxy.providers.usage import openai_usage, token_count
 
 _DONE: Final = b"[DONE]"
 #: Source: DeepSeek API reference, usage (2026-11).

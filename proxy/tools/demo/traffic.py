@@ -11,7 +11,7 @@ import msgspec
 from openai import APIStatusError, AsyncOpenAI, AsyncStream, OpenAIError
 from openai.types.chat import ChatCompletionChunk
 
-from proxy.providers.call_parts import CallAssignment, CallPart
+from proxy.providers.chat.call_parts import CallAssignment, CallPart
 from proxy.tools.demo.plan import PlannedCall
 from proxy.tools.demo.session import DemoClock
 

@@ -13,8 +13,8 @@ from msgspec import Raw
 
 from proxy.caches.port import CachedPrompt, Role
 from proxy.errors import UpstreamError
-from proxy.providers.schema_fitting import fit_schema
-from proxy.providers.schema_rules import SchemaRules
+from proxy.providers.fitting.schema_fitting import fit_schema
+from proxy.providers.fitting.schema_rules import SchemaRules
 from proxy.tools.simulator.bodies import (
     EFFORTS,
     Body,

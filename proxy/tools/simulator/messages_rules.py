@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Raw
 
 from proxy.errors import UpstreamError
-from proxy.providers.schema_fitting import fit_schema
-from proxy.providers.schema_rules import ANTHROPIC
+from proxy.providers.fitting.schema_fitting import fit_schema
+from proxy.providers.fitting.schema_rules import ANTHROPIC
 from proxy.tools.simulator.bodies import Body, required_field
 from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.refusals import provider_refusal

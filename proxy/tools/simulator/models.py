@@ -7,8 +7,8 @@ from typing import Final, Literal
 
 from proxy.catalog.entries import Model, Route
 from proxy.catalog.predecessors import SNAPSHOT
-from proxy.providers.chat_schemas import chat_schema_rules
-from proxy.providers.schema_rules import SchemaRules
+from proxy.providers.fitting.chat_schemas import chat_schema_rules
+from proxy.providers.fitting.schema_rules import SchemaRules
 
 WireName = Literal["openai", "anthropic"]
 #: Characters of a name that are compared with others.

@@ -27,7 +27,7 @@ from proxy.calls.metering import Meter
 from proxy.calls.ports import CallContext
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
 from proxy.calls.settlement import AttemptInfo
-from proxy.providers.usage import openai_usage
+from proxy.providers.answers.usage import openai_usage
 from proxy.records.pending_attempt import PendingAttempt
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline

@@ -23,7 +23,7 @@ from proxy.calls.ports import CallContext
 from proxy.calls.route_choice import RouteChoice
 from proxy.calls.settlement import estimate_from_length
 from proxy.errors import CallerError
-from proxy.providers.usage import openai_usage
+from proxy.providers.answers.usage import openai_usage
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage

@@ -8,7 +8,7 @@ from proxy.calls.finished_turn import finished_turn
 from proxy.calls.metering import Meter
 from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.entries import Upstream
-from proxy.providers.usage import openai_usage
+from proxy.providers.answers.usage import openai_usage
 from tests.fakes.answers import DONE, chunk
 from tests.fakes.call_dependencies import call, route
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.calls.metering import Meter
+from proxy.providers.answers.usage import openai_usage
 from proxy.providers.gemini.usage import gemini_usage
 from proxy.providers.sse import EventFramer
-from proxy.providers.usage import openai_usage
 from slo.usage import Usage
 from tests.fakes.answers import metered_answer
 from tests.fakes.gemini_answers import USAGE as GOOGLE_USAGE

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from proxy.calls.metering import Meter
-from proxy.providers.usage import openai_usage
+from proxy.providers.answers.usage import openai_usage
 from slo.usage import Usage
 
 #: Fewer than would not be parsed at all, and all distinct: the dearest there are.

@@ -4,7 +4,7 @@ import orjson
 import pytest
 
 from proxy.prefix.explain.reasons import MissReason, ProviderReason
-from proxy.providers.engine_timings import EngineTimings
+from proxy.providers.answers.engine_timings import EngineTimings
 from tests.fakes.answers import metered_answer
 from tests.fakes.streams import (
     CHAT,

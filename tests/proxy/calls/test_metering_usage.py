@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.calls.metering import Meter
+from proxy.providers.answers.usage import merge_usage, openai_usage
 from proxy.providers.sse import EventFramer
-from proxy.providers.usage import merge_usage, openai_usage
 from slo.usage import Usage
 from tests.fakes.streams import (
     CHAT,

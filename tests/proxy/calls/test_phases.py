@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.calls.phases import phase_fields
-from proxy.providers.engine_timings import EngineTimings
+from proxy.providers.answers.engine_timings import EngineTimings
 from proxy.records.receipt import PhasesFrom
 from proxy.records.timeline import Timeline
 

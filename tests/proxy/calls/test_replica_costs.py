@@ -4,7 +4,7 @@ import pytest
 
 from proxy.calls.replica_costs import ReplicaCosts
 from proxy.catalog.entries import Route, Upstream
-from proxy.providers.engine_timings import EngineTimings
+from proxy.providers.answers.engine_timings import EngineTimings
 from proxy.records.timeline import Timeline
 from proxy.services.objectives.conversations import is_worth_switching
 from slo.measured_rates import MIN_MEASURED_CALLS

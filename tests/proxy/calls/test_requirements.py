@@ -15,8 +15,8 @@ from proxy.calls.requirements import (
     route_capabilities,
 )
 from proxy.catalog.entries import Model, Upstream
-from proxy.providers.chat_forms import accepted_forms, required_form
-from proxy.providers.substitution import accepted_traits
+from proxy.providers.fitting.chat_forms import accepted_forms, required_form
+from proxy.providers.fitting.substitution import accepted_traits
 from slo.ladder import SCHEMA, TOOLS, VISION, CallRequirements, Capabilities
 from tests.fakes.call_dependencies import call, chat_alone, route
 

@@ -10,7 +10,7 @@ from proxy.calls.settlement import (
     build_receipt,
     estimate_from_length,
 )
-from proxy.providers.engine_timings import EngineTimings
+from proxy.providers.answers.engine_timings import EngineTimings
 from proxy.records.receipt import Outcome, PhasesFrom
 from proxy.records.timeline import Timeline
 from slo.price import (

@@ -9,7 +9,7 @@ from proxy.calls.metering import Meter
 from proxy.calls.settlement import estimate_from_length
 from proxy.calls.usage_estimates import UsageEstimates
 from proxy.catalog.entries import Route
-from proxy.providers.usage import openai_usage
+from proxy.providers.answers.usage import openai_usage
 from proxy.records.call import Call
 from slo.usage import Usage
 from tests.fakes.answers import chunk, event

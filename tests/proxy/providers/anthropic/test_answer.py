@@ -7,7 +7,7 @@ import pytest
 
 from proxy.errors import UpstreamError
 from proxy.providers.anthropic.answer import WholeAnswer
-from proxy.providers.chat_answer import ChatReply
+from proxy.providers.chat.chat_answer import ChatReply
 
 
 def _completion(*content: dict[str, Any], **fields: Any) -> dict[str, Any]:

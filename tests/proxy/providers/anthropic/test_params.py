@@ -7,7 +7,7 @@ import pytest
 
 from proxy.catalog.entries import Route, Upstream
 from proxy.providers.anthropic import params
-from proxy.providers.body_fields import ChatBody, read
+from proxy.providers.chat.chat_body import ChatBody, read
 from tests.fakes.refusals import refusing
 
 _SAMPLING = frozenset({"sampling"})

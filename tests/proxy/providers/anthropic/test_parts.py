@@ -8,7 +8,7 @@ import pytest
 
 from proxy.errors import CallerError
 from proxy.providers.anthropic.parts import blocks, texts
-from proxy.providers.body_fields import ChatMessage, read
+from proxy.providers.chat.chat_body import ChatMessage, read
 from tests.fakes.refusals import refusing
 
 

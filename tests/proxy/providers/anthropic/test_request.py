@@ -7,7 +7,7 @@ import pytest
 
 from proxy.providers.anthropic.answer import WholeAnswer
 from proxy.providers.anthropic.request import messages_body
-from proxy.providers.chat_answer import ChatReply
+from proxy.providers.chat.chat_answer import ChatReply
 from tests.fakes.refusals import refusing
 from tests.proxy.providers.anthropic.messages_bodies import (
     blocks_of,

@@ -13,7 +13,7 @@ from openai.types.chat import ChatCompletionChunk
 from proxy.errors import UpstreamError
 from proxy.providers.anthropic.answer import WholeAnswer
 from proxy.providers.anthropic.stream import AnswerStream
-from proxy.providers.chat_answer import ChatReply
+from proxy.providers.chat.chat_answer import ChatReply
 from proxy.providers.sse import EventFramer, parse_events
 
 _THOUGHT = {"type": "thinking", "thinking": "let me see", "signature": "c2ln"}

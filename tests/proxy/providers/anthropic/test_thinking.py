@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from proxy.providers.anthropic.thinking import Thinking, thinking
 from proxy.providers.anthropic.turns import Turn
-from proxy.providers.body_fields import read
+from proxy.providers.chat.chat_body import read
 from tests.fakes.refusals import refusing
 
 _ADAPTIVE = frozenset({"adaptive_thinking"})

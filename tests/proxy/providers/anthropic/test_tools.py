@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.providers.anthropic.tools import tool_choice, tool_result, tool_use, tools
-from proxy.providers.body_fields import ChatBody, ChatMessage, ToolCall, read
+from proxy.providers.chat.chat_body import ChatBody, ChatMessage, ToolCall, read
 from tests.fakes.refusals import refusing
 
 _FORCED = frozenset({"forced_tools"})

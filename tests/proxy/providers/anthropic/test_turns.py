@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from proxy.providers.anthropic.answer import WholeAnswer
 from proxy.providers.anthropic.turns import Turn, close_turns, pair_tool_calls, system, turns
-from proxy.providers.body_fields import ChatMessage, read
-from proxy.providers.chat_answer import ChatReply
+from proxy.providers.chat.chat_answer import ChatReply
+from proxy.providers.chat.chat_body import ChatMessage, read
 from tests.fakes.refusals import refusing
 
 _MID = frozenset({"mid_system"})

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.providers.anthropic.usage import messages_usage
-from proxy.providers.chat_answer import usage_object
+from proxy.providers.chat.chat_answer import usage_object
 from slo.usage import Usage
 
 

@@ -7,7 +7,7 @@ import pytest
 from openai.types.chat import ChatCompletion
 
 from proxy.errors import UpstreamError
-from proxy.providers.chat_answer import ChatReply
+from proxy.providers.chat.chat_answer import ChatReply
 from proxy.providers.gemini.answer import WholeCompletion
 from tests.fakes.gemini_answers import USAGE, Json, answer, call
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionChunk
 
 from proxy.errors import UpstreamError
-from proxy.providers.chat_answer import ChatReply
+from proxy.providers.chat.chat_answer import ChatReply
 from proxy.providers.gemini.stream import ChunkStream
 from proxy.providers.sse import EventFramer, parse_events
 from tests.fakes.gemini_answers import USAGE, Json, answer, call, event_stream

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.providers.chat_answer import usage_object
+from proxy.providers.chat.chat_answer import usage_object
 from proxy.providers.gemini.usage import gemini_usage
 from slo.usage import Usage
 from tests.fakes.gemini_answers import USAGE, Json

@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
+from proxy.providers.chat.chat_chunk import read_chunk
 from proxy.providers.messages.answer import (
     Ending,
     messages_counts,
     opening_message,
 )
-from proxy.providers.responses.chunk import read_chunk
 from tests.fakes.messages_calls import Json
 
 

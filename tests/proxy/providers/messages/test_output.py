@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from proxy.errors import UpstreamError
+from proxy.providers.chat.chat_chunk import Delta
 from proxy.providers.messages.body import MessagesBlock
 from proxy.providers.messages.output import MessageOutput
 from proxy.providers.messages.signatures import call_extras
-from proxy.providers.responses.chunk import Delta
 from tests.fakes.messages_calls import Json, part, settings
 
 Told = list[tuple[str, int]]

@@ -12,8 +12,8 @@ from proxy.catalog.entries import Route, Upstream
 from proxy.providers.anthropic.answer import WholeAnswer
 from proxy.providers.anthropic.request import messages_body
 from proxy.providers.anthropic.stream import AnswerStream
-from proxy.providers.block_order import OPAQUE
-from proxy.providers.chat_answer import ChatReply
+from proxy.providers.chat.block_order import OPAQUE
+from proxy.providers.chat.chat_answer import ChatReply
 from proxy.providers.messages.names import chat_call_id
 from proxy.providers.messages.reader import messages_reader
 from proxy.providers.messages.request import chat_request

@@ -7,7 +7,7 @@ import pytest
 from openai.types.responses import ResponseInputParam
 from pydantic import TypeAdapter
 
-from proxy.providers.block_order import BlockOrder
+from proxy.providers.chat.block_order import BlockOrder
 from proxy.providers.messages.signatures import phase_signature, reasoning_signature
 from proxy.providers.openai.responses_input import ChatTurn, input_items
 from tests.fakes.refusals import refusing

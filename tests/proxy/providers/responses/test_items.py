@@ -5,7 +5,7 @@ import pytest
 from openai.types.responses import ResponseOutputItem, ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from proxy.providers.responses.chunk import Citation, Token
+from proxy.providers.chat.chat_chunk import Citation, Token
 from proxy.providers.responses.items import (
     Event,
     OutputCall,

@@ -3,7 +3,7 @@ from typing import Any
 
 import msgspec
 
-from proxy.providers.responses.chunk import Delta, Token
+from proxy.providers.chat.chat_chunk import Delta, Token
 from proxy.providers.responses.items import Event
 from proxy.providers.responses.output import ResponseOutput
 from proxy.providers.responses.reasoning import unseal_parts

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.providers.block_order import BlockOrder
+from proxy.providers.chat.block_order import BlockOrder
 from proxy.providers.responses.reasoning import OpaqueParts, seal_parts, unseal_parts
 
 JSON = st.recursive(

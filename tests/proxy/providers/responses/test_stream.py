@@ -5,7 +5,7 @@ import msgspec
 import pytest
 from openai.types.responses import Response
 
-from proxy.providers.responses.chunk import Chunk
+from proxy.providers.chat.chat_chunk import Chunk
 from proxy.providers.responses.items import Event
 from proxy.providers.responses.stream import ResponseStream
 

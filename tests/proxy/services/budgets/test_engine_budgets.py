@@ -9,7 +9,7 @@ import pytest
 
 from proxy.calls.replica_costs import ReplicaCosts
 from proxy.calls.settlement import AttemptOutcome, settle_share
-from proxy.providers.engine_timings import EngineTimings
+from proxy.providers.answers.engine_timings import EngineTimings
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.budget import UnpricedPolicy

@@ -1,0 +1,1 @@
+"""Fits calls to what the model and the provider at hand take; pure."""

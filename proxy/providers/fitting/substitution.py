@@ -1,0 +1,389 @@
+"""Translates a request for a substitute model into the fields which that model takes; pure.
+
+What only steers an answer is said in other words or left out, each with a note. What would change
+what the answer means is not touched here: a model that cannot take it is no substitute, and is
+ruled out before anything is sent (``proxy.calls.requirements``). The caller's own model gets the
+caller's bytes.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+
+from proxy.catalog.entries import Route
+from proxy.providers.chat.chat_body import Fields, unsupported_parameter
+from proxy.providers.fitting.chat_forms import goes_by_responses, has_tools, takes_chat_tools
+from proxy.providers.fitting.chat_schemas import fit_chat_schemas
+from proxy.providers.fitting.efforts import (
+    THINKING_DISABLED,
+    disable_unasked_thinking,
+    effort_for_budget,
+    nearest_effort,
+    takes_effort,
+)
+from proxy.providers.fitting.provider_fields import (
+    is_openai,
+    refused_fields,
+    refused_message_fields,
+    refused_prediction,
+    serves_claude,
+    without_message_fields,
+)
+from proxy.providers.lenient import UNREADABLE
+from proxy.providers.port import PreparedRequest
+
+_CHAT: Final = "chat/completions"
+_COMPLETIONS: Final = "completions"
+_RESPONSES: Final = "responses"
+
+#: Taken where the catalog says nothing of a model's requests.
+#: Source: OpenAI API reference (2026-11).
+_OPENAI: Final = frozenset(
+    {
+        "max_completion_tokens", "developer", "stop", "choices", "forced_tools", "parallel_tools",
+        "functions", "custom_tools", "hosted_tools", "openai_params", "seed",
+    }
+)  # fmt: skip
+#: The same of all others that speak like OpenAI, as vLLM's server does (0.33.0).
+_SHARED_FIELDS: Final = frozenset(
+    {
+        "max_tokens", "sampling", "penalties", "logit_bias", "extra_sampling", "stop", "choices",
+        "logprobs", "forced_tools", "parallel_tools", "functions", "seed", "openai_params",
+    }
+)  # fmt: skip
+#: Fields that every model of the Messages API takes, or its wire says in other words.
+_MESSAGES: Final = frozenset({"server_tools", "stop", "functions"})
+_LIMITS: Final = ("max_tokens", "max_completion_tokens")
+
+#: The trait that a field of a chat call needs.
+_NEEDED: Final[Mapping[str, str]] = {
+    "temperature": "sampling",
+    "top_p": "sampling",
+    "presence_penalty": "penalties",
+    "frequency_penalty": "penalties",
+    "logit_bias": "logit_bias",
+    "top_k": "extra_sampling",
+    "min_p": "extra_sampling",
+    "repetition_penalty": "extra_sampling",
+    "seed": "seed",
+    "verbosity": "verbosity",
+    "prediction": "prediction",
+    "parallel_tool_calls": "parallel_tools",
+    "store": "openai_params",
+    "metadata": "openai_params",
+    "moderation": "openai_params",
+    "safety_identifier": "openai_params",
+    "service_tier": "openai_params",
+    "user": "openai_params",
+}
+#: Those of them that a Responses call has, too.
+_EVERYWHERE: Final = frozenset({"temperature", "top_p"})
+_SAMPLING: Final = frozenset({"temperature", "top_p"})
+
+_RESPONSES_ONLY: Final = (
+    "The provider serves this model by the Responses API alone, which lacks a field of this call or"
+    " is not served there: ask another model."
+)
+_NO_CHAT_TOOLS: Final = (
+    "In chat completions this model takes no tools, because it always reasons, and the Responses"
+    " API lacks a field of this call or is not served there: ask another model."
+)
+_NULL: Final = b"null"
+_ENCRYPTED: Final = msgspec.Raw(b'"reasoning.encrypted_content"')
+
+_fields: Final = msgspec.json.Decoder(Fields).decode
+_items: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+class _Thinking(msgspec.Struct):
+    type: str = ""
+    budget_tokens: int = 0
+
+
+_thinking: Final = msgspec.json.Decoder(_Thinking).decode
+
+
+def accepted_traits(route: Route) -> frozenset[str]:
+    """The traits of a route's model; those of its kind where the catalog says none of them."""
+    if route.upstream.speaks_messages:
+        return route.traits | _MESSAGES
+    if not route.traits.isdisjoint(_LIMITS):
+        return route.traits
+    return route.traits | (_OPENAI if is_openai(route) else _SHARED_FIELDS)
+
+
+def translate_for_substitute(prepared: PreparedRequest, route: Route) -> PreparedRequest:
+    """The request as the route's model takes it, where its caller wrote it for another model.
+
+    The Messages API has a wire of its own, which says all of a chat call in its words already.
+
+    Args:
+        prepared: The request, as the route's wire made it.
+        route: Where it goes.
+
+    Raises:
+        CallerError: If the model is not served by chat completions, or not with tools.
+    """
+    endpoint = prepared.path.partition("?")[0].removeprefix("/")
+    if route.upstream.kind != "openai" or endpoint not in {_CHAT, _COMPLETIONS, _RESPONSES}:
+        return prepared
+    try:
+        translation = _Translation(_fields(prepared.body), route)
+        translation.run(endpoint)
+    except UNREADABLE:
+        return prepared
+    if not translation.notes:
+        return prepared
+    return msgspec.structs.replace(
+        prepared,
+        body=msgspec.json.encode(translation.fields),
+        notes=(*prepared.notes, *translation.notes),
+    )
+
+
+class _Translation:
+    """The translation of one body for another model; what stays is byte for byte its own."""
+
+    def __init__(self, fields: Fields, route: Route) -> None:
+        self.fields = fields
+        self.notes: list[str] = []
+        self._route = route
+        self._traits = accepted_traits(route)
+        self._is_chat = True
+
+    def run(self, endpoint: str) -> None:
+        """Translate each field; one that cannot be read does not stop the others.
+
+        Raises:
+            CallerError: If the model is not served by chat completions, or not with tools.
+        """
+        steps: tuple[Callable[[], None], ...] = ()
+        if endpoint == _CHAT:
+            steps = (
+                self._limit, self._say_thinking, self._default_thinking, self._chat_effort,
+                self._chat_tools, self._schemas, self._messages, self._prediction,
+                self._unknown_fields,
+            )  # fmt: skip
+        elif endpoint == _RESPONSES:
+            steps = self._responses_effort, self._responses_steering, self._responses_reasoning
+        for step in steps:
+            with suppress(*UNREADABLE):
+                step()
+        for name, trait in _NEEDED.items():
+            if name in self.fields and (endpoint != _RESPONSES or name in _EVERYWHERE):
+                self._keep(name, trait)
+        asks_usage = self._route.upstream.asks_usage or endpoint == _RESPONSES
+        if not asks_usage and self.fields.pop("stream_options", None) is not None:
+            self.notes.append("dropped stream_options: usage is sent unasked")
+
+    def _unknown_fields(self) -> None:
+        """Leave out what the provider does not know and would refuse."""
+        if unknown := refused_fields(self.fields, self._route):
+            for name in unknown:
+                del self.fields[name]
+            self.notes.append(f"dropped {', '.join(unknown)}: the model has no such parameter")
+
+    def _prediction(self) -> None:
+        """Leave out a prediction in a form that the provider refuses."""
+        if "prediction" in self._traits and (why := refused_prediction(self.fields, self._route)):
+            del self.fields["prediction"]
+            self.notes.append(f"dropped prediction: {why}")
+
+    def _limit(self) -> None:
+        """Move the output limit to the field that the model knows."""
+        for name, other in (_LIMITS, _LIMITS[::-1]):
+            if name not in self.fields or name in self._traits or other not in self._traits:
+                continue
+            if _is_null(self.fields[name]) or not _is_null(self.fields.get(other)):
+                del self.fields[name]
+                self.notes.append(f"dropped {name}: the model takes {other}")
+                continue
+            self.fields.pop(other, None)
+            self.fields = {other if key == name else key: raw for key, raw in self.fields.items()}
+            self.notes.append(f"sent {name} as {other}")
+
+    def _say_thinking(self) -> None:
+        """Translate Anthropic's ``thinking`` to an effort; Claude takes it as it is."""
+        if serves_claude(self._route):
+            return
+        raw = self.fields.pop("thinking", None)
+        if raw is None:
+            return
+        try:
+            found = _thinking(raw)
+        except UNREADABLE:
+            self.notes.append("dropped thinking: the model has no such parameter")
+            return
+        effort = "none" if found.type == "disabled" else "high"
+        if found.type == "enabled":
+            effort = effort_for_budget(found.budget_tokens)
+        if "effort" in self._traits and "reasoning_effort" not in self.fields:
+            self.fields["reasoning_effort"] = _json(effort)
+            self.notes.append(f"sent thinking as reasoning_effort {effort}")
+        else:
+            self.notes.append("dropped thinking: the model has no such parameter")
+
+    def _default_thinking(self) -> None:
+        if "thinks_by_default" in self._traits and disable_unasked_thinking(self.fields):
+            self.notes.append(THINKING_DISABLED)
+
+    def _chat_effort(self) -> None:
+        raw = self.fields.get("reasoning_effort")
+        if raw is None or bytes(raw) == _NULL:
+            return
+        found = self._effort(raw, "reasoning_effort")
+        if found is None:
+            del self.fields["reasoning_effort"]
+        else:
+            self.fields["reasoning_effort"] = found
+
+    def _chat_tools(self) -> None:
+        """Turn reasoning off where the model takes function tools in chat only without it.
+
+        What goes by the Responses API keeps its effort, and its sealed reasoning.
+        """
+        self._is_chat = not goes_by_responses(self.fields, self._route)
+        if not self._is_chat:
+            return
+        if "responses_only" in self._traits:
+            raise unsupported_parameter("model", _RESPONSES_ONLY)
+        if not has_tools(self.fields):
+            return
+        if not takes_chat_tools(self._route):
+            raise unsupported_parameter("tools", _NO_CHAT_TOOLS)
+        if "tools_at_none" in self._traits and not self._is_effort_none():
+            self.fields["reasoning_effort"] = _json("none")
+            self.notes.append(
+                "sent reasoning_effort none: in chat completions the model takes tools with no"
+                " other"
+            )
+
+    def _schemas(self) -> None:
+        """Leave out keywords of schemas that the provider refuses; descriptions say them."""
+        self.notes += fit_chat_schemas(self.fields, self._route)
+
+    def _responses_effort(self) -> None:
+        raw = self.fields.get("reasoning")
+        if raw is None or bytes(raw) == _NULL:
+            return
+        inner = _fields(raw)
+        if "effort" not in inner or bytes(inner["effort"]) == _NULL:
+            return
+        found = self._effort(inner["effort"], "reasoning.effort")
+        if found is None:
+            del inner["effort"]
+        else:
+            inner["effort"] = found
+        self.fields["reasoning"] = msgspec.Raw(msgspec.json.encode(inner))
+
+    def _responses_steering(self) -> None:
+        """Leave out what only reasoning models take: summaries, verbosity, encrypted reasoning."""
+        if takes_effort(self._traits):
+            return
+        if "reasoning" in self.fields:
+            del self.fields["reasoning"]
+            self.notes.append("dropped reasoning: the model has no such parameter")
+        if not _is_null(self.fields.get("include")):
+            asked = _items(self.fields["include"])
+            kept = [each for each in asked if each != _ENCRYPTED]
+            if len(kept) < len(asked):
+                self.fields["include"] = msgspec.Raw(msgspec.json.encode(kept))
+                self.notes.append("dropped reasoning.encrypted_content: the model does not reason")
+        if "verbosity" not in self._traits and not _is_null(self.fields.get("text")):
+            text = _fields(self.fields["text"])
+            if text.pop("verbosity", None) is not None:
+                self.fields["text"] = msgspec.Raw(msgspec.json.encode(text))
+                self.notes.append("dropped text.verbosity: the model does not take it")
+
+    def _responses_reasoning(self) -> None:
+        """Leave out reasoning items, which a model that does not reason refuses."""
+        if takes_effort(self._traits):
+            return
+        raw = self.fields.get("input")
+        if raw is None or not bytes(raw).startswith(b"[") or b'"reasoning"' not in bytes(raw):
+            return
+        items = [_object_or_raw(each) for each in _items(raw)]
+        kept = [
+            each
+            for each in items
+            if not (isinstance(each, dict) and each.get("type") == _json("reasoning"))
+        ]
+        if len(kept) < len(items):
+            self.fields["input"] = msgspec.Raw(msgspec.json.encode(kept))
+            self.notes.append("dropped reasoning items: the model does not reason")
+
+    def _effort(self, raw: msgspec.Raw, name: str) -> msgspec.Raw | None:
+        """The nearest effort that the model knows; None for no parameter."""
+        asked = msgspec.json.decode(raw)
+        if not takes_effort(self._traits):
+            self.notes.append(f"dropped {name}: the model has no such parameter")
+            return None
+        nearest = nearest_effort(asked, self._traits) if isinstance(asked, str) else asked
+        if nearest == asked:
+            return raw
+        self.notes.append(f"sent {name} {asked} as {nearest}: the nearest that the model has")
+        return _json(nearest)
+
+    def _keep(self, name: str, trait: str) -> None:
+        """Leave a field out whose trait the model lacks."""
+        if trait in self._traits or bytes(self.fields[name]) == _NULL:
+            return
+        if name in _SAMPLING and "sampling_at_none" in self._traits and self._is_effort_none():
+            return
+        del self.fields[name]
+        self.notes.append(f"dropped {name}: the model does not take it")
+
+    def _is_effort_none(self) -> bool:
+        raw = self.fields.get("reasoning_effort")
+        if raw is None and "reasoning" in self.fields:
+            with suppress(*UNREADABLE):
+                raw = _fields(self.fields["reasoning"]).get("effort")
+        return raw is not None and bytes(raw) == b'"none"'
+
+    def _messages(self) -> None:
+        """Make the role ``developer`` ``system``; leave out what only other providers know."""
+        raw = self.fields.get("messages")
+        if raw is None:
+            return
+        text = bytes(raw)
+        says_role = "developer" not in self._traits and b'"developer"' in text
+        takes_extra = "extra_sampling" in self._traits
+        refused = refused_message_fields(
+            self._route, takes_extra=takes_extra, takes_blocks=not self._is_chat
+        )
+        left_out = [name for name in refused if bytes(_json(name)) in text]
+        if not says_role and not left_out:
+            return
+        messages = [_object_or_raw(each) for each in _items(raw)]
+        objects = [each for each in messages if isinstance(each, dict)]
+        developers = [
+            each for each in objects if says_role and each.get("role") == _json("developer")
+        ]
+        for each in developers:
+            each["role"] = _json("system")
+        dropped = set().union(*(without_message_fields(each, left_out) for each in objects))
+        if developers:
+            self.notes.append("sent the role developer as system")
+        if dropped:
+            self.notes.append(f"dropped {', '.join(sorted(dropped))}: the model does not take it")
+        if developers or dropped:
+            self.fields["messages"] = msgspec.Raw(msgspec.json.encode(messages))
+
+
+def _is_null(raw: msgspec.Raw | None) -> bool:
+    """True for a field that is absent or null."""
+    return raw is None or bytes(raw) == _NULL
+
+
+def _object_or_raw(raw: msgspec.Raw) -> Fields | msgspec.Raw:
+    """An object's fields; what is none stays as the caller wrote it."""
+    try:
+        return _fields(raw)
+    except UNREADABLE:
+        return raw
+
+
+def _json(value: str) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(value))

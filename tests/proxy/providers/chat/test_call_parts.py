@@ -1,0 +1,398 @@
+"""Tool calls of chat answers, in every way that upstreams write them and through every reader."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.errors import UpstreamError
+from proxy.providers.answers.assistant_message import assistant_message
+from proxy.providers.chat.call_parts import CallAssignment, CallPart
+from proxy.providers.messages.reader import messages_reader
+from proxy.providers.readers import PassthroughReader
+from proxy.providers.responses.reader import responses_reader
+from tests.fakes.messages_calls import (
+    Call,
+    Json,
+    calls_by_messages_stream,
+    chat_stream,
+    chunk,
+    completion,
+    message_of,
+    payloads,
+    settings,
+)
+
+Deltas = Iterator[list[Json]]
+
+_BODY = b'{"model":"m","input":"Hi","stream":true}'
+_NO_TEXT: Json = {"name": "", "input": ""}
+
+
+def pieces(arguments: str) -> list[str]:
+    """The arguments in parts, as a stream brings them."""
+    return [arguments[at : at + 3] for at in range(0, len(arguments), 3)]
+
+
+def function(arguments: object, name: str | None = None) -> Json:
+    return {"arguments": arguments} | ({} if name is None else {"name": name})
+
+
+def one_by_one(
+    calls: Sequence[Call],
+    *,
+    index: Callable[[int, int], Json],
+    repeats_id: bool = False,
+    repeats_name: bool = False,
+    late_name: bool = False,
+    has_fresh_ids: bool = False,
+) -> Deltas:
+    """Calls one after the other; ``index`` says what their parts have of one.
+
+    Args:
+        calls: The calls.
+        index: Index member from the numbers of the call and of the part.
+        repeats_id: True if every part has the id.
+        repeats_name: True if every part has the name.
+        late_name: True if the first part has none.
+        has_fresh_ids: True if every part has an id that no other has.
+    """
+    count = 0
+    for number, (call_id, name, arguments) in enumerate(calls):
+        named = None if late_name else name
+        yield [index(number, count) | {"id": call_id, "function": function("", named)}]
+        for place, piece in enumerate(pieces(arguments)):
+            count += 1
+            is_named = repeats_name or (late_name and place == 0)
+            part = index(number, count) | {"function": function(piece, name if is_named else None)}
+            part |= {"id": call_id} if repeats_id else {}
+            yield [part | ({"id": f"{call_id}_{count}"} if has_fresh_ids else {})]
+        count += 1
+
+
+def name_in_pieces(calls: Sequence[Call], mark: Callable[[int, str], Json]) -> Deltas:
+    """Calls one after the other, whose names come in two parts; ``mark`` is in every part."""
+    for number, (call_id, name, arguments) in enumerate(calls):
+        marked = mark(number, call_id)
+        yield [marked | {"id": call_id, "function": function("", name[:2])}]
+        first, *rest = pieces(arguments)
+        yield [marked | {"function": function(first, name[2:])}]
+        yield from ([marked | {"function": function(piece)}] for piece in rest)
+
+
+def in_turns(calls: Sequence[Call], mark: Callable[[int, str], Json]) -> Deltas:
+    """All calls at once, each chunk with a part of each; ``mark`` tells the parts apart."""
+    yield [
+        {"id": call_id, "function": function("", name)} | mark(number, call_id)
+        for number, (call_id, name, _) in enumerate(calls)
+    ]
+    split = [pieces(arguments) for _, _, arguments in calls]
+    for turn in range(max(map(len, split))):
+        yield [
+            mark(number, calls[number][0]) | {"function": function(parts[turn])}
+            for number, parts in enumerate(split)
+            if turn < len(parts)
+        ]
+
+
+def whole_calls(
+    calls: Sequence[Call], *, together: bool = False, as_object: bool = False, **more: Any
+) -> Deltas:
+    """Each call in one part: in a chunk of its own, or all together."""
+    parts = [
+        {"id": call_id, "function": function(orjson.loads(text) if as_object else text, name)}
+        | more
+        for call_id, name, text in calls
+    ]
+    yield from ([parts] if together else ([part] for part in parts))
+
+
+def no_index(_number: int, _count: int) -> Json:
+    return {}
+
+
+FORMS: dict[str, Callable[[Sequence[Call]], Deltas]] = {
+    "OpenAI": lambda c: one_by_one(c, index=lambda n, _: {"index": n}),
+    "without index": lambda c: one_by_one(c, index=no_index),
+    "without index, id repeated": lambda c: one_by_one(c, index=no_index, repeats_id=True),
+    "null as index": lambda c: one_by_one(c, index=lambda *_: {"index": None}),
+    "text as index": lambda c: one_by_one(c, index=lambda n, _: {"index": str(n)}),
+    "float as index": lambda c: one_by_one(c, index=lambda n, _: {"index": float(n)}),
+    "negative index": lambda c: one_by_one(c, index=lambda *_: {"index": -1}),
+    "index 0": lambda c: one_by_one(c, index=lambda *_: {"index": 0}),
+    "index 0, id and name repeated": lambda c: one_by_one(
+        c, index=lambda *_: {"index": 0}, repeats_id=True, repeats_name=True
+    ),
+    "index counts parts": lambda c: one_by_one(c, index=lambda _, count: {"index": count}),
+    "index on first parts only": lambda c: one_by_one(
+        c, index=lambda n, count: {"index": n} if count == 0 else {}
+    ),
+    "name after id": lambda c: one_by_one(c, index=lambda *_: {"index": 0}, late_name=True),
+    "name after id, without index": lambda c: one_by_one(c, index=no_index, late_name=True),
+    "index 0, fresh ids": lambda c: one_by_one(
+        c, index=lambda *_: {"index": 0}, has_fresh_ids=True
+    ),
+    "fresh ids": lambda c: one_by_one(c, index=lambda n, _: {"index": n}, has_fresh_ids=True),
+    "fresh ids without index": lambda c: one_by_one(c, index=no_index, has_fresh_ids=True),
+    "in turns by index": lambda c: in_turns(c, lambda n, _: {"index": n}),
+    "in turns by text as index": lambda c: in_turns(c, lambda n, _: {"index": str(n)}),
+    "in turns by float as index": lambda c: in_turns(c, lambda n, _: {"index": float(n)}),
+    "in turns by id": lambda c: in_turns(c, lambda _, call_id: {"id": call_id}),
+    "name in pieces": lambda c: name_in_pieces(c, lambda n, _: {"index": n}),
+    "name in pieces at index 0": lambda c: name_in_pieces(c, lambda *_: {"index": 0}),
+    "name in pieces without index": lambda c: name_in_pieces(c, lambda *_: {}),
+    "name in pieces, id repeated": lambda c: name_in_pieces(c, lambda _, call_id: {"id": call_id}),
+    "whole without index": whole_calls,
+    "whole at index 0": lambda c: whole_calls(c, index=0),
+    "whole together": lambda c: whole_calls(c, together=True),
+    "whole together at index 0": lambda c: whole_calls(c, together=True, index=0),
+    "arguments as objects": lambda c: whole_calls(c, as_object=True),
+    "custom member filled": lambda c: whole_calls(c, custom=_NO_TEXT),
+    "both members and a type": lambda c: whole_calls(
+        c, type="function", custom={"name": "x", "input": "y"}
+    ),
+}
+#: Ways to write calls that have no ids.
+NAMELESS_FORMS = ("OpenAI", "whole without index", "whole at index 0", "whole together")
+
+names = st.sampled_from(["get", "put", "list_all"])
+arguments = st.dictionaries(
+    st.text(max_size=4), st.integers(-9, 9) | st.text(max_size=6), max_size=3
+).map(lambda value: orjson.dumps(value).decode())
+calls_with_ids = st.lists(st.tuples(names, arguments), min_size=1, max_size=4).map(
+    lambda made: [(f"call_{number}", *one) for number, one in enumerate(made)]
+)
+
+
+def stream(deltas: Deltas, words: str = "") -> bytes:
+    """A chat stream of these calls, with words between their parts."""
+    chunks = []
+    for parts in deltas:
+        chunks += [chunk(tool_calls=parts), *([chunk(content=words)] if words else [])]
+    return chat_stream(*chunks, chunk("tool_calls"))
+
+
+def calls_by_responses_stream(run: bytes) -> list[Call]:
+    """The calls in the events of a Responses stream; they agree with its last event."""
+    reader = responses_reader(PassthroughReader(), _BODY, streamed=True, created=1.0)
+    events = payloads(reader.feed(run) + reader.end())
+    deltas: dict[int, str] = {}
+    for event in events:
+        if event["type"] == "response.function_call_arguments.delta":
+            at = event["output_index"]
+            deltas[at] = deltas.get(at, "") + event["delta"]
+    output = events[-1]["response"]["output"]
+    made = {at: item for at, item in enumerate(output) if item["type"] == "function_call"}
+    assert {at: item["arguments"] for at, item in made.items()} == {
+        at: deltas.get(at, "") for at in made
+    }
+    return [(item["call_id"], item["name"], item["arguments"]) for item in made.values()]
+
+
+def calls_by_assistant_message(run: bytes) -> list[Call]:
+    """The calls that the next turn's history is expected to hold."""
+    return calls_of_message(assistant_message([run], streamed=True))
+
+
+def calls_of_message(message: bytes | None) -> list[Call]:
+    return [
+        (call["id"], call["function"]["name"], call["function"]["arguments"])
+        for call in orjson.loads(message or b"{}")["tool_calls"]
+    ]
+
+
+READERS = (calls_by_messages_stream, calls_by_responses_stream, calls_by_assistant_message)
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("form", FORMS)
+@given(calls=calls_with_ids, words=st.sampled_from(["", "\n", "so"]))
+def test_calls_of_a_stream_are_those_of_the_model(form, read, calls, words):
+    run = stream(FORMS[form](calls), words)
+    expected = [(call_id, name, orjson.loads(text)) for call_id, name, text in calls]
+
+    assert [(one[0], one[1], orjson.loads(one[2])) for one in read(run)] == expected
+
+
+@pytest.mark.parametrize("read", [calls_by_messages_stream, calls_by_responses_stream])
+@pytest.mark.parametrize("form", NAMELESS_FORMS)
+@pytest.mark.parametrize("call_id", [None, ""])
+@given(calls=calls_with_ids)
+def test_calls_of_a_stream_without_ids_get_their_own(form, read, call_id, calls):
+    run = stream(FORMS[form]([(call_id, name, text) for _, name, text in calls]))
+    made = read(run)
+
+    assert [one[1:] for one in made] == [one[1:] for one in calls]
+    assert len({one[0] for one in made}) == len(calls)
+
+
+def legacy_calls(run: bytes) -> list[Call]:
+    """The call in the form that OpenAI had before ``tool_calls``, as the next turn has it."""
+    call = orjson.loads(assistant_message([run], streamed=True) or b"{}")["function_call"]
+    return [("", call["name"], call["arguments"])]
+
+
+@pytest.mark.parametrize(
+    "read", [calls_by_messages_stream, calls_by_responses_stream, legacy_calls]
+)
+@given(calls=calls_with_ids, is_split=st.booleans())
+def test_function_call_of_a_stream_is_a_call_like_others(read, calls, is_split):
+    _, name, text = calls[0]
+    parts = [function("", name), *map(function, pieces(text))] if is_split else []
+    parts = parts or [function(text, name)]
+    run = chat_stream(
+        *(chunk(function_call=part) for part in parts),
+        chunk(function_call=None),
+        chunk("function_call", function_call={}),
+    )
+
+    assert [one[1:] for one in read(run)] == [(name, text)]
+
+
+@pytest.mark.parametrize("message", [{"role": "assistant"}, {"role": "assistant", "content": "I"}])
+def test_function_call_of_a_whole_answer_is_a_call_like_others(message):
+    body = completion("function_call", **message, function_call=function('{"x":1}', "f"))
+    reader = responses_reader(PassthroughReader(), _BODY, streamed=False, created=1.0)
+    item = orjson.loads(reader.feed(body))["output"][-1]
+    answer = message_of(body)
+    block = answer["content"][-1]
+
+    assert (block["type"], block["name"], block["input"]) == ("tool_use", "f", {"x": 1})
+    assert answer["stop_reason"] == "tool_use"
+    assert (item["type"], item["name"], item["arguments"]) == ("function_call", "f", '{"x":1}')
+
+
+NAMELESS: dict[str, Json] = {
+    "id and arguments": {"index": 0, "id": "a", "function": function("{}")},
+    "id alone": {"index": 0, "id": "a"},
+    "arguments alone": {"function": function("{}", "")},
+}
+
+
+@pytest.mark.parametrize("is_done", [True, False], ids=["[DONE]", "no [DONE]"])
+@pytest.mark.parametrize("part", NAMELESS.values(), ids=NAMELESS)
+def test_stream_whose_call_has_no_name_ends_with_an_error_event(part, is_done):
+    run = stream(iter([[part], [{"index": 1, "id": "b", "function": function("{}", "f")}]]))
+    run = run if is_done else run.removesuffix(b"data: [DONE]\n\n")
+    events = []
+    for reader in (
+        messages_reader(PassthroughReader(), settings(), streamed=True),
+        responses_reader(PassthroughReader(), _BODY, streamed=True, created=1.0),
+    ):
+        events += payloads(reader.feed(run))
+        with pytest.raises(UpstreamError) as raised:
+            events += payloads(reader.end())
+        assert raised.value.retryable
+        events += payloads(raised.value.stream_ending)
+
+    kinds = [event["type"] for event in events]
+    assert not {"message_stop", "response.completed"} & set(kinds)
+    assert "error" in kinds
+    assert kinds[-1] == "response.failed"
+    assert "" not in [event.get("item", {}).get("name") for event in events]
+    numbers = [event["sequence_number"] for event in events if "sequence_number" in event]
+    assert numbers == list(range(len(numbers)))
+
+
+@pytest.mark.parametrize("part", NAMELESS.values(), ids=NAMELESS)
+def test_whole_answer_whose_call_has_no_name_is_a_failure_that_may_be_retried(part):
+    body = completion("tool_calls", tool_calls=[part])
+    for read in (
+        message_of,
+        responses_reader(PassthroughReader(), _BODY, streamed=False, created=1.0).feed,
+    ):
+        with pytest.raises(UpstreamError, match="could not be read") as raised:
+            read(body)
+        assert raised.value.retryable
+
+
+@given(calls=calls_with_ids, same_id=st.booleans(), index=st.sampled_from([None, 0, "0"]))
+def test_calls_of_a_whole_answer_count_by_position(calls, same_id, index):
+    given_ids = ["call_0" if same_id else call_id for call_id, _, _ in calls]
+    parts = [
+        {"id": call_id, "type": "function", "index": index, "function": function(text, name)}
+        for call_id, (_, name, text) in zip(given_ids, calls, strict=True)
+    ]
+    body = completion("tool_calls", tool_calls=parts)
+    blocks = message_of(body)["content"]
+    reader = responses_reader(PassthroughReader(), _BODY, streamed=False, created=1.0)
+    items = orjson.loads(reader.feed(body))["output"]
+    expected = [(name, orjson.loads(text)) for _, name, text in calls]
+
+    assert [(one["name"], one["input"]) for one in blocks] == expected
+    assert [(one["name"], orjson.loads(one["arguments"])) for one in items] == expected
+    next_turn = calls_of_message(assistant_message([body], streamed=False))
+    assert [one[0] for one in next_turn] == [item["call_id"] for item in items]
+    assert len({one["id"] for one in blocks}) == len({one[0] for one in next_turn}) == len(calls)
+    if not same_id:
+        assert [item["call_id"] for item in items] == given_ids
+
+
+def convert_parts(*parts: Json) -> list[CallPart]:
+    return [msgspec.json.decode(orjson.dumps(part), type=CallPart) for part in parts]
+
+
+def test_part_with_the_id_of_an_earlier_call_goes_to_that_call():
+    assignment = CallAssignment()
+    parts = convert_parts(
+        {"index": 0, "id": "a", "function": function("{", "f")},
+        {"index": 0, "id": "b", "function": function("{", "g")},
+        {"index": 0, "id": "a", "function": function("}")},
+        {"function": function("}")},
+    )
+
+    assert [assignment.find(part).number for part in parts] == [0, 1, 0, 1]
+
+
+def test_part_with_a_new_id_and_no_name_continues_the_open_call_of_its_index():
+    assignment = CallAssignment()
+    parts = convert_parts(
+        {"index": 0, "id": "a", "function": function("{", "f")},
+        {"index": 1, "id": "b", "function": function("{", "g")},
+        {"index": 0, "id": "c", "function": function("}")},
+        {"index": 0, "id": "c", "function": function(" ")},
+        {"index": 1, "id": "d", "function": function('"x":1', "h")},
+        {"index": 0, "id": "e"},
+    )
+
+    assert [assignment.find(part).number for part in parts] == [0, 1, 0, 0, 2, 3]
+
+
+def test_id_that_comes_late_is_that_of_its_call():
+    assignment = CallAssignment()
+    for part in convert_parts({"index": 0, "function": function("", "f")}, {"index": 0, "id": "a"}):
+        assignment.find(part)
+
+    assert [(call.id, call.name) for call in assignment.calls] == [("a", "f")]
+
+
+def test_a_call_with_free_text_is_told_by_its_type_or_name():
+    parts = convert_parts(
+        {"type": "custom", "custom": {"name": "g", "input": "x"}, "function": {"name": ""}},
+        {"custom": {"name": "g", "input": "x"}},
+        {"type": "function", "custom": {"name": "g"}, "function": function("{}", "f")},
+        {"custom": {"name": "", "input": ""}, "function": function("{}", "f")},
+        {"custom": {}, "function": None},
+    )
+
+    assert [(part.is_custom, part.name, part.text) for part in parts] == [
+        (True, "g", "x"),
+        (True, "g", "x"),
+        (False, "f", "{}"),
+        (False, "f", "{}"),
+        (False, "", ""),
+    ]
+
+
+def test_arguments_written_as_a_list_or_an_object_are_text():
+    parts = convert_parts(
+        {"function": function({"x": 1.0, "y": [12345678901234567890]})},
+        {"function": function([])},
+        {"function": function(None)},
+    )
+
+    assert [part.text for part in parts] == ['{"x":1.0,"y":[12345678901234567890]}', "{}", ""]
