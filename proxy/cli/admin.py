@@ -66,10 +66,10 @@ def _add_people(people: typer.Typer, terminal: Terminal, settings: Callable[[], 
         table = empty_table("name", "role", "teams", "signs in by", "added", "state")
         with terminal.store() as store:
             names = terminal.names(store)
-            for each in store.users.all():
-                teams = "all" if each.role in ALL_TEAMS_ROLES else _team_names(each, names)
-                state = "disabled" if each.is_disabled else "active"
-                row = (each.name, each.role.value, teams, _ways(each), format_time(each.created))
+            for user in store.users.all():
+                teams = "all" if user.role in ALL_TEAMS_ROLES else _team_names(user, names)
+                state = "disabled" if user.is_disabled else "active"
+                row = (user.name, user.role.value, teams, _ways(user), format_time(user.created))
                 table.add_row(*map(Text, (*row, state)))
         terminal.show(table)
 
@@ -127,12 +127,12 @@ def _print_link(
 
 
 def _find(terminal: Terminal, store: Store, name: str) -> UserRecord:
-    found = store.users.find(name)
-    if found is None:
+    person = store.users.find(name)
+    if person is None:
         terminal.fail(
             f"There is no person named {name}. `thriftgate admin user list` shows people."
         )
-    return found
+    return person
 
 
 def _team_ids(
@@ -140,11 +140,11 @@ def _team_ids(
 ) -> frozenset[str]:
     if role not in ALL_TEAMS_ROLES and not names:
         terminal.fail(f"A {role.value} sees own teams alone: name one or more by --team.")
-    return frozenset(terminal.team(store, each) for each in names or ())
+    return frozenset(terminal.team(store, name) for name in names or ())
 
 
 def _team_names(person: UserRecord, names: dict[str, str]) -> str:
-    return ", ".join(sorted(names.get(each, each) for each in person.teams))
+    return ", ".join(sorted(names.get(team_id, team_id) for team_id in person.teams))
 
 
 def _ways(person: UserRecord) -> str:

@@ -43,18 +43,18 @@ def agents_command(terminal: Terminal) -> Callable[..., None]:
 
         Calls of an agent that name no feature are booked on the agent's name.
         """
-        asked = [agent for agent in AGENTS if name in ("", agent.name)]
-        if not asked:
-            known = ", ".join(agent.name for agent in AGENTS)
-            terminal.fail(f"There is no agent {name!r}. Known are {known}.")
+        chosen = [agent for agent in AGENTS if name in ("", agent.name)]
+        if not chosen:
+            names = ", ".join(agent.name for agent in AGENTS)
+            terminal.fail(f"There is no agent {name!r}. Known are {names}.")
         place = url.rstrip("/").removesuffix("/v1") or _own_url()
         values = {"url": place, "key": key, "model": model}
-        shown = [_agent_lines(agent, values) for agent in asked]
+        shown = [_agent_lines(agent, values) for agent in chosen]
         if as_json:
             terminal.out.print(msgspec.json.encode(shown).decode(), soft_wrap=True, markup=False)
             return
-        for each in shown:
-            for line in (f"{each['title']} ({each['name']})", *each["lines"], ""):
+        for agent in shown:
+            for line in (f"{agent['title']} ({agent['name']})", *agent["lines"], ""):
                 terminal.out.print(line, soft_wrap=True, markup=False, highlight=False)
 
     return agents

@@ -54,8 +54,8 @@ def alerts(
         origin = "somebody ran `thriftgate alerts test`"
         failure = asyncio.run(send_test_alert(outlet, origin, terminal.now()))
         if failure is not None:
-            said = f" It was said: {failure.detail}" if failure.detail else ""
-            terminal.fail(f"The sink {sink} did not take the message: {failure.reason}.{said}")
+            detail = f" It was said: {failure.detail}" if failure.detail else ""
+            terminal.fail(f"The sink {sink} did not take the message: {failure.reason}.{detail}")
         terminal.say(f"The sink {sink} took the message: an open alert that begins with TEST.")
 
     return commands
@@ -65,16 +65,18 @@ def _show(terminal: Terminal) -> None:
     from slo.alert import urgency_key
 
     with terminal.store() as store:
-        found = store.outbox.open_alerts(_MAX_READ_ALERTS)
+        open_alerts = store.outbox.open_alerts(_MAX_READ_ALERTS)
         letters = store.outbox.last_messages(_MAX_NOTIFICATIONS)
-    if found:
+    if open_alerts:
         table = empty_table("severity", "since", "alert", "id")
-        found.sort(key=lambda alert: urgency_key(alert.severity, alert.began))
-        for alert in found[:_MAX_ALERTS]:
+        open_alerts.sort(key=lambda alert: urgency_key(alert.severity, alert.began))
+        for alert in open_alerts[:_MAX_ALERTS]:
             table.add_row(*map(Text, _row(alert)))
         terminal.show(table)
-        if len(found) > _MAX_ALERTS:
-            terminal.say(f"{len(found) - _MAX_ALERTS:,} more are open, none of them more urgent.")
+        if len(open_alerts) > _MAX_ALERTS:
+            terminal.say(
+                f"{len(open_alerts) - _MAX_ALERTS:,} more are open, none of them more urgent."
+            )
     else:
         terminal.say("Nothing is wrong.")
     if letters:
@@ -100,14 +102,14 @@ def _delivery_row(letter: OutboxMessage) -> tuple[str, ...]:
 
 
 def _find_sink(terminal: Terminal, sinks: tuple[Sink, ...], name: str) -> ConfiguredSink:
-    meant = [sink for sink in sinks if sink.name == name]
-    if not meant:
+    matches = [sink for sink in sinks if sink.name == name]
+    if not matches:
         names = ", ".join(sink.name for sink in sinks) or "none"
         terminal.fail(f"There is no sink {name} in the policies file; there are: {names}.")
     from proxy.services.alerts.configured_sinks import configured_sinks, environment_variables
     from proxy.settings import upstream_keys
 
-    found, lacking = configured_sinks(meant, upstream_keys(environment_variables(meant)))
-    if not found:
+    configured, lacking = configured_sinks(matches, upstream_keys(environment_variables(matches)))
+    if not configured:
         terminal.fail(lacking[0])
-    return found[0]
+    return configured[0]

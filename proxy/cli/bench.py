@@ -155,7 +155,7 @@ class _LatencyOptions(NamedTuple):
         return BenchTarget(
             base_url=_option("URL", base_url, self.url),
             key_env=self.key_env,
-            headers=dict(_option("--header", _header, each) for each in self.headers),
+            headers=dict(_option("--header", _header, option) for option in self.headers),
             extra_body=_option("--extra-body", _json_object, self.extra_body),
             timeout_s=self.timeout,
         )

@@ -62,7 +62,9 @@ def budgets(
             from proxy.store.sql.settings.stored_budgets import budgets_beside
 
             if chosen.policies is not None:
-                promised = budgets_beside(promised, [each.budget for each in store.budgets.all()])
+                promised = budgets_beside(
+                    promised, [budget.budget for budget in store.budgets.all()]
+                )
             if not promised and not as_json:
                 terminal.say(
                     "There are no budgets. THRIFTGATE_POLICIES names the file they are in."
@@ -74,7 +76,7 @@ def budgets(
                 terminal.fail(f"The counters or the database cannot be reached: {error}")
         if as_json:
             spoken = msgspec.json.encode(
-                {"budgets": [_budget_document(each, now) for each in shown]}
+                {"budgets": [_budget_document(counters, now) for counters in shown]}
             )
             terminal.out.print(spoken.decode(), soft_wrap=True)
         else:
@@ -93,33 +95,35 @@ async def _load_counters(
 
     accounts, store = LedgerAccounts(opened.spendings), open_budget_store(settings, opened)
     try:
-        found = []
+        shown = []
         for budget in promised:
             rows = ledger_rows(accounts, budget, now)
             if store.is_shared:
                 rows = await all_counter_rows(store, budget, rows, now)
-            found.append(
+            shown.append(
                 _Shown(
                     budget,
                     most_spent(rows, MAX_COUNTERS_SHOWN),
                     max(len(rows) - MAX_COUNTERS_SHOWN, 0),
                 )
             )
-        return found
+        return shown
     finally:
         await store.aclose()
 
 
 def _print_budgets(terminal: Terminal, shown: Sequence[_Shown], now: float) -> None:
     table = empty_table("budget", "scope", "of", "window", "hard", *_FIGURES, right=_FIGURES)
-    rows = [(each.budget, row) for each in shown for row in each.rows]
+    rows = [(counters.budget, row) for counters in shown for row in counters.rows]
     money = [_amounts(budget, row) for budget, row in rows if budget.unit is BudgetUnit.USD]
     places = [decimal_places(amounts) for amounts in zip(*money, strict=True)]
-    for each in shown:
-        for row in each.rows:
-            table.add_row(*map(Text, _cells(each.budget, row, now, places)))
-        if each.more:
-            table.add_row(each.budget.name, each.budget.scope, f"and {each.more:,} more")
+    for counters in shown:
+        for row in counters.rows:
+            table.add_row(*map(Text, _cells(counters.budget, row, now, places)))
+        if counters.more:
+            table.add_row(
+                counters.budget.name, counters.budget.scope, f"and {counters.more:,} more"
+            )
     terminal.show(table)
 
 
@@ -127,19 +131,19 @@ def _cells(budget: Budget, row: CounterRow, now: float, places: Sequence[int]) -
     """The cells of a row; ``places`` are the digits of each amount of dollars behind the point."""
     amounts = _amounts(budget, row)
     if budget.unit is BudgetUnit.USD:
-        said = [
+        cells = [
             _UNKNOWN if amount is None else cell(amount, digits)
             for amount, digits in zip(amounts, places, strict=True)
         ]
     else:
-        said = [_UNKNOWN if amount is None else f"{amount:,}" for amount in amounts]
+        cells = [_UNKNOWN if amount is None else f"{amount:,}" for amount in amounts]
     return (
         budget.name,
         budget.scope,
         feature_name(row.whose) if row.whose.isprintable() else ascii(row.whose),
         window.window_name(budget.window, now),
         "yes" if budget.hard else "no",
-        *said,
+        *cells,
     )
 
 

@@ -38,57 +38,61 @@ def check(
     With --json, what is sound is one document with its notes; problems are texts as without.
     """
     settings = session.settings()
-    known = session.catalog(settings)
+    catalog = session.catalog(settings)
     from proxy.cli.storage_checks import folder_problem
     from proxy.cli.warnings import notes_model_obstacle
 
     _check_database_url(settings.database_url)
-    policies = session.policies(settings, known)
-    if why := notes_model_obstacle(settings, known) or folder_problem(settings.folder):
+    policies = session.policies(settings, catalog)
+    if why := notes_model_obstacle(settings, catalog) or folder_problem(settings.folder):
         session.fail(why)
     if not offline:
         _check_services(settings)
     if as_json:
-        session.terminal.print_json(_document(settings, known, policies))
+        session.terminal.print_json(_document(settings, catalog, policies))
     else:
-        _print_findings(settings, known, policies)
+        _print_findings(settings, catalog, policies)
 
 
-def _print_findings(settings: Settings, known: Catalog, policies: Policies) -> None:
+def _print_findings(settings: Settings, catalog: Catalog, policies: Policies) -> None:
     from proxy.api.connection_limit import descriptor_limit
     from proxy.cli.storage_checks import descriptor_counts
     from proxy.configuration import count_policies
     from slo.toml.problems import report
 
-    if known.warnings:
-        session.out.print(report(known.warnings), soft_wrap=True)
-    for why in _all_notes(settings, known, policies):
+    if catalog.warnings:
+        session.out.print(report(catalog.warnings), soft_wrap=True)
+    for why in _all_notes(settings, catalog, policies):
         session.out.print(f"Note: {why}", soft_wrap=True)
     files = descriptor_counts(
         descriptor_limit(), settings.max_calls, settings.connections_per_address
     )
     session.out.print(files, soft_wrap=True)
-    told = f"{quantity(len(known.models), 'model')}, {quantity(len(known.upstreams), 'upstream')}"
+    summary = (
+        f"{quantity(len(catalog.models), 'model')}, {quantity(len(catalog.upstreams), 'upstream')}"
+    )
     if settings.policies is not None:
-        told = f"{told}, {count_policies(policies)}"
-    session.out.print(f"Settings and catalog are sound: {told}.", soft_wrap=True)
+        summary = f"{summary}, {count_policies(policies)}"
+    session.out.print(f"Settings and catalog are sound: {summary}.", soft_wrap=True)
 
 
-def _document(settings: Settings, known: Catalog, policies: Policies) -> dict[str, Any]:
+def _document(settings: Settings, catalog: Catalog, policies: Policies) -> dict[str, Any]:
     """The findings of sound settings, as ``check --json`` prints them."""
     from slo.policies.file import policies_by_kind
 
     return {
         "sound": True,
-        "models": len(known.models),
-        "upstreams": len(known.upstreams),
-        "policies": {kind.noun: len(each) for kind, each in policies_by_kind(policies).items()},
-        "warnings": [str(each) for each in known.warnings],
-        "notes": list(_all_notes(settings, known, policies)),
+        "models": len(catalog.models),
+        "upstreams": len(catalog.upstreams),
+        "policies": {
+            kind.noun: len(of_kind) for kind, of_kind in policies_by_kind(policies).items()
+        },
+        "warnings": [str(warning) for warning in catalog.warnings],
+        "notes": list(_all_notes(settings, catalog, policies)),
     }
 
 
-def _all_notes(settings: Settings, known: Catalog, policies: Policies) -> Iterator[str]:
+def _all_notes(settings: Settings, catalog: Catalog, policies: Policies) -> Iterator[str]:
     """All notes, those on upstreams without a key or credentials first."""
     from proxy.cli.storage_checks import is_simulated
 
@@ -97,14 +101,14 @@ def _all_notes(settings: Settings, known: Catalog, policies: Policies) -> Iterat
             "a simulator answers the calls of this folder (`thriftgate serve --simulated`), and"
             " needs no provider's key."
         )
-    elif lacking := upstreams_by_key(known)[1]:
+    elif lacking := upstreams_by_key(catalog)[1]:
         # Few have an account with each, so it is no mistake.
         yield f"no key is set for {', '.join(lacking)}: calls that go there would fail."
-    yield from missing_credentials(known)
-    yield from _notes(settings, known, policies)
+    yield from missing_credentials(catalog)
+    yield from _notes(settings, catalog, policies)
 
 
-def _notes(settings: Settings, known: Catalog, policies: Policies) -> Iterator[str]:
+def _notes(settings: Settings, catalog: Catalog, policies: Policies) -> Iterator[str]:
     """Notes on what is valid and may not do what was meant, in sentences."""
     from proxy.api.connection_limit import descriptor_limit
     from proxy.cli.storage_checks import low_descriptor_warning, low_space_warning
@@ -122,12 +126,12 @@ def _notes(settings: Settings, known: Catalog, policies: Policies) -> Iterator[s
         from proxy.services.reports.report_delivery import configured_senders
 
         yield from configured_senders(policies.reports, settings)[1]
-    has_teams = settings.policies is not None or bool(known.team_aliases)
+    has_teams = settings.policies is not None or bool(catalog.team_aliases)
     accounts = read_accounts(settings.ledger_url) if has_teams else None
-    yield from policy_warnings(policies, known, accounts, now=session.now())
+    yield from policy_warnings(policies, catalog, accounts, now=session.now())
     yield from _engine_notes(settings)
-    yield from assumptions(known)
-    yield from unpriced_writes(known, session.now())
+    yield from assumptions(catalog)
+    yield from unpriced_writes(catalog, session.now())
     yield from unserved_mode_warning(settings, settings.compaction)
     yield from low_space_warning(settings.folder)
     yield from low_descriptor_warning(descriptor_limit(), settings.max_calls)
@@ -186,7 +190,7 @@ def _sink_notes(sinks: Sequence[Sink]) -> list[str]:
     return configured_sinks(sinks, upstream_keys(environment_variables(sinks)))[1]
 
 
-async def warn(settings: Settings, known: Catalog, policies: Policies) -> None:
+async def warn(settings: Settings, catalog: Catalog, policies: Policies) -> None:
     """Log what ``check`` would note of Redis, the model that takes notes, and known keys."""
     from proxy.cli.warnings import notes_model_obstacle
     from proxy.services.budgets.counters import redis_problem
@@ -195,28 +199,28 @@ async def warn(settings: Settings, known: Catalog, policies: Policies) -> None:
         _log.warning("%s", why)
     if why := await redis_problem(settings):
         _log.warning("%s: %s", _REDIS_AWAY, why)
-    if why := notes_model_obstacle(settings, known):
+    if why := notes_model_obstacle(settings, catalog):
         _log.warning("%s. No notes are taken", why)
 
 
-def missing_credentials(known: Catalog) -> Iterator[str]:
+def missing_credentials(catalog: Catalog) -> Iterator[str]:
     """Notes on upstreams whose cloud credentials cannot be had; it looks for them, which blocks."""
     from proxy.upstream.cloud_auth import cloud_credentials
 
-    for upstream in known.upstreams.values():
+    for upstream in catalog.upstreams.values():
         credentials = cloud_credentials(upstream)
         if credentials is not None and (why := credentials.find()):
             yield f"upstreams.{upstream.name} has no credentials, so its calls would fail: {why}"
 
 
-def upstreams_by_key(known: Catalog) -> tuple[list[str], list[str]]:
+def upstreams_by_key(catalog: Catalog) -> tuple[list[str], list[str]]:
     """The upstreams that have the key they need, and those without, with the variable to set."""
     from proxy.settings import upstream_keys
     from proxy.upstream.cloud_packages import is_package_installed
 
-    keys = upstream_keys(upstream.key_env for upstream in known.upstreams.values())
+    keys = upstream_keys(upstream.key_env for upstream in catalog.upstreams.values())
     having, lacking = [], []
-    for upstream in known.upstreams.values():
+    for upstream in catalog.upstreams.values():
         if not is_package_installed(upstream.auth):
             lacking.append(f"{upstream.name} (a package that `thriftgate check` names)")
         elif not upstream.key_env or upstream.key_env in keys:

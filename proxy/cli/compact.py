@@ -76,11 +76,11 @@ def compact(commands: typer.Typer, terminal: Terminal, catalog: "Callable[[], Ca
         policy = CompactionPolicy(
             mode=mode, keep_turns=keep_turns, target=target_tokens, force=force, once=force
         )
-        found, came = _run_dry(terminal, _Request(_conversation_name(file), text, policy, chosen))
+        result, came = _run_dry(terminal, _Request(_conversation_name(file), text, policy, chosen))
         if as_json:
-            terminal.print_json(found)
+            terminal.print_json(result)
         else:
-            _show(terminal, found, came, chosen.routes[0].model or chosen.id)
+            _show(terminal, result, came, chosen.routes[0].model or chosen.id)
 
 
 class _Request(NamedTuple):
@@ -92,7 +92,7 @@ class _Request(NamedTuple):
     model: "Model"
 
 
-def _run_dry(terminal: Terminal, asked: _Request) -> "tuple[DryRunResult, int]":
+def _run_dry(terminal: Terminal, request: _Request) -> "tuple[DryRunResult, int]":
     """Run it; returns the result and the number of messages, or ends the command without any."""
     from proxy.calls.route_target import route_target
     from proxy.cli.dry_run import conversation, dry_run
@@ -100,14 +100,14 @@ def _run_dry(terminal: Terminal, asked: _Request) -> "tuple[DryRunResult, int]":
     from proxy.services.compaction.policies import relative_prices
     from proxy.services.compaction.signed_thinking import may_sign_thinking
 
-    model, policy = asked.model, asked.policy
+    model, policy = request.model, request.policy
     route = model.routes[0]
     try:
-        said = conversation(asked.text)
+        messages = conversation(request.text)
     except OperatorError as why:
-        terminal.fail(f"{asked.name} {why}.")
-    found = dry_run(
-        said,
+        terminal.fail(f"{request.name} {why}.")
+    result = dry_run(
+        messages,
         msgspec.structs.replace(
             policy,
             prices=relative_prices(route_target(route, model.id, terminal.now())),
@@ -116,10 +116,10 @@ def _run_dry(terminal: Terminal, asked: _Request) -> "tuple[DryRunResult, int]":
         model=model.id,
         upstream_model=route.model or model.id,
         gateway="thinks"
-        if policy.mode in _COMPACTING_MODES and may_sign_thinking(said.body, route)
+        if policy.mode in _COMPACTING_MODES and may_sign_thinking(messages.body, route)
         else "",
     )
-    return found, len(said.messages)
+    return result, len(messages.messages)
 
 
 def _read(terminal: Terminal, file: Path) -> bytes:
@@ -142,27 +142,27 @@ def _conversation_name(file: Path) -> str:
     return "stdin" if str(file) == "-" else str(file)
 
 
-def _show(terminal: Terminal, found: "DryRunResult", came: int, model: str) -> None:
+def _show(terminal: Terminal, result: "DryRunResult", came: int, model: str) -> None:
     """Print the result for a person."""
     from proxy.cli.dry_run_report import summary_lines
 
-    terminal.say(*summary_lines(found, came))
-    if found.facts:
-        terminal.say("", f"Facts ({len(found.facts)}; turns in brackets)")
-        terminal.say(*_fact_lines(found.facts))
-    if found.changed:
-        messages = quantity(len(found.messages), "message")
+    terminal.say(*summary_lines(result, came))
+    if result.facts:
+        terminal.say("", f"Facts ({len(result.facts)}; turns in brackets)")
+        terminal.say(*_fact_lines(result.facts))
+    if result.changed:
+        messages = quantity(len(result.messages), "message")
         terminal.say("", f"What would be sent ({messages}; --json has all)")
-        _show_messages(terminal, found, model)
-    if found.compacted:
-        terminal.say("", _lost_line(found.lost))
+        _show_messages(terminal, result, model)
+    if result.compacted:
+        terminal.say("", _lost_line(result.lost))
 
 
 def _fact_lines(facts: "tuple[Fact, ...]") -> Iterator[str]:
     """The facts by kind, in the order in which kinds first come; some of each."""
     from proxy.cli.dry_run_report import single_line
 
-    order = {kind: at for at, kind in enumerate(dict.fromkeys(fact.kind for fact in facts))}
+    order = {kind: index for index, kind in enumerate(dict.fromkeys(fact.kind for fact in facts))}
     for kind, group in groupby(
         sorted(facts, key=lambda fact: order[fact.kind]), lambda fact: fact.kind
     ):
@@ -175,22 +175,22 @@ def _fact_lines(facts: "tuple[Fact, ...]") -> Iterator[str]:
             yield f"    and {len(every) - _MAX_FACTS_OF_KIND:,} more"
 
 
-def _show_messages(terminal: Terminal, found: "DryRunResult", model: str) -> None:
+def _show_messages(terminal: Terminal, result: "DryRunResult", model: str) -> None:
     """The messages, of many the first and the last."""
     from proxy.cli.dry_run_report import single_line
     from proxy.tokens.counter import TokenCounter
 
-    counter, total = TokenCounter(), len(found.messages)
+    counter, total = TokenCounter(), len(result.messages)
     table = empty_table("", "role", "tokens", "begins", right=("", "tokens"))
-    for at, raw in enumerate(found.messages):
-        if _MAX_MESSAGES_AT_END <= at < total - _MAX_MESSAGES_AT_END:
-            if at == _MAX_MESSAGES_AT_END:
+    for index, raw in enumerate(result.messages):
+        if _MAX_MESSAGES_AT_END <= index < total - _MAX_MESSAGES_AT_END:
+            if index == _MAX_MESSAGES_AT_END:
                 table.add_row("…", "", "", f"{total - 2 * _MAX_MESSAGES_AT_END:,} more")
             continue
         role, text = _role_and_text(bytes(raw))
         body = b'{"messages":[' + bytes(raw) + b"]}"
         tokens = counter.prompt_tokens(body, "chat/completions", model)
-        table.add_row(str(at), role, f"{tokens:,}", single_line(text, _MAX_TEXT_CHARS))
+        table.add_row(str(index), role, f"{tokens:,}", single_line(text, _MAX_TEXT_CHARS))
     terminal.show(table)
 
 
@@ -225,8 +225,8 @@ def _role_and_text(raw: bytes) -> tuple[str, str]:
         return "", raw.decode(errors="replace")
     content = message.content or ""
     texts = [content] if isinstance(content, str) else [one.text or one.type for one in content]
-    made = [one.function for one in message.tool_calls or ()]
-    calls = [f"{one.name}({one.arguments})" for one in made]
+    functions = [one.function for one in message.tool_calls or ()]
+    calls = [f"{one.name}({one.arguments})" for one in functions]
     return message.role, " ".join(filter(None, (*texts, *calls)))
 
 
@@ -235,7 +235,7 @@ def _lost_line(lost: tuple[str, ...]) -> str:
         return "Lost: no id, amount, date or path of the compacted messages."
     from proxy.cli.dry_run_report import single_line
 
-    shown = ", ".join(single_line(each, _MAX_VALUE_CHARS) for each in lost[:_MAX_LOST_SHOWN])
+    shown = ", ".join(single_line(value, _MAX_VALUE_CHARS) for value in lost[:_MAX_LOST_SHOWN])
     more = f" and {len(lost) - _MAX_LOST_SHOWN:,} more" if len(lost) > _MAX_LOST_SHOWN else ""
     count = f"{len(lost):,}{' or more' if len(lost) >= _MAX_LOST_FOUND else ''}"
     return f"Lost, though the caller's own copy still has it ({count}): {shown}{more}."

@@ -29,7 +29,7 @@ class FeatureCompaction(msgspec.Struct, frozen=True):
 
     @property
     def is_stepped_back(self) -> bool:
-        """True if too much was found lost in live calls, and nobody resumed it."""
+        """True if live calls lost too much, and it was not resumed since."""
         return self.setting.stepped is not None
 
     @property
@@ -66,24 +66,26 @@ def feature_compactions(
     chosen: SettingsSnapshot, sums: Sequence[CompactionTotals]
 ) -> list[FeatureCompaction]:
     """The features that had such calls or were stepped back, in order."""
-    called = {(each.team, each.feature): each for each in sums}
-    back = {place for place, setting in chosen.features.items() if setting.stepped is not None}
+    called = {(totals.team, totals.feature): totals for totals in sums}
+    stepped_back = {
+        place for place, setting in chosen.features.items() if setting.stepped is not None
+    }
     return [
         FeatureCompaction(*place, chosen.of(*place), called.get(place))
-        for place in sorted({*called, *back})
+        for place in sorted({*called, *stepped_back})
     ]
 
 
-def compaction_total(found: Sequence[FeatureCompaction]) -> CompactionTotal:
+def compaction_total(features: Sequence[FeatureCompaction]) -> CompactionTotal:
     """The features' totals; notes are counted also where savings are unknown."""
-    sums = [each.sums for each in found if each.sums is not None]
-    saved = [each.nanos for each in sums if each.nanos is not None]
-    notes = sum(each.notes_nanos for each in sums)
+    sums = [feature.sums for feature in features if feature.sums is not None]
+    saved = [totals.nanos for totals in sums if totals.nanos is not None]
+    notes = sum(totals.notes_nanos for totals in sums)
     return CompactionTotal(
         nanos=sum(saved) - notes if saved or notes else None,
         notes_nanos=notes,
-        features=len(found),
-        stepped_back=sum(each.is_stepped_back for each in found),
+        features=len(features),
+        stepped_back=sum(feature.is_stepped_back for feature in features),
     )
 
 
@@ -106,29 +108,29 @@ def show(
         terminal.say(_total_line(compaction_total(features)))
 
 
-def _counts(found: FeatureCompaction) -> tuple[str, ...]:
-    sums = found.sums
+def _counts(feature: FeatureCompaction) -> tuple[str, ...]:
+    sums = feature.sums
     counts = (
         (0, 0, 0)
         if sums is None
         else (sums.calls, sums.compacted + sums.trimmed, sums.tokens_saved)
     )
-    return tuple(f"{each:,}" for each in counts)
+    return tuple(f"{count:,}" for count in counts)
 
 
-def _state(found: FeatureCompaction) -> str:
-    setting = found.setting
+def _state(feature: FeatureCompaction) -> str:
+    setting = feature.setting
     if setting.stepped is None:
         return "holds"
     return f"stepped back to {setting.stepped} {format_time(setting.stepped_at)}: {setting.why}"
 
 
-def _total_line(found: CompactionTotal) -> str:
-    share = f" ({found.share:.0%})" if found.stepped_back and found.share else ""
+def _total_line(total: CompactionTotal) -> str:
+    share = f" ({total.share:.0%})" if total.stepped_back and total.share else ""
     return (
-        f"Compaction saved {_money(found.nanos)} net of resets and of its small model's notes,"
-        f" which cost {money(found.notes_nanos)}."
-        f" {found.stepped_back} of {quantity(found.features, 'feature')}{share} stepped back."
+        f"Compaction saved {_money(total.nanos)} net of resets and of its small model's notes,"
+        f" which cost {money(total.notes_nanos)}."
+        f" {total.stepped_back} of {quantity(total.features, 'feature')}{share} stepped back."
     )
 
 

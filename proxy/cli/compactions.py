@@ -38,7 +38,7 @@ def compactions(terminal: Terminal, settings: Callable[[], Settings]) -> typer.T
 
     Args:
         terminal: Terminal for their output.
-        settings: Settings of the gateway: they hold the mode of features for which nobody chose
+        settings: Settings of the gateway: they hold the mode of features without a chosen
             one.
     """
     commands = typer.Typer(no_args_is_help=True, help="Show and choose the compaction of features.")
@@ -68,26 +68,26 @@ class _Commands:
         default = self._settings().compaction
         with self._terminal.store() as store:
             names = self._terminal.names(store)
-            found = _rows(
+            rows = _rows(
                 store.compactions.all_settings(),
                 store.compaction_receipts.totals(self._terminal.days_ago(days)),
             )
         if as_json:
             from proxy.cli import json_documents
 
-            self._terminal.print_json(json_documents.compactions(days, found, names, default))
+            self._terminal.print_json(json_documents.compactions(days, rows, names, default))
             return
-        if not found:
+        if not rows:
             self._terminal.say(f"No feature has a mode of its own; every one has {default}.")
             return
         table = empty_table("team", "feature", "mode", *_FIGURES, "state", right=_FIGURES)
-        saved = column(None if each is None else each.net_nanos for *_, each in found)
-        for ((team, feature), setting, each), net in zip(found, saved, strict=True):
+        saved = column(None if totals is None else totals.net_nanos for *_, totals in rows)
+        for ((team, feature), setting, totals), net in zip(rows, saved, strict=True):
             table.add_row(
                 names.get(team, team),
                 feature_name(feature),
                 f"{setting.effective_mode(default)}",
-                *_figures(each, net),
+                *_figures(totals, net),
                 _state(setting, default),
             )
         self._terminal.show(table)
@@ -134,16 +134,16 @@ class _Commands:
         with self._terminal.store() as store:
             place = (self._terminal.team(store, team), feature)
             resumed = store.compactions.resume(place, by, self._terminal.now())
-            held = store.compactions.all_settings().of(*place)
+            setting = store.compactions.all_settings().of(*place)
         if not resumed:
             self._terminal.fail(f"Feature {feature_name(feature)} was not stepped back.")
-        mode = held.effective_mode(self._settings().compaction)
+        mode = setting.effective_mode(self._settings().compaction)
         self._terminal.say(f"Again {_mode_sentence(feature, mode)}.")
 
 
 def _rows(chosen: SettingsSnapshot, sums: Sequence[CompactionTotals]) -> list[_Row]:
     """Each feature that has a setting or calls, in order."""
-    called = {(each.team, each.feature): each for each in sums}
+    called = {(totals.team, totals.feature): totals for totals in sums}
     places = sorted({*chosen.features, *called})
     return [(place, chosen.of(*place), called.get(place)) for place in places]
 
@@ -154,16 +154,16 @@ def _mode_sentence(feature: str, mode: CompactionMode) -> str:
     return f"feature {feature_name(feature)} is compacted in mode {mode}"
 
 
-def _figures(found: CompactionTotals | None, saved: str) -> tuple[str, ...]:
+def _figures(totals: CompactionTotals | None, saved: str) -> tuple[str, ...]:
     """The figures of a row, with what was saved as it is shown."""
-    if found is None:
+    if totals is None:
         return ("0", "0", "0", "0", "0", saved, "none", "none")
     lost = (
-        _share(found.lost, found.needed),
-        _share(found.control_lost, found.control_needed),
+        _share(totals.lost, totals.needed),
+        _share(totals.control_lost, totals.control_needed),
     )
-    counts = (found.calls, found.compacted, found.trimmed, found.resets, found.tokens_saved)
-    return (*(f"{each:,}" for each in counts), saved, *lost)
+    counts = (totals.calls, totals.compacted, totals.trimmed, totals.resets, totals.tokens_saved)
+    return (*(f"{count:,}" for count in counts), saved, *lost)
 
 
 def _share(lost: int, needed: int) -> str:

@@ -99,12 +99,14 @@ def _dimensions(terminal: Terminal, by: list[str], form: _Format) -> tuple[Dimen
         if by:
             terminal.fail("--by: FOCUS has dimensions of its own; leave it out.")
         return FOCUS_DIMENSIONS
-    known: dict[str, Dimension] = {each: each for each in DIMENSIONS}
-    asked = [name.strip() for each in by for name in each.split(",") if name.strip()] or ["team"]
-    unknown = [name for name in asked if name not in known]
+    dimensions: dict[str, Dimension] = {dimension: dimension for dimension in DIMENSIONS}
+    chosen = [name.strip() for option in by for name in option.split(",") if name.strip()] or [
+        "team"
+    ]
+    unknown = [name for name in chosen if name not in dimensions]
     if unknown:
         terminal.fail(f"--by {unknown[0]}: there are {', '.join(DIMENSIONS)}.")
-    return tuple(dict.fromkeys(known[name] for name in asked))
+    return tuple(dict.fromkeys(dimensions[name] for name in chosen))
 
 
 def _period(terminal: Terminal, first: str, last: str, zone: str) -> ReportPeriod:
@@ -175,7 +177,9 @@ def _show(terminal: Terminal, report: CostReport, names: Mapping[str, str], wait
     table = empty_table(*report.by, *_FIGURES, right=_FIGURES)
     for row in report.rows:
         named = zip(report.by, row.values, strict=True)
-        shown = [_printable_name(names.get(v, v) if each == "team" else v) for each, v in named]
+        shown = [
+            _printable_name(names.get(v, v) if dimension == "team" else v) for dimension, v in named
+        ]
         table.add_row(*shown, *_cells(row.sums, listed, places))
     table.add_row("all", *[""] * (len(report.by) - 1), *_cells(total, listed, places))
     terminal.show(table)

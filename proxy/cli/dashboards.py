@@ -54,8 +54,8 @@ def dashboards(
         from slo.prometheus_rules import rule_groups
         from slo.prometheus_spend_rules import spend_groups
 
-        found = policies(settings())
-        groups = [*rule_groups(found.objectives)["groups"], *spend_groups(found.budgets)]
+        rules = policies(settings())
+        groups = [*rule_groups(rules.objectives)["groups"], *spend_groups(rules.budgets)]
         terminal.out.print(dump_yaml([{"groups": groups}]), soft_wrap=True, end="")
 
     return commands

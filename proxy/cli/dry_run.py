@@ -73,7 +73,7 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
         target_missed: Tokens over the target; None where it is met, or there is none.
         kept_tokens: Tokens sent beside the facts: system text, tools and the turns that stay; None
             where nothing is compacted.
-        calls: Number of calls made in it, the present one included; 0 where nobody can say.
+        calls: Number of calls made in it, the present one included; 0 where that is unknown.
         since_call: The call at which it was compacted last; None where nothing is compacted.
         faults: Defects of it, unmodified, that a provider would refuse.
         gateway: Code of the reason that the gateway would not compact it at all; None where it
@@ -138,9 +138,9 @@ def conversation(raw: bytes) -> ChatConversation:
     messages = _parse_list(fields["messages"], "messages")
     if not messages:
         raise OperatorError("has no message")
-    for at, message in enumerate(messages):
+    for index, message in enumerate(messages):
         if not bytes(message).lstrip().startswith(b"{"):
-            raise OperatorError(f"has as messages[{at}] something else than an object")
+            raise OperatorError(f"has as messages[{index}] something else than an object")
     tools = fields.get("tools", msgspec.Raw(_EMPTY))
     tools = msgspec.Raw(_EMPTY) if bytes(tools) == b"null" else tools
     return ChatConversation(
@@ -152,7 +152,7 @@ def conversation(raw: bytes) -> ChatConversation:
 
 
 def dry_run(
-    said: ChatConversation,
+    chat: ChatConversation,
     policy: CompactionPolicy,
     *,
     model: str,
@@ -163,7 +163,7 @@ def dry_run(
     """Compact a conversation as the gateway would, and report the result.
 
     Args:
-        said: The conversation.
+        chat: The conversation.
         policy: Limits of its compaction.
         model: The public name of the model it goes to.
         upstream_model: The name that the upstream knows it by.
@@ -172,32 +172,32 @@ def dry_run(
         compact_chat: Compacts the messages.
     """
     scale = TokenEstimate(upstream_model)
-    again = _Recompactor(said, policy, upstream_model, compact_chat)
-    wrong = chat_faults(said.messages, said.messages)
-    found = _unmodified_chat(said, INVALID) if wrong else _compact(said, again)
-    before = scale.prompt_tokens(said.body)
-    after = scale.prompt_tokens(_body_with(said, found.messages)) if found.changed else before
+    again = _Recompactor(chat, policy, upstream_model, compact_chat)
+    wrong = chat_faults(chat.messages, chat.messages)
+    result = _unmodified_chat(chat, INVALID) if wrong else _compact(chat, again)
+    before = scale.prompt_tokens(chat.body)
+    after = scale.prompt_tokens(_body_with(chat, result.messages)) if result.changed else before
     points = () if wrong else tuple(again.points())
     return DryRunResult(
-        messages=_without_whitespace(found.messages),
-        facts=found.facts,
+        messages=_without_whitespace(result.messages),
+        facts=result.facts,
         tokens_before=before,
         tokens_after=after,
-        compacted=bool(found.segments),
-        reason=found.reason,
-        changed=found.changed,
-        compacted_messages=found.compacted_messages,
+        compacted=bool(result.segments),
+        reason=result.reason,
+        changed=result.changed,
+        compacted_messages=result.compacted_messages,
         mode=policy.mode.value,
         model=model,
-        break_even=found.break_even,
-        segments=_fact_parts(found),
-        lost=tuple(map(str, found.lost)),
+        break_even=result.break_even,
+        segments=_fact_parts(result),
+        lost=tuple(map(str, result.lost)),
         keep_turns=policy.keep_turns,
         target=policy.target,
         target_missed=after - policy.target if 0 < policy.target < after else None,
-        kept_tokens=scale.prompt_tokens(_without_facts(said, found)) if found.segments else None,
+        kept_tokens=scale.prompt_tokens(_without_facts(chat, result)) if result.segments else None,
         calls=len(points),
-        since_call=again.last_compaction(found, points),
+        since_call=again.last_compaction(result, points),
         faults=wrong,
         gateway=gateway or None,
     )
@@ -208,17 +208,17 @@ class _Recompactor:
 
     def __init__(
         self,
-        said: ChatConversation,
+        chat: ChatConversation,
         policy: CompactionPolicy,
         model: str,
         compact_chat: Callable[..., CompactedChat],
     ) -> None:
-        self._said = said
+        self._said = chat
         self._policy = policy
         self._compact_chat = compact_chat
         self._memory = CompactionMemory()
         count = token_counter(model)
-        self._context = ConversationContext(fixed=tool_tokens(said.tools, count), count=count)
+        self._context = ConversationContext(fixed=tool_tokens(chat.tools, count), count=count)
 
     def compact(self, end: int, *, names_lost: bool = False) -> CompactedChat:
         """Compact the first messages.
@@ -238,72 +238,72 @@ class _Recompactor:
         """The number of messages at each call; none where it is unknown."""
         read = self._memory.parsed_messages.messages
         try:
-            said = view_conversation(
+            view = view_conversation(
                 read(self._said.messages, self._context.count, self._context.scope)
             )
         except CannotCompactError:
             return
-        yield from said.points_after(0)
+        yield from view.points_after(0)
 
-    def last_compaction(self, found: CompactedChat, points: Sequence[int]) -> int | None:
+    def last_compaction(self, compacted: CompactedChat, points: Sequence[int]) -> int | None:
         """The call at which it was compacted last; None where it was not."""
-        if not found.segments:
+        if not compacted.segments:
             return None
-        if found.reset or self._policy.once:
+        if compacted.reset or self._policy.once:
             return len(points)
-        many = len(found.segments)
-        return 1 + bisect_left(points, many, key=lambda at: len(self.compact(at).segments))
+        many = len(compacted.segments)
+        return 1 + bisect_left(points, many, key=lambda index: len(self.compact(index).segments))
 
 
 def _without_whitespace(messages: Sequence[bytes]) -> tuple[msgspec.Raw, ...]:
     """The messages without room between their parts."""
-    return tuple(msgspec.Raw(msgspec.json.format(each, indent=-1)) for each in messages)
+    return tuple(msgspec.Raw(msgspec.json.format(message, indent=-1)) for message in messages)
 
 
-def _fact_parts(found: CompactedChat) -> tuple[dict[str, Any], ...]:
+def _fact_parts(compacted: CompactedChat) -> tuple[dict[str, Any], ...]:
     """The parts of the facts, each with the messages it replaces."""
     return tuple(
         {
-            "start": each.start,
-            "end": each.end,
-            "level": each.level.name.lower(),
-            "tokens_before": each.before,
-            "tokens_after": each.tokens,
+            "start": segment.start,
+            "end": segment.end,
+            "level": segment.level.name.lower(),
+            "tokens_before": segment.before,
+            "tokens_after": segment.tokens,
         }
-        for each in found.segments
+        for segment in compacted.segments
     )
 
 
-def _without_facts(said: ChatConversation, found: CompactedChat) -> bytes:
+def _without_facts(chat: ChatConversation, compacted: CompactedChat) -> bytes:
     """The body that is sent, without the facts."""
-    texts = [orjson.dumps(each.text) for each in found.segments]
-    kept = [raw for raw in found.messages if not any(text in raw for text in texts)]
-    return _body_with(said, kept)
+    texts = [orjson.dumps(segment.text) for segment in compacted.segments]
+    messages = [raw for raw in compacted.messages if not any(text in raw for text in texts)]
+    return _body_with(chat, messages)
 
 
-def _body_with(said: ChatConversation, messages: Sequence[bytes]) -> bytes:
+def _body_with(chat: ChatConversation, messages: Sequence[bytes]) -> bytes:
     """The body with other messages."""
-    return replace_fields(said.body, {"messages": _join_messages(messages)})
+    return replace_fields(chat.body, {"messages": _join_messages(messages)})
 
 
-def _compact(said: ChatConversation, again: _Recompactor) -> CompactedChat:
+def _compact(chat: ChatConversation, again: _Recompactor) -> CompactedChat:
     """Compact the conversation; unmodified wherever the gateway would leave it alone."""
-    if why := client_compaction_kind(said.fields, said.messages):
-        return _unmodified_chat(said, why)
+    if why := client_compaction_kind(chat.fields, chat.messages):
+        return _unmodified_chat(chat, why)
     try:
-        found = again.compact(len(said.messages), names_lost=True)
+        compacted = again.compact(len(chat.messages), names_lost=True)
     except CannotCompactError as why:
-        return _unmodified_chat(said, str(why) or "not_compactable")
-    if found.changed and found.tokens_after > found.tokens_before:
-        return _unmodified_chat(said, "grew")
-    if found.changed and chat_faults(found.messages, said.messages):
-        return _unmodified_chat(said, INVALID)
-    return found
+        return _unmodified_chat(chat, str(why) or "not_compactable")
+    if compacted.changed and compacted.tokens_after > compacted.tokens_before:
+        return _unmodified_chat(chat, "grew")
+    if compacted.changed and chat_faults(compacted.messages, chat.messages):
+        return _unmodified_chat(chat, INVALID)
+    return compacted
 
 
-def _unmodified_chat(said: ChatConversation, why: str) -> CompactedChat:
+def _unmodified_chat(chat: ChatConversation, why: str) -> CompactedChat:
     return CompactedChat(
-        messages=said.messages, changed=False, reason=why, tokens_before=0, tokens_after=0
+        messages=chat.messages, changed=False, reason=why, tokens_before=0, tokens_after=0
     )
 
 

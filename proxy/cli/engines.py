@@ -160,10 +160,10 @@ def _serving_plan(
     upstreams = read_catalog(settings).upstreams.values()
 
     def replan() -> ReplicaPlan:
-        made = read_replica_plan(path, profile.name, recorder.record, terminal.now())
+        replica_plan = read_replica_plan(path, profile.name, recorder.record, terminal.now())
         if recorder.record.choice is not None:
             write_record(folder, recorder.record)
-        return made
+        return replica_plan
 
     async def follow(changes: RollingChanges) -> None:
         reader = feature_reader(terminal, profile)

@@ -91,13 +91,13 @@ def _time_lines(receipt: Receipt) -> Iterator[str]:
     phases = (receipt.queue, receipt.prefill, receipt.decode, receipt.transfer)
     if all(seconds is not None for seconds in phases):
         named = zip(_PHASES, (receipt.overhead, *phases), strict=True)
-        told = ", ".join(f"{name} {_milliseconds(seconds or 0.0)}" for name, seconds in named)
+        times = ", ".join(f"{name} {_milliseconds(seconds or 0.0)}" for name, seconds in named)
         by = (
             ""
             if receipt.phases_from is PhasesFrom.ENGINE
             else "; the queue is what the gateway saw"
         )
-        yield f"Time {_milliseconds(receipt.duration)}: {told}{by}."
+        yield f"Time {_milliseconds(receipt.duration)}: {times}{by}."
     elif receipt.ttft is not None:
         rest = _milliseconds(receipt.duration - receipt.ttft)
         yield (
@@ -143,10 +143,10 @@ def _compaction_lines(receipt: Receipt) -> Iterator[str]:
     if receipt.compaction_nanos is not None:
         yield f"Saved by that, resets paid for: {money(receipt.compaction_nanos)}."
     if receipt.needed:
-        kept = receipt.needed - receipt.lost
-        these = f"{kept:,} of them are"
+        kept_facts = receipt.needed - receipt.lost
+        these = f"{kept_facts:,} of them are"
         if receipt.needed == 1:
-            these = "it is" if kept else "it is not"
+            these = "it is" if kept_facts else "it is not"
         yield (
             f"Its last tool calls needed {quantity(receipt.needed, 'value')} of what was compacted:"
             f" {these} in what is sent."

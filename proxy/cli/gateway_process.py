@@ -66,14 +66,14 @@ _OTHER_INSTALLATION: Final = (
 )
 
 
-def run_gateway(settings: Settings, known: Catalog, policies: Policies) -> None:
+def run_gateway(settings: Settings, catalog: Catalog, policies: Policies) -> None:
     """Take calls until told to stop; ends the command where that fails or loses receipts."""
     for why in low_descriptor_warning(raise_descriptor_limit(), settings.max_calls):
         _log.warning("%s", why)
     lost, failed = 0, ""
     with _listener(settings) as listener:
         try:
-            lost = uvloop.run(_serve(settings, listener, Snapshot(known, policies)))
+            lost = uvloop.run(_serve(settings, listener, Snapshot(catalog, policies)))
         except* OperatorError as group:
             failed = str(_first_error(group))
     if failed:
@@ -123,7 +123,7 @@ async def _serve(settings: Settings, listener: socket.socket, read: Snapshot) ->
 
 
 async def _answer(
-    settings: Settings, opened: Store, running: "_RunningServer", known: Catalog
+    settings: Settings, opened: Store, running: "_RunningServer", catalog: Catalog
 ) -> None:
     """Answer calls until told to stop."""
     reads = opened.dashboard  # the process that reads for pages is not there at once
@@ -136,10 +136,10 @@ async def _answer(
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, gateway.reload)
         silent = await asyncio.to_thread(_silent_replicas, settings)
         port = running.listen()
-        _print_introduction(settings, known, port, silent)
+        _print_introduction(settings, catalog, port, silent)
         _print_dashboard(settings, opened, port)
         await _print_savings(
-            settings, opened, SavingsFigures(opened, lambda: known, session.now, reads)
+            settings, opened, SavingsFigures(opened, lambda: catalog, session.now, reads)
         )
         await running.answer(gateway.app)
 
@@ -153,9 +153,9 @@ async def _open_store(settings: Settings, running: "_RunningServer", policies: P
         _StartRefused: Waiting does not help.
     """
     with session.explain_unopened_store(settings, _refuse_start):
-        known, why = _known_keys(settings, policies)
-        if known is not None and not await _is_available(settings, known.secret):
-            return open_known_store(settings, known)
+        known_keys, why = _known_keys(settings, policies)
+        if known_keys is not None and not await _is_available(settings, known_keys.secret):
+            return open_known_store(settings, known_keys)
 
         def wait() -> None:
             if why:
@@ -234,8 +234,8 @@ class _RunningServer:
         if self._task is None:
             self.listen()
             # The server raises the signal again once it has stopped; the journal is to be drained.
-            for each in (signal.SIGTERM, signal.SIGINT):
-                asyncio.get_running_loop().add_signal_handler(each, lambda: None)
+            for signal_number in (signal.SIGTERM, signal.SIGINT):
+                asyncio.get_running_loop().add_signal_handler(signal_number, lambda: None)
             self._task = self._tasks.create_task(self._server.serve(sockets=[self._listener]))
             self._task.add_done_callback(lambda _: self.on_stop())
 

@@ -74,42 +74,42 @@ def report(
     }
 
 
-def misses(days: int, found: Iterable[MissSum], names: Mapping[str, str]) -> Document:
+def misses(days: int, sums: Iterable[MissSum], names: Mapping[str, str]) -> Document:
     """Reasons for cache misses, by feature and reason."""
     return {
         "days": days,
         "misses": [
-            _owner(each.team, names)
+            _owner(miss.team, names)
             | {
-                "feature": each.feature,
-                "reason": each.reason,
-                "calls": each.calls,
-                "tokens": each.tokens,
-                "cost_usd": usd(each.nanos),
-                "example": each.example,
-                "detail": each.detail,
-                "fix": suggested_fix(each.reason),
+                "feature": miss.feature,
+                "reason": miss.reason,
+                "calls": miss.calls,
+                "tokens": miss.tokens,
+                "cost_usd": usd(miss.nanos),
+                "example": miss.example,
+                "detail": miss.detail,
+                "fix": suggested_fix(miss.reason),
             }
-            for each in found
+            for miss in sums
         ],
     }
 
 
 def savings(
     days: int,
-    found: Iterable[Comparison],
+    comparisons: Iterable[Comparison],
     places: Sequence[FeatureCompaction],
     names: Mapping[str, str],
 ) -> Document:
     """The savings of planning by feature, and of compaction by feature and in all."""
     return {
         "days": days,
-        "savings": [_comparison(each, names) for each in found],
+        "savings": [_comparison(comparison, names) for comparison in comparisons],
         "compaction": [
-            _owner(each.team, names)
-            | {"feature": each.feature, "stepped_back": each.setting.why}
-            | _compaction_sums(each.sums)
-            for each in places
+            _owner(feature.team, names)
+            | {"feature": feature.feature, "stepped_back": feature.setting.why}
+            | _compaction_sums(feature.sums)
+            for feature in places
         ],
         "compaction_total": _compaction_document(compaction_total(places)),
     }
@@ -133,19 +133,19 @@ def proposals_document(
     ]
 
 
-def _compaction_document(found: CompactionTotal) -> Document:
+def _compaction_document(total: CompactionTotal) -> Document:
     return {
-        "saved_usd": usd(found.nanos),
-        "notes_usd": usd(found.notes_nanos),
-        "features": found.features,
-        "stepped_back": found.stepped_back,
-        "stepped_back_share": found.share,
+        "saved_usd": usd(total.nanos),
+        "notes_usd": usd(total.notes_nanos),
+        "features": total.features,
+        "stepped_back": total.stepped_back,
+        "stepped_back_share": total.share,
     }
 
 
 def compactions(
     days: int,
-    found: Iterable[tuple[tuple[str, str], FeatureSettings, CompactionTotals | None]],
+    rows: Iterable[tuple[tuple[str, str], FeatureSettings, CompactionTotals | None]],
     names: Mapping[str, str],
     default: CompactionMode,
 ) -> Document:
@@ -166,37 +166,37 @@ def compactions(
                 "changed_by": setting.changed_by,
                 "changed_at": _iso_time(setting.changed_at),
             }
-            | _compaction_sums(each)
-            for place, setting, each in found
+            | _compaction_sums(totals)
+            for place, setting, totals in rows
         ],
     }
 
 
-def _compaction_sums(found: CompactionTotals | None) -> Document:
+def _compaction_sums(totals: CompactionTotals | None) -> Document:
     """The totals of compaction; zeros where nothing was called."""
-    if found is None:
+    if totals is None:
         counts = ("calls", "compacted", "trimmed", "resets", "tokens_saved")
         return dict.fromkeys(counts, 0) | dict.fromkeys(
             ("saved_usd", "notes_usd", "lost_share", "control_lost_share")
         )
     return {
-        "calls": found.calls,
-        "compacted": found.compacted,
-        "trimmed": found.trimmed,
-        "resets": found.resets,
-        "tokens_saved": found.tokens_saved,
-        "saved_usd": usd(found.net_nanos),
-        "notes_usd": usd(found.notes_nanos),
-        "lost_share": _rate(found.lost, found.needed),
-        "control_lost_share": _rate(found.control_lost, found.control_needed),
+        "calls": totals.calls,
+        "compacted": totals.compacted,
+        "trimmed": totals.trimmed,
+        "resets": totals.resets,
+        "tokens_saved": totals.tokens_saved,
+        "saved_usd": usd(totals.net_nanos),
+        "notes_usd": usd(totals.notes_nanos),
+        "lost_share": _rate(totals.lost, totals.needed),
+        "control_lost_share": _rate(totals.control_lost, totals.control_needed),
     }
 
 
 def features(
-    found: Iterable[tuple[LayoutScope, FeatureState, Sequence[Proposal]]], names: Mapping[str, str]
+    rows: Iterable[tuple[LayoutScope, FeatureState, Sequence[Proposal]]], names: Mapping[str, str]
 ) -> Document:
     """The settings of features that have a mode, a layout or a proposal."""
-    return {"features": [_feature(*each, names) for each in found]}
+    return {"features": [_feature(*row, names) for row in rows]}
 
 
 def feature(
@@ -208,7 +208,7 @@ def feature(
     """The settings of one feature, and each version of its layout."""
     return {
         **_feature(place, standing, proposals, names),
-        "versions": [_version(each) for each in proposals],
+        "versions": [_version(proposal) for proposal in proposals],
     }
 
 
@@ -244,9 +244,9 @@ def _spend(row: Spend) -> Document:
     }
 
 
-def _times(found: Times | None) -> Document:
+def _times(measured: Times | None) -> Document:
     """Seconds of the newest calls, and how many these are; null where none was timed."""
-    times = found or Times()
+    times = measured or Times()
     return {
         "timed_calls": times.calls,
         "ttft_s": asdict(times.ttft),
@@ -254,19 +254,21 @@ def _times(found: Times | None) -> Document:
     }
 
 
-def _comparison(found: Comparison, names: Mapping[str, str]) -> Document:
-    verdict, part = found.verdict, found.verdict.saving
-    return _owner(found.team, names) | {
-        "feature": found.feature,
-        "planned_conversations": found.treated.conversations,
-        "control_conversations": found.control.conversations,
+def _comparison(comparison: Comparison, names: Mapping[str, str]) -> Document:
+    verdict, part = comparison.verdict, comparison.verdict.saving
+    return _owner(comparison.team, names) | {
+        "feature": comparison.feature,
+        "planned_conversations": comparison.treated.conversations,
+        "control_conversations": comparison.control.conversations,
         "saved_per_token": None if part is None else msgspec.structs.asdict(part),
-        "hit_rate": _hit_rate(found.treated),
-        "control_hit_rate": _hit_rate(found.control),
-        "saved_usd": None if part is None else usd(saved_nanos(found.treated.cost, part.value)),
-        "estimated_saved_usd": usd(found.estimate.nanos) if found.estimate else None,
-        "estimated_saved_share": found.estimate.part if found.estimate else None,
-        "conversations_needed": found.missing_conversations,
+        "hit_rate": _hit_rate(comparison.treated),
+        "control_hit_rate": _hit_rate(comparison.control),
+        "saved_usd": None
+        if part is None
+        else usd(saved_nanos(comparison.treated.cost, part.value)),
+        "estimated_saved_usd": usd(comparison.estimate.nanos) if comparison.estimate else None,
+        "estimated_saved_share": comparison.estimate.part if comparison.estimate else None,
+        "conversations_needed": comparison.missing_conversations,
         "finding": verdict.finding.value,
         "why": verdict.why,
     }
@@ -287,35 +289,35 @@ def _feature(
         "suspended_at": _iso_time(standing.suspended_at),
         "layout": standing.version or None,
         "active_from": _iso_time(standing.active_from),
-        "proposals": sum(each.state is ProposalState.PROPOSED for each in proposals),
+        "proposals": sum(proposal.state is ProposalState.PROPOSED for proposal in proposals),
     }
 
 
-def _version(found: Proposal) -> Document:
+def _version(proposal: Proposal) -> Document:
     """A version; its moves are null where this version of the gateway cannot read them."""
     try:
-        moves = [_move(each) for each in msgspec.json.decode(found.moves, type=Layout).moves]
+        moves = [_move(move) for move in msgspec.json.decode(proposal.moves, type=Layout).moves]
     except msgspec.DecodeError:
         moves = None
     return {
-        "version": found.version,
-        "state": found.state.value,
-        "proposed_at": _iso_time(found.made),
-        "decided_at": _iso_time(found.decided_at),
-        "decided_by": found.decided_by,
+        "version": proposal.version,
+        "state": proposal.state.value,
+        "proposed_at": _iso_time(proposal.made),
+        "decided_at": _iso_time(proposal.decided_at),
+        "decided_by": proposal.decided_by,
         "moves": moves,
     }
 
 
-def _move(found: LayoutMove) -> Document:
+def _move(move: LayoutMove) -> Document:
     return {
-        "label": found.label,
-        "shows": found.shows,
-        "slot": found.slot.value,
-        "values": found.values,
-        "calls": found.calls,
-        "conversations": found.conversations,
-        "saves_usd_per_1k_calls": usd(found.saving),
+        "label": move.label,
+        "shows": move.shows,
+        "slot": move.slot.value,
+        "values": move.values,
+        "calls": move.calls,
+        "conversations": move.conversations,
+        "saves_usd_per_1k_calls": usd(move.saving),
     }
 
 

@@ -76,9 +76,9 @@ def _add_create(commands: typer.Typer, terminal: Terminal, catalog: Callable[[],
         unknown = list(_unknown_models(catalog(), model)) if model else []
         with terminal.store() as opened:
             owner = _known_team(opened, team)
-            others = "" if owner else _similar_teams(opened, team)
+            similar = "" if owner else _similar_teams(opened, team)
             if owner is None and existing:
-                terminal.fail(f"There is no team named {team}.{others}")
+                terminal.fail(f"There is no team named {team}.{similar}")
             is_new = owner is None
             owner = owner or opened.teams.create(team, now=terminal.now(), who=terminal.author)
             key, secret = opened.teams.create_key(
@@ -95,20 +95,20 @@ def _add_create(commands: typer.Typer, terminal: Terminal, catalog: Callable[[],
             terminal.out.print(secret, soft_wrap=True)
             return
         if is_new:
-            terminal.say(f"New team {team}: there was none of that name.{others}")
+            terminal.say(f"New team {team}: there was none of that name.{similar}")
         terminal.out.print(
             f"Key {key.id} of team {owner.name}:", Text(secret, style="bold"), soft_wrap=True
         )
         terminal.say("It is shown this once; only its hash is kept.", *unknown)
 
 
-def _unknown_models(known: Catalog, models: Iterable[str]) -> Iterator[str]:
+def _unknown_models(catalog: Catalog, models: Iterable[str]) -> Iterator[str]:
     """A note on each model that the catalog does not have, with those that may be meant."""
     for name in models:
-        if known.find(name) is None:
-            near = get_close_matches(name, sorted(known.models))
-            meant = f" Near it: {', '.join(near)}." if near else ""
-            yield f"Note: the catalog has no model {name}; check its name.{meant}"
+        if catalog.find(name) is None:
+            near = get_close_matches(name, sorted(catalog.models))
+            hint = f" Near it: {', '.join(near)}." if near else ""
+            yield f"Note: the catalog has no model {name}; check its name.{hint}"
 
 
 def _limits(terminal: Terminal, expires: str, models: list[str] | None) -> KeyLimits:
@@ -178,7 +178,7 @@ def _team_create(terminal: Terminal) -> Callable[..., None]:
         """Make a team."""
         with terminal.store() as opened:
             try:
-                made = opened.teams.create(
+                team = opened.teams.create(
                     name,
                     now=terminal.now(),
                     keeps_prompts=keep_prompts,
@@ -187,7 +187,7 @@ def _team_create(terminal: Terminal) -> Callable[..., None]:
             except ValueError as error:
                 terminal.fail(f"{sentence(error)}.")
             terminal.name_ledger(opened)
-        terminal.say(f"Team {made.name} has the id {made.id}.")
+        terminal.say(f"Team {team.name} has the id {team.id}.")
 
     return team_create
 
@@ -258,22 +258,25 @@ def _user_hash(terminal: Terminal) -> Callable[..., None]:
 
             seal = Pseudonymizer(opened.secret)
             chosen = {terminal.team(opened, team)} if team else None
-            found = [
-                (each.name, seal.pseudonym(each.id, name.encode(errors="surrogateescape")))
-                for each in opened.teams.all()
-                if chosen is None or each.id in chosen
+            hashes = [
+                (
+                    known_team.name,
+                    seal.pseudonym(known_team.id, name.encode(errors="surrogateescape")),
+                )
+                for known_team in opened.teams.all()
+                if chosen is None or known_team.id in chosen
             ]
-        if not found:
+        if not hashes:
             terminal.fail(
                 "There is no team yet, and each team has a hash of its own of the same name."
                 " `thriftgate key create --team NAME` makes one; so does the first"
                 " `thriftgate serve`."
             )
-        if len(found) == 1:
-            terminal.out.print(found[0][1], soft_wrap=True)
+        if len(hashes) == 1:
+            terminal.out.print(hashes[0][1], soft_wrap=True)
             return
         table = empty_table("team", "user")
-        for row in found:
+        for row in hashes:
             table.add_row(*row)
         terminal.show(table)
 

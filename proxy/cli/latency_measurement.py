@@ -120,7 +120,7 @@ class LatencyMeasurement:
         terminal.show(latency_table(self._cells))
         for line in chart_lines(self._cells, terminal.out.width):
             terminal.out.print(line, soft_wrap=True)
-        terminal.say("", LEGEND, *error_lines(self._cells), *(f"Note: {each}" for each in notes))
+        terminal.say("", LEGEND, *error_lines(self._cells), *(f"Note: {note}" for note in notes))
 
     def _document(self) -> dict[str, Any]:
         """The figures as a JSON document."""

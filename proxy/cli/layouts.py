@@ -61,7 +61,7 @@ class _Commands:
         with self._terminal.store() as store:
             standings = store.layouts.standings()
             names = self._terminal.names(store)
-            found = [
+            rows = [
                 (place, standings.of(place), store.layouts.proposals(place))
                 for place in sorted(standings.places)
             ]
@@ -69,12 +69,12 @@ class _Commands:
         from proxy.store.sql.settings.layouts import waiting_proposals
 
         if as_json:
-            self._terminal.print_json(json_documents.features(found, names))
+            self._terminal.print_json(json_documents.features(rows, names))
             return
         table = empty_table(
             "team", "feature", "model family", "mode", "layout", "proposals", "state"
         )
-        for place, standing, proposals in found:
+        for place, standing, proposals in rows:
             table.add_row(
                 names.get(place.team, place.team),
                 feature_name(place.feature),
@@ -98,7 +98,7 @@ class _Commands:
             whole = self._all_families(store, team, feature)
             called = store.reports.features(whole.team)
             if feature not in called and all(
-                whole != each.all_families for each in standings.places
+                whole != known.all_families for known in standings.places
             ):
                 self._terminal.fail(_feature_warning(team, feature, called))
             place = self._place(standings, whole, family)
@@ -229,10 +229,10 @@ def _replaced_modes(
 ) -> Iterator[str]:
     """Sentences on families that had a mode of their own, with the command that restores it."""
     for family in [] if place.family else _families(before, place):
-        each = LayoutScope(place.team, place.feature, family)
-        had = before.places[each].mode
+        scope = LayoutScope(place.team, place.feature, family)
+        had = before.places[scope].mode
         if had is not None and had is not mode:
-            again = layout_command("mode", team, each, had.value)
+            again = layout_command("mode", team, scope, had.value)
             yield f"On {family} it had the mode {had}; to give it back: {again}."
 
 
@@ -264,7 +264,7 @@ def _proposal_lines(proposal: Proposal) -> Iterator[str]:
 
 def _feature_warning(team: str, feature: str, called: Sequence[str]) -> str:
     """Warns that the named feature may not be the one that was meant."""
-    near = ", ".join(feature_name(each) for each in get_close_matches(feature, called))
+    near = ", ".join(feature_name(name) for name in get_close_matches(feature, called))
     hint = f" Near it: {near}." if near else ""
     return f"There is no call of team {team} with feature {feature_name(feature)} yet.{hint}"
 

@@ -73,8 +73,8 @@ _commands = typer.Typer(
 LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 
-def _version(asked: bool) -> None:  # noqa: FBT001 - as typer calls it
-    if asked:
+def _version(requested: bool) -> None:  # noqa: FBT001 - as typer calls it
+    if requested:
         from importlib import metadata
 
         print(f"thriftgate {metadata.version('thriftgate')}")
@@ -147,8 +147,8 @@ def _replay(line: typer.Typer) -> None:
 def _report(line: typer.Typer) -> None:
     from proxy.cli import report, session
 
-    made = report.reports(session.terminal, session.catalog, session.settings, session.policies)
-    line.add_typer(made, name="report")
+    commands = report.reports(session.terminal, session.catalog, session.settings, session.policies)
+    line.add_typer(commands, name="report")
 
 
 def _compact(line: typer.Typer) -> None:

@@ -57,8 +57,8 @@ def show(terminal: Terminal, report: MarkReport, names: Mapping[str, str]) -> No
         table.add_row(*map(Text, (*place, f"{row.calls:,}", *cells)))
     terminal.show(table)
     more = report.totals.accounts - len(rows)
-    others = f" {quantity(more, 'feature')} more staked less." if more else ""
-    terminal.say(_COLUMNS, f"{_sum_line(report)}{others}")
+    rest = f" {quantity(more, 'feature')} more staked less." if more else ""
+    terminal.say(_COLUMNS, f"{_sum_line(report)}{rest}")
 
 
 def _sum_line(report: MarkReport) -> str:

@@ -37,26 +37,26 @@ class ObjectiveStates(NamedTuple):
 
     def cells(self, objective: str) -> tuple[str, ...]:
         """An objective's state, level, since when, why, and late stage; ? where not known."""
-        told = self.published.get(objective)
-        if told is None:
+        published = self.published.get(objective)
+        if published is None:
             return _UNKNOWN
-        shown = _state_of(told)
+        shown = _state_of(published)
         since = "" if shown.since is None else format_time(shown.since)
-        return (shown.name, str(shown.level), since, shown.reason, told.stage)
+        return (shown.name, str(shown.level), since, shown.reason, published.stage)
 
     def document(self, objective: str) -> dict[str, Any] | None:
         """The same for scripts, times in seconds since the epoch; None where it is not known."""
-        told = self.published.get(objective)
-        if told is None:
+        published = self.published.get(objective)
+        if published is None:
             return None
-        shown = _state_of(told)
+        shown = _state_of(published)
         return {
             "state": shown.name,
             "level": shown.level,
             "since": shown.since,
             "reason": shown.reason,
-            "stage": told.stage,
-            "at": told.at,
+            "stage": published.stage,
+            "at": published.at,
         }
 
 
@@ -80,18 +80,20 @@ def load_objective_states(
         from proxy.store.errors import StoreError
 
         try:
-            said = asyncio.run(_published_states(settings, store, terminal.now()))
+            documents = asyncio.run(_published_states(settings, store, terminal.now()))
         except StoreError as error:
             return ObjectiveStates(notes=(f"Where each stands is not known: {error}",))
-    told = {
-        name: found for name in objectives if (found := _decode_state(said.get(name))) is not None
+    states = {
+        name: state
+        for name in objectives
+        if (state := _decode_state(documents.get(name))) is not None
     }
-    last = max((each.at for each in told.values()), default=None)
+    last = max((state.at for state in states.values()), default=None)
     if last is None:
         return ObjectiveStates(notes=("No gateway has reported their state yet.",))
     if terminal.now() - last > _STALE_AFTER_S:
-        return ObjectiveStates(told, (f"No gateway has reported since {format_time(last)}.",))
-    return ObjectiveStates(told)
+        return ObjectiveStates(states, (f"No gateway has reported since {format_time(last)}.",))
+    return ObjectiveStates(states)
 
 
 async def _published_states(settings: Settings, opened: Store, now: float) -> Mapping[str, bytes]:
@@ -104,11 +106,11 @@ async def _published_states(settings: Settings, opened: Store, now: float) -> Ma
         await shared.aclose()
 
 
-def _decode_state(said: bytes | None) -> PublishedState | None:
+def _decode_state(document: bytes | None) -> PublishedState | None:
     """Decode a published state; None for nothing, or for that of another version."""
     from proxy.services.objectives.objective_state import PublishedState
 
     try:
-        return None if said is None else msgspec.json.decode(said, type=PublishedState)
+        return None if document is None else msgspec.json.decode(document, type=PublishedState)
     except msgspec.DecodeError:
         return None

@@ -67,10 +67,13 @@ def _show(
 ) -> None:
     from slo.objective import request_kind_text
 
-    names = [each.name for each in every]
+    names = [objective.name for objective in every]
     states = load_objective_states(terminal, settings, names) if every else ObjectiveStates()
     if as_json:
-        shown = [{**_document(each), "standing": states.document(each.name)} for each in every]
+        shown = [
+            {**_document(objective), "standing": states.document(objective.name)}
+            for objective in every
+        ]
         terminal.print_json({"objectives": shown})
         return
     if not every:
@@ -78,17 +81,17 @@ def _show(
         return
     columns = ("objective", "team", "feature", "calls", "what", "target", "enforce", "ladder")
     table = empty_table(*columns, *(COLUMNS if states.published else ()))
-    for each in every:
+    for objective in every:
         what = (
-            each.name,
-            each.team,
-            feature_name(each.feature),
-            request_kind_text(each.calls) or each.calls,
-            _measured_text(each),
+            objective.name,
+            objective.team,
+            feature_name(objective.feature),
+            request_kind_text(objective.calls) or objective.calls,
+            _measured_text(objective),
         )
-        done = (_target(each), each.enforce, ", ".join(each.ladder) or "none")
-        told = states.cells(each.name) if states.published else ()
-        table.add_row(*map(Text, (*what, *done, *told)))
+        done = (_target(objective), objective.enforce, ", ".join(objective.ladder) or "none")
+        cells = states.cells(objective.name) if states.published else ()
+        table.add_row(*map(Text, (*what, *done, *cells)))
     terminal.show(table)
     terminal.say(*states.notes)
 
@@ -130,8 +133,8 @@ def _document(objective: Objective) -> dict[str, Any]:
         "enforce": objective.enforce,
         "ladder": objective.ladder,
         "alerts": [
-            {"burn": each.burn, "over": format_duration(each.over), "severity": each.severity}
-            for each in burn_alerts(objective)
+            {"burn": alert.burn, "over": format_duration(alert.over), "severity": alert.severity}
+            for alert in burn_alerts(objective)
         ],
     }
 

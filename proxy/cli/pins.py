@@ -92,10 +92,10 @@ def _add_pin_list(commands: typer.Typer, terminal: Terminal) -> None:
     ) -> None:
         """List current pins, and who set them."""
         with terminal.store() as store:
-            held = store.pins.current_pins(terminal.now()).values()
-            found = store.pins.last_pins(_MAX_LISTED) if every else list(held)
-        if found:
-            _show(terminal, found)
+            current = store.pins.current_pins(terminal.now()).values()
+            pins = store.pins.last_pins(_MAX_LISTED) if every else list(current)
+        if pins:
+            _show(terminal, pins)
         else:
             terminal.say("Nothing was pinned." if every else "Nothing is pinned.")
 
@@ -109,11 +109,11 @@ def _show(terminal: Terminal, pins: Iterable[PinRow]) -> None:
 
 
 def _find_objective(terminal: Terminal, promised: Policies, name: str) -> Objective:
-    for each in promised.objectives:
-        if each.name == name:
-            return each
-    known = ", ".join(each.name for each in promised.objectives) or "none"
-    return terminal.fail(f"There is no objective {name}. Known are: {known}.")
+    for objective in promised.objectives:
+        if objective.name == name:
+            return objective
+    names = ", ".join(objective.name for objective in promised.objectives) or "none"
+    return terminal.fail(f"There is no objective {name}. Known are: {names}.")
 
 
 def _level_number(terminal: Terminal, objective: Objective, level: str) -> int:
@@ -123,9 +123,9 @@ def _level_number(terminal: Terminal, objective: Objective, level: str) -> int:
     names = {name: n for n, name in enumerate(objective.ladder, start=1)}
     if (number := (names | numbers).get(level)) is not None:
         return number
-    known = ", ".join(f"{n} ({what})" for n, what in enumerate(every))
+    levels = ", ".join(f"{n} ({what})" for n, what in enumerate(every))
     return terminal.fail(
-        f"{objective.name} has no fallback level {level}. Its levels are: {known}."
+        f"{objective.name} has no fallback level {level}. Its levels are: {levels}."
     )
 
 

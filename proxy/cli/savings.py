@@ -71,7 +71,7 @@ def savings(
             names = terminal.names(store)
             figures = SavingsFigures(store, catalog, terminal.now)
             headline = figures.headline(period)
-            found, age = _compared_arms(store, figures, terminal, days)
+            comparisons, age = _compared_arms(store, figures, terminal, days)
             waiting = undecided_layouts(store.layouts)
             places = _compactions(store, period)
             marks = mark_tables.read_marks(store, settings())
@@ -81,13 +81,13 @@ def savings(
                 "proposed": json_documents.proposals_document(waiting, names),
                 "cache_marks": mark_tables.marks_document(marks, names),
             }
-            terminal.print_json(json_documents.savings(days, found, places, names) | more)
+            terminal.print_json(json_documents.savings(days, comparisons, places, names) | more)
             return
         nothing = f"Nothing was saved in the last {quantity(days, 'day')}, nor lost."
         terminal.say(*(headline_sentences(headline) or [nothing]))
-        if not found:
+        if not comparisons:
             terminal.say(f"No planned calls in the last {quantity(days, 'day')}.")
-        _show(terminal, found, names, age)
+        _show(terminal, comparisons, names, age)
         terminal.say(*(_layout_sentence(layout, names) for layout in waiting if layout.nanos))
         mark_tables.show(terminal, marks, names)
         compaction_tables.show(terminal, places, names)
@@ -115,21 +115,22 @@ def _compactions(store: Store, period: ReportPeriod) -> list[FeatureCompaction]:
     return compaction_tables.feature_compactions(store.compactions.all_settings(), totals)
 
 
-def conversations_summary(found: Iterable[Comparison], names: Mapping[str, str]) -> str:
+def conversations_summary(comparisons: Iterable[Comparison], names: Mapping[str, str]) -> str:
     """The number of conversations a measured figure still needs, in one sentence; "" for none.
 
     Args:
-        found: The features; the one that needs fewest is named.
+        comparisons: The features; the one that needs fewest is named.
         names: The teams' names, by their ids.
     """
     lacking = [
-        (needed, each)
-        for each in found
-        if each.verdict.finding == _NOT_ENOUGH and (needed := each.missing_conversations)
+        (needed, comparison)
+        for comparison in comparisons
+        if comparison.verdict.finding == _NOT_ENOUGH
+        and (needed := comparison.missing_conversations)
     ]
     if not lacking:
         return ""
-    needed, nearest = min(lacking, key=lambda each: each[0])
+    needed, nearest = min(lacking, key=lambda entry: entry[0])
     feature = _feature(nearest.team, nearest.feature, names)
     conversations = f"some {quantity(needed, 'more conversation')}"
     if len(lacking) == 1:
@@ -159,8 +160,8 @@ def waiting_layout_summary(store: Store) -> str:
     best = max(waiting, key=lambda layout: layout.nanos)
     place, names = best.place, {team.id: team.name for team in store.teams.all()}
     team = names.get(place.team, place.team)
-    others = quantity(len(waiting) - 1, "other layout")
-    more = f", and {others} less: `thriftgate savings`" if len(waiting) > 1 else ""
+    rest = quantity(len(waiting) - 1, "other layout")
+    more = f", and {rest} less: `thriftgate savings`" if len(waiting) > 1 else ""
     return (
         f"A layout of {_feature(place.team, place.feature, names)} waits for approval: it should"
         f" save {_promise(best)}{more}."
@@ -180,81 +181,87 @@ def misses(terminal: Terminal) -> Callable[..., None]:
         """Show reasons for cache misses: the dearest feature and reason first."""
         with terminal.store() as store:
             names = terminal.names(store)
-            wanted = None if team is None else terminal.team(store, team)
-            found = _dearest_first(store.savings.misses(terminal.days_ago(days), team=wanted))
+            team_id = None if team is None else terminal.team(store, team)
+            sums = _dearest_first(store.savings.misses(terminal.days_ago(days), team=team_id))
         from proxy.cli import json_documents
 
         if as_json:
-            terminal.print_json(json_documents.misses(days, found, names))
+            terminal.print_json(json_documents.misses(days, sums, names))
             return
-        if not found:
-            known = f"in the last {quantity(days, 'day')}, as far as is known"
-            terminal.say(f"No cache was missed {known}.")
+        if not sums:
+            span = f"in the last {quantity(days, 'day')}, as far as is known"
+            terminal.say(f"No cache was missed {span}.")
             return
         table = empty_table("team", "feature", "reason", *_MISSES, "example", right=_MISSES)
-        for each, cost in zip(found, column(each.nanos for each in found), strict=True):
-            table.add_row(*map(Text, (names.get(each.team, each.team), *_miss_cells(each, cost))))
+        for miss, cost in zip(sums, column(miss.nanos for miss in sums), strict=True):
+            table.add_row(*map(Text, (names.get(miss.team, miss.team), *_miss_cells(miss, cost))))
         terminal.show(table)
-        for reason in dict.fromkeys(each.reason for each in found):
+        for reason in dict.fromkeys(miss.reason for miss in sums):
             if fix := json_documents.suggested_fix(reason):
                 terminal.say(f"{reason}: {fix}")
-        terminal.say(*_waiting_features(found, names))
+        terminal.say(*_waiting_features(sums, names))
 
     return misses_command
 
 
-def _waiting_features(found: Sequence[MissSum], names: Mapping[str, str]) -> list[str]:
+def _waiting_features(sums: Sequence[MissSum], names: Mapping[str, str]) -> list[str]:
     """The reasons that the gateway sent no marks in the latest calls, of the dearest features."""
-    waiting = [each for each in found if each.reason == _UNMARKED and each.detail]
+    waiting = [miss for miss in sums if miss.reason == _UNMARKED and miss.detail]
     return [
-        f"{_feature(each.team, each.feature, names)}, {each.example}: {each.detail}."
-        for each in waiting[:_MAX_WAITING_FEATURES]
+        f"{_feature(miss.team, miss.feature, names)}, {miss.example}: {miss.detail}."
+        for miss in waiting[:_MAX_WAITING_FEATURES]
     ]
 
 
 def _show(
-    terminal: Terminal, found: Sequence[Comparison], names: Mapping[str, str], age: str
+    terminal: Terminal, comparisons: Sequence[Comparison], names: Mapping[str, str], age: str
 ) -> None:
-    if not found:
+    if not comparisons:
         return
     table = empty_table("team", "feature", *_FIGURES, "finding", right=_FIGURES)
-    estimated = column(None if (e := each.estimate) is None else e.nanos for each in found)
-    saved = [cell(_saved_nanos(each), _SENTENCE_DECIMALS) for each in found]
-    for each, *costs in zip(found, estimated, saved, strict=True):
-        row = (names.get(each.team, each.team), feature_name(each.feature), *_figures(each, *costs))
+    estimated = column(
+        None if (e := comparison.estimate) is None else e.nanos for comparison in comparisons
+    )
+    saved = [cell(_saved_nanos(comparison), _SENTENCE_DECIMALS) for comparison in comparisons]
+    for comparison, *costs in zip(comparisons, estimated, saved, strict=True):
+        row = (
+            names.get(comparison.team, comparison.team),
+            feature_name(comparison.feature),
+            *_figures(comparison, *costs),
+        )
         table.add_row(*map(Text, row))
     terminal.show(table)
     terminal.say(f"{_LEGEND} {age}".rstrip())
 
 
-def _dearest_first(found: Iterable[MissSum]) -> list[MissSum]:
+def _dearest_first(sums: Iterable[MissSum]) -> list[MissSum]:
     """Features by what all their misses cost, the dearest first; in each the order stays."""
-    known = list(found)
+    listed = list(sums)
     costs: Counter[tuple[str, str]] = Counter()
-    for each in known:
-        costs[each.team, each.feature] += each.nanos or 0
+    for miss in listed:
+        costs[miss.team, miss.feature] += miss.nanos or 0
     return sorted(
-        known, key=lambda each: (-costs[each.team, each.feature], each.team, each.feature)
+        listed, key=lambda miss: (-costs[miss.team, miss.feature], miss.team, miss.feature)
     )
 
 
-def _figures(found: Comparison, estimated: str, saved: str) -> tuple[str, ...]:
+def _figures(comparison: Comparison, estimated: str, saved: str) -> tuple[str, ...]:
     """The cells of a row behind its names, with its two amounts of money as they are shown."""
     from proxy.prefix.guard import ComparisonFinding
 
-    verdict = found.verdict
+    verdict = comparison.verdict
     counts = verdict.finding in {ComparisonFinding.MEASURED, ComparisonFinding.WORSE}
-    estimate, needed = found.estimate, found.missing_conversations
+    estimate, needed = comparison.estimate, comparison.missing_conversations
     step = "shown" if verdict.finding == _NOT_ENOUGH else "counts"
     more = f" ({step} after some {needed:,} more)" if needed else ""
     return (
-        f"{found.treated.conversations:,}",
-        f"{found.control.conversations:,}",
+        f"{comparison.treated.conversations:,}",
+        f"{comparison.control.conversations:,}",
         estimated if estimate is None else f"{estimated} ({estimate.part:.0%})",
         "unknown" if verdict.saving is None else _interval(verdict.saving),
         saved,
-        _rate(found.treated),
-        _rate(found.control),
+        _rate(comparison.treated),
+        _rate(comparison.control),
         f"{verdict.finding}" if counts else f"{verdict.finding}: {verdict.why}{more}",
     )
 
@@ -284,29 +291,33 @@ def _feature(team: str, feature: str, names: Mapping[str, str]) -> str:
     return f"feature {feature_name(feature)} of team {names.get(team, team)}"
 
 
-def _interval(found: Interval) -> str:
-    return f"{found.value:.1%} ({found.low:.1%} … {found.high:.1%})"
+def _interval(interval: Interval) -> str:
+    return f"{interval.value:.1%} ({interval.low:.1%} … {interval.high:.1%})"
 
 
 def _rate(sample: ArmTotals) -> str:
     return f"{sample.reads / sample.tokens:.1%}" if sample.tokens else "none"
 
 
-def _saved_nanos(found: Comparison) -> int | None:
+def _saved_nanos(comparison: Comparison) -> int | None:
     """The estimated savings on the treated calls, in 1e-9 US dollars."""
     from proxy.cli import json_documents
 
-    saving = found.verdict.saving
-    return None if saving is None else json_documents.saved_nanos(found.treated.cost, saving.value)
+    saving = comparison.verdict.saving
+    return (
+        None
+        if saving is None
+        else json_documents.saved_nanos(comparison.treated.cost, saving.value)
+    )
 
 
-def _miss_cells(found: MissSum, cost: str) -> tuple[str, ...]:
+def _miss_cells(miss: MissSum, cost: str) -> tuple[str, ...]:
 
     return (
-        feature_name(found.feature),
-        found.reason,
-        f"{found.calls:,}",
-        f"{found.tokens:,}",
+        feature_name(miss.feature),
+        miss.reason,
+        f"{miss.calls:,}",
+        f"{miss.tokens:,}",
         cost,
-        found.example,
+        miss.example,
     )

@@ -53,9 +53,9 @@ def add_send(
         """
         chosen = settings()
         report = _find_report(terminal, policies(chosen).reports, name)
-        wanted = _period(terminal, report, period)
+        reported = _period(terminal, report, period)
         senders = _senders(terminal, report, chosen, dry_run=dry_run)
-        messages = _messages(terminal, senders, wanted, catalog(), dry_run=dry_run)
+        messages = _messages(terminal, senders, reported, catalog(), dry_run=dry_run)
         if not dry_run:
             failures = asyncio.run(_send(senders, messages))
             _say_results(terminal, failures)
@@ -64,10 +64,10 @@ def add_send(
 def _find_report(
     terminal: Terminal, reports: Sequence[ScheduledReport], name: str
 ) -> ScheduledReport:
-    found = next((each for each in reports if each.name == name), None)
-    if found is not None:
-        return found
-    names = ", ".join(each.name for each in reports) or "none"
+    report = next((report for report in reports if report.name == name), None)
+    if report is not None:
+        return report
+    names = ", ".join(report.name for report in reports) or "none"
     return terminal.fail(f"There is no report {name} in the policies file; there are: {names}.")
 
 
@@ -79,13 +79,13 @@ def _period(terminal: Terminal, report: ScheduledReport, name: str) -> ReportPer
     if not name:
         return last_period(report.every, report.time_zone, now)
     try:
-        found = named_period(report.every, name, report.time_zone)
+        named = named_period(report.every, name, report.time_zone)
     except ValueError:
         example = PERIOD_EXAMPLES[report.every]
         terminal.fail(f"--period {name}: a {report.every} is written as {example}.")
-    if found.bounds[1] > now:
+    if named.bounds[1] > now:
         terminal.fail(f"--period {name} has not ended.")
-    return found
+    return named
 
 
 def _senders(
@@ -94,10 +94,10 @@ def _senders(
     """The ways to the recipients; ends the command where one is missing that is needed."""
     from proxy.services.reports.report_delivery import configured_senders
 
-    (found,), lacking = configured_senders([report], settings)
+    (senders,), lacking = configured_senders([report], settings)
     if lacking and not dry_run:
         terminal.fail("\n".join(lacking))
-    return found
+    return senders
 
 
 def _messages(
@@ -125,7 +125,10 @@ def _messages(
         terminal.say(f"To: {', '.join([*to, *hook])}", f"Subject: {mail.subject}", "")
         typer.echo(mail.text, nl=False)
         return {}
-    return {each: senders.message(content, each, terminal.now()) for each in senders.recipients}
+    return {
+        recipient: senders.message(content, recipient, terminal.now())
+        for recipient in senders.recipients
+    }
 
 
 async def _send(

@@ -58,13 +58,13 @@ def _serve_simulated(settings: Settings) -> None:
 
 
 def _serve(settings: Settings) -> None:
-    known = session.catalog(settings)
-    policies = session.policies(settings, known)
+    catalog = session.catalog(settings)
+    policies = session.policies(settings, catalog)
     if why := folder_problem(settings.folder):
         session.fail(why)
     from proxy.cli.gateway_process import run_gateway
 
-    run_gateway(settings, known, policies)
+    run_gateway(settings, catalog, policies)
 
 
 def demo(

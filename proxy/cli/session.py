@@ -62,7 +62,7 @@ def shipped_catalog() -> Catalog:
     return read_catalog(read({}))
 
 
-def policies(chosen: Settings, known: Catalog | None = None) -> Policies:
+def policies(chosen: Settings, known_models: Catalog | None = None) -> Policies:
     """The policies that the settings name, their models checked against a catalog if given."""
     from proxy.configuration import read_policies
     from slo.toml.problems import InvalidFile
@@ -72,7 +72,7 @@ def policies(chosen: Settings, known: Catalog | None = None) -> Policies:
             from proxy.services.budgets.counters import check_counters
 
             check_counters(chosen)
-        return read_policies(chosen, known)
+        return read_policies(chosen, known_models)
     except InvalidFile as bad:
         fail(str(bad))
     except ValueError as error:

@@ -96,14 +96,14 @@ def simulator_command(terminal: Terminal, shipped: Callable[[], Catalog]) -> Cal
         from proxy.tools.simulator.models import SimulatorSettings
         from proxy.tools.simulator.upstream import Simulator
 
-        known = shipped()
-        served = {_model_name(regime): _model(regime)} if regime else simulated_models(known)
+        providers = shipped()
+        served = {_model_name(regime): _model(regime)} if regime else simulated_models(providers)
         phases = _phases(terminal, scenario, served) if scenario else ()
-        made = Simulator(
+        simulator = Simulator(
             SimulatorSettings(models=served), clock=terminal.now, sleep=asyncio.sleep, phases=phases
         )
         try:
-            uvloop.run(_serve(terminal, made, known, (port, regime, phases, catalog)))
+            uvloop.run(_serve(terminal, simulator, providers, (port, regime, phases, catalog)))
         except OSError as error:
             if catalog and error.filename == catalog:
                 terminal.fail(f"--catalog {catalog} cannot be written: {error.strerror}.")
@@ -140,9 +140,9 @@ def _phases(
 
 async def _serve(
     terminal: Terminal,
-    made: Simulator,
-    known: Catalog,
-    asked: tuple[int, str, tuple[ScenarioPhase, ...], str],
+    simulator: Simulator,
+    catalog: Catalog,
+    options: tuple[int, str, tuple[ScenarioPhase, ...], str],
 ) -> None:
     import asyncio
 
@@ -150,14 +150,14 @@ async def _serve(
     from proxy.tools.simulator.app import app
     from proxy.tools.simulator.server import serving
 
-    port, regime, phases, file = asked
+    port, regime, phases, file = options
     stopped = asyncio.Event()
-    for each in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(each, stopped.set)
-    async with serving(app(made), port) as base_url:
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(signal_number, stopped.set)
+    async with serving(app(simulator), port) as base_url:
         for phase in phases:
             terminal.out.print(f"Scenario: {phase}.", soft_wrap=True)
-        lines = _catalog_toml(regime, base_url) if regime else redirected_catalog(known, base_url)
+        lines = _catalog_toml(regime, base_url) if regime else redirected_catalog(catalog, base_url)
         if file:
             text = "\n".join([_TITLE, *lines.rstrip().splitlines(), ""])
             await asyncio.to_thread(Path(file).write_text, text, "utf8")
@@ -180,7 +180,7 @@ def _model(regime: str) -> SimulatedModel:
 
 
 def _catalog_toml(regime: _Regime, base_url: str) -> str:
-    """An upstream and its one model in TOML; nobody charges for it, so it has no price."""
+    """An upstream and its one model in TOML; free, so without a price."""
     from proxy.tools.demo.catalog import KEY
 
     marked = regime == _MARKED
@@ -242,8 +242,8 @@ def _welcome_text(
 
 
 def _curl(url: str, key: str, model: str) -> str:
-    asked = f'{{"model": "{model}", "messages": [{{"role": "user", "content": "Hello!"}}]}}'
+    body = f'{{"model": "{model}", "messages": [{{"role": "user", "content": "Hello!"}}]}}'
     return (
         f"curl -i {url} -H 'authorization: Bearer {key}'"
-        f" -H 'content-type: application/json' -d '{asked}'"
+        f" -H 'content-type: application/json' -d '{body}'"
     )

@@ -56,17 +56,17 @@ def spending(
         times: Durations of calls, by the values of team and parts, and of all by (); None to leave
             them and the cost of 1,000 calls out.
     """
-    found, sums = list(rows), list(total)
+    spends, sums = list(rows), list(total)
     scale = _Scale(
-        cost=decimal_places(row.cost_nanos for row in (*found, *sums)),
-        per_1k=decimal_places(row.nanos_per_1k_calls for row in (*found, *sums)),
+        cost=decimal_places(row.cost_nanos for row in (*spends, *sums)),
+        per_1k=decimal_places(row.nanos_per_1k_calls for row in (*spends, *sums)),
     )
     lines = [
         {"team": names.get(row.team or "", row.team or "")}
         | {part: getattr(row, part) or _NONE for part in parts}
         | _figures(row, scale)
         | _per_call(row, row.values(("team", *parts)), times, scale)
-        for row in found
+        for row in spends
     ]
     below = [
         {"team": "all"}
@@ -97,7 +97,7 @@ class _Spending:
         self._names = names
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        wide = self._table([(each,) for each in (*self._names, *_FIGURES)])
+        wide = self._table([(name,) for name in (*self._names, *_FIGURES)])
         room = console.measure(wide, options=options.update(width=_ENDLESS)).maximum
         yield wide if room <= options.max_width else self._table([self._names, *_STACKED], below=1)
 
@@ -124,7 +124,7 @@ class _Spending:
 
 
 def _figures(row: Spend, scale: _Scale) -> dict[str, str]:
-    """The figures of a line by their columns; of what went wrong only where it did."""
+    """The figures of a line by their columns; errors only where there were any."""
     return {
         "calls": f"{row.calls:,}",
         **({"errors": f"{row.errors:,}"} if row.errors else {}),
@@ -148,15 +148,15 @@ def _per_call(
     """The cost of 1,000 calls and the duration of calls; nothing where there were none."""
     if times is None:
         return {}
-    found, nanos = times.get(key, Times()), row.nanos_per_1k_calls
+    timing, nanos = times.get(key, Times()), row.nanos_per_1k_calls
     return {
         "USD per 1k calls": cell(nanos, scale.per_1k) if row.calls else "-",
-        "TTFT p50/p95/p99 s": _seconds(found.ttft),
-        "duration p50/p95/p99 s": _seconds(found.duration),
+        "TTFT p50/p95/p99 s": _seconds(timing.ttft),
+        "duration p50/p95/p99 s": _seconds(timing.duration),
     }
 
 
-def _seconds(found: Percentiles) -> str:
+def _seconds(percentiles: Percentiles) -> str:
     """Three figures of each percentile; a dash where there is none."""
-    values = (found.p50, found.p95, found.p99)
+    values = (percentiles.p50, percentiles.p95, percentiles.p99)
     return "/".join("-" if value is None else f"{value:.3g}" for value in values)

@@ -26,11 +26,11 @@ def folder_problem(folder: Path) -> str:
 
     It is tried in what is there, or where the folder would be made; nothing is left of that.
     """
-    found = _nearest_existing(folder)
-    if not found.is_dir():
-        return f"{_NAME}: {found} is no folder; move it away, or name another"
-    if why := _write_problem(found):
-        what = "cannot be written" if found == folder else f"cannot be made in {found}"
+    existing = _nearest_existing(folder)
+    if not existing.is_dir():
+        return f"{_NAME}: {existing} is no folder; move it away, or name another"
+    if why := _write_problem(existing):
+        what = "cannot be written" if existing == folder else f"cannot be made in {existing}"
         return f"{_NAME}: {folder} {what}: {why}; {_FIX}"
     return next(map(_unwritable_problem, _unwritable_contents(folder)), "")
 
@@ -50,8 +50,10 @@ def low_space_warning(folder: Path, free: Callable[[Path], int] | None = None) -
     left = (free or _free_bytes)(_nearest_existing(folder))
     if left >= _LOW_SPACE_BYTES:
         return []
-    told = f"{left >> 20:,} MiB are left where {_NAME} is"
-    return [f"{told}; when nothing is left and the database takes no receipts, calls are refused"]
+    warning = f"{left >> 20:,} MiB are left where {_NAME} is"
+    return [
+        f"{warning}; when nothing is left and the database takes no receipts, calls are refused"
+    ]
 
 
 def descriptor_counts(limit: int, max_calls: int, per_address: int) -> str:
@@ -68,12 +70,12 @@ def low_descriptor_warning(limit: int, max_calls: int) -> list[str]:
     """A sentence that the limit of open descriptors is too low for the calls; [] if it is not."""
     if connections_within(limit, max_calls) >= max_calls:
         return []
-    told = f"at most {limit:,} files may be open, too few for THRIFTGATE_MAX_CALLS={max_calls}"
+    warning = f"at most {limit:,} files may be open, too few for THRIFTGATE_MAX_CALLS={max_calls}"
     fix = (
         "a call takes two. Raise the hard limit (LimitNOFILE in systemd, --ulimit nofile in"
         " Docker), or lower THRIFTGATE_MAX_CALLS"
     )
-    return [f"{told}: {fix}"]
+    return [f"{warning}: {fix}"]
 
 
 def _nearest_existing(folder: Path) -> Path:

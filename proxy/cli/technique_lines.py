@@ -10,11 +10,11 @@ def technique_documents(profile: EngineProfile) -> list[dict[str, str]]:
     """Each technique in effect: its name, the command that measures it, and the figures."""
     return [
         {
-            "technique": each.name,
-            "command": each.benchmark(profile) or f"thriftgate engine advise {profile.name}",
-            "look_at": each.look_at,
+            "technique": technique.name,
+            "command": technique.benchmark(profile) or f"thriftgate engine advise {profile.name}",
+            "look_at": technique.look_at,
         }
-        for each in used_techniques(profile)
+        for technique in used_techniques(profile)
     ]
 
 
@@ -25,8 +25,12 @@ def technique_lines(profile: EngineProfile) -> Iterator[str]:
 
 def benchmark_documents(profile: EngineProfile) -> list[dict[str, str]]:
     """Those of them that the advisor has no counters of its own for."""
-    measured = {each.name for each in used_techniques(profile) if each.counters}
-    return [each for each in technique_documents(profile) if each["technique"] not in measured]
+    measured = {technique.name for technique in used_techniques(profile) if technique.counters}
+    return [
+        document
+        for document in technique_documents(profile)
+        if document["technique"] not in measured
+    ]
 
 
 def benchmark_lines(profile: EngineProfile) -> Iterator[str]:
@@ -34,11 +38,11 @@ def benchmark_lines(profile: EngineProfile) -> Iterator[str]:
     yield from _lines(benchmark_documents(profile))
 
 
-def _lines(found: list[dict[str, str]]) -> Iterator[str]:
-    if not found:
+def _lines(documents: list[dict[str, str]]) -> Iterator[str]:
+    if not documents:
         return
     yield ""
     yield "Whether each technique pays: run its command before and after the change."
-    for each in found:
-        yield f"{each['technique']}: {each['look_at']}"
-        yield f"    {each['command']}"
+    for document in documents:
+        yield f"{document['technique']}: {document['look_at']}"
+        yield f"    {document['command']}"

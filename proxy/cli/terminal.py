@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # it takes longer to import than most commands take to run
     from proxy.store.store import Store
 
 _DRAIN_TIMEOUT_S = 5.0
-#: Columns of what has no edge, such as a pipe.
+#: Columns of an output without an edge, such as a pipe.
 _PIPE_COLUMNS: Final = 10_000
 
 Days = Annotated[int, typer.Option(help="How many days back.", min=1)]
@@ -87,7 +87,7 @@ class Terminal:
         below: list[Column] = []
         while self.out.is_terminal and len(table.columns) > 1 and self._lacks_room(table):
             below.insert(0, table.columns.pop())
-        tails = [[each.header, *each.cells] for each in below]
+        tails = [[column.header, *column.cells] for column in below]
         for n, text in enumerate(self._full_width_lines(table)):
             self.out.print(text, style="" if n else "bold", soft_wrap=True)
             if tails and 0 < n <= table.row_count:
@@ -117,9 +117,9 @@ class Terminal:
 
     def team(self, store: "Store", name: str) -> str:
         """The id of the team with this name or id; ends the command where there is none."""
-        found = next((team for team in store.teams.all() if name in {team.name, team.id}), None)
-        if found is not None:
-            return found.id
+        record = next((team for team in store.teams.all() if name in {team.name, team.id}), None)
+        if record is not None:
+            return record.id
         return self.fail(f"There is no team named {name}. `thriftgate team list` shows them.")
 
 
@@ -149,9 +149,9 @@ def feature_name(feature: str) -> str:
 
 def _wrap_line(line: str, width: int) -> list[str]:
     """A line in parts, each of whole words; a command in `` ` `` is one of them."""
-    kept = re.sub(r"`[^`]+`", lambda command: command[0].replace(" ", "\0"), line)
+    joined = re.sub(r"`[^`]+`", lambda command: command[0].replace(" ", "\0"), line)
     indent = line[: len(line) - len(line.lstrip())]
     parts = textwrap.wrap(
-        kept, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        joined, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
     return [part.replace("\0", " ") for part in parts] or [line]

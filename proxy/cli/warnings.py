@@ -12,12 +12,12 @@ from proxy.settings import Settings
 from slo.policies.file import Policies
 
 
-def notes_model_obstacle(settings: Settings, known: Catalog) -> str:
+def notes_model_obstacle(settings: Settings, catalog: Catalog) -> str:
     """Reason that the model for notes cannot take any; "" where it can, or none is named."""
     name = settings.compaction_model
-    if not name or known.find(name) is not None:
+    if not name or catalog.find(name) is not None:
         return ""
-    close = get_close_matches(name, known.models, n=1)
+    close = get_close_matches(name, catalog.models, n=1)
     fix = f"did you mean {close[0]}?" if close else "the catalog lists those there are"
     return f"THRIFTGATE_COMPACTION_MODEL: there is no model {name}; {fix}"
 
@@ -67,28 +67,31 @@ def read_accounts(url: str) -> Accounts | None:
         engine.dispose()
 
 
-def assumptions(known: Catalog) -> Iterator[str]:
-    """Notes on what the catalog's families are taken to say of models nobody described."""
-    if known.assumed:
+def assumptions(catalog: Catalog) -> Iterator[str]:
+    """Notes on models without an entry, whose traits and prices are assumed from their families."""
+    if catalog.assumed:
         more = (
-            f" and {len(known.assumed) - MAX_NAMED} more" if len(known.assumed) > MAX_NAMED else ""
+            f" and {len(catalog.assumed) - MAX_NAMED} more"
+            if len(catalog.assumed) > MAX_NAMED
+            else ""
         )
         yield (
-            f"cache rules and traits of {', '.join(known.assumed[:MAX_NAMED])}{more} are assumed"
+            f"cache rules and traits of {', '.join(catalog.assumed[:MAX_NAMED])}{more} are assumed"
             " from their families; write `regime` and `traits` in the catalog where that is wrong"
         )
-    prices = [f"{name} (as {before})" for name, before in known.assumed_prices.items()]
+    prices = [f"{name} (as {before})" for name, before in catalog.assumed_prices.items()]
     if prices:
         more = f" and {len(prices) - MAX_NAMED} more" if len(prices) > MAX_NAMED else ""
         yield (
             f"prices of {', '.join(prices[:MAX_NAMED])}{more} are assumed from their predecessors;"
             " write `price` in the catalog once they are known"
         )
-    if known.passing.upstreams:
+    if catalog.passing.upstreams:
         names = sorted(
-            {each.upstream.name for each in known.passing.families} | default_upstream(known)
+            {family.upstream.name for family in catalog.passing.families}
+            | default_upstream(catalog)
         )
-        to = [name for name in names if name in known.passing.upstreams]
+        to = [name for name in names if name in catalog.passing.upstreams]
         yield (
             f"models outside the catalog pass to {', '.join(to) or 'no upstream by their names'},"
             " at no known price, fine-tunes at their base model's, and the next versions of a"
@@ -97,16 +100,16 @@ def assumptions(known: Catalog) -> Iterator[str]:
         )
 
 
-def unpriced_writes(known: Catalog, now: float) -> Iterator[str]:
+def unpriced_writes(catalog: Catalog, now: float) -> Iterator[str]:
     """A note on models with a price that leaves out what storing a prompt costs.
 
     Args:
-        known: The catalog.
+        catalog: The catalog.
         now: Seconds since the epoch, at which prices are read.
     """
     names = [
         model.id
-        for model in known.models.values()
+        for model in catalog.models.values()
         if any(_lacks_price_of_writes(route, model.id, now) for route in model.routes)
     ]
     if names:

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    made = tmp_path / "gateway"
-    monkeypatch.setenv("THRIFTGATE_FOLDER", str(made))
+    new_folder = tmp_path / "gateway"
+    monkeypatch.setenv("THRIFTGATE_FOLDER", str(new_folder))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    return made
+    return new_folder

@@ -17,35 +17,35 @@ commands = partial(admin, settings=lambda: Settings(public_url="https://gateway.
 
 @pytest.fixture
 def runner(tmp_path: Path) -> CommandRunner:
-    made = CommandRunner(tmp_path, START)
-    made.open().teams.create("acme", now=START)
-    return made
+    command_runner = CommandRunner(tmp_path, START)
+    command_runner.open().teams.create("acme", now=START)
+    return command_runner
 
 
-def code(said: str) -> str:
+def code(output: str) -> str:
     link = r"^https://gateway\.example/admin/sign-in\?code=([\w-]{43})$"
-    found = re.search(link, said, re.MULTILINE)
-    assert found is not None
-    return found[1]
+    match = re.search(link, output, re.MULTILINE)
+    assert match is not None
+    return match[1]
 
 
 def test_a_link_makes_the_first_administrator_and_signs_in_once(runner: CommandRunner) -> None:
-    said = runner.said(commands, "link")
-    assert "It signs admin in once, within 15 minutes." in said
+    output = runner.said(commands, "link")
+    assert "It signs admin in once, within 15 minutes." in output
 
     users = runner.open().users
-    found = users.redeem_link(code(said), START + 1)
-    assert found is not None
-    assert (found.name, found.role) == ("admin", Role.ADMIN)
-    assert users.redeem_link(code(said), START + 1) is None
+    user = users.redeem_link(code(output), START + 1)
+    assert user is not None
+    assert (user.name, user.role) == ("admin", Role.ADMIN)
+    assert users.redeem_link(code(output), START + 1) is None
     assert runner.said(commands, "link", "--quiet").count("\n") == 1
 
 
 def test_a_person_is_added_with_teams_and_gets_a_link(runner: CommandRunner) -> None:
-    said = runner.said(commands, "user", "add", "ann", "--role", "team-admin", "--team", "acme")
-    assert runner.open().users.redeem_link(code(said), START + 1) is not None
+    output = runner.said(commands, "user", "add", "ann", "--role", "team-admin", "--team", "acme")
+    assert runner.open().users.redeem_link(code(output), START + 1) is not None
 
-    (row,) = [each for each in runner.said(commands, "user", "list").split("\n") if "ann" in each]
+    (row,) = [line for line in runner.said(commands, "user", "list").split("\n") if "ann" in line]
     assert re.match(r"ann +team-admin +acme +link .* active", row)
 
 

@@ -14,21 +14,21 @@ def run(*words: str) -> Result:
 
 
 def test_each_agent_is_printed_with_two_lines() -> None:
-    told = run("--url", "https://gw.test/v1", "--key", "tg-1").output.strip().split("\n\n")
+    blocks = run("--url", "https://gw.test/v1", "--key", "tg-1").output.strip().split("\n\n")
 
-    assert [len(part.splitlines()) for part in told] == [3] * len(AGENTS)
-    assert told[0].splitlines() == [
+    assert [len(part.splitlines()) for part in blocks] == [3] * len(AGENTS)
+    assert blocks[0].splitlines() == [
         "Claude Code (claude-code)",
         "export ANTHROPIC_BASE_URL=https://gw.test",
         "export ANTHROPIC_API_KEY=tg-1",
     ]
 
 
-def test_one_agent_is_printed_alone_also_as_json() -> None:
-    found = json.loads(run("aider", "--json", "--model", "gpt-5.5").output)
+def test_a_named_agent_alone_is_printed_as_json() -> None:
+    document = json.loads(run("aider", "--json", "--model", "gpt-5.5").output)
 
-    assert [each["name"] for each in found] == ["aider"]
-    assert found[0]["lines"][1] == "aider --model openai/gpt-5.5"
+    assert [agent["name"] for agent in document] == ["aider"]
+    assert document[0]["lines"][1] == "aider --model openai/gpt-5.5"
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_the_address_is_the_settings_own(
 
 
 def test_an_unknown_agent_is_refused_with_the_known_ones() -> None:
-    found = run("emacs")
+    result = run("emacs")
 
-    assert found.exit_code != 0
-    assert "claude-code" in found.output + found.stderr
+    assert result.exit_code != 0
+    assert "claude-code" in result.output + result.stderr

@@ -27,10 +27,10 @@ def runner(tmp_path):
 
 
 @contextmanager
-def answering(status: int, said: bytes = b"") -> Iterator[Server]:
+def answering(status: int, body: bytes = b"") -> Iterator[Server]:
     @asynccontextmanager
     async def made():
-        async with serving([head(status, f"content-length: {len(said)}"), said]) as server:
+        async with serving([head(status, f"content-length: {len(body)}"), body]) as server:
             yield server
 
     with running_in_thread(made) as server:
@@ -48,7 +48,7 @@ def set_variables(monkeypatch):
     return say
 
 
-def test_nothing_wrong_is_said_so(runner):
+def test_no_open_alert_is_reported_as_nothing_wrong(runner):
     assert runner.said(alerts_command()).strip() == "Nothing is wrong."
 
 
@@ -65,15 +65,15 @@ def test_open_alerts_and_their_deliveries_are_shown(runner):
     outbox.add([an_alert("refused")], least, NOW)
     outbox.mark_failed(outbox.claim_due("hook", NOW, 9, 60), "it answered 400", None)
     store.close(5)
-    said = runner.said(alerts_command(HOOK))
+    output = runner.said(alerts_command(HOOK))
 
-    assert "page      2026-09-21 14:13 UTC  chat-ttft burns its error budget" in said
-    assert "hook  2026-09-21 14:13 UTC  open" in said
-    assert "hook  2026-09-21 14:13 UTC  resolved" in said
-    assert "open, is tried again: it answered 500" in said
-    assert "open, was given up: it answered 400" in said
-    assert "\x1b" not in said
-    assert not any(line.startswith("INJECTED") for line in said.splitlines())
+    assert "page      2026-09-21 14:13 UTC  chat-ttft burns its error budget" in output
+    assert "hook  2026-09-21 14:13 UTC  open" in output
+    assert "hook  2026-09-21 14:13 UTC  resolved" in output
+    assert "open, is tried again: it answered 500" in output
+    assert "open, was given up: it answered 400" in output
+    assert "\x1b" not in output
+    assert not any(line.startswith("INJECTED") for line in output.splitlines())
 
 
 def test_the_most_urgent_alerts_are_shown_and_the_others_counted(runner):
@@ -84,21 +84,21 @@ def test_the_most_urgent_alerts_are_shown_and_the_others_counted(runner):
     store = runner.open()
     store.outbox.add([an_alert(title="old and urgent", began=NOW - 9_000), *notes], {}, NOW)
     store.close(5)
-    said = runner.said(alerts_command())
+    output = runner.said(alerts_command())
 
-    assert said.index("old and urgent") < said.index("note ")
-    assert "11 more are open" in said
+    assert output.index("old and urgent") < output.index("note ")
+    assert "11 more are open" in output
 
 
 def test_a_test_arrives_as_an_alert_that_goes_on_and_says_that_it_is_one(runner, set_variables):
     with answering(200) as server:
         set_variables(server)
-        said = runner.said(alerts_command(HOOK), "test", "hook")
-    told = json_of_post(server.got[0])
-    (alert,) = told["data"]["alerts"]
+        output = runner.said(alerts_command(HOOK), "test", "hook")
+    posted = json_of_post(server.got[0])
+    (alert,) = posted["data"]["alerts"]
 
-    assert said.startswith("The sink hook took the message")
-    assert (told["type"], told["data"]["phase"]) == ("thriftgate.alerts.open", "open")
+    assert output.startswith("The sink hook took the message")
+    assert (posted["type"], posted["data"]["phase"]) == ("thriftgate.alerts.open", "open")
     assert (alert["kind"], alert["ended"], alert["severity"]) == ("test", None, "ticket")
     assert alert["title"].startswith("TEST: ")
     assert "thriftgate alerts test" in alert["fix"]
@@ -121,10 +121,10 @@ def test_an_alertmanager_is_notified_of_a_test_that_has_not_ended(runner, set_va
     with answering(200) as server:
         set_variables(server)
         runner.said(alerts_command(manager), "test", "manager")
-    (told,) = json_of_post(server.got[0])
+    (alert,) = json_of_post(server.got[0])
 
-    assert told["labels"]["alertname"] == "ThriftgateTest"
-    assert told["endsAt"] > told["startsAt"]
+    assert alert["labels"]["alertname"] == "ThriftgateTest"
+    assert alert["endsAt"] > alert["startsAt"]
 
 
 def test_people_on_slack_see_at_once_that_it_is_a_test(runner, set_variables):
@@ -139,30 +139,30 @@ def test_people_on_slack_see_at_once_that_it_is_a_test(runner, set_variables):
 def test_a_sink_that_takes_no_message_fails_the_test(runner, set_variables):
     with answering(404) as server:
         set_variables(server)
-        said = runner.error_of(alerts_command(HOOK), "test", "hook")
+        error = runner.error_of(alerts_command(HOOK), "test", "hook")
 
-    assert said == "The sink hook did not take the message: it answered 404."
+    assert error == "The sink hook did not take the message: it answered 404."
 
 
 def test_the_sinks_answer_is_shown_without_the_secrets_of_its_address(runner, set_variables):
-    said = b'{"error": "no hook at http://127.0.0.1/xyzzy (xyzzy)"}' + b" more" * 100
-    with answering(404, said) as server:
+    answer = b'{"error": "no hook at http://127.0.0.1/xyzzy (xyzzy)"}' + b" more" * 100
+    with answering(404, answer) as server:
         set_variables(server)
-        told = runner.error_of(alerts_command(HOOK), "test", "hook")
+        error = runner.error_of(alerts_command(HOOK), "test", "hook")
 
-    assert "it answered 404. It was said: " in told
-    assert '{"error": "no hook at [hidden] ([hidden])"} more more' in told
-    assert "xyzzy" not in told
-    assert len(told) < 300
+    assert "it answered 404. It was said: " in error
+    assert '{"error": "no hook at [hidden] ([hidden])"} more more' in error
+    assert "xyzzy" not in error
+    assert len(error) < 300
 
 
 def test_of_a_sink_that_cannot_be_reached_the_networks_words_are_told(runner, monkeypatch):
     monkeypatch.setenv("A_TEST_S_URL", "http://127.0.0.1:1/xyzzy")
     monkeypatch.setenv("A_TEST_S_SECRET", "s3cret")
-    told = runner.error_of(alerts_command(HOOK), "test", "hook")
+    error = runner.error_of(alerts_command(HOOK), "test", "hook")
 
-    assert "it cannot be reached (ConnectError). It was said: " in told
-    assert "xyzzy" not in told
+    assert "it cannot be reached (ConnectError). It was said: " in error
+    assert "xyzzy" not in error
 
 
 def test_a_sink_that_is_unknown_or_has_no_address_is_told(runner):

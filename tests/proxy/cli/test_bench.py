@@ -22,21 +22,21 @@ def engine() -> Iterator[str]:
 
 
 def test_latency_prints_a_table_and_a_chart(runner, engine):
-    said = runner.said(bench, "latency", engine, *SMALL, "--goodput", "ttft:5000")
-    rows = [line.split() for line in said.splitlines() if " cold " in line or " warm " in line]
+    output = runner.said(bench, "latency", engine, *SMALL, "--goodput", "ttft:5000")
+    rows = [line.split() for line in output.splitlines() if " cold " in line or " warm " in line]
 
-    assert "within limits" in said.splitlines()[0]
+    assert "within limits" in output.splitlines()[0]
     assert [row[:5] for row in rows[:2]] == [
         ["64", "cold", "1", "4", "0"],
         ["64", "warm", "1", "4", "0"],
     ]
-    assert "TTFT, ms (log scale)" in said
+    assert "TTFT, ms (log scale)" in output
 
 
 def test_latency_fails_where_nothing_listens(runner):
-    said = runner.error_of(bench, "latency", "http://127.0.0.1:9", *SMALL, "--model", "m")
+    error = runner.error_of(bench, "latency", "http://127.0.0.1:9", *SMALL, "--model", "m")
 
-    assert "does not answer" in said
+    assert "does not answer" in error
 
 
 @pytest.mark.parametrize(

@@ -35,16 +35,16 @@ def budgets_command(
 
 @pytest.fixture
 def runner(tmp_path):
-    made = CommandRunner(tmp_path, NOW)
-    store = made.open()
+    command_runner = CommandRunner(tmp_path, NOW)
+    store = command_runner.open()
     team = store.teams.create("acme", now=NOW)
     store.close(5)
-    made.keep(a_receipt(0, team=team.id, cost_nanos=1_500_000_000, feature="chat"))
-    return made
+    command_runner.keep(a_receipt(0, team=team.id, cost_nanos=1_500_000_000, feature="chat"))
+    return command_runner
 
 
-def rows(said: str) -> list[list[str]]:
-    return [line.split() for line in said.splitlines()]
+def rows(output: str) -> list[list[str]]:
+    return [line.split() for line in output.splitlines()]
 
 
 def test_without_budgets_it_says_how_to_have_some(runner):
@@ -52,39 +52,39 @@ def test_without_budgets_it_says_how_to_have_some(runner):
 
 
 def test_spending_comes_from_the_ledger_where_each_process_counts_for_itself(runner):
-    said = runner.said(single_command(budgets_command(budget(limit=LIMIT))))
+    output = runner.said(single_command(budgets_command(budget(limit=LIMIT))))
 
-    assert rows(said)[1] == ["b", "team", "acme", "2026-09-21", "yes", "$5.0000", "$1.5000", "?"]
+    assert rows(output)[1] == ["b", "team", "acme", "2026-09-21", "yes", "$5.0000", "$1.5000", "?"]
 
 
 def test_unknown_spending_is_a_question_mark(runner):
     labelled = budget(scope="label:project", limit=LIMIT)
-    said = runner.said(
+    output = runner.said(
         single_command(budgets_command(labelled, budget(scope="user", name="u", limit=LIMIT)))
     )
 
-    assert rows(said)[1] == ["b", "label:project", "*", "2026-09-21", "yes", "$5.0000", "?", "?"]
-    assert rows(said)[2][:3] == ["u", "user", "5f" * 16]
+    assert rows(output)[1] == ["b", "label:project", "*", "2026-09-21", "yes", "$5.0000", "?", "?"]
+    assert rows(output)[2][:3] == ["u", "user", "5f" * 16]
 
 
 def test_requests_of_a_minute_are_known_to_the_ledger(runner):
     minute = budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=1000)
-    said = runner.said(single_command(budgets_command(minute)))
+    output = runner.said(single_command(budgets_command(minute)))
 
-    assert rows(said)[1] == ["b", "team", "acme", "2026-09-21T14:13", "yes", "1,000", "1", "?"]
+    assert rows(output)[1] == ["b", "team", "acme", "2026-09-21T14:13", "yes", "1,000", "1", "?"]
 
 
 def test_of_many_the_twenty_with_most_spent_are_shown_and_how_many_more_there_are(runner):
     runner.keep(*(a_receipt(n, cost_nanos=n * 10**9, user=f"u{n}") for n in range(1, 30)))
     promised = budget(scope="user", limit=100 * 10**9)
-    said = runner.said(single_command(budgets_command(promised)))
+    output = runner.said(single_command(budgets_command(promised)))
 
-    assert [row[2] for row in rows(said)[1:21]] == [f"u{n}" for n in range(29, 9, -1)]
-    assert rows(said)[21] == ["b", "user", "and", "10", "more"]
-    (found,) = budgets_as_json(runner, promised)
-    assert found["counters"][0] == {"of": "u29", "spent": "29", "held": None}
-    assert len(found["counters"]) == 20
-    assert found["more"] == 10
+    assert [row[2] for row in rows(output)[1:21]] == [f"u{n}" for n in range(29, 9, -1)]
+    assert rows(output)[21] == ["b", "user", "and", "10", "more"]
+    (used,) = budgets_as_json(runner, promised)
+    assert used["counters"][0] == {"of": "u29", "spent": "29", "held": None}
+    assert len(used["counters"]) == 20
+    assert used["more"] == 10
 
 
 def test_a_name_that_is_no_line_is_reported_in_one(runner):
@@ -92,18 +92,18 @@ def test_a_name_that_is_no_line_is_reported_in_one(runner):
     (team,) = store.teams.all()
     store.close(5)
     runner.keep(a_receipt(1, team=team.id, feature="two\nlines"))
-    said = runner.said(single_command(budgets_command(budget(scope="feature"))))
+    output = runner.said(single_command(budgets_command(budget(scope="feature"))))
 
-    assert [row[2] for row in rows(said)[1:]] == ["chat", r"'two\nlines'"]
+    assert [row[2] for row in rows(output)[1:]] == ["chat", r"'two\nlines'"]
 
 
 def budgets_as_json(
     runner: CommandRunner, *promised: Budget, settings: Settings | None = None
 ) -> list[Any]:
     """Return what scripts are told."""
-    said = runner.said(single_command(budgets_command(*promised, settings=settings)), "--json")
-    assert said.count("\n") == 1
-    return list(orjson.loads(said)["budgets"])
+    output = runner.said(single_command(budgets_command(*promised, settings=settings)), "--json")
+    assert output.count("\n") == 1
+    return list(orjson.loads(output)["budgets"])
 
 
 def test_scripts_are_told_exact_amounts_and_null_for_what_is_unknown(runner):
@@ -153,9 +153,9 @@ def test_spending_of_too_many_receipts_is_not_shown_in_part(runner, monkeypatch)
 
 
 def test_a_budget_that_nobody_used_is_at_nothing(runner):
-    said = runner.said(single_command(budgets_command(budget(of="other", limit=LIMIT))))
+    output = runner.said(single_command(budgets_command(budget(of="other", limit=LIMIT))))
 
-    assert rows(said)[1][-3:] == ["$5.0000", "$0.0000", "?"]
+    assert rows(output)[1][-3:] == ["$5.0000", "$0.0000", "?"]
 
 
 @pytest.fixture
@@ -185,9 +185,9 @@ def test_shared_counters_are_asked(runner, hold):
     settings, one = Settings(redis_url=SERVER), budget(limit=LIMIT)
     hold(counter_key(one, "acme", NOW))
 
-    said = runner.said(single_command(budgets_command(one, settings=settings)))
+    output = runner.said(single_command(budgets_command(one, settings=settings)))
 
-    assert rows(said)[1][-3:] == ["$5.0000", "$0.0000", "$2.0000"]
+    assert rows(output)[1][-3:] == ["$5.0000", "$0.0000", "$2.0000"]
 
 
 def test_shared_counters_of_labels_users_and_features_are_found_without_the_ledger(runner, hold):
@@ -203,27 +203,27 @@ def test_shared_counters_of_labels_users_and_features_are_found_without_the_ledg
 
     of_labels, of_features = budgets_as_json(runner, labels, features, settings=settings)
 
-    held = {"spent": "0", "held": "2"}
-    assert of_labels["counters"] == [{"of": "a/b"} | held, {"of": "c d"} | held]
+    figures = {"spent": "0", "held": "2"}
+    assert of_labels["counters"] == [{"of": "a/b"} | figures, {"of": "c d"} | figures]
     chat = {"of": "chat", "spent": "0", "held": "0"}
-    assert of_features["counters"] == [{"of": "search"} | held, chat]
+    assert of_features["counters"] == [{"of": "search"} | figures, chat]
 
 
 def test_of_one_name_its_shared_counter_alone_is_asked(runner, hold):
     one = budget(scope="feature", of="search", limit=LIMIT)
     hold(counter_key(one, "search", NOW), counter_key(one, "other", NOW))
-    (found,) = budgets_as_json(runner, one, settings=Settings(redis_url=SERVER))
+    (used,) = budgets_as_json(runner, one, settings=Settings(redis_url=SERVER))
 
-    assert found["counters"] == [{"of": "search", "spent": "0", "held": "2"}]
+    assert used["counters"] == [{"of": "search", "spent": "0", "held": "2"}]
 
 
 def test_shared_counters_that_nobody_used_are_nobody_s(runner, hold):
     hold()
-    (found,) = budgets_as_json(
+    (used,) = budgets_as_json(
         runner, budget(scope="label:none"), settings=Settings(redis_url=SERVER)
     )
 
-    assert found["counters"] == [{"of": "*", "spent": None, "held": None}]
+    assert used["counters"] == [{"of": "*", "spent": None, "held": None}]
 
 
 def test_counters_that_are_away_are_reported(runner):

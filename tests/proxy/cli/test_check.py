@@ -21,11 +21,13 @@ def test_check_says_that_the_catalog_is_sound():
 
 def test_check_prints_one_document_of_what_is_sound(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
-    found = json.loads(command_output("check", "--json"))
+    document = json.loads(command_output("check", "--json"))
 
-    assert (found["sound"], found["policies"]["budget"]) == (True, 0)
-    assert found["models"] > 50
-    assert any("no key is set for anthropic (ANTHROPIC_API_KEY)" in each for each in found["notes"])
+    assert (document["sound"], document["policies"]["budget"]) == (True, 0)
+    assert document["models"] > 50
+    assert any(
+        "no key is set for anthropic (ANTHROPIC_API_KEY)" in note for note in document["notes"]
+    )
 
 
 def test_a_mistake_is_a_text_with_json_too(tmp_path):
@@ -46,10 +48,10 @@ def test_check_shows_the_limit_of_open_files_and_notes_one_that_is_too_low():
 
 def test_check_notes_which_upstreams_have_no_key(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
-    said = command_output("check")
+    output = command_output("check")
 
-    assert "Note: no key is set for anthropic (ANTHROPIC_API_KEY)" in said
-    assert "OPENAI_API_KEY" not in said
+    assert "Note: no key is set for anthropic (ANTHROPIC_API_KEY)" in output
+    assert "OPENAI_API_KEY" not in output
 
 
 def test_check_notes_models_whose_price_leaves_out_cache_writes(tmp_path: Path):
@@ -60,18 +62,18 @@ def test_check_notes_models_whose_price_leaves_out_cache_writes(tmp_path: Path):
         model.format("claude-sonnet-mine", "")
         + model.format("claude-sonnet-ours", ', cache_read = "0.3", write_5m = "3.75"')
     )
-    said = command_output("check", catalog=str(mine))
+    output = command_output("check", catalog=str(mine))
 
-    assert "prices of claude-sonnet-mine leave out cache writes" in said
+    assert "prices of claude-sonnet-mine leave out cache writes" in output
     assert "leave out cache writes" not in command_output("check")
 
 
 def test_check_asks_for_no_keys_where_calls_are_simulated(folder: Path):
     with simulated_upstream(Settings(folder=folder), session.shipped_catalog(), lambda: 0.0) as it:
-        said = command_output("check", folder=str(it.folder))
+        output = command_output("check", folder=str(it.folder))
 
-    assert "Note: a simulator answers the calls of this folder" in said
-    assert "no key is set" not in said
+    assert "Note: a simulator answers the calls of this folder" in output
+    assert "no key is set" not in output
 
 
 def test_check_notes_which_upstreams_have_no_credentials_and_where_they_are_looked_for(
@@ -90,10 +92,10 @@ def test_check_notes_which_upstreams_have_no_credentials_and_where_they_are_look
         '[upstreams.gcp]\nkind = "anthropic-vertex"\n'
         'base_url = "https://aiplatform.googleapis.com/v1/projects/p/locations/global"\n'
     )
-    said = command_output("check", catalog=str(mine))
+    output = command_output("check", catalog=str(mine))
 
-    assert "Note: upstreams.aws has no credentials, so its calls would fail: set AWS_ACC" in said
-    assert "Note: upstreams.gcp has no credentials, so its calls would fail: set GOOGLE_" in said
+    assert "Note: upstreams.aws has no credentials, so its calls would fail: set AWS_ACC" in output
+    assert "Note: upstreams.gcp has no credentials, so its calls would fail: set GOOGLE_" in output
     monkeypatch.setitem(sys.modules, "botocore.session", None)
     assert "'thriftgate[bedrock]'" in command_output("check", catalog=str(mine))
 
@@ -105,9 +107,9 @@ def test_check_notes_what_may_not_do_what_was_meant(tmp_path):
         'name = "b"\nscope = "team"\nof = "acmee"\nunit = "usd"\nwindow = "day"\nlimit = "1"\n'
     )
     command_output("team", "create", "acme")
-    said = command_output("check", policies=str(policies))
+    output = command_output("check", policies=str(policies))
 
-    assert "Note: budgets.b.of: there is no team acmee; did you mean acme?" in said
+    assert "Note: budgets.b.of: there is no team acmee; did you mean acme?" in output
 
 
 def test_check_fails_where_postgresql_or_redis_does_not_answer_unless_it_is_offline():
@@ -150,18 +152,18 @@ def test_check_names_line_and_fix_of_a_bad_catalog(tmp_path):
     bad = tmp_path / "mine.toml"
     bad.write_text('[upstreams.mine]\nkind = "openai"\nbase_url = "up"\n')
 
-    said = command_error("check", catalog=str(bad))
+    error = command_error("check", catalog=str(bad))
 
-    assert "mine.toml:3" in said
-    assert "https://" in said
+    assert "mine.toml:3" in error
+    assert "https://" in error
 
 
 @pytest.mark.parametrize("command", [("check",), ("serve",)])
 def test_a_catalog_that_is_not_there_is_reported(command, tmp_path):
-    said = command_error(*command, catalog=str(tmp_path / "none.toml"))
+    error = command_error(*command, catalog=str(tmp_path / "none.toml"))
 
-    assert "none.toml" in said
-    assert "THRIFTGATE_CATALOG" in said
+    assert "none.toml" in error
+    assert "THRIFTGATE_CATALOG" in error
 
 
 @pytest.mark.parametrize("command", ["check", "serve"])
@@ -169,10 +171,10 @@ def test_a_catalog_that_is_not_there_is_reported(command, tmp_path):
 def test_a_file_that_is_no_text_is_reported_with_its_line(command, name, tmp_path):
     strange = tmp_path / "strange.toml"
     strange.write_bytes("# ü\n# é\n".encode("latin-1"))
-    said = command_error(command, **{name: str(strange)})
+    error = command_error(command, **{name: str(strange)})
 
-    assert "strange.toml:1: " in said
-    assert "is not UTF-8: byte 0xfc stands here; save the file as UTF-8" in said
+    assert "strange.toml:1: " in error
+    assert "is not UTF-8: byte 0xfc stands here; save the file as UTF-8" in error
 
 
 def test_a_database_of_no_known_kind_is_found_by_check():
@@ -196,14 +198,14 @@ def test_objectives_are_checked_shown_and_exported(tmp_path):
 
 @pytest.mark.parametrize("command", ["check", "serve"])
 def test_a_ladder_to_nowhere_is_reported(command, tmp_path):
-    said = command_error(command, policies=policies_with_objective(tmp_path, '["gpt-5.6-tera"]'))
+    error = command_error(command, policies=policies_with_objective(tmp_path, '["gpt-5.6-tera"]'))
 
-    assert "policies.toml:6: objectives.o.ladder[0]: names gpt-5.6-tera" in said
-    assert "did you mean gpt-5.6-terra?" in said
+    assert "policies.toml:6: objectives.o.ladder[0]: names gpt-5.6-tera" in error
+    assert "did you mean gpt-5.6-terra?" in error
 
 
 def test_check_notes_where_known_keys_are_to_be_served_and_never_are():
-    said = command_output("check", serve_known_keys="24h")
+    output = command_output("check", serve_known_keys="24h")
 
-    assert "THRIFTGATE_SERVE_KNOWN_KEYS does nothing: the ledger is a SQLite file" in said
+    assert "THRIFTGATE_SERVE_KNOWN_KEYS does nothing: the ledger is a SQLite file" in output
     assert "THRIFTGATE_SERVE_KNOWN_KEYS" not in command_output("check")

@@ -42,9 +42,9 @@ WORDS = ("--model", "breakpoints")
 
 
 def test_a_person_is_told_what_became_of_it(runner, file):
-    said = runner.said(build, "compact", file, "--force", *WORDS)
+    output = runner.said(build, "compact", file, "--force", *WORDS)
 
-    lines = said.splitlines()
+    lines = output.splitlines()
     assert lines[0].startswith("breakpoints: ")
     assert "→" in lines[0]
     assert "(−" in lines[0]  # noqa: RUF001
@@ -54,60 +54,62 @@ def test_a_person_is_told_what_became_of_it(runner, file):
     assert lines[2].endswith(" calls, this one included; 19 were made so far.")
     assert "  rule (1)" in lines
     assert "    [1] Never write to ann@example.com." in lines
-    assert "What would be sent (" in said
-    assert "get_order({" in said
+    assert "What would be sent (" in output
+    assert "get_order({" in output
     assert "Lost" in lines[-1]
 
 
 def test_a_conversation_that_stays_is_told_with_the_reason(runner, tmp_path):
-    said = runner.said(build, "compact", write_conversation(tmp_path, talk(0)), *WORDS)
+    output = runner.said(build, "compact", write_conversation(tmp_path, talk(0)), *WORDS)
 
-    assert "Not compacted: " in said
-    assert said.endswith("It would be sent unmodified.\n")
-    assert "Facts" not in said
+    assert "Not compacted: " in output
+    assert output.endswith("It would be sent unmodified.\n")
+    assert "Facts" not in output
 
 
 def test_results_said_shorter_are_kept_apart_from_a_compaction(runner, file):
-    said = runner.said(build, "compact", file, "--mode", "trim", *WORDS)
+    output = runner.said(build, "compact", file, "--mode", "trim", *WORDS)
 
-    assert "Trimmed: tool results are shortened without loss. Not compacted: trim goes no" in said
-    assert "more" in said
+    assert "Trimmed: tool results are shortened without loss. Not compacted: trim goes no" in output
+    assert "more" in output
 
 
 def test_json_is_one_document_with_the_names_that_were_promised(runner, file):
-    said = runner.said(build, "compact", file, "--json", "--force", *WORDS)
+    output = runner.said(build, "compact", file, "--json", "--force", *WORDS)
 
-    found = orjson.loads(said)
-    assert said.count("\n") == 1
-    assert found["compacted"] is True
-    assert found["reason"] == "forced"
-    assert found["tokens_after"] < found["tokens_before"]
-    assert {"kind", "text", "turns"} <= found["facts"][0].keys()
-    assert {"messages", "mode", "break_even", "segments", "lost"} <= found.keys()
+    document = orjson.loads(output)
+    assert output.count("\n") == 1
+    assert document["compacted"] is True
+    assert document["reason"] == "forced"
+    assert document["tokens_after"] < document["tokens_before"]
+    assert {"kind", "text", "turns"} <= document["facts"][0].keys()
+    assert {"messages", "mode", "break_even", "segments", "lost"} <= document.keys()
 
 
 def test_options_reach_the_policy(runner, file):
     def count_messages(*words: str) -> int:
-        found = orjson.loads(runner.said(build, "compact", file, "--json", "--force", *words))
-        return len(found["messages"])
+        document = orjson.loads(runner.said(build, "compact", file, "--json", "--force", *words))
+        return len(document["messages"])
 
     assert count_messages(*WORDS, "--keep-turns", "1") < count_messages(*WORDS, "--keep-turns", "5")
 
 
 def test_a_target_is_come_down_to(runner, file):
     def after(*words: str) -> int:
-        found = orjson.loads(runner.said(build, "compact", file, "--json", "--force", *words))
-        return int(found["tokens_after"])
+        document = orjson.loads(runner.said(build, "compact", file, "--json", "--force", *words))
+        return int(document["tokens_after"])
 
     assert after(*WORDS, "--target-tokens", "500") <= after(*WORDS)
 
 
 def test_a_terminal_gets_no_escape_codes_of_a_tools_text(runner, tmp_path):
     messages = [*talk(), {"role": "user", "content": "red \x1b[31m text \x07"}]
-    said = runner.said(build, "compact", write_conversation(tmp_path, messages), "--force", *WORDS)
+    output = runner.said(
+        build, "compact", write_conversation(tmp_path, messages), "--force", *WORDS
+    )
 
-    assert "\x1b[31m" not in said
-    assert "\x07" not in said
+    assert "\x1b[31m" not in output
+    assert "\x07" not in output
 
 
 def test_lost_values_are_named_and_counted():
@@ -147,10 +149,10 @@ def shell(*words: str, stdin: bytes = b"") -> Result:
 
 def test_the_gateways_own_command_line_has_it_and_reads_what_is_piped():
     body = orjson.dumps({"messages": talk(), "model": "x", "temperature": 0})
-    found = orjson.loads(shell("-", "--json", "--force", stdin=body).stdout)
+    document = orjson.loads(shell("-", "--json", "--force", stdin=body).stdout)
 
-    assert found["model"] == "gpt-5.6-terra"
-    assert found["compacted"] is True
+    assert document["model"] == "gpt-5.6-terra"
+    assert document["compacted"] is True
     piped = shell("-", stdin=b"{")
     assert piped.exit_code == 1
     assert "stdin holds no JSON" in piped.stderr
@@ -178,9 +180,9 @@ def test_a_model_near_the_one_that_was_typed_is_named():
 def test_a_model_whose_thinking_is_signed_is_told_to_be_left_alone():
     body = orjson.dumps({"messages": talk()})
     words = ("-", "--model", "claude-sonnet-5-5", "--force")
-    said = shell(*words, stdin=body).stdout
+    output = shell(*words, stdin=body).stdout
 
-    assert "The gateway would leave it alone all the same: the model's thinking is signed" in said
+    assert "The gateway would leave it alone all the same: the model's thinking is signed" in output
     assert orjson.loads(shell(*words, "--json", stdin=body).stdout)["gateway"] == "thinks"
     native = shell(*words, "--json", "--mode", "native", stdin=body).stdout
     assert orjson.loads(native)["gateway"] is None
@@ -188,14 +190,14 @@ def test_a_model_whose_thinking_is_signed_is_told_to_be_left_alone():
 
 
 def test_a_target_that_cannot_be_met_is_reported(runner, file):
-    said = runner.said(build, "compact", file, "--force", "--target-tokens", "100", *WORDS)
-    found = orjson.loads(
+    output = runner.said(build, "compact", file, "--force", "--target-tokens", "100", *WORDS)
+    document = orjson.loads(
         runner.said(build, "compact", file, "--force", "--target-tokens", "100", "--json", *WORDS)
     )
 
-    assert "The target of 100 tokens was missed by " in said
-    assert found["target_missed"] == found["tokens_after"] - 100
-    assert f"and the last 3 turns alone weigh {found['kept_tokens']:,}." in said
+    assert "The target of 100 tokens was missed by " in output
+    assert document["target_missed"] == document["tokens_after"] - 100
+    assert f"and the last 3 turns alone weigh {document['kept_tokens']:,}." in output
 
 
 def test_a_message_that_is_no_object_fails(runner, tmp_path):

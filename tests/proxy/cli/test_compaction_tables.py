@@ -33,9 +33,9 @@ def test_a_feature_is_listed_that_was_called_or_stepped_back():
             ("t", "merely-chosen"): FeatureSettings(mode=CompactionMode.FACTS),
         },
     )
-    found = feature_compactions(chosen, [a_sum("called", 5), a_sum("by-default", 5)])
+    features = feature_compactions(chosen, [a_sum("called", 5), a_sum("by-default", 5)])
 
-    assert [(each.feature, each.is_stepped_back) for each in found] == [
+    assert [(feature.feature, feature.is_stepped_back) for feature in features] == [
         ("back", True),
         ("by-default", False),
         ("called", False),
@@ -43,14 +43,14 @@ def test_a_feature_is_listed_that_was_called_or_stepped_back():
 
 
 def test_notes_are_paid_for_also_where_nobody_knows_what_was_saved():
-    found = compaction_total(
+    total = compaction_total(
         feature_compactions(
             SettingsSnapshot(), [a_sum("a", 10, 3), a_sum("b", None, 4), a_sum("c", None)]
         )
     )
 
-    assert (found.nanos, found.notes_nanos) == (3, 7)
-    assert (found.stepped_back, found.features, found.share) == (0, 3, 0.0)
+    assert (total.nanos, total.notes_nanos) == (3, 7)
+    assert (total.stepped_back, total.features, total.share) == (0, 3, 0.0)
 
 
 def test_savings_that_nobody_knows_are_unknown_and_not_zero():

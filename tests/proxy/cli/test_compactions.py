@@ -25,12 +25,12 @@ def runner(tmp_path: Path) -> CommandRunner:
 def team(runner: CommandRunner) -> str:
     """The team acme, whose feature support was called."""
     store = runner.open()
-    found = store.teams.create("acme", now=NOW).id
+    team_id = store.teams.create("acme", now=NOW).id
     store.close(5)
     runner.keep(
         a_receipt(
             1,
-            team=found,
+            team=team_id,
             feature="support",
             compaction="facts",
             compacted=True,
@@ -41,10 +41,10 @@ def team(runner: CommandRunner) -> str:
             lost=1,
         )
     )
-    return found
+    return team_id
 
 
-def test_nothing_chosen_is_reported(runner: CommandRunner) -> None:
+def test_a_list_without_settings_names_the_default_mode(runner: CommandRunner) -> None:
     assert "every one has trim" in runner.said(compactions, "list")
 
 
@@ -61,10 +61,10 @@ def test_features_are_listed_with_what_came_of_them(runner: CommandRunner, team:
 
 def test_the_same_as_a_document(runner: CommandRunner, team: str) -> None:
     runner.said(compactions, "mode", team, "code", "off", "--target-tokens", "3000")
-    found = json.loads(runner.said(compactions, "list", "--json"))
-    code, support = found["compactions"]
+    document = json.loads(runner.said(compactions, "list", "--json"))
+    code, support = document["compactions"]
 
-    assert (found["default_mode"], found["days"]) == ("trim", 30)
+    assert (document["default_mode"], document["days"]) == ("trim", 30)
     assert (code["mode"], code["target_tokens"], code["compacted"]) == ("off", 3_000, 0)
     assert (code["changed_by"], code["saved_usd"]) == ("ann", None)
     assert (support["mode"], support["chosen_mode"]) == ("trim", None)
@@ -102,9 +102,9 @@ def test_a_mode_is_chosen_and_a_feature_that_was_never_called_is_doubted(
 
 
 def test_a_mode_that_wants_notes_of_no_model_is_doubted(runner: CommandRunner, team: str) -> None:
-    said = runner.said(compactions, "mode", "acme", "support", "facts+model")
+    output = runner.said(compactions, "mode", "acme", "support", "facts+model")
 
-    assert said.endswith("is not set here; where the gateway runs it must be.\n")
+    assert output.endswith("is not set here; where the gateway runs it must be.\n")
 
 
 def test_a_feature_is_switched_off_in_words(runner: CommandRunner, team: str) -> None:

@@ -27,13 +27,13 @@ def build(terminal: Terminal) -> typer.Typer:
 
 @pytest.fixture
 def runner(tmp_path: Path) -> CommandRunner:
-    made = CommandRunner(tmp_path, START + 60)
-    made.keep(
+    command_runner = CommandRunner(tmp_path, START + 60)
+    command_runner.keep(
         a_receipt(0, feature="=1+1"),
         a_receipt(1, feature="chat"),
         a_receipt(2, feature="new", list_nanos=None, cost_nanos=None),
     )
-    return made
+    return command_runner
 
 
 def test_a_table_has_a_row_for_each_value_and_a_total(runner: CommandRunner) -> None:
@@ -61,12 +61,12 @@ def test_a_name_cannot_send_the_terminal_orders(tmp_path: Path) -> None:
 
 
 def test_json_has_the_total_and_names_as_they_are(runner: CommandRunner) -> None:
-    found = orjson.loads(runner.said(build, "cost", "--by", "feature", "--format", "json"))
+    document = orjson.loads(runner.said(build, "cost", "--by", "feature", "--format", "json"))
 
-    assert [row["feature"] for row in found["rows"]] == ["=1+1", "chat", "new"]
-    assert found["total"]["cost_usd"] == "0.008000001"
-    assert found["total"]["unpriced_attempts"] == 1
-    assert (found["from"][-2:], found["to"]) == ("01", DAY)
+    assert [row["feature"] for row in document["rows"]] == ["=1+1", "chat", "new"]
+    assert document["total"]["cost_usd"] == "0.008000001"
+    assert document["total"]["unpriced_attempts"] == 1
+    assert (document["from"][-2:], document["to"]) == ("01", DAY)
 
 
 def test_csv_goes_to_a_file_with_its_line_ends(runner: CommandRunner, tmp_path: Path) -> None:
@@ -89,10 +89,10 @@ def test_focus_is_a_valid_dataset_and_says_what_it_cannot_hold(
 ) -> None:
     out = tmp_path / "focus.csv"
     words = ("--format", "focus", "--focus-version", version, "--out", str(out))
-    said = runner.said(build, "cost", *words)
+    output = runner.said(build, "cost", *words)
     text = out.read_bytes().decode()
 
-    assert "1 attempt at no known price left out" in said
+    assert "1 attempt at no known price left out" in output
     assert focus_faults(text, version) == []
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
     assert [row["x_Feature"] for row in rows] == ["'=1+1", "chat"]
@@ -101,8 +101,8 @@ def test_focus_is_a_valid_dataset_and_says_what_it_cannot_hold(
 
 def test_the_days_are_those_of_the_time_zone(tmp_path: Path) -> None:
     typed = CommandRunner(tmp_path, START)
-    at = datetime(2026, 10, 31, 23, 30, tzinfo=UTC).timestamp()  # 0:30 in Berlin
-    typed.keep(a_receipt(0, started=at))
+    time = datetime(2026, 10, 31, 23, 30, tzinfo=UTC).timestamp()  # 0:30 in Berlin
+    typed.keep(a_receipt(0, started=time))
     words = ("cost", "--by", "month", "--from", "2026-10-01", "--to", "2026-11-01")
     utc, berlin = (
         orjson.loads(typed.said(build, *words, "--format", "json", "--tz", zone))

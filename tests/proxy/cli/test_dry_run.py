@@ -25,7 +25,7 @@ MORE = (
 
 def talk(turns: int = 9) -> list[dict[str, Any]]:
     """Orders are looked up, one a turn."""
-    said: list[dict[str, Any]] = [
+    messages: list[dict[str, Any]] = [
         {"role": "system", "content": "Be kind."},
         {"role": "user", "content": "Never write to ann@example.com. Where is order 500?"},
     ]
@@ -36,7 +36,7 @@ def talk(turns: int = 9) -> list[dict[str, Any]]:
             "lines": [{"item": f"tea {n}", "state": "sent"} for n in range(30)],
         }
         function = {"name": "get_order", "arguments": f'{{"id":"ORD-{500 + turn}"}}'}
-        said += [
+        messages += [
             {
                 "role": "assistant",
                 "content": None,
@@ -46,7 +46,7 @@ def talk(turns: int = 9) -> list[dict[str, Any]]:
             {"role": "assistant", "content": f"Order ORD-{500 + turn} was sent, with tea.{MORE}"},
             {"role": "user", "content": f"And where is the order number {501 + turn}, please?"},
         ]
-    return said
+    return messages
 
 
 def of(*messages: Any, **fields: Any) -> ChatConversation:
@@ -58,27 +58,27 @@ def signed_message() -> dict[str, Any]:
     return {"role": "assistant", "content": "Hm.", "thinking_blocks": [{"signature": "x"}]}
 
 
-def run_dry(said: ChatConversation, policy: CompactionPolicy = FORCED) -> DryRunResult:
-    return dry_run(said, policy, model="any", upstream_model="gpt-5.6-terra")
+def run_dry(chat: ChatConversation, policy: CompactionPolicy = FORCED) -> DryRunResult:
+    return dry_run(chat, policy, model="any", upstream_model="gpt-5.6-terra")
 
 
 def test_a_forced_conversation_is_compacted_and_what_is_sent_weighs_what_is_told():
-    said = of(*talk())
-    found = run_dry(said)
+    chat = of(*talk())
+    result = run_dry(chat)
 
-    assert found.compacted
-    assert found.changed
-    assert found.reason == "forced"
-    assert found.compacted_messages > 10
-    assert found.facts
-    assert found.segments[0]["start"] == 1
-    assert found.tokens_after < found.tokens_before
+    assert result.compacted
+    assert result.changed
+    assert result.reason == "forced"
+    assert result.compacted_messages > 10
+    assert result.facts
+    assert result.segments[0]["start"] == 1
+    assert result.tokens_after < result.tokens_before
     body = orjson.dumps(
-        {"messages": [orjson.loads(bytes(each)) for each in found.messages], "tools": TOOLS}
+        {"messages": [orjson.loads(bytes(message)) for message in result.messages], "tools": TOOLS}
     )
     counted = TokenCounter().prompt_tokens(body, "chat/completions", "gpt-5.6-terra")
-    assert found.tokens_after == counted
-    assert "Never write to ann@example.com." in str(found.facts)
+    assert result.tokens_after == counted
+    assert "Never write to ann@example.com." in str(result.facts)
 
 
 def test_the_facts_and_the_rest_are_plain_json():
@@ -89,40 +89,40 @@ def test_the_facts_and_the_rest_are_plain_json():
     assert document["messages"][0] == talk()[0]
 
 
-def _encode(found: DryRunResult) -> bytes:
+def _encode(result: DryRunResult) -> bytes:
     import msgspec  # noqa: PLC0415 - as the terminal prints it
 
-    return msgspec.json.encode(found)
+    return msgspec.json.encode(result)
 
 
 def test_a_short_conversation_goes_unmodified():
-    said = of(*talk(0))
-    found = run_dry(said, CompactionPolicy())
+    chat = of(*talk(0))
+    result = run_dry(chat, CompactionPolicy())
 
-    assert not found.compacted
-    assert not found.changed
-    assert found.tokens_before == found.tokens_after
-    assert found.facts == ()
-    assert [bytes(each) for each in found.messages] == list(said.messages)
+    assert not result.compacted
+    assert not result.changed
+    assert result.tokens_before == result.tokens_after
+    assert result.facts == ()
+    assert [bytes(message) for message in result.messages] == list(chat.messages)
 
 
 def test_off_leaves_everything():
-    found = run_dry(of(*talk()), CompactionPolicy(mode=CompactionMode.OFF))
+    result = run_dry(of(*talk()), CompactionPolicy(mode=CompactionMode.OFF))
 
-    assert (found.reason, found.changed, found.mode) == ("off", False, "off")
+    assert (result.reason, result.changed, result.mode) == ("off", False, "off")
 
 
 def test_trim_says_results_shorter_and_compacts_nothing():
-    found = run_dry(of(*talk()), CompactionPolicy(mode=CompactionMode.TRIM))
+    result = run_dry(of(*talk()), CompactionPolicy(mode=CompactionMode.TRIM))
 
-    assert found.changed
-    assert not found.compacted
-    assert len(found.messages) == len(talk())
-    assert found.tokens_after < found.tokens_before
+    assert result.changed
+    assert not result.compacted
+    assert len(result.messages) == len(talk())
+    assert result.tokens_after < result.tokens_before
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("chat", "reason"),
     [
         (of(*talk(), {"role": "user", "content": "/compact"}), "client"),
         (of(*talk(), context_management={"edits": []}), "native"),
@@ -131,12 +131,12 @@ def test_trim_says_results_shorter_and_compacts_nothing():
         (of({"role": "wizard", "content": "?"}), None),
     ],
 )
-def test_a_call_that_the_gateway_leaves_unmodified_is_left_unmodified_in_a_dry_run(said, reason):
-    found = run_dry(said)
+def test_a_call_that_the_gateway_leaves_unmodified_is_left_unmodified_in_a_dry_run(chat, reason):
+    result = run_dry(chat)
 
-    assert not found.changed
-    assert not found.compacted
-    assert found.reason == (reason or found.reason) != ""
+    assert not result.changed
+    assert not result.compacted
+    assert result.reason == (reason or result.reason) != ""
 
 
 def compacts_to(*messages: Any, tokens: int = 0) -> Callable[..., CompactedChat]:
@@ -148,29 +148,29 @@ def compacts_to(*messages: Any, tokens: int = 0) -> Callable[..., CompactedChat]
 
 
 @pytest.mark.parametrize(
-    ("sent", "why"),
+    ("answers", "why"),
     [
         (({"role": "user", "content": "long " * 9},), "grew"),
         (({"role": "user", "content": ""},), "invalid"),
         (({"role": "user", "content": "Hi"}, {"role": "wizard", "content": "?"}), "invalid"),
     ],
 )
-def test_a_compaction_that_would_be_longer_or_refused_is_not_sent(sent, why):
-    said = of({"role": "user", "content": "Hi there!"})
-    compaction = compacts_to(*sent, tokens=int(why == "grew"))
-    found = dry_run(
-        said, FORCED, model="any", upstream_model="gpt-5.6-terra", compact_chat=compaction
+def test_a_compaction_that_would_be_longer_or_refused_is_not_sent(answers, why):
+    chat = of({"role": "user", "content": "Hi there!"})
+    compaction = compacts_to(*answers, tokens=int(why == "grew"))
+    result = dry_run(
+        chat, FORCED, model="any", upstream_model="gpt-5.6-terra", compact_chat=compaction
     )
 
-    assert (found.reason, found.changed, found.compacted) == (why, False, False)
-    assert [bytes(each) for each in found.messages] == list(said.messages)
-    assert found.tokens_before == found.tokens_after
+    assert (result.reason, result.changed, result.compacted) == (why, False, False)
+    assert [bytes(message) for message in result.messages] == list(chat.messages)
+    assert result.tokens_before == result.tokens_after
 
 
 def test_tokens_are_scaled_to_a_model_whose_vocabulary_is_not_published():
-    said = of(*talk())
+    chat = of(*talk())
     ours, theirs = (
-        dry_run(said, FORCED, model="any", upstream_model=name).tokens_before
+        dry_run(chat, FORCED, model="any", upstream_model=name).tokens_before
         for name in ("gpt-5.6-terra", "claude-opus-5-5")
     )
 
@@ -178,9 +178,9 @@ def test_tokens_are_scaled_to_a_model_whose_vocabulary_is_not_published():
 
 
 def test_a_mark_before_the_json_and_missing_tools_do_no_harm():
-    said = conversation(b'\xef\xbb\xbf{"messages":[{"role":"user","content":"Hi"}],"tools":null}')
+    chat = conversation(b'\xef\xbb\xbf{"messages":[{"role":"user","content":"Hi"}],"tools":null}')
 
-    assert run_dry(said).tokens_before == run_dry(said).tokens_after > 0
+    assert run_dry(chat).tokens_before == run_dry(chat).tokens_after > 0
 
 
 @pytest.mark.parametrize(
@@ -204,16 +204,16 @@ def test_a_file_that_is_no_conversation_is_explained(raw, why):
 
 
 def test_faults_of_the_unmodified_conversation_are_reported_and_nothing_is_compacted():
-    found = run_dry(of(*talk(), {"role": "tool", "tool_call_id": "gone", "content": "?"}))
+    result = run_dry(of(*talk(), {"role": "tool", "tool_call_id": "gone", "content": "?"}))
 
-    assert found.faults == ("messages[38] answers no call that waits for a result",)
-    assert (found.changed, found.calls, found.since_call) == (False, 0, None)
+    assert result.faults == ("messages[38] answers no call that waits for a result",)
+    assert (result.changed, result.calls, result.since_call) == (False, 0, None)
 
 
 def test_a_target_that_was_missed_is_reported_with_what_stands_in_its_way():
-    said = of(*talk())
+    chat = of(*talk())
     missed, met, none = (
-        run_dry(said, structs.replace(FORCED, target=target)) for target in (100, 100_000, 0)
+        run_dry(chat, structs.replace(FORCED, target=target)) for target in (100, 100_000, 0)
     )
 
     assert missed.target_missed == missed.tokens_after - 100
@@ -224,21 +224,21 @@ def test_a_target_that_was_missed_is_reported_with_what_stands_in_its_way():
 
 def test_a_compaction_of_an_earlier_call_is_reported_with_that_call():
     eager, whole = CompactionPolicy(prices=FORCED.prices, force=True), talk(40)
-    said = [run_dry(of(*whole[: 4 * n + 2]), eager) for n in range(10, 41, 2)]
-    since = [found.since_call for found in said if found.since_call is not None]
-    later = [found.calls for found in said if found.compacted]
+    results = [run_dry(of(*whole[: 4 * n + 2]), eager) for n in range(10, 41, 2)]
+    since = [result.since_call for result in results if result.since_call is not None]
+    later = [result.calls for result in results if result.compacted]
 
     assert len(since) == len(later) > 0
     assert since == sorted(since)
-    assert all(at <= now for at, now in zip(since, later, strict=True))
-    assert any(at < now for at, now in zip(since, later, strict=True))
+    assert all(first <= now for first, now in zip(since, later, strict=True))
+    assert any(first < now for first, now in zip(since, later, strict=True))
     assert run_dry(of(*talk()), FORCED).since_call == 19
 
 
 def test_the_reason_for_no_compaction_is_reported_beside_its_expected_savings():
-    found = dry_run(
+    result = dry_run(
         of(*talk()), FORCED, model="any", upstream_model="gpt-5.6-terra", gateway="thinks"
     )
 
-    assert (found.gateway, found.compacted) == ("thinks", True)
+    assert (result.gateway, result.compacted) == ("thinks", True)
     assert run_dry(of(*talk())).gateway is None

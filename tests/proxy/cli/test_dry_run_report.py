@@ -6,8 +6,8 @@ from proxy.cli.dry_run import DryRunResult
 from proxy.cli.dry_run_report import single_line, summary_lines
 
 
-def found(**fields: Any) -> DryRunResult:
-    given: dict[str, Any] = {
+def dry_run_result(**fields: Any) -> DryRunResult:
+    values: dict[str, Any] = {
         "messages": (),
         "facts": (),
         "tokens_before": 12_000,
@@ -30,7 +30,7 @@ def found(**fields: Any) -> DryRunResult:
         "faults": (),
         "gateway": None,
     }
-    return DryRunResult(**given | fields)
+    return DryRunResult(**values | fields)
 
 
 COMPACTED = {
@@ -44,7 +44,7 @@ COMPACTED = {
 
 
 def lines_of_summary(**fields: Any) -> list[str]:
-    return list(summary_lines(found(**fields), 182))
+    return list(summary_lines(dry_run_result(**fields), 182))
 
 
 def test_a_compaction_that_does_not_pay_yet_says_what_it_would_take() -> None:
@@ -62,34 +62,36 @@ def test_a_compaction_that_does_not_pay_yet_says_what_it_would_take() -> None:
 
 
 def test_where_calls_enough_were_made_earlier_compactions_are_owed() -> None:
-    said = lines_of_summary(**COMPACTED | {"since_call": 9, "calls": 80}, break_even=2.5)
+    lines = lines_of_summary(**COMPACTED | {"since_call": 9, "calls": 80}, break_even=2.5)
 
-    assert said[2].startswith("Another compaction now would pay itself back in 2.5 calls.")
-    assert said[2].endswith("80 were made, but earlier compactions have to be paid back too.")
+    assert lines[2].startswith("Another compaction now would pay itself back in 2.5 calls.")
+    assert lines[2].endswith("80 were made, but earlier compactions have to be paid back too.")
 
 
 def test_a_compaction_of_now_is_reported_with_its_reason_and_its_price() -> None:
-    said = lines_of_summary(**COMPACTED, reason="pays", break_even=1.5)
+    lines = lines_of_summary(**COMPACTED, reason="pays", break_even=1.5)
 
-    assert said[0].endswith("(−75.0%), tools included.")  # noqa: RUF001
-    assert said[1] == (
+    assert lines[0].endswith("(−75.0%), tools included.")  # noqa: RUF001
+    assert lines[1] == (
         "Compacted: facts stand for 175 of 182 messages;"
         " enough calls are to be expected for the compaction to pay."
     )
-    assert said[2] == (
+    assert lines[2] == (
         "The compaction pays itself back in 1.5 calls, this one included; 60 were made so far."
     )
 
 
 def test_the_reason_for_no_further_compaction_is_kept_apart_from_an_earlier_one() -> None:
-    said = lines_of_summary(**COMPACTED | {"since_call": 41}, reason="no_progress", break_even=7.25)
+    lines = lines_of_summary(
+        **COMPACTED | {"since_call": 41}, reason="no_progress", break_even=7.25
+    )
 
-    assert said[1].startswith(
+    assert lines[1].startswith(
         "Compacted: facts stand for 175 of 182 messages since call 41 of 60; nothing more is"
         " compacted now: a compaction would take away less than"
     )
     assert (
-        said[2] == "Another compaction now would pay itself back in 7.2 calls, this one included."
+        lines[2] == "Another compaction now would pay itself back in 7.2 calls, this one included."
     )
 
 
@@ -114,19 +116,19 @@ def test_the_reason_for_no_further_compaction_is_kept_apart_from_an_earlier_one(
 def test_a_target_that_was_missed_is_reported_with_what_stands_in_its_way(
     fields: dict[str, Any], line: str
 ) -> None:
-    said = lines_of_summary(**fields, target=2_400, target_missed=590)
+    lines = lines_of_summary(**fields, target=2_400, target_missed=590)
 
-    assert said[-1] == f"The target of 2,400 tokens was missed {line}"
+    assert lines[-1] == f"The target of 2,400 tokens was missed {line}"
 
 
 def test_faults_of_the_conversation_are_named_and_bounded() -> None:
     wrong = tuple(f"messages[{n}] is wrong" for n in range(5))
-    said = lines_of_summary(reason="invalid", faults=wrong)[1]
+    line = lines_of_summary(reason="invalid", faults=wrong)[1]
 
-    assert said.startswith(
+    assert line.startswith(
         "Not compacted: it is invalid unmodified: messages[0] is wrong; messages[1]"
     )
-    assert said.endswith("; and 2 more. It would be sent unmodified.")
+    assert line.endswith("; and 2 more. It would be sent unmodified.")
     assert lines_of_summary(reason="invalid", faults=wrong[:1])[1].endswith(
         ": messages[0] is wrong. It would be sent unmodified."
     )
@@ -148,7 +150,7 @@ def test_a_model_that_the_gateway_leaves_alone_is_told_last() -> None:
     )
 
 
-def test_one_call_is_one() -> None:
+def test_a_single_call_is_reported_in_the_singular() -> None:
     assert lines_of_summary(
         **COMPACTED | {"calls": 1, "since_call": 1}, reason="forced", break_even=1.0
     )[2].endswith("; 1 was made so far.")

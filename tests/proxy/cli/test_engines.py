@@ -39,8 +39,8 @@ def group(terminal):
 
 
 def test_plan_prints_the_command_as_a_shell_takes_it(runner, file):
-    said = runner.said(group, "plan", "house", "--file", str(file))
-    command = said.split("\n\n")[1]
+    output = runner.said(group, "plan", "house", "--file", str(file))
+    command = output.split("\n\n")[1]
     words = shlex.split(command)
 
     assert words[:5] == [
@@ -51,14 +51,14 @@ def test_plan_prints_the_command_as_a_shell_takes_it(runner, file):
         "vllm",
     ]
     assert words[words.index("--port") :][:2] == ["--port", "8000"]
-    assert "house: org/m on vllm 0.33, 2 replicas" in said
-    assert "replica 1: http://127.0.0.1:8001/v1" in said
+    assert "house: org/m on vllm 0.33, 2 replicas" in output
+    assert "replica 1: http://127.0.0.1:8001/v1" in output
 
 
 def test_plan_says_why_each_flag_is_there(runner, file):
-    said = runner.said(group, "plan", "house", "--file", str(file))
+    output = runner.said(group, "plan", "house", "--file", str(file))
 
-    assert "--enable-prefix-caching\n    A prefix seen before is not computed again.\n" in said
+    assert "--enable-prefix-caching\n    A prefix seen before is not computed again.\n" in output
 
 
 def test_plan_prints_one_json_document_of_all_replicas(runner, file):
@@ -73,12 +73,12 @@ def test_plan_prints_one_json_document_of_all_replicas(runner, file):
 
 
 def test_plan_of_attached_replicas_shows_where_they_answer(runner, file):
-    said = runner.said(group, "plan", "remote", "--file", str(file))
+    output = runner.said(group, "plan", "remote", "--file", str(file))
     plan = json.loads(runner.said(group, "plan", "remote", "--file", str(file), "--json"))
 
-    assert "Others run its replicas; nothing is started." in said
-    assert "started with --enable-metrics --enable-cache-report." in said
-    assert "http://gpu:30000/metrics" in said
+    assert "Others run its replicas; nothing is started." in output
+    assert "started with --enable-metrics --enable-cache-report." in output
+    assert "http://gpu:30000/metrics" in output
     assert (plan["attached"], list(plan["replicas"][0])) == (
         True,
         ["base_url", "health_url", "metrics_url"],
@@ -94,9 +94,9 @@ def test_plan_warns_of_a_version_that_is_not_known(runner, file):
 
 
 def test_an_unknown_profile_is_answered_with_the_nearest(runner, file):
-    said = runner.error_of(group, "plan", "hause", "--file", str(file))
+    error = runner.error_of(group, "plan", "hause", "--file", str(file))
 
-    assert said == "There is no engine profile hause: did you mean house?"
+    assert error == "There is no engine profile hause: did you mean house?"
 
 
 def test_the_settings_name_the_file(runner, file):
@@ -125,9 +125,9 @@ def test_a_file_that_is_absent_or_invalid_is_named(runner, file):
 
 
 def test_serving_attached_replicas_is_refused(runner, file):
-    said = runner.error_of(group, "serve", "remote", "--file", str(file))
+    error = runner.error_of(group, "serve", "remote", "--file", str(file))
 
-    assert said == "Others run the replicas of remote: its profile lists their URLs."
+    assert error == "Others run the replicas of remote: its profile lists their URLs."
 
 
 def test_serving_an_engine_that_is_not_installed_says_what_to_install(
@@ -141,7 +141,7 @@ def test_serving_an_engine_that_is_not_installed_says_what_to_install(
     assert why.startswith("vllm is not installed or not on the PATH: install it with `pip install")
     assert "vllm is not installed" in runner.said(own, "plan", "house", "--file", str(file))
     plan = json.loads(runner.said(own, "plan", "house", "--file", str(file), "--json"))
-    assert any("vllm is not installed" in each for each in plan["notes"])
+    assert any("vllm is not installed" in note for note in plan["notes"])
 
 
 def test_a_program_that_ends_at_once_is_told_by_status(runner, file, tmp_path):
@@ -151,10 +151,10 @@ def test_a_program_that_ends_at_once_is_told_by_status(runner, file, tmp_path):
     file.write_text(f'[engines.house]\nengine = "llamacpp"\nmodel = "m"\nprogram = "{program}"\n')
     own = lambda terminal: engines(terminal, lambda: Settings(folder=tmp_path / "data"))  # noqa: E731
 
-    said, _ = runner.failure_of(own, "serve", "house", "--file", str(file))
+    output, _ = runner.failure_of(own, "serve", "house", "--file", str(file))
     shown = json.loads(runner.said(own, "status", "--json"))
 
-    assert "No replica is left" in said
+    assert "No replica is left" in output
     assert shown["engines"][0]["profile"] == "house"
     assert shown["engines"][0]["is_running"] is False
     assert shown["engines"][0]["is_stale"] is True

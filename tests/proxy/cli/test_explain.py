@@ -30,18 +30,18 @@ def test_a_call_is_reported_attempt_by_attempt(tmp_path: Path) -> None:
         miss_nanos=6_000_000,
     )
     typed.keep(failed, answered)
-    said = typed.said(EXPLAIN, failed.call_id)
+    output = typed.said(EXPLAIN, failed.call_id)
 
-    assert f"Attempt 1 of {failed.call_id}, 2026-09-21 14:13 UTC: team team_0" in said
-    assert "lab/model-0 failed with 529 (overloaded); $0.004000004." in said
-    assert "It was not planned." in said
-    assert "Attempt 2 of" in said
-    assert f"Conversation {'ab' * 16} is planned, with layout 2." in said
-    assert "Read from the cache: 1,000 of 4,000 tokens, 25 %." in said
-    assert "To be expected, as the prompt was sent: 3,500 tokens." in said
-    assert "system line 4 changed." in said
-    assert "Could have been read besides: 2,500 tokens; that would have saved $0.006" in said
-    assert "Fix: Move what varies behind" in said
+    assert f"Attempt 1 of {failed.call_id}, 2026-09-21 14:13 UTC: team team_0" in output
+    assert "lab/model-0 failed with 529 (overloaded); $0.004000004." in output
+    assert "It was not planned." in output
+    assert "Attempt 2 of" in output
+    assert f"Conversation {'ab' * 16} is planned, with layout 2." in output
+    assert "Read from the cache: 1,000 of 4,000 tokens, 25 %." in output
+    assert "To be expected, as the prompt was sent: 3,500 tokens." in output
+    assert "system line 4 changed." in output
+    assert "Could have been read besides: 2,500 tokens; that would have saved $0.006" in output
+    assert "Fix: Move what varies behind" in output
 
 
 def test_the_providers_request_id_is_reported_where_it_gave_one() -> None:
@@ -56,9 +56,10 @@ def test_a_small_call_is_told_why_it_was_not_planned(tmp_path: Path) -> None:
     small = a_receipt(1, unplanned_why="under_2_kb")
     typed.keep(small)
 
-    said = typed.said(EXPLAIN, small.call_id)
+    output = typed.said(EXPLAIN, small.call_id)
     assert (
-        "It was not planned: its prompt is smaller than 2 KB, which hardly any cache keeps" in said
+        "It was not planned: its prompt is smaller than 2 KB, which hardly any cache keeps"
+        in output
     )
 
 
@@ -84,7 +85,7 @@ def test_a_conversation_left_alone_is_told_as_such() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "said"),
+    ("outcome", "sentence"),
     [
         (Outcome.ANSWERED, "up/m answered it with 200; $0.5, by estimate"),
         (Outcome.FAILED, "up/m failed with 200; $0.5, by estimate"),
@@ -92,12 +93,14 @@ def test_a_conversation_left_alone_is_told_as_such() -> None:
         (Outcome.HUNG_UP, "The caller hung up before up/m was done, with 200; $0.5, by estimate"),
     ],
 )
-def test_an_attempt_says_who_ended_it_and_whether_its_tokens_were_estimated(outcome, said):
+def test_an_attempt_says_who_ended_it_and_whether_its_tokens_were_estimated(outcome, sentence):
     receipt = a_receipt(
         1, outcome=outcome, status=200, route="up/m", estimated=True, cost_nanos=500_000_000
     )
 
-    assert list(attempt_lines(receipt, "acme"))[1] == (f"{said}: no upstream reported its tokens.")
+    assert list(attempt_lines(receipt, "acme"))[1] == (
+        f"{sentence}: no upstream reported its tokens."
+    )
 
 
 def test_changes_by_the_gateway_are_reported() -> None:
@@ -189,10 +192,10 @@ def test_a_call_that_was_not_compacted_says_why():
 
 def compaction_lines(**fields: object) -> str:
     """Return what is told of a call that went out shorter."""
-    given = {"compacted": True, "tokens_before": 900, "tokens_after": 300}
-    lines = list(attempt_lines(a_receipt(1, **given | fields), "acme"))
-    at = next(n for n, line in enumerate(lines) if "900 tokens came" in line)
-    return " ".join(lines[at : at + 2])
+    changes = {"compacted": True, "tokens_before": 900, "tokens_after": 300}
+    lines = list(attempt_lines(a_receipt(1, **changes | fields), "acme"))
+    index = next(n for n, line in enumerate(lines) if "900 tokens came" in line)
+    return " ".join(lines[index : index + 2])
 
 
 def test_results_said_shorter_are_kept_apart_from_a_compaction():
@@ -251,15 +254,17 @@ def test_a_providers_own_compaction_is_reported():
     assert "Its provider was asked to compact it (mode native)." in lines
 
 
-@pytest.mark.parametrize(("lost", "said"), [(0, "it is"), (1, "it is not")])
-def test_a_single_value_that_was_needed_is_reported_in_the_singular(lost: int, said: str) -> None:
+@pytest.mark.parametrize(("lost", "sentence"), [(0, "it is"), (1, "it is not")])
+def test_a_single_value_that_was_needed_is_reported_in_the_singular(
+    lost: int, sentence: str
+) -> None:
     compacted = a_receipt(
         1, compaction="facts", compacted=True, compacted_messages=1, needed=1, lost=lost
     )
     lines = list(attempt_lines(compacted, "acme"))
 
     assert (
-        f"Its last tool calls needed 1 value of what was compacted: {said} in what is sent."
+        f"Its last tool calls needed 1 value of what was compacted: {sentence} in what is sent."
         in lines
     )
 
@@ -276,9 +281,9 @@ def test_an_engine_s_call_shows_its_phases_its_drafts_and_its_gpu_seconds() -> N
 
 
 def test_a_queue_that_the_gateway_saw_is_marked() -> None:
-    seen = an_engine_receipt(2, phases_from=PhasesFrom.BOTH)
+    receipt = an_engine_receipt(2, phases_from=PhasesFrom.BOTH)
 
-    assert any("the queue is what the gateway saw." in line for line in attempt_lines(seen, "a"))
+    assert any("the queue is what the gateway saw." in line for line in attempt_lines(receipt, "a"))
 
 
 def test_a_provider_s_call_shows_the_time_that_the_gateway_saw() -> None:

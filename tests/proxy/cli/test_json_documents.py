@@ -46,10 +46,14 @@ def test_a_report_names_its_period_and_has_a_row_for_each_part():
     period = ReportPeriod(first=date(2026, 11, 1), end=date(2026, 11, 3), zone="UTC")
     key: tuple[str, ...] = ("team_1", "chat")
     times = {key: Times(Percentiles(0.1, 0.2, 0.3), calls=2)}
-    found = json_documents.report(period, [SPEND], [SPEND], NAMES, ["feature"], times)
+    document = json_documents.report(period, [SPEND], [SPEND], NAMES, ["feature"], times)
 
-    assert (found["first"], found["end"], found["zone"]) == ("2026-11-01", "2026-11-03", "UTC")
-    assert found["rows"] == [
+    assert (document["first"], document["end"], document["zone"]) == (
+        "2026-11-01",
+        "2026-11-03",
+        "UTC",
+    )
+    assert document["rows"] == [
         {
             "team": "acme",
             "team_id": "team_1",
@@ -71,14 +75,14 @@ def test_a_report_names_its_period_and_has_a_row_for_each_part():
             "duration_s": {"p50": None, "p95": None, "p99": None},
         }
     ]
-    assert (found["total"]["calls"], found["total"]["timed_calls"]) == (2, 0)
+    assert (document["total"]["calls"], document["total"]["timed_calls"]) == (2, 0)
 
 
 def test_a_report_without_calls_has_no_total():
     period = ReportPeriod(first=date(2026, 11, 1), end=date(2026, 11, 2), zone="UTC")
-    found = json_documents.report(period, [], [], NAMES, [])
+    document = json_documents.report(period, [], [], NAMES, [])
 
-    assert (found["rows"], found["total"]) == ([], None)
+    assert (document["rows"], document["total"]) == ([], None)
 
 
 def test_a_miss_has_its_price_and_its_fix():
@@ -92,12 +96,12 @@ def test_a_miss_has_its_price_and_its_fix():
         example="call_1",
         detail="idle for 400 s",
     )
-    (found,) = json_documents.misses(7, [miss], NAMES)["misses"]
+    (entry,) = json_documents.misses(7, [miss], NAMES)["misses"]
 
-    assert (found["team"], found["feature"], found["reason"]) == ("acme", "", "expired")
-    assert (found["calls"], found["tokens"], found["cost_usd"]) == (3, 90, "-0.000000005")
-    assert (found["example"], found["detail"]) == ("call_1", "idle for 400 s")
-    assert found["fix"].startswith("Choose a longer lifetime")
+    assert (entry["team"], entry["feature"], entry["reason"]) == ("acme", "", "expired")
+    assert (entry["calls"], entry["tokens"], entry["cost_usd"]) == (3, 90, "-0.000000005")
+    assert (entry["example"], entry["detail"]) == ("call_1", "idle for 400 s")
+    assert entry["fix"].startswith("Choose a longer lifetime")
 
 
 def test_savings_come_with_their_interval_and_are_null_where_nothing_was_measured():
@@ -129,9 +133,9 @@ def test_savings_come_with_their_interval_and_are_null_where_nothing_was_measure
 def test_a_feature_says_what_holds_and_what_waits():
     place = LayoutScope("team_1", "chat", "gpt")
     standing = FeatureState(mode=PlanningMode.AUTO, version=2, active_from=NOW)
-    (found,) = json_documents.features([(place, standing, [PROPOSAL])], NAMES)["features"]
+    (entry,) = json_documents.features([(place, standing, [PROPOSAL])], NAMES)["features"]
 
-    assert found == {
+    assert entry == {
         "team": "acme",
         "team_id": "team_1",
         "feature": "chat",
@@ -156,12 +160,12 @@ def test_a_feature_has_the_moves_of_each_version_null_where_they_cannot_be_read(
         decided_by="ann",
         decided_at=NOW,
     )
-    found = json_documents.feature(
+    document = json_documents.feature(
         LayoutScope("team_2", ""), FeatureState(), [PROPOSAL, broken], NAMES
     )
-    first, second = found["versions"]
+    first, second = document["versions"]
 
-    assert (found["team"], found["layout"], found["mode"]) == ("team_2", None, None)
+    assert (document["team"], document["layout"], document["mode"]) == ("team_2", None, None)
     assert first["moves"] == [
         {
             "label": "Current time",

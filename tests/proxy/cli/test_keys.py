@@ -23,16 +23,16 @@ def keys(terminal: Terminal) -> typer.Typer:
 
 @pytest.fixture
 def runner(tmp_path: Path) -> CommandRunner:
-    made = CommandRunner(tmp_path, START)
-    made.said(teams, "create", "acme-support")
-    return made
+    command_runner = CommandRunner(tmp_path, START)
+    command_runner.said(teams, "create", "acme-support")
+    return command_runner
 
 
 def test_a_key_of_a_team_there_is_makes_no_team(runner: CommandRunner) -> None:
-    said = runner.said(keys, "create", "--team", "acme-support", "--existing")
+    output = runner.said(keys, "create", "--team", "acme-support", "--existing")
 
-    assert "New team" not in said
-    assert re.search(r"^Key key_\w+ of team acme-support: tg-", said)
+    assert "New team" not in output
+    assert re.search(r"^Key key_\w+ of team acme-support: tg-", output)
     assert runner.said(teams, "list").count("acme-support") == 1
 
 
@@ -45,9 +45,11 @@ def test_a_team_is_named_by_its_id_too(runner: CommandRunner) -> None:
 def test_a_name_that_is_new_makes_a_team_and_says_so_with_what_may_have_been_meant(
     runner: CommandRunner,
 ) -> None:
-    said = runner.said(keys, "create", "--team", "acme-suport")
+    output = runner.said(keys, "create", "--team", "acme-suport")
 
-    assert said.startswith("New team acme-suport: there was none of that name. Near it: acme-supp")
+    assert output.startswith(
+        "New team acme-suport: there was none of that name. Near it: acme-supp"
+    )
     assert "New team else: there was none of that name.\n" in runner.said(
         keys, "create", "--team", "else"
     )
@@ -106,22 +108,22 @@ def fresh(tmp_path: Path) -> CommandRunner:
 def new_team(fresh: CommandRunner, name: str) -> str:
     """The id of a new team."""
     store = fresh.open()
-    made = store.teams.create(name, now=START)
+    created = store.teams.create(name, now=START)
     store.close(5)
-    return made.id
+    return created.id
 
 
 def test_a_users_hash_is_the_one_that_the_report_by_user_shows(fresh: CommandRunner):
     store = fresh.open()
-    made = store.teams.create("acme", now=START)
-    sealed = Pseudonymizer(store.secret).pseudonym(made.id, b"ann@example.test")
+    created = store.teams.create("acme", now=START)
+    sealed = Pseudonymizer(store.secret).pseudonym(created.id, b"ann@example.test")
     store.close(5)
-    fresh.keep(a_receipt(team=made.id, user=sealed))
+    fresh.keep(a_receipt(team=created.id, user=sealed))
 
-    said = fresh.said(users, "hash", "ann@example.test").strip()
+    printed = fresh.said(users, "hash", "ann@example.test").strip()
 
-    assert said == sealed
-    assert said in fresh.said(
+    assert printed == sealed
+    assert printed in fresh.said(
         single_command(lambda terminal: report(terminal, two_model_catalog)), "--by", "user"
     )
 
@@ -130,19 +132,19 @@ def test_each_team_has_a_hash_of_its_own_for_a_user(fresh: CommandRunner):
     for name in ("acme", "other"):
         new_team(fresh, name)
 
-    said = fresh.said(users, "hash", "ann")
-    found = dict(re.findall(r"^(\w+) +([0-9a-f]{32})$", said, re.MULTILINE))
+    output = fresh.said(users, "hash", "ann")
+    hashes = dict(re.findall(r"^(\w+) +([0-9a-f]{32})$", output, re.MULTILINE))
 
-    assert set(found) == {"acme", "other"}
-    assert found["acme"] != found["other"]
-    assert fresh.said(users, "hash", "ann", "--team", "other").strip() == found["other"]
+    assert set(hashes) == {"acme", "other"}
+    assert hashes["acme"] != hashes["other"]
+    assert fresh.said(users, "hash", "ann", "--team", "other").strip() == hashes["other"]
 
 
 def test_the_hash_of_a_user_before_there_is_a_team_says_what_makes_one(fresh: CommandRunner):
-    said = fresh.error_of(users, "hash", "ann")
+    error = fresh.error_of(users, "hash", "ann")
 
-    assert said.startswith("There is no team yet")
-    assert "`thriftgate key create --team NAME`" in said
+    assert error.startswith("There is no team yet")
+    assert "`thriftgate key create --team NAME`" in error
 
 
 @pytest.mark.parametrize(
@@ -169,11 +171,13 @@ def test_a_key_is_made_with_an_end_and_models_of_its_own(runner: CommandRunner) 
 
 def test_a_model_that_the_catalog_does_not_have_is_noted(runner: CommandRunner) -> None:
     options = ("create", "--team", "acme-support", "--model")
-    said = runner.said(keys, *options, "gpt-5.6-tera", "--model", "gpt-5.6-luna")
+    output = runner.said(keys, *options, "gpt-5.6-tera", "--model", "gpt-5.6-luna")
 
-    assert "Note: the catalog has no model gpt-5.6-tera; check its name." in " ".join(said.split())
-    assert "gpt-5.6-terra" in said
-    assert "no model gpt-5.6-luna" not in said
+    assert "Note: the catalog has no model gpt-5.6-tera; check its name." in " ".join(
+        output.split()
+    )
+    assert "gpt-5.6-terra" in output
+    assert "no model gpt-5.6-luna" not in output
     assert "Note" not in runner.said(keys, *options, "gpt-5.6-terra")
     assert "Note" not in runner.said(keys, *options, "gpt-nope", "--quiet")
 
@@ -184,8 +188,8 @@ def test_commands_are_written_down_with_the_account_that_ran_them(
     monkeypatch.setenv("LOGNAME", "mei")
     runner.said(keys, "create", "--team", "else")
 
-    changes = [each.change for each in runner.open().audit.entries(10)]
-    assert {(each.who, each.action) for each in changes if each.who == "mei"} == {
+    changes = [entry.change for entry in runner.open().audit.entries(10)]
+    assert {(change.who, change.action) for change in changes if change.who == "mei"} == {
         ("mei", "create key"),
         ("mei", "create team"),
     }

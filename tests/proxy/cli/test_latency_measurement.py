@@ -25,20 +25,20 @@ def engine() -> Iterator[str]:
 def test_latency_prints_and_saves_one_json_document(runner, engine, tmp_path):
     file = tmp_path / "figures.json"
     printed = runner.said(bench, "latency", engine, *SMALL, "--json", "--save", str(file))
-    said = json.loads(printed.splitlines()[0])  # its progress goes to stderr
-    cell = said["cells"][0]
+    document = json.loads(printed.splitlines()[0])  # its progress goes to stderr
+    cell = document["cells"][0]
 
-    assert said == json.loads(file.read_bytes())
-    assert said["plan"]["model"] == "canned"
+    assert document == json.loads(file.read_bytes())
+    assert document["plan"]["model"] == "canned"
     assert (cell["calls"], cell["failed"], cell["output_tokens"]) == (4, 0, 8)
     assert cell["ttft_ms"]["p50"] <= cell["ttft_ms"]["p99"] <= cell["e2el_ms"]["max"]
 
 
 def test_progress_names_the_run_and_each_combination(runner, engine):
-    said = runner.said(bench, "latency", engine, *SMALL, "--prefix", "cold")
+    output = runner.said(bench, "latency", engine, *SMALL, "--prefix", "cold")
 
-    assert f"canned at {engine}: 2 combinations, up to 13 calls of" in said
-    assert "2/2 64 tokens cold, 2 callers: 4 calls, 0 failed" in said
+    assert f"canned at {engine}: 2 combinations, up to 13 calls of" in output
+    assert "2/2 64 tokens cold, 2 callers: 4 calls, 0 failed" in output
 
 
 @pytest.mark.slow
@@ -57,11 +57,11 @@ def test_a_file_that_cannot_be_written_is_named(runner, engine, tmp_path):
 
 
 def test_more_prompts_than_memory_should_hold_are_refused(runner):
-    said = runner.error_of(
+    error = runner.error_of(
         bench,
         "latency",
         "http://127.0.0.1:9",
         *("--prompt-tokens", "1000000", "--requests", "10000"),
     )
 
-    assert "over 1 GiB" in said
+    assert "over 1 GiB" in error

@@ -36,13 +36,13 @@ def runner(tmp_path: Path) -> CommandRunner:
 def place(runner: CommandRunner) -> LayoutScope:
     """A feature of the team acme with one proposal."""
     store = runner.open()
-    found = LayoutScope(store.teams.create("acme", now=NOW).id, "support", "claude")
-    store.layouts.propose(found, "d1", MOVES, NOW - 60)
+    scope = LayoutScope(store.teams.create("acme", now=NOW).id, "support", "claude")
+    store.layouts.propose(scope, "d1", MOVES, NOW - 60)
     store.close(5)
-    return found
+    return scope
 
 
-def test_nothing_decided_is_reported(runner: CommandRunner) -> None:
+def test_a_list_without_features_says_so(runner: CommandRunner) -> None:
     assert "or a mode of its own" in runner.said(layouts, "list")
 
 
@@ -63,12 +63,12 @@ def test_features_are_listed_with_mode_layout_proposals_and_state(
 def test_a_proposal_is_shown_with_its_moves_and_evidence(
     runner: CommandRunner, place: LayoutScope
 ) -> None:
-    said = runner.said(layouts, "show", "acme", "support")
+    output = runner.said(layouts, "show", "acme", "support")
 
-    assert "Mode observe; no layout.\n" in said
-    assert "Version 1: proposed 2026-09-21 14:12 UTC\n" in said
-    assert "  Current time: line 3 varies per call → variable slot" in said
-    assert "saves $1.2500 per 1,000 calls" in said
+    assert "Mode observe; no layout.\n" in output
+    assert "Version 1: proposed 2026-09-21 14:12 UTC\n" in output
+    assert "  Current time: line 3 varies per call → variable slot" in output
+    assert "saves $1.2500 per 1,000 calls" in output
 
 
 def test_layout_show_says_whether_anybody_chose_the_mode(
@@ -95,13 +95,13 @@ def test_a_layout_that_this_version_cannot_read_is_shown_as_it_is(
 def test_a_version_is_approved_and_rolled_back(runner: CommandRunner, place: LayoutScope) -> None:
     approved = runner.said(layouts, "approve", "acme", "support", "1")
     shown = runner.said(layouts, "show", "acme", "support")
-    back = runner.said(layouts, "rollback", "acme", "support", "--by", "bob")
+    output = runner.said(layouts, "rollback", "acme", "support", "--by", "bob")
 
     assert "Layout 1 of feature support is approved, on claude" in approved
     assert "not applied" not in approved
     assert "Mode apply; layout 1" in shown
     assert "approved 2026-09-21 14:13 UTC by ann" in shown
-    assert "has no layout from now on" in back
+    assert "has no layout from now on" in output
     assert "rolled back 2026-09-21 14:13 UTC by bob" in runner.said(
         layouts, "show", "acme", "support"
     )
@@ -184,9 +184,9 @@ def test_a_mode_for_a_feature_nobody_called_is_set_and_a_typo_is_suspected(
 def test_a_feature_without_a_name_that_nobody_called_is_doubted_too(
     runner: CommandRunner, place: LayoutScope
 ) -> None:
-    said = runner.said(layouts, "mode", "acme", "", "off")
+    output = runner.said(layouts, "mode", "acme", "", "off")
 
-    assert "no call of team acme with feature (none) yet." in said
+    assert "no call of team acme with feature (none) yet." in output
 
 
 def test_an_approval_is_reported_with_the_mode_of_the_whole_feature(
@@ -222,21 +222,21 @@ def test_a_mode_for_all_families_reaches_those_with_a_mode_of_their_own(
     runner: CommandRunner, place: LayoutScope
 ) -> None:
     runner.said(layouts, "approve", "acme", "support", "1")
-    said = runner.said(layouts, "mode", "acme", "support", "off")
+    output = runner.said(layouts, "mode", "acme", "support", "off")
     listed = runner.said(layouts, "list").splitlines()
 
-    assert "on all families, has the mode off" in said
-    assert "On claude it had the mode apply" in said
-    assert "`thriftgate layout mode acme support apply --family claude`" in said
+    assert "on all families, has the mode off" in output
+    assert "On claude it had the mode apply" in output
+    assert "`thriftgate layout mode acme support apply --family claude`" in output
     assert [line.split()[2:4] for line in listed[1:]] == [["all", "off"], ["claude", "off"]]
     assert "had the mode" not in runner.said(layouts, "mode", "acme", "support", "auto")
 
 
 def test_a_mode_for_one_family_leaves_the_others(runner: CommandRunner, place: LayoutScope) -> None:
     runner.said(layouts, "approve", "acme", "support", "1")
-    said = runner.said(layouts, "mode", "acme", "support", "off", "--family", "gpt")
+    output = runner.said(layouts, "mode", "acme", "support", "off", "--family", "gpt")
 
-    assert "had the mode" not in said
+    assert "had the mode" not in output
     assert "Mode apply" in runner.said(layouts, "show", "acme", "support", "--family", "claude")
 
 

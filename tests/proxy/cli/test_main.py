@@ -24,14 +24,14 @@ def test_a_bad_setting_is_reported_by_its_name(command, name, value):
 
 @pytest.mark.parametrize("command", [("serve",), ("migrate",), ("report",), ("team", "list")])
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "error"),
     [
         ("mysql://up/ledger", "THRIFTGATE_DATABASE_URL"),
         ("nonsense", "THRIFTGATE_DATABASE_URL"),
     ],
 )
-def test_a_url_that_names_no_database_ends_every_command(command, url, said):
-    assert said in command_error(*command, database_url=url, port="0")
+def test_a_url_that_names_no_database_ends_every_command(command, url, error):
+    assert error in command_error(*command, database_url=url, port="0")
 
 
 @pytest.mark.parametrize("command", [("migrate",), ("report",), ("team", "list")])
@@ -57,9 +57,9 @@ def test_tables_of_a_newer_version_end_every_command_with_the_reason(command, fo
 @pytest.mark.parametrize("command", ["check", "serve", "migrate", "report"])
 def test_a_folder_that_cannot_be_is_reported_with_its_fix(command, tmp_path):
     (tmp_path / "file").touch()
-    said = command_error(command, folder=str(tmp_path / "file" / "below"), port="0")
+    error = command_error(command, folder=str(tmp_path / "file" / "below"), port="0")
 
-    assert said == (
+    assert error == (
         f"THRIFTGATE_FOLDER: {tmp_path / 'file'} is no folder; move it away, or name another\n"
     )
 
@@ -88,14 +88,14 @@ def test_files_are_their_owners_alone_whatever_the_umask(mask, folder):
     )
 
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert {each.stat().st_mode & 0o777 for each in folder.iterdir() if each.is_file()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir() if path.is_file()} == {0o600}
 
 
 def test_a_key_is_made_shown_once_listed_and_revoked():
     secret = command_output("key", "create", "--team", "acme", "--name", "ci", "--quiet").strip()
     assert KEY.fullmatch(secret)
-    said = command_output("key", "create", "--team", "acme", "--feature", "search")
-    (other,), (key_id,) = KEY.findall(said), re.findall(r"key_\w+", said)
+    output = command_output("key", "create", "--team", "acme", "--feature", "search")
+    (other,), (key_id,) = KEY.findall(output), re.findall(r"key_\w+", output)
     assert other != secret
 
     listed = command_output("key", "list")
@@ -113,9 +113,9 @@ def test_a_key_is_made_shown_once_listed_and_revoked():
 
 @pytest.mark.parametrize("name", ["[/bold]", "[red]a[/red]", ":smile:", "a\\"])
 def test_names_given_by_people_are_no_markup(name, folder):
-    said = command_output("key", "create", "--team", name, "--name", name, "--feature", name)
-    assert KEY.search(said)
-    assert f"of team {name}:" in said
+    output = command_output("key", "create", "--team", name, "--name", name, "--feature", name)
+    assert KEY.search(output)
+    assert f"of team {name}:" in output
     assert command_output("key", "list").count(name) == 3
     assert name in command_output("team", "list")
     assert f"[{name}]" in command_output("team", "create", f"[{name}]")
@@ -138,11 +138,11 @@ def test_a_report_says_what_each_team_spent(folder):
     store.keep(a_receipt(team=store.teams.all()[0].id))
     assert store.close(20)
 
-    said = command_output("report", "--days", "3650", "--by", "model", "--by", "route")
+    output = command_output("report", "--days", "3650", "--by", "model", "--by", "route")
 
-    assert "acme" in said
-    assert "model-" in said
-    assert "route" in said
+    assert "acme" in output
+    assert "model-" in output
+    assert "route" in output
 
 
 def test_a_report_loses_no_part_of_a_long_name(folder):
@@ -151,10 +151,10 @@ def test_a_report_loses_no_part_of_a_long_name(folder):
     store.keep(a_receipt(feature=feature))
     assert store.close(20)
 
-    said = command_output("report", "--days", "3650", "--by", "feature")
+    output = command_output("report", "--days", "3650", "--by", "feature")
 
-    assert "…" not in said
-    assert feature in said.split()
+    assert "…" not in output
+    assert feature in output.split()
 
 
 def test_a_choice_that_is_none_is_refused_with_the_choices():
@@ -191,10 +191,10 @@ def test_a_report_in_no_time_zone_is_refused(zone):
 
 
 def test_no_command_is_a_question_for_help():
-    said = run_command().output
+    output = run_command().output
 
     for command in ("serve", "check", "migrate", "report", "demo", "key", "team"):
-        assert command in said
+        assert command in output
 
 
 def test_help_flows_however_its_text_was_broken_in_the_source(monkeypatch):
@@ -205,13 +205,13 @@ def test_help_flows_however_its_text_was_broken_in_the_source(monkeypatch):
     )
 
 
-def test_it_tells_its_version():
+def test_the_version_is_printed():
     assert command_output("--version").startswith("thriftgate ")
 
 
 @pytest.mark.parametrize("name", _TABLE)
 def test_the_list_of_commands_says_what_each_says_of_itself(name):
     summary, _ = _TABLE[name]
-    said = " ".join(command_output(name, "--help").split())
+    output = " ".join(command_output(name, "--help").split())
 
-    assert f"{summary} " in said
+    assert f"{summary} " in output

@@ -82,14 +82,14 @@ def imports_of(importer: "subprocess.Popen[str]", tmp_path: Path) -> Callable[..
         commands = words if isinstance(words[0], tuple) else (words,)
         env = {f"THRIFTGATE_{name.upper()}": value for name, value in settings.items()}
         environment = {**os.environ, **env}  # noqa: TID251 - the child's
-        said = tmp_path / "imported"
+        file = tmp_path / "imported"
         assert importer.stdin is not None
         assert importer.stdout is not None
-        importer.stdin.write(json.dumps([commands, environment, str(said)]) + "\n")
+        importer.stdin.write(json.dumps([commands, environment, str(file)]) + "\n")
         importer.stdin.flush()
         status = int(importer.stdout.readline())
-        assert status == code, said.read_text()
-        return set(said.read_text().splitlines()[-1].split()) & (HEAVY | WORK)
+        assert status == code, file.read_text()
+        return set(file.read_text().splitlines()[-1].split()) & (HEAVY | WORK)
 
     return run
 
@@ -137,10 +137,10 @@ def test_commands_that_read_the_ledger_import_no_server_and_no_driver_of_another
 
 def test_the_hash_of_a_user_imports_no_provider_and_no_settlement(imports_of):
     command_output("migrate")
-    found = imports_of("user", "hash", "somebody", code=1)  # no team yet
+    modules = imports_of("user", "hash", "somebody", code=1)  # no team yet
 
-    assert found & HEAVY == {"sqlalchemy"}
-    assert not found & {"proxy.calls.settlement", "proxy.prefix.planner", "proxy.providers"}
+    assert modules & HEAVY == {"sqlalchemy"}
+    assert not modules & {"proxy.calls.settlement", "proxy.prefix.planner", "proxy.providers"}
 
 
 def test_check_without_policies_imports_no_server_no_sinks_and_no_database(imports_of):
@@ -152,7 +152,7 @@ def test_the_state_of_engines_is_shown_without_a_database_a_client_and_the_catal
 
 
 def test_the_simulator_is_stopped_before_it_imports_a_database(tmp_path, imports_of):
-    found = imports_of("simulator", "--scenario", str(tmp_path / "none.toml"), code=1)
+    modules = imports_of("simulator", "--scenario", str(tmp_path / "none.toml"), code=1)
 
-    assert "proxy.tools.simulator" in found
-    assert not found & {"alembic", "psycopg", "redis", "sqlalchemy"}
+    assert "proxy.tools.simulator" in modules
+    assert not modules & {"alembic", "psycopg", "redis", "sqlalchemy"}

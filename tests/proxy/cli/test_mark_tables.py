@@ -34,7 +34,7 @@ def keep_marks(runner: CommandRunner, **balances: int) -> None:
         )
         for feature, balance in balances.items()
     ]
-    store.mark_accounts.add([MarkAccountChange(account=each) for each in changes], START)
+    store.mark_accounts.add([MarkAccountChange(account=change) for change in changes], START)
     store.close(5)
 
 
@@ -46,17 +46,17 @@ def test_cache_marks_are_told_by_feature_and_in_sum_with_what_may_be_lost(
     runner: CommandRunner,
 ) -> None:
     keep_marks(runner, chat=1_224_500_000, search=-8_100_000)
-    said = runner.said(SAVINGS)
+    output = runner.said(SAVINGS)
 
     assert (
         "Cache marks: paid ahead $0.02, earned back $1.2364, net $1.2164. At most $0.01 a feature"
         " (the write surcharge of one prompt, where that is more) and $1 a team and day may be"
         " lost. Lost now: $0.0081. All since a feature's first call; a loss counts half after a"
         " day."
-    ) in said
-    assert "Paid ahead: the surcharge for storing prompts in the cache." in said
-    assert "Calls of the control arm, which are sent without the gateway's marks, are not" in said
-    rows = [" ".join(line.split()) for line in said.splitlines() if "claude-sonnet" in line]
+    ) in output
+    assert "Paid ahead: the surcharge for storing prompts in the cache." in output
+    assert "Calls of the control arm, which are sent without the gateway's marks, are not" in output
+    rows = [" ".join(line.split()) for line in output.splitlines() if "claude-sonnet" in line]
     assert rows == [
         "team_0 chat claude-sonnet 1,200 $0.0100 $1.2345 $1.2245 $0.0000",
         "team_0 search claude-sonnet 1,200 $0.0100 $0.0019 -$0.0081 $0.0081",
@@ -65,9 +65,9 @@ def test_cache_marks_are_told_by_feature_and_in_sum_with_what_may_be_lost(
 
 def test_the_document_has_cache_marks_by_feature_and_in_sum(runner: CommandRunner) -> None:
     keep_marks(runner, search=-8_100_000)
-    found = orjson.loads(runner.said(SAVINGS, "--json"))["cache_marks"]
+    marks = orjson.loads(runner.said(SAVINGS, "--json"))["cache_marks"]
 
-    assert found.pop("features") == [
+    assert marks.pop("features") == [
         {
             "team": "team_0",
             "team_id": "team_0",
@@ -80,7 +80,7 @@ def test_the_document_has_cache_marks_by_feature_and_in_sum(runner: CommandRunne
             "lost_usd": "0.0081",
         }
     ]
-    assert found == {
+    assert marks == {
         "staked_usd": "0.01",
         "earned_usd": "0.0019",
         "net_usd": "-0.0081",
@@ -107,8 +107,8 @@ def test_features_beyond_the_fifty_that_staked_most_are_counted_alone(
     runner: CommandRunner,
 ) -> None:
     keep_marks(runner, **{f"f{number}": 0 for number in range(52)})
-    said = runner.said(SAVINGS)
+    output = runner.said(SAVINGS)
 
-    assert said.count("claude-sonnet") == 50
-    assert "paid ahead $0.52," in said
-    assert said.rstrip().endswith("2 features more staked less.")
+    assert output.count("claude-sonnet") == 50
+    assert "paid ahead $0.52," in output
+    assert output.rstrip().endswith("2 features more staked less.")

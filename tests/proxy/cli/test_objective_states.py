@@ -34,9 +34,9 @@ def group(terminal, settings=SHARED):
 
 @pytest.fixture
 def runner(tmp_path) -> Iterator[CommandRunner]:
-    made = CommandRunner(tmp_path, NOW)
-    yield made
-    store = made.open()
+    command_runner = CommandRunner(tmp_path, NOW)
+    yield command_runner
+    store = command_runner.open()
     shared = open_objective_counters(SHARED, store, float)
     store.close(5)
     assert isinstance(shared, RedisCounters)
@@ -44,12 +44,12 @@ def runner(tmp_path) -> Iterator[CommandRunner]:
         server.delete(f"{shared._keys}told", f"{shared._keys}lease")
 
 
-def tell(runner: CommandRunner, said: Mapping[str, bytes]) -> None:
+def tell(runner: CommandRunner, documents: Mapping[str, bytes]) -> None:
     """Say so, as a gateway that leads does."""
 
     async def work() -> None:
         shared = open_objective_counters(SHARED, store, lambda: NOW)
-        await shared.publish(1, said)
+        await shared.publish(1, documents)
         await shared.aclose()
 
     try:
@@ -61,17 +61,17 @@ def tell(runner: CommandRunner, said: Mapping[str, bytes]) -> None:
     store.close(5)
 
 
-def published_state(at: float = NOW, standing: ControllerSnapshot = DEGRADED) -> bytes:
-    return msgspec.json.encode(PublishedState(at, standing))
+def published_state(now: float = NOW, standing: ControllerSnapshot = DEGRADED) -> bytes:
+    return msgspec.json.encode(PublishedState(now, standing))
 
 
-def test_without_redis_it_says_where_it_is_to_be_seen(runner):
-    said = runner.said(lambda terminal: group(terminal, Settings()))
+def test_without_redis_objectives_name_the_metrics_that_have_their_state(runner):
+    output = runner.said(lambda terminal: group(terminal, Settings()))
 
-    assert "its /metrics has thriftgate_objective_state" in said
-    assert "reason" not in said.splitlines()[0]
-    found = json.loads(runner.said(lambda terminal: group(terminal, Settings()), "--json"))
-    assert [each["standing"] for each in found["objectives"]] == [None, None]
+    assert "its /metrics has thriftgate_objective_state" in output
+    assert "reason" not in output.splitlines()[0]
+    document = json.loads(runner.said(lambda terminal: group(terminal, Settings()), "--json"))
+    assert [objective["standing"] for objective in document["objectives"]] == [None, None]
 
 
 def test_objective_states_of_gateways_are_shown(runner):
@@ -85,8 +85,8 @@ def test_objective_states_of_gateways_are_shown(runner):
     assert chat.endswith("31 of 80 were bad")
     assert "degraded" in chat
     assert mail.split()[-3:] == ["?", "?", "?"]
-    found = json.loads(runner.said(group, "--json"))["objectives"]
-    assert [each["standing"] for each in found] == [
+    documents = json.loads(runner.said(group, "--json"))["objectives"]
+    assert [objective["standing"] for objective in documents] == [
         {
             "state": "degraded",
             "level": 2,
@@ -112,12 +112,12 @@ def test_before_anybody_said_anything_nothing_is_known(runner):
 
 
 def test_a_redis_that_is_away_hides_no_promise(runner):
-    said = runner.said(
+    output = runner.said(
         lambda terminal: group(terminal, Settings(redis_url="redis://127.0.0.1:1/0"))
     )
 
-    assert "Where each stands is not known: Redis cannot be asked" in said
-    assert "chat" in said
+    assert "Where each stands is not known: Redis cannot be asked" in output
+    assert "chat" in output
 
 
 def test_a_missed_objective_that_has_no_ladder_is_shown_as_missed(runner):

@@ -67,10 +67,10 @@ def test_each_objective_has_a_line(runner):
     ]
 
 
-def test_as_json_each_says_when_it_alerts(runner):
-    told = json.loads(runner.said(objectives_command(CHAT, ERRORS), "--json"))["objectives"]
+def test_objectives_as_json_have_their_burn_alerts(runner):
+    documents = json.loads(runner.said(objectives_command(CHAT, ERRORS), "--json"))["objectives"]
 
-    assert told[0] == {
+    assert documents[0] == {
         "name": "chat-ttft",
         "team": "*",
         "feature": "chat",
@@ -83,27 +83,27 @@ def test_as_json_each_says_when_it_alerts(runner):
         "alerts": [{"burn": 6.0, "over": "30m", "severity": "page"}],
         "standing": None,
     }
-    assert len(told[1]["alerts"]) == len(burn_alerts(ERRORS)) == 3
+    assert len(documents[1]["alerts"]) == len(burn_alerts(ERRORS)) == 3
 
 
-def test_they_are_exported_as_openslo(runner):
-    said = runner.said(objectives_command(*EVERY), "export")
+def test_objectives_are_exported_as_openslo(runner):
+    output = runner.said(objectives_command(*EVERY), "export")
 
-    assert list(yaml.safe_load_all(said)) == openslo_documents(EVERY)
-    assert runner.said(objectives_command(*EVERY), "export", "--format", "openslo") == said
-
-
-def test_they_are_exported_as_rules_for_prometheus(runner):
-    said = runner.said(objectives_command(*EVERY), "export", "--format", "prometheus")
-
-    assert yaml.safe_load(said) == rule_groups(EVERY)
-    assert "expr: |" in said
+    assert list(yaml.safe_load_all(output)) == openslo_documents(EVERY)
+    assert runner.said(objectives_command(*EVERY), "export", "--format", "openslo") == output
 
 
-def test_they_are_exported_as_promises(runner):
-    said = runner.said(objectives_command(*EVERY), "export", "--format", "toml")
+def test_objectives_are_exported_as_rules_for_prometheus(runner):
+    output = runner.said(objectives_command(*EVERY), "export", "--format", "prometheus")
 
-    assert policies_file.read(parse_toml(said, "policies.toml")).objectives == EVERY
+    assert yaml.safe_load(output) == rule_groups(EVERY)
+    assert "expr: |" in output
+
+
+def test_objectives_are_exported_as_a_policies_file(runner):
+    output = runner.said(objectives_command(*EVERY), "export", "--format", "toml")
+
+    assert policies_file.read(parse_toml(output, "policies.toml")).objectives == EVERY
 
 
 def test_of_no_objectives_nothing_is_exported(runner):

@@ -38,15 +38,15 @@ def runner(tmp_path):
     return CommandRunner(tmp_path, NOW)
 
 
-def test_nothing_is_pinned_at_first(runner):
+def test_a_list_without_pins_says_so(runner):
     assert "Nothing is pinned." in runner.said(group, "pins")
 
 
 def test_a_pin_is_set_listed_and_released(runner):
-    said = runner.said(group, "pin", "chat-ttft", "2", "--for", "4h", "--why", "gpu 3 burns")
+    output = runner.said(group, "pin", "chat-ttft", "2", "--for", "4h", "--why", "gpu 3 burns")
     shown = runner.said(group, "pins")
 
-    assert "pinned to fallback level 2 (small) until" in said
+    assert "pinned to fallback level 2 (small) until" in output
     assert "chat-ttft" in shown
     assert "gpu 3 burns" in shown
     assert "follows measurements again" in runner.said(group, "release", "chat-ttft")
@@ -69,17 +69,17 @@ def test_a_pin_is_shown_with_the_person_who_set_it(runner):
 
 
 @pytest.mark.parametrize(
-    ("level", "said"), [("small", "level 2 (small)"), ("elsewhere", "level 1 (")]
+    ("level", "sentence"), [("small", "level 2 (small)"), ("elsewhere", "level 1 (")]
 )
-def test_a_fallback_level_may_be_given_by_its_name(runner, level, said):
-    assert said in runner.said(group, "pin", "chat-ttft", level)
+def test_a_fallback_level_may_be_given_by_its_name(runner, level, sentence):
+    assert sentence in runner.said(group, "pin", "chat-ttft", level)
 
 
 def test_a_number_is_a_fallback_levels_number_before_it_is_a_name(runner):
     two = msgspec.structs.replace(CHAT, ladder=("2", "1", "7b"))
-    said = [runner.said(of(two), "pin", "chat-ttft", level) for level in ("1", "7b")]
+    outputs = [runner.said(of(two), "pin", "chat-ttft", level) for level in ("1", "7b")]
 
-    assert ["level 1 (2)" in said[0], "level 3 (7b)" in said[1]] == [True, True]
+    assert ["level 1 (2)" in outputs[0], "level 3 (7b)" in outputs[1]] == [True, True]
 
 
 def test_a_pin_of_streams_alone_says_so(runner):

@@ -42,14 +42,14 @@ def runner(tmp_path: Path) -> CommandRunner:
 def team(runner: CommandRunner) -> str:
     """The id of the one team."""
     store = runner.open()
-    made = store.teams.create("acme", now=START)
+    record = store.teams.create("acme", now=START)
     store.close(5)
-    return made.id
+    return record.id
 
 
 def line(receipt: Receipt) -> str:
-    said = MARKER + to_log_line(frame(encode(receipt)))
-    return f"2026-11-23 15:00:00,123 CRITICAL proxy.store.journal.journal {said}"
+    logged = MARKER + to_log_line(frame(encode(receipt)))
+    return f"2026-11-23 15:00:00,123 CRITICAL proxy.store.journal.journal {logged}"
 
 
 def write_log(tmp_path: Path, *lines: str) -> str:
@@ -61,9 +61,9 @@ def write_log(tmp_path: Path, *lines: str) -> str:
 def ledger(runner: CommandRunner) -> list[Receipt]:
     """All that the ledger holds."""
     store = runner.open()
-    found = list(store.ledger.receipts_since(0.0))
+    receipts = list(store.ledger.receipts_since(0.0))
     store.close(5)
-    return found
+    return receipts
 
 
 def last_resort(folder: Path, some: list[Receipt]) -> str:
@@ -95,12 +95,12 @@ def last_resort(folder: Path, some: list[Receipt]) -> str:
 def test_receipts_logged_at_a_stop_are_imported_unchanged(
     runner: CommandRunner, team: str, tmp_path: Path
 ) -> None:
-    said = '日本語 with "quotes" and \\ and \u2028'
-    lost = [a_receipt(n, team=team, feature=said if n % 2 else "") for n in range(600)]
+    text = '日本語 with "quotes" and \\ and \u2028'
+    lost = [a_receipt(n, team=team, feature=text if n % 2 else "") for n in range(600)]
     log = last_resort(tmp_path, lost)
-    told = runner.said(build, "import", log)
+    output = runner.said(build, "import", log)
 
-    assert "600 receipts found: 600 booked, 0 already in the ledger, 0 refused." in told
+    assert "600 receipts found: 600 booked, 0 already in the ledger, 0 refused." in output
     assert ledger(runner) == lost
 
 
@@ -120,14 +120,14 @@ def test_sums_count_each_receipt_once(runner: CommandRunner, team: str, tmp_path
     lost = [a_receipt(n, team=team) for n in range(5)]
     runner.keep(*lost[:2])
     log = write_log(tmp_path, *map(line, lost))
-    told = runner.said(build, "import", log, log)
+    output = runner.said(build, "import", log, log)
     store = runner.open()
     period = ReportPeriod(first=date(2026, 9, 20), end=date(2026, 9, 23), zone="UTC")
     (spent,) = store.reports.spend(period, ())
     store.close(5)
 
-    assert "3 booked, 7 already in the ledger" in told
-    assert (spent.calls, spent.cost_nanos) == (5, sum(each.cost_nanos or 0 for each in lost))
+    assert "3 booked, 7 already in the ledger" in output
+    assert (spent.calls, spent.cost_nanos) == (5, sum(receipt.cost_nanos or 0 for receipt in lost))
 
 
 def test_bad_lines_are_named_and_the_others_are_booked(
@@ -166,9 +166,9 @@ def test_a_receipt_that_the_database_never_takes_holds_no_other_up(
 
 def test_stdin_is_read_for_a_dash(runner: CommandRunner, team: str) -> None:
     lost = a_receipt(1, team=team)
-    told = runner.said(build, "import", "-", stdin=f"{line(lost)}\n".encode())
+    output = runner.said(build, "import", "-", stdin=f"{line(lost)}\n".encode())
 
-    assert "1 line read, 1 receipt found: 1 booked" in told
+    assert "1 line read, 1 receipt found: 1 booked" in output
     assert ledger(runner) == [lost]
 
 
@@ -193,13 +193,13 @@ def test_a_file_that_is_not_there_is_reported(runner: CommandRunner, tmp_path: P
 
 def test_exported_receipts_can_be_replayed(runner: CommandRunner) -> None:
     runner.keep(a_receipt(1, prompt=PROMPT), a_receipt(2))
-    kept, unkept = map(orjson.loads, runner.said(EXPORT).splitlines())
+    with_prompt, without_prompt = map(orjson.loads, runner.said(EXPORT).splitlines())
 
-    (read,) = recorded_calls(kept)
+    (read,) = recorded_calls(with_prompt)
     assert isinstance(read, RecordedCall)
     assert (read.at, read.key, read.feature) == (START + 1, "key_1", "support")
     assert orjson.loads(read.body)["messages"][0]["content"] == "Good morning."
-    assert "prompt" not in unkept
+    assert "prompt" not in without_prompt
 
 
 def test_every_attempt_is_exported_once_in_order_however_many(
@@ -210,12 +210,15 @@ def test_every_attempt_is_exported_once_in_order_however_many(
     first = receipts[2]
     again = a_receipt(2, attempt=1)
     runner.keep(*receipts[:2], a_receipt(2, final=False), again, *receipts[3:])
-    found = [orjson.loads(each) for each in runner.said(EXPORT).splitlines()]
+    entries = [orjson.loads(line) for line in runner.said(EXPORT).splitlines()]
 
-    assert [each["call_id"] for each in found] == sorted(
-        [*(each.call_id for each in receipts), first.call_id]
+    assert [entry["call_id"] for entry in entries] == sorted(
+        [*(receipt.call_id for receipt in receipts), first.call_id]
     )
-    assert [each.get("attempt", 0) for each in found if each["call_id"] == first.call_id] == [0, 1]
+    assert [entry.get("attempt", 0) for entry in entries if entry["call_id"] == first.call_id] == [
+        0,
+        1,
+    ]
 
 
 def test_a_teams_calls_of_some_days_alone_are_exported(runner: CommandRunner) -> None:

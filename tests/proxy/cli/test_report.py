@@ -16,9 +16,9 @@ LONG = "a-feature-with-a-name-that-leaves-no-room-for-figures-in-eighty-columns"
 
 @pytest.fixture
 def runner(tmp_path: Path) -> CommandRunner:
-    made = CommandRunner(tmp_path, START + 60)
-    made.keep(*(a_receipt(n, feature=LONG) for n in range(3)))
-    return made
+    command_runner = CommandRunner(tmp_path, START + 60)
+    command_runner.keep(*(a_receipt(n, feature=LONG) for n in range(3)))
+    return command_runner
 
 
 def test_in_a_pipe_each_row_is_one_line_however_long(runner: CommandRunner) -> None:
@@ -47,12 +47,12 @@ def test_calls_that_failed_are_counted_beside_all_calls(tmp_path: Path) -> None:
     assert row.split()[1:3] == ["4", "1"]
 
 
-def test_as_json_it_is_one_document(runner: CommandRunner) -> None:
-    found = orjson.loads(runner.said(REPORT, "--json", "--by", "feature"))
+def test_a_report_as_json_is_one_document(runner: CommandRunner) -> None:
+    document = orjson.loads(runner.said(REPORT, "--json", "--by", "feature"))
 
-    assert [row["feature"] for row in found["rows"]] == [LONG] * len(found["rows"])
-    assert found["total"]["calls"] == 3
-    assert isinstance(found["total"]["cost_usd"], str)
+    assert [row["feature"] for row in document["rows"]] == [LONG] * len(document["rows"])
+    assert document["total"]["calls"] == 3
+    assert isinstance(document["total"]["cost_usd"], str)
 
 
 def test_without_calls_it_says_so(tmp_path: Path) -> None:
@@ -69,13 +69,15 @@ def test_a_zone_that_is_none_is_refused(runner: CommandRunner, zone: str) -> Non
     assert "there is no such time zone" in runner.error_of(REPORT, "--zone", zone)
 
 
-def test_it_says_what_a_thousand_calls_cost_and_how_long_they_took(runner: CommandRunner) -> None:
-    found = orjson.loads(runner.said(REPORT, "--json", "--by", "model"))
+def test_a_report_has_the_cost_of_a_thousand_calls_and_their_durations(
+    runner: CommandRunner,
+) -> None:
+    document = orjson.loads(runner.said(REPORT, "--json", "--by", "model"))
 
-    assert found["total"]["cost_per_1k_calls_usd"] == "4.000001"
-    assert found["total"]["ttft_s"] == {"p50": 0.25, "p95": 0.25, "p99": 0.25}
-    assert found["total"]["duration_s"] == {"p50": 1.5, "p95": 1.5, "p99": 1.5}
-    assert [row["timed_calls"] for row in found["rows"]] == [2, 1]
+    assert document["total"]["cost_per_1k_calls_usd"] == "4.000001"
+    assert document["total"]["ttft_s"] == {"p50": 0.25, "p95": 0.25, "p99": 0.25}
+    assert document["total"]["duration_s"] == {"p50": 1.5, "p95": 1.5, "p99": 1.5}
+    assert [row["timed_calls"] for row in document["rows"]] == [2, 1]
     head, *rows = table_lines(runner.said(REPORT))
     assert "USD per 1k calls" in head
     assert "TTFT p50/p95/p99 s" in head

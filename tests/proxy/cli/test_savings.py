@@ -45,37 +45,37 @@ def test_without_planned_calls_there_is_nothing_to_tell(runner: CommandRunner) -
 
 def test_savings_come_with_their_interval_and_both_hit_rates(runner: CommandRunner) -> None:
     runner.keep(*(a_call(n) for n in range(300)))
-    said = runner.said(SAVINGS)
+    output = runner.said(SAVINGS)
 
-    assert "team_0  (none)" in said
-    assert "200      100" in said
-    assert "49.8% (49.8% … 49.9%)" in said
-    assert re.search(r"49.8%  +0.0%", said)
-    assert "59.5" in said
-    assert "measured" in said
+    assert "team_0  (none)" in output
+    assert "200      100" in output
+    assert "49.8% (49.8% … 49.9%)" in output
+    assert re.search(r"49.8%  +0.0%", output)
+    assert "59.5" in output
+    assert "measured" in output
 
 
 def test_too_little_is_said_to_be_too_little(runner: CommandRunner) -> None:
     runner.keep(*(a_call(n, feature="chat") for n in range(1, 3)))
-    said = runner.said(SAVINGS)
+    output = runner.said(SAVINGS)
 
-    assert "unknown" in said
-    assert "not enough: 0 conversations in the smaller arm; 3 are needed" in said
-    assert "(shown after some 60 more)" in said
-    assert "none" in said
+    assert "unknown" in output
+    assert "not enough: 0 conversations in the smaller arm; 3 are needed" in output
+    assert "(shown after some 60 more)" in output
+    assert "none" in output
 
 
 def test_an_estimate_is_reported_from_the_first_call(runner: CommandRunner) -> None:
-    known = {"cost_nanos": 300_000_000, "list_nanos": 300_000_000}
-    runner.keep(a_call(1, planning_nanos=700_000_000, **known), a_call(2, **known))
-    (found,) = orjson.loads(runner.said(SAVINGS, "--json"))["savings"]
-    said = runner.said(SAVINGS)
+    amounts = {"cost_nanos": 300_000_000, "list_nanos": 300_000_000}
+    runner.keep(a_call(1, planning_nanos=700_000_000, **amounts), a_call(2, **amounts))
+    (saving,) = orjson.loads(runner.said(SAVINGS, "--json"))["savings"]
+    output = runner.said(SAVINGS)
 
-    assert "0.7000 (70%)" in said
-    assert "Saved $0.7 (53.8%) against sending directly: $0.6 in place of $1.3." in said
-    assert float(found["estimated_saved_usd"]) == 0.7
-    assert found["estimated_saved_share"] == pytest.approx(0.7)
-    assert found["conversations_needed"] == 60
+    assert "0.7000 (70%)" in output
+    assert "Saved $0.7 (53.8%) against sending directly: $0.6 in place of $1.3." in output
+    assert float(saving["estimated_saved_usd"]) == 0.7
+    assert saving["estimated_saved_share"] == pytest.approx(0.7)
+    assert saving["conversations_needed"] == 60
 
 
 def test_a_proposal_that_waits_for_approval_shows_its_expected_savings(
@@ -108,7 +108,7 @@ def test_a_proposal_that_approving_would_not_put_in_force_is_not_listed(
 
 
 @pytest.mark.parametrize(
-    ("needed", "said"),
+    ("needed", "sentence"),
     [
         ({}, ""),
         ({"done": 300}, ""),
@@ -126,16 +126,16 @@ def test_a_proposal_that_approving_would_not_put_in_force_is_not_listed(
     ],
 )
 def test_the_feature_that_is_nearest_to_a_measured_figure_is_named(
-    runner: CommandRunner, needed: dict[str, int], said: str
+    runner: CommandRunner, needed: dict[str, int], sentence: str
 ) -> None:
-    for at, (feature, calls) in enumerate(needed.items()):
-        numbers = range(1000 * at + 1, 1000 * at + 1 + calls)
+    for index, (feature, calls) in enumerate(needed.items()):
+        numbers = range(1000 * index + 1, 1000 * index + 1 + calls)
         runner.keep(*(a_call(n, feature=feature) for n in numbers))
     store = runner.open()
-    found = store.savings.compare(START - 86_400)
+    comparisons = store.savings.compare(START - 86_400)
     store.close(5)
 
-    assert conversations_summary(found, {"team_0": "acme"}) == said
+    assert conversations_summary(comparisons, {"team_0": "acme"}) == sentence
 
 
 def test_expected_savings_of_layouts_are_reported_unless_they_approve_themselves(
@@ -195,8 +195,8 @@ def test_misses_for_marks_that_wait_say_what_the_feature_waits_for(runner: Comma
 
     assert lines[3].startswith("unmarked: Nothing to fix: the gateway sends marks as far as")
     assert lines[4:] == [f"feature chat of team team_0, {a_receipt(2).call_id}: {waits}."]
-    (bare, told) = orjson.loads(runner.said(MISSES, "--json"))["misses"]
-    assert (bare["detail"], told["detail"]) == ("", waits)
+    (bare, marked) = orjson.loads(runner.said(MISSES, "--json"))["misses"]
+    assert (bare["detail"], marked["detail"]) == ("", waits)
 
 
 def test_misses_may_be_one_teams_by_its_name_or_id(runner: CommandRunner) -> None:
@@ -212,9 +212,9 @@ def test_misses_may_be_one_teams_by_its_name_or_id(runner: CommandRunner) -> Non
     assert "team_0" in everybodys
     assert "diverged" in everybodys
     for name in ("acme", acme.id):
-        said = runner.said(MISSES, "--team", name)
-        assert "diverged" in said
-        assert "expired" not in said
+        output = runner.said(MISSES, "--team", name)
+        assert "diverged" in output
+        assert "expired" not in output
     assert "no team named nobody" in runner.error_of(MISSES, "--team", "nobody")
 
 
@@ -259,8 +259,10 @@ def compacted_receipt(n: int, **changes: Any) -> Receipt:
 
 def notes_for(n: int, feature: str, nanos: int) -> Receipt:
     """A question of the gateway's own to the model that takes notes."""
-    asked = f"{feature}/compaction"
-    return a_receipt(n, team="team_0", feature=asked, compaction_why="notes", cost_nanos=nanos)
+    feature_name = f"{feature}/compaction"
+    return a_receipt(
+        n, team="team_0", feature=feature_name, compaction_why="notes", cost_nanos=nanos
+    )
 
 
 def test_compaction_savings_are_net_of_the_notes_model_and_count_gentler_modes(
@@ -277,10 +279,10 @@ def test_compaction_savings_are_net_of_the_notes_model_and_count_gentler_modes(
     store = runner.open()
     store.compactions.step_back(("team_0", "code"), CompactionMode.TRIM, "9 of 100 lost", START)
     store.close(5)
-    said = runner.said(SAVINGS)
-    code, support, summed = said.splitlines()[-3:]
+    output = runner.said(SAVINGS)
+    code, support, summed = output.splitlines()[-3:]
 
-    assert "No planned calls in the last 30 days." in said
+    assert "No planned calls in the last 30 days." in output
     assert code.split()[:7] == ["team_0", "code", "1", "1", "9,000", "-$0.0050", "$0.0000"]
     assert code.endswith("stepped back to trim 2026-09-21 14:13 UTC: 9 of 100 lost")
     assert support.split() == [
@@ -297,12 +299,12 @@ def test_compaction_savings_as_json(runner: CommandRunner) -> None:
     store = runner.open()
     store.compactions.step_back(("team_0", "gone"), CompactionMode.OFF, "9 of 100 lost", START)
     store.close(5)
-    found = orjson.loads(runner.said(SAVINGS, "--json"))
-    gone, support = found["compaction"]
+    document = orjson.loads(runner.said(SAVINGS, "--json"))
+    gone, support = document["compaction"]
 
     assert (gone["feature"], gone["stepped_back"], gone["calls"]) == ("gone", "9 of 100 lost", 0)
     assert (support["saved_usd"], support["notes_usd"]) == ("-0.03", "0.05")
-    assert found["compaction_total"] == {
+    assert document["compaction_total"] == {
         "saved_usd": "-0.03",
         "notes_usd": "0.05",
         "features": 2,

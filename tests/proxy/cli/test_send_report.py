@@ -22,9 +22,9 @@ from tests.fakes.scheduled_reports import ADDRESS, DUE, WEEK, a_scheduled_report
 
 @pytest.fixture
 def runner(tmp_path: Path) -> CommandRunner:
-    made = CommandRunner(tmp_path, DUE)
-    made.keep(a_receipt(0, cost_nanos=1_000_000_001), a_receipt(1, feature="\x1b[31m\nx"))
-    return made
+    command_runner = CommandRunner(tmp_path, DUE)
+    command_runner.keep(a_receipt(0, cost_nanos=1_000_000_001), a_receipt(1, feature="\x1b[31m\nx"))
+    return command_runner
 
 
 def build(port: int = 0, **changes: Any) -> Any:
@@ -43,11 +43,11 @@ def build(port: int = 0, **changes: Any) -> Any:
 def a_mail_server(**replies: str) -> Iterator[FakeMailServer]:
     """A server in a thread of its own, as the command runs a loop of its own."""
     loop, ends, began = asyncio.new_event_loop(), asyncio.Event(), threading.Event()
-    made: list[FakeMailServer] = []
+    servers: list[FakeMailServer] = []
 
     async def serve() -> None:
         async with mail_server_running(**replies) as server:
-            made.append(server)
+            servers.append(server)
             began.set()
             await ends.wait()
 
@@ -55,7 +55,7 @@ def a_mail_server(**replies: str) -> Iterator[FakeMailServer]:
     thread.start()
     began.wait(30)
     try:
-        yield made[0]
+        yield servers[0]
     finally:
         loop.call_soon_threadsafe(ends.set)
         thread.join(30)
@@ -72,9 +72,9 @@ def test_a_dry_run_prints_the_report_and_sends_nothing(runner: CommandRunner) ->
 
 def test_a_report_is_sent_by_hand_as_often_as_one_wants(runner: CommandRunner) -> None:
     with a_mail_server() as server:
-        said = [runner.said(build(server.port), "send", "weekly") for _ in range(2)]
+        outputs = [runner.said(build(server.port), "send", "weekly") for _ in range(2)]
 
-    assert said == [f"Sent to mailto:{ADDRESS}.\n"] * 2
+    assert outputs == [f"Sent to mailto:{ADDRESS}.\n"] * 2
     assert [mail["Subject"] for _, _, mail in server.mails] == [f"Costs of all teams, {WEEK}"] * 2
 
 

@@ -36,16 +36,16 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 @pytest.mark.parametrize("is_option", [True, False], ids=["option", "variable"])
 def test_a_port_that_is_taken_is_reported(is_option: bool):  # noqa: FBT001 - a parameter
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        said = (
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = str(listener.getsockname()[1])
+        error = (
             command_error("serve", "--port", port)
             if is_option
             else command_error("serve", port=port)
         )
 
-    assert "is taken" in said
-    assert "THRIFTGATE_PORT" in said
+    assert "is taken" in error
+    assert "THRIFTGATE_PORT" in error
 
 
 @pytest.mark.parametrize("host", ["203.0.113.1", "no.such.host.invalid", "2001:db8::1"])
@@ -92,9 +92,9 @@ def introduction(folder: Path) -> str:
     return (folder / "stdout").read_text()
 
 
-def found(pattern: str, said: str) -> str:
-    match = re.search(pattern, said)
-    assert match is not None, said
+def first_group(pattern: str, text: str) -> str:
+    match = re.search(pattern, text)
+    assert match is not None, text
     return match[1]
 
 
@@ -127,11 +127,11 @@ def test_an_engine_that_does_not_answer_is_not_said_to_be_ready(tmp_path):
             f"replicas = {json.dumps(urls)}\n"
         )
         with serving(tmp_path, {"THRIFTGATE_ENGINES": str(file)}):
-            said = introduction(tmp_path)
+            output = introduction(tmp_path)
 
-    assert re.search(r"Upstreams ready: .*chat:0", said)
-    assert not re.search(r"Upstreams ready: .*chat:1", said)
-    assert "Engine chat:1 is not ready: nobody listens at http://127.0.0.1:1/v1" in said
+    assert re.search(r"Upstreams ready: .*chat:0", output)
+    assert not re.search(r"Upstreams ready: .*chat:1", output)
+    assert "Engine chat:1 is not ready: nobody listens at http://127.0.0.1:1/v1" in output
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
@@ -143,13 +143,16 @@ def test_serving_begins_with_a_key_that_works_and_ends_with_every_receipt(how, t
             tmp_path, {"THRIFTGATE_CATALOG": str(catalog), "SIMULATOR_KEY": "simulator-key"}
         ) as process,
     ):
-        said = introduction(tmp_path)
-        port, key = int(found(r"127\.0\.0\.1:(\d+)/v1", said)), found(f"({KEY.pattern})", said)
+        output = introduction(tmp_path)
+        port, key = (
+            int(first_group(r"127\.0\.0\.1:(\d+)/v1", output)),
+            first_group(f"({KEY.pattern})", output),
+        )
         wait_until_ready(port)
-        assert str(folder / "thriftgate.db") in said
-        assert str(catalog) in said
-        assert re.search(r"Upstreams ready: .*lab", said)
-        assert "openai (OPENAI_API_KEY)" in said
+        assert str(folder / "thriftgate.db") in output
+        assert str(catalog) in output
+        assert re.search(r"Upstreams ready: .*lab", output)
+        assert "openai (OPENAI_API_KEY)" in output
         with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as caller:
             messages = [{"role": "user", "content": "Say something long."}]
             body = json.dumps({"model": "gpt-lab", "stream": True, "messages": messages})
@@ -227,10 +230,10 @@ def test_serving_begins_with_what_was_saved_and_could_be(share, tmp_path, folder
     assert rest == [*([needed] if share != "0" else []), "Thriftgate stopped."]
 
 
-def wait_for(file: Path, said: str) -> None:
+def wait_for(file: Path, text: str) -> None:
     end = time.monotonic() + 30
     file.touch()
-    while said not in file.read_text():
+    while text not in file.read_text():
         assert time.monotonic() < end, file.read_text()
         time.sleep(0.05)
 
@@ -243,8 +246,11 @@ def test_a_second_signal_cuts_running_calls_and_loses_none_of_their_receipts(tmp
             tmp_path, {"THRIFTGATE_CATALOG": str(catalog), "SIMULATOR_KEY": "simulator-key"}
         ) as process,
     ):
-        said = introduction(tmp_path)
-        port, key = int(found(r"127\.0\.0\.1:(\d+)/v1", said)), found(f"({KEY.pattern})", said)
+        output = introduction(tmp_path)
+        port, key = (
+            int(first_group(r"127\.0\.0\.1:(\d+)/v1", output)),
+            first_group(f"({KEY.pattern})", output),
+        )
         wait_until_ready(port)
         with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as caller:
             messages = [{"role": "user", "content": "[[fault:stall]] Say something."}]
@@ -259,9 +265,9 @@ def test_a_second_signal_cuts_running_calls_and_loses_none_of_their_receipts(tmp
             rest = answer.read()
         assert process.wait(15) == 0
     assert b"gateway_interrupted" in rest
-    told = (tmp_path / "stderr").read_text()
-    assert told.endswith("Thriftgate stopped.\n")
-    assert "Traceback" not in told
+    errors = (tmp_path / "stderr").read_text()
+    assert errors.endswith("Thriftgate stopped.\n")
+    assert "Traceback" not in errors
     with closing(sqlite3.connect(folder / "thriftgate.db")) as database:
         rows = database.execute("SELECT outcome, error, estimated FROM calls").fetchall()
     assert rows == [("broken", "gateway_interrupted", 1)]

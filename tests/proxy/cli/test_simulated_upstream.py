@@ -50,9 +50,9 @@ def test_the_simulator_answers_meanwhile_and_says_that_it_is_one(settings: Setti
             {"authorization": "Bearer any", "content-type": "application/json"},
         )
         with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
-            said = json.loads(answer.read())
+            document = json.loads(answer.read())
 
-    assert "[simulated]" in said["choices"][0]["message"]["content"]
+    assert "[simulated]" in document["choices"][0]["message"]["content"]
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(settings: Settings):

@@ -52,8 +52,8 @@ def output_and_answer(folder: Path, *options: str) -> tuple[list[str], str]:
 def run_curl(curl: str) -> str:
     words = shlex.split(curl)
     headers = dict(word.split(": ") for word in words if ": " in word and not word.startswith("{"))
-    asked = Request(words[2], words[-1].encode(), headers)  # noqa: S310 - the simulator's own address
-    with urlopen(asked, timeout=10) as answer:  # noqa: S310
+    request = Request(words[2], words[-1].encode(), headers)  # noqa: S310 - the simulator's own address
+    with urlopen(request, timeout=10) as answer:  # noqa: S310
         assert answer.headers["x-simulator"] == "simulated"
         return str(json.load(answer)["choices"][0]["message"]["content"])
 
@@ -69,11 +69,13 @@ def catalog(lines: list[str], folder: Path) -> Catalog:
 
 def test_a_gateway_with_its_lines_sends_every_call_to_it_and_no_real_key(tmp_path: Path) -> None:
     lines, answer = output_and_answer(tmp_path)
-    known = catalog(lines, tmp_path)
+    models = catalog(lines, tmp_path)
 
     assert "SIMULATED" in lines[0]
-    assert {each.base_url for each in known.upstreams.values()} == {lines[0].split()[4][:-1]}
-    assert not any(each.key_env for each in known.upstreams.values())
+    assert {upstream.base_url for upstream in models.upstreams.values()} == {
+        lines[0].split()[4][:-1]
+    }
+    assert not any(upstream.key_env for upstream in models.upstreams.values())
     assert answer.startswith("[simulated]")
 
 
@@ -83,11 +85,11 @@ def test_its_catalog_is_written_to_a_file(tmp_path: Path) -> None:
     assert "simulat" in answer.lower()
     assert "The catalog that stands a gateway before it is in simulator.toml." in lines
     assert not any(line.startswith("[upstreams]") for line in lines)
-    found = read_catalog(read({"THRIFTGATE_CATALOG": str(tmp_path / "simulator.toml")}))
-    assert all("127.0.0.1" in each.base_url for each in found.upstreams.values())
+    read_back = read_catalog(read({"THRIFTGATE_CATALOG": str(tmp_path / "simulator.toml")}))
+    assert all("127.0.0.1" in upstream.base_url for upstream in read_back.upstreams.values())
 
 
-def test_one_cache_s_rules_alone_make_one_model(tmp_path: Path) -> None:
+def test_a_regime_option_serves_one_model(tmp_path: Path) -> None:
     lines, answer = output_and_answer(tmp_path, "--regime", "block-chain")
 
     assert "simulator-block-chain" in catalog(lines, tmp_path).models
@@ -114,8 +116,8 @@ def command() -> Callable[[Terminal], typer.Typer]:
 
 
 def test_a_port_that_is_taken_is_reported(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = str(listener.getsockname()[1])
 
         assert CommandRunner(tmp_path, START).error_of(command(), "--port", port) == (
             f"Cannot listen on port {port} of 127.0.0.1: it is taken."
@@ -127,10 +129,10 @@ def test_a_port_that_is_taken_is_reported(tmp_path: Path) -> None:
 def test_an_invalid_simulator_option_is_refused_before_it_begins(
     tmp_path: Path, words: tuple[str, str]
 ) -> None:
-    code, said = CommandRunner(tmp_path, START)._run(command(), words)
+    code, output = CommandRunner(tmp_path, START)._run(command(), words)
 
     assert code == 2
-    assert words[0] in said
+    assert words[0] in output
 
 
 def test_a_scenario_is_said_and_played(tmp_path: Path) -> None:

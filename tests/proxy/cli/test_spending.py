@@ -110,7 +110,7 @@ def test_a_large_table_fits_eighty_columns() -> None:
     assert "…" not in out.getvalue()
 
 
-def test_nothing_read_is_a_hit_rate_of_nothing() -> None:
+def test_hit_rate_without_input_tokens_is_zero() -> None:
     assert hit_rate(Usage()) == 0.0
 
 
@@ -129,7 +129,7 @@ LARGE = a_spend(
 def names_and_figures(lines: list[str], width: int) -> tuple[str, list[list[str]]]:
     """The names, put together again where they were folded, and the figures line by line."""
     figures = [line[width:].split() for line in lines]
-    return "".join(line[:width].strip() for line in lines), [each for each in figures if each]
+    return "".join(line[:width].strip() for line in lines), [figure for figure in figures if figure]
 
 
 @pytest.mark.parametrize("parts", [("feature",), ("feature", "model", "route")])

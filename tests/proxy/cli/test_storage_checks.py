@@ -15,7 +15,7 @@ ROOT = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 
 
 def file_names(*paths: Path) -> list[str]:
-    return sorted(path.name for each in paths for path in each.rglob("*"))
+    return sorted(path.name for folder in paths for path in folder.rglob("*"))
 
 
 def test_a_folder_that_is_there_is_tried_and_left_as_it_was(tmp_path: Path):
@@ -57,10 +57,14 @@ def test_a_link_that_leads_nowhere_is_no_folder(tmp_path: Path):
 
 @LINUX
 def test_where_nothing_can_be_made_that_is_said_with_why_and_the_fix():
-    said = folder_problem(Path("/proc/self/gateway"))
+    problem = folder_problem(Path("/proc/self/gateway"))
 
-    assert said.startswith("THRIFTGATE_FOLDER: /proc/self/gateway cannot be made in /proc/self: ")
-    assert said.endswith("; give it to the user whom the gateway runs as, or name another folder")
+    assert problem.startswith(
+        "THRIFTGATE_FOLDER: /proc/self/gateway cannot be made in /proc/self: "
+    )
+    assert problem.endswith(
+        "; give it to the user whom the gateway runs as, or name another folder"
+    )
     assert "/proc/self/fd cannot be written: " in folder_problem(Path("/proc/self/fd"))
 
 
@@ -94,9 +98,9 @@ def test_a_ledger_that_may_only_be_read_is_named(tmp_path: Path):
 
 
 def test_a_disk_that_is_nearly_full_is_doubted(tmp_path: Path):
-    (said,) = low_space_warning(tmp_path / "later", lambda _: 12 << 20)
+    (warning,) = low_space_warning(tmp_path / "later", lambda _: 12 << 20)
 
-    assert said.startswith("12 MiB are left where THRIFTGATE_FOLDER is; ")
+    assert warning.startswith("12 MiB are left where THRIFTGATE_FOLDER is; ")
     assert low_space_warning(tmp_path, lambda _: 1 << 30) == []
 
 

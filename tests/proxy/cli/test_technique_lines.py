@@ -12,18 +12,18 @@ OFF = "prefix_caching = false\nchunked_prefill = false\n"
 
 
 def test_a_benchmark_asks_the_profile_s_own_replica():
-    (found,) = technique_documents(a_profile(OFF + 'port = 8123\nquantization = "fp8"'))
+    (document,) = technique_documents(a_profile(OFF + 'port = 8123\nquantization = "fp8"'))
 
-    assert found["technique"] == "fp8 weights"
-    assert found["command"].startswith("thriftgate bench latency http://127.0.0.1:8123/v1 --")
-    assert found["look_at"].startswith("ITL p50 at 1 caller")
+    assert document["technique"] == "fp8 weights"
+    assert document["command"].startswith("thriftgate bench latency http://127.0.0.1:8123/v1 --")
+    assert document["look_at"].startswith("ITL p50 at 1 caller")
 
 
 def test_a_kv_format_is_measured_by_the_advisor():
     profile = a_profile(OFF + 'kv_dtype = "fp8"')
-    (found,) = technique_documents(profile)
+    (document,) = technique_documents(profile)
 
-    assert found["command"] == "thriftgate engine advise house"
+    assert document["command"] == "thriftgate engine advise house"
     assert benchmark_documents(profile) == []
     assert list(benchmark_lines(profile)) == []
 

@@ -26,8 +26,8 @@ KNOWN = replace(
 
 
 def catalog(**models: tuple[Route, ...]) -> Catalog:
-    known = {name: Model(id=name, routes=routes) for name, routes in models.items()}
-    return Catalog(models=known, upstreams={}, default=KNOWN)
+    known_models = {name: Model(id=name, routes=routes) for name, routes in models.items()}
+    return Catalog(models=known_models, upstreams={}, default=KNOWN)
 
 
 def test_accounts_are_read_where_there_is_a_database_and_none_is_made(tmp_path):
@@ -54,14 +54,14 @@ def test_a_database_that_is_away_is_passed_over():
 
 
 def test_a_model_for_notes_that_the_catalog_lacks_is_named_with_its_fix():
-    known = catalog(small=(KNOWN,))
+    models = catalog(small=(KNOWN,))
 
-    assert notes_model_obstacle(Settings(compaction_model="smal"), known) == (
+    assert notes_model_obstacle(Settings(compaction_model="smal"), models) == (
         "THRIFTGATE_COMPACTION_MODEL: there is no model smal; did you mean small?"
     )
-    assert "the catalog lists" in notes_model_obstacle(Settings(compaction_model="gpt"), known)
-    assert notes_model_obstacle(Settings(compaction_model="small"), known) == ""
-    assert notes_model_obstacle(Settings(), known) == ""
+    assert "the catalog lists" in notes_model_obstacle(Settings(compaction_model="gpt"), models)
+    assert notes_model_obstacle(Settings(compaction_model="small"), models) == ""
+    assert notes_model_obstacle(Settings(), models) == ""
 
 
 def test_a_mode_that_wants_notes_of_no_model_does_less_than_it_says():
@@ -82,9 +82,9 @@ def test_assumptions_about_models_are_reported_with_the_upstreams_of_unlisted_on
     passing = UnlistedModels(
         families=(Family(names="new-*", upstream=upstream),), upstreams={upstream.name: upstream}
     )
-    made = replace(catalog(m=(KNOWN,)), assumed=("new-1",), passing=passing)
+    changed = replace(catalog(m=(KNOWN,)), assumed=("new-1",), passing=passing)
 
-    assumed, passed = assumptions(made)
+    assumed, passed = assumptions(changed)
     assert "traits of new-1 are assumed" in assumed
     assert "pass to one, at no known price" in passed
     assert list(assumptions(catalog(m=(KNOWN,)))) == []
@@ -115,6 +115,6 @@ def test_known_keys_are_not_served_where_that_is_not_needed_or_budgets_are_at_ri
     fields, has_budgets, why
 ):
     policies = Policies(budgets=(budget(),) if has_budgets else ())
-    found = known_keys_obstacle(Settings(**fields), policies)
+    obstacle = known_keys_obstacle(Settings(**fields), policies)
 
-    assert why in found if why else found == ""
+    assert why in obstacle if why else obstacle == ""
