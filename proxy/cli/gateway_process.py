@@ -327,9 +327,20 @@ def _print_dashboard(settings: Settings, opened: Store, port: int) -> None:
     session.out.print("Dashboard:", Text(sign_in_url(base, code), style="bold"), soft_wrap=True)
     if code:
         session.out.print(
-            "The link signs in once, within 15 minutes. More: thriftgate admin link",
+            f"The link signs in once, within 15 minutes. More: {_admin_link_command(settings)}",
             soft_wrap=True,
         )
+
+
+def _admin_link_command(settings: Settings) -> str:
+    """The command that prints another link, with what was said by options of `serve`."""
+    usual = session.settings()
+    given = {
+        "THRIFTGATE_FOLDER": (settings.folder, usual.folder),
+        "THRIFTGATE_PORT": (settings.port, usual.port),
+    }
+    named = (f"{name}={value} " for name, (value, other) in given.items() if value != other)
+    return f"{''.join(named)}thriftgate admin link"
 
 
 def _policies(settings: Settings) -> str:

@@ -27,6 +27,7 @@ from proxy.store.store import Store
 from tests.fakes.background_loop import running_in_thread
 from tests.fakes.databases import migrated_sqlite
 from tests.fakes.forked_command import ForkedCommand
+from tests.fakes.free_port import free_port
 from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.receipts import a_receipt
 from tests.proxy.cli.typed_commands import KEY, SERVE, command_error, command_output
@@ -54,10 +55,10 @@ def test_an_address_of_another_machine_is_reported(host):
 
 
 @contextmanager
-def serving(folder: Path, settings: Mapping[str, str]) -> Iterator[ForkedCommand]:
+def serving(folder: Path, settings: Mapping[str, str], *options: str) -> Iterator[ForkedCommand]:
     """``thriftgate serve`` in a process of its own, which is killed if it does not end."""
     environment = {**os.environ, "THRIFTGATE_PORT": "0", **settings}  # noqa: TID251 - the child's
-    process = ForkedCommand(["serve"], environment, folder / "stdout", folder / "stderr")
+    process = ForkedCommand(["serve", *options], environment, folder / "stdout", folder / "stderr")
     try:
         yield process
     finally:
@@ -116,6 +117,16 @@ def test_serving_warns_of_a_redis_that_is_away(tmp_path):
 
     assert "WARNING thriftgate THRIFTGATE_REDIS_URL: Redis cannot be reached" in warned
     assert "secret" not in warned
+
+
+def test_the_command_for_another_link_names_the_port_that_only_serve_was_given(tmp_path):
+    port = free_port()
+    with serving(tmp_path, {}, "--port", str(port)):
+        wait_for(tmp_path / "stdout", "admin link\n")
+    introduced = (tmp_path / "stdout").read_text()
+
+    assert f"Dashboard: http://127.0.0.1:{port}/admin" in introduced
+    assert f"More: THRIFTGATE_PORT={port} thriftgate admin link\n" in introduced
 
 
 def test_an_engine_that_does_not_answer_is_not_said_to_be_ready(tmp_path):
