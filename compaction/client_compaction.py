@@ -120,5 +120,5 @@ def _user_words(raw: bytes) -> str:
 
 
 def _texts(parts: Sequence[msgspec.Raw]) -> list[str]:
-    found = [_part(raw) for raw in parts if bytes(raw).lstrip()[:1] == b"{"]
-    return [part.text for part in found if part.type == "text" and part.text is not None]
+    object_parts = [_part(raw) for raw in parts if bytes(raw).lstrip()[:1] == b"{"]
+    return [part.text for part in object_parts if part.type == "text" and part.text is not None]

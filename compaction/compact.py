@@ -144,8 +144,10 @@ def compact(
 
 def _conversation_root(policy: CompactionPolicy, context: ConversationContext) -> bytes:
     """The digest root: equal messages under another policy or context are another conversation."""
-    held = msgspec.msgpack.encode((ALGORITHM_VERSION, policy, context.scope, context.fixed))
-    return blake2b(held, digest_size=16).digest()
+    encoded_context = msgspec.msgpack.encode(
+        (ALGORITHM_VERSION, policy, context.scope, context.fixed)
+    )
+    return blake2b(encoded_context, digest_size=16).digest()
 
 
 def _longest_known_state(
@@ -158,9 +160,9 @@ def _longest_known_state(
     """
     points = list(planner.conversation.points_after(0))
     for size in range(len(planner.keys), 0, -1):
-        found = memory.find(planner.prefix_key(size))
-        if found is not None and (size == len(planner.keys) or found.calls == bisect(points, size)):
-            return found
+        state = memory.find(planner.prefix_key(size))
+        if state is not None and (size == len(planner.keys) or state.calls == bisect(points, size)):
+            return state
         if planner.policy.once:
             return None
     return None
@@ -171,28 +173,30 @@ def _compacted_chat(
 ) -> CompactedChat:
     conversation = planner.conversation
     parts = state.parts
-    sent = _sent_messages(planner, state)
+    sent_messages = _sent_messages(planner, state)
     came = [message.raw for message in conversation.messages]
-    changed = len(sent) != len(came) or any(a is not b for a, b in zip(sent, came, strict=True))
+    changed = len(sent_messages) != len(came) or any(
+        a is not b for a, b in zip(sent_messages, came, strict=True)
+    )
     last = parts[-1] if parts else None
     head = planner.fixed + conversation.cumulative_tokens[conversation.lead]
     reset = last is not None and last.at == state.suffix.end
     return CompactedChat(
-        messages=tuple(sent),
+        messages=tuple(sent_messages),
         changed=changed,
         reason=state.decision.reason.value,
         tokens_before=planner.fixed + conversation.cumulative_tokens[-1],
-        tokens_after=head + sum(each.tokens for each in parts) + state.suffix.tokens,
+        tokens_after=head + sum(part.tokens for part in parts) + state.suffix.tokens,
         compacted_messages=sum(
-            each.segment.end - each.segment.start - len(each.kept) for each in parts
+            part.segment.end - part.segment.start - len(part.kept) for part in parts
         ),
-        segments=tuple(each.segment for each in parts),
+        segments=tuple(part.segment for part in parts),
         reset=reset,
         break_even=state.decision.break_even,
         evidence=needed_values_evidence(planner, state) if parts else None,
         newest=planner.prefix_key(last.segment.end) if last is not None else b"",
         region=_last_region(conversation, last) if reset and last is not None else None,
-        lost=lost_values(planner, state, sent) if names_lost and parts else (),
+        lost=lost_values(planner, state, sent_messages) if names_lost and parts else (),
         last_compacted_why=last.reason.value
         if last is not None and last.reason is not None
         else "",
@@ -213,11 +217,11 @@ def _last_region(conversation: ConversationView, last: CompactedPart) -> Region:
 def _sent_messages(planner: CompactionPlanner, state: CompactionState) -> list[bytes]:
     """Each message that is sent."""
     messages = planner.conversation.messages
-    sent = [message.raw for message in messages[: planner.conversation.lead]]
-    for each in state.parts:
-        sent.append(_user_message(each.segment.text))
-        sent += [messages[at].raw for at in each.kept]
-    return sent + state.suffix.sent_messages(planner.conversation)
+    raws = [message.raw for message in messages[: planner.conversation.lead]]
+    for part in state.parts:
+        raws.append(_user_message(part.segment.text))
+        raws += [messages[index].raw for index in part.kept]
+    return raws + state.suffix.sent_messages(planner.conversation)
 
 
 def _user_message(text: str) -> bytes:

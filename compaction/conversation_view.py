@@ -54,13 +54,13 @@ class ConversationView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def calls_by_result(self) -> Mapping[int, CalledTool]:
         """The call that each result answers, by the result's place."""
         waiting: dict[str, CalledTool] = {}
-        found = {}
-        for at, message in enumerate(self.messages):
+        calls = {}
+        for index, message in enumerate(self.messages):
             for call in message.calls:
                 waiting[call.id] = call
             if message.voice is Voice.RESULT and message.answers in waiting:
-                found[at] = waiting.pop(message.answers)
-        return found
+                calls[index] = waiting.pop(message.answers)
+        return calls
 
     @cached_property
     def _words(self) -> Sequence[str]:
@@ -80,9 +80,9 @@ class ConversationView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         first = bisect_left(self.units, start, key=_start)
         return self.units[first : bisect_right(self.units, end, key=_end)]
 
-    def short_call(self, at: int) -> str:
+    def short_call(self, index: int) -> str:
         """The call that a result answers, in short; "a tool" where it answers none."""
-        call = self.calls_by_result.get(at)
+        call = self.calls_by_result.get(index)
         if call is None:
             return "a tool"
         words = " ".join(call.arguments[: 2 * _MAX_ARGUMENTS_CHARS].split())
@@ -90,10 +90,10 @@ class ConversationView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def points_after(self, after: int) -> Iterator[int]:
         """The points beyond the first ``after`` messages; the whole conversation is the last."""
-        for at in self.points:
-            begun = self.lead < at
-            if begun and at > after and (at < len(self.messages) or self._awaits_answer):
-                yield at
+        for point in self.points:
+            begun = self.lead < point
+            if begun and point > after and (point < len(self.messages) or self._awaits_answer):
+                yield point
 
     @property
     def _awaits_answer(self) -> bool:
@@ -101,9 +101,9 @@ class ConversationView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         last = self.units[-1]
         return not last.is_open and self.messages[-1].voice is not Voice.ASSISTANT
 
-    def last_user_message(self, at: int) -> int | None:
+    def last_user_message(self, point: int) -> int | None:
         """The last message of a user before a point; None where there is none."""
-        spoken = range(at - 1, self.lead - 1, -1)
+        spoken = range(point - 1, self.lead - 1, -1)
         return next((i for i in spoken if self.messages[i].voice is Voice.USER), None)
 
 
@@ -116,7 +116,7 @@ def view_conversation(messages: Sequence[ParsedMessage]) -> ConversationView:
     lead = 0
     while lead < len(messages) and messages[lead].voice is Voice.AUTHORITY:
         lead += 1
-    weights = (each.tokens for each in messages)
+    weights = (message.tokens for message in messages)
     return ConversationView(
         messages=tuple(messages),
         units=split_units(messages),
@@ -126,7 +126,7 @@ def view_conversation(messages: Sequence[ParsedMessage]) -> ConversationView:
     )
 
 
-def turn_cut(conversation: ConversationView, at: int, last: int, keep_turns: int) -> int:
+def turn_cut(conversation: ConversationView, point: int, last: int, keep_turns: int) -> int:
     """The end of the part to compact at a point; ``last`` where there is nothing to compact.
 
     The last turns stay. Where they are long, as an agent's are that works by itself, the last
@@ -134,29 +134,31 @@ def turn_cut(conversation: ConversationView, at: int, last: int, keep_turns: int
 
     Args:
         conversation: The conversation.
-        at: The point.
+        point: The point.
         last: Position of the last cut, or of the conversation's beginning.
         keep_turns: Turns that stay.
     """
-    known = conversation.units_between(last, at)
-    if not known:
+    units = conversation.units_between(last, point)
+    if not units:
         return last
-    turns = _turns_start(known, keep_turns)
-    if turns > last and conversation.tokens_between(turns, at) <= _LONG_TURN_TOKENS:
+    turns = _turns_start(units, keep_turns)
+    if turns > last and conversation.tokens_between(turns, point) <= _LONG_TURN_TOKENS:
         return turns
-    steps = max(_steps_start(conversation, known, at, keep_turns), turns)
+    steps = max(_steps_start(conversation, units, point, keep_turns), turns)
     return (
-        steps if turns > last or conversation.tokens_between(last, at) > _LONG_TURN_TOKENS else last
+        steps
+        if turns > last or conversation.tokens_between(last, point) > _LONG_TURN_TOKENS
+        else last
     )
 
 
-def step_cut(conversation: ConversationView, at: int, last: int, keep_turns: int) -> int:
+def step_cut(conversation: ConversationView, point: int, last: int, keep_turns: int) -> int:
     """The same where few turns of many steps are all there is: their last steps stay."""
-    known = conversation.units_between(last, at)
-    turns = known[-1].turn - known[0].turn + 1 if known else 1
+    units = conversation.units_between(last, point)
+    turns = units[-1].turn - units[0].turn + 1 if units else 1
     return (
-        known[-keep_turns - 1].end
-        if len(known) > max(keep_turns, turns * _MIN_AGENT_STEPS)
+        units[-keep_turns - 1].end
+        if len(units) > max(keep_turns, turns * _MIN_AGENT_STEPS)
         else last
     )
 
@@ -167,19 +169,19 @@ def _words(message: ParsedMessage) -> str:
     return "\n".join([message.text, *called])
 
 
-def _turns_start(known: Sequence[MessageUnit], keep: int) -> int:
+def _turns_start(units: Sequence[MessageUnit], keep: int) -> int:
     """The index where the last turns begin; the start of all where there are no more."""
-    first = known[-1].turn - keep + 1
-    begins = known[bisect_left(known, first, key=_turn) % len(known)]
-    return begins.start if begins.turn == first > 0 else known[0].start
+    first = units[-1].turn - keep + 1
+    begins = units[bisect_left(units, first, key=_turn) % len(units)]
+    return begins.start if begins.turn == first > 0 else units[0].start
 
 
 def _steps_start(
-    conversation: ConversationView, known: Sequence[MessageUnit], at: int, keep: int
+    conversation: ConversationView, units: Sequence[MessageUnit], point: int, keep: int
 ) -> int:
     """The index where the last steps that weigh enough begin."""
-    enough = min(_SUFFIX_TOKENS, int(conversation.cumulative_tokens[at] * _MAX_SUFFIX_SHARE))
-    for unit in reversed(known[: -keep or None]):
-        if conversation.tokens_between(unit.end, at) >= enough:
+    enough = min(_SUFFIX_TOKENS, int(conversation.cumulative_tokens[point] * _MAX_SUFFIX_SHARE))
+    for unit in reversed(units[: -keep or None]):
+        if conversation.tokens_between(unit.end, point) >= enough:
             return unit.end
-    return known[0].start
+    return units[0].start

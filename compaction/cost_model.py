@@ -120,15 +120,15 @@ class CompactionDecision(msgspec.Struct, frozen=True):
     break_even: float | None
 
 
-def decide_compaction(policy: CompactionPolicy, at: CostInputs) -> CompactionDecision:
+def decide_compaction(policy: CompactionPolicy, inputs: CostInputs) -> CompactionDecision:
     """Decides whether the conversation is compacted now."""
     reason = (
-        _reason_it_cannot_shorten(at)
-        or _forced_reason(policy, at)
-        or _reason_to_wait(policy, at)
-        or _payment_reason(policy, at)
+        _reason_it_cannot_shorten(inputs)
+        or _forced_reason(policy, inputs)
+        or _reason_to_wait(policy, inputs)
+        or _payment_reason(policy, inputs)
     )
-    calls = break_even_calls(policy.prices, at)
+    calls = break_even_calls(policy.prices, inputs)
     return CompactionDecision(
         reason in _COMPACTING_REASONS, reason, None if calls == inf else calls
     )
@@ -144,62 +144,66 @@ _COMPACTING_REASONS: Final = frozenset(
 )
 
 
-def rewrite_cost(prices: RelativePrices, at: CostInputs, asked_model: float = 0.0) -> float:
+def rewrite_cost(prices: RelativePrices, inputs: CostInputs, model_cost: float = 0.0) -> float:
     """The one-time cost of a compaction: segment and suffix are written instead of read.
 
     Of what stands before the cut, so is whatever is not read by itself.
 
     Args:
         prices: Relative prices of tokens.
-        at: State of the conversation.
-        asked_model: Cost of the model that wrote the segment; 0 for rules alone.
+        inputs: State of the conversation.
+        model_cost: Cost of the model that wrote the segment; 0 for rules alone.
     """
     anew = (
-        at.segment
-        + at.tail
-        + at.regrowth
-        - at.fresh
-        + _uncached_lead_tokens(prices, at.fixed + at.earlier_segments)
+        inputs.segment
+        + inputs.tail
+        + inputs.regrowth
+        - inputs.fresh
+        + _uncached_lead_tokens(prices, inputs.fixed + inputs.earlier_segments)
     )
-    return max(prices.write - prices.read, 0.0) * anew + asked_model
+    return max(prices.write - prices.read, 0.0) * anew + model_cost
 
 
-def break_even_calls(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> float:
+def break_even_calls(prices: RelativePrices, inputs: CostInputs, model_cost: float = 0.0) -> float:
     """Calls that pay a compaction back, this one included; infinite where it saves nothing.
 
     Source: N* in the design of compaction, for segments that are only ever appended.
     """
-    saved = prices.read * at.gain
-    return rewrite_cost(prices, at, asked) / saved if saved > 0 else inf
+    saved = prices.read * inputs.gain
+    return rewrite_cost(prices, inputs, model_cost) / saved if saved > 0 else inf
 
 
-def repayment_calls(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> float:
+def repayment_calls(prices: RelativePrices, inputs: CostInputs, model_cost: float = 0.0) -> float:
     """Calls after which the conversation cost no more than unmodified, this one included.
 
     What the bank holds was saved already and pays first: 0 where it pays all. A bank that owes
     something for earlier compactions is made good too.
     """
-    owed = rewrite_cost(prices, at, asked) - at.bank
-    saved = prices.read * at.gain
+    owed = rewrite_cost(prices, inputs, model_cost) - inputs.bank
+    saved = prices.read * inputs.gain
     return 0.0 if owed <= 0 else (owed / saved if saved > 0 else inf)
 
 
-def optimal_period_calls(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> float:
+def optimal_period_calls(
+    prices: RelativePrices, inputs: CostInputs, model_cost: float = 0.0
+) -> float:
     """Calls between two compactions that cost the least together; infinite where waiting is free.
 
     Rare compactions let the prompt grow, frequent ones write it often: the same balance as between
     storing and ordering goods. Source: F. W. Harris, How many parts to make at once, 1913.
     """
-    carried = prices.read * at.growth
-    return sqrt(2 * rewrite_cost(prices, at, asked) / carried) if carried > 0 else inf
+    carried = prices.read * inputs.growth
+    return sqrt(2 * rewrite_cost(prices, inputs, model_cost) / carried) if carried > 0 else inf
 
 
-def high_water_tokens(prices: RelativePrices, at: CostInputs, asked: float = 0.0) -> float:
+def high_water_tokens(prices: RelativePrices, inputs: CostInputs, model_cost: float = 0.0) -> float:
     """Prompt tokens at which the next compaction is due: a period's growth above the lowest."""
-    low = at.total - at.gain
+    low = inputs.total - inputs.gain
     if prices.read <= 0:
         return inf
-    return low + sqrt(2 * rewrite_cost(prices, at, asked) * max(at.growth, 0.0) / prices.read)
+    return low + sqrt(
+        2 * rewrite_cost(prices, inputs, model_cost) * max(inputs.growth, 0.0) / prices.read
+    )
 
 
 def call_savings(prices: RelativePrices, shorter_before: int, shorter_now: int) -> float:
@@ -224,44 +228,47 @@ def _uncached_lead_tokens(prices: RelativePrices, ahead: int) -> int:
     return ahead if ahead < prices.least or not prices.block else ahead % prices.block
 
 
-def _reason_it_cannot_shorten(at: CostInputs) -> CompactionReason | None:
+def _reason_it_cannot_shorten(inputs: CostInputs) -> CompactionReason | None:
     """The reason why compaction could not shorten it, or None."""
-    if at.region <= 0:
+    if inputs.region <= 0:
         return CompactionReason.NOTHING_TO_COMPACT
-    return CompactionReason.NO_PROGRESS if at.gain <= 0 else None
+    return CompactionReason.NO_PROGRESS if inputs.gain <= 0 else None
 
 
-def _forced_reason(policy: CompactionPolicy, at: CostInputs) -> CompactionReason | None:
+def _forced_reason(policy: CompactionPolicy, inputs: CostInputs) -> CompactionReason | None:
     """The reason to compact whether that pays or not, or why that would be in vain."""
     if policy.force:
         return CompactionReason.FORCED
-    most = ceiling_tokens(policy.window, at.growth)
-    if at.total < most:
+    ceiling = ceiling_tokens(policy.window, inputs.growth)
+    if inputs.total < ceiling:
         return None
-    if at.total - at.gain >= most:
+    if inputs.total - inputs.gain >= ceiling:
         return CompactionReason.FLOOR
-    return CompactionReason.NO_PROGRESS if _brings_too_little(at) else CompactionReason.WINDOW
+    return CompactionReason.NO_PROGRESS if _brings_too_little(inputs) else CompactionReason.WINDOW
 
 
-def _brings_too_little(at: CostInputs) -> bool:
+def _brings_too_little(inputs: CostInputs) -> bool:
     """True if a compaction brings too little, or the same part brought nothing before."""
-    return at.gain < MIN_PROGRESS_SHARE * at.total or at.region < RETRY_GROWTH_FACTOR * at.failed
+    return (
+        inputs.gain < MIN_PROGRESS_SHARE * inputs.total
+        or inputs.region < RETRY_GROWTH_FACTOR * inputs.failed
+    )
 
 
-def _reason_to_wait(policy: CompactionPolicy, at: CostInputs) -> CompactionReason | None:
+def _reason_to_wait(policy: CompactionPolicy, inputs: CostInputs) -> CompactionReason | None:
     """The reason to wait, whatever the prices."""
-    if at.total < policy.least or at.total - at.gain < policy.prices.least:
+    if inputs.total < policy.least or inputs.total - inputs.gain < policy.prices.least:
         return CompactionReason.BELOW_LEAST
-    if policy.target and at.total <= policy.target:
+    if policy.target and inputs.total <= policy.target:
         return CompactionReason.BELOW_TARGET
-    if policy.target and at.fixed + at.earlier_segments + at.tail >= policy.target:
+    if policy.target and inputs.fixed + inputs.earlier_segments + inputs.tail >= policy.target:
         return CompactionReason.FLOOR
-    if _brings_too_little(at):
+    if _brings_too_little(inputs):
         return CompactionReason.NO_PROGRESS
-    return CompactionReason.TOO_FEW_CALLS if at.calls < MIN_CALLS else None
+    return CompactionReason.TOO_FEW_CALLS if inputs.calls < MIN_CALLS else None
 
 
-def _payment_reason(policy: CompactionPolicy, at: CostInputs) -> CompactionReason:
+def _payment_reason(policy: CompactionPolicy, inputs: CostInputs) -> CompactionReason:
     """The reason that follows from the prices: it pays now, later, or perhaps never.
 
     A conversation that had many calls has many to come: as many again, by experience with
@@ -269,13 +276,18 @@ def _payment_reason(policy: CompactionPolicy, at: CostInputs) -> CompactionReaso
     later calls might not pay back, but not where they hardly could.
     """
     prices = policy.prices
-    if at.calls_since < at.calls and at.calls_since < optimal_period_calls(prices, at) / 2:
+    if (
+        inputs.calls_since < inputs.calls
+        and inputs.calls_since < optimal_period_calls(prices, inputs) / 2
+    ):
         return CompactionReason.COOLING_DOWN
-    if at.total < high_water_tokens(prices, at):
+    if inputs.total < high_water_tokens(prices, inputs):
         return CompactionReason.TOO_EARLY
-    calls = repayment_calls(prices, at)
-    if calls == 0 < rewrite_cost(prices, at):
-        likely = at.calls >= BANK_SAFETY_FACTOR * break_even_calls(prices, at)
+    calls = repayment_calls(prices, inputs)
+    if calls == 0 < rewrite_cost(prices, inputs):
+        likely = inputs.calls >= BANK_SAFETY_FACTOR * break_even_calls(prices, inputs)
         return CompactionReason.BANKED if likely else CompactionReason.DOES_NOT_PAY
     safety = policy.safety or SAFETY_FACTOR
-    return CompactionReason.PAYS if at.calls >= safety * calls else CompactionReason.DOES_NOT_PAY
+    return (
+        CompactionReason.PAYS if inputs.calls >= safety * calls else CompactionReason.DOES_NOT_PAY
+    )

@@ -36,7 +36,7 @@ def needed_values_evidence(
         state: State of compaction.
     """
     here = state.suffix.end
-    parts = [each for each in state.parts if each.at < here]
+    parts = [part for part in state.parts if part.at < here]
     before = _previous_request_point(planner, here)
     calls = list(_calls_between(planner, before, here))
     if not parts or not calls:
@@ -48,47 +48,51 @@ def needed_values_evidence(
         return QualityEvidence()
     cut = parts[-1].segment.end
     words = planner.conversation.words_between
-    kept = [planner.conversation.messages[at].text for each in parts for at in each.kept]
-    unmodified_text = "\n".join([words(0, planner.conversation.lead), words(cut, before), *kept])
+    kept_texts = [
+        planner.conversation.messages[index].text for part in parts for index in part.kept
+    ]
+    unmodified_text = "\n".join(
+        [words(0, planner.conversation.lead), words(cut, before), *kept_texts]
+    )
     compacted_text = words(planner.conversation.lead, cut)
     needed = [
         name
         for name in names
         if not contains_name(unmodified_text, name) and contains_name(compacted_text, name)
     ]
-    said = [each.segment.text for each in parts]
-    said += [each.raw.decode() for each in state.suffix.replaced.values()]
-    lost = sum(not any(contains_name(text, name) for text in said) for name in needed)
+    sent_texts = [part.segment.text for part in parts]
+    sent_texts += [replacement.raw.decode() for replacement in state.suffix.replaced.values()]
+    lost = sum(not any(contains_name(text, name) for text in sent_texts) for name in needed)
     return QualityEvidence(needed=len(needed), lost=lost)
 
 
 def lost_values(
-    planner: CompactionPlanner, state: CompactionState, sent: Sequence[bytes]
+    planner: CompactionPlanner, state: CompactionState, sent_messages: Sequence[bytes]
 ) -> tuple[str, ...]:
     """Values that the compacted part named and the sent messages do not, in their order.
 
     Args:
         planner: The conversation.
         state: State of compaction.
-        sent: Each message that is sent.
+        sent_messages: Each message that is sent.
     """
     messages = planner.conversation.messages
-    kept = {at for each in state.parts for at in each.kept}
-    said = {each.segment.text: each.segment.facts for each in state.parts}
-    known = TokenIndex(
-        told
-        for raw in sent
+    kept_indexes = {index for part in state.parts for index in part.kept}
+    facts_by_text = {part.segment.text: part.segment.facts for part in state.parts}
+    sent_values = TokenIndex(
+        stated_text
+        for raw in sent_messages
         for text in _message_texts(parse_message(raw))
-        for told in _stated_texts(text, said)
+        for stated_text in _stated_texts(text, facts_by_text)
     )
-    found: dict[Tokens, str] = {}
-    for at in range(planner.conversation.lead, state.parts[-1].segment.end):
-        for text in () if at in kept else _message_texts(messages[at]):
+    lost: dict[Tokens, str] = {}
+    for index in range(planner.conversation.lead, state.parts[-1].segment.end):
+        for text in () if index in kept_indexes else _message_texts(messages[index]):
             named = named_values(redact_secrets(text)).items()
-            found |= {value: written for value, written in named if value not in known}
-        if len(found) > _MAX_LOST_VALUES:
+            lost |= {value: written for value, written in named if value not in sent_values}
+        if len(lost) > _MAX_LOST_VALUES:
             break
-    return tuple(found.values())[:_MAX_LOST_VALUES]
+    return tuple(lost.values())[:_MAX_LOST_VALUES]
 
 
 def _stated_texts(text: str, facts_by_text: Mapping[str, Sequence[Fact]]) -> Iterator[str]:
@@ -124,5 +128,5 @@ def _calls_between(planner: CompactionPlanner, start: int, end: int) -> Iterator
 
 def _previous_request_point(planner: CompactionPlanner, here: int) -> int:
     """The last point before one: where the assistant was asked for what it said since."""
-    points = [at for at in planner.conversation.points_after(0) if at < here]
+    points = [point for point in planner.conversation.points_after(0) if point < here]
     return points[-1] if points else planner.conversation.lead

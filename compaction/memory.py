@@ -37,10 +37,10 @@ class CompactionMemory:
 
     def find(self, key: bytes) -> CompactionState | None:
         """The state of the conversation with that key; None where it is not known."""
-        found = self._states.get(key)
-        if found is not None:
+        state = self._states.get(key)
+        if state is not None:
             self._states.move_to_end(key)
-        return found
+        return state
 
     def keep(self, key: bytes, state: CompactionState) -> None:
         """Remembers a state; the least recently used are forgotten."""
@@ -57,6 +57,8 @@ class CompactionMemory:
 def _state_bytes(state: CompactionState) -> int:
     """Bytes that a state holds, approximately."""
     tail = state.suffix
-    said = sum(len(each.raw) + _ENTRY_BYTES for each in tail.replaced.values())
-    segments = sum(4 * len(each.segment.text) for each in state.parts)
-    return 512 + said + _ENTRY_BYTES * len(tail.seen) + segments
+    replaced_bytes = sum(
+        len(replacement.raw) + _ENTRY_BYTES for replacement in tail.replaced.values()
+    )
+    segments = sum(4 * len(part.segment.text) for part in state.parts)
+    return 512 + replaced_bytes + _ENTRY_BYTES * len(tail.seen) + segments

@@ -130,65 +130,69 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
     def state_at_end(self, state: CompactionState) -> CompactionState:
         """The state after all calls."""
         points = list(self.conversation.points_after(state.suffix.end))
-        for at in points[-1:] if self.policy.once else points:
-            state = self._advance_to(state, at)
+        for point in points[-1:] if self.policy.once else points:
+            state = self._advance_to(state, point)
         return self._extend_to_end(state)
 
-    def _advance_to(self, state: CompactionState, at: int) -> CompactionState:
+    def _advance_to(self, state: CompactionState, point: int) -> CompactionState:
         """The state at a point."""
-        state = self._extend_suffix(state, at)
-        raw = self._head_tokens + self.conversation.tokens_between(self.conversation.lead, at)
-        before, sent = state.sent, self._sent_tokens(state)
+        state = self._extend_suffix(state, point)
+        raw = self._head_tokens + self.conversation.tokens_between(self.conversation.lead, point)
+        before, sent_tokens = state.sent, self._sent_tokens(state)
         saved = call_savings(
-            self.policy.prices, state.raw - before, (raw - state.raw) - (sent - before)
+            self.policy.prices, state.raw - before, (raw - state.raw) - (sent_tokens - before)
         )
         state = msgspec.structs.replace(
             state,
             calls=state.calls + 1,
             calls_since=state.calls_since + 1,
             bank=state.bank + saved,
-            sent=sent,
+            sent=sent_tokens,
             raw=raw,
-            start=state.start or sent,
+            start=state.start or sent_tokens,
         )
         if self.policy.mode not in _COMPACTING_MODES:
             return state
-        end = self._cut_index(state, at)
-        return self._apply_decision(state, self._cost_inputs(state, end, sent - before), end)
+        end = self._cut_index(state, point)
+        return self._apply_decision(state, self._cost_inputs(state, end, sent_tokens - before), end)
 
     def _apply_decision(
         self, state: CompactionState, inputs: CostInputs, end: int
     ) -> CompactionState:
         """The state with the part up to a cut compacted, if that is due."""
-        found = decide_compaction(self.policy, inputs)
-        if found.is_due and not self.policy.force:
+        decision = decide_compaction(self.policy, inputs)
+        if decision.is_due and not self.policy.force:
             inputs = msgspec.structs.replace(inputs, regrowth=self._suffix_regrowth(state, end))
-            found = decide_compaction(self.policy, inputs)
-        if not found.is_due:
-            return msgspec.structs.replace(state, decision=found)
+            decision = decide_compaction(self.policy, inputs)
+        if not decision.is_due:
+            return msgspec.structs.replace(state, decision=decision)
         target = self.policy.target - self._tokens_after_point(state)
-        most = target - inputs.fixed - inputs.earlier_segments - inputs.tail
+        max_tokens = target - inputs.fixed - inputs.earlier_segments - inputs.tail
         compact_part = self._part_compactor(state, end)
-        part = compact_part(most)
+        part = compact_part(max_tokens)
         share = min(part.tokens / max(1, inputs.region), 1.0)
         state = msgspec.structs.replace(state, share=share)
         after = self._after_compaction(state, part)
         regrowth = after.suffix.tokens - inputs.tail
         inputs = msgspec.structs.replace(inputs, segment=part.tokens, regrowth=regrowth)
-        found = decide_compaction(self.policy, inputs)
-        if not found.is_due:
-            failed = inputs.region if found.reason is CompactionReason.NO_PROGRESS else state.failed
-            return msgspec.structs.replace(state, decision=found, failed=failed)
+        decision = decide_compaction(self.policy, inputs)
+        if not decision.is_due:
+            failed = (
+                inputs.region if decision.reason is CompactionReason.NO_PROGRESS else state.failed
+            )
+            return msgspec.structs.replace(state, decision=decision, failed=failed)
         prices = self.policy.prices
         saved = prices.read * inputs.gain - rewrite_cost(prices, inputs)
         over = after.sent - target
         if self.policy.target and over > 0:
             # What comes back in the suffix may not have been reckoned with.
-            less = compact_part(min(most, part.tokens) - over)
+            less = compact_part(min(max_tokens, part.tokens) - over)
             after = after if less.segment is part.segment else self._after_compaction(state, less)
-        last = msgspec.structs.replace(after.parts[-1], reason=found.reason)
+        last = msgspec.structs.replace(after.parts[-1], reason=decision.reason)
         parts = (*after.parts[:-1], last)
-        return msgspec.structs.replace(after, parts=parts, decision=found, bank=state.bank + saved)
+        return msgspec.structs.replace(
+            after, parts=parts, decision=decision, bank=state.bank + saved
+        )
 
     def _suffix_regrowth(self, state: CompactionState, end: int) -> int:
         """The least number of tokens by which the suffix behind a cut would grow if rebuilt.
@@ -218,10 +222,12 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
         tail = VerbatimSuffix(start=end, end=end)
         after = msgspec.structs.replace(state, parts=(*state.parts, part), suffix=tail)
         after = self._extend_suffix(after, part.at)
-        sent = self._sent_tokens(after)
-        return msgspec.structs.replace(after, calls_since=0, start=sent, sent=sent, failed=0)
+        sent_tokens = self._sent_tokens(after)
+        return msgspec.structs.replace(
+            after, calls_since=0, start=sent_tokens, sent=sent_tokens, failed=0
+        )
 
-    def _extend_suffix(self, state: CompactionState, at: int) -> CompactionState:
+    def _extend_suffix(self, state: CompactionState, point: int) -> CompactionState:
         """The state with the messages up to a point in the suffix.
 
         Results stay whole until the prompt is long enough for its cache.
@@ -234,7 +240,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
             least=0 if state.parts else self.policy.prices.min_spared_tokens,
         )
         tail = extend_suffix(
-            self.conversation, state.suffix, at, self.count, before, find=self.find
+            self.conversation, state.suffix, point, self.count, before, find=self.find
         )
         return msgspec.structs.replace(state, suffix=tail)
 
@@ -253,7 +259,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
         lead = [message.text for message in messages[: self.conversation.lead]]
         for part in state.parts:
             lead.append(part.segment.text)
-            lead += [messages[at].text for at in part.kept]
+            lead += [messages[index].text for index in part.kept]
         return "\n".join(lead) + "\n"
 
     @property
@@ -262,15 +268,15 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
         return self.fixed + self.conversation.cumulative_tokens[self.conversation.lead]
 
     def _sent_tokens(self, state: CompactionState) -> int:
-        return self._head_tokens + sum(each.tokens for each in state.parts) + state.suffix.tokens
+        return self._head_tokens + sum(part.tokens for part in state.parts) + state.suffix.tokens
 
-    def _cut_index(self, state: CompactionState, at: int) -> int:
+    def _cut_index(self, state: CompactionState, point: int) -> int:
         start, keep = state.suffix.start, max(self.policy.keep_turns, 1)
-        end = turn_cut(self.conversation, at, start, keep)
+        end = turn_cut(self.conversation, point, start, keep)
         if self.policy.once and self.conversation.tokens_between(
             start, end
-        ) < _SMALL_REGION_SHARE * self.conversation.tokens_between(start, at):
-            return max(end, step_cut(self.conversation, at, start, keep))
+        ) < _SMALL_REGION_SHARE * self.conversation.tokens_between(start, point):
+            return max(end, step_cut(self.conversation, point, start, keep))
         short = self.policy.force and not self.policy.once
         if short and self.conversation.tokens_between(start, end) < self.policy.least:
             return start
@@ -284,7 +290,7 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
             calls=state.calls,
             calls_since=state.calls_since,
             fixed=self._head_tokens,
-            earlier_segments=sum(each.tokens for each in state.parts),
+            earlier_segments=sum(part.tokens for part in state.parts),
             region=region,
             segment=int(region * state.share),
             tail=behind,
@@ -297,30 +303,36 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
     def _part_compactor(self, state: CompactionState, end: int) -> Callable[[int], CompactedPart]:
         """Compacts the part up to a cut, read once: to so many tokens, where there is a target."""
         start = state.suffix.start
-        kept = self._kept_messages(start, end, state.suffix.end)
-        beside = _MESSAGE_TOKENS + sum(self.conversation.messages[at].tokens for at in kept)
+        kept_indexes = self._kept_messages(start, end, state.suffix.end)
+        beside = _MESSAGE_TOKENS + sum(
+            self.conversation.messages[index].tokens for index in kept_indexes
+        )
         region = Region(
             messages=self.conversation.messages,
             units=self.conversation.units,
             start=start,
             end=end,
             part=len(state.parts) + 1,
-            kept=frozenset(kept),
-            earlier=tuple(each.segment for each in state.parts),
+            kept=frozenset(kept_indexes),
+            earlier=tuple(part.segment for part in state.parts),
             notes=self.notes(self.prefix_key(start), self.prefix_key(end)) if state.parts else (),
         )
         ladder = DetailLadder(region, self.count, self.find)
 
-        def compact_part(most: int) -> CompactedPart:
-            segment = ladder.segment_within(max(1, most - beside) if self.policy.target else 0)
+        def compact_part(max_tokens: int) -> CompactedPart:
+            segment = ladder.segment_within(
+                max(1, max_tokens - beside) if self.policy.target else 0
+            )
             tokens = segment.tokens + beside
-            return CompactedPart(at=state.suffix.end, segment=segment, kept=kept, tokens=tokens)
+            return CompactedPart(
+                at=state.suffix.end, segment=segment, kept=kept_indexes, tokens=tokens
+            )
 
         return compact_part
 
-    def _kept_messages(self, start: int, end: int, at: int) -> tuple[int, ...]:
+    def _kept_messages(self, start: int, end: int, point: int) -> tuple[int, ...]:
         """Messages of a part that stay messages of their own."""
-        live = self.conversation.last_user_message(at)
+        live = self.conversation.last_user_message(point)
         return tuple(
             index
             for index in range(start, end)

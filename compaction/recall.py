@@ -60,10 +60,10 @@ def quote_sources(conversation: ConversationView, missing: Sequence[str], cut: i
     """
     lines: dict[int, str] = {}
     for name in missing:
-        at = _source_index(conversation.messages, name, conversation.lead, cut)
-        if at is not None and at not in lines and len(lines) < _MAX_SOURCES:
-            lines[at] = _quote_message(conversation, at, name)
-    return "\n".join([_TITLE, *(lines[at] for at in sorted(lines))]) if lines else ""
+        index = _source_index(conversation.messages, name, conversation.lead, cut)
+        if index is not None and index not in lines and len(lines) < _MAX_SOURCES:
+            lines[index] = _quote_message(conversation, index, name)
+    return "\n".join([_TITLE, *(lines[index] for index in sorted(lines))]) if lines else ""
 
 
 def append_text(raw: bytes, text: str) -> bytes:
@@ -73,44 +73,44 @@ def append_text(raw: bytes, text: str) -> bytes:
         CannotCompactError: If its content is neither text nor a list of parts.
     """
     try:
-        found = _members(raw)
-        content = orjson.loads(bytes(found["content"]))
+        members = _members(raw)
+        content = orjson.loads(bytes(members["content"]))
     except (KeyError, ValueError, RecursionError) as error:
         raise CannotCompactError(f"a message cannot be read: {error}") from None
     if isinstance(content, str):
         written = orjson.dumps(f"{content}\n\n{text}")
     elif isinstance(content, list):
-        kept = bytes(found["content"]).rstrip()[:-1]
+        prefix = bytes(members["content"]).rstrip()[:-1]
         part = orjson.dumps({"type": "text", "text": text})
-        written = kept + (b"," if content else b"") + part + b"]"
+        written = prefix + (b"," if content else b"") + part + b"]"
     else:
         raise CannotCompactError("the content of a message is neither text nor parts")
-    pieces = {**found, "content": msgspec.Raw(written)}
-    inner = b",".join(orjson.dumps(name) + b":" + bytes(held) for name, held in pieces.items())
+    pieces = {**members, "content": msgspec.Raw(written)}
+    inner = b",".join(orjson.dumps(name) + b":" + bytes(member) for name, member in pieces.items())
     return b"{" + inner + b"}"
 
 
 def _source_index(messages: Sequence[ParsedMessage], name: str, start: int, end: int) -> int | None:
     """The last compacted message that holds a name: a result's before others'."""
-    found = None
-    for at in range(end - 1, start - 1, -1):
-        if contains_name(messages[at].text, name):
-            if messages[at].voice is Voice.RESULT:
-                return at
-            found = at if found is None else found
-    return found
+    fallback = None
+    for index in range(end - 1, start - 1, -1):
+        if contains_name(messages[index].text, name):
+            if messages[index].voice is Voice.RESULT:
+                return index
+            fallback = index if fallback is None else fallback
+    return fallback
 
 
-def _quote_message(conversation: ConversationView, at: int, name: str) -> str:
+def _quote_message(conversation: ConversationView, index: int, name: str) -> str:
     """Quotes a compacted message on one line; only the words around the name where it is long."""
-    message = conversation.messages[at]
+    message = conversation.messages[index]
     if message.voice is Voice.USER:
         return f"user: {_excerpt_around(flatten_text(message.text), name)}"
     safe = redact_secrets(message.text)
     if message.voice is not Voice.RESULT:
         return f"{message.voice.value}: {_excerpt_around(flatten_text(safe), name)}"
     excerpt = _excerpt_around(flatten_text(compress_result(safe)), name)
-    return f"{redact_secrets(conversation.short_call(at))} → {excerpt}"
+    return f"{redact_secrets(conversation.short_call(index))} → {excerpt}"
 
 
 def _excerpt_around(line: str, name: str) -> str:

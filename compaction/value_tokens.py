@@ -94,26 +94,26 @@ Tokens = tuple[str, ...]
 def normalize_text(text: str) -> str:
     """The text in one spelling: letters composed, digits as 0 to 9, escapes of JSON undone."""
     if "\\" in text:
-        text = _escape(lambda found: chr(int(found[1], 16)), text.replace("\\\\", "\\"))
+        text = _escape(lambda match: chr(int(match[1], 16)), text.replace("\\\\", "\\"))
         for mark in ("\\n", "\\r", "\\t", '\\"'):
             text = text.replace(mark, " ")
         text = text.replace("\\", "/")
     if text.isascii():
         return text
     return "".join(
-        str(unicodedata.decimal(each)) if each.isdecimal() else each
-        for each in unicodedata.normalize("NFKC", text)
+        str(unicodedata.decimal(char)) if char.isdecimal() else char
+        for char in unicodedata.normalize("NFKC", text)
     )
 
 
 def named_values(text: str) -> Mapping[Tokens, str]:
     """The values that a text names, as they are written there, by first appearance."""
-    found: dict[Tokens, str] = {}
+    values: dict[Tokens, str] = {}
     for match in _values(normalize_text(text)):
         if match["phrase"] is not None or _is_value(match[0]):
             written = " ".join(match[0].split()).rstrip(".")
-            found.setdefault(tuple(_tokens(written)), written)
-    return found
+            values.setdefault(tuple(_tokens(written)), written)
+    return values
 
 
 class TokenIndex:
@@ -141,22 +141,22 @@ def find_name(text: str, name: str, start: int = 0) -> int:
     ends at no sign within a longer one: 3000 is neither in 30005 nor in 3000.50 or 10:3000.
     """
     joins = _FIGURE_JOINS if name.isdecimal() else _NAME_JOINS
-    at = text.find(name, start)
-    while at >= 0:
-        end = at + len(name)
-        if not _is_joined(text, at - 1, -1, joins) and not _is_joined(text, end, 1, joins):
-            return at
-        at = text.find(name, at + 1)
+    position = text.find(name, start)
+    while position >= 0:
+        end = position + len(name)
+        if not _is_joined(text, position - 1, -1, joins) and not _is_joined(text, end, 1, joins):
+            return position
+        position = text.find(name, position + 1)
     return -1
 
 
-def _is_joined(text: str, at: int, step: int, joins: str) -> bool:
+def _is_joined(text: str, position: int, step: int, joins: str) -> bool:
     """True if a name that ends beside a place goes on there, towards one side."""
-    if not 0 <= at < len(text):
+    if not 0 <= position < len(text):
         return False
-    if text[at] in joins:
-        at += step
-    return 0 <= at < len(text) and _letter(text[at]) is not None
+    if text[position] in joins:
+        position += step
+    return 0 <= position < len(text) and _letter(text[position]) is not None
 
 
 def _is_value(token: str) -> bool:

@@ -58,17 +58,17 @@ class VerbatimSuffix(msgspec.Struct, frozen=True, kw_only=True):
     def tokens_from(self, conversation: ConversationView, start: int) -> int:
         """Tokens from a message on, as they are sent."""
         less = 0
-        for at in reversed(self.replaced):
-            if at < start:
+        for index in reversed(self.replaced):
+            if index < start:
                 break
-            less += conversation.messages[at].tokens - self.replaced[at].tokens
+            less += conversation.messages[index].tokens - self.replaced[index].tokens
         return conversation.tokens_between(start, self.end) - less
 
     def sent_messages(self, conversation: ConversationView) -> list[bytes]:
         """Each message as it is sent."""
         return [
-            self.replaced[at].raw if at in self.replaced else conversation.messages[at].raw
-            for at in range(self.start, self.end)
+            self.replaced[index].raw if index in self.replaced else conversation.messages[index].raw
+            for index in range(self.start, self.end)
         ]
 
 
@@ -120,33 +120,33 @@ def extend_suffix(
         before: Context before it.
         find: Finds the facts in its texts.
     """
-    replaced, seen = dict(tail.replaced), dict(tail.seen)
+    replaced, calls = dict(tail.replaced), dict(tail.seen)
     looked_up, tokens, spared = tail.looked_up, tail.tokens, tail.spared
-    for at in range(tail.end, end):
-        raw = (message := conversation.messages[at]).raw
+    for index in range(tail.end, end):
+        raw = (message := conversation.messages[index]).raw
         if message.voice is Voice.RESULT:
-            raw = trim_result(message, seen, find)
+            raw = trim_result(message, calls, find)
             if message.whole:
-                seen.setdefault(text_digest(message.text), conversation.short_call(at))
+                calls.setdefault(text_digest(message.text), conversation.short_call(index))
         elif message.voice is Voice.USER and tail.start > conversation.lead:
-            most = min(_MAX_NAMES_PER_MESSAGE, _MAX_NAMES_PER_SUFFIX - looked_up)
-            wanted = recallable_names(message, most, find)
-            looked_up += len(wanted)
-            earlier = VerbatimSuffix(start=tail.start, end=at, replaced=replaced)
-            raw = _message_with_sources(conversation, earlier, wanted, before)
+            max_names = min(_MAX_NAMES_PER_MESSAGE, _MAX_NAMES_PER_SUFFIX - looked_up)
+            names = recallable_names(message, max_names, find)
+            looked_up += len(names)
+            earlier = VerbatimSuffix(start=tail.start, end=index, replaced=replaced)
+            raw = _message_with_sources(conversation, earlier, names, before)
         weighs = message.tokens if raw is message.raw else count_tokens_of(raw, count)
         if message.voice is Voice.RESULT:
             spared += max(message.tokens - weighs, 0)
             if before.stays_whole(message, weighs, tokens=tokens, spared=spared):
                 raw, weighs = message.raw, message.tokens
         if raw is not message.raw:
-            replaced[at] = ReplacedMessage(raw, weighs)
+            replaced[index] = ReplacedMessage(raw, weighs)
         tokens += weighs
     return VerbatimSuffix(
         start=tail.start,
         end=end,
         replaced=replaced,
-        seen=seen,
+        seen=calls,
         looked_up=looked_up,
         tokens=tokens,
         spared=spared,
@@ -156,17 +156,19 @@ def extend_suffix(
 def _message_with_sources(
     conversation: ConversationView,
     tail: VerbatimSuffix,
-    wanted: Sequence[str],
+    names: Sequence[str],
     before: SuffixContext,
 ) -> bytes:
     """The message behind a suffix, with the sources of what it names and nothing sent holds."""
     raw = conversation.messages[tail.end].raw
-    if not wanted:
+    if not names:
         return raw
     before_text = before.text()
-    missing = [name for name in wanted if not contains_name(before_text, name)]
+    missing = [name for name in names if not contains_name(before_text, name)]
     since = conversation.words_between(tail.start, tail.end) if missing else ""
-    replaced_texts = [each.raw.decode() for each in tail.replaced.values()] if missing else []
+    replaced_texts = (
+        [replacement.raw.decode() for replacement in tail.replaced.values()] if missing else []
+    )
     missing = [
         name
         for name in missing

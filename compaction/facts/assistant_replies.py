@@ -155,22 +155,24 @@ def assistant_reply_facts(
         kept_words: The lines beside these; values that they hold need no sentence, and what is kept
             is added to it.
     """
-    said = [
-        each for each in part.messages_of(Voice.ASSISTANT) if each[1].text and not each[1].calls
+    replies = [
+        reply for reply in part.messages_of(Voice.ASSISTANT) if reply[1].text and not reply[1].calls
     ]
-    acted = {each.turn for each in part.exchanges if each.is_action}
+    acted = {exchange.turn for exchange in part.exchanges if exchange.is_action}
     kept_words = kept_words or (KeptWords("") if max_chars else None)
-    for left, (at, message) in zip(range(len(said), 0, -1), said, strict=True):
-        answer = _user_answer(part, at)
+    for left, (index, message) in zip(range(len(replies), 0, -1), replies, strict=True):
+        answer = _user_answer(part, index)
         around = _TextContext(
             refers=reference_strength(answer.text) if answer else ReferenceStrength.NOT,
-            acted=part.turn_of(at) in acted,
+            acted=part.turn_of(index) in acted,
             stands=kept_words,
             commits=max_chars > 0,
         )
-        if max_chars and answer is not None and at + 1 == part.region.end:
+        if max_chars and answer is not None and index + 1 == part.region.end:
             them = list(_telling_sentences(message.text))
-            text = _worthiest_sentences(them, [1 + each.endswith("?") for each in them], max_chars)
+            text = _worthiest_sentences(
+                them, [1 + sentence.endswith("?") for sentence in them], max_chars
+            )
         else:
             room = (
                 (_NEW_TEXT_CHARS if left <= _NEWEST_TEXTS else _OLD_TEXT_CHARS)
@@ -181,13 +183,15 @@ def assistant_reply_facts(
         if text:
             if kept_words:
                 kept_words.add_line(text)
-            yield Fact(kind=FactKind.ASKED, text=text, turns=(part.turn_of(at),), messages=(at,))
+            yield Fact(
+                kind=FactKind.ASKED, text=text, turns=(part.turn_of(index),), messages=(index,)
+            )
 
 
-def _user_answer(part: RegionContents, at: int) -> ParsedMessage | None:
+def _user_answer(part: RegionContents, index: int) -> ParsedMessage | None:
     """The user's words right behind a message."""
     messages = part.region.messages
-    answer = messages[at + 1] if at + 1 < len(messages) else None
+    answer = messages[index + 1] if index + 1 < len(messages) else None
     return answer if answer is not None and answer.voice is Voice.USER else None
 
 
@@ -206,18 +210,18 @@ def _states_outcome(sentence: str) -> bool:
 
 def _sentences(text: str) -> list[str]:
     """The sentences of a text, without its layout."""
-    seen = (
+    excerpt = (
         text
         if len(text) <= 2 * _SCANNED_CHARS
         else f"{text[:_SCANNED_CHARS]}\n{text[-_SCANNED_CHARS:]}"
     )
-    bare = _MARKDOWN.sub("", seen) if any(map(seen.__contains__, _MARKS)) else seen
+    bare = _MARKDOWN.sub("", excerpt) if any(map(excerpt.__contains__, _MARKS)) else excerpt
     return list(sentences(_NUMBERED.sub(r"\1)", bare)))
 
 
 def _analyze_sentences(text: str) -> tuple[_Sentence, ...]:
     """The sentences of a text, with what may lean on each."""
-    return tuple([_Sentence(each, *_sentence_tone(each)) for each in _sentences(text)])
+    return tuple([_Sentence(sentence, *_sentence_tone(sentence)) for sentence in _sentences(text)])
 
 
 def _sentence_tone(sentence: str) -> tuple[_Tone, tuple[str, ...]]:
@@ -235,12 +239,13 @@ def _referenced_sentences(
     sentences: Sequence[_Sentence], context: _TextContext, max_chars: int
 ) -> str:
     """The sentences of a text that something leans on; "" for none."""
-    worth = [_sentence_worth(each, context) for each in sentences]
+    worth = [_sentence_worth(sentence, context) for sentence in sentences]
     worth = [
-        each and each * (settled_kind(sentences[at].text) is None) for at, each in enumerate(worth)
+        score and score * (settled_kind(sentences[index].text) is None)
+        for index, score in enumerate(worth)
     ]
     return (
-        _worthiest_sentences([each.text for each in sentences], worth, max_chars)
+        _worthiest_sentences([sentence.text for sentence in sentences], worth, max_chars)
         if any(worth)
         else ""
     )
@@ -273,15 +278,15 @@ def _statement_worth(sentence: _Sentence, context: _TextContext) -> int:
     if context.commits and (tells or sentence.tone is _Tone.PROMISES):
         return _COMMITMENT_WORTH
     stands = context.stands or ()
-    return _VALUE_WORTH if any(each not in stands for each in sentence.figures) else 0
+    return _VALUE_WORTH if any(figure not in stands for figure in sentence.figures) else 0
 
 
 def _worthiest_sentences(sentences: Sequence[str], worth: Sequence[int], room: int) -> str:
     """The sentences that are worth most in so many characters, in their order."""
-    taken: dict[int, str] = {}
-    for at in sorted(range(len(sentences)), key=lambda at: (-worth[at], at)):
-        if not worth[at] or (taken and room < _MIN_CUT_CHARS):
+    heads: dict[int, str] = {}
+    for index in sorted(range(len(sentences)), key=lambda index: (-worth[index], index)):
+        if not worth[index] or (heads and room < _MIN_CUT_CHARS):
             break
-        taken[at] = text_head(flatten_text(sentences[at]), room)
-        room -= len(taken[at]) + 1
-    return " ".join([taken[at] for at in sorted(taken)])
+        heads[index] = text_head(flatten_text(sentences[index]), room)
+        room -= len(heads[index]) + 1
+    return " ".join([heads[index] for index in sorted(heads)])

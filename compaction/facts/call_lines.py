@@ -53,27 +53,27 @@ _BEFORE: Final = frozenset({"", " ", "{", "["})
 _BEHIND: Final = frozenset({"", " ", "}", "]"})
 
 
-def call_line(called: CalledTool, max_value_chars: int, known: str = "") -> str:
+def call_line(called: CalledTool, max_value_chars: int, rest_of_line: str = "") -> str:
     """A call on one line: ``name(key=value, …)``, each value at most so many characters.
 
     Args:
         called: The call.
         max_value_chars: Characters of a value that stay.
-        known: Rest of its line; what that says of a key is not said twice, but for the first value
-            where it says all of them.
+        rest_of_line: Rest of its line; what that says of a key is not said twice, but for the first
+            value where it says all of them.
     """
     read = parse_arguments(called)
     if isinstance(read, dict):
-        given = [
+        pairs = [
             (flatten_text(key), _format_value(value, max_value_chars))
             for key, value in read.items()
         ]
         new = [
             f"{key}={value}"
-            for key, value in given
-            if not _contains_member(known, f"{key}:{value}")
+            for key, value in pairs
+            if not _contains_member(rest_of_line, f"{key}:{value}")
         ]
-        inner = ", ".join(new) if new else _first_short_value(given)
+        inner = ", ".join(new) if new else _first_short_value(pairs)
     else:
         inner = head_and_tail(flatten_text(called.arguments), max_value_chars)
     return f"{flatten_text(called.name)[:_MAX_NAME_CHARS]}({inner})"
@@ -81,18 +81,18 @@ def call_line(called: CalledTool, max_value_chars: int, known: str = "") -> str:
 
 def _contains_member(line: str, member: str) -> bool:
     """True if a line says a member as a whole: ``amount:50`` is not in ``amount:500``."""
-    at = line.find(member)
-    while at >= 0:
-        end = at + len(member)
-        if line[max(at - 1, 0) : at] in _BEFORE and line[end : end + 1] in _BEHIND:
+    start = line.find(member)
+    while start >= 0:
+        end = start + len(member)
+        if line[max(start - 1, 0) : start] in _BEFORE and line[end : end + 1] in _BEHIND:
             return True
-        at = line.find(member, at + 1)
+        start = line.find(member, start + 1)
     return False
 
 
-def _first_short_value(given: Sequence[tuple[str, str]]) -> str:
+def _first_short_value(pairs: Sequence[tuple[str, str]]) -> str:
     """The first of these values that is short, without its key; "" for none."""
-    return next((value for _, value in given if len(value) <= _SHORT_VALUE_CHARS), "")
+    return next((value for _, value in pairs if len(value) <= _SHORT_VALUE_CHARS), "")
 
 
 def _format_value(value: Any, max_chars: int) -> str:  # noqa: ANN401

@@ -71,10 +71,10 @@ class CallOutcome:
 
     def __init__(self, exchange: ToolExchange) -> None:
         result = exchange.result
-        found = _EXIT.search(result, 0, _EXIT_EDGE_CHARS) or _EXIT.search(
+        match = _EXIT.search(result, 0, _EXIT_EDGE_CHARS) or _EXIT.search(
             result, max(0, len(result) - _EXIT_EDGE_CHARS)
         )
-        self.exit = f"exit {found[1] or found[2]}" if found else ""
+        self.exit = f"exit {match[1] or match[2]}" if match else ""
         self.body = _FRAME.sub("", result).strip()
         self._is_miss = self.exit == "exit 1" and bool(_SEARCH(exchange.called.arguments))
         self.is_wrong = indicates_failure(result) or (
@@ -108,9 +108,9 @@ class CallOutcome:
 
     def _failure_text(self, max_lines: int) -> str:
         """The failure; the last line where nothing but the exit says that it failed."""
-        told = self.faults(max_lines)
-        if told or not max_lines or not self.is_wrong or not self.exit:
-            return told
+        failure = self.faults(max_lines)
+        if failure or not max_lines or not self.is_wrong or not self.exit:
+            return failure
         return self.body.rpartition("\n")[2].strip()[:_MAX_LAST_LINE_CHARS]
 
 
@@ -226,17 +226,17 @@ def action_outcome(exchange: ToolExchange) -> str:
     if not text:
         return UNKNOWN
     try:
-        found = _value_outcome(parse_result(text))
+        outcome = _value_outcome(parse_result(text))
     except CannotCompactError:
-        found = _call_outcome(exchange, text)
+        outcome = _call_outcome(exchange, text)
     if (
-        found == OK
+        outcome == OK
         and len(text) <= _JUDGED_EDGE_CHARS
         and _undoes(text)
         and not _undoing(exchange.called.name)
     ):
-        found = UNKNOWN
-    return found.replace("→", "->")
+        outcome = UNKNOWN
+    return outcome.replace("→", "->")
 
 
 def _call_outcome(exchange: ToolExchange, text: str) -> str:
@@ -260,12 +260,12 @@ def _text_outcome(text: str) -> str:
         return _error_outcome("false") if edges.lower() == "false" else UNKNOWN
     bare = _harmless("", _quoted("", edges))
     if refused := _refuses(edges):
-        said = [sentence for sentence in _ends(edges) if refused[0].strip() in sentence]
-        return _error_outcome(said[0] if said else edges)
+        matches = [sentence for sentence in _ends(edges) if refused[0].strip() in sentence]
+        return _error_outcome(matches[0] if matches else edges)
     wrong, right = _fails(bare), _succeeds(_undone("", bare))
     if wrong and (not right or wrong.start() < right.start()):
-        said = [sentence for sentence in _ends(edges) if wrong[0] in sentence]
-        return _error_outcome(said[0] if said else edges)
+        matches = [sentence for sentence in _ends(edges) if wrong[0] in sentence]
+        return _error_outcome(matches[0] if matches else edges)
     is_done = right and not wrong and not _waits(bare) and not _negates(bare)
     return OK if is_done else UNKNOWN
 
@@ -275,20 +275,20 @@ def _value_outcome(value: Value) -> str:
     if isinstance(value, str) and not isinstance(value, Number):
         return _text_outcome(value)
     if isinstance(value, list):
-        told = [_value_outcome(each) for each in value if isinstance(each, dict | str)]
-        return _worst_outcome(told) if told else UNKNOWN
+        outcomes = [_value_outcome(element) for element in value if isinstance(element, dict | str)]
+        return _worst_outcome(outcomes) if outcomes else UNKNOWN
     if not isinstance(value, dict) or not value:
         return UNKNOWN
-    named = {_normalized_key(key): held for key, held in value.items()}
+    named = {_normalized_key(key): member for key, member in value.items()}
     if why := _failure_words(named):
         return _error_outcome(why)
-    told = [
-        _value_outcome(held)
-        for key, held in named.items()
-        if key in _WRAPS and isinstance(held, dict)
+    outcomes = [
+        _value_outcome(member)
+        for key, member in named.items()
+        if key in _WRAPS and isinstance(member, dict)
     ]
     return _worst_outcome(
-        [OK, *told, *_state_outcomes(named), *([UNKNOWN] if _fails_within(value, 0) else [])]
+        [OK, *outcomes, *_state_outcomes(named), *([UNKNOWN] if _fails_within(value, 0) else [])]
     )
 
 
@@ -297,44 +297,52 @@ def _fails_within(value: Value, depth: int) -> bool:
     if depth > _MAX_DEPTH:
         return True
     if isinstance(value, list):
-        return any(_fails_within(each, depth + 1) for each in value if isinstance(each, dict))
+        return any(
+            _fails_within(element, depth + 1) for element in value if isinstance(element, dict)
+        )
     if not isinstance(value, dict):
         return False
-    named = {_normalized_key(key): held for key, held in value.items()}
-    states = [held for key, held in named.items() if key in _STATES and isinstance(held, str)]
+    named = {_normalized_key(key): member for key, member in value.items()}
+    states = [member for key, member in named.items() if key in _STATES and isinstance(member, str)]
     return (
         any(map(_failed_state, states))
         or bool(_failure_words(named))
-        or any(_fails_within(held, depth + 1) for held in named.values())
+        or any(_fails_within(member, depth + 1) for member in named.values())
     )
 
 
 def _worst_outcome(outcomes: Sequence[str]) -> str:
     """The first error among outcomes; else unknown where one is."""
-    wrong = next((each for each in outcomes if each.startswith(ERROR)), "")
+    wrong = next((outcome for outcome in outcomes if outcome.startswith(ERROR)), "")
     return wrong or (UNKNOWN if UNKNOWN in outcomes else OK)
 
 
 def _failure_words(named: Mapping[str, Value]) -> str:
     """The words of the failure that members of an object tell of; "" for none."""
-    for key, held in named.items():
-        if key in _ERROR_MEMBERS and held not in (None, False, "", [], {}) and not _is_none(held):
-            return next(_failure_sentences(held), "") or next(_failure_sentences(dict(named)), key)
-        is_code = isinstance(held, str) and held.isdecimal() and key in _CODES
-        is_no = held is False or (isinstance(held, str) and held.lower() in _NO)
+    for key, member in named.items():
         if (
-            (key in _IS_WRONG and held is True)
-            or (key in _IS_RIGHT and is_no)
-            or (key == "code" and isinstance(held, str) and _fails(held.replace("_", " ")))
-            or (is_code and _FAILED_STATUS <= int(str(held)[:9]) <= _LAST_STATUS)
+            key in _ERROR_MEMBERS
+            and member not in (None, False, "", [], {})
+            and not _is_none(member)
         ):
-            return next(_failure_sentences(dict(named)), f"{key} {held}".lower())
+            return next(_failure_sentences(member), "") or next(
+                _failure_sentences(dict(named)), key
+            )
+        is_code = isinstance(member, str) and member.isdecimal() and key in _CODES
+        is_no = member is False or (isinstance(member, str) and member.lower() in _NO)
+        if (
+            (key in _IS_WRONG and member is True)
+            or (key in _IS_RIGHT and is_no)
+            or (key == "code" and isinstance(member, str) and _fails(member.replace("_", " ")))
+            or (is_code and _FAILED_STATUS <= int(str(member)[:9]) <= _LAST_STATUS)
+        ):
+            return next(_failure_sentences(dict(named)), f"{key} {member}".lower())
     return ""
 
 
-def _is_none(held: Value) -> bool:
+def _is_none(member: Value) -> bool:
     """True if a member that would name an error says that there is none."""
-    return isinstance(held, str) and held.strip().lower() in {
+    return isinstance(member, str) and member.strip().lower() in {
         "",
         "0",
         "none",
@@ -349,24 +357,27 @@ def _state_outcomes(named: Mapping[str, Value]) -> Iterator[str]:
     if len(named) > _MAX_PLAIN_MEMBERS:
         return
     is_record = any(key.endswith("id") for key in named)
-    for key, held in named.items():
-        if (key in _STATES or (key in _WORDS and not is_record)) and isinstance(held, str):
-            found = _text_outcome(held[: 2 * _JUDGED_EDGE_CHARS])
-            is_error = found.startswith(ERROR) and key in _STATES
-            why = next((said for said in _failure_sentences(dict(named)) if said != held), held)
-            neutral = found == UNKNOWN and not _waits(held)
-            yield _error_outcome(why) if is_error else OK if neutral else found
+    for key, member in named.items():
+        if (key in _STATES or (key in _WORDS and not is_record)) and isinstance(member, str):
+            outcome = _text_outcome(member[: 2 * _JUDGED_EDGE_CHARS])
+            is_error = outcome.startswith(ERROR) and key in _STATES
+            why = next(
+                (sentence for sentence in _failure_sentences(dict(named)) if sentence != member),
+                member,
+            )
+            neutral = outcome == UNKNOWN and not _waits(member)
+            yield _error_outcome(why) if is_error else OK if neutral else outcome
 
 
-def _failure_sentences(held: Value) -> Iterator[str]:
+def _failure_sentences(failure: Value) -> Iterator[str]:
     """The text of a failure, or the telling members of an object."""
-    if isinstance(held, str):
-        yield held
-    elif isinstance(held, list):
-        for each in held:
-            yield from _failure_sentences(each)
-    elif isinstance(held, dict):
-        named = {_normalized_key(key): inner for key, inner in held.items()}
+    if isinstance(failure, str):
+        yield failure
+    elif isinstance(failure, list):
+        for element in failure:
+            yield from _failure_sentences(element)
+    elif isinstance(failure, dict):
+        named = {_normalized_key(key): inner for key, inner in failure.items()}
         for key in _WORDS:
             if isinstance(named.get(key), str) and str(named[key]).strip():
                 yield str(named[key])

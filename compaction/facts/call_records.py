@@ -55,8 +55,8 @@ def exchange_fact(
         else "result"
     )
     is_action = kind is FactKind.ACTION
-    back = result if is_action or result else _outcome_in_place(exchange, ended)
-    line = redact_secrets(f"{text}{ARROW}{back}" if back else text)
+    outcome_text = result if is_action or result else _outcome_in_place(exchange, ended)
+    line = redact_secrets(f"{text}{ARROW}{outcome_text}" if outcome_text else text)
     is_left_out = ended.startswith(ERROR) and (ended.partition(": ")[2] or ended) not in line
     return Fact(
         kind=kind,
@@ -92,9 +92,9 @@ def action_facts(
         is_current: For each exchange, True if its result still stands; of others only how they
             ended.
     """
-    for each, still in zip(part.exchanges, is_current, strict=True):
-        if each.is_action:
-            yield exchange_fact(each, FactKind.ACTION, format_result if still else say_nothing)
+    for exchange, still in zip(part.exchanges, is_current, strict=True):
+        if exchange.is_action:
+            yield exchange_fact(exchange, FactKind.ACTION, format_result if still else say_nothing)
 
 
 #: Tools that only take a note of what was thought.
@@ -116,10 +116,10 @@ def record_facts(
         is_current: For each exchange, True if its result still stands.
     """
     before = _earlier_record_turns(part)
-    for each, still in zip(part.exchanges, is_current, strict=True):
-        if still and not each.is_action and not _is_thought(each):
+    for exchange, still in zip(part.exchanges, is_current, strict=True):
+        if still and not exchange.is_action and not _is_thought(exchange):
             yield exchange_fact(
-                each, FactKind.RECORD, format_result, each.key, before.get(each.key, 0)
+                exchange, FactKind.RECORD, format_result, exchange.key, before.get(exchange.key, 0)
             )
 
 
@@ -148,22 +148,26 @@ def error_facts(part: RegionContents) -> Iterator[Fact]:
 
     The line of its command says it of the latest of equal calls.
     """
-    keys = [each.key for each in part.exchanges]
-    latest = {key: at for at, key in enumerate(keys)}
-    again = {key for at, key in enumerate(keys) if key and latest[key] > at}
-    ended = {at: CallOutcome(part.exchanges[at]) for at, key in enumerate(keys) if key in again}
-    good = {keys[at]: at for at, each in ended.items() if not each.has_failed}
-    told = {
+    keys = [exchange.key for exchange in part.exchanges]
+    latest = {key: index for index, key in enumerate(keys)}
+    again = {key for index, key in enumerate(keys) if key and latest[key] > index}
+    ended = {
+        index: CallOutcome(part.exchanges[index]) for index, key in enumerate(keys) if key in again
+    }
+    good = {keys[index]: index for index, outcome in ended.items() if not outcome.has_failed}
+    reported_texts = {
         _failed_call_line(part.exchanges[latest[key]], ended[latest[key]], is_fixed=False)
         for key in again
     }
-    told.add("")
-    for at, how in ended.items():
-        each = part.exchanges[at]
-        text = _failed_call_line(each, how, is_fixed=good.get(keys[at], -1) > at)
-        if latest[keys[at]] > at and text not in told:
-            told.add(text)
-            yield Fact(kind=FactKind.ERROR, text=text, turns=(each.turn,), messages=each.messages)
+    reported_texts.add("")
+    for index, how in ended.items():
+        exchange = part.exchanges[index]
+        text = _failed_call_line(exchange, how, is_fixed=good.get(keys[index], -1) > index)
+        if latest[keys[index]] > index and text not in reported_texts:
+            reported_texts.add(text)
+            yield Fact(
+                kind=FactKind.ERROR, text=text, turns=(exchange.turn,), messages=exchange.messages
+            )
 
 
 def _failed_call_line(exchange: ToolExchange, ended: CallOutcome, *, is_fixed: bool) -> str:
@@ -199,15 +203,17 @@ def current_results(exchanges: Sequence[ToolExchange]) -> tuple[bool, ...]:
     was asked for with at least the same arguments. Failures always stand, and replace nothing.
     """
     stands = [True] * len(exchanges)
-    asked: set[str] = set()
-    told: dict[bytes, list[_ReturnedObject]] = {}
-    for at in range(len(exchanges) - 1, -1, -1):
-        each = exchanges[at]
-        if not each.result or indicates_failure(each.result):
+    later_keys: set[str] = set()
+    later_objects: dict[bytes, list[_ReturnedObject]] = {}
+    for index in range(len(exchanges) - 1, -1, -1):
+        exchange = exchanges[index]
+        if not exchange.result or indicates_failure(exchange.result):
             continue
-        key = each.key
-        stands[at] = not key or (key not in asked and not _is_superseded(each, told))
-        asked.add(key)
+        key = exchange.key
+        stands[index] = not key or (
+            key not in later_keys and not _is_superseded(exchange, later_objects)
+        )
+        later_keys.add(key)
     return tuple(stands)
 
 
@@ -251,11 +257,11 @@ def mentioned_words(part: RegionContents) -> MentionedWords:
     """The words of users, of the assistant and of the arguments of calls."""
     texts = [message.text for _, message in part.messages_of(Voice.USER)]
     texts += [message.text for _, message in part.messages_of(Voice.ASSISTANT)]
-    texts += [each.called.arguments for each in part.exchanges]
+    texts += [exchange.called.arguments for exchange in part.exchanges]
     return words_of(texts)
 
 
 def pruned_formatter(part: RegionContents, detail: PruningDetail) -> ResultFormatter:
     """Says results by what tells in them or was spoken of, in so much detail."""
-    said = mentioned_words(part)
-    return lambda result: pruned_result_line(result, said, detail)
+    words = mentioned_words(part)
+    return lambda result: pruned_result_line(result, words, detail)

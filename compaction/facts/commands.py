@@ -63,18 +63,22 @@ def call_purposes(part: RegionContents, places: Iterable[int], weight: int) -> M
         weight: The tokens of what is compacted.
     """
     room = min(max(_MIN_PURPOSE_TOKENS, weight * _PURPOSES_SHARE), weight * _MAX_PURPOSES_SHARE)
-    said = dict(part.messages_of(Voice.ASSISTANT))
+    replies = dict(part.messages_of(Voice.ASSISTANT))
     first: dict[int, int] = {}
-    for at in places:
-        first.setdefault(part.exchanges[at].messages[0], at)
-    found: dict[int, str] = {}
-    for message, at in reversed(first.items()):
-        text = _call_purpose(said[message].text, part.exchanges[at]) if message in said else ""
+    for index in places:
+        first.setdefault(part.exchanges[index].messages[0], index)
+    purposes: dict[int, str] = {}
+    for message, index in reversed(first.items()):
+        text = (
+            _call_purpose(replies[message].text, part.exchanges[index])
+            if message in replies
+            else ""
+        )
         cost = estimate_tokens(text) + _PURPOSE_FRAME_TOKENS
         if text and cost <= room:
             room -= cost
-            found[at] = text
-    return found
+            purposes[index] = text
+    return purposes
 
 
 def _call_purpose(text: str, exchange: ToolExchange) -> str:
@@ -83,16 +87,16 @@ def _call_purpose(text: str, exchange: ToolExchange) -> str:
     Decisions have lines of their own. What a long text is cut in is no sentence. Nor is one told
     that held a secret: another may stand beside it that does not look like one.
     """
-    asked = exchange.called.arguments[:_CALL_HEAD_CHARS]
-    end = text.rfind(asked) if asked else -1
+    arguments = exchange.called.arguments[:_CALL_HEAD_CHARS]
+    end = text.rfind(arguments) if arguments else -1
     end = end if end >= 0 else len(text)
     spoken = _spoken_sentences(text[max(0, end - _SCANNED_CHARS) : end])
-    told = [
-        each
-        for each in islice(spoken, int(end > _SCANNED_CHARS), None)
-        if _tells(_without_filler(each))
+    purposes = [
+        sentence
+        for sentence in islice(spoken, int(end > _SCANNED_CHARS), None)
+        if _tells(_without_filler(sentence))
     ]
-    last = told[-1] if told else REDACTED
+    last = purposes[-1] if purposes else REDACTED
     return (
         ""
         if REDACTED in last or settled_kind(last) is not None
@@ -155,35 +159,35 @@ def names_to_keep(
         share: Most of the available room that may be taken, from 0 to 1.
     """
     came: dict[int, Mapping[str, int]] = {}
-    seen = _names_seen(part, lines, latest, came)
+    seen_names = _names_seen(part, lines, latest, came)
     here = len(part.exchanges)
     stood = _words_sent_before(part)
-    new = [name for name in seen if name not in stood]
-    ranked = sorted(new, key=lambda name: _name_score(seen[name], here), reverse=True)
-    room = _NamesRoom(seen, lines)
-    paths = [name for name in ranked if seen[name].weight == PATH_RANK]
+    new = [name for name in seen_names if name not in stood]
+    ranked = sorted(new, key=lambda name: _name_score(seen_names[name], here), reverse=True)
+    room = _NamesRoom(seen_names, lines)
+    paths = [name for name in ranked if seen_names[name].weight == PATH_RANK]
     size = max(_MIN_NAME_TOKENS, region_tokens(part) * _NAMES_SHARE) * share
     left = room.take(paths, size * _PATHS_SHARE)
     left = room.take(
-        (name for name in ranked if seen[name].weight != PATH_RANK),
+        (name for name in ranked if seen_names[name].weight != PATH_RANK),
         size - size * _PATHS_SHARE + left,
     )
     room.take(paths, left)
-    told: dict[int, list[str]] = {}
-    for name, each in seen.items():
+    names_by_exchange: dict[int, list[str]] = {}
+    for name, seen_name in seen_names.items():
         if name in room.kept:
-            told.setdefault(each.last, []).append(name)
-    short = {at for at in lines if not room.holds(at, came[at])}
-    return told, short
+            names_by_exchange.setdefault(seen_name.last, []).append(name)
+    short = {index for index in lines if not room.holds(index, came[index])}
+    return names_by_exchange, short
 
 
 class _NamesRoom:
     """The names taken so far, and the room they fill."""
 
-    def __init__(self, seen: Mapping[str, _SeenName], lines: Mapping[int, str]) -> None:
+    def __init__(self, seen_names: Mapping[str, _SeenName], lines: Mapping[int, str]) -> None:
         self.kept: set[str] = set()
-        self._seen = seen
-        self._said = {at: _covered_names(text) for at, text in lines.items()}
+        self._seen = seen_names
+        self._said = {index: _covered_names(text) for index, text in lines.items()}
 
     def take(self, ranked: Iterable[str], room: float) -> float:
         """Take what the room holds and what does not stand on its line yet; what room is left."""
@@ -196,21 +200,23 @@ class _NamesRoom:
                 _add_covered_names(name, covered)
         return room
 
-    def holds(self, at: int, names: Iterable[str]) -> bool:
+    def holds(self, index: int, names: Iterable[str]) -> bool:
         """True if all these names stand on the line of an exchange."""
-        return self._said[at].issuperset(names)
+        return self._said[index].issuperset(names)
 
 
 def region_tokens(part: RegionContents) -> int:
     """The tokens of the region."""
     region = part.region
-    held = enumerate(region.messages[region.start : region.end], region.start)
-    return sum(message.tokens for at, message in held if at not in region.kept)
+    indexed_messages = enumerate(region.messages[region.start : region.end], region.start)
+    return sum(message.tokens for index, message in indexed_messages if index not in region.kept)
 
 
 def _words_sent_before(part: RegionContents) -> set[str]:
     """The words of the segments before this one: what stands there takes no room again."""
-    facts = (fact for each in part.region.earlier for fact in each.facts if fact.kind in _NAMING)
+    facts = (
+        fact for segment in part.region.earlier for fact in segment.facts if fact.kind in _NAMING
+    )
     return {word for fact in facts for word in fact.text.split()}
 
 
@@ -231,22 +237,22 @@ def _names_seen(
 
     Those of what came back last are put into ``came``.
     """
-    seen: dict[str, _SeenName] = {}
-    known: dict[str, RankedNames] = {}
-    for each, stands in zip(part.exchanges, latest, strict=True):
+    seen_names: dict[str, _SeenName] = {}
+    names_by_word: dict[str, RankedNames] = {}
+    for exchange, stands in zip(part.exchanges, latest, strict=True):
         if stands in lines:
-            came[stands] = shown_names(each.result, known)
-            told = shown_names("\n".join(_request_texts(part, each)), known)
+            came[stands] = shown_names(exchange.result, names_by_word)
+            weights = shown_names("\n".join(_request_texts(part, exchange)), names_by_word)
             for name, count in came[stands].items():
-                told[name] = max(told.get(name, 0), count)
-            for name, weight in told.items():
-                held = seen.get(name)
-                if held is None:
-                    held = seen[name] = _SeenName()
-                held.weight = max(held.weight, weight)
-                held.times += 1
-                held.last = stands
-    return seen
+                weights[name] = max(weights.get(name, 0), count)
+            for name, weight in weights.items():
+                seen_name = seen_names.get(name)
+                if seen_name is None:
+                    seen_name = seen_names[name] = _SeenName()
+                seen_name.weight = max(seen_name.weight, weight)
+                seen_name.times += 1
+                seen_name.last = stands
+    return seen_names
 
 
 def _request_texts(part: RegionContents, exchange: ToolExchange) -> Iterator[str]:
@@ -254,10 +260,10 @@ def _request_texts(part: RegionContents, exchange: ToolExchange) -> Iterator[str
     yield redact_secrets(part.region.messages[exchange.messages[0]].text)
     read = parse_arguments(exchange.called)
     try:
-        asked = "\n".join(leaf_strings(read)) if read is not None else exchange.called.arguments
+        arguments = "\n".join(leaf_strings(read)) if read is not None else exchange.called.arguments
     except CannotCompactError:
-        asked = exchange.called.arguments
-    yield redact_secrets(asked)
+        arguments = exchange.called.arguments
+    yield redact_secrets(arguments)
 
 
 def _covered_names(text: str) -> set[str]:
@@ -273,9 +279,9 @@ def _add_covered_names(word: str, covered: set[str]) -> None:
     covered.add(word)
     covered.update(_parts(word))
     steps = word.split("/", _MAX_PATH_FOLDERS)
-    for at in range(1, len(steps)):
-        covered.add("/".join(steps[at:]))
-        covered.add("/".join(steps[:at]))
+    for index in range(1, len(steps)):
+        covered.add("/".join(steps[index:]))
+        covered.add("/".join(steps[:index]))
 
 
 #: Characters of an argument that stay.
@@ -302,37 +308,37 @@ def command_facts(
         names: Characters taken of the room for names, of ``MAX_NAMES_CHARS``.
         share: The part of the calls that stays: the latest ones.
     """
-    keys = [each.key for each in part.exchanges]
-    last = {key: at for at, key in enumerate(keys)}
-    latest = [last[key] if key else at for at, key in enumerate(keys)]
+    keys = [exchange.key for exchange in part.exchanges]
+    last = {key: index for index, key in enumerate(keys)}
+    latest = [last[key] if key else index for index, key in enumerate(keys)]
     first = len(keys) - round(len(keys) * share)
     say = CallFormatter(MAX_ARGUMENT_CHARS)
     ended = {
-        at: CallOutcome(each)
-        for at, each in enumerate(part.exchanges)
-        if at >= first and latest[at] == at
+        index: CallOutcome(exchange)
+        for index, exchange in enumerate(part.exchanges)
+        if index >= first and latest[index] == index
     }
-    told = {
-        at: _command_with_outcome(part.exchanges[at], said)
-        for at, said in _outcome_texts(part, ended).items()
+    outcome_lines = {
+        index: _command_with_outcome(part.exchanges[index], text)
+        for index, text in _outcome_texts(part, ended).items()
     }
-    called = {at: say(part.exchanges[at].called) for at in ended if keys[at]}
+    called = {index: say(part.exchanges[index].called) for index in ended if keys[index]}
     if names == MAX_NAMES_CHARS:
-        meant = call_purposes(part, called, region_tokens(part))
-        called |= {at: f"{called[at]} # {why}" for at, why in meant.items()}
-    lines = {at: (called.get(at, ""), told[at]) for at in ended}
-    whole = {at: " ".join(line) for at, line in lines.items()}
+        purposes = call_purposes(part, called, region_tokens(part))
+        called |= {index: f"{called[index]} # {why}" for index, why in purposes.items()}
+    lines = {index: (called.get(index, ""), outcome_lines[index]) for index in ended}
+    whole = {index: " ".join(line) for index, line in lines.items()}
     shown, short = names_to_keep(part, whole, latest, names / MAX_NAMES_CHARS)
-    for at, line in lines.items():
-        each = part.exchanges[at]
-        more = _more_sign(ended[at], short=at in short, empty=not shown.get(at))
-        named = " ".join([*shown.get(at, ()), *more])
+    for index, line in lines.items():
+        exchange = part.exchanges[index]
+        more = _more_sign(ended[index], short=index in short, empty=not shown.get(index))
+        named = " ".join([*shown.get(index, ()), *more])
         yield Fact(
             kind=FactKind.COMMAND,
             text=redact_secrets(" → ".join(filter(None, [*line, named]))),
-            turns=(each.turn,),
-            messages=each.messages,
-            key=keys[at],
+            turns=(exchange.turn,),
+            messages=exchange.messages,
+            key=keys[index],
         )
 
 
@@ -350,13 +356,13 @@ def _command_with_outcome(exchange: ToolExchange, outcome: str) -> str:
 def _outcome_texts(part: RegionContents, ended: Mapping[int, CallOutcome]) -> Mapping[int, str]:
     """The outcome of each; the latest name all failures, others as many as fit."""
     room = max(_MIN_FAULT_CHARS, region_tokens(part) * _FAULTS_SHARE)
-    told: dict[int, str] = {}
-    for at in reversed(list(ended)):
-        most = MAX_FAULT_LINES if room > 0 else int(ended[at].is_wrong)
-        told[at] = ended[at].text(most)
-        if not ended[at].is_whole:
-            room -= estimate_tokens(told[at])
-    return told
+    texts: dict[int, str] = {}
+    for index in reversed(list(ended)):
+        max_lines = MAX_FAULT_LINES if room > 0 else int(ended[index].is_wrong)
+        texts[index] = ended[index].text(max_lines)
+        if not ended[index].is_whole:
+            room -= estimate_tokens(texts[index])
+    return texts
 
 
 def _more_sign(ended: CallOutcome, *, short: bool, empty: bool) -> tuple[str, ...]:

@@ -84,24 +84,24 @@ class DetailLadder:
         self._stands = () if self._is_rereadable else current_results(self._read.exchanges)
         self._before = sum(
             message.tokens
-            for at, message in enumerate(messages, region.start)
-            if at not in region.kept
+            for index, message in enumerate(messages, region.start)
+            if index not in region.kept
         )
 
     def segment_within(self, max_tokens: int) -> Segment:
         """The first detail level within so many tokens; 0 for no bound; the last is cut to fit."""
         if 0 < max_tokens < self._user_statement_tokens:
             return self.bare_segment(max_tokens)
-        made = self.segment_at(DetailLevel.FACTS)
-        if not max_tokens or made.tokens <= max_tokens:
-            return made
+        segment = self.segment_at(DetailLevel.FACTS)
+        if not max_tokens or segment.tokens <= max_tokens:
+            return segment
         if (
-            made.tokens <= self._pruning_factor * max_tokens
-            and (made := self.segment_at(DetailLevel.PRUNED)).tokens <= max_tokens
+            segment.tokens <= self._pruning_factor * max_tokens
+            and (segment := self.segment_at(DetailLevel.PRUNED)).tokens <= max_tokens
         ):
-            return made
-        made = self.segment_at(DetailLevel.VALUES)
-        return made if made.tokens <= max_tokens else self.bare_segment(max_tokens)
+            return segment
+        segment = self.segment_at(DetailLevel.VALUES)
+        return segment if segment.tokens <= max_tokens else self.bare_segment(max_tokens)
 
     @cached_property
     def _user_statement_tokens(self) -> int:
@@ -160,8 +160,8 @@ class DetailLadder:
 
     def _level_facts(self, level: DetailLevel) -> Iterator[Fact]:
         """The facts of a level in the order of their messages, then values that stand in none."""
-        found = self._statements_and_results(level)
-        yield from found
+        facts = self._statements_and_results(level)
+        yield from facts
         if level < DetailLevel.VALUES or not self._is_rereadable:
             yield from value_facts(self._read, self._stand[level])
 
@@ -174,9 +174,9 @@ class DetailLadder:
             rest = [*self._user_statements, *of_results]
             stands = KeptWords("\n".join([fact.text for fact in rest]))
             unordered = chain(rest, _reply_facts(self._read, level, stands))
-            found = sorted(unordered, key=lambda fact: fact.messages[-1])
+            facts = sorted(unordered, key=lambda fact: fact.messages[-1])
             self._stand[level] = stands
-            self._known[level] = factor_shared_columns(found)
+            self._known[level] = factor_shared_columns(facts)
         return self._known[level]
 
     def _command_facts(self, level: DetailLevel) -> Iterator[Fact]:

@@ -63,12 +63,12 @@ def file_facts(part: RegionContents) -> Iterator[Fact]:
     done: dict[str, dict[str, None]] = {}
     turns: dict[str, dict[int, None]] = {}
     last: dict[str, int] = {}
-    for each in part.exchanges:
-        verb = _with_outcome(each, _effect_verb(each))
-        for path in _paths(each):
+    for exchange in part.exchanges:
+        verb = _with_outcome(exchange, _effect_verb(exchange))
+        for path in _paths(exchange):
             done.setdefault(path, {})[verb] = None
-            turns.setdefault(path, {})[each.turn] = None
-            last[path] = each.messages[-1]
+            turns.setdefault(path, {})[exchange.turn] = None
+            last[path] = exchange.messages[-1]
     for path, verbs in done.items():
         yield Fact(
             kind=FactKind.FILE,
@@ -101,14 +101,14 @@ def _with_outcome(exchange: ToolExchange, verb: str) -> str:
 
 def _paths(exchange: ToolExchange) -> dict[str, None]:
     """The paths that a call names, each once."""
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     for text in _path_arguments(parse_arguments(exchange.called), exchange.called.arguments):
         for path in _PATH.finditer(_PROGRAM.sub("sed", text[:_SCANNED_CHARS])):
-            if len(found) == _MAX_PATHS:
-                return found
+            if len(paths) == _MAX_PATHS:
+                return paths
             if _is_path(path[0]):
-                found[path[0]] = None
-    return found
+                paths[path[0]] = None
+    return paths
 
 
 def _is_path(word: str) -> bool:

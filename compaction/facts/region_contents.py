@@ -88,24 +88,28 @@ class RegionContents(msgspec.Struct, frozen=True, kw_only=True):
         """
         return self.messages_by_voice.get(voice, ())
 
-    def turn_of(self, at: int) -> int:
+    def turn_of(self, index: int) -> int:
         """The turn of a message of the region."""
-        return self.turns[at - self.region.start]
+        return self.turns[index - self.region.start]
 
 
 def read_region(region: Region, find: TextAnalyzer = analyze_uncached) -> RegionContents:
     """Reads the contents of a region."""
     turns = _message_turns(region)
-    said: dict[Voice, list[tuple[int, ParsedMessage]]] = {}
-    for at in range(region.start, region.end):
-        message = region.messages[at]
-        if at not in region.kept:
+    messages_by_voice: dict[Voice, list[tuple[int, ParsedMessage]]] = {}
+    for index in range(region.start, region.end):
+        message = region.messages[index]
+        if index not in region.kept:
             safe = message if message.voice is Voice.USER else _redacted_message(message, find)
-            said.setdefault(message.voice, []).append((at, safe))
-    results = dict(said.get(Voice.RESULT, ()))
+            messages_by_voice.setdefault(message.voice, []).append((index, safe))
+    results = dict(messages_by_voice.get(Voice.RESULT, ()))
     exchanges = tuple(_exchanges(region, turns, results))
     return RegionContents(
-        region=region, turns=turns, exchanges=exchanges, messages_by_voice=said, find=find
+        region=region,
+        turns=turns,
+        exchanges=exchanges,
+        messages_by_voice=messages_by_voice,
+        find=find,
     )
 
 
@@ -121,8 +125,8 @@ def _message_turns(region: Region) -> tuple[int, ...]:
     units = region.units
     first = max(bisect_right(units, region.start, key=_start) - 1, 0)
     for unit in units[first : bisect_left(units, region.end, key=_start)]:
-        for at in range(max(unit.start, region.start), min(unit.end, region.end)):
-            turns[at - region.start] = unit.turn
+        for index in range(max(unit.start, region.start), min(unit.end, region.end)):
+            turns[index - region.start] = unit.turn
     return tuple(turns)
 
 
@@ -130,19 +134,21 @@ def _exchanges(
     region: Region, turns: tuple[int, ...], results: Mapping[int, ParsedMessage]
 ) -> Iterator[ToolExchange]:
     """Calls with their results; then those that nothing answered."""
-    asked: dict[str, tuple[CalledTool, int]] = {}
-    for at in range(region.start, region.end):
-        message = region.messages[at]
-        if at in region.kept:
+    pending_calls: dict[str, tuple[CalledTool, int]] = {}
+    for index in range(region.start, region.end):
+        message = region.messages[index]
+        if index in region.kept:
             continue
-        asked |= {called.id: (called, at) for called in message.calls}
+        pending_calls |= {called.id: (called, index) for called in message.calls}
         if message.voice is Voice.RESULT:
-            called, where = asked.pop(message.answers, _UNASKED)
+            called, where = pending_calls.pop(message.answers, _UNASKED)
             yield ToolExchange(
                 called=called,
-                result=results[at].text,
-                turn=turns[at - region.start],
-                messages=(at,) if where < 0 else (where, at),
+                result=results[index].text,
+                turn=turns[index - region.start],
+                messages=(index,) if where < 0 else (where, index),
             )
-    for called, at in asked.values():
-        yield ToolExchange(called=called, result="", turn=turns[at - region.start], messages=(at,))
+    for called, index in pending_calls.values():
+        yield ToolExchange(
+            called=called, result="", turn=turns[index - region.start], messages=(index,)
+        )

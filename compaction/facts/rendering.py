@@ -54,7 +54,9 @@ def head_and_tail_bounds(text: str, max_chars: int) -> tuple[int, int]:
     last = len(text) - (max_chars - first)
     space = max(text.rfind(" ", first - 200, first), text.rfind("\n", first - 200, first))
     after = [
-        at for at in (text.find(" ", last, last + 200), text.find("\n", last, last + 200)) if at > 0
+        position
+        for position in (text.find(" ", last, last + 200), text.find("\n", last, last + 200))
+        if position > 0
     ]
     return (space if space > 0 else first, min(after) + 1 if after else last)
 
@@ -66,8 +68,8 @@ _STOP: Final = re.compile(r"\s(?<=[.!?]\s)\s*")
 def sentences(text: str) -> Iterator[str]:
     """The sentences of a text, in order, each within one line of it and without outer spaces."""
     for line in text.splitlines():
-        for each in _STOP.split(line):
-            if sentence := each.strip():
+        for piece in _STOP.split(line):
+            if sentence := piece.strip():
                 yield sentence
 
 
@@ -180,18 +182,18 @@ def factor_shared_columns(facts: Sequence[Fact]) -> tuple[Fact, ...]:
     ``a.b a.c``.
     """
     facts = [_with_short_columns(fact) for fact in facts]
-    seen = Counter(found for fact in facts for found in _shared_columns(fact.text))
-    again = [found for found, times in seen.items() if times > 1][: len(_LETTERS)]
+    counts = Counter(columns for fact in facts for columns in _shared_columns(fact.text))
+    again = [columns for columns, times in counts.items() if times > 1][: len(_LETTERS)]
     letters = dict(zip(again, _LETTERS, strict=False))
     if not letters:
         return tuple(facts)
-    told: set[str] = set()
+    known_columns: set[str] = set()
 
-    def letter_columns(found: re.Match[str]) -> str:
-        letter = letters.get(found[1], "")
-        if not letter or found[1] not in told:
-            told.add(found[1])
-            return f"columns {letter}:[{found[1]}]" if letter else found[0]
+    def letter_columns(match: re.Match[str]) -> str:
+        letter = letters.get(match[1], "")
+        if not letter or match[1] not in known_columns:
+            known_columns.add(match[1])
+            return f"columns {letter}:[{match[1]}]" if letter else match[0]
         return f"columns {letter}"
 
     return tuple(

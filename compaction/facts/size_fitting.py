@@ -111,56 +111,58 @@ class SizeFitter:
             max_tokens: Tokens of the text.
             least: Tokens for the rest where the words alone are more: it is missed anyway.
         """
-        words, taken = self._user_words_within(max_tokens)
-        is_missed = taken > max_tokens
-        max_tokens = taken + least if is_missed else max_tokens
-        room = max_tokens - taken
+        words, words_tokens = self._user_words_within(max_tokens)
+        is_missed = words_tokens > max_tokens
+        max_tokens = words_tokens + least if is_missed else max_tokens
+        room = max_tokens - words_tokens
         for _ in range(_MAX_TRIES):
             if room <= _FACT_FRAME_TOKENS:
                 break
-            found = self._fill_room(words, room)
-            over = self._count(self._segment_text(found)) - max_tokens
+            facts = self._fill_room(words, room)
+            over = self._count(self._segment_text(facts)) - max_tokens
             if over <= 0:
                 return (
                     not is_missed
-                    and self._with_longer_words(taken, room, max_tokens + over, max_tokens)
-                ) or found
+                    and self._with_longer_words(words_tokens, room, max_tokens + over, max_tokens)
+                ) or facts
             room = int((room - over) * _RETRY_SHARE)
         return self._fill_room(words, 0)
 
     def _with_longer_words(
-        self, words: int, room: int, taken: int, max_tokens: int
+        self, words: int, room: int, words_tokens: int, max_tokens: int
     ) -> tuple[Fact, ...]:
         """The same with more of users' words where the rest left room; () for no more.
 
         Args:
             words: Tokens of the words so far.
             room: Tokens for the rest.
-            taken: Tokens of all that stands so far.
+            words_tokens: Tokens of all that stands so far.
             max_tokens: Tokens it may be.
         """
         for cap in MESSAGE_CAPS_CHARS:
             more, size = self._user_words_capped_at(cap)
             if size <= words:
                 break
-            if size - words <= max_tokens - taken:
-                found = self._fill_room(more, room)
-                return found if self._count(self._segment_text(found)) <= max_tokens else ()
+            if size - words <= max_tokens - words_tokens:
+                facts = self._fill_room(more, room)
+                return facts if self._count(self._segment_text(facts)) <= max_tokens else ()
         return ()
 
     def _fill_room(self, words: Sequence[Fact], tokens: int) -> tuple[Fact, ...]:
         """The words, of the rest what there is room for, and what is gone."""
         room = _TokenRoom(tokens - (_OMISSION_TOKENS if self._others.exchanges else 0))
-        taken = room.fill(self._others, has_names=bool(self._names))
-        stays = {id(ways) for ways, _ in taken}
-        gone = [each[0][0] for each in self._others.exchanges if id(each) not in stays]
-        found = factor_shared_columns(_in_message_order(chain(words, (fact for _, fact in taken))))
+        choices = room.fill(self._others, has_names=bool(self._names))
+        stays = {id(ways) for ways, _ in choices}
+        gone = [variants[0][0] for variants in self._others.exchanges if id(variants) not in stays]
+        facts = factor_shared_columns(
+            _in_message_order(chain(words, (fact for _, fact in choices)))
+        )
         stands = (
-            KeptWords("\n".join([fact.text for fact in found])) if self._names else KeptWords("")
+            KeptWords("\n".join([fact.text for fact in facts])) if self._names else KeptWords("")
         )
         named = [name for name in self._names if name not in stands]
         return (
-            *found,
+            *facts,
             *names_fact(self._part, room.names_that_fit(named, self._count)),
             *self._omission_fact(gone),
         )
@@ -169,14 +171,14 @@ class SizeFitter:
         """A line that names what is gone; nothing for none."""
         if not gone:
             return
-        did = [each for each in gone if each.kind is FactKind.ACTION]
-        rest = [each for each in gone if each.kind is not FactKind.ACTION]
-        told = [f"actions: {_tool_counts(did)}"] if did else []
-        told += [f"results of {_tool_counts(rest)}"] if rest else []
-        turns = sorted({turn for each in gone for turn in each.turns})
+        did = [fact for fact in gone if fact.kind is FactKind.ACTION]
+        rest = [fact for fact in gone if fact.kind is not FactKind.ACTION]
+        pieces = [f"actions: {_tool_counts(did)}"] if did else []
+        pieces += [f"results of {_tool_counts(rest)}"] if rest else []
+        turns = sorted({turn for fact in gone for turn in fact.turns})
         yield Fact(
             kind=FactKind.GONE,
-            text="; ".join(told),
+            text="; ".join(pieces),
             turns=(turns[0], turns[-1]) if len(turns) > 1 else (turns[0],),
             messages=(self._part.region.end - 1,),
         )
@@ -186,12 +188,12 @@ class SizeFitter:
 
         What they wish for all that follows stays whatever room there is.
         """
-        words, taken = self._user_words_capped_at(MESSAGE_CAPS_CHARS[0])
+        words, words_tokens = self._user_words_capped_at(MESSAGE_CAPS_CHARS[0])
         for cap in MESSAGE_CAPS_CHARS[1:]:
-            if taken <= _USER_WORDS_SHARE * max_tokens:
+            if words_tokens <= _USER_WORDS_SHARE * max_tokens:
                 break
-            words, taken = self._user_words_capped_at(cap)
-        return words, taken
+            words, words_tokens = self._user_words_capped_at(cap)
+        return words, words_tokens
 
     def _user_words_capped_at(self, cap: int) -> tuple[tuple[Fact, ...], int]:
         """Users' words, in messages of so many characters, and their tokens."""
@@ -224,14 +226,14 @@ class _RemainingCandidates:
     def __init__(self, candidates: FactCandidates, count: Count) -> None:
         def with_tokens(ways: FactVariants) -> _SizedVariants:
             every = dict.fromkeys([*ways, *_short_action(ways[0])])
-            return [(each, count(each.text) + _FACT_FRAME_TOKENS) for each in every]
+            return [(fact, count(fact.text) + _FACT_FRAME_TOKENS) for fact in every]
 
         them = [with_tokens(ways) for ways in candidates.exchanges]
-        done = [each for each in them if each[0][0].kind in _DONE]
-        self.exchanges = [each for each in them if each[0][0].kind in _EXCHANGED]
-        self.actions = sorted(done, key=lambda each: each[0][0].messages[-1], reverse=True)
-        self.records = [each for each in them if each[0][0].kind not in _DONE]
-        self.statements = [with_tokens((each,)) for each in candidates.statements]
+        done = [variants for variants in them if variants[0][0].kind in _DONE]
+        self.exchanges = [variants for variants in them if variants[0][0].kind in _EXCHANGED]
+        self.actions = sorted(done, key=lambda variants: variants[0][0].messages[-1], reverse=True)
+        self.records = [variants for variants in them if variants[0][0].kind not in _DONE]
+        self.statements = [with_tokens((fact,)) for fact in candidates.statements]
 
 
 class _TokenRoom:
@@ -246,16 +248,18 @@ class _TokenRoom:
         self, candidates: _RemainingCandidates, *, has_names: bool
     ) -> list[tuple[_SizedVariants, Fact]]:
         """Of the rest what there is room for."""
-        found = self._take_share(candidates.actions, _ACTIONS_SHARE)
-        found += self._take_share(
+        choices = self._take_share(candidates.actions, _ACTIONS_SHARE)
+        choices += self._take_share(
             candidates.records, _COMMANDS_SHARE if has_names else _RECORDS_SHARE
         )
-        found += self._take_share(candidates.statements, 1.0)
-        stays = {id(ways) for ways, _ in found}
-        others = [
-            each for each in (*candidates.actions, *candidates.records) if id(each) not in stays
+        choices += self._take_share(candidates.statements, 1.0)
+        stays = {id(ways) for ways, _ in choices}
+        rest = [
+            variants
+            for variants in (*candidates.actions, *candidates.records)
+            if id(variants) not in stays
         ]
-        return found + ([] if has_names else self._take_share(others, 1.0))
+        return choices + ([] if has_names else self._take_share(rest, 1.0))
 
     def _take_share(
         self, candidates: Iterable[_SizedVariants], share: float
@@ -263,22 +267,30 @@ class _TokenRoom:
         """Those for which a share of the room is enough, the first ones first, at most length."""
         room = int(self._left * share)
         one = int(room * _MAX_LINE_SHARE)
-        found = []
+        choices = []
         for ways in candidates:
-            most = min(room, one)
-            fact, size = next((each for each in ways if each[1] <= most), ways[-1])
+            limit = min(room, one)
+            fact, size = next((variant for variant in ways if variant[1] <= limit), ways[-1])
             if size <= room:
-                found.append((ways, fact))
+                choices.append((ways, fact))
                 room -= size
                 self._left -= size
-        return found
+        return choices
 
     def names_that_fit(self, names: Sequence[str], count: Count) -> Sequence[str]:
         """The first of the names that the room is enough for."""
         letters = sum(map(len, names)) + len(names)
-        each = count(" ".join(names)) / max(1, letters) if self._left > _FACT_FRAME_TOKENS else 0.0
-        taken = [at * each for at in accumulate(len(name) + 1 for name in names)]
-        return names[: bisect_right(taken, self._left - _FACT_FRAME_TOKENS)] if each else ()
+        tokens_per_char = (
+            count(" ".join(names)) / max(1, letters) if self._left > _FACT_FRAME_TOKENS else 0.0
+        )
+        cumulative_tokens = [
+            chars * tokens_per_char for chars in accumulate(len(name) + 1 for name in names)
+        ]
+        return (
+            names[: bisect_right(cumulative_tokens, self._left - _FACT_FRAME_TOKENS)]
+            if tokens_per_char
+            else ()
+        )
 
 
 def _short_action(fact: Fact) -> Iterator[Fact]:
@@ -323,12 +335,13 @@ def record_candidates(part: RegionContents, is_current: Sequence[bool]) -> FactC
     ways: list[FactVariants] = [*zip(*map(exchange_facts, says), strict=True)]
     again = _results_named_again(part)
     ways.sort(
-        key=lambda each: (again.get(each[0].messages[-1], 0), _last_message(each)), reverse=True
+        key=lambda variants: (again.get(variants[0].messages[-1], 0), _last_message(variants)),
+        reverse=True,
     )
     spoken = KeptWords("\n".join([message.text for _, message in part.messages_of(Voice.USER)]))
-    said = [*assistant_reply_facts(part, 0, spoken), *value_facts(part, spoken)]
+    statements = [*assistant_reply_facts(part, 0, spoken), *value_facts(part, spoken)]
     return FactCandidates(
-        marks=_goals_and_rules(part), exchanges=ways, statements=_newest_first(said)
+        marks=_goals_and_rules(part), exchanges=ways, statements=_newest_first(statements)
     )
 
 
@@ -336,7 +349,7 @@ def command_candidates(part: RegionContents) -> FactCandidates:
     """The candidates for a region whose results can be read again."""
     full, bare = command_facts(part, MAX_NAMES_CHARS // 4), command_facts(part, 0)
     ways: list[FactVariants] = [*zip(full, bare, strict=True)]
-    ways += [(each,) for each in (*error_facts(part), *file_facts(part))]
+    ways += [(fact,) for fact in (*error_facts(part), *file_facts(part))]
     ways.sort(key=_last_message, reverse=True)
     return FactCandidates(
         marks=_goals_and_rules(part),
@@ -365,17 +378,21 @@ def _results_named_again(part: RegionContents) -> Mapping[int, int]:
     """Of each result whether values of it stand in other messages too: 1 where some do."""
     texts = [*stated_values(part, (Voice.RESULT,))]
     every = [*texts, *stated_values(part, (Voice.ASSISTANT, Voice.USER)), *argument_values(part)]
-    found = count_occurrences(every)
-    return {at: int(any(found[value].times > 1 for value in them)) for at, them in texts}
+    occurrences = count_occurrences(every)
+    return {
+        index: int(any(occurrences[value].times > 1 for value in them)) for index, them in texts
+    }
 
 
 def _code_names(part: RegionContents) -> Iterator[MessageValues]:
     """The paths and names of code that messages tell; no record's values, no bare numbers."""
     records = {
-        each.messages[-1] for each in part.exchanges if not is_rereadable(each.result, each.called)
+        exchange.messages[-1]
+        for exchange in part.exchanges
+        if not is_rereadable(exchange.result, exchange.called)
     }
     voices = (Voice.RESULT, Voice.ASSISTANT, Voice.USER)
     every = [*stated_values(part, voices, find_ids), *argument_values(part, find_ids)]
-    for at, them in every:
-        if at not in records:
-            yield at, [name for name in them if any(map(str.isalpha, name))]
+    for index, them in every:
+        if index not in records:
+            yield index, [name for name in them if any(map(str.isalpha, name))]

@@ -24,11 +24,13 @@ _MAX_GOAL_CHARS: Final = 300
 def goal_facts(part: RegionContents) -> Iterator[Fact]:
     """The beginning of the first user message of the conversation, if it is compacted here."""
     region = part.region
-    for at, message in enumerate(region.messages[: region.end]):
+    for index, message in enumerate(region.messages[: region.end]):
         if message.voice is Voice.USER and message.text.strip():
-            if at >= region.start and at not in region.kept:
+            if index >= region.start and index not in region.kept:
                 text = flatten_text(message.text)[:_MAX_GOAL_CHARS].rstrip()
-                yield Fact(kind=FactKind.GOAL, text=text, turns=(part.turn_of(at),), messages=(at,))
+                yield Fact(
+                    kind=FactKind.GOAL, text=text, turns=(part.turn_of(index),), messages=(index,)
+                )
             return
 
 
@@ -83,10 +85,10 @@ _CURLED: Final = "\u2019"
 
 def rule_facts(part: RegionContents) -> Iterator[Fact]:
     """The directive sentences of each user message, verbatim; at most 50 a message."""
-    for at, message in part.messages_of(Voice.USER):
-        turn = part.turn_of(at)
+    for index, message in part.messages_of(Voice.USER):
+        turn = part.turn_of(index)
         for text in part.find(_directives, message.text):
-            yield Fact(kind=FactKind.RULE, text=text, turns=(turn,), messages=(at,), key=text)
+            yield Fact(kind=FactKind.RULE, text=text, turns=(turn,), messages=(index,), key=text)
 
 
 def _directives(text: str) -> tuple[str, ...]:
@@ -103,7 +105,7 @@ def is_directive(sentence: str) -> bool:
         return False
     if _STANDS(small):
         return True
-    return any(_ASKS(each) and not _PAST(each) for each in _clauses(small))
+    return any(_ASKS(clause) and not _PAST(clause) for clause in _clauses(small))
 
 
 #: Characters of a message that stay: about 2,000 tokens of English.
@@ -124,7 +126,7 @@ def user_facts(
         max_chars: Characters of one message that stay.
         short: Messages of so many characters stay whole even if that is more.
     """
-    for at, message in part.messages_of(Voice.USER):
+    for index, message in part.messages_of(Voice.USER):
         text = (
             flatten_text(message.text)
             if len(message.text) <= short
@@ -133,8 +135,10 @@ def user_facts(
         if message.name and text:
             text = f"{flatten_text(message.name)[:_MAX_NAME_CHARS]}: {text}"
         if text:
-            turn = part.turn_of(at)
-            yield Fact(kind=FactKind.USER, text=text, turns=(turn,), messages=(at,), key=str(turn))
+            turn = part.turn_of(index)
+            yield Fact(
+                kind=FactKind.USER, text=text, turns=(turn,), messages=(index,), key=str(turn)
+            )
 
 
 def shorten_user_text(text: str, max_chars: int) -> str:
@@ -190,9 +194,9 @@ _KINDS: Final = ((FactKind.DONE, _DONE.match), (FactKind.TODO, _TODO.match))
 
 def plan_facts(part: RegionContents) -> Iterator[Fact]:
     """Lines of the assistant's that say what is done, to be done or decided; four a message."""
-    for at, message in part.messages_of(Voice.ASSISTANT):
+    for index, message in part.messages_of(Voice.ASSISTANT):
         for kind, text in part.find(_settling_lines, message.text):
-            yield Fact(kind=kind, text=text, turns=(part.turn_of(at),), messages=(at,))
+            yield Fact(kind=kind, text=text, turns=(part.turn_of(index),), messages=(index,))
 
 
 def _settling_lines(text: str) -> tuple[tuple[FactKind, str], ...]:
@@ -201,11 +205,13 @@ def _settling_lines(text: str) -> tuple[tuple[FactKind, str], ...]:
     small = text.lower()
     if not any(map(small.__contains__, _SIGNS)):
         return ()
-    told = ((settled_kind(sentence), sentence) for sentence in sentences(text))
-    found = (
-        (kind, text_head(sentence, _MAX_PLAN_CHARS)) for kind, sentence in told if kind is not None
+    classified = ((settled_kind(sentence), sentence) for sentence in sentences(text))
+    plan_lines = (
+        (kind, text_head(sentence, _MAX_PLAN_CHARS))
+        for kind, sentence in classified
+        if kind is not None
     )
-    return tuple(islice(found, _MAX_PLAN_LINES))
+    return tuple(islice(plan_lines, _MAX_PLAN_LINES))
 
 
 def settled_kind(sentence: str) -> FactKind | None:

@@ -98,21 +98,23 @@ def value_facts(part: RegionContents, kept_words: KeptWords) -> Iterator[Fact]:
         part: Part that is compacted.
         kept_words: All lines there are so far; what is found is added to it.
     """
-    for at, message in part.messages_of(Voice.ASSISTANT):
-        new = [each for each in part.find(figure_words, message.text) if each not in kept_words]
+    for index, message in part.messages_of(Voice.ASSISTANT):
+        new = [word for word in part.find(figure_words, message.text) if word not in kept_words]
         text = " ".join(_sentences_holding(message.text, new)) if new else ""
         if text:
             kept_words.add_line(text)
-            yield Fact(kind=FactKind.VALUE, text=text, turns=(part.turn_of(at),), messages=(at,))
+            yield Fact(
+                kind=FactKind.VALUE, text=text, turns=(part.turn_of(index),), messages=(index,)
+            )
 
 
 def _sentences_holding(text: str, new: Sequence[str]) -> Iterator[str]:
     """The sentences of a text that hold one of these values and are short enough."""
     left = list(new)
     for sentence in sentences(text):
-        held = [value for value in left if value in sentence]
-        if held and len(sentence) <= _MAX_SENTENCE_CHARS:
-            left = [value for value in left if value not in held]
+        sentence_values = [value for value in left if value in sentence]
+        if sentence_values and len(sentence) <= _MAX_SENTENCE_CHARS:
+            left = [value for value in left if value not in sentence_values]
             yield flatten_text(sentence)
 
 
@@ -136,34 +138,34 @@ def stated_values(
     """
     for voice in voices:
         of = figure_words if voice is Voice.ASSISTANT else named
-        for at, message in part.messages_of(voice):
-            yield at, part.find(of, message.text)
+        for index, message in part.messages_of(voice):
+            yield index, part.find(of, message.text)
 
 
 def argument_values(
     part: RegionContents, named: ValueFinder = value_leaves
 ) -> Iterator[MessageValues]:
     """The values that calls were made with, each with its message."""
-    for each in part.exchanges:
-        said = part.find(redact_secrets, each.called.arguments)
-        yield each.messages[0], part.find(named, said)
+    for exchange in part.exchanges:
+        arguments = part.find(redact_secrets, exchange.called.arguments)
+        yield exchange.messages[0], part.find(named, arguments)
 
 
 def _line_words(line: str) -> set[str]:
     """The words of a line; of a long one, that is twice as quick as a pattern."""
-    for each in _BETWEEN:
-        line = line.replace(each, " ")
+    for separator in _BETWEEN:
+        line = line.replace(separator, " ")
     return set(line.split())
 
 
 def count_occurrences(messages: Iterable[MessageValues]) -> Mapping[str, ValueOccurrences]:
     """The values with where they stand, in their order."""
-    found: dict[str, ValueOccurrences] = {}
-    for at, values in messages:
-        for each in values:
-            before = found.get(each)
-            found[each] = ValueOccurrences(before.times + 1 if before else 1, at)
-    return found
+    occurrences: dict[str, ValueOccurrences] = {}
+    for index, values in messages:
+        for value in values:
+            before = occurrences.get(value)
+            occurrences[value] = ValueOccurrences(before.times + 1 if before else 1, index)
+    return occurrences
 
 
 def rank_values(occurrences: Mapping[str, ValueOccurrences]) -> list[str]:

@@ -45,8 +45,8 @@ def unescape_json(text: str) -> str:
 
 def verbatim_tokens(sentence: str) -> Iterator[str]:
     """The tokens of a sentence that its source must hold verbatim: quotes, ids, numbers, paths."""
-    for found in _QUOTED.finditer(sentence):
-        yield on_one_line(found[1] or found[2] or found[3])
+    for match in _QUOTED.finditer(sentence):
+        yield on_one_line(match[1] or match[2] or match[3])
     for piece in sentence.split():
         token = piece.strip(_AROUND)
         token = token.removesuffix("'s").removesuffix("’s")  # noqa: RUF001
@@ -64,10 +64,10 @@ def word_stems(text: str) -> frozenset[str]:
     return frozenset(word[:_STEM_CHARS] for word in _WORD.findall(text.casefold()))
 
 
-def is_worded_from(sentence: str, said: Collection[str]) -> bool:
+def is_worded_from(sentence: str, stems: Collection[str]) -> bool:
     """True if most words of a sentence are among the stems that were said."""
     words = word_stems(sentence)
-    return sum(word in said for word in words) >= _MIN_SAID_SHARE * len(words)
+    return sum(word in stems for word in words) >= _MIN_SAID_SHARE * len(words)
 
 
 def order_words(sentence: str) -> frozenset[str]:
@@ -82,38 +82,38 @@ def whole_sentences(quote: str, source: str) -> str:
     """
     passages = [on_one_line(passage) for passage in _passages(source)]
     text = " ".join(passages)
-    at = _token_position(quote, text)
-    if at < 0:
+    position = _token_position(quote, text)
+    if position < 0:
         return ""
     ends = list(accumulate(len(passage) + 1 for passage in passages))
-    first, last = bisect_right(ends, at), bisect_right(ends, at + len(quote) - 1)
+    first, last = bisect_right(ends, position), bisect_right(ends, position + len(quote) - 1)
     return " ".join(passages[first : last + 1])
 
 
 def _passages(source: str) -> Iterator[str]:
     """The sentences of a text, as they stand; a heading goes with what it heads."""
     start = 0
-    for found in _END.finditer(source):
-        if _ends_sentence(source, found):
-            yield source[start : found.end()]
-            start = found.end()
+    for match in _END.finditer(source):
+        if _ends_sentence(source, match):
+            yield source[start : match.end()]
+            start = match.end()
     yield source[start:]
 
 
-def _ends_sentence(source: str, found: re.Match[str]) -> bool:
+def _ends_sentence(source: str, match: re.Match[str]) -> bool:
     """True if a sentence ends there indeed."""
-    before = source[max(0, found.start() - 8) : found.start()]
-    mark = (before + found[0].rstrip())[-8:]
-    goes_on = _ON.match(source, found.end()) or mark.rstrip()[-1:] == ":" or _SHORT.search(mark)
+    before = source[max(0, match.start() - 8) : match.start()]
+    mark = (before + match[0].rstrip())[-8:]
+    goes_on = _ON.match(source, match.end()) or mark.rstrip()[-1:] == ":" or _SHORT.search(mark)
     return not goes_on
 
 
 def _token_position(token: str, source: str) -> int:
     """The place where a source holds the token by itself; -1 for nowhere."""
-    at = source.find(token)
-    while at >= 0 and not _is_apart(source, at, at + len(token)):
-        at = source.find(token, at + 1)
-    return at
+    position = source.find(token)
+    while position >= 0 and not _is_apart(source, position, position + len(token)):
+        position = source.find(token, position + 1)
+    return position
 
 
 def _is_apart(source: str, start: int, end: int) -> bool:
@@ -133,5 +133,5 @@ def _continues_token(beside: str, edge: str) -> bool:
     return edge.isdigit() and beside[0] in ".," and beside[1:].isdigit()
 
 
-def _unescaped_character(found: re.Match[str]) -> str:
-    return chr(int(found[1], 16)) if found[1] else _ESCAPED.get(found[2], found[2])
+def _unescaped_character(match: re.Match[str]) -> str:
+    return chr(int(match[1], 16)) if match[1] else _ESCAPED.get(match[2], match[2])

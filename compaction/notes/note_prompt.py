@@ -85,12 +85,12 @@ def note_request_body(
         known_facts: Facts that rules found in it by themselves.
         model: The public name of the model that is asked.
     """
-    asked = "\n".join(
+    prompt = "\n".join(
         ("KNOWN ALREADY:", *_known_fact_lines(known_facts), "", "THE PART:", *render_region(part))
     )
     messages = [
         {"role": "system", "content": _INSTRUCTION},
-        {"role": "user", "content": asked},
+        {"role": "user", "content": prompt},
     ]
     return orjson.dumps(
         {"model": model, "messages": messages, "max_completion_tokens": MAX_ANSWER_TOKENS}
@@ -102,11 +102,11 @@ def compacted_messages(
 ) -> Iterator[tuple[int, int, ParsedMessage]]:
     """Turn, place and message of each compacted message, of some turns or of all."""
     region = part.region
-    for at in range(region.start, region.end):
-        message, turn = region.messages[at], part.turn_of(at)
-        is_compacted = message.voice is not Voice.AUTHORITY and at not in region.kept
+    for index in range(region.start, region.end):
+        message, turn = region.messages[index], part.turn_of(index)
+        is_compacted = message.voice is not Voice.AUTHORITY and index not in region.kept
         if is_compacted and (turns is None or turn in turns):
-            yield turn, at, message
+            yield turn, index, message
 
 
 def render_region(part: RegionContents, bound: int = MAX_REGION_BYTES) -> list[str]:
@@ -125,27 +125,27 @@ def render_region(part: RegionContents, bound: int = MAX_REGION_BYTES) -> list[s
 
 def _last_lines_within(lines: Sequence[bytes], bound: int) -> Sequence[bytes]:
     """The last lines that fit."""
-    held, start = 0, len(lines)
-    while start and held + len(lines[start - 1]) + 1 <= bound:
+    size, start = 0, len(lines)
+    while start and size + len(lines[start - 1]) + 1 <= bound:
         start -= 1
-        held += len(lines[start]) + 1
+        size += len(lines[start]) + 1
     return lines[start:]
 
 
 def _message_line(turn: int, message: ParsedMessage, cut: int) -> bytes:
-    told: dict[str, Any] = {"turn": turn, "who": _WHO[message.voice]}
+    fields: dict[str, Any] = {"turn": turn, "who": _WHO[message.voice]}
     if message.text:
         named = "data" if message.voice is Voice.RESULT else "text"
-        told[named] = _redacted_excerpt(message.text, cut)
+        fields[named] = _redacted_excerpt(message.text, cut)
     if message.calls:
-        told["calls"] = [
+        fields["calls"] = [
             {
                 "tool": _redacted_excerpt(call.name, cut),
                 "with": _redacted_excerpt(call.arguments, cut),
             }
             for call in message.calls
         ]
-    return orjson.dumps(told)
+    return orjson.dumps(fields)
 
 
 def _redacted_excerpt(text: str, cut: int) -> str:
@@ -162,12 +162,12 @@ def _known_fact_lines(known_facts: Sequence[Fact]) -> Iterator[str]:
     left = _MAX_KNOWN_CHARS
     for fact in known_facts:
         if fact.kind in NOTED_KINDS:
-            told = {
+            fields = {
                 "kind": fact.kind,
                 "text": _redacted_excerpt(fact.text, MAX_NOTE_CHARS),
                 "turns": fact.turns,
             }
-            line = orjson.dumps(told).decode()
+            line = orjson.dumps(fields).decode()
             left -= len(line)
             if left < 0:
                 return

@@ -47,11 +47,11 @@ def notes_key(before: bytes, here: bytes, *, scope: bytes = b"", model: str = ""
         scope: Whose conversation it is: no notes are shared beyond it.
         model: The model that is asked.
     """
-    made = blake2b(digest_size=_KEY_BYTES, person=b"notes")
+    digest = blake2b(digest_size=_KEY_BYTES, person=b"notes")
     for piece in (NOTES_KEY_VERSION, scope, before, here, model.encode(errors="replace")):
-        made.update(len(piece).to_bytes(8, "big"))
-        made.update(piece)
-    return made.hexdigest()
+        digest.update(len(piece).to_bytes(8, "big"))
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 #: Characters of an answer that are read, and of all notes together.
@@ -160,7 +160,7 @@ def validate_notes(
     had = {_note_identity(fact.kind, fact.text) for fact in known_facts}
     left = _MAX_NOTES_CHARS
     source = cache(
-        partial(_note_source, {at: message for _, at, message in compacted_messages(part)})
+        partial(_note_source, {index: message for _, index, message in compacted_messages(part)})
     )
     lines = _note_lines(answer)
     rejected[RejectionReason.MANY] += max(0, len(lines) - MAX_NOTES)
@@ -217,7 +217,7 @@ def _validated_fact(line: str, part: RegionContents, source: Callable[[int], _So
         raise _NoteRejected(RejectionReason.TURN)
     if redact_secrets(text) != text:
         raise _NoteRejected(RejectionReason.SECRET)
-    sources = [source(at) for _, at, _ in cited]
+    sources = [source(index) for _, index, _ in cited]
     if kind in _QUOTED_KINDS:
         text, messages = _quoted_rule(text, sources)
     else:
@@ -238,18 +238,18 @@ def _parse_line(line: str) -> _Line:
         _NoteRejected: If it has not the form that was asked for.
     """
     try:
-        found = _note(line)
+        note = _note(line)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         raise _NoteRejected(RejectionReason.FORM) from None
-    kind = next((each for each in NOTED_KINDS if each == found.kind), None)
+    kind = next((noted_kind for noted_kind in NOTED_KINDS if noted_kind == note.kind), None)
     if kind is None:
         raise _NoteRejected(RejectionReason.KIND)
-    text = on_one_line(found.text)
+    text = on_one_line(note.text)
     if not _MIN_NOTE_CHARS <= len(text) <= MAX_NOTE_CHARS:
         raise _NoteRejected(RejectionReason.LENGTH)
-    if not 0 < len(found.turns) <= _MAX_CITED_TURNS:
+    if not 0 < len(note.turns) <= _MAX_CITED_TURNS:
         raise _NoteRejected(RejectionReason.TURN)
-    return _Line(kind, text, frozenset(found.turns))
+    return _Line(kind, text, frozenset(note.turns))
 
 
 def _quoted_rule(text: str, sources: Sequence[_Source]) -> tuple[str, tuple[int, ...]]:
@@ -263,14 +263,14 @@ def _quoted_rule(text: str, sources: Sequence[_Source]) -> tuple[str, tuple[int,
     from_there = (
         [(whole_sentences(quote, one.message.text), one.at) for one in users] if quote else []
     )
-    found, at = next(((each, at) for each, at in from_there if each), ("", 0))
-    if not found:
+    rule, index = next(((sentence, index) for sentence, index in from_there if sentence), ("", 0))
+    if not rule:
         raise _NoteRejected(RejectionReason.WANTED)
-    if len(found) > MAX_NOTE_CHARS:
+    if len(rule) > MAX_NOTE_CHARS:
         raise _NoteRejected(RejectionReason.LENGTH)
-    if redact_secrets(found) != found:
+    if redact_secrets(rule) != rule:
         raise _NoteRejected(RejectionReason.SECRET)
-    return found, (at,)
+    return rule, (index,)
 
 
 def _grounding_messages(kind: FactKind, text: str, sources: Sequence[_Source]) -> tuple[int, ...]:
@@ -296,15 +296,17 @@ def _grounding_messages(kind: FactKind, text: str, sources: Sequence[_Source]) -
         raise _NoteRejected(RejectionReason.WORDED)
     if order_words(text) - set().union(*(one.orders for one in people)):
         raise _NoteRejected(RejectionReason.ORDER)
-    places = {at for held in holding.values() for at in held} or {one.at for one in sources}
+    places = {index for indexes in holding.values() for index in indexes} or {
+        one.at for one in sources
+    }
     return tuple(sorted(places))
 
 
-def _note_source(messages: Mapping[int, ParsedMessage], at: int) -> _Source:
-    message = messages[at]
+def _note_source(messages: Mapping[int, ParsedMessage], index: int) -> _Source:
+    message = messages[index]
     text = _message_text(message)
     spoken = order_words(text) if message.voice in _PEOPLE else frozenset[str]()
-    return _Source(at, message, text, word_stems(text), spoken)
+    return _Source(index, message, text, word_stems(text), spoken)
 
 
 def _message_text(message: ParsedMessage) -> str:

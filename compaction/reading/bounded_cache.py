@@ -28,22 +28,22 @@ class BoundedCache(Generic[K, V]):
 
     def get(self, key: K) -> V | None:
         """The value of a key, which is used by this; None where there is none."""
-        found = self._newer.get(key)
-        if found is not None:
-            return found[0]
-        found = self._older.get(key)
-        if found is None:
+        entry = self._newer.get(key)
+        if entry is not None:
+            return entry[0]
+        entry = self._older.get(key)
+        if entry is None:
             return None
-        self._insert(key, found)
-        return found[0]
+        self._insert(key, entry)
+        return entry[0]
 
     def store(self, key: K, value: V, weight: int) -> None:
         """Keep a value, if it alone does not weigh too much."""
         if weight <= self._heaviest:
             self._insert(key, (value, weight))
 
-    def _insert(self, key: K, held: tuple[V, int]) -> None:
-        if len(self._newer) >= self._most or self._weight + held[1] > self._heaviest:
+    def _insert(self, key: K, entry: tuple[V, int]) -> None:
+        if len(self._newer) >= self._most or self._weight + entry[1] > self._heaviest:
             self._older, self._newer, self._weight = self._newer, {}, 0
-        self._newer[key] = held
-        self._weight += held[1]
+        self._newer[key] = entry
+        self._weight += entry[1]

@@ -40,8 +40,8 @@ class _ChatMessage(msgspec.Struct):
 
     def call_ids(self) -> list[str]:
         """The ids of the calls it makes."""
-        made = [call.id for call in self.tool_calls or ()]
-        return [*made, _LEGACY + self.function_call.name] if self.function_call else made
+        call_ids = [call.id for call in self.tool_calls or ()]
+        return [*call_ids, _LEGACY + self.function_call.name] if self.function_call else call_ids
 
     def answered_call_id(self) -> str:
         """The id of the call it is the result of."""
@@ -62,14 +62,16 @@ def chat_faults(raws: Sequence[bytes], before: Sequence[bytes] = ()) -> tuple[st
             stands there is not looked at for itself, and where they begin or end with the
             assistant, so may ``raws``.
     """
-    said = [_decoded_message(raw) for raw in raws]
-    held = [message for message in said if message is not None]
-    if len(held) < len(said):
-        return tuple(f"messages[{at}] is no message" for at, one in enumerate(said) if one is None)
+    decoded = [_decoded_message(raw) for raw in raws]
+    messages = [message for message in decoded if message is not None]
+    if len(messages) < len(decoded):
+        return tuple(
+            f"messages[{index}] is no message" for index, one in enumerate(decoded) if one is None
+        )
     return (
-        *_message_faults(raws, held, frozenset(before)),
-        *_pairing_faults(held),
-        *_end_faults(held, before),
+        *_message_faults(raws, messages, frozenset(before)),
+        *_pairing_faults(messages),
+        *_end_faults(messages, before),
     )
 
 
@@ -81,16 +83,16 @@ def _decoded_message(raw: bytes) -> _ChatMessage | None:
 
 
 def _message_faults(
-    raws: Sequence[bytes], said: Sequence[_ChatMessage], known: Collection[bytes]
+    raws: Sequence[bytes], messages: Sequence[_ChatMessage], earlier: Collection[bytes]
 ) -> Iterator[str]:
     """The faults of a message wherever it stands."""
-    for at, message in enumerate(said):
-        if raws[at] in known:
+    for index, message in enumerate(messages):
+        if raws[index] in earlier:
             continue
         if message.role not in _ROLES:
-            yield f"messages[{at}] has a role that no chat has"
+            yield f"messages[{index}] has a role that no chat has"
         elif _is_empty(message):
-            yield f"messages[{at}] says nothing, or a part of it does"
+            yield f"messages[{index}] says nothing, or a part of it does"
 
 
 def _is_empty(message: _ChatMessage) -> bool:
@@ -104,27 +106,27 @@ def _is_empty(message: _ChatMessage) -> bool:
     return not (message.call_ids() or message.refusal or audible)
 
 
-def _pairing_faults(said: Sequence[_ChatMessage]) -> Iterator[str]:
+def _pairing_faults(messages: Sequence[_ChatMessage]) -> Iterator[str]:
     """Results that answer nothing, and calls that nothing answers in time."""
     waiting: dict[str, int] = {}
-    for at, message in enumerate(said):
+    for index, message in enumerate(messages):
         if message.role in _RESULT:
             if waiting.pop(message.answered_call_id(), None) is None:
-                yield f"messages[{at}] answers no call that waits for a result"
+                yield f"messages[{index}] answers no call that waits for a result"
             continue
-        for name, asked in waiting.items():
-            yield f"messages[{at}] comes before the result of {name!r} in messages[{asked}]"
-        made = message.call_ids()
-        waiting = dict.fromkeys(made, at)
-        if len(waiting) < len(made):
-            yield f"messages[{at}] makes two calls of one id"
-    for name, asked in waiting.items():
-        yield f"no result of {name!r} in messages[{asked}]"
+        for name, call_index in waiting.items():
+            yield f"messages[{index}] comes before the result of {name!r} in messages[{call_index}]"
+        call_ids = message.call_ids()
+        waiting = dict.fromkeys(call_ids, index)
+        if len(waiting) < len(call_ids):
+            yield f"messages[{index}] makes two calls of one id"
+    for name, call_index in waiting.items():
+        yield f"no result of {name!r} in messages[{call_index}]"
 
 
-def _end_faults(said: Sequence[_ChatMessage], before: Sequence[bytes]) -> Iterator[str]:
+def _end_faults(messages: Sequence[_ChatMessage], before: Sequence[bytes]) -> Iterator[str]:
     """The faults of the first or the last message."""
-    spoken = [message for message in said if message.role not in _AUTHORITY]
+    spoken = [message for message in messages if message.role not in _AUTHORITY]
     if not spoken:
         yield "no message of a user"
         return

@@ -59,17 +59,17 @@ def assign_voices(
         messages: As ``parse_message`` gives them, from the first on.
         pair: ``pair_call_with_result``, or what remembers what that said.
     """
-    found = list(messages)
-    said = None
-    for at, told in enumerate(messages):
-        if told.calls:
+    assigned = list(messages)
+    caller = None
+    for index, message in enumerate(messages):
+        if message.calls:
             break
-        if said is not None and told.voice is Voice.USER and looks_like_result(told.text):
-            both = pair(said, told)
+        if caller is not None and message.voice is Voice.USER and looks_like_result(message.text):
+            both = pair(caller, message)
             if both is not None:
-                found[at - 1 : at + 1] = both
-        said = told if told.voice is Voice.ASSISTANT else None
-    return tuple(found)
+                assigned[index - 1 : index + 1] = both
+        caller = message if message.voice is Voice.ASSISTANT else None
+    return tuple(assigned)
 
 
 def looks_like_result(text: str) -> bool:
@@ -138,24 +138,24 @@ def _named_tag_reader(
 
     def read_named_call(text: str) -> CalledTool | None:
         start = text.rfind(opening)
-        found = named(text, start) if start >= 0 else None
-        if found is None:
+        match = named(text, start) if start >= 0 else None
+        if match is None:
             return None
-        end = text.find(closing, found.end())
-        body = text[found.end() :] if end < 0 else text[found.end() : end]
-        return CalledTool("", found.group(1), body.strip())
+        end = text.find(closing, match.end())
+        body = text[match.end() :] if end < 0 else text[match.end() : end]
+        return CalledTool("", match.group(1), body.strip())
 
     return read_named_call
 
 
 def _action_call(text: str) -> CalledTool | None:
     """The last ``Action:`` line and its input."""
-    _, found, after = f"\n{text}".rpartition("\nAction:")
-    if not found:
+    _, separator, after = f"\n{text}".rpartition("\nAction:")
+    if not separator:
         return None
-    name, _, asked = after.partition("\n")
-    asked = asked.strip().removeprefix("Action Input:").strip()
-    return CalledTool("", name.strip()[:_MAX_TOOL_NAME_CHARS], asked)
+    name, _, arguments = after.partition("\n")
+    arguments = arguments.strip().removeprefix("Action Input:").strip()
+    return CalledTool("", name.strip()[:_MAX_TOOL_NAME_CHARS], arguments)
 
 
 def _hermes_call(text: str) -> CalledTool | None:

@@ -89,69 +89,69 @@ def count_tokens_of(raw: bytes, count: Count) -> int:
         raise CannotCompactError(f"not a message: {error}") from None
 
 
-def _parsed_message(raw: bytes, said: Mapping[str, Any], count: Count) -> ParsedMessage:
-    role = said.get("role")
+def _parsed_message(raw: bytes, fields: Mapping[str, Any], count: Count) -> ParsedMessage:
+    role = fields.get("role")
     voice = _VOICES.get(role) if isinstance(role, str) else None
     if not isinstance(role, str) or voice is None:
         raise CannotCompactError("not a message: its role is none that a chat has")
     if (
-        _PLAIN.issuperset(said)
-        and "content" in said
-        and _STRINGS.issuperset(map(type, said.values()))
+        _PLAIN.issuperset(fields)
+        and "content" in fields
+        and _STRINGS.issuperset(map(type, fields.values()))
     ):
-        return _plain_message(raw, said, voice, count)
-    calls = tuple(_called_tools(said))
+        return _plain_message(raw, fields, voice, count)
+    calls = tuple(_called_tools(fields))
     if calls and voice is not Voice.ASSISTANT:
         raise CannotCompactError(f"a message of role {role} makes calls")
-    parts = _content_parts(said)
+    parts = _content_parts(fields)
     texts = [_part_words(part) for part in parts]
-    told = texts if voice is Voice.USER else map(_part_text, parts, texts)
+    part_texts = texts if voice is Voice.USER else map(_part_text, parts, texts)
     return ParsedMessage(
         raw=raw,
-        digest=message_digest(_canonical_bytes(said)),
+        digest=message_digest(_canonical_bytes(fields)),
         role=role,
         voice=voice,
-        name=_to_text(said.get("name") or "") if voice is Voice.USER else "",
-        text="\n".join([text for text in told if text]),
+        name=_to_text(fields.get("name") or "") if voice is Voice.USER else "",
+        text="\n".join([text for text in part_texts if text]),
         calls=calls,
-        answers=_answered_call_id(said) if voice is Voice.RESULT else "",
-        whole=None not in texts and _is_plain(said),
-        signed=is_signed(said),
-        tokens=message_tokens(said, count),
+        answers=_answered_call_id(fields) if voice is Voice.RESULT else "",
+        whole=None not in texts and _is_plain(fields),
+        signed=is_signed(fields),
+        tokens=message_tokens(fields, count),
     )
 
 
 def _plain_message(
-    raw: bytes, said: Mapping[str, str], voice: Voice, count: Count
+    raw: bytes, fields: Mapping[str, str], voice: Voice, count: Count
 ) -> ParsedMessage:
     """A message that is words alone, as most are."""
     return ParsedMessage(
         raw=raw,
-        digest=message_digest(_encoded(said)),
-        role=said["role"],
+        digest=message_digest(_encoded(fields)),
+        role=fields["role"],
         voice=voice,
-        name=said.get("name", "") if voice is Voice.USER else "",
-        text=said["content"],
-        answers=_answered_call_id(said) if voice is Voice.RESULT else "",
-        tokens=plain_message_tokens(said, count),
+        name=fields.get("name", "") if voice is Voice.USER else "",
+        text=fields["content"],
+        answers=_answered_call_id(fields) if voice is Voice.RESULT else "",
+        tokens=plain_message_tokens(fields, count),
     )
 
 
-def _content_parts(said: Mapping[str, Any]) -> list[Any]:
+def _content_parts(fields: Mapping[str, Any]) -> list[Any]:
     """The parts of a message; a refusal counts as one."""
-    content, refusal = said.get("content"), said.get("refusal")
+    content, refusal = fields.get("content"), fields.get("refusal")
     parts = content if isinstance(content, list) else [] if content is None else [content]
     return [*parts, refusal] if refusal else parts
 
 
-def _canonical_bytes(said: Mapping[str, Any]) -> bytes:
+def _canonical_bytes(fields: Mapping[str, Any]) -> bytes:
     """The canonical bytes of a message, without cache marks, which move from call to call."""
-    content = said.get("content")
+    content = fields.get("content")
     if isinstance(content, list):
         content = [_without_cache_marks(part) for part in content]
         if len(content) == 1 and isinstance(content[0], dict) and content[0].keys() == _TEXT:
             content = content[0]["text"]
-    unmarked = {name: value for name, value in said.items() if name != _MARK}
+    unmarked = {name: value for name, value in fields.items() if name != _MARK}
     return _encoded({**unmarked, "content": content})
 
 
@@ -173,55 +173,59 @@ def _part_words(part: object) -> str | None:
     """The text of a part; None for what is none."""
     if isinstance(part, dict):
         kind = part.get("type")
-        said = part.get(_WORDS.get(kind, "")) if isinstance(kind, str) else None
-        return said if isinstance(said, str) else None
+        words = part.get(_WORDS.get(kind, "")) if isinstance(kind, str) else None
+        return words if isinstance(words, str) else None
     return part if isinstance(part, str) else None
 
 
-def _is_plain(said: Mapping[str, Any]) -> bool:
+def _is_plain(fields: Mapping[str, Any]) -> bool:
     """True if no key that is not known here holds an object or a list."""
-    held = [name for name, value in said.items() if value and isinstance(value, dict | list)]
-    return _KNOWN.issuperset(held) and all(_is_plain_call(call) for call in _tool_call_list(said))
+    nested = [name for name, value in fields.items() if value and isinstance(value, dict | list)]
+    return _KNOWN.issuperset(nested) and all(
+        _is_plain_call(call) for call in _tool_call_list(fields)
+    )
 
 
 def _is_plain_call(call: object) -> bool:
     return isinstance(call, dict) and call.get("type", "function") in ("function", "custom")
 
 
-def _tool_call_list(said: Mapping[str, Any]) -> list[Any]:
+def _tool_call_list(fields: Mapping[str, Any]) -> list[Any]:
     """The tool calls as they stand there."""
-    calls = said.get("tool_calls") or []
+    calls = fields.get("tool_calls") or []
     if not isinstance(calls, list):
         raise CannotCompactError("tool_calls is no list")
     return calls
 
 
-def _called_tools(said: Mapping[str, Any]) -> Iterator[CalledTool]:
-    for call in _tool_call_list(said):
+def _called_tools(fields: Mapping[str, Any]) -> Iterator[CalledTool]:
+    for call in _tool_call_list(fields):
         name = call.get("id") if isinstance(call, dict) else None
         if not isinstance(name, str) or not name:
             raise CannotCompactError("a tool call has no id")
         yield _called_tool(name, call.get("function") or call.get("custom") or call)
-    if legacy := said.get("function_call"):
+    if legacy := fields.get("function_call"):
         called = _called_tool("", legacy)
         yield CalledTool(_LEGACY + called.name, called.name, called.arguments)
 
 
 def _called_tool(name: str, inner: object) -> CalledTool:
     """The tool called; arguments that are no text are written as JSON."""
-    held = inner if isinstance(inner, dict) else {}
-    asked = held.get("arguments", held.get("input", ""))
-    return CalledTool(name, _to_text(held.get("name") or held.get("type") or ""), _to_text(asked))
+    members = inner if isinstance(inner, dict) else {}
+    arguments = members.get("arguments", members.get("input", ""))
+    return CalledTool(
+        name, _to_text(members.get("name") or members.get("type") or ""), _to_text(arguments)
+    )
 
 
 def _to_text(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _answered_call_id(said: Mapping[str, Any]) -> str:
+def _answered_call_id(fields: Mapping[str, Any]) -> str:
     """The id of the call that this is the result of."""
-    found, legacy = said.get("tool_call_id"), said.get("role") == "function"
-    found = said.get("name") if legacy else found
-    if not isinstance(found, str) or not found:
+    call_id, legacy = fields.get("tool_call_id"), fields.get("role") == "function"
+    call_id = fields.get("name") if legacy else call_id
+    if not isinstance(call_id, str) or not call_id:
         raise CannotCompactError("a result does not say what it answers")
-    return _LEGACY + found if legacy else found
+    return _LEGACY + call_id if legacy else call_id

@@ -43,19 +43,19 @@ _READ: Final = frozenset(
 _MAX_DEPTH: Final = 16
 
 
-def message_tokens(said: Mapping[str, Any], count: Count) -> int:
+def message_tokens(fields: Mapping[str, Any], count: Count) -> int:
     """Tokens of a message, with what surrounds it; as exact for text as ``count`` is."""
-    return MESSAGE_TOKENS + _ROLE_TOKENS + _object_tokens(said, count, 0)
+    return MESSAGE_TOKENS + _ROLE_TOKENS + _object_tokens(fields, count, 0)
 
 
-def plain_message_tokens(said: Mapping[str, str], count: Count) -> int:
+def plain_message_tokens(fields: Mapping[str, str], count: Count) -> int:
     """The same of a message that is words alone."""
-    content = said["content"]
+    content = fields["content"]
     return (
         MESSAGE_TOKENS
         + _ROLE_TOKENS
         + (count(content) if content else 0)
-        + name_tokens(said, count)
+        + name_tokens(fields, count)
     )
 
 
@@ -76,8 +76,10 @@ def _object_tokens(value: Mapping[str, Any], count: Count, depth: int) -> int:
         return image_tokens(value)
     if kind in FILE_TYPES:
         return FILE_TOKENS
-    held = [one for name, one in value.items() if one and name in _READ]
-    return name_tokens(value, count) + sum([_value_tokens(one, count, depth + 1) for one in held])
+    members = [one for name, one in value.items() if one and name in _READ]
+    return name_tokens(value, count) + sum(
+        [_value_tokens(one, count, depth + 1) for one in members]
+    )
 
 
 def name_tokens(value: Mapping[str, Any], count: Count) -> int:

@@ -52,23 +52,23 @@ class ParsedMessageCache:
         Raises:
             CannotCompactError: If one cannot be read.
         """
-        known = self._known.get
-        found = [
-            known((scope, raw, count)) or self._cached_message(scope, raw, count) for raw in raws
+        lookup = self._known.get
+        messages = [
+            lookup((scope, raw, count)) or self._cached_message(scope, raw, count) for raw in raws
         ]
-        return assign_voices(found, partial(self._cached_pair, scope))
+        return assign_voices(messages, partial(self._cached_pair, scope))
 
     def _cached_message(self, scope: bytes, raw: bytes, count: Count) -> ParsedMessage:
-        found = parse_message(raw, count)
-        self._known.store((scope, raw, count), found, 2 * len(raw) + _MESSAGE_OVERHEAD_BYTES)
-        return found
+        message = parse_message(raw, count)
+        self._known.store((scope, raw, count), message, 2 * len(raw) + _MESSAGE_OVERHEAD_BYTES)
+        return message
 
     def _cached_pair(
         self, scope: bytes, caller: ParsedMessage, answer: ParsedMessage
     ) -> _Pair | None:
         key = scope, caller.digest, answer.digest, caller.tokens
-        known = self._pairs.get(key)
-        if known is None:
-            known = (pair_call_with_result(caller, answer),)
-            self._pairs.store(key, known, 2 * (len(caller.raw) + len(answer.raw)) + _PAIR_BYTES)
-        return known[0]
+        entry = self._pairs.get(key)
+        if entry is None:
+            entry = (pair_call_with_result(caller, answer),)
+            self._pairs.store(key, entry, 2 * (len(caller.raw) + len(answer.raw)) + _PAIR_BYTES)
+        return entry[0]

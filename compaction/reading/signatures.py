@@ -53,14 +53,14 @@ _PLAIN: Final = frozenset({"role", "content", "tool_call_id", "name"})
 _MAX_DEPTH: Final = 8
 
 
-def is_signed(said: Mapping[str, Any]) -> bool:
+def is_signed(fields: Mapping[str, Any]) -> bool:
     """True if anything in the message is bound to its place."""
-    return not _is_plain(said) and _is_bound(said, 0)
+    return not _is_plain(fields) and _is_bound(fields, 0)
 
 
-def _is_plain(said: Mapping[str, Any]) -> bool:
+def _is_plain(fields: Mapping[str, Any]) -> bool:
     """True if a message is words and nothing more, as most are: that is quick to see."""
-    return said.keys() <= _PLAIN and isinstance(said.get("content"), str | None)
+    return fields.keys() <= _PLAIN and isinstance(fields.get("content"), str | None)
 
 
 def _is_bound(value: object, depth: int) -> bool:

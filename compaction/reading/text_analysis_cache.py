@@ -52,35 +52,37 @@ class TextAnalysisCache:
 
     def analyzer_for(self, scope: bytes) -> TextAnalyzer:
         """The analyzer for one scope; nothing that others sent makes it quicker."""
-        known, keep = self._known.get, self._known.store
+        lookup, keep = self._known.get, self._known.store
 
         def find(look: Callable[[str], F], text: str) -> F:
             if len(text) < _MIN_CACHED_CHARS:
                 return look(text)
             key = scope, look, text
-            found: F | None = known(key)
-            if found is None:
-                found = look(text)
-                keep(key, found, _entry_bytes(text, found))
-            return found
+            analysis: F | None = lookup(key)
+            if analysis is None:
+                analysis = look(text)
+                keep(key, analysis, _entry_bytes(text, analysis))
+            return analysis
 
         return find
 
 
-def _entry_bytes(text: str, found: str | tuple[Any, ...]) -> int:
+def _entry_bytes(text: str, findings: str | tuple[Any, ...]) -> int:
     """Bytes that an entry takes, about."""
-    if isinstance(found, str):
-        return _ENTRY_OVERHEAD_BYTES + _MAX_LETTER_BYTES * (len(text) + len(found))
+    if isinstance(findings, str):
+        return _ENTRY_OVERHEAD_BYTES + _MAX_LETTER_BYTES * (len(text) + len(findings))
     return (
         _ENTRY_OVERHEAD_BYTES
         + 2 * _MAX_LETTER_BYTES * len(text)
-        + _ITEM_OVERHEAD_BYTES * _count_items(found)
+        + _ITEM_OVERHEAD_BYTES * _count_items(findings)
     )
 
 
-def _count_items(found: tuple[Any, ...]) -> int:
+def _count_items(findings: tuple[Any, ...]) -> int:
     """The number of things found, with those that they hold."""
-    return len(found) + sum([_count_nested_items(each) for each in found if type(each) is not str])
+    return len(findings) + sum(
+        [_count_nested_items(finding) for finding in findings if type(finding) is not str]
+    )
 
 
 def _count_nested_items(thing: object) -> int:
@@ -88,4 +90,4 @@ def _count_nested_items(thing: object) -> int:
     if isinstance(thing, tuple):
         return _count_items(thing)
     fields = msgspec.structs.astuple(thing) if isinstance(thing, msgspec.Struct) else ()
-    return sum([_count_items(each) for each in fields if isinstance(each, tuple)])
+    return sum([_count_items(field) for field in fields if isinstance(field, tuple)])

@@ -44,14 +44,14 @@ _PATTERN_MILLITOKENS: Final = (
 #: Classes that many a text has none of, and what then is left to count, by which of them it has.
 _RARE: Final = (b"0", b"A", b"n")
 _COUNTED: Final = {
-    held: tuple(
+    flags: tuple(
         [
-            each
-            for each in _PATTERN_MILLITOKENS
-            if all(map(or_, held, [rare not in each[0] for rare in _RARE]))
+            pattern
+            for pattern in _PATTERN_MILLITOKENS
+            if all(map(or_, flags, [rare not in pattern[0] for rare in _RARE]))
         ]
     )
-    for held in product((False, True), repeat=len(_RARE))
+    for flags in product((False, True), repeat=len(_RARE))
 }
 _OTHER_SCRIPTS: Final = ((b"x", 230), (b"w", 240), (b"v", 450), (b"y", 470), (b"z", 2_200))
 #: Shorter texts, names and such, are told by their length.
@@ -67,17 +67,17 @@ def estimate_tokens(text: str) -> int:
     if len(text) <= _SHORT_TEXT_BYTES:
         return (len(text) + 3) // 4
     kinds = text.encode(errors="replace").translate(_CLASSES)
-    seen = kinds if len(kinds) <= _MAX_WHOLE_BYTES else _sample(kinds)
-    weights = _COUNTED[b"0" in seen, b"A" in seen, b"n" in seen]
+    sample = kinds if len(kinds) <= _MAX_WHOLE_BYTES else _sample(kinds)
+    weights = _COUNTED[b"0" in sample, b"A" in sample, b"n" in sample]
     weights = weights if text.isascii() else weights + _OTHER_SCRIPTS
-    times = seen.count
-    thousandths = _BYTE_MILLITOKENS * len(seen) + sum(
-        [weight * times(each) for each, weight in weights]
+    times = sample.count
+    thousandths = _BYTE_MILLITOKENS * len(sample) + sum(
+        [weight * times(kind) for kind, weight in weights]
     )
-    return 1 + thousandths * len(kinds) // (len(seen) * 1_000)
+    return 1 + thousandths * len(kinds) // (len(sample) * 1_000)
 
 
 def _sample(kinds: bytes) -> bytes:
     return b"".join(
-        [kinds[at : at + _SLICE_BYTES] for at in range(0, len(kinds), _SLICE_STEP_BYTES)]
+        [kinds[start : start + _SLICE_BYTES] for start in range(0, len(kinds), _SLICE_STEP_BYTES)]
     )

@@ -32,19 +32,19 @@ def split_units(messages: Sequence[ParsedMessage]) -> tuple[MessageUnit, ...]:
         CannotCompactError: If a result answers no call, or a call is answered twice.
     """
     ends, waiting = _unit_ends(messages)
-    found: list[MessageUnit] = []
+    units: list[MessageUnit] = []
     start = turn = 0
     while start < len(messages):
         turn += messages[start].voice is Voice.USER
-        begun, is_open, at, end = turn, start in waiting, start + 1, ends[start]
-        while at < end:
-            end = max(end, ends[at])
-            is_open = is_open or at in waiting
-            turn += messages[at].voice is Voice.USER
-            at += 1
-        found.append(MessageUnit(start, end, begun, is_open))
+        begun, is_open, index, end = turn, start in waiting, start + 1, ends[start]
+        while index < end:
+            end = max(end, ends[index])
+            is_open = is_open or index in waiting
+            turn += messages[index].voice is Voice.USER
+            index += 1
+        units.append(MessageUnit(start, end, begun, is_open))
         start = end
-    return tuple(found)
+    return tuple(units)
 
 
 def call_points(messages: Sequence[ParsedMessage]) -> tuple[int, ...]:
@@ -55,34 +55,34 @@ def call_points(messages: Sequence[ParsedMessage]) -> tuple[int, ...]:
     Raises:
         CannotCompactError: If a result answers no call, or a call is answered twice.
     """
-    found: list[int] = []
+    points: list[int] = []
     waiting: dict[str, int] = {}
     speaks = False
-    for at, message in enumerate(messages):
+    for index, message in enumerate(messages):
         if message.voice is Voice.ASSISTANT:
             if speaks and not waiting:
-                found.append(at)
+                points.append(index)
             speaks = False
         elif message.voice is not Voice.AUTHORITY:
             speaks = True
         if message.calls or message.voice is Voice.RESULT:
-            _answered_call_index(waiting, at, message)
-    return (*found, len(messages))
+            _answered_call_index(waiting, index, message)
+    return (*points, len(messages))
 
 
 def _unit_ends(messages: Sequence[ParsedMessage]) -> tuple[list[int], frozenset[int]]:
     """The end of each message's unit, and the units that still wait for a result."""
     ends = list(range(1, len(messages) + 1))
     waiting: dict[str, int] = {}
-    for at, message in enumerate(messages):
+    for index, message in enumerate(messages):
         if message.calls or message.voice is Voice.RESULT:
-            asked = _answered_call_index(waiting, at, message)
-            if asked is not None:
-                ends[asked] = at + 1
+            call_index = _answered_call_index(waiting, index, message)
+            if call_index is not None:
+                ends[call_index] = index + 1
     return ends, frozenset(waiting.values())
 
 
-def _answered_call_index(waiting: dict[str, int], at: int, message: ParsedMessage) -> int | None:
+def _answered_call_index(waiting: dict[str, int], index: int, message: ParsedMessage) -> int | None:
     """The message whose call this one answers; what then waits for a result is kept up.
 
     An id may come again once it was answered: some clients count anew in each turn.
@@ -90,11 +90,11 @@ def _answered_call_index(waiting: dict[str, int], at: int, message: ParsedMessag
     for call in message.calls:
         if call.id in waiting:
             raise CannotCompactError(
-                f"messages[{at}] makes a call whose id waits for a result already"
+                f"messages[{index}] makes a call whose id waits for a result already"
             )
-        waiting[call.id] = at
+        waiting[call.id] = index
     if message.voice is not Voice.RESULT:
         return None
     if message.answers not in waiting:
-        raise CannotCompactError(f"messages[{at}] answers no call that waits for a result")
+        raise CannotCompactError(f"messages[{index}] answers no call that waits for a result")
     return waiting.pop(message.answers)

@@ -15,18 +15,18 @@ def text_digest(text: str) -> bytes:
     return blake3.blake3(text.encode(errors="surrogatepass")).digest(length=_DIGEST_BYTES)
 
 
-def pointer_to_earlier(text: str, seen: Mapping[bytes, str]) -> str | None:
+def pointer_to_earlier(text: str, calls_by_digest: Mapping[bytes, str]) -> str | None:
     """A pointer to the call that had this result byte for byte; None where none had.
 
     Args:
         text: The result.
-        seen: Calls by the stamp of the text that came back. Only calls whose results stay in the
-            prompt as they are.
+        calls_by_digest: Calls by the digest of their result's text. Only calls whose results stay
+            in the prompt unmodified.
     """
     if (
         len(text) < MIN_REPEATED_CHARS
         and len(text.encode(errors="surrogatepass")) < MIN_REPEATED_CHARS
     ):
         return None
-    call = seen.get(text_digest(text))
+    call = calls_by_digest.get(text_digest(text))
     return None if call is None else f"[same as the earlier result of {call}]"

@@ -77,8 +77,8 @@ def compact_json(value: Value, depth: int = 0) -> str:
     if depth > MAX_DEPTH:
         raise CannotCompactError("nested too deep")
     if isinstance(value, list):
-        return "[" + ",".join([compact_json(held, depth + 1) for held in value]) + "]"
-    inner = [f"{quoted(key)}:{compact_json(held, depth + 1)}" for key, held in value.items()]
+        return "[" + ",".join([compact_json(element, depth + 1) for element in value]) + "]"
+    inner = [f"{quoted(key)}:{compact_json(member, depth + 1)}" for key, member in value.items()]
     return "{" + ",".join(inner) + "}"
 
 
@@ -102,7 +102,7 @@ def _object_json(members: dict[str, Value], depth: int) -> str:
         rows = _Rows(columns, depth, keys)
         pairs = [f"{quoted(key)}:{row}" for key, row in zip(members, rows.rows, strict=True)]
         return rows.with_frame('"entries":{' + ",".join(pairs) + "}")
-    inner = [f"{quoted(key)}:{_value_json(held, depth)}" for key, held in members.items()]
+    inner = [f"{quoted(key)}:{_value_json(member, depth)}" for key, member in members.items()]
     return "{" + ",".join(inner) + "}"
 
 
@@ -114,8 +114,8 @@ def _group_columns(groups: Sequence[list[Value]]) -> Columns | None:
 
 def _grouped_json(groups: Sequence[list[Value]], rows: "_Rows") -> str:
     following = iter(rows.rows)
-    told = ["[" + ",".join([next(following) for _ in group]) + "]" for group in groups]
-    return rows.with_frame('"groups":[' + ",".join(told) + "]")
+    group_rows = ["[" + ",".join([next(following) for _ in group]) + "]" for group in groups]
+    return rows.with_frame('"groups":[' + ",".join(group_rows) + "]")
 
 
 def _table_columns(items: Sequence[dict[str, Value]], keys: Sequence[str] = ()) -> Columns | None:
@@ -141,30 +141,30 @@ def _flattened_columns(items: Sequence[dict[str, Value]], levels: int) -> Column
         return None
     if any("." in name for name in names):
         return None
-    found: Columns = {}
+    columns: Columns = {}
     for name in names:
         cells: list[Value | _Absence] = [item.get(name, _NONE) for item in items]
         inner = _nested_columns(cells, levels - 1)
         if inner is None:
-            found[name] = cells
+            columns[name] = cells
         else:
-            found.update((f"{name}.{below}", held) for below, held in inner.items())
-    return found
+            columns.update((f"{name}.{below}", inner_cells) for below, inner_cells in inner.items())
+    return columns
 
 
 def _nested_columns(cells: Iterable["Value | _Absence"], levels: int) -> Columns | None:
     """The columns of a column of like objects, none of them empty."""
     if not levels:
         return None
-    held: list[dict[str, Value]] = []
+    objects: list[dict[str, Value]] = []
     for cell in cells:
         if cell is _NONE:
-            held.append({})
+            objects.append({})
         elif isinstance(cell, dict) and cell:
-            held.append(cell)
+            objects.append(cell)
         else:
             return None
-    return _flattened_columns(held, levels)
+    return _flattened_columns(objects, levels)
 
 
 def _key_column(columns: Columns, keys: Sequence[str]) -> str | None:
@@ -187,19 +187,21 @@ class _Rows:
     def __init__(self, columns: Columns, depth: int, keys: Sequence[str] = ()) -> None:
         key = _key_column(columns, keys)
         columns = {name: cells for name, cells in columns.items() if name != key}
-        told = {
+        quoted_columns = {
             name: [
                 None if isinstance(cell, _Absence) else _value_json(cell, depth) for cell in cells
             ]
             for name, cells in columns.items()
         }
-        same = {name: first for name, cells in told.items() if (first := _common_cell(cells))}
-        varied = {name: cells for name, cells in told.items() if name not in same}
-        absent = _absence_mark([*told.values(), [quoted(each) for each in keys]])
+        same = {
+            name: first for name, cells in quoted_columns.items() if (first := _common_cell(cells))
+        }
+        varied = {name: cells for name, cells in quoted_columns.items() if name not in same}
+        absent = _absence_mark([*quoted_columns.values(), [quoted(key) for key in keys]])
         named = "" if key is None else f'"key":{quoted(key)},'
         self._head = named + _table_head(same, varied, absent)
         filled = [[absent if c is None else c for c in cells] for cells in varied.values()]
-        size = len(next(iter(told.values())))
+        size = len(next(iter(quoted_columns.values())))
         joined = map(",".join, zip(*filled, strict=True)) if filled else [""] * size
         self.rows = [f"[{row}]" for row in joined]
 

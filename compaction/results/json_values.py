@@ -30,23 +30,23 @@ def parse_json(text: str) -> Value:
         raise CannotCompactError(str(error)) from None
 
 
-def parse_json_at(text: str, at: int) -> tuple[Value, int]:
+def parse_json_at(text: str, start: int) -> tuple[Value, int]:
     """The value that begins there, and where it ends.
 
     Raises:
         CannotCompactError: As above.
     """
     try:
-        return _decoder.raw_decode(text, at)
+        return _decoder.raw_decode(text, start)
     except (ValueError, RecursionError) as error:
         raise CannotCompactError(str(error)) from None
 
 
 def _object(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise CannotCompactError("a key stands twice")
-    return found
+    return members
 
 
 _decoder: Final = json.JSONDecoder(

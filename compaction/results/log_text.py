@@ -47,11 +47,11 @@ def _collapse_runs(text: str) -> str:
     lines = text.split("\n")
     if len(lines) < MIN_RUN_LINES or _counted(text):
         return text
-    told: list[str] = []
+    collapsed: list[str] = []
     for line, run in groupby(lines):
         times = sum(1 for _ in run)
         if times >= MIN_RUN_LINES and len(line.strip()) >= _MIN_LINE_CHARS:
-            told.append(f"{line} [{_TIMES}{times}]")
+            collapsed.append(f"{line} [{_TIMES}{times}]")
         else:
-            told += [line] * times
-    return "\n".join(told)
+            collapsed += [line] * times
+    return "\n".join(collapsed)

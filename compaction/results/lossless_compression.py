@@ -26,8 +26,8 @@ def compress_result(text: str, find: TextAnalyzer = analyze_uncached) -> str:
     """The text in a shorter form that keeps every value; itself where that saves under a tenth."""
     if len(text) < MIN_RESULT_CHARS:
         return text
-    told = compress_fully(text, find)
-    return told if len(told) <= MAX_REMAINING_SHARE * len(text) else text
+    compressed = compress_fully(text, find)
+    return compressed if len(compressed) <= MAX_REMAINING_SHARE * len(text) else text
 
 
 def compress_fully(text: str, find: TextAnalyzer = analyze_uncached) -> str:
@@ -74,28 +74,28 @@ def one_line_json(value: Value) -> str:
     Raises:
         CannotCompactError: If it is nested too deep.
     """
-    told = table_json(value) or compact_json(value)
-    return told if told.isascii() else _escape_line_ends(told)
+    json_text = table_json(value) or compact_json(value)
+    return json_text if json_text.isascii() else _escape_line_ends(json_text)
 
 
-def _escape_line_ends(told: str) -> str:
+def _escape_line_ends(json_text: str) -> str:
     """The same with what ends a line, or is half a letter, as JSON can spell it too."""
-    return _odd(lambda found: f"\\u{ord(found[0]):04x}", told)
+    return _odd(lambda match: f"\\u{ord(match[0]):04x}", json_text)
 
 
 def _compress_embedded_json(text: str) -> str:
     """The text with the JSON on lines of its own compressed."""
     pieces: list[str] = []
     done = 0
-    for tries, found in enumerate(_begins(text)):
+    for tries, match in enumerate(_begins(text)):
         if tries >= _MAX_TRIES:
             break
-        if found.end() < done:
+        if match.end() < done:
             continue
         try:
-            value, end = parse_json_at(text, found.end())
-            if end - found.end() >= _MIN_EMBEDDED_CHARS:
-                pieces += (text[done : found.end()], one_line_json(value))
+            value, end = parse_json_at(text, match.end())
+            if end - match.end() >= _MIN_EMBEDDED_CHARS:
+                pieces += (text[done : match.end()], one_line_json(value))
                 done = end
         except CannotCompactError:
             continue

@@ -101,7 +101,7 @@ def telling_values(
     }
     says = _MemberFormat(
         some=lambda items: _sample_items(items, mentioned, detail),
-        named=lambda held: _naming_sentences(held, detail.prose),
+        named=lambda member: _naming_sentences(member, detail.prose),
         capped=capped,
     )
     return _prune_value(value, (), keeps, says) or value
@@ -128,11 +128,11 @@ def _gather_cells(value: Value, path: _Path, columns: dict[_Path, list[str]], de
     if isinstance(value, str):
         columns.setdefault(path, []).append(value)
     elif isinstance(value, list):
-        for held in value:
-            _gather_cells(held, path, columns, depth + 1)
+        for inner in value:
+            _gather_cells(inner, path, columns, depth + 1)
     elif isinstance(value, dict):
-        for name, held in value.items():
-            _gather_cells(held, (*path, name), columns, depth + 1)
+        for name, inner in value.items():
+            _gather_cells(inner, (*path, name), columns, depth + 1)
 
 
 def _is_column_kept(
@@ -182,18 +182,18 @@ def _prune_value(
         return value if isinstance(value, Number) else format_.capped(value)
     if isinstance(value, list):
         stays = format_.some(value)
-        told = [_prune_value(held, path, keeps, format_) for held in stays]
-        return told if len(stays) == len(value) else _with_count(told, len(value))
+        pruned = [_prune_value(element, path, keeps, format_) for element in stays]
+        return pruned if len(stays) == len(value) else _with_count(pruned, len(value))
     if not isinstance(value, dict):
         return value
-    found: dict[str, Value] = {}
-    for name, held in value.items():
+    members: dict[str, Value] = {}
+    for name, member in value.items():
         below = (*path, name)
-        is_left = below not in keeps and _is_column(held)
-        inner = format_.named(held) if is_left else _prune_value(held, below, keeps, format_)
+        is_left = below not in keeps and _is_column(member)
+        inner = format_.named(member) if is_left else _prune_value(member, below, keeps, format_)
         if inner not in _SILENT or (inner == {} and _figure(name)):
-            found[name] = inner
-    return found
+            members[name] = inner
+    return members
 
 
 def _naming_sentences(value: Value, max_chars: int) -> Value:
@@ -205,22 +205,24 @@ def _naming_sentences(value: Value, max_chars: int) -> Value:
     """
     if not isinstance(value, str) or isinstance(value, Number) or len(value) < _MIN_PROSE_CHARS:
         return ""
-    held = [each.strip() for each in _sentences(value) if value_leaves(each)]
-    return " ".join(_sentences_that_fit(held, max_chars))
+    naming_sentences = [
+        sentence.strip() for sentence in _sentences(value) if value_leaves(sentence)
+    ]
+    return " ".join(_sentences_that_fit(naming_sentences, max_chars))
 
 
 def _sentences_that_fit(sentences: Sequence[str], max_chars: int) -> Iterator[str]:
     """Of these sentences, whole, what there is room for."""
-    for each in sentences:
-        if len(each) <= max_chars:
-            max_chars -= len(each)
-            yield each
+    for sentence in sentences:
+        if len(sentence) <= max_chars:
+            max_chars -= len(sentence)
+            yield sentence
 
 
 def _is_column(value: Value) -> bool:
     """True if it is a string, or a list of them."""
     if isinstance(value, list):
-        return bool(value) and all(isinstance(held, str) for held in value)
+        return bool(value) and all(isinstance(element, str) for element in value)
     return isinstance(value, str)
 
 
@@ -235,17 +237,19 @@ def _sample_items(
     """The first of a long list of objects, and those spoken of by what few of them say."""
     if len(items) <= detail.short or not all(isinstance(item, dict | list) for item in items):
         return items
-    told = [{each for each in leaf_strings(item) if not isinstance(each, Number)} for item in items]
-    times = Counter([each for texts in told for each in texts])
+    item_texts = [
+        {leaf for leaf in leaf_strings(item) if not isinstance(leaf, Number)} for item in items
+    ]
+    times = Counter([text for texts in item_texts for text in texts])
     named = {
-        each
-        for each, times in times.items()
-        if 2 * times <= len(items) and _is_mentioned(each, mentioned)
+        text
+        for text, times in times.items()
+        if 2 * times <= len(items) and _is_mentioned(text, mentioned)
     }
     return [
         item
-        for at, (item, texts) in enumerate(zip(items, told, strict=True))
-        if at < detail.first or not named.isdisjoint(texts)
+        for index, (item, texts) in enumerate(zip(items, item_texts, strict=True))
+        if index < detail.first or not named.isdisjoint(texts)
     ]
 
 

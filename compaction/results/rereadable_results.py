@@ -92,17 +92,19 @@ def fault_lines(text: str, max_lines: int = MAX_FAULT_LINES, *, is_failure: bool
     if not any(map(text.__contains__, _SIGNS)):
         return ""
     lines = list(dict.fromkeys(compress_log(text[-_SCANNED_CHARS:]).split("\n")))
-    found = _certain_fault_lines(lines)
-    if is_failure and not found[0]:
+    indexes_by_kind = _certain_fault_lines(lines)
+    if is_failure and not indexes_by_kind[0]:
         lines = list(
             dict.fromkeys(
                 [line.strip() for line in compress_log(text[-_SCANNED_WEAK_CHARS:]).split("\n")]
             )
         )
-        found = _certain_fault_lines(lines)
-        found[0] = [at for at, line in enumerate(lines) if _fault(line[:_MAX_FAULT_CHARS])]
-    kept = sorted(_latest_of_each_kind(found, max_lines))
-    return one_line("\n".join([_strip_rulers(lines[at]) for at in kept]))
+        indexes_by_kind = _certain_fault_lines(lines)
+        indexes_by_kind[0] = [
+            index for index, line in enumerate(lines) if _fault(line[:_MAX_FAULT_CHARS])
+        ]
+    indexes = sorted(_latest_of_each_kind(indexes_by_kind, max_lines))
+    return one_line("\n".join([_strip_rulers(lines[index]) for index in indexes]))
 
 
 def _strip_rulers(line: str) -> str:
@@ -112,46 +114,52 @@ def _strip_rulers(line: str) -> str:
 
 def _certain_fault_lines(lines: Sequence[str]) -> list[list[int]]:
     """The places of the lines of each kind that can mean nothing else."""
-    found: list[list[int]] = [[] for _ in _KINDS]
+    indexes_by_kind: list[list[int]] = [[] for _ in _KINDS]
     traced = False
-    for at, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if line.startswith(_TRACE):
             traced = True
         elif traced and line[:1].strip():
-            found[0].append(at)
+            indexes_by_kind[0].append(index)
             traced = False
         else:
             kind = next((kind for kind, tells in enumerate(_KINDS) if tells(line)), None)
             if kind is not None:
-                found[kind].append(at)
-    return found
+                indexes_by_kind[kind].append(index)
+    return indexes_by_kind
 
 
-def _latest_of_each_kind(found: Sequence[Sequence[int]], max_lines: int) -> set[int]:
+def _latest_of_each_kind(indexes_by_kind: Sequence[Sequence[int]], max_lines: int) -> set[int]:
     """The last of each kind, then the last but one, until there are enough."""
-    turns = zip_longest(*(reversed(each) for each in found))
-    ordered = dict.fromkeys([at for turn in turns for at in turn if at is not None])
+    turns = zip_longest(*(reversed(indexes) for indexes in indexes_by_kind))
+    ordered = dict.fromkeys([index for turn in turns for index in turn if index is not None])
     return set(list(ordered)[:max_lines])
 
 
-def shown_names(text: str, known: dict[str, RankedNames] | None = None) -> dict[str, int]:
+def shown_names(text: str, names_by_word: dict[str, RankedNames] | None = None) -> dict[str, int]:
     """The paths and names of a text in order of appearance, each with how telling it is.
 
     Args:
         text: It.
-        known: Names by word, for the next text of the same part.
+        names_by_word: Names by word, for the next text of the same part.
     """
-    known = {} if known is None else known
-    found: dict[str, int] = {}
+    names_by_word = {} if names_by_word is None else names_by_word
+    ranks: dict[str, int] = {}
     for word in dict.fromkeys(_words(text)):
-        names = known.get(word)
+        names = names_by_word.get(word)
         if names is None:
-            names = known[word] = _names_of_word(word)
+            names = names_by_word[word] = _names_of_word(word)
         if names:
-            found.update([each for each in names if found.get(each[0], 0) < each[1]])
+            ranks.update(
+                [
+                    name_and_rank
+                    for name_and_rank in names
+                    if ranks.get(name_and_rank[0], 0) < name_and_rank[1]
+                ]
+            )
     traced = _traced(text) if _TRACE in text else ()
-    found.update([(name, DEFINED_RANK) for name in (*_defined(text), *traced) if _is_word(name)])
-    return found
+    ranks.update([(name, DEFINED_RANK) for name in (*_defined(text), *traced) if _is_word(name)])
+    return ranks
 
 
 def _names_of_word(word: str) -> RankedNames:

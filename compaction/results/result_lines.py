@@ -102,37 +102,37 @@ def _head_and_tail(text: str, max_chars: int) -> str:
     first, last = _line_end(text, max_chars * 2 // 3), _line_start(text, len(text) - max_chars // 3)
     head, cut, tail = text[:first], text[first:last], text[last:]
     lines = cut.strip(" ¶").split(_END)
-    held = _lines_that_fit([line for line in lines if find_ids(line)])
-    if held == lines:
+    id_lines = _lines_that_fit([line for line in lines if find_ids(line)])
+    if id_lines == lines:
         return text
-    gone = len(cut) - sum(map(len, held))
-    told = [head.rstrip(" ¶"), *held, f"[…{gone} characters cut…]", tail.lstrip(" ¶")]
-    return _END.join(filter(None, told))
+    gone = len(cut) - sum(map(len, id_lines))
+    pieces = [head.rstrip(" ¶"), *id_lines, f"[…{gone} characters cut…]", tail.lstrip(" ¶")]
+    return _END.join(filter(None, pieces))
 
 
-def _line_end(text: str, at: int) -> int:
+def _line_end(text: str, position: int) -> int:
     """The end of the last line up to a place; in one long line of the last word."""
-    found = text.rfind(_END, 0, at)
-    return found if found > 0 else max(text.rfind(" ", 0, at), 0)
+    end = text.rfind(_END, 0, position)
+    return end if end > 0 else max(text.rfind(" ", 0, position), 0)
 
 
-def _line_start(text: str, at: int) -> int:
+def _line_start(text: str, position: int) -> int:
     """The start of the first line from a place on; in one long line of the first word."""
-    found = text.find(_END, at)
-    found = found if found >= 0 else text.find(" ", at)
-    return found if found >= 0 else len(text)
+    start = text.find(_END, position)
+    start = start if start >= 0 else text.find(" ", position)
+    return start if start >= 0 else len(text)
 
 
 def _lines_that_fit(lines: Sequence[str]) -> list[str]:
     """The first of these lines that there is room for."""
     room = _MAX_ID_LINES_CHARS
-    kept: list[str] = []
+    fitting_lines: list[str] = []
     for line in lines:
         room -= len(line) + len(_END)
         if room < 0:
             break
-        kept.append(line)
-    return kept
+        fitting_lines.append(line)
+    return fitting_lines
 
 
 def _prose_line(text: str) -> str:

@@ -73,8 +73,10 @@ def result_profile(messages: Sequence[ParsedMessage]) -> ResultProfile:
     """Re-readable where most of what tools gave back is; records where there is nothing."""
     calls = {call.id: call for message in messages for call in message.calls if call.id}
     results = [message for message in messages if message.voice is Voice.RESULT]
-    read = sum(held.tokens for held in results if is_rereadable(held.text, calls.get(held.answers)))
-    whole = sum(held.tokens for held in results)
+    read = sum(
+        result.tokens for result in results if is_rereadable(result.text, calls.get(result.answers))
+    )
+    whole = sum(result.tokens for result in results)
     return (
         ResultProfile.REREADABLE
         if whole and read >= MIN_REREADABLE_SHARE * whole
@@ -85,8 +87,8 @@ def result_profile(messages: Sequence[ParsedMessage]) -> ResultProfile:
 def is_rereadable(text: str, call: CalledTool | None = None) -> bool:
     """True if a result could be had again by asking again: a file, a listing, a shell's answer."""
     if call is not None:
-        name, asked = call.name[:_SCANNED_LINE_CHARS], call.arguments
-        if (_runs(name) and _path(asked)) or (_reads(name) and _source(asked)):
+        name, arguments = call.name[:_SCANNED_LINE_CHARS], call.arguments
+        if (_runs(name) and _path(arguments)) or (_reads(name) and _source(arguments)):
             return True
     if _record(text):
         return False

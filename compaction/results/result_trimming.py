@@ -22,7 +22,9 @@ _encoded = msgspec.json.encode
 
 
 def trim_result(
-    message: ParsedMessage, seen: Mapping[bytes, str], find: TextAnalyzer = analyze_uncached
+    message: ParsedMessage,
+    calls_by_digest: Mapping[bytes, str],
+    find: TextAnalyzer = analyze_uncached,
 ) -> bytes:
     """The message with its text shortened; ``message.raw`` where nothing is gained.
 
@@ -30,14 +32,14 @@ def trim_result(
         message: A result. Others, and such as are signed or hold more than text, stay as they
             came. A mark for the provider's cache stays where it is: it moves on with the next call,
             and the text must not.
-        seen: As in ``pointer_to_earlier``.
+        calls_by_digest: As in ``pointer_to_earlier``.
         find: Finds the facts in its text.
     """
     stays = message.voice is not Voice.RESULT or message.signed or not message.whole
     if stays:
         return message.raw
     try:
-        return _trim_content(message.raw, _Shortener(seen, find))
+        return _trim_content(message.raw, _Shortener(calls_by_digest, find))
     except _UNREADABLE:
         return message.raw
 
@@ -47,7 +49,7 @@ def _trim_content(raw: bytes, saying: "_Shortener") -> bytes:
     shorter = (
         saying.shorten_parts(content) if content[:1] == b"[" else saying.shorten_string(content)
     )
-    places = [found.end() for found in _key(raw) if raw.startswith(content, found.end())]
+    places = [match.end() for match in _key(raw) if raw.startswith(content, match.end())]
     if len(shorter) >= len(content) or len(places) != 1:
         return raw
     return raw[: places[0]] + shorter + raw[places[0] + len(content) :]
@@ -62,8 +64,8 @@ class _Shortener(msgspec.Struct, frozen=True):
     def shorten_parts(self, content: bytes) -> bytes:
         parts = [bytes(part) for part in _elements(content)]
         alone = self if len(parts) == 1 else _Shortener({}, self.find)
-        told = [alone.shorten_part(part) for part in parts]
-        return content if told == parts else b"[" + b",".join(told) + b"]"
+        short_parts = [alone.shorten_part(part) for part in parts]
+        return content if short_parts == parts else b"[" + b",".join(short_parts) + b"]"
 
     def shorten_part(self, raw: bytes) -> bytes:
         """A text part that holds nothing else, or a string, with its text shortened."""
@@ -73,15 +75,15 @@ class _Shortener(msgspec.Struct, frozen=True):
         named = members.keys() - {_MARK} == {"type", "text"}
         if not named or _string(members["type"]) != "text":
             return raw
-        told = self.shorten_string(bytes(members["text"]))
-        if told == bytes(members["text"]):
+        short_text = self.shorten_string(bytes(members["text"]))
+        if short_text == bytes(members["text"]):
             return raw
         mark = b',"cache_control":' + bytes(members[_MARK]) if _MARK in members else b""
-        return b'{"type":"text","text":' + told + mark + b"}"
+        return b'{"type":"text","text":' + short_text + mark + b"}"
 
     def shorten_string(self, raw: bytes) -> bytes:
         if raw[:1] != b'"':
             return raw
         text = _string(raw)
-        told = pointer_to_earlier(text, self.seen) or compress_result(text, self.find)
-        return raw if told == text else _encoded(told)
+        short_text = pointer_to_earlier(text, self.seen) or compress_result(text, self.find)
+        return raw if short_text == text else _encoded(short_text)

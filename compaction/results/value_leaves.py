@@ -79,17 +79,17 @@ _telling_key = re.compile(r"[^a-z_].*|.*(?:\d\d|[^\w.]).*", re.DOTALL).fullmatch
 def value_leaves(text: str) -> tuple[str, ...]:
     """The values of a text, by first appearance: all of JSON, what can be told of plain words."""
     try:
-        held = dict.fromkeys(leaf_strings(parse_result(text)))
+        leaves = dict.fromkeys(leaf_strings(parse_result(text)))
     except CannotCompactError:
         return tuple(dict.fromkeys(_prose_values(text)))
-    found: dict[str, None] = {}
-    for value in held:
+    values: dict[str, None] = {}
+    for value in leaves:
         if len(value) <= MAX_VALUE_CHARS:
-            found[value] = None
+            values[value] = None
         else:
-            found.update(dict.fromkeys(_prose_values(value)))
-    found.pop("", None)
-    return tuple(found)
+            values.update(dict.fromkeys(_prose_values(value)))
+    values.pop("", None)
+    return tuple(values)
 
 
 def find_ids(text: str) -> tuple[str, ...]:
@@ -117,24 +117,24 @@ def leaf_strings(value: Value) -> list[str]:
     Raises:
         CannotCompactError: If it is nested too deep.
     """
-    found: list[str] = []
-    _gather_leaves(value, found, 0)
-    return found
+    leaves: list[str] = []
+    _gather_leaves(value, leaves, 0)
+    return leaves
 
 
-def _gather_leaves(value: Value, found: list[str], depth: int) -> None:
+def _gather_leaves(value: Value, leaves: list[str], depth: int) -> None:
     if depth > MAX_DEPTH:
         raise CannotCompactError("nested too deep")
     if isinstance(value, str):
-        found.append(value)
+        leaves.append(value)
     elif isinstance(value, list):
-        for held in value:
-            _gather_leaves(held, found, depth + 1)
+        for inner in value:
+            _gather_leaves(inner, leaves, depth + 1)
     elif isinstance(value, dict):
-        for key, held in value.items():
+        for key, inner in value.items():
             if _telling_key(key):
-                found.append(key)
-            _gather_leaves(held, found, depth + 1)
+                leaves.append(key)
+            _gather_leaves(inner, leaves, depth + 1)
 
 
 def _quoted_values(span: str) -> tuple[str, ...]:

@@ -83,32 +83,32 @@ class _Reader:
         return self._line_indent() == indent and self._lines[self._at].startswith("- ", indent)
 
     def _read_list(self, indent: int, depth: int) -> Value:
-        found: list[Value] = []
+        elements: list[Value] = []
         while self._is_item(indent):
             line = self._lines[self._at]
             inner = line[:indent] + "  " + line[indent + 2 :]
             self._lines[self._at] = inner
             if _member(inner[indent + 2 :]) or self._is_item(indent + 2):
-                found.append(self.read_block(indent + 2, depth + 1))
+                elements.append(self.read_block(indent + 2, depth + 1))
             else:
                 self._at += 1
-                found.append(self._read_scalar(inner[indent + 2 :], indent))
-        return found
+                elements.append(self._read_scalar(inner[indent + 2 :], indent))
+        return elements
 
     def _read_object(self, indent: int, depth: int) -> Value:
-        found: dict[str, Value] = {}
+        members: dict[str, Value] = {}
         while self._line_indent() == indent and not self._is_item(indent):
             member = _member(self._lines[self._at][indent:])
             name = member[1].strip("'") if member else None
-            if member is None or name is None or name in found:
+            if member is None or name is None or name in members:
                 raise CannotCompactError("no name of a value")
             self._at += 1
-            found[name] = (
+            members[name] = (
                 self._read_nested(indent, depth)
                 if member[2] is None
                 else self._read_scalar(member[2], indent)
             )
-        return found
+        return members
 
     def _read_nested(self, indent: int, depth: int) -> Value:
         """The value under a name: indented further, or a list right under it; else nothing."""
@@ -176,10 +176,10 @@ def _quoted_value(text: str) -> Value:
             return str(json.loads(_escape(_unescape_blank, text.replace("\n", "\\n"))))
         except ValueError:
             raise CannotCompactError("an escape") from None
-    found = _single(text)
-    if found is None:
+    match = _single(text)
+    if match is None:
         raise CannotCompactError("a quote")
-    return found[1].replace("''", "'")
+    return match[1].replace("''", "'")
 
 
 def _unescape_blank(escape: re.Match[str]) -> str:

@@ -30,7 +30,7 @@ _POLITE = (
 
 def support(turns: int, extra: int = 8) -> list[bytes]:
     """A customer whose bookings are looked up one after the other."""
-    found = [system("You help with bookings. Never promise refunds. " * 4)]
+    chat = [system("You help with bookings. Never promise refunds. " * 4)]
     for turn in range(turns):
         record = {
             "id": f"BK{turn:04}X",
@@ -38,21 +38,23 @@ def support(turns: int, extra: int = 8) -> list[bytes]:
             "notes": [{"at": f"2026-03-{day + 1:02}", "fee": day * 10 + turn, "open": True}
                       for day in range(extra)],
         }  # fmt: skip
-        found += [
+        chat += [
             user(f"Please look at booking BK{turn:04}X."),
             *tool_call_and_result("get_booking", {"id": f"BK{turn:04}X"}, record, f"c{turn}"),
             assistant(f"Booking number {turn} is fine. " + _POLITE),
         ]
-    return [*found, user("Thank you, that is all.")]
+    return [*chat, user("Thank you, that is all.")]
 
 
 def agent(steps: int, lines: int = 120) -> list[bytes]:
     """One wish, and an agent that reads file after file."""
-    found = [system("You are a careful engineer."), user("Mend the parser in src/parser.py.")]
-    for at in range(steps):
-        text = "\n".join(f"{n}: def read_{at}_{n}(text): return text" for n in range(lines))
-        found += tool_call_and_result("read_file", {"path": f"src/module_{at}.py"}, text, f"c{at}")
-    return found
+    chat = [system("You are a careful engineer."), user("Mend the parser in src/parser.py.")]
+    for step in range(steps):
+        text = "\n".join(f"{n}: def read_{step}_{n}(text): return text" for n in range(lines))
+        chat += tool_call_and_result(
+            "read_file", {"path": f"src/module_{step}.py"}, text, f"c{step}"
+        )
+    return chat
 
 
 def compact_calls(
@@ -71,40 +73,40 @@ def once(raws: Sequence[bytes], policy: CompactionPolicy = ONCE) -> CompactedCha
 def test_a_short_conversation_is_sent_unmodified():
     raws = [system("s"), user("hello")]
 
-    found = once(raws, WARM)
+    compacted = once(raws, WARM)
 
-    assert not found.changed
-    assert all(sent is came for sent, came in zip(found.messages, raws, strict=True))
-    assert found.reason == CompactionReason.NOTHING_TO_COMPACT
-    assert found.tokens_after == found.tokens_before
+    assert not compacted.changed
+    assert all(raw is came for raw, came in zip(compacted.messages, raws, strict=True))
+    assert compacted.reason == CompactionReason.NOTHING_TO_COMPACT
+    assert compacted.tokens_after == compacted.tokens_before
 
 
 def test_old_turns_become_facts_and_the_last_stay():
     raws = support(12)
 
-    found = once(raws)
+    compacted = once(raws)
 
-    assert found.changed
-    assert found.tokens_after < found.tokens_before * 0.7
-    assert found.messages[0] is raws[0]
-    assert len(found.messages[2:]) == 9
-    assert found.messages[2] is raws[-9]
-    assert found.messages[-1] is raws[-1]
-    assert found.compacted_messages == len(raws) - 1 - 9
-    assert {fact.kind for fact in found.facts} >= {FactKind.USER, FactKind.RECORD}
-    assert not chat_faults(found.messages)
+    assert compacted.changed
+    assert compacted.tokens_after < compacted.tokens_before * 0.7
+    assert compacted.messages[0] is raws[0]
+    assert len(compacted.messages[2:]) == 9
+    assert compacted.messages[2] is raws[-9]
+    assert compacted.messages[-1] is raws[-1]
+    assert compacted.compacted_messages == len(raws) - 1 - 9
+    assert {fact.kind for fact in compacted.facts} >= {FactKind.USER, FactKind.RECORD}
+    assert not chat_faults(compacted.messages)
 
 
 def test_a_compaction_that_pays_is_made_and_the_prefix_changes_only_then():
-    sent: tuple[bytes, ...] = ()
+    sent_messages: tuple[bytes, ...] = ()
     resets = 0
-    for found in compact_calls(support(80), WARM):
-        if found.reset:
+    for compacted in compact_calls(support(80), WARM):
+        if compacted.reset:
             resets += 1
         else:
-            assert found.messages[: len(sent)] == sent
-        assert not chat_faults(found.messages)
-        sent = found.messages
+            assert compacted.messages[: len(sent_messages)] == sent_messages
+        assert not chat_faults(compacted.messages)
+        sent_messages = compacted.messages
 
     assert 1 <= resets <= 8
 
@@ -126,8 +128,8 @@ def test_a_decision_depends_on_messages_and_policy_alone():
     raws = support(40)
     every = list(compact_calls(raws, WARM))
 
-    for call, found in zip(client_requests(raws), every, strict=True):
-        assert compact(call, WARM, memory=CompactionMemory()).messages == found.messages
+    for call, compacted in zip(client_requests(raws), every, strict=True):
+        assert compact(call, WARM, memory=CompactionMemory()).messages == compacted.messages
 
 
 def test_the_same_call_is_compacted_to_the_same_bytes():
@@ -145,8 +147,8 @@ def test_a_memory_too_small_changes_nothing():
 
     small = list(compact_calls(raws, WARM, CompactionMemory(conversations=1, max_bytes=1)))
 
-    assert [each.messages for each in small] == [
-        each.messages for each in compact_calls(raws, WARM)
+    assert [chat.messages for chat in small] == [
+        chat.messages for chat in compact_calls(raws, WARM)
     ]
 
 
@@ -167,9 +169,9 @@ def test_another_scope_or_policy_knows_nothing_of_it():
 def test_off_means_off():
     raws = support(40)
 
-    found = once(raws, CompactionPolicy(mode=CompactionMode.OFF, force=True))
+    compacted = once(raws, CompactionPolicy(mode=CompactionMode.OFF, force=True))
 
-    assert not found.changed
+    assert not compacted.changed
 
 
 def test_trimming_tells_results_shorter_from_their_first_call_on():
@@ -177,12 +179,12 @@ def test_trimming_tells_results_shorter_from_their_first_call_on():
         [{"name": f"file {n}", "size": n, "open": False} for n in range(40)],
         option=orjson.OPT_INDENT_2).decode())]  # fmt: skip
 
-    found = once(raws, CompactionPolicy(mode=CompactionMode.TRIM))
+    compacted = once(raws, CompactionPolicy(mode=CompactionMode.TRIM))
 
-    assert found.changed
-    assert found.tokens_after < found.tokens_before
-    assert found.messages[:2] == tuple(raws[:2])
-    assert "file 39" in orjson.loads(found.messages[2])["content"]
+    assert compacted.changed
+    assert compacted.tokens_after < compacted.tokens_before
+    assert compacted.messages[:2] == tuple(raws[:2])
+    assert "file 39" in orjson.loads(compacted.messages[2])["content"]
 
 
 def test_a_result_that_was_there_before_is_a_pointer_until_what_it_points_to_is_compacted():
@@ -194,12 +196,12 @@ def test_a_result_that_was_there_before_is_a_pointer_until_what_it_points_to_is_
     raws = [user("a"), *twice, assistant("b"), user("c")]
     memory = CompactionMemory()
 
-    found = compact(raws, CompactionPolicy(mode=CompactionMode.TRIM), memory=memory)
+    compacted = compact(raws, CompactionPolicy(mode=CompactionMode.TRIM), memory=memory)
 
-    assert "one line of a page" not in found.messages[4].decode()
+    assert "one line of a page" not in compacted.messages[4].decode()
     after = once([user("a"), *twice[:2], assistant("b"), user("c"), *twice[2:], user("d"),
                   assistant("e"), user("f")])  # fmt: skip
-    assert any(b"39 one line of a page" in each for each in after.messages[1:])
+    assert any(b"39 one line of a page" in raw for raw in after.messages[1:])
 
 
 def test_authority_in_the_middle_keeps_its_words_and_its_role():
@@ -207,11 +209,11 @@ def test_authority_in_the_middle_keeps_its_words_and_its_role():
     rule = system("From now on answer in French.")
     raws.insert(9, rule)
 
-    found = once(raws)
+    compacted = once(raws)
 
-    assert found.compacted_messages
-    assert any(each is rule for each in found.messages)
-    assert not chat_faults(found.messages)
+    assert compacted.compacted_messages
+    assert any(message is rule for message in compacted.messages)
+    assert not chat_faults(compacted.messages)
 
 
 def test_pictures_of_a_user_stay():
@@ -223,10 +225,10 @@ def test_pictures_of_a_user_stay():
     raws.insert(5, picture)
     raws.insert(6, assistant("I see."))
 
-    found = once(raws)
+    compacted = once(raws)
 
-    assert found.compacted_messages
-    assert any(each is picture for each in found.messages)
+    assert compacted.compacted_messages
+    assert any(message is picture for message in compacted.messages)
 
 
 def test_words_of_users_survive():
@@ -271,19 +273,19 @@ def test_a_target_is_met_where_it_can_be_and_what_is_lost_is_named():
     whole = once(raws)
     target = whole.tokens_after // 2
 
-    found = once(raws, CompactionPolicy(force=True, once=True, target=target))
+    compacted = once(raws, CompactionPolicy(force=True, once=True, target=target))
     hopeless = once(raws, CompactionPolicy(force=True, once=True, target=1))
 
-    assert found.tokens_after <= target
-    assert len(whole.lost) <= len(found.lost) < len(hopeless.lost)
+    assert compacted.tokens_after <= target
+    assert len(whole.lost) <= len(compacted.lost) < len(hopeless.lost)
     assert hopeless.segments[0].level is DetailLevel.BARE
 
 
 def test_forcing_compacts_part_by_part_and_appends():
     policy = CompactionPolicy(force=True, least=800)
     segments: tuple[str, ...] = ()
-    for found in compact_calls(support(40), policy):
-        texts = tuple(each.text for each in found.segments)
+    for compacted in compact_calls(support(40), policy):
+        texts = tuple(segment.text for segment in compacted.segments)
         assert texts[: len(segments)] == segments
         segments = texts
 
@@ -309,26 +311,26 @@ def test_a_value_named_again_is_recalled_and_then_frozen():
     raws += [assistant("Done."), user("What did read_3_37 in src/module_3.py do again?")]
     memory = CompactionMemory()
 
-    found = compact(raws, WARM, memory=memory)
+    compacted = compact(raws, WARM, memory=memory)
 
-    assert found.compacted_messages
-    last = orjson.loads(found.messages[-1])["content"]
+    assert compacted.compacted_messages
+    last = orjson.loads(compacted.messages[-1])["content"]
     assert last.startswith("What did read_3_37")
     assert "37: def read_3_37(text): return text" in last
     longer = compact(
         [*raws, assistant("It returned its text."), user("Good.")], WARM, memory=memory
     )
-    assert longer.messages[: len(found.messages)] == found.messages
+    assert longer.messages[: len(compacted.messages)] == compacted.messages
 
 
 def test_the_part_that_was_compacted_is_told_at_the_call_that_compacted_it_alone():
-    found = list(compact_calls(support(12), CompactionPolicy(force=True, least=500)))
-    regions = [each.region for each in found]
+    chats = list(compact_calls(support(12), CompactionPolicy(force=True, least=500)))
+    regions = [chat.region for chat in chats]
 
-    assert [region is not None for region in regions] == [each.reset for each in found]
+    assert [region is not None for region in regions] == [chat.reset for chat in chats]
     assert all(
-        (region.start, region.end) == (each.segments[-1].start, each.segments[-1].end)
-        for each, region in zip(found, regions, strict=True)
+        (region.start, region.end) == (chat.segments[-1].start, chat.segments[-1].end)
+        for chat, region in zip(chats, regions, strict=True)
         if region is not None
     )
     assert any(regions)
@@ -345,6 +347,9 @@ def test_newest_calls_bear_witness():
     memory = CompactionMemory()
     policy = CompactionPolicy(force=True, least=500)
 
-    found = [compact(call, policy, memory=memory).evidence for call in client_requests(raws)]
+    evidences = [compact(call, policy, memory=memory).evidence for call in client_requests(raws)]
 
-    assert any(each is not None and each.needed == 1 and each.lost == 0 for each in found)
+    assert any(
+        evidence is not None and evidence.needed == 1 and evidence.lost == 0
+        for evidence in evidences
+    )

@@ -24,19 +24,21 @@ from tests.fakes.chat_messages import (
 )
 
 
-def messages_of_kind(at: int, kind: str) -> list[bytes]:
+def messages_of_kind(number: int, kind: str) -> list[bytes]:
     if kind == "u":
-        return [user(f"user {at} wants ID{at}77 " + "please " * 60)]
+        return [user(f"user {number} wants ID{number}77 " + "please " * 60)]
     if kind == "a":
-        return [assistant(f"assistant {at} " + "sure " * 60)]
+        return [assistant(f"assistant {number} " + "sure " * 60)]
     if kind == "t":
-        return tool_call_and_result("get", {"n": at}, {"id": f"R{at}88", "x": "y " * 200}, f"t{at}")
-    return parallel_tool_calls([("f", {"n": at}, "z " * 300), ("g", {"n": at}, "w " * 300)])
+        return tool_call_and_result(
+            "get", {"n": number}, {"id": f"R{number}88", "x": "y " * 200}, f"t{number}"
+        )
+    return parallel_tool_calls([("f", {"n": number}, "z " * 300), ("g", {"n": number}, "w " * 300)])
 
 
 def without_positions(faults: Iterable[str]) -> set[str]:
     """The faults of a conversation, wherever compaction moved their messages."""
-    return {re.sub(r"messages\[\d+\]", "messages", each) for each in faults}
+    return {re.sub(r"messages\[\d+\]", "messages", fault) for fault in faults}
 
 
 @pytest.mark.slow
@@ -46,21 +48,21 @@ def test_whatever_is_said_what_is_sent_is_valid_and_extends_what_was_sent(
     kinds: list[str], keep: int
 ):
     raws = [system("s")]
-    for at, kind in enumerate(["u", *kinds, "u"]):
-        raws += messages_of_kind(at, kind)
+    for index, kind in enumerate(["u", *kinds, "u"]):
+        raws += messages_of_kind(index, kind)
     policy = CompactionPolicy(force=True, least=400, keep_turns=keep)
     memory = CompactionMemory()
-    sent: tuple[bytes, ...] = ()
+    sent_messages: tuple[bytes, ...] = ()
     answered = call_points(ParsedMessageCache().messages(raws, estimate_tokens))
 
-    for at in range(2, len(raws) + 1):
-        found = compact(raws[:at], policy, memory=memory)
-        assert compact(raws[:at], policy, memory=CompactionMemory()) == found
-        faults = without_positions(chat_faults(found.messages, before=raws[:at]))
-        assert faults <= without_positions(chat_faults(raws[:at]))
-        if at in answered:
-            assert found.reset or found.messages[: len(sent)] == sent
-            sent = found.messages
+    for index in range(2, len(raws) + 1):
+        compacted = compact(raws[:index], policy, memory=memory)
+        assert compact(raws[:index], policy, memory=CompactionMemory()) == compacted
+        faults = without_positions(chat_faults(compacted.messages, before=raws[:index]))
+        assert faults <= without_positions(chat_faults(raws[:index]))
+        if index in answered:
+            assert compacted.reset or compacted.messages[: len(sent_messages)] == sent_messages
+            sent_messages = compacted.messages
 
 
 @pytest.mark.slow
@@ -80,19 +82,21 @@ def test_a_conversation_that_is_only_trimmed_never_goes_back(
 ):
     page = "\n".join(f"{n} one line of a page" for n in range(60))
     raws = [system("s")]
-    for at, kind in enumerate(["u", *kinds, "u"]):
+    for index, kind in enumerate(["u", *kinds, "u"]):
         raws += (
-            tool_call_and_result("open", {"n": at}, page, f"r{at}")
+            tool_call_and_result("open", {"n": index}, page, f"r{index}")
             if kind == "r"
-            else messages_of_kind(at, kind)
+            else messages_of_kind(index, kind)
         )
     policy, memory = CompactionPolicy(mode=CompactionMode.TRIM, prices=prices), CompactionMemory()
-    sent: tuple[bytes, ...] = ()
+    sent_messages: tuple[bytes, ...] = ()
 
-    for at in range(2, len(raws) + 1):
-        found = compact(raws[:at], policy, memory=memory)
-        assert compact(raws[:at], policy, memory=CompactionMemory()).messages == found.messages
-        assert found.messages[: len(sent)] == sent
-        assert found.tokens_after <= found.tokens_before
-        assert not found.reset
-        sent = found.messages
+    for index in range(2, len(raws) + 1):
+        compacted = compact(raws[:index], policy, memory=memory)
+        assert (
+            compact(raws[:index], policy, memory=CompactionMemory()).messages == compacted.messages
+        )
+        assert compacted.messages[: len(sent_messages)] == sent_messages
+        assert compacted.tokens_after <= compacted.tokens_before
+        assert not compacted.reset
+        sent_messages = compacted.messages

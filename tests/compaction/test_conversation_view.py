@@ -24,31 +24,31 @@ def heard(raws: list[bytes]) -> ConversationView:
 
 
 def chat(turns: int, words: str = "word ") -> list[bytes]:
-    found = [system("Be kind.")]
+    messages = [system("Be kind.")]
     for turn in range(turns):
-        found += [user(f"{turn} {words}"), assistant(f"answer {turn} {words}")]
-    return [*found, user("and now?")]
+        messages += [user(f"{turn} {words}"), assistant(f"answer {turn} {words}")]
+    return [*messages, user("and now?")]
 
 
 def work(steps: int, size: int) -> list[bytes]:
     """One wish, and an agent that works on it by itself."""
-    found = [system("You are an agent."), user("Mend the build.")]
-    for at in range(steps):
-        found += tool_call_and_result("read", {"path": f"src/{at}.py"}, f"line {at} " * size)
-    return found
+    messages = [system("You are an agent."), user("Mend the build.")]
+    for step in range(steps):
+        messages += tool_call_and_result("read", {"path": f"src/{step}.py"}, f"line {step} " * size)
+    return messages
 
 
 def test_the_lead_is_what_speaks_with_authority_before_anybody():
-    said = heard([system("a"), system("b"), user("c"), system("d"), assistant("e"), user("f")])
+    view = heard([system("a"), system("b"), user("c"), system("d"), assistant("e"), user("f")])
 
-    assert said.lead == 2
+    assert view.lead == 2
 
 
 def test_points_are_where_the_assistant_was_asked():
-    said = heard([system("s"), user("a"), assistant("b"), user("c"), assistant("d"), user("e")])
+    view = heard([system("s"), user("a"), assistant("b"), user("c"), assistant("d"), user("e")])
 
-    assert list(said.points_after(0)) == [2, 4, 6]
-    assert list(said.points_after(4)) == [6]
+    assert list(view.points_after(0)) == [2, 4, 6]
+    assert list(view.points_after(4)) == [6]
 
 
 def test_calls_made_at_once_are_one_point_and_open_ones_none():
@@ -63,7 +63,7 @@ def test_a_conversation_that_ends_with_the_assistant_is_no_point():
 
 
 def test_the_request_is_the_last_word_of_a_user():
-    said = heard(
+    view = heard(
         [
             user("first"),
             *tool_call_and_result("f", {}, "1"),
@@ -72,74 +72,74 @@ def test_the_request_is_the_last_word_of_a_user():
         ]
     )
 
-    assert said.last_user_message(6) == 3
-    assert said.last_user_message(3) == 0
+    assert view.last_user_message(6) == 3
+    assert view.last_user_message(3) == 0
     assert heard([system("s"), assistant("b")]).last_user_message(1) is None
 
 
 def test_the_last_turns_stay():
-    said = heard(chat(6))
-    end = len(said.messages)
+    view = heard(chat(6))
+    end = len(view.messages)
 
-    found = turn_cut(said, end, said.lead, 3)
+    cut = turn_cut(view, end, view.lead, 3)
 
-    assert said.messages[found].text.startswith("4 ")
-    assert end - found == 5
+    assert view.messages[cut].text.startswith("4 ")
+    assert end - cut == 5
 
 
 def test_where_there_are_no_more_turns_than_stay_nothing_is_compacted():
-    said = heard(chat(2))
+    view = heard(chat(2))
 
-    assert turn_cut(said, len(said.messages), said.lead, 3) == said.lead
+    assert turn_cut(view, len(view.messages), view.lead, 3) == view.lead
 
 
 def test_a_long_turn_is_cut_between_its_steps():
-    said = heard(work(60, 600))
-    end = len(said.messages)
+    view = heard(work(60, 600))
+    end = len(view.messages)
 
-    found = turn_cut(said, end, said.lead, 3)
+    cut = turn_cut(view, end, view.lead, 3)
 
-    assert said.lead < found < end - 5
-    assert not any(unit.start < found < unit.end for unit in said.units)
-    assert said.tokens_between(found, end) >= 8_000
-    assert said.tokens_between(found, end) < 12_000
+    assert view.lead < cut < end - 5
+    assert not any(unit.start < cut < unit.end for unit in view.units)
+    assert view.tokens_between(cut, end) >= 8_000
+    assert view.tokens_between(cut, end) < 12_000
 
 
 def test_a_short_turn_is_left_whole_but_where_it_is_asked_to_be_cut():
-    said = heard(work(8, 20))
-    end = len(said.messages)
+    view = heard(work(8, 20))
+    end = len(view.messages)
 
-    assert turn_cut(said, end, said.lead, 3) == said.lead
-    assert step_cut(said, end, said.lead, 3) == end - 6
-    assert step_cut(said, end, said.lead, 20) == said.lead
+    assert turn_cut(view, end, view.lead, 3) == view.lead
+    assert step_cut(view, end, view.lead, 3) == end - 6
+    assert step_cut(view, end, view.lead, 20) == view.lead
     assert step_cut(heard(chat(5)), 12, 1, 3) == 1
 
 
 def test_no_message_is_behind_a_cut_at_the_end():
-    said = heard(chat(3))
+    view = heard(chat(3))
 
-    assert turn_cut(said, len(said.messages), len(said.messages), 3) == len(said.messages)
+    assert turn_cut(view, len(view.messages), len(view.messages), 3) == len(view.messages)
 
 
 @pytest.mark.slow
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=12), st.integers(1, 5))
 def test_a_cut_depends_on_what_stands_before_it_alone(sizes: list[int], keep: int):
     raws = [system("s")]
-    for at, size in enumerate(sizes):
+    for index, size in enumerate(sizes):
         raws += [
-            user(f"u{at}"),
-            *tool_call_and_result("f", {"n": at}, "x " * size * 100),
+            user(f"u{index}"),
+            *tool_call_and_result("f", {"n": index}, "x " * size * 100),
             assistant("so"),
         ]
     raws.append(user("last"))
     whole = heard(raws)
 
-    for at in whole.points_after(0):
-        alone = heard(raws[:at])
-        assert turn_cut(alone, at, alone.lead, keep) == turn_cut(whole, at, whole.lead, keep)
+    for index in whole.points_after(0):
+        alone = heard(raws[:index])
+        assert turn_cut(alone, index, alone.lead, keep) == turn_cut(whole, index, whole.lead, keep)
 
 
 def test_words_between_are_texts_and_tool_calls():
-    said = heard([user("a"), *tool_call_and_result("find", {"id": 7}, "b")])
+    view = heard([user("a"), *tool_call_and_result("find", {"id": 7}, "b")])
 
-    assert said.words_between(0, 3).split() == ["a", "find", '{"id":7}', "b"]
+    assert view.words_between(0, 3).split() == ["a", "find", '{"id":7}', "b"]

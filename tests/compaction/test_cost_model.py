@@ -40,7 +40,7 @@ CODING = CostInputs(
 
 
 @pytest.mark.parametrize(
-    ("prices", "at", "calls"),
+    ("prices", "inputs", "calls"),
     [
         (CLAUDE, FIELD, 2.6),
         (CLAUDE_5_5, FIELD, 5.3),
@@ -49,8 +49,8 @@ CODING = CostInputs(
         (CLAUDE, CODING, 2.5),
     ],
 )
-def test_calls_that_pay_a_compaction_back_are_the_designs(prices, at, calls):
-    assert round(break_even_calls(prices, at), 1) == calls
+def test_calls_that_pay_a_compaction_back_are_the_designs(prices, inputs, calls):
+    assert round(break_even_calls(prices, inputs), 1) == calls
 
 
 def test_clearing_a_little_in_the_middle_hardly_ever_pays():
@@ -60,9 +60,11 @@ def test_clearing_a_little_in_the_middle_hardly_ever_pays():
 
 
 def test_a_model_that_is_asked_makes_a_compaction_dearer():
-    asked = 0.05 * (9_600 + 5 * 600)  # a model at a twentieth of the price, output at five times
+    model_cost = 0.05 * (
+        9_600 + 5 * 600
+    )  # a model at a twentieth of the price, output at five times
 
-    assert round(break_even_calls(CLAUDE, FIELD, asked), 1) == 3.3
+    assert round(break_even_calls(CLAUDE, FIELD, model_cost), 1) == 3.3
 
 
 def test_without_a_cache_a_compaction_is_paid_back_at_once():
@@ -91,18 +93,20 @@ def test_nothing_is_free_where_reading_costs_nothing():
     assert decide_compaction(CompactionPolicy(prices=free), OLD).break_even is None
 
 
-def _cost_of_calls(prices: RelativePrices, at: CostInputs, calls: int, *, compacts: bool) -> float:
+def _cost_of_calls(
+    prices: RelativePrices, inputs: CostInputs, calls: int, *, compacts: bool
+) -> float:
     """The cost of so many calls with a warm cache; the first writes the fresh suffix either way."""
-    front = at.fixed + at.earlier_segments
-    raw = front + at.region + at.tail
+    front = inputs.fixed + inputs.earlier_segments
+    raw = front + inputs.region + inputs.tail
     if not compacts:
         return (
-            prices.read * (raw - at.fresh)
-            + prices.write * at.fresh
+            prices.read * (raw - inputs.fresh)
+            + prices.write * inputs.fresh
             + prices.read * raw * (calls - 1)
         )
-    short = raw - at.gain
-    first = prices.read * front + prices.write * (at.segment + at.tail)
+    short = raw - inputs.gain
+    first = prices.read * front + prices.write * (inputs.segment + inputs.tail)
     return first + prices.read * short * (calls - 1)
 
 
@@ -118,20 +122,20 @@ def test_break_even_is_the_first_call_at_which_counting_says_so(
     region, share, tail, fresh, read, write
 ):
     prices = RelativePrices(read=read, write=write)
-    at = replace(
+    inputs = replace(
         FIELD, region=region, segment=int(share * region), tail=tail, fresh=int(fresh * tail)
     )
-    needed = break_even_calls(prices, at)
+    needed = break_even_calls(prices, inputs)
     after = max(ceil(needed * (1 + 1e-9)), 1)
 
-    assert _cost_of_calls(prices, at, after, compacts=True) <= _cost_of_calls(
-        prices, at, after, compacts=False
+    assert _cost_of_calls(prices, inputs, after, compacts=True) <= _cost_of_calls(
+        prices, inputs, after, compacts=False
     ) * (1 + 1e-9)
     if needed > 1:
         before = ceil(needed * (1 - 1e-9)) - 1
         if before >= 1:
-            assert _cost_of_calls(prices, at, before, compacts=True) >= _cost_of_calls(
-                prices, at, before, compacts=False
+            assert _cost_of_calls(prices, inputs, before, compacts=True) >= _cost_of_calls(
+                prices, inputs, before, compacts=False
             ) * (1 - 1e-9)
 
 
@@ -156,12 +160,12 @@ def test_break_even_is_the_first_call_at_which_counting_says_so(
         force=st.booleans(),
     ),
 )
-def test_no_decision_makes_a_prompt_longer_or_contradicts_itself(policy, **told):
-    at = CostInputs(**told)
-    found = decide_compaction(policy, at)
+def test_no_decision_makes_a_prompt_longer_or_contradicts_itself(policy, **figures):
+    inputs = CostInputs(**figures)
+    decision = decide_compaction(policy, inputs)
 
-    assert found.is_due == (
-        found.reason
+    assert decision.is_due == (
+        decision.reason
         in {
             CompactionReason.PAYS,
             CompactionReason.BANKED,
@@ -169,9 +173,9 @@ def test_no_decision_makes_a_prompt_longer_or_contradicts_itself(policy, **told)
             CompactionReason.WINDOW,
         }
     )
-    if found.is_due:
-        assert at.gain > 0
-    assert found == decide_compaction(policy, at)
+    if decision.is_due:
+        assert inputs.gain > 0
+    assert decision == decide_compaction(policy, inputs)
 
 
 @dataclass
@@ -192,16 +196,16 @@ class SimulatedConversation:
 def test_compactions_that_the_bank_pays_never_make_a_session_dearer_wherever_it_ends(
     steps, trim, share, prices
 ):
-    told = SimulatedConversation()
-    raw = sent = compacted = cut = last = 0
+    conversation = SimulatedConversation()
+    raw = sent_tokens = compacted = cut = last = 0
     for call, step in enumerate(steps, 1):
         new = int(step * (1 - trim))
-        told.bank += call_savings(prices, raw - sent, step - new)
-        told.unmodified += prices.read * raw + prices.write * step
-        told.sent += prices.read * sent + prices.write * new
-        raw, sent = raw + step, sent + new
-        region = sent - compacted - new - cut
-        at = CostInputs(
+        conversation.bank += call_savings(prices, raw - sent_tokens, step - new)
+        conversation.unmodified += prices.read * raw + prices.write * step
+        conversation.sent += prices.read * sent_tokens + prices.write * new
+        raw, sent_tokens = raw + step, sent_tokens + new
+        region = sent_tokens - compacted - new - cut
+        inputs = CostInputs(
             calls=call,
             calls_since=call - last,
             fixed=0,
@@ -211,15 +215,24 @@ def test_compactions_that_the_bank_pays_never_make_a_session_dearer_wherever_it_
             tail=new,
             fresh=new,
             growth=float(new),
-            bank=told.bank,
+            bank=conversation.bank,
         )
-        if decide_compaction(CompactionPolicy(prices=prices), at).reason is CompactionReason.BANKED:
-            told.bank += call_savings(prices, at.gain, 0) - rewrite_cost(prices, at)
-            told.sent += rewrite_cost(prices, at) - prices.read * at.gain
-            compacted, sent, last = compacted + at.segment, sent - at.gain, call
+        if (
+            decide_compaction(CompactionPolicy(prices=prices), inputs).reason
+            is CompactionReason.BANKED
+        ):
+            conversation.bank += call_savings(prices, inputs.gain, 0) - rewrite_cost(prices, inputs)
+            conversation.sent += rewrite_cost(prices, inputs) - prices.read * inputs.gain
+            compacted, sent_tokens, last = (
+                compacted + inputs.segment,
+                sent_tokens - inputs.gain,
+                call,
+            )
 
-        assert told.sent <= told.unmodified + 1e-6
-        assert told.bank == pytest.approx(told.unmodified - told.sent, abs=1e-3)
+        assert conversation.sent <= conversation.unmodified + 1e-6
+        assert conversation.bank == pytest.approx(
+            conversation.unmodified - conversation.sent, abs=1e-3
+        )
 
 
 def test_a_conversation_that_went_on_long_is_compacted():
@@ -229,10 +242,10 @@ def test_a_conversation_that_went_on_long_is_compacted():
 def test_a_conversation_that_may_end_before_the_payback_is_not_compacted():
     calls = int(SAFETY_FACTOR * break_even_calls(CLAUDE, FIELD))
     young = replace(FIELD, calls=calls, calls_since=calls)
-    found = decide_compaction(CompactionPolicy(prices=CLAUDE), young)
+    decision = decide_compaction(CompactionPolicy(prices=CLAUDE), young)
 
-    assert found.reason is CompactionReason.DOES_NOT_PAY
-    assert found.break_even == pytest.approx(2.6, abs=0.05)
+    assert decision.reason is CompactionReason.DOES_NOT_PAY
+    assert decision.break_even == pytest.approx(2.6, abs=0.05)
 
 
 def test_a_lower_safety_factor_compacts_sooner():

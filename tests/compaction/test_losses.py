@@ -30,19 +30,21 @@ def read() -> list[bytes]:
 
 
 def test_lost_values_are_named():
-    found = compact([*read(), user("Now?")], _POLICY, memory=CompactionMemory(), names_lost=True)
+    compacted = compact(
+        [*read(), user("Now?")], _POLICY, memory=CompactionMemory(), names_lost=True
+    )
 
-    sent = "\n".join(fact.text for segment in found.segments for fact in segment.facts)
-    assert found.lost
-    assert not [name for name in found.lost if find_name(sent, name) >= 0]
-    assert len(found.lost) <= 1_000
+    facts_text = "\n".join(fact.text for segment in compacted.segments for fact in segment.facts)
+    assert compacted.lost
+    assert not [name for name in compacted.lost if find_name(facts_text, name) >= 0]
+    assert len(compacted.lost) <= 1_000
 
 
 def test_numbers_of_turns_and_of_what_is_gone_keep_no_amount():
     raws = [user("Pay them")]
-    for at, amount in enumerate((2, 3, 3)):
+    for number, amount in enumerate((2, 3, 3)):
         raws += tool_call_and_result(
-            "transfer_money", {"to": "Bo", "amount": amount}, "done", f"c{at}"
+            "transfer_money", {"to": "Bo", "amount": amount}, "done", f"c{number}"
         )
     raws += [assistant("Paid."), user("Thanks"), assistant("Well."), user("Bye")]
     policy = CompactionPolicy(force=True, once=True, keep_turns=1, target=1)
@@ -56,15 +58,15 @@ def test_nothing_is_lost_where_nothing_was_compacted():
 
 def needed_and_lost(raws: list[bytes]) -> tuple[int, int] | None:
     policy = CompactionPolicy(force=True, keep_turns=1, least=200)
-    found = compact(raws, policy, memory=CompactionMemory()).evidence
-    return None if found is None else (found.needed, found.lost)
+    evidence = compact(raws, policy, memory=CompactionMemory()).evidence
+    return None if evidence is None else (evidence.needed, evidence.lost)
 
 
 def test_a_call_that_needs_what_was_compacted_is_counted():
     gone = compact(
         [*read(), user("Now?")], _POLICY, memory=CompactionMemory(), names_lost=True
     ).lost
-    name = next(each for each in gone if each.startswith("made_"))
+    name = next(word for word in gone if word.startswith("made_"))
     raws = [*read(), user("Now?")]
 
     assert needed_and_lost([*raws, *tool_call_and_result("edit", {"name": name}, "ok")]) == (1, 1)
@@ -113,24 +115,24 @@ turns = st.tuples(
 )
 
 
-def turn_with_values(at: int, turn: Turn) -> list[bytes]:
+def turn_with_values(number: int, turn: Turn) -> list[bytes]:
     """A turn that holds these values in somebody's words, a result, or a call."""
-    kind, held, plain = turn
-    sentence = f"{plain}: {' | '.join(held)}. {plain * 20}"
+    kind, written, plain = turn
+    sentence = f"{plain}: {' | '.join(written)}. {plain * 20}"
     if kind == "says":
         return [user(plain), assistant(sentence)]
     if kind == "asks":
         return [user(sentence), assistant(plain)]
-    record = {f"field{chr(97 + n)}": each for n, each in enumerate(held)} | {"note": plain * 9}
+    record = {f"field{chr(97 + n)}": word for n, word in enumerate(written)} | {"note": plain * 9}
     if kind == "acts":
         return [
             user(plain),
-            *tool_call_and_result("update_it", record, {"note": plain}, f"c{at}"),
+            *tool_call_and_result("update_it", record, {"note": plain}, f"c{number}"),
             assistant(plain),
         ]
     return [
         user(plain),
-        *tool_call_and_result("get_it", {"page": plain}, record, f"c{at}"),
+        *tool_call_and_result("get_it", {"page": plain}, record, f"c{number}"),
         assistant(plain),
     ]
 
@@ -143,62 +145,62 @@ def spelt(text: str) -> str:
     )
 
 
-def is_apart(text: str, at: int, step: int) -> bool:
+def is_apart(text: str, index: int, step: int) -> bool:
     """True if what stands beside a value is no part of a longer one, letter by letter."""
-    if not 0 <= at < len(text):
+    if not 0 <= index < len(text):
         return True
-    here, beyond = text[at], text[at + step : at + step + 1] if at + step >= 0 else ""
+    here, beyond = text[index], text[index + step : index + step + 1] if index + step >= 0 else ""
     if here.isalnum():
         return unicodedata.name(here).startswith("CJK")
     joins = "-.+@~," if step < 0 else "-.+@~/,"
     return here != "_" and not (here in joins and beyond.isalnum())
 
 
-def stands(sent: list[str], wanted: str) -> bool:
+def stands(texts: list[str], wanted_value: str) -> bool:
     """True if a value stands somewhere as a whole: a scan of its own, without patterns."""
-    bare = spelt(wanted).strip("#")
-    for text in sent:
-        at = text.find(bare)
-        while at >= 0:
-            if is_apart(text, at - 1, -1) and is_apart(text, at + len(bare), 1):
+    bare = spelt(wanted_value).strip("#")
+    for text in texts:
+        start = text.find(bare)
+        while start >= 0:
+            if is_apart(text, start - 1, -1) and is_apart(text, start + len(bare), 1):
                 return True
-            at = text.find(bare, at + 1)
+            start = text.find(bare, start + 1)
     return False
 
 
 def sent_texts(messages: tuple[bytes, ...]) -> list[str]:
     """All that is sent, each string of it by itself."""
-    found: list[str] = []
+    strings: list[str] = []
     for raw in messages:
-        said: dict[str, Any] = orjson.loads(raw)
-        texts = [said.get("content") or ""]
-        texts += [call["function"]["arguments"] for call in said.get("tool_calls") or ()]
+        fields: dict[str, Any] = orjson.loads(raw)
+        texts = [fields.get("content") or ""]
+        texts += [call["function"]["arguments"] for call in fields.get("tool_calls") or ()]
         for text in texts:
             try:
                 read = json.loads(text)
             except ValueError:
                 read = [text]
-            found += [str(each) for each in (read.values() if isinstance(read, dict) else read)]
-    return [spelt(each) for each in found]
+            strings += [str(field) for field in (read.values() if isinstance(read, dict) else read)]
+    return [spelt(string) for string in strings]
 
 
 @pytest.mark.slow
 @examples(75, deadline=None)
 @given(st.lists(turns, min_size=3, max_size=12), st.sampled_from([0, 1, 60, 150, 300, 600, 1_200]))
-def test_lost_values_equal_those_of_an_independent_scan(said, target):
+def test_lost_values_equal_those_of_an_independent_scan(talk, target):
     raws = [
         system("s"),
-        *(raw for at, turn in enumerate(said) for raw in turn_with_values(at, turn)),
+        *(raw for index, turn in enumerate(talk) for raw in turn_with_values(index, turn)),
     ]
     raws += [user("thanks"), assistant("well"), user("bye")]
     policy = CompactionPolicy(force=True, once=True, keep_turns=1, target=target)
 
-    found = compact(raws, policy, memory=CompactionMemory(), names_lost=True)
+    chat = compact(raws, policy, memory=CompactionMemory(), names_lost=True)
 
-    compacted = {each for _, held, _ in said for each in held} if found.segments else set()
-    texts = sent_texts(found.messages)
-    assert {spelt(each) for each in found.lost} == {
-        spelt(each).strip("#") for each in compacted if not stands(texts, each)
+    compacted = {word for _, written, _ in talk for word in written} if chat.segments else set()
+    texts = sent_texts(chat.messages)
+    assert {spelt(name) for name in chat.lost} == {
+        spelt(word).strip("#") for word in compacted if not stands(texts, word)
     }
 
 
@@ -207,16 +209,16 @@ def test_lost_values_equal_those_of_an_independent_scan(said, target):
     ["held until 30 April", "保留到2026年4月30日", "保留到４月３０日", "محجوز حتى ٣٠", "unit 3000"],
 )
 def test_lost_values_are_named_in_every_script(words):
-    told = f"It is {words} " + "and there is more to say of it, as ever, " * 12
-    raws = [user("Hi"), assistant(told), user("unit 30005?"), assistant("Yes."), user("So?")]
+    statement = f"It is {words} " + "and there is more to say of it, as ever, " * 12
+    raws = [user("Hi"), assistant(statement), user("unit 30005?"), assistant("Yes."), user("So?")]
 
-    found = compact(
+    compacted = compact(
         raws,
         CompactionPolicy(force=True, once=True, keep_turns=1, target=1),
         memory=CompactionMemory(),
         names_lost=True,
     )
 
-    assert found.segments
-    assert len(found.lost) == 1
-    assert spelt(words).endswith(found.lost[0])
+    assert compacted.segments
+    assert len(compacted.lost) == 1
+    assert spelt(words).endswith(compacted.lost[0])

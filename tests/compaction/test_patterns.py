@@ -22,24 +22,24 @@ ROUNDS = 3
 
 def looks():
     """The patterns of all modules by name: as they are used, or through a whole text."""
-    found = {}
+    patterns = {}
     for module in pkgutil.walk_packages(compaction.__path__, "compaction."):
         for name, value in vars(importlib.import_module(module.name)).items():
             look = value.finditer if isinstance(value, re.Pattern) else value
             if isinstance(getattr(look, "__self__", None), re.Pattern):
-                found[f"{module.name}.{name}"] = look
-    return found
+                patterns[f"{module.name}.{name}"] = look
+    return patterns
 
 
 def seconds(look, text, enough=0.0):
     """Processor time of a look through a text: the least of several, or the first that does."""
-    said = text.encode() if isinstance(look.__self__.pattern, bytes) else text
+    subject = text.encode() if isinstance(look.__self__.pattern, bytes) else text
     least = float("inf")
     for _ in range(ROUNDS):
         before = time.thread_time()
-        found = look(said[:0], said) if look.__name__ == "sub" else look(said)
+        matches = look(subject[:0], subject) if look.__name__ == "sub" else look(subject)
         if look.__name__ == "finditer":
-            list(found)
+            list(matches)
         least = min(least, time.thread_time() - before)
         if least <= enough:
             break
@@ -49,21 +49,21 @@ def seconds(look, text, enough=0.0):
 def slow(them, length=LENGTH):
     """Names and texts of looks that take ``SLOWEST`` times as long as reading the text once."""
     texts = {unit: (unit * length)[:length] for unit in MADE_OF}
-    most = SLOWEST * seconds(LINEAR, texts["a"])
+    limit = SLOWEST * seconds(LINEAR, texts["a"])
     return [
         (name, unit)
         for name, look in them.items()
         for unit, text in texts.items()
-        if seconds(look, text, most) > most
+        if seconds(look, text, limit) > limit
     ]
 
 
 @pytest.mark.slow
 def test_no_text_makes_a_pattern_slow():
-    found = looks()
+    patterns = looks()
 
-    assert len(found) > 50
-    assert slow(found) == []
+    assert len(patterns) > 50
+    assert slow(patterns) == []
 
 
 def test_a_pattern_that_is_slow_is_found():

@@ -16,16 +16,16 @@ _WORDS = "as I said before, in so many words, it is just as it was " * 8
 
 
 def conversation(turns: int) -> list[bytes]:
-    found = [system("You help.")]
+    raws = [system("You help.")]
     for turn in range(turns):
-        found += [
+        raws += [
             user(f"Look at ORD-{turn}77."),
             *tool_call_and_result(
                 "get_order", {"id": f"ORD-{turn}77"}, {"id": f"ORD-{turn}77", "fee": turn}
             ),
             assistant(f"It costs {turn} dollars. {_WORDS}"),
         ]
-    return [*found, user("Thank you.")]
+    return [*raws, user("Thank you.")]
 
 
 def walk(
@@ -33,9 +33,9 @@ def walk(
 ) -> CompactionPlanner:
     messages = ParsedMessageCache().messages(raws, estimate_tokens)
     keys = prefix_digests([message.digest for message in messages], b"")
-    said = view_conversation(messages)
+    view = view_conversation(messages)
     return CompactionPlanner(
-        conversation=said, policy=policy, fixed=100, count=estimate_tokens, notes=notes, keys=keys
+        conversation=view, policy=policy, fixed=100, count=estimate_tokens, notes=notes, keys=keys
     )
 
 
@@ -146,8 +146,8 @@ def test_a_target_makes_it_climb():
 
 def test_results_below_the_cache_minimum_are_not_trimmed():
     raws = conversation(3)
-    told = "\n".join(f"{n}: the same line" for n in range(40))
-    raws[2:2] = [*tool_call_and_result("read", {}, told), *tool_call_and_result("read", {}, told)]
+    page = "\n".join(f"{n}: the same line" for n in range(40))
+    raws[2:2] = [*tool_call_and_result("read", {}, page), *tool_call_and_result("read", {}, page)]
     trim = CompactionPolicy(
         mode=CompactionMode.TRIM, prices=RelativePrices(read=0.1, least=100_000)
     )
@@ -158,8 +158,8 @@ def test_results_below_the_cache_minimum_are_not_trimmed():
 
 def test_on_a_coarse_cache_results_stay_whole_until_the_prompt_is_some_steps_long():
     raws = conversation(3)
-    told = "\n".join(f"{n}: the same line" for n in range(400))
-    raws[2:2] = [*tool_call_and_result("read", {}, told), *tool_call_and_result("read", {}, told)]
+    page = "\n".join(f"{n}: the same line" for n in range(400))
+    raws[2:2] = [*tool_call_and_result("read", {}, page), *tool_call_and_result("read", {}, page)]
 
     def said(prices: RelativePrices) -> bool:
         return bool(
@@ -188,7 +188,8 @@ def read_again(path: str, policy: CompactionPolicy) -> CompactionState:
     pages = {"a.py": _PAGE, "b.py": "It is empty."}
     talked = conversation(8)
     first, last = (
-        tool_call_and_result("read", {"path": each}, pages[each]) for each in ("a.py", path)
+        tool_call_and_result("read", {"path": page_path}, pages[page_path])
+        for page_path in ("a.py", path)
     )
     return state_at_end(walk([*talked[:2], *first, *talked[2:-1], *last, talked[-1]], policy))
 
@@ -199,7 +200,10 @@ def test_no_compaction_where_the_suffix_grows_by_as_much():
 
     assert other.decision.reason is CompactionReason.WINDOW
     assert other.parts
-    assert any(b"same as the earlier result" in told.raw for told in again.suffix.replaced.values())
+    assert any(
+        b"same as the earlier result" in replacement.raw
+        for replacement in again.suffix.replaced.values()
+    )
     assert again.decision.reason is CompactionReason.NO_PROGRESS
     assert again.parts == ()
 
@@ -228,8 +232,10 @@ def test_the_target_leaves_room_for_the_regrowth_of_the_suffix():
 
 def test_where_the_last_turns_are_nearly_all_they_are_cut_between_their_steps():
     raws = [system("s"), user("Hello"), assistant("Hello"), user("Two"), user("Three")]
-    for at in range(40):
-        raws += tool_call_and_result("get_order", {"id": at}, {"id": f"ORD-{at}77", "note": _WORDS})
+    for number in range(40):
+        raws += tool_call_and_result(
+            "get_order", {"id": number}, {"id": f"ORD-{number}77", "note": _WORDS}
+        )
     once = CompactionPolicy(force=True, once=True)
     state = state_at_end(walk(raws, once))
 
@@ -244,13 +250,16 @@ def test_where_the_last_turns_are_nearly_all_they_are_cut_between_their_steps():
 
 
 def test_where_a_cache_steps_coarsely_what_is_trimmed_first_makes_up_for_a_step():
-    told = "\n".join(f"{n}: the same line" for n in range(90))
+    page = "\n".join(f"{n}: the same line" for n in range(90))
     raws = conversation(90)
-    for at in range(12):
-        raws[-1:-1] = [*tool_call_and_result("read", {"n": at}, told, f"r{at}"), assistant("So.")]
+    for number in range(12):
+        raws[-1:-1] = [
+            *tool_call_and_result("read", {"n": number}, page, f"r{number}"),
+            assistant("So."),
+        ]
         raws[-1:-1] = [
             user("And?"),
-            *tool_call_and_result("list", {}, {"id": 1, "note": "x" * 200}, f"l{at}"),
+            *tool_call_and_result("list", {}, {"id": 1, "note": "x" * 200}, f"l{number}"),
         ]
         raws[-1:-1] = [assistant("So."), user("Now?")]
     trim = CompactionPolicy(
@@ -260,12 +269,14 @@ def test_where_a_cache_steps_coarsely_what_is_trimmed_first_makes_up_for_a_step(
         mode=CompactionMode.TRIM, prices=RelativePrices(read=0.1, least=1_024, block=128)
     )
 
-    first, every = (list(state_at_end(walk(raws, each)).suffix.replaced) for each in (trim, fine))
+    first, every = (
+        list(state_at_end(walk(raws, policy)).suffix.replaced) for policy in (trim, fine)
+    )
 
     assert set() < set(first) < set(every)
-    assert first == [at for at in every if at >= first[0]]
-    whole = [at for at in every if at < first[0]]
+    assert first == [index for index in every if index >= first[0]]
+    whole = [index for index in every if index < first[0]]
     less = state_at_end(walk(raws, fine)).suffix.replaced
     weights = ParsedMessageCache().messages(raws, estimate_tokens)
-    saved = [weights[at].tokens - less[at].tokens for at in (*whole, first[0])]
+    saved = [weights[index].tokens - less[index].tokens for index in (*whole, first[0])]
     assert sum(saved[:-1]) < 2_048 <= sum(saved)

@@ -54,6 +54,6 @@ def test_the_bound_is_wilsons():
 
 @given(st.integers(1, 10_000), st.floats(0, 1))
 def test_the_bound_lies_between_nothing_and_what_was_seen(count, part):
-    found = QualityEvidence(needed=count, lost=int(count * part))
+    evidence = QualityEvidence(needed=count, lost=int(count * part))
 
-    assert 0.0 <= lowest_likely_share(found) <= found.share + 1e-12
+    assert 0.0 <= lowest_likely_share(evidence) <= evidence.share + 1e-12

@@ -16,16 +16,16 @@ def heard(raws: list[bytes]) -> ConversationView:
 
 
 def found(raws: list[bytes], *missing: str) -> str:
-    said = heard(raws)
-    return quote_sources(said, missing or ("ORD-7788",), len(said.messages))
+    view = heard(raws)
+    return quote_sources(view, missing or ("ORD-7788",), len(view.messages))
 
 
 def test_names_are_what_identifies_and_only_so_many():
-    said = heard([user("Is ORD-7788 or li_wei_4411 of the blue ones?")])
+    view = heard([user("Is ORD-7788 or li_wei_4411 of the blue ones?")])
 
-    assert recallable_names(said.messages[0], 8) == ("ORD-7788", "li_wei_4411")
-    assert recallable_names(said.messages[0], 1) == ("ORD-7788",)
-    assert recallable_names(said.messages[0], -3) == ()
+    assert recallable_names(view.messages[0], 8) == ("ORD-7788", "li_wei_4411")
+    assert recallable_names(view.messages[0], 1) == ("ORD-7788",)
+    assert recallable_names(view.messages[0], -3) == ()
 
 
 def test_the_source_of_a_name_comes_back_with_its_call():
@@ -56,20 +56,20 @@ def test_a_message_is_the_source_of_a_name_that_no_result_holds():
 
 def test_a_long_source_is_quoted_by_its_beginning_and_around_the_name():
     words = [f"w{n}ord" for n in range(4_000)]
-    for at in (2_000, 3_999, 30):
+    for index in (2_000, 3_999, 30):
         text = found([user("Hi"), *tool_call_and_result("read", {}, " ".join(
-            [*words[:at], "ORD-7788 is blue", *words[at + 1 :]]
+            [*words[:index], "ORD-7788 is blue", *words[index + 1 :]]
         ))])  # fmt: skip
 
         assert "ORD-7788 is blue" in text
         assert "w0ord" in text
         assert len(text) < 1_700
-        assert text.count("…") == {2_000: 2, 3_999: 1, 30: 1}[at]
+        assert text.count("…") == {2_000: 2, 3_999: 1, 30: 1}[index]
 
 
 def test_only_some_sources_come_back():
     orders = [tool_call_and_result("get", {"n": n}, {"id": f"ORD-77{n}8"}) for n in range(6)]
-    raws = [user("Hi"), *(each for order in orders for each in order)]
+    raws = [user("Hi"), *(message for order in orders for message in order)]
 
     assert found(raws, *(f"ORD-77{n}8" for n in range(6))).count("\nget(") == 3
 
@@ -99,7 +99,7 @@ def test_parts_get_another_part_and_everything_else_stays_unmodified():
     raw = append_text(parts, "more")
 
     assert raw.startswith(b'{"name":"ana","content":[{"type":"text","text":"ORD-7788?"} ,{"type"')
-    assert [each["type"] for each in orjson.loads(raw)["content"]] == ["text", "text"]
+    assert [part["type"] for part in orjson.loads(raw)["content"]] == ["text", "text"]
     assert orjson.loads(append_text(b'{"content": []}', "a"))["content"][0]["text"] == "a"
 
 
@@ -121,12 +121,12 @@ def test_a_name_within_a_longer_one_is_not_its_source():
 
 
 def test_names_end_where_a_script_without_spaces_begins():
-    said = heard([user("订单AB-1277在哪里？ 单号ORD-7788")])  # noqa: RUF001
+    view = heard([user("订单AB-1277在哪里？ 单号ORD-7788")])  # noqa: RUF001
     raws = [
         user("Hi"),
         *tool_call_and_result("get", {}, "订单AB-1277已发货"),
         assistant("AB-12778"),
     ]
 
-    assert recallable_names(said.messages[0], 8) == ("AB-1277", "ORD-7788")
+    assert recallable_names(view.messages[0], 8) == ("AB-1277", "ORD-7788")
     assert "订单AB-1277已发货" in found(raws, "AB-1277")

@@ -87,21 +87,21 @@ def test_the_whole_compaction_keeps_what_the_ladder_keeps():
 
 @pytest.mark.slow
 def test_simpler_ways_keep_less():
-    kept = {name: score_of(ORDERS, way).recall() for name, way in baselines(COUNT).items()}
+    recalls = {name: score_of(ORDERS, way).recall() for name, way in baselines(COUNT).items()}
 
-    assert kept.pop("raw") == 100.0
-    assert kept["keep last"] == 0.0
-    assert max(kept.values()) < 95.0
+    assert recalls.pop("raw") == 100.0
+    assert recalls["keep last"] == 0.0
+    assert max(recalls.values()) < 95.0
 
 
 @BOTH
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_no_probe_fails(dialogue, policy):
-    found = breaches(dialogue, policy, COUNT)
+    counts = breaches(dialogue, policy, COUNT)
 
-    assert found["calls"] > 20
+    assert counts["calls"] > 20
     for probe in ("rules", "orphans", "providers", "same again", "prefix", "words"):
-        assert found[probe] == 0, probe
+        assert counts[probe] == 0, probe
 
 
 @BOTH
@@ -119,16 +119,16 @@ def test_instructions_in_a_tool_result_are_on_no_line_of_a_user():
     (first, *_) = last.made.segments
     assert any(RULE in fact.text for fact in first.facts)
     assert put_in_mouths(DESK, last.made.segments) == []
-    told = [line for line in first.text.split("\n") if "billing@elsewhere" in line]
-    assert all("user" not in line.split(":")[0] for line in told)
+    lines = [line for line in first.text.split("\n") if "billing@elsewhere" in line]
+    assert all("user" not in line.split(":")[0] for line in lines)
 
 
 def test_a_fact_in_a_users_name_that_no_user_said_is_found():
     *_, last = calls(DESK, CompactionPolicy(force=True), COUNT)
-    others = Dialogue(name="", messages=[user(ORDER)], needs={}, results=frozenset())
+    dialogue = Dialogue(name="", messages=[user(ORDER)], needs={}, results=frozenset())
 
     assert last.made is not None
-    assert put_in_mouths(others, last.made.segments)
+    assert put_in_mouths(dialogue, last.made.segments)
 
 
 def test_a_shells_rule_stays():
@@ -138,11 +138,11 @@ def test_a_shells_rule_stays():
 
 
 def test_values_that_stand_elsewhere_are_not_at_risk():
-    said = [user("A-1 and B-2 and C-3."), says("Yes."), user("B-2 again."), says("Well?")]
+    messages = [user("A-1 and B-2 and C-3."), says("Yes."), user("B-2 again."), says("Well?")]
     call = asks("x", "go", one="A-1", two="B-2", three="C-3", four="D-4")
     dialogue = Dialogue(
         name="",
-        messages=[*said, call, gives("x", "")],
+        messages=[*messages, call, gives("x", "")],
         needs={4: ((("value", "A-1"), ("value", "B-2"), ("value", "C-3"), ("value", "D-4")),)},
         results=frozenset({5}),
     )
@@ -191,10 +191,10 @@ def test_escapes_and_white_space_make_no_difference():
 
 
 def test_an_action_names_paths_and_identifiers():
-    found = names_in("sed -i s/x/y/ src/a_b/lexer.py && run lastTok emit_token(1) plain")
+    names = names_in("sed -i s/x/y/ src/a_b/lexer.py && run lastTok emit_token(1) plain")
 
-    assert ("path", "src/a_b/lexer.py") in found
-    assert {name for kind, name in found if kind == "name"} == {"lastTok", "emit_token"}
+    assert ("path", "src/a_b/lexer.py") in names
+    assert {name for kind, name in names if kind == "name"} == {"lastTok", "emit_token"}
 
 
 def test_the_value_that_shares_words_with_most_ranks_first():

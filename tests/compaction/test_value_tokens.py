@@ -67,7 +67,7 @@ def test_escapes_of_json_are_undone():
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "at"),
+    ("text", "name", "position"),
     [
         ("unit 30005, unit 3000", "3000", 17),
         ("unit 30005", "3000", -1),
@@ -81,5 +81,5 @@ def test_escapes_of_json_are_undone():
         ("", "x", -1),
     ],
 )
-def test_a_name_is_found_as_a_whole(text, name, at):
-    assert find_name(text, name) == at
+def test_a_name_is_found_as_a_whole(text, name, position):
+    assert find_name(text, name) == position

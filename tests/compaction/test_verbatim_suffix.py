@@ -14,17 +14,17 @@ def heard(raws: list[bytes]) -> ConversationView:
 
 
 def test_messages_go_as_they_came_where_nothing_can_be_told_shorter():
-    said = heard([user("a"), assistant("b"), user("c")])
+    view = heard([user("a"), assistant("b"), user("c")])
 
-    tail = extend_suffix(said, VerbatimSuffix(start=0, end=0), 3, estimate_tokens)
+    tail = extend_suffix(view, VerbatimSuffix(start=0, end=0), 3, estimate_tokens)
 
-    assert tail.sent_messages(said) == [each.raw for each in said.messages]
-    assert tail.tokens == said.cumulative_tokens[3]
-    assert tail.tokens_from(said, 1) == said.tokens_between(1, 3)
+    assert tail.sent_messages(view) == [message.raw for message in view.messages]
+    assert tail.tokens == view.cumulative_tokens[3]
+    assert tail.tokens_from(view, 1) == view.tokens_between(1, 3)
 
 
 def test_a_tail_that_grows_in_steps_is_what_it_is_at_once():
-    said = heard(
+    view = heard(
         [
             user("a"),
             *tool_call_and_result("f", {}, _PAGE),
@@ -35,33 +35,33 @@ def test_a_tail_that_grows_in_steps_is_what_it_is_at_once():
 
     steps = VerbatimSuffix(start=0, end=0)
     for end in (1, 3, 5, 6):
-        steps = extend_suffix(said, steps, end, estimate_tokens)
+        steps = extend_suffix(view, steps, end, estimate_tokens)
 
-    assert steps == extend_suffix(said, VerbatimSuffix(start=0, end=0), 6, estimate_tokens)
+    assert steps == extend_suffix(view, VerbatimSuffix(start=0, end=0), 6, estimate_tokens)
 
 
 def test_a_shortened_result_counts_fewer_tokens():
-    said = heard(
+    view = heard(
         [user("a"), *tool_call_and_result("f", {}, _PAGE), *tool_call_and_result("f", {}, _PAGE)]
     )
 
-    tail = extend_suffix(said, VerbatimSuffix(start=0, end=0), 5, estimate_tokens)
+    tail = extend_suffix(view, VerbatimSuffix(start=0, end=0), 5, estimate_tokens)
 
     assert list(tail.replaced) == [4]
     assert "same as" in orjson.loads(tail.replaced[4].raw)["content"]
-    assert tail.tokens < said.cumulative_tokens[5]
-    assert tail.tokens_from(said, 4) == tail.replaced[4].tokens
-    assert tail.tokens == said.tokens_between(0, 4) + tail.replaced[4].tokens
+    assert tail.tokens < view.cumulative_tokens[5]
+    assert tail.tokens_from(view, 4) == tail.replaced[4].tokens
+    assert tail.tokens == view.tokens_between(0, 4) + tail.replaced[4].tokens
 
 
 def test_before_the_first_compaction_nothing_is_recalled():
-    said = heard([user("Look at ORD-7788."), assistant("It is blue."), user("ORD-7788 again?")])
+    view = heard([user("Look at ORD-7788."), assistant("It is blue."), user("ORD-7788 again?")])
     compacted = VerbatimSuffix(start=2, end=2)
 
-    assert not extend_suffix(said, VerbatimSuffix(start=0, end=0), 3, estimate_tokens).replaced
-    assert list(extend_suffix(said, compacted, 3, estimate_tokens).replaced) == [2]
+    assert not extend_suffix(view, VerbatimSuffix(start=0, end=0), 3, estimate_tokens).replaced
+    assert list(extend_suffix(view, compacted, 3, estimate_tokens).replaced) == [2]
     assert not extend_suffix(
-        said, compacted, 3, estimate_tokens, SuffixContext(text=lambda: "a record of ORD-7788")
+        view, compacted, 3, estimate_tokens, SuffixContext(text=lambda: "a record of ORD-7788")
     ).replaced
 
 
@@ -69,9 +69,9 @@ def test_a_recalled_value_is_not_recalled_twice():
     order = {"id": "ORD-7788", "owner": "li_wei_4411"}
     raws = [user("Hi"), *tool_call_and_result("get", {}, order), user("ORD-7788?"),
             assistant("So."), user("And li_wei_4411?")]  # fmt: skip
-    said = heard(raws)
+    view = heard(raws)
 
-    tail = extend_suffix(said, VerbatimSuffix(start=3, end=3), 6, estimate_tokens)
+    tail = extend_suffix(view, VerbatimSuffix(start=3, end=3), 6, estimate_tokens)
 
     assert list(tail.replaced) == [3]
     assert b"li_wei_4411" in tail.replaced[3].raw
@@ -84,16 +84,16 @@ def test_only_so_many_names_are_looked_up_between_two_compactions():
     ]
     for n in range(20):
         raws += [user(" ".join(f"XYZ-{n}{m}88" for m in range(40))), assistant("So.")]
-    said = heard([*raws, user("ORD-577?")])
+    view = heard([*raws, user("ORD-577?")])
 
-    tail = extend_suffix(said, VerbatimSuffix(start=3, end=3), len(raws) + 1, estimate_tokens)
+    tail = extend_suffix(view, VerbatimSuffix(start=3, end=3), len(raws) + 1, estimate_tokens)
 
     assert tail.looked_up == 256
     assert not tail.replaced
 
 
 def test_results_are_left_alone_while_no_cache_would_keep_what_is_sent():
-    said = heard(
+    view = heard(
         [
             user("a"),
             *tool_call_and_result("f", {}, _PAGE),
@@ -101,39 +101,39 @@ def test_results_are_left_alone_while_no_cache_would_keep_what_is_sent():
             user("c"),
         ]
     )
-    whole = said.cumulative_tokens[6]
+    whole = view.cumulative_tokens[6]
 
     assert not extend_suffix(
-        said, VerbatimSuffix(start=0, end=0), 6, estimate_tokens, SuffixContext(above=whole)
+        view, VerbatimSuffix(start=0, end=0), 6, estimate_tokens, SuffixContext(above=whole)
     ).replaced
     assert extend_suffix(
-        said, VerbatimSuffix(start=0, end=0), 6, estimate_tokens, SuffixContext(above=whole // 3)
+        view, VerbatimSuffix(start=0, end=0), 6, estimate_tokens, SuffixContext(above=whole // 3)
     ).replaced
 
 
 def test_a_name_comes_back_though_a_longer_one_stands_in_what_is_sent():
     raws = [user("Look."), *tool_call_and_result("get", {}, "unit 3000 is red"), user("unit 3000?")]
-    said = heard(raws)
+    view = heard(raws)
     before = SuffixContext(text=lambda: "a record of unit 30005")
 
-    (told,) = extend_suffix(
-        said, VerbatimSuffix(start=3, end=3), 4, estimate_tokens, before
+    (replacement,) = extend_suffix(
+        view, VerbatimSuffix(start=3, end=3), 4, estimate_tokens, before
     ).replaced.values()
 
-    assert "unit 3000 is red" in orjson.loads(told.raw)["content"]
+    assert "unit 3000 is red" in orjson.loads(replacement.raw)["content"]
 
 
 def test_a_result_that_would_weigh_more_told_shorter_stays_whole():
     rows = orjson.dumps([{"name": f"file {n}", "size": n} for n in range(40)]).decode()
-    said = view_conversation(
+    view = view_conversation(
         ParsedMessageCache().messages([user("a"), *tool_call_and_result("ls", {}, rows)], _heavy)
     )
 
-    tail = extend_suffix(said, VerbatimSuffix(start=0, end=0), 3, _heavy)
+    tail = extend_suffix(view, VerbatimSuffix(start=0, end=0), 3, _heavy)
 
     assert not tail.replaced
-    assert tail.tokens == said.cumulative_tokens[3]
-    assert extend_suffix(said, VerbatimSuffix(start=0, end=0), 3, len).replaced
+    assert tail.tokens == view.cumulative_tokens[3]
+    assert extend_suffix(view, VerbatimSuffix(start=0, end=0), 3, len).replaced
 
 
 def _heavy(text: str) -> int:
@@ -142,24 +142,24 @@ def _heavy(text: str) -> int:
 
 
 def test_results_stay_whole_until_what_they_would_save_is_enough_and_then_stay_short():
-    said = heard(
+    view = heard(
         [
             user("a"),
             *(raw for n in range(4) for raw in tool_call_and_result("f", {}, _PAGE, f"c{n}")),
         ]
     )
     saves = (
-        said.messages[4].tokens
-        - extend_suffix(said, VerbatimSuffix(start=0, end=0), 9, estimate_tokens).replaced[4].tokens
+        view.messages[4].tokens
+        - extend_suffix(view, VerbatimSuffix(start=0, end=0), 9, estimate_tokens).replaced[4].tokens
     )
 
-    told = {
+    replaced = {
         least: list(
             extend_suffix(
-                said, VerbatimSuffix(start=0, end=0), 9, estimate_tokens, SuffixContext(least=least)
+                view, VerbatimSuffix(start=0, end=0), 9, estimate_tokens, SuffixContext(least=least)
             ).replaced
         )
         for least in (0, saves + 1, 2 * saves + 1, 9 * saves)
     }
 
-    assert list(told.values()) == [[4, 6, 8], [6, 8], [8], []]
+    assert list(replaced.values()) == [[4, 6, 8], [6, 8], [8], []]

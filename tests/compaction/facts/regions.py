@@ -39,10 +39,10 @@ def raw_call_and_result(
     ]
 
 
-def region(*said: Said, **fields: Any) -> Region:
+def region(*turns: Said, **fields: Any) -> Region:
     """The region of all these messages; ``start``, ``end`` and the like as they are given."""
-    flat = [one for each in said for one in (each if isinstance(each, list) else [each])]
-    messages = tuple(parse_message(json.dumps(each).encode()) for each in flat)
+    flat = [one for turn in turns for one in (turn if isinstance(turn, list) else [turn])]
+    messages = tuple(parse_message(json.dumps(message).encode()) for message in flat)
     return Region(
         messages=messages,
         units=split_units(messages),
@@ -50,8 +50,8 @@ def region(*said: Said, **fields: Any) -> Region:
     )
 
 
-def read_contents(*said: Said, **fields: Any) -> RegionContents:
-    return read_region(region(*said, **fields))
+def read_contents(*turns: Said, **fields: Any) -> RegionContents:
+    return read_region(region(*turns, **fields))
 
 
 def texts(facts: Any) -> list[str]:

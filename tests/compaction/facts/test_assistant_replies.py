@@ -84,7 +84,7 @@ def test_the_last_level_keeps_only_questions_and_options_of_replies():
 
 
 @pytest.mark.parametrize(
-    "said",
+    "sentence",
     [
         "I will check the rental car by tomorrow.",
         "I can re-send at no cost.",
@@ -95,23 +95,23 @@ def test_the_last_level_keeps_only_questions_and_options_of_replies():
         "Done: all of it.",
     ],
 )
-def test_promises_and_outcomes_stay(said):
-    told = read_contents(
-        user("go"), assistant(f"Well then. {said} Fine."), user("And what of the rest?")
+def test_promises_and_outcomes_stay(sentence):
+    contents = read_contents(
+        user("go"), assistant(f"Well then. {sentence} Fine."), user("And what of the rest?")
     )
 
-    assert texts(assistant_reply_facts(told)) == [said]
+    assert texts(assistant_reply_facts(contents)) == [sentence]
 
 
 @pytest.mark.parametrize(
-    "said",
+    "sentence",
     ["I can help with it.", "I'll need your name.", "Once you agree, I will book.", "It is nice."],
 )
-def test_replies_without_a_promise_are_left_out(said):
+def test_replies_without_a_promise_are_left_out(sentence):
     assert (
         texts(
             assistant_reply_facts(
-                read_contents(assistant(said), user("And what of the rest of the day?"))
+                read_contents(assistant(sentence), user("And what of the rest of the day?"))
             )
         )
         == []
@@ -149,12 +149,14 @@ def test_facts_of_the_last_message_stay_without_its_layout():
 
 
 def test_a_reply_is_bounded_and_its_question_goes_last():
-    told = assistant("It costs $121, then. " * 900 + "Shall I?")
-    last = texts(assistant_reply_facts(read_contents(told, user("Yes, with card 7447"), end=1)))[0]
+    reply = assistant("It costs $121, then. " * 900 + "Shall I?")
+    last = texts(assistant_reply_facts(read_contents(reply, user("Yes, with card 7447"), end=1)))[0]
 
     assert len(last) < MAX_REPLY_CHARS + 40
     assert last.endswith("Shall I?")
-    older = read_contents(*[assistant(f"The ref is HB-{at}{'1 x' * 90}.") for at in range(9)])
+    older = read_contents(
+        *[assistant(f"The ref is HB-{number}{'1 x' * 90}.") for number in range(9)]
+    )
     assert len(texts(assistant_reply_facts(older))[0]) < 170
 
 

@@ -57,7 +57,7 @@ records = st.builds(
     st.frozensets(st.sampled_from(FIELDS), min_size=2),
     st.sampled_from([1, 3]),
 )
-lists = st.lists(records, min_size=1, max_size=14, unique_by=lambda each: each["id"])
+lists = st.lists(records, min_size=1, max_size=14, unique_by=lambda drawn: drawn["id"])
 turns = st.one_of(
     st.tuples(st.just("list_orders"), lists),
     st.tuples(st.just("get_order"), records),
@@ -67,37 +67,39 @@ turns = st.one_of(
 )
 
 
-def said(at: int, kind: str, held: Any) -> Iterator[Said]:
+def said(number: int, kind: str, result: Any) -> Iterator[Said]:
     """A turn of a conversation."""
-    ref = f"c{at}"
+    ref = f"c{number}"
     if kind == "transfer":
-        yield call_and_result(kind, held, ref, amount=500, to=f"DE{at:02}")
+        yield call_and_result(kind, result, ref, amount=500, to=f"DE{number:02}")
     elif kind == "tells":
-        yield assistant(f"Order {held['id']} has the fee {held.get('fee', 'none')}. Is that all?")
+        yield assistant(
+            f"Order {result['id']} has the fee {result.get('fee', 'none')}. Is that all?"
+        )
     elif kind == "list_orders":
-        yield call_and_result(kind, json.dumps(held), ref, page=at)
+        yield call_and_result(kind, json.dumps(result), ref, page=number)
     else:
-        yield call_and_result(kind, json.dumps(held), ref, order=held["id"])
-    yield user("Go on, please." if at % 2 else f"And what of R{at:03}?")
+        yield call_and_result(kind, json.dumps(result), ref, order=result["id"])
+    yield user("Go on, please." if number % 2 else f"And what of R{number:03}?")
 
 
-def claims(held: Any) -> set[Claim]:
+def claims(result: Any) -> set[Claim]:
     """The values of a result."""
-    them = held if isinstance(held, list) else [held]
+    them = result if isinstance(result, list) else [result]
     return {
-        (each["id"], name, json.dumps(value).strip('"'))
-        for each in them
-        for name, value in each.items()
+        (order["id"], name, json.dumps(value).strip('"'))
+        for order in them
+        for name, value in order.items()
     }
 
 
 def pairs(text: str) -> dict[str, str]:
-    return dict(each.split(":", 1) for each in text.split())
+    return dict(pair.split(":", 1) for pair in text.split())
 
 
 def read_back(line: str, letters: dict[str, list[str]]) -> tuple[list[Claim], str]:
     """The claims of a line about records, and the rest of it."""
-    found: list[Claim] = []
+    read_claims: list[Claim] = []
 
     def table(match: re.Match[str]) -> str:
         names = match["names"].split() if match["names"] is not None else letters[match["letter"]]
@@ -105,30 +107,35 @@ def read_back(line: str, letters: dict[str, list[str]]) -> tuple[list[Claim], st
             letters[match["letter"]] = names
         same = pairs(match["same"] or "")
         for row in match["rows"].split("; "):
-            cells = [each.strip('"') for each in row.split()]
-            told = same | dict(zip_longest(names, cells, fillvalue="(no column)"))
-            found.extend((told["id"], name, cell) for name, cell in told.items() if cell != "~")
+            cells = [cell.strip('"') for cell in row.split()]
+            members = same | dict(zip_longest(names, cells, fillvalue="(no column)"))
+            read_claims.extend(
+                (members["id"], name, cell) for name, cell in members.items() if cell != "~"
+            )
         return ""
 
     def one(match: re.Match[str]) -> str:
-        told = {name: value.strip('"') for name, value in pairs(match[1]).items()}
-        if "id" in told:
-            found.extend((told["id"], name, value) for name, value in told.items())
+        members = {name: value.strip('"') for name, value in pairs(match[1]).items()}
+        if "id" in members:
+            read_claims.extend((members["id"], name, value) for name, value in members.items())
             return ""
         return match[0]
 
     rest = OBJECT.sub(one, TABLE.sub(table, line))
-    return found, CALL.sub("", rest)
+    return read_claims, CALL.sub("", rest)
 
 
 def check_claims(text: str, kinds: list[tuple[str, Any]]) -> None:
     """Fails where a line claims what nothing said, or holds values that it claims of nothing."""
     true = {
-        each for kind, held in kinds if kind.endswith(("order", "orders")) for each in claims(held)
+        claim
+        for kind, result in kinds
+        if kind.endswith(("order", "orders"))
+        for claim in claims(result)
     }
     sentences = {"Is that all?"} | {
-        f"Order {held['id']} has the fee {held.get('fee', 'none')}."
-        for kind, held in kinds
+        f"Order {result['id']} has the fee {result.get('fee', 'none')}."
+        for kind, result in kinds
         if kind == "tells"
     }
     letters: dict[str, list[str]] = {}
@@ -137,8 +144,8 @@ def check_claims(text: str, kinds: list[tuple[str, Any]]) -> None:
         if label.endswith(("assistant", "values")):
             assert set(re.split(r"(?<=[.?])\s", words)) <= sentences, line
         elif label.endswith(("tool", "did", "gone")):
-            found, rest = read_back(words, letters)
-            assert set(found) <= true, (line, set(found) - true)
+            claimed, rest = read_back(words, letters)
+            assert set(claimed) <= true, (line, set(claimed) - true)
             assert not VALUE.search(rest), line
     ended_as_told(text, kinds)
 
@@ -148,11 +155,15 @@ def ended_as_told(text: str, kinds: list[tuple[str, Any]]) -> None:
     did = [line.partition("did: ")[2] for line in text.split("\n") if "did: " in line]
     assert {line.rpartition(" → ")[2] for line in did} <= set(ENDS.values()), text
     moved = Counter(line.rpartition(" → ")[2] for line in did if line.startswith("transfer("))
-    assert moved <= Counter(ENDS[held] for kind, held in kinds if kind == "transfer"), text
+    assert moved <= Counter(ENDS[ending] for kind, ending in kinds if kind == "transfer"), text
 
 
 def region_of(kinds: list[tuple[str, Any]]) -> Any:
-    turned = [each for at, (kind, held) in enumerate(kinds) for each in said(at, kind, held)]
+    turned = [
+        message
+        for number, (kind, result) in enumerate(kinds)
+        for message in said(number, kind, result)
+    ]
     return region(user("Look after my orders."), *turned)
 
 
@@ -168,10 +179,12 @@ def test_at_every_level_values_stay_beside_their_record_and_actions_beside_their
 @pytest.mark.slow
 @examples(75, deadline=None)
 @given(st.lists(turns, min_size=1, max_size=14), st.integers(1, 1_500))
-def test_at_any_size_values_stay_beside_their_record_and_actions_beside_their_outcome(kinds, most):
-    made = segment_within(region_of(kinds), most, estimate_tokens)
+def test_at_any_size_values_stay_beside_their_record_and_actions_beside_their_outcome(
+    kinds, max_tokens
+):
+    segment = segment_within(region_of(kinds), max_tokens, estimate_tokens)
 
-    check_claims(made.text, kinds)
+    check_claims(segment.text, kinds)
 
 
 def calls_in(text: str) -> int:
@@ -181,11 +194,11 @@ def calls_in(text: str) -> int:
 @pytest.mark.slow
 @examples(50, deadline=None)
 @given(st.lists(turns, min_size=1, max_size=14), st.integers(1, 1_500))
-def test_an_omitted_record_is_named_as_gone(kinds, most):
-    made = segment_within(region_of(kinds), most, estimate_tokens)
+def test_an_omitted_record_is_named_as_gone(kinds, max_tokens):
+    segment = segment_within(region_of(kinds), max_tokens, estimate_tokens)
     whole = segment_at(region_of(kinds), DetailLevel.VALUES, estimate_tokens)
-    gone = sum(map(int, re.findall(r"\((\d+)\)", made.text.rpartition("gone: ")[2])))
+    gone = sum(map(int, re.findall(r"\((\d+)\)", segment.text.rpartition("gone: ")[2])))
 
-    if calls_in(made.text) < calls_in(whole.text):
-        assert "gone: " in made.text
-        assert gone <= calls_in(whole.text) - calls_in(made.text)
+    if calls_in(segment.text) < calls_in(whole.text):
+        assert "gone: " in segment.text
+        assert gone <= calls_in(whole.text) - calls_in(segment.text)

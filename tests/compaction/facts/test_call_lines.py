@@ -140,8 +140,8 @@ def test_arguments_without_texts_are_said_as_they_are():
 
 
 @given(st.lists(st.text(), max_size=4), st.integers(1, 40))
-def test_every_call_is_one_line(texts, most):
-    say = CallFormatter(most)
+def test_every_call_is_one_line(texts, max_chars):
+    say = CallFormatter(max_chars)
 
     assert all(len(say(shell(text)).splitlines()) == 1 for text in texts)
 
@@ -149,7 +149,7 @@ def test_every_call_is_one_line(texts, most):
 def test_long_calls_take_no_time():
     say = CallFormatter(160)
     before = time.process_time()
-    for at in range(30):
-        say(shell("x" * 30_000 + str(at) + " y" * 9_000))
+    for number in range(30):
+        say(shell("x" * 30_000 + str(number) + " y" * 9_000))
 
     assert time.process_time() - before < 1

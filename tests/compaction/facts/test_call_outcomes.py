@@ -51,12 +51,12 @@ WORDS = "so it goes\n" * 20
 
 
 def outcome_of(result: str, **arguments: str) -> CallOutcome:
-    (each,) = read_contents(call_and_result("sh", result, **arguments)).exchanges
-    return CallOutcome(each)
+    (exchange,) = read_contents(call_and_result("sh", result, **arguments)).exchanges
+    return CallOutcome(exchange)
 
 
 @pytest.mark.parametrize(
-    ("result", "said"),
+    ("result", "text"),
     [
         ("", ""),
         ("fine", "fine"),
@@ -71,8 +71,8 @@ def outcome_of(result: str, **arguments: str) -> CallOutcome:
         (WORDS + "Error: x\nexit 3", "exit 3: Error: x"),
     ],
 )
-def test_its_exit_and_what_went_wrong_are_said(result, said):
-    assert outcome_of(result, cmd="x").text() == said
+def test_its_exit_and_what_went_wrong_are_said(result, text):
+    assert outcome_of(result, cmd="x").text() == text
 
 
 def test_no_reason_is_said_where_no_line_is_asked_for():
@@ -88,10 +88,10 @@ def test_a_search_that_found_nothing_did_not_fail():
 
 
 def test_an_error_that_a_log_tells_of_went_wrong_whatever_the_exit():
-    told = outcome_of(WORDS + "ERROR disk full\n" + WORDS + "exit 0", cmd="cat log")
+    log_outcome = outcome_of(WORDS + "ERROR disk full\n" + WORDS + "exit 0", cmd="cat log")
 
-    assert told.has_failed
-    assert not told.is_wrong
+    assert log_outcome.has_failed
+    assert not log_outcome.is_wrong
     assert not outcome_of(WORDS, cmd="x").has_failed
     assert outcome_of("KeyError: x", cmd="x").has_failed
 
@@ -198,9 +198,9 @@ def test_at_every_level_a_failed_action_does_not_read_as_done(level):
     assert len(did) == 3 or level is DetailLevel.BARE
 
 
-@pytest.mark.parametrize("most", range(20, 200, 12))
-def test_an_action_goes_whole_before_its_outcome_does(most):
-    lines = segment_within(region(*PAYS), most, estimate_tokens).text.split("\n")
+@pytest.mark.parametrize("max_tokens", range(20, 200, 12))
+def test_an_action_goes_whole_before_its_outcome_does(max_tokens):
+    lines = segment_within(region(*PAYS), max_tokens, estimate_tokens).text.split("\n")
 
     ends = [line.rpartition(" → ")[2] for line in lines if "did: " in line]
     assert set(ends) <= {"error: insufficient funds", "ok", "unknown"}

@@ -24,15 +24,15 @@ from tests.compaction.facts.regions import (
 )
 
 
-def fact(*said, say=str):
-    return exchange_fact(read_contents(*said).exchanges[0], FactKind.RECORD, say, "key", 2)
+def fact(*turns, say=str):
+    return exchange_fact(read_contents(*turns).exchanges[0], FactKind.RECORD, say, "key", 2)
 
 
 def test_a_call_and_its_result_are_one_line():
-    made = fact(call_and_result("get", "a\nb", x="Z1"))
+    record = fact(call_and_result("get", "a\nb", x="Z1"))
 
-    assert made.text == "get(x=Z1) → a ¶ b"
-    assert (made.turns, made.messages, made.key, made.replaces) == ((0,), (0, 1), "key", 2)
+    assert record.text == "get(x=Z1) → a ¶ b"
+    assert (record.turns, record.messages, record.key, record.replaces) == ((0,), (0, 1), "key", 2)
 
 
 def test_a_result_that_is_left_out_is_told_from_none():
@@ -82,11 +82,11 @@ def test_each_action_stands_for_itself_and_says_its_outcome_once():
         call_and_result("get", "{}"),
     )
 
-    found = list(action_facts(part, str, current_results(part.exchanges)))
+    actions = list(action_facts(part, str, current_results(part.exchanges)))
 
-    assert [fact.kind for fact in found] == [FactKind.ACTION, FactKind.ACTION]
-    assert found[0].text == "update(order_id=W1) → ok"
-    assert found[1].text.endswith("state: open} → ok")
+    assert [fact.kind for fact in actions] == [FactKind.ACTION, FactKind.ACTION]
+    assert actions[0].text == "update(order_id=W1) → ok"
+    assert actions[1].text.endswith("state: open} → ok")
 
 
 def records_of(part):
@@ -104,12 +104,12 @@ def test_calls_that_only_look_are_kept_with_what_came_back():
 
 
 def test_a_record_of_an_earlier_segment_is_said_to_be_replaced():
-    said = [call_and_result("get", "{}", x=1), call_and_result("get", '{"a": 1}', x=1)]
-    first = segment_at(region(*said, end=2), DetailLevel.FACTS, len)
+    turns = [call_and_result("get", "{}", x=1), call_and_result("get", '{"a": 1}', x=1)]
+    first = segment_at(region(*turns, end=2), DetailLevel.FACTS, len)
     facts = tuple([msgspec.structs.replace(fact, turns=(3,)) for fact in first.facts])
     first = msgspec.structs.replace(first, facts=facts)
 
-    (again,) = records_of(read_contents(*said, start=2, earlier=(first,)))
+    (again,) = records_of(read_contents(*turns, start=2, earlier=(first,)))
 
     assert again.replaces == 3
 
@@ -187,8 +187,8 @@ OLD = json.dumps({"reservation_id": "Z1", "cabin": "economy"})
 NEW = json.dumps({"reservation_id": "Z1", "cabin": "business"})
 
 
-def stands(*said):
-    return current_results(read_contents(*said).exchanges)
+def stands(*turns):
+    return current_results(read_contents(*turns).exchanges)
 
 
 def test_of_equal_calls_the_latest_result_is_current():
@@ -241,7 +241,7 @@ def test_a_result_without_ids_stays_current():
 
 
 def test_a_result_is_compared_with_few_later_ones():
-    many = [call_and_result("get", OLD, a=at) for at in range(12)]
+    many = [call_and_result("get", OLD, a=number) for number in range(12)]
 
     assert all(stands(*many))
 

@@ -28,8 +28,8 @@ def step(words: str, ref: str = "c1", command: str = "x") -> list[dict[str, obje
     return [call | {"content": words}, result]
 
 
-def purposes(*said: Said, weight: int = WEIGHT, start: int = 0) -> dict[int, str]:
-    read = read_contents(*said, start=start)
+def purposes(*turns: Said, weight: int = WEIGHT, start: int = 0) -> dict[int, str]:
+    read = read_contents(*turns, start=start)
     return dict(call_purposes(read, range(len(read.exchanges)), weight))
 
 
@@ -45,14 +45,14 @@ def test_statements_that_something_is_being_done_are_left_out():
 
 
 def test_lines_that_frame_a_call_are_no_purpose():
-    said = assistant(
+    statement = assistant(
         "THOUGHT: First I look for the lock.\n\n```bash\ngrep -rn lock src\n```\n</reply>"
     )
-    found = user("<returncode>0</returncode>\n<output>\nsrc/a.py:1: lock\n</output>")
+    output = user("<returncode>0</returncode>\n<output>\nsrc/a.py:1: lock\n</output>")
     bare = assistant("DISCUSSION\nNow its owner must be found, I think.\n```\nopen src/a.py\n```")
     opened = user("<returncode>0</returncode>\n<output>\nlock = 1\n</output>")
 
-    spoken = region(user("Go."), said, found, bare, opened)
+    spoken = region(user("Go."), statement, output, bare, opened)
     heard = assign_voices(spoken.messages)
     framed = read_region(msgspec.structs.replace(spoken, messages=heard, units=split_units(heard)))
 
@@ -63,13 +63,13 @@ def test_lines_that_frame_a_call_are_no_purpose():
 
 
 def test_of_calls_made_at_once_the_first_has_the_purpose():
-    (one, back), (other, more) = (
+    (one, result), (other, more) = (
         call_and_result("bash", "1", "a"),
         call_and_result("bash", "2", "b"),
     )
     both = {**one, "tool_calls": [*one["tool_calls"], *other["tool_calls"]]}
 
-    assert purposes([both | {"content": "Both are looked at again."}, back, more]) == {
+    assert purposes([both | {"content": "Both are looked at again."}, result, more]) == {
         0: "Both are looked at again"
     }
 
@@ -87,22 +87,22 @@ def test_a_sentence_before_the_region_is_no_purpose():
 
 
 def test_a_long_one_keeps_its_beginning_and_one_without_end_is_none():
-    told = purposes(step("I try it with " + "another of the many flags " * 20))[0]
+    purpose = purposes(step("I try it with " + "another of the many flags " * 20))[0]
 
-    assert told.startswith("I try it with another")
-    assert told.endswith(" …")
-    assert len(told) < 120
+    assert purpose.startswith("I try it with another")
+    assert purpose.endswith(" …")
+    assert len(purpose) < 120
     assert purposes(step("I try it with " + "another of the many flags " * 80)) == {}
 
 
 def test_where_room_is_short_the_latest_stay():
-    many = [step(f"Now the case number {at} is tried.", f"c{at}") for at in range(60)]
+    many = [step(f"Now the case number {number} is tried.", f"c{number}") for number in range(60)]
 
-    found = purposes(*many)
+    latest = purposes(*many)
 
-    assert 8 < len(found) < 30
-    assert list(found) == list(range(59, 59 - len(found), -1))
-    assert len(purposes(*many, weight=30_000)) > 2 * len(found)
+    assert 8 < len(latest) < 30
+    assert list(latest) == list(range(59, 59 - len(latest), -1))
+    assert len(purposes(*many, weight=30_000)) > 2 * len(latest)
     assert len(purposes(*many, weight=200)) == 1
 
 
@@ -122,7 +122,7 @@ def test_a_sentence_with_a_secret_is_none(secret):
 
 
 def test_long_words_take_no_time():
-    many = [step("word. " * 40_000 + "x" * 40_000, f"c{at}") for at in range(20)]
+    many = [step("word. " * 40_000 + "x" * 40_000, f"c{number}") for number in range(20)]
     read = read_contents(*many)
 
     before = time.process_time()
@@ -131,13 +131,13 @@ def test_long_words_take_no_time():
     assert time.process_time() - before < 0.5
 
 
-LISTING = "\n".join(f"src/package/module_{at}.py" for at in range(400))
+LISTING = "\n".join(f"src/package/module_{number}.py" for number in range(400))
 
 
-def names_kept(part, share=1.0, said=None):
+def names_kept(part, share=1.0, lines=None):
     every = range(len(part.exchanges))
-    said = dict.fromkeys(every, "") if said is None else said
-    return names_to_keep(part, said, list(every), share)[0]
+    lines = dict.fromkeys(every, "") if lines is None else lines
+    return names_to_keep(part, lines, list(every), share)[0]
 
 
 def test_a_name_stays_with_the_exchange_that_showed_it_last():
@@ -154,7 +154,7 @@ def test_a_command_does_not_repeat_its_line():
         call_and_result("bash", "a/b/c.py b/c.py some_name other_name", command="x")
     )
 
-    assert names_kept(part, said={0: "ran z/a/b/c.py some_name.x"}) == {0: ["other_name"]}
+    assert names_kept(part, lines={0: "ran z/a/b/c.py some_name.x"}) == {0: ["other_name"]}
 
 
 def test_names_of_a_call_that_was_made_again_stand_with_the_last_like_it():
@@ -177,35 +177,37 @@ def test_exchanges_that_do_not_stay_tell_nothing():
 
 def test_where_room_is_short_later_and_repeated_names_stay():
     part = read_contents(
-        call_and_result("bash", " ".join(f"early_{at}" for at in range(200)), "a", command="x"),
+        call_and_result(
+            "bash", " ".join(f"early_{number}" for number in range(200)), "a", command="x"
+        ),
         call_and_result("bash", "both_times early_7", "b", command="y"),
         call_and_result("bash", "both_times late_one", "c", command="z"),
     )
 
     assert names_kept(part, 0.0) == {}
-    found = [name for each in names_kept(part, 0.3).values() for name in each]
-    assert {"both_times", "early_7", "late_one"} <= set(found)
-    assert len(found) < 50
+    names = [name for group in names_kept(part, 0.3).values() for name in group]
+    assert {"both_times", "early_7", "late_one"} <= set(names)
+    assert len(names) < 50
 
 
 def test_a_listing_keeps_as_many_paths_as_there_is_room_for():
     part = read_contents(call_and_result("bash", LISTING, command="find"))
-    found = names_kept(part)[0]
+    names = names_kept(part)[0]
 
-    assert found[0] == "src/package/module_0.py"
-    assert 60 < len(found) < 200
+    assert names[0] == "src/package/module_0.py"
+    assert 60 < len(names) < 200
 
 
 def test_facts_of_earlier_segments_leave_their_room_to_new_ones():
-    said = [
+    turns = [
         call_and_result("bash", LISTING, "a", command="find src"),
         call_and_result("bash", f"{LISTING}\nold_name new_name", "b", command="cat y"),
     ]
-    first = segment_at(region(*said, end=2), DetailLevel.FACTS, len)
+    first = segment_at(region(*turns, end=2), DetailLevel.FACTS, len)
     paths = set(first.text.split()) & set(LISTING.split())
 
-    again = names_kept(read_contents(*said, start=2, part=2, earlier=(first,)))[0]
-    alone = names_kept(read_contents(*said, start=2))[0]
+    again = names_kept(read_contents(*turns, start=2, part=2, earlier=(first,)))[0]
+    alone = names_kept(read_contents(*turns, start=2))[0]
 
     assert paths
     assert paths.isdisjoint(again)
@@ -223,9 +225,9 @@ def test_texts_of_the_assistant_count_too_and_keys_do_not():
         raw_call_and_result("", "not {json", "its_name"),
     )
 
-    found = names_kept(part)
+    names = names_kept(part)
 
-    assert found == {0: ["set_up", "my_script.py"], 1: ["its_name"]}
+    assert names == {0: ["set_up", "my_script.py"], 1: ["its_name"]}
 
 
 def test_arguments_that_are_nested_too_deep_are_read_as_text():
@@ -249,8 +251,8 @@ def test_exchanges_that_showed_more_names_than_they_say_are_known():
 def test_many_names_take_no_time():
     part = read_contents(
         *(
-            call_and_result("bash", f"a{at}_b/" * 2_000, f"c{at}", command=f"{at}")
-            for at in range(20)
+            call_and_result("bash", f"a{number}_b/" * 2_000, f"c{number}", command=f"{number}")
+            for number in range(20)
         )
     )
 

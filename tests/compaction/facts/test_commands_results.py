@@ -46,10 +46,10 @@ def test_a_failure_stands_on_the_line_of_its_command():
 
 
 def test_a_file_that_only_tells_of_errors_went_well():
-    told = LONG.replace(">1<", ">0<") + "raise ValueError: no\n" + "so\n" * 300
+    output = LONG.replace(">1<", ">0<") + "raise ValueError: no\n" + "so\n" * 300
 
     assert texts(
-        command_facts(read_contents(call_and_result("bash", told, command="x")), names=0)
+        command_facts(read_contents(call_and_result("bash", output, command="x")), names=0)
     ) == ["bash(command=x) → …"]
 
 
@@ -70,7 +70,10 @@ def test_failures_of_a_test_run_and_of_a_log_stay():
 
 def test_where_room_is_short_the_latest_tell_more_of_what_went_wrong():
     part = read_contents(
-        *(call_and_result("sh", PYTEST, f"c{at}", cmd=f"pytest -q {at}") for at in range(20))
+        *(
+            call_and_result("sh", PYTEST, f"c{number}", cmd=f"pytest -q {number}")
+            for number in range(20)
+        )
     )
     first, *_, last = texts(command_facts(part, names=0))
 
@@ -79,19 +82,19 @@ def test_where_room_is_short_the_latest_tell_more_of_what_went_wrong():
 
 
 def test_a_list_that_is_not_whole_ends_with_a_sign():
-    hits = "".join(f"src/mod_{at}.py:1: handler_{at}\n" for at in range(9))
+    hits = "".join(f"src/mod_{number}.py:1: handler_{number}\n" for number in range(9))
     part = read_contents(
         call_and_result("sh", hits, "a", cmd="grep -rn handler src"),
         call_and_result("sh", "handler_3 " * 20, "b", cmd="cat x"),
         call_and_result("sh", "plain words of some length " * 9, "c", cmd="cat y"),
         call_and_result("sh", "plain words", "d", cmd="cat z"),
     )
-    first, *others = texts(command_facts(part))
+    first, *rest = texts(command_facts(part))
 
     assert "handler_4" in first
     assert "handler_3" not in first
     assert first.endswith(" …")
-    assert others == [
+    assert rest == [
         "sh(cmd=cat x) → handler_3",
         "sh(cmd=cat y) → …",
         "sh(cmd=cat z) → plain words",
@@ -142,7 +145,9 @@ def test_of_equal_commands_the_latest_stays():
 
 
 def test_the_latest_part_of_them_stays_where_that_is_asked_for():
-    part = read_contents(*(call_and_result("bash", "", command=f"x{at}") for at in range(4)))
+    part = read_contents(
+        *(call_and_result("bash", "", command=f"x{number}") for number in range(4))
+    )
 
     assert texts(command_facts(part, share=0.5)) == [
         "bash(command=x2) → unknown",
@@ -151,18 +156,18 @@ def test_the_latest_part_of_them_stays_where_that_is_asked_for():
 
 
 def test_an_action_among_commands_says_how_it_ended():
-    page = "\n".join(f"{at}: a line of a page" for at in range(40))
+    page = "\n".join(f"{number}: a line of a page" for number in range(40))
     part = read_contents(
         call_and_result("send_mail", page, "a", to="mei"),
         call_and_result("send_mail", f"Error: mailbox full\n{page}", "b", to="li"),
         call_and_result("bash", page, "c", command="cat src/a.py"),
     )
 
-    found = texts(command_facts(part))
+    lines = texts(command_facts(part))
 
-    assert found[0].startswith("send_mail(to=mei) → unknown")
-    assert "mailbox full" in found[1]
-    assert "unknown" not in found[2]
+    assert lines[0].startswith("send_mail(to=mei) → unknown")
+    assert "mailbox full" in lines[1]
+    assert "unknown" not in lines[2]
 
 
 def test_results_of_unknown_calls_all_stay():

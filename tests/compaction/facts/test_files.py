@@ -18,10 +18,10 @@ def test_each_path_is_one_line_with_what_was_done_to_it():
         user("on"),
         call_and_result("bash", "", "c", command="python src/app.py && rm /srv/log.txt"),
     )
-    found = list(file_facts(part))
+    files = list(file_facts(part))
 
-    assert texts(found) == ["src/app.py read, edited, run", "/srv/log.txt run"]
-    assert found[0].turns == (1, 2)
+    assert texts(files) == ["src/app.py read, edited, run", "/srv/log.txt run"]
+    assert files[0].turns == (1, 2)
 
 
 def test_commands_in_plain_text_are_read_too():
@@ -31,7 +31,7 @@ def test_commands_in_plain_text_are_read_too():
 
 
 def test_paths_of_one_call_are_bounded():
-    many = " ".join(f"d/{at}.py" for at in range(40))
+    many = " ".join(f"d/{number}.py" for number in range(40))
 
     assert (
         len(list(file_facts(read_contents(raw_call_and_result("shell", f"cat {many}", ""))))) == 12
@@ -40,9 +40,9 @@ def test_paths_of_one_call_are_bounded():
 
 
 def test_modules_globs_and_expressions_of_sed_are_no_paths():
-    said = "sed -i 's/a_b/c/' src/x.py && find . -name '*_test.py' && python -c 'import os.path'"
+    command = "sed -i 's/a_b/c/' src/x.py && find . -name '*_test.py' && python -c 'import os.path'"
 
-    assert texts(file_facts(read_contents(call_and_result("bash", "", command=said)))) == [
+    assert texts(file_facts(read_contents(call_and_result("bash", "", command=command)))) == [
         "src/x.py edited (unknown)"
     ]
 
@@ -64,13 +64,16 @@ def test_a_change_that_failed_does_not_read_as_one():
 
 
 def test_an_instruction_to_sed_names_no_file_and_its_next_argument_does():
-    told = [
+    commands = [
         "sed -i 's/rate = slow/rate = fast/' lib/pump.py",
         """sed -n -e 's/a b/c d/p' -e "/old/s/x y/z/" 'docs/b.md'""",
         "sed -i '' 's/on/off/g' conf/site.toml | sed s/a/b/ > out/c.txt",
     ]
     part = read_contents(
-        *(call_and_result("bash", "", f"c{at}", cmd=each) for at, each in enumerate(told))
+        *(
+            call_and_result("bash", "", f"c{number}", cmd=command)
+            for number, command in enumerate(commands)
+        )
     )
 
     assert [fact.key for fact in file_facts(part)] == [

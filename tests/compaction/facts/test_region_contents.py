@@ -23,7 +23,9 @@ def test_results_find_their_calls_and_messages_their_turns():
 
     read = read_contents(user("go"), both, two, one, user("on"))
 
-    assert [(each.called.name, each.result, each.messages) for each in read.exchanges] == [
+    assert [
+        (exchange.called.name, exchange.result, exchange.messages) for exchange in read.exchanges
+    ] == [
         ("b", "2", (1, 2)),
         ("a", "1", (1, 3)),
     ]
@@ -36,7 +38,10 @@ def test_a_call_without_its_result_and_a_result_without_its_call_stand_alone():
 
     read = read_region(msgspec.structs.replace(whole, start=2, end=4))
 
-    assert [(each.called.name, each.result) for each in read.exchanges] == [("", "1"), ("b", "")]
+    assert [(exchange.called.name, exchange.result) for exchange in read.exchanges] == [
+        ("", "1"),
+        ("b", ""),
+    ]
 
 
 def test_kept_messages_are_not_read_and_only_users_words_keep_their_secrets():

@@ -26,12 +26,12 @@ def test_a_text_is_one_line_and_no_line_of_it_is_lost(text):
 
 
 @given(st.text(st.sampled_from("ab \n"), max_size=3_000), st.integers(10, 900))
-def test_the_ends_of_a_text_do_not_meet_and_no_more_stays_than_was_asked(text, most):
-    if len(text) > most:
-        first, last = head_and_tail_bounds(text, most)
+def test_the_ends_of_a_text_do_not_meet_and_no_more_stays_than_was_asked(text, max_chars):
+    if len(text) > max_chars:
+        first, last = head_and_tail_bounds(text, max_chars)
 
         assert 0 < first <= last
-        assert first + len(text) - last <= most
+        assert first + len(text) - last <= max_chars
 
 
 def test_a_cut_text_names_the_ids_that_are_gone():
@@ -85,9 +85,9 @@ def test_no_word_of_a_value_is_lost(value):
     left = unquote_json(text)
 
     assert all(
-        json.dumps(held, ensure_ascii=False)[1:-1] in left
-        for held in value.values()
-        if isinstance(held, str)
+        json.dumps(member, ensure_ascii=False)[1:-1] in left
+        for member in value.values()
+        if isinstance(member, str)
     )
 
 
@@ -150,9 +150,11 @@ def facts(*texts):
 
 
 def test_columns_that_come_again_are_said_once():
-    found = facts(f"a columns:[{LONG}] 1", f"b columns:[{LONG}] 2", f"columns:[other {LONG}] 3")
+    column_facts = facts(
+        f"a columns:[{LONG}] 1", f"b columns:[{LONG}] 2", f"columns:[other {LONG}] 3"
+    )
 
-    assert texts(factor_shared_columns(found)) == [
+    assert texts(factor_shared_columns(column_facts)) == [
         f"a columns A:[{LONG}] 1",
         "b columns A 2",
         f"columns:[other {LONG}] 3",
@@ -160,14 +162,14 @@ def test_columns_that_come_again_are_said_once():
 
 
 def test_columns_that_come_once_or_are_short_stay():
-    found = facts(f"columns:[{LONG}]", "columns:[a b]", "columns:[a b]")
+    column_facts = facts(f"columns:[{LONG}]", "columns:[a b]", "columns:[a b]")
 
-    assert factor_shared_columns(found) == tuple(found)
+    assert factor_shared_columns(column_facts) == tuple(column_facts)
 
 
 def test_names_within_one_object_say_it_once():
-    found = facts(f"columns:[seats.economy seats.business price {LONG}]")
+    column_facts = facts(f"columns:[seats.economy seats.business price {LONG}]")
 
-    assert texts(factor_shared_columns(found)) == [
+    assert texts(factor_shared_columns(column_facts)) == [
         f"columns:[seats.economy .business price {LONG}]"
     ]

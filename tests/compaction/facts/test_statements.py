@@ -40,7 +40,7 @@ REPORTS = [
 
 
 @pytest.mark.parametrize(
-    "said",
+    "sentence",
     [
         "Never call me.",
         "please use metric units",
@@ -56,15 +56,15 @@ REPORTS = [
         "I don't want insurance.",
     ],
 )
-def test_a_standing_wish_is_a_rule(said):
-    assert is_directive(said)
+def test_a_standing_wish_is_a_rule(sentence):
+    assert is_directive(sentence)
 
 
 @pytest.mark.parametrize(
-    "said", ["Hello!", "I don't have it here", "Two seats to Rome", "x only" * 400, *REPORTS]
+    "sentence", ["Hello!", "I don't have it here", "Two seats to Rome", "x only" * 400, *REPORTS]
 )
-def test_other_words_are_none(said):
-    assert not is_directive(said)
+def test_other_words_are_none(sentence):
+    assert not is_directive(sentence)
 
 
 def test_only_users_make_rules_and_in_their_own_words():
@@ -102,9 +102,9 @@ def test_a_cut_without_ids_names_none():
 
 
 def test_statements_of_several_users_name_their_speaker():
-    said = {"role": "user", "name": "ali\nce" + "e" * 99, "content": "See"}
+    statement = {"role": "user", "name": "ali\nce" + "e" * 99, "content": "See"}
 
-    assert texts(user_facts(read_contents(said, user("And?")))) == [
+    assert texts(user_facts(read_contents(statement, user("And?")))) == [
         f"ali ¶ ce{'e' * 56}: See",
         "And?",
     ]
@@ -132,9 +132,9 @@ def test_short_messages_stay_whole_however_far_others_are_cut():
     ],
 )
 def test_a_line_tells_what_it_is(line, kind):
-    found = list(plan_facts(read_contents(assistant(f"Well then.\n{line}\nSo."))))
+    plans = list(plan_facts(read_contents(assistant(f"Well then.\n{line}\nSo."))))
 
-    assert [(fact.kind, fact.text) for fact in found] == [(kind, line)]
+    assert [(fact.kind, fact.text) for fact in plans] == [(kind, line)]
 
 
 def test_other_lines_and_other_voices_tell_nothing():
@@ -145,9 +145,9 @@ def test_other_lines_and_other_voices_tell_nothing():
 
 
 def test_lines_are_few_and_short():
-    found = texts(
+    plans = texts(
         plan_facts(read_contents(assistant("TODO " + "x " * 300 + "\n" + "TODO y\n" * 9)))
     )
 
-    assert len(found) == 4
-    assert len(found[0]) <= 202
+    assert len(plans) == 4
+    assert len(plans[0]) <= 202

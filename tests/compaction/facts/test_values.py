@@ -59,15 +59,15 @@ def test_names_stand_on_a_line():
 
 
 def test_several_words_stand_where_they_stand_together():
-    kept = KeptWords("Mei Brown met Li")
+    kept_words = KeptWords("Mei Brown met Li")
 
-    assert "Mei Brown" in kept
-    assert "Mei Li" not in kept
+    assert "Mei Brown" in kept_words
+    assert "Mei Li" not in kept_words
 
 
 def test_values_that_came_again_are_worth_more_and_then_the_newest():
     part = read_contents(
-        *(call_and_result("get", f'["{each}"]') for each in ("Z1", "Z2", "Z3", "Z1"))
+        *(call_and_result("get", f'["{code}"]') for code in ("Z1", "Z2", "Z3", "Z1"))
     )
 
     assert rank_values(count_occurrences(stated_values(part, VOICES))) == ["Z1", "Z3", "Z2"]

@@ -10,10 +10,16 @@ from compaction.reading.message_parser import parse_message
 from compaction.reading.turns import split_units
 
 
-def of(*said: dict[str, Any], start: int = 0, kept: frozenset[int] = frozenset()) -> RegionContents:
-    messages = tuple(parse_message(orjson.dumps(each)) for each in said)
+def of(
+    *turns: dict[str, Any], start: int = 0, kept_indexes: frozenset[int] = frozenset()
+) -> RegionContents:
+    messages = tuple(parse_message(orjson.dumps(message)) for message in turns)
     region = Region(
-        messages=messages, units=split_units(messages), start=start, end=len(messages), kept=kept
+        messages=messages,
+        units=split_units(messages),
+        start=start,
+        end=len(messages),
+        kept=kept_indexes,
     )
     return read_region(region)
 

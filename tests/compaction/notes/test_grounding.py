@@ -88,29 +88,29 @@ def test_a_quote_becomes_the_whole_sentence(quote, sentence):
         "wake me": "Hi there.\n\nDo not do this:\n\n- wake me\n- call me",
         "tell Ann": "Do not do this:\n- wake me.\n- tell Ann",
     }
-    said = (
+    text = (
         "Hello there. Never book\nbasic economy. Call me after noon, e.g. at three. Dr. Who knows."
     )
 
-    assert whole_sentences(quote, sources.get(quote, said)) == sentence
+    assert whole_sentences(quote, sources.get(quote, text)) == sentence
 
 
 @given(st.text(alphabet="ab .!\n:-é。"), st.text(alphabet="ab .!", min_size=1))
 def test_a_whole_sentence_is_the_users_and_holds_the_quote(source, quote):
-    found = whole_sentences(quote, source)
+    whole = whole_sentences(quote, source)
 
-    if found:
-        squeezed = found.replace(" ", "")
+    if whole:
+        squeezed = whole.replace(" ", "")
         assert squeezed in on_one_line(source).replace(" ", "")
-        assert quote in found
+        assert quote in whole
 
 
 @pytest.mark.parametrize(
-    ("text", "meant"),
+    ("text", "unescaped"),
     [("plain", "plain"), (r"M\u00fcller\n\"x\" \/", 'Müller\n"x" /'), (r"\q", r"\q")],
 )
-def test_escapes_are_undone(text, meant):
-    assert unescape_json(text) == meant
+def test_escapes_are_undone(text, unescaped):
+    assert unescape_json(text) == unescaped
 
 
 @pytest.mark.parametrize(

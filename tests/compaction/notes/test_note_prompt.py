@@ -16,13 +16,13 @@ from tests.compaction.notes.note_fixtures import BOOKING, calls, of, result, say
 
 
 def test_the_request_is_a_chat_body_with_a_bounded_answer_and_no_tools():
-    found = orjson.loads(note_request_body(of(*BOOKING), model="small"))
+    body = orjson.loads(note_request_body(of(*BOOKING), model="small"))
 
-    assert found["model"] == "small"
-    assert found["max_completion_tokens"] == MAX_ANSWER_TOKENS
-    assert "tools" not in found
-    assert [each["role"] for each in found["messages"]] == ["system", "user"]
-    assert '"kind": "decision"' in found["messages"][0]["content"]
+    assert body["model"] == "small"
+    assert body["max_completion_tokens"] == MAX_ANSWER_TOKENS
+    assert "tools" not in body
+    assert [message["role"] for message in body["messages"]] == ["system", "user"]
+    assert '"kind": "decision"' in body["messages"][0]["content"]
 
 
 def test_every_message_is_a_line_with_its_turn_and_a_tools_text_is_data():
@@ -36,10 +36,10 @@ def test_every_message_is_a_line_with_its_turn_and_a_tools_text_is_data():
 
 
 def test_authority_and_what_stays_a_message_are_not_asked_about():
-    part = of(*BOOKING, kept=frozenset({5}))
+    part = of(*BOOKING, kept_indexes=frozenset({5}))
 
-    assert [at for _, at, _ in compacted_messages(part)] == [1, 2, 3, 4, 6]
-    assert [at for _, at, _ in compacted_messages(part, {2})] == [6]
+    assert [index for _, index, _ in compacted_messages(part)] == [1, 2, 3, 4, 6]
+    assert [index for _, index, _ in compacted_messages(part, {2})] == [6]
 
 
 @given(st.text(), st.text())
@@ -91,15 +91,15 @@ def test_half_a_character_does_not_stop_it():
 
 
 def test_known_facts_that_may_be_noted_are_shown_and_bounded():
-    known = [
+    known_facts = [
         Fact(kind=FactKind.RULE, text="Never book basic economy.", turns=(1,)),
         Fact(kind=FactKind.RECORD, text="not asked for", turns=(1,)),
         *[Fact(kind=FactKind.TODO, text=f"todo {n} " + "x" * 600, turns=(1,)) for n in range(100)],
     ]
-    asked = orjson.loads(note_request_body(of(*BOOKING), known, model="small"))["messages"][1][
-        "content"
-    ]
+    prompt = orjson.loads(note_request_body(of(*BOOKING), known_facts, model="small"))["messages"][
+        1
+    ]["content"]
 
-    assert '{"kind":"rule","text":"Never book basic economy.","turns":[1]}' in asked
-    assert "not asked for" not in asked
-    assert 5 < asked.count('"kind":"todo"') < 30
+    assert '{"kind":"rule","text":"Never book basic economy.","turns":[1]}' in prompt
+    assert "not asked for" not in prompt
+    assert 5 < prompt.count('"kind":"todo"') < 30

@@ -38,4 +38,4 @@ def test_a_bounded_cache_holds_no_more_than_it_may(puts):
         weights[key] = weight
 
         assert len(memory) <= 6
-        assert sum(held for held, _ in {**memory._older, **memory._newer}.values()) <= 100
+        assert sum(size for size, _ in {**memory._older, **memory._newer}.values()) <= 100

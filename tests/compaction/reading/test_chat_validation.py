@@ -18,7 +18,7 @@ TOLD = {"role": "function", "name": "f", "content": "done"}
 
 
 @pytest.mark.parametrize(
-    "said",
+    "chat",
     [
         [system(), user()],
         [user(), tool_calls("a", "b"), result("b"), result("a"), user()],
@@ -30,12 +30,12 @@ TOLD = {"role": "function", "name": "f", "content": "done"}
         [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u"}}]}],
     ],
 )
-def test_a_sound_conversation_has_no_faults(said):
-    assert chat_faults(raws(said)) == ()
+def test_a_sound_conversation_has_no_faults(chat):
+    assert chat_faults(raws(chat)) == ()
 
 
 @pytest.mark.parametrize(
-    ("said", "fault"),
+    ("chat", "fault"),
     [
         ([], "no message of a user"),
         ([system()], "no message of a user"),
@@ -63,14 +63,14 @@ def test_a_sound_conversation_has_no_faults(said):
         ([user(), {"role": "user", "content": 1}], "messages[1] is no message"),
     ],
 )
-def test_faults_that_a_provider_would_refuse_are_named(said, fault):
-    assert chat_faults(raws(said)) == (fault,)
+def test_faults_that_a_provider_would_refuse_are_named(chat, fault):
+    assert chat_faults(raws(chat)) == (fault,)
 
 
 def test_a_call_without_a_result_is_a_fault_at_the_end_too():
-    found = chat_faults(raws([user(), tool_calls("a")]))
+    faults = chat_faults(raws([user(), tool_calls("a")]))
 
-    assert found == ("no result of 'a' in messages[1]", "the assistant speaks last")
+    assert faults == ("no result of 'a' in messages[1]", "the assistant speaks last")
 
 
 def test_faults_of_the_callers_own_messages_are_not_counted():
@@ -91,20 +91,20 @@ def test_faults_of_the_callers_own_messages_are_not_counted():
 
 @pytest.mark.slow
 @given(conversations())
-def test_conversations_that_any_provider_takes_have_none(said):
-    assert chat_faults(raws(said)) == ()
+def test_conversations_that_any_provider_takes_have_none(chat):
+    assert chat_faults(raws(chat)) == ()
 
 
 @pytest.mark.slow
 @given(conversations(), st.data())
-def test_a_result_that_goes_missing_is_seen(said, data):
-    results = [at for at, one in enumerate(said) if one["role"] == "tool"]
+def test_a_result_that_goes_missing_is_seen(chat, data):
+    results = [index for index, one in enumerate(chat) if one["role"] == "tool"]
     if results:
-        del said[data.draw(st.sampled_from(results))]
+        del chat[data.draw(st.sampled_from(results))]
 
-    assert bool(chat_faults(raws(said))) == bool(results)
+    assert bool(chat_faults(raws(chat))) == bool(results)
 
 
 @given(st.lists(st.binary(max_size=30), max_size=3))
-def test_any_bytes_have_faults(said):
-    assert chat_faults(said)
+def test_any_bytes_have_faults(chunks):
+    assert chat_faults(chunks)

@@ -28,12 +28,12 @@ SHELL = CalledTool("", "shell", "ls -la")
 PROMPT = "\n(Open file: n/a)\n(Current directory: /repo)\nbash-$"
 
 
-def voices_of(*said):
-    return assign_voices(messages(said))
+def voices_of(*chat):
+    return assign_voices(messages(chat))
 
 
 @pytest.mark.parametrize(
-    ("asked", "told", "called"),
+    ("call_text", "result_text", "called"),
     [
         (BASH, "a.py" + PROMPT, SHELL),
         ("I look.\n<command>\nls -la\n</command>", "a.py" + PROMPT, SHELL),
@@ -86,16 +86,16 @@ def voices_of(*said):
         ),
     ],
 )
-def test_a_harness_answer_is_the_result_of_the_command_before_it(asked, told, called):
-    said = voices_of(user("Mend it."), assistant(asked), user(told))
+def test_a_harness_answer_is_the_result_of_the_command_before_it(call_text, result_text, called):
+    parsed = voices_of(user("Mend it."), assistant(call_text), user(result_text))
 
-    assert [one.voice for one in said] == [Voice.USER, Voice.ASSISTANT, Voice.RESULT]
-    assert said[1].calls == (called,)
-    assert [(unit.start, unit.end) for unit in split_units(said)] == [(0, 1), (1, 3)]
+    assert [one.voice for one in parsed] == [Voice.USER, Voice.ASSISTANT, Voice.RESULT]
+    assert parsed[1].calls == (called,)
+    assert [(unit.start, unit.end) for unit in split_units(parsed)] == [(0, 1), (1, 3)]
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("call_text", "reply_text"),
     [
         (BASH, "Thank you. Now the tests."),
         (BASH, "I see bash-$"),
@@ -113,28 +113,30 @@ def test_a_harness_answer_is_the_result_of_the_command_before_it(asked, told, ca
         ("<tool_call", "<tool_response>none</tool_response>"),
     ],
 )
-def test_without_a_command_and_the_frame_that_goes_with_it_a_person_speaks(asked, told):
-    said = voices_of(user("Mend it."), assistant(asked), user(told))
+def test_without_a_command_and_the_frame_that_goes_with_it_a_person_speaks(call_text, reply_text):
+    parsed = voices_of(user("Mend it."), assistant(call_text), user(reply_text))
 
-    assert said[2].voice is Voice.USER
-    assert said[1].calls == ()
+    assert parsed[2].voice is Voice.USER
+    assert parsed[1].calls == ()
 
 
 def test_the_first_user_message_is_never_a_result():
-    said = voices_of(system(BASH), user("OBSERVATION:\na.py"))
+    parsed = voices_of(system(BASH), user("OBSERVATION:\na.py"))
 
-    assert said[1].voice is Voice.USER
+    assert parsed[1].voice is Voice.USER
 
 
 def test_a_result_follows_its_command_at_once():
-    told = user("OBSERVATION:\na.py")
-    said = voices_of(user(), assistant(BASH), told, told, assistant(BASH), system(), told)
+    observation = user("OBSERVATION:\na.py")
+    parsed = voices_of(
+        user(), assistant(BASH), observation, observation, assistant(BASH), system(), observation
+    )
 
-    assert [one.voice is Voice.RESULT for one in said] == [False, False, True] + [False] * 4
+    assert [one.voice is Voice.RESULT for one in parsed] == [False, False, True] + [False] * 4
 
 
 def test_from_the_first_tool_call_on_users_are_users():
-    said = voices_of(
+    parsed = voices_of(
         user(),
         assistant(BASH),
         user("OBSERVATION:\na.py"),
@@ -144,9 +146,9 @@ def test_from_the_first_tool_call_on_users_are_users():
         user("OBSERVATION:\na.py"),
     )
 
-    assert [one.voice for one in said][2::4] == [Voice.RESULT, Voice.USER]
-    assert said[1].calls == (SHELL,)
-    assert said[5].calls == ()
+    assert [one.voice for one in parsed][2::4] == [Voice.RESULT, Voice.USER]
+    assert parsed[1].calls == (SHELL,)
+    assert parsed[5].calls == ()
 
 
 TALK = st.lists(
@@ -166,16 +168,18 @@ def test_a_prefix_is_read_alike_in_a_longer_conversation_but_for_a_last_command(
 
 
 @given(TALK)
-def test_framed_conversations_have_units(said):
-    found = split_units(voices_of(*said))
+def test_framed_conversations_have_units(chat):
+    units = split_units(voices_of(*chat))
 
-    assert [at for unit in found for at in range(unit.start, unit.end)] == list(range(len(said)))
+    assert [index for unit in units for index in range(unit.start, unit.end)] == list(
+        range(len(chat))
+    )
 
 
 @given(st.text(alphabet="[]<>=`ab' \n:", max_size=60), st.sampled_from(["OBSERVATION:", "["]))
-def test_any_words_are_read(asked, told):
-    said, answer = messages([assistant(asked), user(told + asked)])
-    both = pair_call_with_result(said, answer)
+def test_any_words_are_read(call_text, prefix):
+    call, answer = messages([assistant(call_text), user(prefix + call_text)])
+    both = pair_call_with_result(call, answer)
 
     assert both is None or (looks_like_result(answer.text) and both[0].calls)
 
@@ -186,8 +190,10 @@ def test_in_recorded_runs_every_observation_is_a_result():
     for file in sorted(RECORDED.rglob("*.traj")):
         history = json.loads(file.read_bytes())["history"]
         if not any(one.get("tool_calls") for one in history):
-            said = voices_of(*({"role": one["role"], "content": one["content"]} for one in history))
-            answers = (now for one, now in pairwise(said) if one.voice is Voice.ASSISTANT)
+            parsed = voices_of(
+                *({"role": one["role"], "content": one["content"]} for one in history)
+            )
+            answers = (now for one, now in pairwise(parsed) if one.voice is Voice.ASSISTANT)
             voices += [one.voice for one in answers]
 
     assert len(voices) > 100

@@ -14,8 +14,8 @@ from compaction.reading.token_estimate import estimate_tokens
 PICTURE = {"type": "image_url", "image_url": {"url": "https://a.example/b.png"}}
 
 
-def raw(**said):
-    return json.dumps(said).encode()
+def raw(**fields):
+    return json.dumps(fields).encode()
 
 
 def call(name, arguments="{}", called="f"):
@@ -62,9 +62,9 @@ def test_parts_that_are_no_text_are_named_in_results():
     parts = [_TEXT, PICTURE, {"type": "odd"}, 7]
 
     assert parse_message(raw(role="user", content=parts)).text == "hello"
-    told = parse_message(raw(role="tool", tool_call_id="a", content=parts))
-    assert told.text == "hello\n[an image not kept]\n[something not kept]\n[something not kept]"
-    assert not told.whole
+    message = parse_message(raw(role="tool", tool_call_id="a", content=parts))
+    assert message.text == "hello\n[an image not kept]\n[something not kept]\n[something not kept]"
+    assert not message.whole
 
 
 def test_a_users_message_keeps_its_speakers_name():
@@ -73,23 +73,23 @@ def test_a_users_message_keeps_its_speakers_name():
 
 
 def test_calls_and_the_result_of_one_name_each_other():
-    made = parse_message(
+    caller = parse_message(
         raw(role="assistant", content=None, tool_calls=[call("a", '{"x": 1}'), call("b")])
     )
-    told = parse_message(raw(role="tool", tool_call_id="a", content="done"))
+    result = parse_message(raw(role="tool", tool_call_id="a", content="done"))
 
-    assert made.calls == (CalledTool("a", "f", '{"x": 1}'), CalledTool("b", "f", "{}"))
-    assert (made.text, made.whole) == ("", True)
-    assert (told.voice, told.answers, told.text) == (Voice.RESULT, "a", "done")
+    assert caller.calls == (CalledTool("a", "f", '{"x": 1}'), CalledTool("b", "f", "{}"))
+    assert (caller.text, caller.whole) == ("", True)
+    assert (result.voice, result.answers, result.text) == (Voice.RESULT, "a", "done")
 
 
 def test_a_function_of_the_older_kind_is_known_by_its_name():
-    made = parse_message(raw(role="assistant", function_call={"name": "f", "arguments": "{}"}))
-    told = parse_message(raw(role="function", name="f", content="done"))
+    caller = parse_message(raw(role="assistant", function_call={"name": "f", "arguments": "{}"}))
+    result = parse_message(raw(role="function", name="f", content="done"))
 
-    assert [one.name for one in made.calls] == ["f"]
-    assert made.calls[0].id == told.answers != ""
-    assert (told.voice, made.whole) == (Voice.RESULT, True)
+    assert [one.name for one in caller.calls] == ["f"]
+    assert caller.calls[0].id == result.answers != ""
+    assert (result.voice, caller.whole) == (Voice.RESULT, True)
 
 
 def test_calls_of_other_forms_are_read_as_far_as_they_go():
@@ -206,8 +206,8 @@ def test_a_call_without_a_body_has_no_name():
         ),
     )
 )
-def test_any_object_is_read_or_refused(said):
-    source = json.dumps(said).encode()
+def test_any_object_is_read_or_refused(fields):
+    source = json.dumps(fields).encode()
     with suppress(CannotCompactError):
         assert parse_message(source).raw == source
 
@@ -219,7 +219,7 @@ def test_any_bytes_are_read_or_refused(source):
 
 
 @pytest.mark.parametrize(
-    "said",
+    "fields",
     [
         {"role": "user", "content": "Good morning.", "name": "ann"},
         {"role": "user", "content": ""},
@@ -228,8 +228,8 @@ def test_any_bytes_are_read_or_refused(source):
         {"role": "assistant", "content": None, "tool_calls": [call("c1", '{"at": 7}')]},
     ],
 )
-def test_a_message_weighs_the_same_without_being_read(said):
-    assert count_tokens_of(raw(**said), estimate_tokens) == parse_message(raw(**said)).tokens
+def test_a_message_weighs_the_same_without_being_read(fields):
+    assert count_tokens_of(raw(**fields), estimate_tokens) == parse_message(raw(**fields)).tokens
 
 
 def test_tokens_of_json_that_is_no_object_are_not_counted():
@@ -238,10 +238,10 @@ def test_tokens_of_json_that_is_no_object_are_not_counted():
 
 
 def test_words_alone_read_as_they_do_among_other_keys():
-    for said in ({"role": "user", "name": "ann"}, {"role": "tool", "tool_call_id": "c1"}):
+    for fields in ({"role": "user", "name": "ann"}, {"role": "tool", "tool_call_id": "c1"}):
         plain, more = (
-            parse_message(raw(**said, content="hello")),
-            parse_message(raw(**said, content="hello", n=1)),
+            parse_message(raw(**fields, content="hello")),
+            parse_message(raw(**fields, content="hello", n=1)),
         )
 
         assert (plain.text, plain.name, plain.answers) == (more.text, more.name, more.answers)

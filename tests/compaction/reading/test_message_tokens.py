@@ -19,12 +19,12 @@ def words(text):
     return len(text.split())
 
 
-def part(**held):
-    return {"role": "user", "content": [{"type": "text", "text": "look"}, held]}
+def part(**content_part):
+    return {"role": "user", "content": [{"type": "text", "text": "look"}, content_part]}
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         {"role": "user", "content": "hello", "name": "Ann"},
         {"role": "assistant", "content": None, "tool_calls": [CALL, CALL]},
@@ -38,23 +38,23 @@ def part(**held):
         part(type=["odd"], text="words"),
     ],
 )
-def test_a_message_weighs_what_the_gateway_says(said):
-    assert message_tokens(said, words) == MESSAGE_TOKENS + proxys(said, words)
+def test_a_message_weighs_what_the_gateway_says(message):
+    assert message_tokens(message, words) == MESSAGE_TOKENS + proxys(message, words)
 
 
 def test_pictures_and_files_weigh_what_they_are_taken_for():
     alone = message_tokens({"role": "user", "content": [{"type": "text", "text": "look"}]}, len)
 
-    found = [
-        message_tokens(part(**held), len) - alone
-        for held in (
+    weights = [
+        message_tokens(part(**content_part), len) - alone
+        for content_part in (
             {"type": "image_url", "image_url": {"url": PIXEL}},
             {"type": "image_url", "image_url": {"url": PIXEL, "detail": "low"}},
             {"type": "file", "file": {"file_data": PIXEL * 1_000}},
         )
     ]
 
-    assert found == [IMAGE_TOKENS, LOW_DETAIL_IMAGE_TOKENS, FILE_TOKENS]
+    assert weights == [IMAGE_TOKENS, LOW_DETAIL_IMAGE_TOKENS, FILE_TOKENS]
 
 
 def test_thoughts_in_the_open_weigh_too():
@@ -71,8 +71,8 @@ def test_thoughts_in_the_open_weigh_too():
         max_leaves=20,
     )
 )
-def test_whatever_a_message_holds_weighs_something(held):
-    assert message_tokens({"role": "user", "content": held}, len) >= 3
+def test_whatever_a_message_holds_weighs_something(content):
+    assert message_tokens({"role": "user", "content": content}, len) >= 3
 
 
 def test_text_that_stands_too_deep_is_not_weighed():

@@ -21,11 +21,11 @@ TOLD = user("OBSERVATION:\na.py")
 
 @pytest.mark.slow
 @given(conversations())
-def test_messages_are_read_as_they_are_without_a_memory(said):
+def test_messages_are_read_as_they_are_without_a_memory(chat):
     readings = ParsedMessageCache(max_entries=6)
-    once, again = readings.messages(raws(said)), readings.messages(raws(said))
+    once, again = readings.messages(raws(chat)), readings.messages(raws(chat))
 
-    assert once == again == assign_voices(messages(said))
+    assert once == again == assign_voices(messages(chat))
 
 
 def test_a_cached_message_is_not_parsed_again():
@@ -50,10 +50,10 @@ def test_the_voice_of_a_message_is_the_one_it_has_in_its_conversation():
 
 def test_another_count_is_another_reading():
     readings = ParsedMessageCache()
-    told = raws([user("hello")])
+    encoded = raws([user("hello")])
 
-    assert readings.messages(told, len)[0].tokens == 4 + 5
-    assert readings.messages(told, lambda text: 0)[0].tokens == 4
+    assert readings.messages(encoded, len)[0].tokens == 4 + 5
+    assert readings.messages(encoded, lambda text: 0)[0].tokens == 4
     assert readings.messages(raws([BASH, TOLD]), len)[1].tokens > 9
 
 
@@ -74,12 +74,12 @@ def test_the_parsed_message_cache_is_bounded():
 
 def test_a_long_conversation_that_is_known_takes_a_millisecond_or_so():
     text = "x" * 480
-    said = [one for at in range(300) for one in (BASH, user(f"OBSERVATION:\n{at} {text}"))]
+    turns = [one for number in range(300) for one in (BASH, user(f"OBSERVATION:\n{number} {text}"))]
     readings = ParsedMessageCache()
-    readings.messages(raws([user(), *said]))
+    readings.messages(raws([user(), *turns]))
     took = []
     for _ in range(9):
-        fresh = raws([user(), *said])
+        fresh = raws([user(), *turns])
         begun = time.process_time()
         readings.messages(fresh)
         took.append(time.process_time() - begun)

@@ -24,7 +24,7 @@ def test_keys_are_taken_out(secret):
 
 
 @pytest.mark.parametrize(
-    ("said", "left"),
+    ("text", "left"),
     [
         ("password=hunter2!", f"password={REDACTED}"),
         ('{"api_key": "0a1b2c3d"}', f'{{"api_key": "{REDACTED}"}}'),
@@ -47,8 +47,8 @@ def test_keys_are_taken_out(secret):
         ("psql postgres://ada:pw@db/orders", f"psql postgres://ada:{REDACTED}@db/orders"),
     ],
 )
-def test_a_named_secret_is_redacted_and_its_name_stays(said, left):
-    assert redact_secrets(said) == left
+def test_a_named_secret_is_redacted_and_its_name_stays(text, left):
+    assert redact_secrets(text) == left
 
 
 @pytest.mark.parametrize(
@@ -62,17 +62,17 @@ def test_a_named_secret_is_redacted_and_its_name_stays(said, left):
 )
 @pytest.mark.parametrize("times", [1, 2, 3, 4])
 def test_json_in_a_string_of_json_is_looked_into(fields, times):
-    said = json.dumps(fields)
-    left = redact_secrets(said)
+    text = json.dumps(fields)
+    left = redact_secrets(text)
     for _ in range(times - 1):
-        said, left = json.dumps({"body": said}), json.dumps({"body": left})
+        text, left = json.dumps({"body": text}), json.dumps({"body": left})
 
     assert REDACTED in left
-    assert redact_secrets(said) == left
+    assert redact_secrets(text) == left
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
         "reservation QXM04B of ada_vo_2210 with credit_card_1122334",
         "task-1 risk-averse ask-me 9f86d081884c7d659a2feaa0c55ad015",
@@ -91,17 +91,18 @@ def test_json_in_a_string_of_json_is_looked_into(fields, times):
         "https://shop.example:8080/orders/a@b and git@host.example:22/x",
     ],
 )
-def test_ids_and_prose_stay(said):
-    assert redact_secrets(said) == said
+def test_ids_and_prose_stay(text):
+    assert redact_secrets(text) == text
 
 
 @pytest.mark.parametrize(
-    "said", ['"{}"', "Bearer {}", "Authorization: Bearer {}", "https://a.example/?t={}&n=1", "x-{}"]
+    "template",
+    ['"{}"', "Bearer {}", "Authorization: Bearer {}", "https://a.example/?t={}&n=1", "x-{}"],
 )
-def test_signed_tokens_are_taken_out_wherever_they_stand(said):
+def test_signed_tokens_are_taken_out_wherever_they_stand(template):
     token = f"eyJ{'hbGci-Oi_' * 9}.eyJ{'zdWIi-Oi_' * 400}.{'c2ln-bmF_' * 20}"
 
-    assert redact_secrets(said.format(token)) == said.format(REDACTED)
+    assert redact_secrets(template.format(token)) == template.format(REDACTED)
 
 
 def test_redaction_is_idempotent():

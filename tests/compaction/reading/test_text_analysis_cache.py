@@ -72,14 +72,14 @@ def words_as_pair(text):
 
 @pytest.mark.parametrize("look", [words_as_find, words_as_pair])
 def test_nested_items_count_towards_an_entrys_bytes(look):
-    alone, held = TextAnalysisCache(max_bytes=200_000), TextAnalysisCache(max_bytes=200_000)
+    alone, nested = TextAnalysisCache(max_bytes=200_000), TextAnalysisCache(max_bytes=200_000)
     words = CountingAnalyzer().words
     for number in range(100):
         text = f"{'x ' * 60}{number}"
         alone.analyzer_for(b"a")(words, text)
-        held.analyzer_for(b"a")(look, text)
+        nested.analyzer_for(b"a")(look, text)
 
-    assert 0 < len(held) <= len(alone) < 50
+    assert 0 < len(nested) <= len(alone) < 50
 
 
 def test_the_text_analysis_cache_is_bounded():

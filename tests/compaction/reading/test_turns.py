@@ -15,14 +15,14 @@ from tests.compaction.reading.conversations import (
 )
 
 
-def spans(said):
-    return [(unit.start, unit.end) for unit in split_units(messages(said))]
+def spans(chat):
+    return [(unit.start, unit.end) for unit in split_units(messages(chat))]
 
 
 def test_a_single_message_is_a_unit_and_turns_begin_with_users():
-    said = [system(), assistant("Hello"), user(), assistant(), system(), user(), user()]
+    chat = [system(), assistant("Hello"), user(), assistant(), system(), user(), user()]
 
-    assert split_units(messages(said)) == (
+    assert split_units(messages(chat)) == (
         MessageUnit(0, 1, 0),
         MessageUnit(1, 2, 0),
         MessageUnit(2, 3, 1),
@@ -35,15 +35,15 @@ def test_a_single_message_is_a_unit_and_turns_begin_with_users():
 
 
 def test_calls_and_all_their_results_are_one_unit_in_any_order():
-    said = [user(), tool_calls("a", "b"), result("b"), result("a"), tool_calls("c"), result("c")]
+    chat = [user(), tool_calls("a", "b"), result("b"), result("a"), tool_calls("c"), result("c")]
 
-    assert spans(said) == [(0, 1), (1, 4), (4, 6)]
+    assert spans(chat) == [(0, 1), (1, 4), (4, 6)]
 
 
 def test_a_result_that_comes_late_stretches_its_unit_over_what_stands_between():
-    said = [user(), tool_calls("a", "b"), result("a"), user("hurry"), result("b"), user()]
+    chat = [user(), tool_calls("a", "b"), result("a"), user("hurry"), result("b"), user()]
 
-    assert split_units(messages(said)) == (
+    assert split_units(messages(chat)) == (
         MessageUnit(0, 1, 1),
         MessageUnit(1, 5, 1),
         MessageUnit(5, 6, 3),
@@ -51,13 +51,13 @@ def test_a_result_that_comes_late_stretches_its_unit_over_what_stands_between():
 
 
 def test_calls_made_while_others_wait_are_one_unit_with_them():
-    said = [user(), tool_calls("a"), tool_calls("b"), result("a"), result("b"), assistant()]
+    chat = [user(), tool_calls("a"), tool_calls("b"), result("a"), result("b"), assistant()]
 
-    assert spans(said) == [(0, 1), (1, 5), (5, 6)]
+    assert spans(chat) == [(0, 1), (1, 5), (5, 6)]
 
 
 @pytest.mark.parametrize(
-    ("said", "found"),
+    ("chat", "is_open"),
     [
         ([user(), tool_calls("a")], [False, True]),
         ([user(), tool_calls("a", "b"), result("a")], [False, True]),
@@ -66,12 +66,12 @@ def test_calls_made_while_others_wait_are_one_unit_with_them():
         ([user(), tool_calls("a"), result("a")], [False, False]),
     ],
 )
-def test_a_unit_is_open_while_a_call_of_it_waits(said, found):
-    assert [unit.is_open for unit in split_units(messages(said))] == found
+def test_a_unit_is_open_while_a_call_of_it_waits(chat, is_open):
+    assert [unit.is_open for unit in split_units(messages(chat))] == is_open
 
 
 @pytest.mark.parametrize(
-    "said",
+    "chat",
     [
         [user(), result("a")],
         [user(), tool_calls("a"), result("b")],
@@ -80,28 +80,28 @@ def test_a_unit_is_open_while_a_call_of_it_waits(said, found):
         [user(), tool_calls("a"), tool_calls("a"), result("a")],
     ],
 )
-def test_results_that_answer_nothing_and_doubled_ids_are_not_compacted(said):
+def test_results_that_answer_nothing_and_doubled_ids_are_not_compacted(chat):
     with pytest.raises(CannotCompactError):
-        split_units(messages(said))
+        split_units(messages(chat))
     with pytest.raises(CannotCompactError):
-        call_points(messages(said))
+        call_points(messages(chat))
 
 
 def test_an_id_may_come_again_once_it_was_answered():
-    said = [user(), tool_calls("a"), result("a"), tool_calls("a"), result("a")]
+    chat = [user(), tool_calls("a"), result("a"), tool_calls("a"), result("a")]
 
-    assert spans(said) == [(0, 1), (1, 3), (3, 5)]
+    assert spans(chat) == [(0, 1), (1, 3), (3, 5)]
 
 
 def test_functions_of_the_older_kind_are_units_too():
-    made = {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}}
-    told = {"role": "function", "name": "f", "content": "done"}
+    call = {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}}
+    answer = {"role": "function", "name": "f", "content": "done"}
 
-    assert spans([user(), made, told, made, told]) == [(0, 1), (1, 3), (3, 5)]
+    assert spans([user(), call, answer, call, answer]) == [(0, 1), (1, 3), (3, 5)]
 
 
 def test_the_client_called_wherever_an_answer_follows_users_or_complete_results():
-    said = [
+    chat = [
         system(),
         assistant("Hello"),  # Written by the client: nothing came before it.
         user(),
@@ -116,46 +116,48 @@ def test_the_client_called_wherever_an_answer_follows_users_or_complete_results(
         user(),
     ]
 
-    assert call_points(messages(said)) == (4, 8, 12)
+    assert call_points(messages(chat)) == (4, 8, 12)
     assert call_points(messages([user()])) == (1,)
 
 
 @pytest.mark.slow
 @given(conversations())
-def test_units_cover_every_message_once_and_in_order(said):
-    found = split_units(messages(said))
+def test_units_cover_every_message_once_and_in_order(chat):
+    units = split_units(messages(chat))
 
-    assert [at for unit in found for at in range(unit.start, unit.end)] == list(range(len(said)))
-    assert not any(unit.is_open for unit in found)
+    assert [index for unit in units for index in range(unit.start, unit.end)] == list(
+        range(len(chat))
+    )
+    assert not any(unit.is_open for unit in units)
 
 
 @pytest.mark.slow
 @given(conversations())
-def test_no_unit_parts_a_call_from_its_result(said):
-    read = messages(said)
+def test_no_unit_parts_a_call_from_its_result(chat):
+    read = messages(chat)
     for unit in split_units(read):
         part = read[unit.start : unit.end]
-        made = [call.id for message in part for call in message.calls]
+        call_ids = [call.id for message in part for call in message.calls]
         answered = [message.answers for message in part if message.voice is Voice.RESULT]
 
-        assert sorted(made) == sorted(answered)
+        assert sorted(call_ids) == sorted(answered)
 
 
 @pytest.mark.slow
 @given(conversations(), st.data())
-def test_units_that_are_closed_stay_as_they_are_when_more_is_said(said, data):
-    read = messages(said)
+def test_units_that_are_closed_stay_as_they_are_when_more_is_said(chat, data):
+    read = messages(chat)
     end = data.draw(st.integers(0, len(read)))
     before = split_units(read[:end])
-    closed = next((at for at, unit in enumerate(before) if unit.is_open), len(before))
+    closed = next((index for index, unit in enumerate(before) if unit.is_open), len(before))
 
     assert split_units(read)[:closed] == before[:closed]
 
 
 @pytest.mark.slow
 @given(conversations())
-def test_the_turn_of_a_unit_is_how_many_users_spoke_by_then(said):
-    read = messages(said)
+def test_the_turn_of_a_unit_is_how_many_users_spoke_by_then(chat):
+    read = messages(chat)
     for unit in split_units(read):
         spoken = [one for one in read[: unit.start + 1] if one.voice is Voice.USER]
 
@@ -164,9 +166,9 @@ def test_the_turn_of_a_unit_is_how_many_users_spoke_by_then(said):
 
 @pytest.mark.slow
 @given(conversations(), st.data())
-def test_the_calls_of_a_prefix_are_those_of_the_conversation(said, data):
-    read = messages(said)
-    found = call_points(read)
-    at = data.draw(st.sampled_from(found))
+def test_the_calls_of_a_prefix_are_those_of_the_conversation(chat, data):
+    read = messages(chat)
+    points = call_points(read)
+    point = data.draw(st.sampled_from(points))
 
-    assert call_points(read[:at]) == found[: found.index(at) + 1]
+    assert call_points(read[:point]) == points[: points.index(point) + 1]

@@ -15,13 +15,13 @@ from compaction.results.json_values import MAX_DEPTH, Number, parse_json
 def expand(value: Any) -> Any:
     """The value that was said with tables."""
     if isinstance(value, list):
-        return [expand(held) for held in value]
+        return [expand(element) for element in value]
     if not isinstance(value, dict):
         return value
     return (
         _expand_table(value)
         if "columns" in value
-        else {key: expand(held) for key, held in value.items()}
+        else {key: expand(member) for key, member in value.items()}
     )
 
 
@@ -37,16 +37,16 @@ def _item(table: dict[str, Any], row: list[Any], key: str = "") -> dict[str, Any
     named = {table["key"]: key} if "key" in table else {}
     cells = {**table.get("every_row", {}), **named}
     cells |= dict(zip(table["columns"], row, strict=True))
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for path, cell in cells.items():
         if "absent" in table and _is(cell, table["absent"]):
             continue
         *outer, name = path.split(".")
-        at = found
+        target = members
         for part in outer:
-            at = at.setdefault(part, {})
-        at[name] = expand(cell)
-    return found
+            target = target.setdefault(part, {})
+        target[name] = expand(cell)
+    return members
 
 
 def _is(cell: Any, mark: str) -> bool:
@@ -87,7 +87,7 @@ def _alike(keys):
 
 
 def _by_key(entries):
-    return {key: {**held, "price": key} for key, held in entries.items()}
+    return {key: {**entry, "price": key} for key, entry in entries.items()}
 
 
 @pytest.mark.slow
@@ -102,11 +102,11 @@ def test_a_json_table_loses_no_value(value):
 @given(_nested_values(KEYS) | _alike(KEYS))
 def test_a_table_of_the_caller_is_never_taken_for_ours(value):
     raw = json.dumps(value)
-    said = table_json(parse_json(raw))
-    if not said:
+    table = table_json(parse_json(raw))
+    if not table:
         assert '"columns"' in raw
     else:
-        assert expand(parse_json(said)) == parse_json(raw)
+        assert expand(parse_json(table)) == parse_json(raw)
 
 
 @pytest.mark.parametrize(
@@ -148,31 +148,39 @@ def test_like_objects_say_their_keys_once():
 def test_absent_is_not_null():
     items = [{"id": 1, "note": None, "state": "open"}, {"id": 2, "state": "~"}] * 4
 
-    said = table_json(parse_json(json.dumps(items)))
+    table = table_json(parse_json(json.dumps(items)))
 
-    assert '"absent":"~~"' in said
-    assert '[1,null,"open"],[2,"~~","~"]' in said
+    assert '"absent":"~~"' in table
+    assert '[1,null,"open"],[2,"~~","~"]' in table
 
 
 def test_an_object_of_like_objects_keeps_their_keys_as_entries():
-    methods = {f"card_{at}": {"brand": "visa", "last_four": f"{at}", "id": at} for at in range(4)}
+    methods = {
+        f"card_{number}": {"brand": "visa", "last_four": f"{number}", "id": number}
+        for number in range(4)
+    }
 
-    said = table_json(parse_json(json.dumps(methods)))
+    table = table_json(parse_json(json.dumps(methods)))
 
-    assert said.startswith('{"every_row":{"brand":"visa"},"columns":["last_four","id"],"entries":{')
-    assert '"card_3":["3",3]' in said
+    assert table.startswith(
+        '{"every_row":{"brand":"visa"},"columns":["last_four","id"],"entries":{'
+    )
+    assert '"card_3":["3",3]' in table
 
 
 def test_a_member_that_is_its_entrys_key_is_said_once():
-    cards = {f"card_{at}": {"brand": "visa", "id": f"card_{at}", "amount": at} for at in range(3)}
+    cards = {
+        f"card_{number}": {"brand": "visa", "id": f"card_{number}", "amount": number}
+        for number in range(3)
+    }
 
-    said = table_json(parse_json(json.dumps(cards)))
+    table = table_json(parse_json(json.dumps(cards)))
 
-    assert said == (
+    assert table == (
         '{"key":"id","every_row":{"brand":"visa"},"columns":["amount"],'
         '"entries":{"card_0":[0],"card_1":[1],"card_2":[2]}}'
     )
-    assert expand(json.loads(said)) == cards
+    assert expand(json.loads(table)) == cards
 
 
 def test_a_list_of_lists_of_like_objects_stays_in_its_groups():
@@ -194,7 +202,7 @@ def test_a_list_of_lists_of_like_objects_stays_in_its_groups():
         [{"a": 1}, {"b": 2}, {"c": 3}],
         [{"a": 1}, {"a": 2}],
         [{"a.b": 1}] * 50,
-        [{f"k{at}": at for at in range(300)}] * 3,
+        [{f"k{number}": number for number in range(300)}] * 3,
         {"a": {"b": 1}, "c": 1},
     ],
 )
@@ -203,7 +211,7 @@ def test_json_that_a_table_would_not_shorten_stays(value):
 
 
 def test_numbers_and_strings_that_read_alike_stay_apart():
-    said = table_json(
+    table = table_json(
         parse_json(
             json.dumps(
                 [{"identifier": 1, "quantity": "5"}] * 5 + [{"identifier": "1", "quantity": "5"}]
@@ -211,7 +219,7 @@ def test_numbers_and_strings_that_read_alike_stay_apart():
         )
     )
 
-    assert '[1],[1],[1],[1],[1],["1"]' in said
+    assert '[1],[1],[1],[1],[1],["1"]' in table
 
 
 @pytest.mark.parametrize("says", [table_json, compact_json])
@@ -234,7 +242,7 @@ def test_a_number_is_said_as_it_was_spelled():
 
 def test_objects_deep_inside_of_rows_stay_objects():
     item = {"first": {"second": {"third": {"fourth": 1}}}}
-    raw = json.dumps([{**item, "number": at} for at in range(9)])
+    raw = json.dumps([{**item, "number": number} for number in range(9)])
 
     assert '"first.second.third":{"fourth":1}' in table_json(parse_json(raw))
     assert expand(parse_json(table_json(parse_json(raw)))) == parse_json(raw)

@@ -15,10 +15,10 @@ def test_a_value_is_what_its_text_says(value):
 
 @pytest.mark.parametrize("spelled", ["1", "-0", "1.10", "1e400", "12345678901234567890123", "NaN"])
 def test_a_number_keeps_its_spelling(spelled):
-    found = parse_json(spelled)
+    number = parse_json(spelled)
 
-    assert isinstance(found, Number)
-    assert found == spelled
+    assert isinstance(number, Number)
+    assert number == spelled
 
 
 @pytest.mark.parametrize(

@@ -14,26 +14,28 @@ from compaction.results.lossless_compression import (
     parse_result,
 )
 
-ORDERS = [{"order_id": f"#W{at}", "status": "shipped", "total": f"{at}.10"} for at in range(9)]
+ORDERS = [
+    {"order_id": f"#W{number}", "status": "shipped", "total": f"{number}.10"} for number in range(9)
+]
 
 
 @given(st.text() | st.lists(st.dictionaries(st.text(), st.text())).map(json.dumps))
 def test_a_text_stays_or_a_tenth_is_saved(text):
-    told = compress_result(text)
+    compressed = compress_result(text)
 
-    assert told == text or len(told) <= MAX_REMAINING_SHARE * len(text)
+    assert compressed == text or len(compressed) <= MAX_REMAINING_SHARE * len(text)
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(["id", "name"]), st.text('ab "é\n')), max_size=9))
 def test_every_word_of_a_value_survives(items):
     text = json.dumps(items, indent=2)
 
-    told = compress_result(text)
+    compressed = compress_result(text)
 
     assert all(
-        json.dumps(held, ensure_ascii=False) in told or told == text
+        json.dumps(member, ensure_ascii=False) in compressed or compressed == text
         for item in items
-        for held in item.values()
+        for member in item.values()
     )
 
 
@@ -49,10 +51,10 @@ def test_numbers_keep_every_digit():
 def test_words_around_json_stay():
     text = "Found these:\n" + json.dumps(ORDERS, indent=1) + "\nThat is all of them."
 
-    told = compress_result(text)
+    compressed = compress_result(text)
 
-    assert told.startswith('Found these:\n{"every_row":{"status":"shipped"},"columns":')
-    assert told.endswith("\nThat is all of them.")
+    assert compressed.startswith('Found these:\n{"every_row":{"status":"shipped"},"columns":')
+    assert compressed.endswith("\nThat is all of them.")
 
 
 def test_json_inside_of_json_inside_of_words_is_said_once():
@@ -106,7 +108,7 @@ def test_errors_are_never_cut():
 
 
 def test_half_a_letter_stays_escaped():
-    text = json.dumps([{"half": "\ud800", "name": f"{at}"} for at in range(9)])
+    text = json.dumps([{"half": "\ud800", "name": f"{number}"} for number in range(9)])
 
     assert '"\\ud800"' in compress_result(text)
     assert compress_result(text).encode()

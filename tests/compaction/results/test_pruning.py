@@ -24,8 +24,8 @@ USER = {
 }
 
 
-def prune(value, said=""):
-    return telling_values(parse_json(json.dumps(value)), words_of([said]), str.upper)
+def prune(value, mentioned=""):
+    return telling_values(parse_json(json.dumps(value)), words_of([mentioned]), str.upper)
 
 
 def test_ids_amounts_dates_states_and_names_stay():
@@ -42,22 +42,22 @@ def test_ids_amounts_dates_states_and_names_stay():
 
 
 def test_mentioned_values_stay():
-    found = prune(USER, "I live at 12 Pine Lane, Denver; (c d)")
+    pruned = prune(USER, "I live at 12 Pine Lane, Denver; (c d)")
 
-    assert found["address"] == {"address1": "12 PINE LANE", "city": "DENVER"}
-    assert found["tags"] == ["A B", "C D"]
+    assert pruned["address"] == {"address1": "12 PINE LANE", "city": "DENVER"}
+    assert pruned["tags"] == ["A B", "C D"]
 
 
 def test_a_long_list_keeps_its_first_and_its_mentioned_items():
-    rows = [{"id": f"ZA{at}", "to": "JFK", "seats": at} for at in range(20)]
+    rows = [{"id": f"ZA{number}", "to": "JFK", "seats": number} for number in range(20)]
 
     assert prune(rows, "Take ZA7 to JFK") == {
-        "some": [{"id": f"ZA{at}", "to": "JFK"} for at in (0, 1, 2, 7)],
+        "some": [{"id": f"ZA{number}", "to": "JFK"} for number in (0, 1, 2, 7)],
         "of": "20",
     }
     assert len(prune(rows[:8])) == 8
     assert prune(list(map(str, range(20)))) == list(map(str, range(20)))
-    assert len(prune(rows, " ".join(f"ZA{at}" for at in range(20)))) == 20
+    assert len(prune(rows, " ".join(f"ZA{number}" for number in range(20)))) == 20
 
 
 def test_where_nothing_tells_all_stays():
@@ -78,8 +78,8 @@ def test_a_value_nested_too_deep_is_not_pruned():
     ),
     st.text(),
 )
-def test_any_value_is_pruned_the_same_way_twice(value, said):
-    assert prune(value, said) == prune(value, said)
+def test_any_value_is_pruned_the_same_way_twice(value, mentioned):
+    assert prune(value, mentioned) == prune(value, mentioned)
 
 
 def test_values_of_prose_stay_within_their_sentences_however_often_they_come():
@@ -91,13 +91,13 @@ def test_values_of_prose_stay_within_their_sentences_however_often_they_come():
 def test_of_a_list_beside_others_none_goes_alone():
     long = "A long remark of more than forty letters that names X-9 and Y-7"
 
-    said = prune({"ids": ["A1", "B2", "C3"], "remarks": ["so so", long, "no no no"]})
+    pruned = prune({"ids": ["A1", "B2", "C3"], "remarks": ["so so", long, "no no no"]})
 
-    assert said["ids"] == ["A1", "B2", "C3"]
-    assert "remarks" not in said or len(said["remarks"]) == 3
+    assert pruned["ids"] == ["A1", "B2", "C3"]
+    assert "remarks" not in pruned or len(pruned["remarks"]) == 3
 
 
 def test_a_name_that_is_a_value_stays():
-    given = {"file": "plan.docx", "shared": {"jo@blue.com": "rw", "DE8937040044": "low"}}
+    file = {"file": "plan.docx", "shared": {"jo@blue.com": "rw", "DE8937040044": "low"}}
 
-    assert prune(given)["shared"] == {"jo@blue.com": "RW", "DE8937040044": "LOW"}
+    assert prune(file)["shared"] == {"jo@blue.com": "RW", "DE8937040044": "LOW"}

@@ -27,7 +27,7 @@ def test_names_stand_in_the_text(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "fault"),
     [
         ("ok\n" * 9, ""),
         ("all terrors are told\n", ""),
@@ -39,8 +39,8 @@ def test_names_stand_in_the_text(text):
         ("fatal: one\nfatal: two\nfatal: two\n", "fatal: one ¶ fatal: two"),
     ],
 )
-def test_the_last_lines_that_tell_of_a_fault_stay(text, told):
-    assert fault_lines(text) == told
+def test_the_last_lines_that_tell_of_a_fault_stay(text, fault):
+    assert fault_lines(text) == fault
 
 
 @pytest.mark.parametrize(
@@ -139,14 +139,14 @@ def test_names_are_told_from_words(text, named):
 
 
 def test_names_in_words_are_known_for_the_next_text():
-    known: dict[str, RankedNames] = {}
+    names_by_word: dict[str, RankedNames] = {}
 
     assert (
-        shown_names("get_it plain", known)
-        == shown_names("get_it plain", known)
+        shown_names("get_it plain", names_by_word)
+        == shown_names("get_it plain", names_by_word)
         == {"get_it": NAMED_RANK}
     )
-    assert known == {"get_it": (("get_it", NAMED_RANK),), "plain": ()}
+    assert names_by_word == {"get_it": (("get_it", NAMED_RANK),), "plain": ()}
 
 
 def test_a_file_has_an_ending_that_is_known():

@@ -13,23 +13,23 @@ from compaction.results.result_lines import (
 )
 
 ORDERS: list[dict[str, object]] = [
-    {"order_id": f"#W{at}", "status": "shipped", "note": None, "gift": False, "tags": []}
-    for at in range(1, 9)
+    {"order_id": f"#W{number}", "status": "shipped", "note": None, "gift": False, "tags": []}
+    for number in range(1, 9)
 ]
 ENDS = st.text(alphabet="ab\n\r\x0b\x0c\x1c\x85\u2028\u2029 {}[]\"':1,")
 
 
 @given(ENDS | st.text() | st.lists(ENDS).map(json.dumps))
 def test_every_form_of_a_result_is_one_line(text):
-    for said in (result_line(text), pruned_result_line(text), one_line(text)):
-        assert len(said.splitlines()) <= 1
+    for line in (result_line(text), pruned_result_line(text), one_line(text)):
+        assert len(line.splitlines()) <= 1
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(["id", "name"]), st.text("abc é", max_size=9))))
 def test_a_record_of_json_keeps_every_value(items):
-    said = result_line(json.dumps(items))
+    line = result_line(json.dumps(items))
 
-    assert all(held in said for item in items for held in item.values())
+    assert all(member in line for item in items for member in item.values())
 
 
 @given(st.text(max_size=400))
@@ -46,19 +46,19 @@ def test_a_record_says_json_with_its_bindings():
 def test_a_long_text_keeps_its_ends_and_the_ids_between():
     text = (
         "It began.\n"
-        + "".join(f"words\nand {at} " for at in range(200))
+        + "".join(f"words\nand {number} " for number in range(200))
         + "\norder #W77\n"
         + "words " * 200
         + "It ended."
     )
 
-    said = result_line(text)
+    line = result_line(text)
 
-    assert said.startswith("It began. ¶ words ¶ and 0 words")
-    assert said.endswith("It ended.")
-    assert "order #W77" in said
-    assert "characters cut…]" in said
-    assert len(said) < MAX_TEXT_CHARS + 100
+    assert line.startswith("It began. ¶ words ¶ and 0 words")
+    assert line.endswith("It ended.")
+    assert "order #W77" in line
+    assert "characters cut…]" in line
+    assert len(line) < MAX_TEXT_CHARS + 100
 
 
 def test_a_long_text_without_ids_says_only_what_is_cut():
@@ -66,16 +66,16 @@ def test_a_long_text_without_ids_says_only_what_is_cut():
 
 
 def test_as_many_ids_of_a_cut_text_stay_as_fit():
-    said = result_line(
-        "words\n" * 300 + "\n".join(f"id_{at}" for at in range(900)) + "\nwords" * 300
+    line = result_line(
+        "words\n" * 300 + "\n".join(f"id_{number}" for number in range(900)) + "\nwords" * 300
     )
 
-    assert len(said) < MAX_TEXT_CHARS + 800
-    assert "id_0 ¶ id_1" in said
+    assert len(line) < MAX_TEXT_CHARS + 800
+    assert "id_0 ¶ id_1" in line
 
 
 def test_text_of_names_and_values_is_kept_further():
-    text = "\n".join(f"id: '{at}'\nsubject: lunch {at}" for at in range(100))
+    text = "\n".join(f"id: '{number}'\nsubject: lunch {number}" for number in range(100))
 
     assert result_line(text) == text.replace("\n", " ¶ ")
 
@@ -101,19 +101,23 @@ def test_an_outline_is_said_as_json():
 def test_pruning_leaves_out_what_says_nothing():
     assert pruned_result_line(json.dumps(ORDERS)) == (
         '{"every_row":{"status":"shipped"},"columns":["order_id"],"rows":'
-        + json.dumps([[f"#W{at}"] for at in range(1, 9)], separators=(",", ":"))
+        + json.dumps([[f"#W{number}"] for number in range(1, 9)], separators=(",", ":"))
         + "}"
     )
 
 
 def test_pruning_names_what_prose_names_and_cuts_what_was_spoken_of():
-    told = "It is of #W12."
-    prose = "words " * 150 + f".\n{told}\n" + "words " * 50
+    sentence = "It is of #W12."
+    prose = "words " * 150 + f".\n{sentence}\n" + "words " * 50
 
-    assert json.loads(pruned_result_line(json.dumps({"id": "a1", "body": prose})))["body"] == told
-    said = json.loads(pruned_result_line(json.dumps({"body": prose}), frozenset({"words", "#W12"})))
-    assert "#W12" in said["body"]
-    assert len(said["body"]) < 2 * MAX_PROSE_CHARS
+    assert (
+        json.loads(pruned_result_line(json.dumps({"id": "a1", "body": prose})))["body"] == sentence
+    )
+    pruned = json.loads(
+        pruned_result_line(json.dumps({"body": prose}), frozenset({"words", "#W12"}))
+    )
+    assert "#W12" in pruned["body"]
+    assert len(pruned["body"]) < 2 * MAX_PROSE_CHARS
 
 
 def test_pruning_keeps_half_of_a_long_text():
@@ -130,8 +134,8 @@ def test_line_ends_that_json_lets_stand_are_escaped():
 
 
 def test_no_row_of_a_long_table_is_cut_in_two():
-    rows = [f"{at},owner{at},{1_200_000 + at * 1_111},open" for at in range(1, 90)]
+    rows = [f"{number},owner{number},{1_200_000 + number * 1_111},open" for number in range(1, 90)]
 
-    for said in (result_line("\n".join(rows)), pruned_result_line("\n".join(rows))):
-        told = [line for line in said.split(" ¶ ") if not line.startswith("[…")]
-        assert set(told) <= set(rows)
+    for text in (result_line("\n".join(rows)), pruned_result_line("\n".join(rows))):
+        lines = [line for line in text.split(" ¶ ") if not line.startswith("[…")]
+        assert set(lines) <= set(rows)

@@ -36,7 +36,9 @@ KEPT = [
 
 def talk(*results: tuple[str, str, str]) -> list[ParsedMessage]:
     return [
-        message for at, each in enumerate(results) for message in _call_and_result(f"c{at}", *each)
+        message
+        for number, exchange in enumerate(results)
+        for message in _call_and_result(f"c{number}", *exchange)
     ]
 
 

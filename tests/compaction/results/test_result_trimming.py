@@ -8,12 +8,14 @@ from compaction.results.duplicate_results import text_digest
 from compaction.results.lossless_compression import compress_result
 from compaction.results.result_trimming import trim_result
 
-TEXT = json.dumps([{"flight_number": f"HAT{at}", "status": "available"} for at in range(20)])
+TEXT = json.dumps(
+    [{"flight_number": f"HAT{number}", "status": "available"} for number in range(20)]
+)
 
 
-def result(raw: str | bytes, **held) -> ParsedMessage:
+def result(raw: str | bytes, **fields) -> ParsedMessage:
     raw = raw if isinstance(raw, bytes) else raw.encode()
-    return ParsedMessage(raw=raw, digest=b"", role="tool", **{"voice": Voice.RESULT, **held})
+    return ParsedMessage(raw=raw, digest=b"", role="tool", **{"voice": Voice.RESULT, **fields})
 
 
 def content(raw: bytes):
@@ -23,29 +25,29 @@ def content(raw: bytes):
 def test_a_text_is_said_shorter_and_every_other_byte_stays():
     raw = '{ "role":"tool", "x": 1.10,"content" : ' + json.dumps(TEXT) + ',"tool_call_id":"é"} '
 
-    told = trim_result(result(raw), {})
+    trimmed = trim_result(result(raw), {})
 
-    assert told.decode() == raw.replace(json.dumps(TEXT), json.dumps(compress_result(TEXT)))
+    assert trimmed.decode() == raw.replace(json.dumps(TEXT), json.dumps(compress_result(TEXT)))
 
 
 def test_text_parts_are_said_shorter_and_others_stay():
     odd = '{"type":"text","text":"a","annotations":[ ]}'
     parts = f'["words",{json.dumps({"type": "text", "text": TEXT})},{odd}]'
 
-    told = trim_result(result(f'{{"role":"tool","content":{parts}}}'), {})
+    trimmed = trim_result(result(f'{{"role":"tool","content":{parts}}}'), {})
 
-    assert content(told)[1] == {"type": "text", "text": compress_result(TEXT)}
-    assert odd.encode() in told
+    assert content(trimmed)[1] == {"type": "text", "text": compress_result(TEXT)}
+    assert odd.encode() in trimmed
 
 
 def test_a_result_that_was_there_becomes_a_pointer():
     words = "no JSON, only words. " * 20
-    for held in (words, [{"type": "text", "text": words}]):
-        told = trim_result(
-            result(msgspec.json.encode({"content": held})), {text_digest(words): "look()"}
+    for body in (words, [{"type": "text", "text": words}]):
+        trimmed = trim_result(
+            result(msgspec.json.encode({"content": body})), {text_digest(words): "look()"}
         )
 
-        assert "[same as the earlier result of look()]" in str(content(told))
+        assert "[same as the earlier result of look()]" in str(content(trimmed))
 
 
 def test_one_of_several_parts_points_nowhere():
@@ -56,19 +58,20 @@ def test_one_of_several_parts_points_nowhere():
 
 
 @pytest.mark.parametrize(
-    "held", [{"signed": True}, {"whole": False}, {"voice": Voice.USER}, {"voice": Voice.ASSISTANT}]
+    "fields",
+    [{"signed": True}, {"whole": False}, {"voice": Voice.USER}, {"voice": Voice.ASSISTANT}],
 )
-def test_messages_that_may_not_change_are_not_trimmed(held):
+def test_messages_that_may_not_change_are_not_trimmed(fields):
     raw = json.dumps({"role": "tool", "content": TEXT})
 
-    assert trim_result(result(raw, **held), {}) == raw.encode()
+    assert trim_result(result(raw, **fields), {}) == raw.encode()
 
 
 def test_a_mark_stays_where_it_is_and_makes_no_difference_to_the_text():
     mark = {"cache_control": {"type": "ephemeral"}}
     plain, parted = (
-        content(trim_result(result(json.dumps({"role": "tool", "content": held, **more})), {}))
-        for held, more in ((TEXT, mark), ([{"type": "text", "text": TEXT, **mark}], {}))
+        content(trim_result(result(json.dumps({"role": "tool", "content": body, **more})), {}))
+        for body, more in ((TEXT, mark), ([{"type": "text", "text": TEXT, **mark}], {}))
     )
 
     assert plain == compress_result(TEXT)

@@ -67,8 +67,8 @@ VALUES = st.recursive(
 
 def _leaves(value):
     if isinstance(value, dict | list):
-        for held in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(held)
+        for member in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(member)
     elif value is not None and not isinstance(value, bool) and value != "":
         yield str(value)
 
@@ -81,9 +81,9 @@ def test_the_leaves_of_json_are_its_values_in_order(value):
 
 @given(st.text())
 def test_values_and_ids_stand_in_the_text_once(text):
-    found, names = value_leaves(text), find_ids(text)
+    values, names = value_leaves(text), find_ids(text)
 
-    assert len(set(found)) == len(found)
+    assert len(set(values)) == len(values)
     assert len(set(names)) == len(names)
     assert all(name in text for name in names) or text.lstrip()[:1] in {"[", "{"}
 

@@ -53,10 +53,10 @@ def test_an_outline_is_read_as_it_was_meant():
 
 
 def test_a_number_keeps_its_spelling_and_a_string_of_digits_stays_one():
-    found = parse_outline("a: 1.10\nb: '1.10'\nc: 007\n")
+    outline = parse_outline("a: 1.10\nb: '1.10'\nc: 007\n")
 
-    assert isinstance(found, dict)
-    assert [type(each) for each in found.values()] == [Number, str, str]
+    assert isinstance(outline, dict)
+    assert [type(scalar) for scalar in outline.values()] == [Number, str, str]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_unusual_yaml_is_left_alone(text):
 @given(st.text(st.sampled_from("ab:- '\"\\\n1[]#~"), max_size=60))
 def test_any_text_is_read_or_left_alone(text):
     try:
-        found = parse_outline(text)
+        outline = parse_outline(text)
     except CannotCompactError:
         return
-    assert json.dumps(found)
+    assert json.dumps(outline)
