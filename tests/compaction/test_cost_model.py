@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from compaction.cost_model import (
-    BANK_SAFETY_FACTOR,
-    SAFETY_FACTOR,
     CompactionReason,
     CostInputs,
     break_even_calls,
@@ -239,9 +237,28 @@ def test_a_conversation_that_went_on_long_is_compacted():
     assert decide_compaction(CompactionPolicy(prices=CLAUDE), OLD).reason is CompactionReason.PAYS
 
 
+@pytest.mark.parametrize(
+    ("calls", "reason"), [(76, CompactionReason.DOES_NOT_PAY), (77, CompactionReason.PAYS)]
+)
+def test_a_compaction_has_to_be_paid_back_thirty_times(calls, reason):
+    """Calls that pay it back: 1.15 x 2,000 tokens written, 0.1 x 9,000 saved, 2.56 x 30 = 76.7."""
+    session = replace(FIELD, calls=calls, calls_since=calls)
+
+    assert decide_compaction(CompactionPolicy(prices=CLAUDE), session).reason is reason
+
+
+@pytest.mark.parametrize(
+    ("calls", "reason"), [(12, CompactionReason.DOES_NOT_PAY), (13, CompactionReason.BANKED)]
+)
+def test_the_bank_pays_for_a_compaction_that_would_be_paid_back_five_times(calls, reason):
+    session = replace(FIELD, calls=calls, calls_since=calls, bank=rewrite_cost(CLAUDE, FIELD))
+
+    assert decide_compaction(CompactionPolicy(prices=CLAUDE), session).reason is reason
+    assert repayment_calls(CLAUDE, session) == 0
+
+
 def test_a_conversation_that_may_end_before_the_payback_is_not_compacted():
-    calls = int(SAFETY_FACTOR * break_even_calls(CLAUDE, FIELD))
-    young = replace(FIELD, calls=calls, calls_since=calls)
+    young = replace(FIELD, calls=76, calls_since=76)
     decision = decide_compaction(CompactionPolicy(prices=CLAUDE), young)
 
     assert decision.reason is CompactionReason.DOES_NOT_PAY
@@ -249,32 +266,11 @@ def test_a_conversation_that_may_end_before_the_payback_is_not_compacted():
 
 
 def test_a_lower_safety_factor_compacts_sooner():
-    calls = int(SAFETY_FACTOR * break_even_calls(CLAUDE, FIELD))
-    young = replace(FIELD, calls=calls, calls_since=calls)
+    young = replace(FIELD, calls=76, calls_since=76)
 
     assert (
         decide_compaction(CompactionPolicy(prices=CLAUDE, safety=10.0), young).reason
         is CompactionReason.PAYS
-    )
-
-
-def test_a_bank_that_holds_enough_pays_whatever_follows():
-    calls = ceil(BANK_SAFETY_FACTOR * break_even_calls(CLAUDE, FIELD))
-    young = replace(FIELD, calls=calls, calls_since=calls, bank=rewrite_cost(CLAUDE, FIELD))
-
-    assert (
-        decide_compaction(CompactionPolicy(prices=CLAUDE), young).reason is CompactionReason.BANKED
-    )
-    assert repayment_calls(CLAUDE, young) == 0
-
-
-def test_a_bank_is_not_spent_on_what_will_hardly_be_paid_back():
-    calls = ceil(BANK_SAFETY_FACTOR * break_even_calls(CLAUDE, FIELD)) - 1
-    young = replace(FIELD, calls=calls, calls_since=calls, bank=rewrite_cost(CLAUDE, FIELD))
-
-    assert (
-        decide_compaction(CompactionPolicy(prices=CLAUDE), young).reason
-        is CompactionReason.DOES_NOT_PAY
     )
 
 

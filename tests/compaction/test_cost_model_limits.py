@@ -2,10 +2,10 @@
 
 from math import inf
 
+import pytest
 from msgspec.structs import replace
 
 from compaction.cost_model import (
-    MIN_PROGRESS_SHARE,
     CompactionReason,
     ceiling_tokens,
     decide_compaction,
@@ -42,6 +42,10 @@ def test_force_compacts_what_does_not_pay():
     )
 
 
+def test_a_twentieth_of_the_window_and_room_for_two_calls_are_left_free():
+    assert ceiling_tokens(100_000, 600) == 100_000 * 0.95 - 2 * 600
+
+
 def test_a_window_that_is_nearly_full_outweighs_prices():
     young = replace(FIELD, calls=1, calls_since=1)
     policy = CompactionPolicy(prices=CLAUDE, window=13_000)
@@ -75,13 +79,12 @@ def test_a_part_that_brought_nothing_is_left_until_it_has_doubled():
     )
 
 
-def test_a_compaction_that_takes_little_away_is_no_progress():
-    little = replace(OLD, segment=int(9_600 - MIN_PROGRESS_SHARE * 12_000) + 1)
+@pytest.mark.parametrize("taken_away", [1_799, 1_800])
+def test_a_compaction_that_takes_less_than_15_percent_away_is_no_progress(taken_away: int):
+    little = replace(OLD, segment=9_600 - taken_away)
+    reason = decide_compaction(CompactionPolicy(prices=CLAUDE), little).reason
 
-    assert (
-        decide_compaction(CompactionPolicy(prices=CLAUDE), little).reason
-        is CompactionReason.NO_PROGRESS
-    )
+    assert (reason is CompactionReason.NO_PROGRESS) is (taken_away < 0.15 * 12_000)
 
 
 def test_a_short_conversation_is_left_alone():

@@ -40,6 +40,14 @@ def test_little_evidence_changes_nothing():
     )
 
 
+@pytest.mark.parametrize(("lost", "mode"), [(27, CompactionMode.FACTS), (28, CompactionMode.TRIM)])
+def test_a_mode_steps_back_once_surely_more_than_two_percent_are_lost(lost, mode):
+    """Of a thousand values, 28 lost are 2.06 % by the lower bound, 27 are 1.98 %."""
+    evidence = QualityEvidence(needed=1_000, lost=lost)
+
+    assert next_mode(CompactionMode.FACTS, evidence) is mode
+
+
 def test_losses_that_chance_explains_keep_the_mode():
     assert (
         next_mode(CompactionMode.FACTS, QualityEvidence(needed=40, lost=2)) is CompactionMode.FACTS

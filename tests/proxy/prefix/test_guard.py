@@ -318,14 +318,6 @@ def test_marks_that_die_unread_are_found_however_many_calls_come_while_they_live
     assert watch.current_harm(end) is not None
 
 
-def test_a_feature_is_judged_afresh_after_hours_without_a_call():
-    watch = HarmWatch()
-    harm_after(watch, *[(142.0, 100.0)] * JUDGED_CALLS)
-    watch.record_call(NOW + 100_000.0, CostComparison(planned=100.0, direct=100.0), 0)
-
-    assert watch.current_harm(NOW + 100_000.0) is None
-
-
 @pytest.mark.parametrize(("planned", "is_stopped"), [(140.0, True), (60.0, False)])
 def test_losses_of_a_layout_before_a_long_pause_count_and_savings_do_not(planned, is_stopped):
     watch = HarmWatch(stake=100.0)
@@ -333,3 +325,62 @@ def test_losses_of_a_layout_before_a_long_pause_count_and_savings_do_not(planned
     watch.record_call(NOW + 100_000.0, CostComparison(planned=135.0, direct=100.0), 0)
 
     assert (watch.current_harm(NOW + 100_000.0) is not None) is is_stopped
+
+
+def arm_with_hit_rate(hit_rate: float, deviation: int = 200) -> ArmTotals:
+    """Four hundred conversations of a thousand tokens, of which each reads more or less."""
+    count, reads = 400, round(hit_rate * 1_000)
+    return ArmTotals(
+        conversations=count,
+        tokens=count * 1_000,
+        reads=count * reads,
+        tokens_tokens=count * 1e6,
+        reads_reads=count * float(reads**2 + deviation**2),
+        reads_tokens=count * reads * 1e3,
+    )
+
+
+@pytest.mark.parametrize(
+    ("standard_errors", "finding"),
+    [(3.70, ComparisonFinding.MEASURED), (3.85, ComparisonFinding.WORSE)],
+)
+def test_bound_of_two_arms_of_four_hundred_is_3_78_standard_errors(standard_errors, finding):
+    """By the formula of the module, with one chance in 200 and the bound tightest at 200."""
+    error = math.sqrt(2) * 0.2 / math.sqrt(399)
+    treated = arm_with_hit_rate(0.5 - standard_errors * error)
+
+    assert compare_arms(treated, arm_with_hit_rate(0.5)).finding is finding
+
+
+@pytest.mark.parametrize(("calls", "is_harm"), [(19, False), (20, True)])
+def test_harm_is_judged_from_twenty_calls_on(calls: int, is_harm: bool):  # noqa: FBT001
+    assert (harm_after(HarmWatch(), *[(142.0, 100.0)] * calls) is not None) is is_harm
+
+
+@pytest.mark.parametrize(("planned", "is_harm"), [(102.0, False), (102.1, True)])
+def test_two_percent_of_extra_cost_are_borne(planned: float, is_harm: bool):  # noqa: FBT001
+    assert (harm_after(HarmWatch(), *[(planned, 100.0)] * 50) is not None) is is_harm
+
+
+@pytest.mark.parametrize(("extra", "is_harm"), [(8.4, False), (8.6, True)])
+def test_extra_cost_of_calls_that_differ_has_to_be_three_standard_errors(
+    extra: float,
+    is_harm: bool,  # noqa: FBT001 - a parameter
+):
+    """Fifty calls that are 20 off their mean to either side: 3 x 20 x sqrt(50) = 50 x 8.49."""
+    calls = [(100.0 + extra + off, 100.0) for off in (20.0, -20.0)] * 25
+
+    assert (harm_after(HarmWatch(), *calls) is not None) is is_harm
+
+
+@pytest.mark.parametrize(("pause_s", "is_harm"), [(21_600.0, True), (21_601.0, False)])
+def test_a_feature_is_judged_afresh_after_six_hours_without_a_call(
+    pause_s: float,
+    is_harm: bool,  # noqa: FBT001 - a parameter
+):
+    watch = HarmWatch()
+    harm_after(watch, *[(142.0, 100.0)] * JUDGED_CALLS)
+    later = NOW + (JUDGED_CALLS - 1) * 10.0 + pause_s
+    watch.record_call(later, CostComparison(planned=100.0, direct=100.0), 0)
+
+    assert (watch.current_harm(later) is not None) is is_harm
