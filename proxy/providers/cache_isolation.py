@@ -99,12 +99,12 @@ def isolate_cache(body: bytes, endpoint: str, route: Route, salt: str) -> CacheI
     if not name or endpoint not in _isolated_endpoints(name, provider):
         return _NOT_ISOLATED
     own = raw_field(body, name)
-    said = own if own is not None and own.strip() not in _NOTHING else b""
-    value = _hash(salt, said) if said else salt
+    callers_key = own if own is not None and own.strip() not in _NOTHING else b""
+    value = _hash(salt, callers_key) if callers_key else salt
     if name == _ISOLATION:  # as a header, for it refuses fields that it does not know
-        fields = {name: msgspec.json.encode(value)} if said else {}
+        fields = {name: msgspec.json.encode(value)} if callers_key else {}
         return CacheIsolation(fields, {_HEADER: value})
-    if provider == "mistral" and not said:
+    if provider == "mistral" and not callers_key:
         return _NOT_ISOLATED
     return CacheIsolation({name: msgspec.json.encode(value)})
 
@@ -114,5 +114,5 @@ def _isolated_endpoints(name: str, provider: str) -> frozenset[str]:
     return _KEYED if name == _KEY else _SALTED.get(provider, _GENERATING)
 
 
-def _hash(salt: str, said: bytes) -> str:
-    return blake2b(salt.encode() + said, digest_size=16).hexdigest()
+def _hash(salt: str, callers_key: bytes) -> str:
+    return blake2b(salt.encode() + callers_key, digest_size=16).hexdigest()

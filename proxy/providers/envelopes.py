@@ -43,14 +43,14 @@ def envelope_of(body: bytes) -> Mapping[str, Any]:
 
     Source: Gemini, OpenAI compatibility; Mistral, API errors; FastAPI, handling errors (2026-11).
     """
-    said = _decode(body)
-    if isinstance(said, list) and said:
-        said = said[0]
-    if not isinstance(said, dict) or isinstance(said.get("error"), dict):
-        return _error_of(said)
-    told = (_words(said.get(place)) for place in ("message", "detail", "error"))
-    words = next(filter(None, told), "")
-    named = {name: said[name] for name in ("type", "code", "param") if name in said}
+    answer = _decode(body)
+    if isinstance(answer, list) and answer:
+        answer = answer[0]
+    if not isinstance(answer, dict) or isinstance(answer.get("error"), dict):
+        return _error_of(answer)
+    texts = (_words(answer.get(place)) for place in ("message", "detail", "error"))
+    words = next(filter(None, texts), "")
+    named = {name: answer[name] for name in ("type", "code", "param") if name in answer}
     return {**named, "message": words} if words else {}
 
 
@@ -82,10 +82,10 @@ def is_answer(body: bytes) -> bool:
     Source: OpenAI API reference, the response object (2026-11).
     """
     try:
-        said = msgspec.json.decode(body, type=_Answered)
+        answer = msgspec.json.decode(body, type=_Answered)
     except UNREADABLE:
         return False
-    return said.output is not None or bool(said.choices or said.content or said.data)
+    return answer.output is not None or bool(answer.choices or answer.content or answer.data)
 
 
 def is_object(body: bytes) -> bool:
@@ -112,32 +112,32 @@ def text(value: object) -> str:
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
-def _error_of(said: object) -> Mapping[str, Any]:
+def _error_of(answer: object) -> Mapping[str, Any]:
     """The ``error`` of an object; empty where there is none."""
-    error = said.get("error") if isinstance(said, dict) else None
+    error = answer.get("error") if isinstance(answer, dict) else None
     if isinstance(error, str):
         return {"message": error}
     return error if isinstance(error, dict) else {}
 
 
-def _words(said: object) -> str:
+def _words(value: object) -> str:
     """The message of an envelope that has no error object; "" for none."""
-    if isinstance(said, dict):
-        said = said.get("detail") or said.get("message")
-    if isinstance(said, list):
-        return "; ".join(filter(None, map(_field_complaint, said[:_MAX_COMPLAINTS])))
-    return said if isinstance(said, str) else ""
+    if isinstance(value, dict):
+        value = value.get("detail") or value.get("message")
+    if isinstance(value, list):
+        return "; ".join(filter(None, map(_field_complaint, value[:_MAX_COMPLAINTS])))
+    return value if isinstance(value, str) else ""
 
 
-def _field_complaint(said: object) -> str:
+def _field_complaint(complaint: object) -> str:
     """FastAPI's complaint about a field, with its name, or the line itself; "" for others."""
-    if isinstance(said, str):
-        return said
-    if not isinstance(said, dict) or not isinstance(said.get("msg"), str):
+    if isinstance(complaint, str):
+        return complaint
+    if not isinstance(complaint, dict) or not isinstance(complaint.get("msg"), str):
         return ""
-    place = said.get("loc")
+    place = complaint.get("loc")
     where = ".".join(map(text, place)) if isinstance(place, list) else ""
-    return f"{where}: {said['msg']}" if where else str(said["msg"])
+    return f"{where}: {complaint['msg']}" if where else str(complaint["msg"])
 
 
 def _decode(body: bytes) -> object:
@@ -162,14 +162,14 @@ def _of_responses(data: bytes) -> Mapping[str, Any]:
     Source: OpenAI API reference, streaming events: error, response.failed (2026-11).
     """
     try:
-        said = msgspec.json.decode(data, type=_Told)
+        event = msgspec.json.decode(data, type=_Told)
     except UNREADABLE:
         return {}
-    if said.type == "response.failed" and said.response is not None:
-        return said.response.error or {}
-    if said.type != "error":
+    if event.type == "response.failed" and event.response is not None:
+        return event.response.error or {}
+    if event.type != "error":
         return {}
-    return {"code": said.code, "message": said.message, "param": said.param}
+    return {"code": event.code, "message": event.message, "param": event.param}
 
 
 class _Answered(msgspec.Struct):

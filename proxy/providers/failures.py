@@ -151,17 +151,17 @@ def _redact_strings(run: bytes) -> bytes:
     return _STRING.sub(_redact_string, _NAMED.sub(rb'\1"[redacted]"', run))
 
 
-def _redact_string(found: re.Match[bytes]) -> bytes:
+def _redact_string(string: re.Match[bytes]) -> bytes:
     """A string in JSON, written anew where it holds a key."""
-    text = msgspec.json.decode(found[0], type=str)
+    text = msgspec.json.decode(string[0], type=str)
     left = _SECRETS.sub("[redacted]", text)
-    return found[0] if left == text else msgspec.json.encode(left)
+    return string[0] if left == text else msgspec.json.encode(left)
 
 
 def redact_error_keys(run: bytes) -> bytes:
     """A run of a stream unmodified, but for what looks like a key from its first error on."""
-    told = _TELLS.search(run)
-    before = max(run.rfind(blank, 0, told.start()) for blank in _BLANKS) if told else 0
+    sign = _TELLS.search(run)
+    before = max(run.rfind(blank, 0, sign.start()) for blank in _BLANKS) if sign else 0
     start = max(before, 0)
     return run[:start] + redact_keys(run[start:])
 
@@ -170,8 +170,8 @@ def status_of(error: Mapping[str, Any]) -> int:
     """The status that an error object would have come with; 500 for one we do not know."""
     code = error.get("code")
     named = (code, error.get("type"))
-    known = next((_STATUSES[n] for n in named if isinstance(n, str) and n in _STATUSES), 0)
-    return known or (code if isinstance(code, int) and 400 <= code <= 599 else 500)
+    status = next((_STATUSES[n] for n in named if isinstance(n, str) and n in _STATUSES), 0)
+    return status or (code if isinstance(code, int) and 400 <= code <= 599 else 500)
 
 
 def failure_in(
@@ -241,18 +241,18 @@ def failure_of_object(error: object) -> UpstreamError:
     return _interpret_error(error if isinstance(error, Mapping) else words, openai_failure)
 
 
-def _is_moderated(status: int, said: Mapping[str, Any]) -> bool:
+def _is_moderated(status: int, error_fields: Mapping[str, Any]) -> bool:
     """True if a 403 is about the prompt, which moderation flagged, and not about our key.
 
     Source: OpenRouter, errors and debugging: moderation errors (2026-11).
     """
-    metadata = said.get("metadata")
+    metadata = error_fields.get("metadata")
     return status == 403 and isinstance(metadata, dict) and bool(metadata.get("reasons"))
 
 
-def _further_fields(said: Mapping[str, Any]) -> dict[str, Any]:
+def _further_fields(error_fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of an error object that we do not read, without what looks like a key."""
-    fields = {name: value for name, value in said.items() if name not in _READ_FIELDS}
+    fields = {name: value for name, value in error_fields.items() if name not in _READ_FIELDS}
     generated = fields.get(_GENERATED)
     try:
         clean: dict[str, Any] = orjson.loads(_redact_strings(orjson.dumps(fields)))
@@ -261,10 +261,10 @@ def _further_fields(said: Mapping[str, Any]) -> dict[str, Any]:
     return clean | {_GENERATED: generated} if isinstance(generated, str) else clean
 
 
-def _numeric_fields(said: Mapping[str, Any]) -> dict[str, Any]:
+def _numeric_fields(error_fields: Mapping[str, Any]) -> dict[str, Any]:
     """A code or type that the upstream gave as null or as a number, as it gave it."""
-    found = {name: said[name] for name in ("code", "type") if name in said}
-    return {name: value for name, value in found.items() if value is None or type(value) is int}
+    given = {name: error_fields[name] for name in ("code", "type") if name in error_fields}
+    return {name: value for name, value in given.items() if value is None or type(value) is int}
 
 
 def _interpret_error(
@@ -337,12 +337,12 @@ def _keep_headers(error: UpstreamError, headers: Mapping[str, str]) -> None:
 
     Source: openai-python, ``_should_retry`` and ``_parse_retry_after_header`` (2026-11).
     """
-    kept = {name: value for name, value in headers.items() if name.startswith(_LIMIT_HEADERS)}
+    limits = {name: value for name, value in headers.items() if name.startswith(_LIMIT_HEADERS)}
     error.should_retry = _SHOULD_RETRY.get(headers.get("x-should-retry", "").lower())
     wait = headers.get("retry-after", "")
     if error.retry_after is None and _http_date_time(wait) is not None:
-        kept["retry-after"] = wait  # a date that only a clock can turn into seconds
-    error.headers = kept
+        limits["retry-after"] = wait  # a date that only a clock can turn into seconds
+    error.headers = limits
 
 
 def _error_message(status: int, message: str) -> str:

@@ -58,7 +58,7 @@ SMALL_BYTES: Final = 250_000
 
 def may_exceed(text: bytes, limit: JsonSize) -> bool:
     """True if a text may have more than the limit, counted at once: for a few MiB."""
-    return len(text) >= SMALL_BYTES and any(each.exceeds(limit) for each in loose_sizes(text))
+    return len(text) >= SMALL_BYTES and any(size.exceeds(limit) for size in loose_sizes(text))
 
 
 def ends_of(answer: bytes) -> bytes:
@@ -67,18 +67,18 @@ def ends_of(answer: bytes) -> bytes:
     What is behind the usage of the answer itself ends with the answer, and what is behind one
     further inside, with too many brackets; in a string, its quotation marks would be escaped.
     """
-    at = answer.rfind(b'"usage"', max(len(answer) - _END_BYTES, 0))
-    if at < 0:
+    position = answer.rfind(b'"usage"', max(len(answer) - _END_BYTES, 0))
+    if position < 0:
         return b""
-    found = _ID.match(answer, 0, _START_BYTES)
-    start = b"{" + (found[1] if found else b"")
+    id_match = _ID.match(answer, 0, _START_BYTES)
+    start = b"{" + (id_match[1] if id_match else b"")
     if _RESPONSE.match(answer, 0, _START_BYTES):
         start = b'{"response":{'
     try:
-        _object(start + answer[at:])
+        _object(start + answer[position:])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return b""
-    return start + answer[at:]
+    return start + answer[position:]
 
 
 def loose_sizes(text: bytes) -> Iterator[JsonSize]:
@@ -148,16 +148,16 @@ class ArrivingText:
         A part is a millisecond's work at most. A text of less than ``SMALL_BYTES`` need not be
         counted.
         """
-        for each in self._pieces[self._counted :]:
+        for piece in self._pieces[self._counted :]:
             keys, values = self._loose
-            for size in _counts(each):
+            for size in _counts(piece):
                 self._loose = JsonSize(keys + size.keys, values + size.values)
                 yield False
         self._counted = len(self._pieces)
         if not self._loose.exceeds(self._limit):
             return
-        for each in self._pieces[self._counted_exactly :]:
-            for size in self._exact.sizes(each):
+        for piece in self._pieces[self._counted_exactly :]:
+            for size in self._exact.sizes(piece):
                 if size.exceeds(self._limit):
                     yield True
                     return

@@ -78,8 +78,8 @@ def _nothing(_: str) -> None:
     return None
 
 
-def _number(said: str) -> float | None:
-    number = float(said)
+def _number(text: str) -> float | None:
+    number = float(text)
     return number if isfinite(number) else None
 
 

@@ -40,10 +40,10 @@ def with_model(body: bytes, content_type: str, model: str) -> bytes:
     Raises:
         CallerError: If it has more parts than are looked at.
     """
-    found = _BOUNDARY.search(content_type)
-    if found is None or not is_form(content_type):
+    boundary_match = _BOUNDARY.search(content_type)
+    if boundary_match is None or not is_form(content_type):
         return body
-    boundary = b"--" + (found[1] or found[2]).encode("latin-1", "replace")
+    boundary = b"--" + (boundary_match[1] or boundary_match[2]).encode("latin-1", "replace")
     first = 0
     if not body.startswith(boundary):
         line = body.find(b"\r\n" + boundary)
@@ -59,23 +59,23 @@ def with_model(body: bytes, content_type: str, model: str) -> bytes:
     return b"".join((*pieces, body[done:]))
 
 
-def _model_values(body: bytes, boundary: bytes, at: int) -> Iterator[tuple[int, int]]:
+def _model_values(body: bytes, boundary: bytes, position: int) -> Iterator[tuple[int, int]]:
     """Starts and ends of the values of the field.
 
     Args:
         body: The form.
         boundary: Stands before each part.
-        at: Position of the first one.
+        position: Position of the first one.
     """
     for _ in range(MAX_PARTS):
-        line = body.find(b"\r\n", at + len(boundary))
-        following = body.find(b"\r\n" + boundary, at + len(boundary))
+        line = body.find(b"\r\n", position + len(boundary))
+        following = body.find(b"\r\n" + boundary, position + len(boundary))
         if line < 0 or following < 0:
             return
         value = body.find(b"\r\n\r\n", line, min(line + _MAX_HEADERS, following)) + 4
         if value > line and _IS_MODEL.search(body[line:value]):
             yield value, following
-        at = following + 2
+        position = following + 2
     raise CallerError(
         f"The form has more than {MAX_PARTS:,} parts. Send fewer.", code="too_many_parts"
     )

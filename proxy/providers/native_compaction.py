@@ -76,15 +76,15 @@ def is_native(body: bytes) -> bool:
     if not _is_marked(body):
         return False
     try:
-        found = members(body)
+        fields = members(body)
     except Unplannable:
         return False
-    if any(found.get(name, _NOTHING) != _NOTHING for name in (_FIELD, _ON_DEMAND)):
+    if any(fields.get(name, _NOTHING) != _NOTHING for name in (_FIELD, _ON_DEMAND)):
         return True
     return any(
         kind in _KINDS
         for name in ("messages", "input")
-        for raw in _elements(found.get(name, _NOTHING))
+        for raw in _elements(fields.get(name, _NOTHING))
         for kind in _kinds(raw)
     )
 

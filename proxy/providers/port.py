@@ -96,12 +96,12 @@ class Wire(Protocol):
         ...
 
     def terms(
-        self, asked: str, answered: str, usage: Mapping[str, Any], region: str
+        self, requested: str, answered: str, usage: Mapping[str, Any], region: str
     ) -> BillingTerms:
         """The billing terms of a call, by its answer, else by its request.
 
         Args:
-            asked: The service tier asked for; "" for none.
+            requested: The service tier asked for; "" for none.
             answered: The answer's own service tier; "" where it names none.
             usage: The answer's usage object; empty where there was none.
             region: Region to which the upstream binds processing; "" for any.

@@ -91,11 +91,11 @@ def add_hints(
     headers = _with_llm_d(prepared.headers, hints) if LLM_D in kinds else prepared.headers
     fields: dict[str, bytes] = {}
     if not kinds.isdisjoint((VLLM, DYNAMO)):
-        said = _decode_fields(prepared.body)
-        if VLLM in kinds and bytes(said.priority) in _NOTHING:
+        callers = _decode_fields(prepared.body)
+        if VLLM in kinds and bytes(callers.priority) in _NOTHING:
             fields["priority"] = b"%d" % vllm_priority(hints)
         if DYNAMO in kinds and path in _WITH_NVEXT:
-            nvext = _with_agent_hints(bytes(said.nvext), _agent_hints(hints))
+            nvext = _with_agent_hints(bytes(callers.nvext), _agent_hints(hints))
             if nvext is not None:
                 fields["nvext"] = nvext
     if not fields and headers is prepared.headers:
@@ -116,18 +116,18 @@ def _wait_s(hints: CallHints) -> float:
 
 def _agent_hints(hints: CallHints) -> dict[str, int]:
     """Dynamo takes a priority as seconds by which a call would have come earlier."""
-    found: dict[str, int] = {}
+    agent_hints: dict[str, int] = {}
     if not hints.is_background:
-        found["priority"] = round(PATIENT_S - _wait_s(hints))
-        found["strict_priority"] = _CALLER_TIER
+        agent_hints["priority"] = round(PATIENT_S - _wait_s(hints))
+        agent_hints["strict_priority"] = _CALLER_TIER
     if hints.output_tokens is not None:
-        found["osl"] = min(hints.output_tokens, _MAX_INT32)
-    return found
+        agent_hints["osl"] = min(hints.output_tokens, _MAX_INT32)
+    return agent_hints
 
 
-def _with_agent_hints(nvext: bytes, found: Mapping[str, int]) -> bytes | None:
+def _with_agent_hints(nvext: bytes, agent_hints: Mapping[str, int]) -> bytes | None:
     """The caller's ``nvext`` with hints that it lacks; None where it is to stay as it is."""
-    if not found:
+    if not agent_hints:
         return None
     try:
         outer = {} if nvext in _NOTHING else _decode_object(nvext)
@@ -135,7 +135,7 @@ def _with_agent_hints(nvext: bytes, found: Mapping[str, int]) -> bytes | None:
         inner = {} if raw in _NOTHING else _decode_object(raw)
     except msgspec.DecodeError:
         return None  # the caller's mistake is the engine's to explain
-    added = {name: b"%d" % value for name, value in found.items() if name not in inner}
+    added = {name: b"%d" % value for name, value in agent_hints.items() if name not in inner}
     if not added:
         return None
     hints = replace_fields(msgspec.json.encode(inner), added)
@@ -144,17 +144,17 @@ def _with_agent_hints(nvext: bytes, found: Mapping[str, int]) -> bytes | None:
 
 def _with_llm_d(headers: Mapping[str, str], hints: CallHints) -> Mapping[str, str]:
     """The headers with llm-d's; limits and objective only where the caller named none."""
-    found: dict[str, str] = {}
+    added: dict[str, str] = {}
     if hints.first_token_s is not None:
-        found[TTFT_HEADER] = _milliseconds(hints.first_token_s)
+        added[TTFT_HEADER] = _milliseconds(hints.first_token_s)
     if hints.token_s is not None:
-        found[TPOT_HEADER] = _milliseconds(hints.token_s)
+        added[TPOT_HEADER] = _milliseconds(hints.token_s)
     if name := _resource_name(hints.objective):
-        found[OBJECTIVE_HEADER] = name
-    found |= {name: headers[name] for name in found if name in headers}
+        added[OBJECTIVE_HEADER] = name
+    added |= {name: headers[name] for name in added if name in headers}
     if hints.fairness_id:
-        found[FAIRNESS_HEADER] = hints.fairness_id
-    return {**headers, **found}
+        added[FAIRNESS_HEADER] = hints.fairness_id
+    return {**headers, **added}
 
 
 def _milliseconds(seconds: float) -> str:

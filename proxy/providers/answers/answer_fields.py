@@ -110,18 +110,18 @@ class AnswerFields(_Part):
 
     def answer_id(self) -> str:
         """The answer's id, from the likeliest place; "" for none. ``x_groq`` has the request's."""
-        if said := _text(self.id):
-            return said
+        if name := _text(self.id):
+            return name
         for raw in (self.message, self.response):
-            if (part := _part(raw)) is not None and (said := _text(part.id)):
-                return said
+            if (part := _part(raw)) is not None and (name := _text(part.id)):
+                return name
         return _text(self.response_id)
 
     def parts(self) -> list[_Part]:
         """The objects that may carry usage; the last one's counts most."""
         inner = (self.message, self.response, self.x_groq)
-        found = [] if inner == _NO_PARTS else [part for part in map(_part, inner) if part]
-        return [*self._choices_with_usage(), *found, self]
+        inner_parts = [] if inner == _NO_PARTS else [part for part in map(_part, inner) if part]
+        return [*self._choices_with_usage(), *inner_parts, self]
 
     def _choices_with_usage(self) -> list[_Choice]:
         """The choices that ended with their usage; in generated text its marks would be escaped."""
@@ -129,7 +129,7 @@ class AnswerFields(_Part):
         if raw.find(_USAGE) < 0 or not raw.startswith(b"[") or may_exceed(raw, MAX_OBJECTS):
             return []
         try:
-            return [each for each in _choices(raw) if _text(each.finish_reason)]
+            return [choice for choice in _choices(raw) if _text(choice.finish_reason)]
         except UNREADABLE:
             return []
 
@@ -193,22 +193,24 @@ def read_answer(data: bytes, *, max_repaired_bytes: int) -> AnswerFields | None:
         return _decode(data)
     except UNREADABLE:
         pass
-    found = to_strict_json(data) if len(data) <= max_repaired_bytes else None
-    return _decode(found) if found is not None and found[:1] == b"{" else None
+    strict = to_strict_json(data) if len(data) <= max_repaired_bytes else None
+    return _decode(strict) if strict is not None and strict[:1] == b"{" else None
 
 
 def _ended_choices(raw: msgspec.Raw) -> list[bytes]:
     """The indices of choices that say why they ended."""
     if may_exceed(bytes(raw), MAX_OBJECTS):
         return [b"0"] if _END in bytes(raw) else []
-    return [bytes(each.index) for each in _choices(raw) if _text(each.finish_reason)]
+    return [bytes(choice.index) for choice in _choices(raw) if _text(choice.finish_reason)]
 
 
 def _ended_candidates(raw: msgspec.Raw) -> list[bytes]:
     """The indices of Google's candidates that say why they ended."""
     if may_exceed(bytes(raw), MAX_OBJECTS):
         return []
-    return [bytes(each.index) for each in _candidates(raw) if _text(each.finish_reason)]
+    return [
+        bytes(candidate.index) for candidate in _candidates(raw) if _text(candidate.finish_reason)
+    ]
 
 
 def _part(value: msgspec.Raw) -> _Part | None:
@@ -221,11 +223,11 @@ def _object(value: msgspec.Raw) -> dict[str, Any] | None:
     if not _begins_with(value, b"{") or len(memoryview(value)) > _MAX_USAGE_BYTES:
         return None
     try:
-        found: dict[str, Any] = msgspec.json.decode(value)
+        value_object: dict[str, Any] = msgspec.json.decode(value)
     except UNREADABLE:
         repaired = to_strict_json(bytes(value))
         return None if repaired is None else msgspec.json.decode(repaired)
-    return found
+    return value_object
 
 
 def _text(value: msgspec.Raw) -> str:

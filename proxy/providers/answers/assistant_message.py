@@ -89,7 +89,7 @@ def assistant_message(runs: Sequence[bytes], *, streamed: bool) -> bytes | None:
         runs: The whole answer: runs of whole events of a stream, or the one body.
         streamed: True if it is a stream.
     """
-    found = _Assembly()
+    assembly = _Assembly()
     events = (event.data for run in runs for event in parse_events(run)) if streamed else runs
     try:
         for data in events:
@@ -100,10 +100,10 @@ def assistant_message(runs: Sequence[bytes], *, streamed: bool) -> bytes | None:
                     return None
                 message = choice.delta if streamed else choice.message
                 if message is not None:
-                    found.add(message if streamed else _with_numbered_calls(message))
+                    assembly.add(message if streamed else _with_numbered_calls(message))
     except UNREADABLE:
         return None
-    return found.message()
+    return assembly.message()
 
 
 def _with_numbered_calls(message: _Message) -> _Message:

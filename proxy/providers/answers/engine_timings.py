@@ -54,51 +54,51 @@ def read_timings(timings: bytes, metrics: bytes) -> EngineTimings | None:
         timings: JSON of llama.cpp's field; b"" where it is missing.
         metrics: The same of vLLM's field.
     """
-    if found := _object(timings):
-        told = _llamacpp(found)
-    elif found := _object(metrics):
-        told = _vllm(found)
+    if report := _object(timings):
+        engine_timings = _llamacpp(report)
+    elif report := _object(metrics):
+        engine_timings = _vllm(report)
     else:
         return None
-    return None if told.is_empty else told
+    return None if engine_timings.is_empty else engine_timings
 
 
-def _llamacpp(found: Mapping[str, Any]) -> EngineTimings:
-    drafted, accepted = _speculation(found, "draft_n", "draft_n_accepted")
+def _llamacpp(report: Mapping[str, Any]) -> EngineTimings:
+    drafted, accepted = _speculation(report, "draft_n", "draft_n_accepted")
     return EngineTimings(
-        prefill=_seconds(found, "prompt_ms"),
-        decode=_seconds(found, "predicted_ms"),
+        prefill=_seconds(report, "prompt_ms"),
+        decode=_seconds(report, "predicted_ms"),
         draft_tokens=drafted,
         accepted_tokens=accepted,
     )
 
 
-def _vllm(found: Mapping[str, Any]) -> EngineTimings:
-    inner = found.get(_SPECULATION)
-    told = inner if isinstance(inner, dict) else {}
-    drafted, accepted = _speculation(told, "num_draft_tokens", "num_accepted_draft_tokens")
+def _vllm(report: Mapping[str, Any]) -> EngineTimings:
+    inner = report.get(_SPECULATION)
+    speculation = inner if isinstance(inner, dict) else {}
+    drafted, accepted = _speculation(speculation, "num_draft_tokens", "num_accepted_draft_tokens")
     return EngineTimings(
-        queue=_seconds(found, "queue_time_ms"),
-        prefill=_seconds(found, "time_to_first_token_ms"),
-        decode=_seconds(found, "generation_time_ms"),
+        queue=_seconds(report, "queue_time_ms"),
+        prefill=_seconds(report, "time_to_first_token_ms"),
+        decode=_seconds(report, "generation_time_ms"),
         draft_tokens=drafted,
         accepted_tokens=accepted,
     )
 
 
 def _speculation(
-    found: Mapping[str, Any], drafted: str, accepted: str
+    report: Mapping[str, Any], drafted: str, accepted: str
 ) -> tuple[int | None, int | None]:
     """Draft tokens, and those accepted; both are None unless both are known."""
-    proposed, taken = token_count(found, drafted), token_count(found, accepted)
+    proposed, taken = token_count(report, drafted), token_count(report, accepted)
     if proposed is None or taken is None:
         return None, None
     return proposed, min(taken, proposed)
 
 
-def _seconds(found: Mapping[str, Any], name: str) -> float | None:
+def _seconds(report: Mapping[str, Any], name: str) -> float | None:
     """A time in milliseconds as seconds; None where it is none."""
-    value = found.get(name)
+    value = report.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value / 1000 if 0 <= value <= _MAX_PHASE_S * 1000 else None
@@ -109,7 +109,7 @@ def _object(value: bytes) -> dict[str, Any] | None:
     if value[:1] != b"{" or len(value) > _MAX_REPORT_BYTES:
         return None
     try:
-        found: dict[str, Any] = msgspec.json.decode(value)
+        report: dict[str, Any] = msgspec.json.decode(value)
     except UNREADABLE:
         return None
-    return found
+    return report

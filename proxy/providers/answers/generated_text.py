@@ -152,23 +152,23 @@ def _scan_text(text: bytes) -> Iterator[tuple[Place, str]]:
 
     It builds no objects but the text; between two windows other threads run.
     """
-    at = 0
-    while at < len(text):
-        end = at + _WINDOW_BYTES
-        found = _TEXT_START.search(text, at, end + _LONGEST_TEXT_START_BYTES)
-        if found is None:
-            at = end
-        elif (said := _STRING.match(text, found.end())) is not None:
-            yield (found.start(),), said[0].decode(errors="replace")
-            at = said.end() + 1
+    position = 0
+    while position < len(text):
+        end = position + _WINDOW_BYTES
+        start = _TEXT_START.search(text, position, end + _LONGEST_TEXT_START_BYTES)
+        if start is None:
+            position = end
+        elif (text_match := _STRING.match(text, start.end())) is not None:
+            yield (start.start(),), text_match[0].decode(errors="replace")
+            position = text_match.end() + 1
 
 
 def _parse(raw: bytes) -> object:
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:
-        found = to_strict_json(raw)
-        return None if found is None else orjson.loads(found)
+        strict = to_strict_json(raw)
+        return None if strict is None else orjson.loads(strict)
 
 
 def _event_text(value: dict[str, Any]) -> Iterator[tuple[Place, str]]:
@@ -201,8 +201,8 @@ def _has_content(choice: object) -> bool:
 
 def _object_under_key(value: dict[str, Any], key: str) -> dict[str, Any]:
     """The object under a key; an empty one where there is none."""
-    found = value.get(key)
-    return found if isinstance(found, dict) else {}
+    inner = value.get(key)
+    return inner if isinstance(inner, dict) else {}
 
 
 def _texts_within(value: object, place: Place) -> Iterator[tuple[Place, str]]:
@@ -230,5 +230,5 @@ def _texts_under_key(key: str, inner: object, place: Place) -> Iterator[tuple[Pl
 
 def _index(value: object, key: str, otherwise: int) -> int:
     """The number under a key; another where there is none."""
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, int) else otherwise
+    number = value.get(key) if isinstance(value, dict) else None
+    return number if isinstance(number, int) else otherwise

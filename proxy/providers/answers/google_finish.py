@@ -64,7 +64,9 @@ def finish_reason(reason: str | None, *, calls: bool) -> str:
 
 def failed_finish(candidates: Sequence[GoogleFinish]) -> UpstreamError | None:
     """The error of candidates that all failed; None where there are none, or one has not."""
-    if not candidates or any(one.finish_reason not in FAILED_REASONS for one in candidates):
+    if not candidates or any(
+        candidate.finish_reason not in FAILED_REASONS for candidate in candidates
+    ):
         return None
     first = candidates[0]
     return _generation_failure(first.finish_reason or "", first.finish_message or "")

@@ -59,9 +59,9 @@ def output_items(runs: Sequence[bytes], *, streamed: bool) -> bytes | None:
         streamed: True if it is a stream.
     """
     try:
-        found = _last_response(runs) if streamed else _response(b"".join(runs))
-        items = (found.output if found is not None else None) or []
-        if not items or any(_item(each).type not in _SENT_BACK for each in items):
+        response = _last_response(runs) if streamed else _response(b"".join(runs))
+        items = (response.output if response is not None else None) or []
+        if not items or any(_item(item).type not in _SENT_BACK for item in items):
             return None
     except UNREADABLE:
         return None
@@ -76,14 +76,14 @@ def items_of_message(message: bytes | None) -> bytes | None:
     """
     if message is None:
         return None
-    found = _chat_message(message)
+    chat_message = _chat_message(message)
     items: list[dict[str, str]] = []
-    if found.content:
-        items.append({"type": "message", "role": "assistant", "content": found.content})
+    if chat_message.content:
+        items.append({"type": "message", "role": "assistant", "content": chat_message.content})
     items += (
-        {"type": "function_call", "call_id": each.id}
-        | {"name": each.function.name, "arguments": each.function.arguments}
-        for each in found.tool_calls or ()
+        {"type": "function_call", "call_id": call.id}
+        | {"name": call.function.name, "arguments": call.function.arguments}
+        for call in chat_message.tool_calls or ()
     )
     return msgspec.json.encode(items) if items else None
 
@@ -93,7 +93,7 @@ def _last_response(runs: Iterable[bytes]) -> _Response | None:
     for run in runs:
         if b"response.completed" in run or b"response.incomplete" in run:
             for event in parse_events(run):
-                told = _event(event.data) if event.data.startswith(b"{") else _Event()
-                if told.type in _LAST_EVENTS:
-                    return told.response
+                parsed = _event(event.data) if event.data.startswith(b"{") else _Event()
+                if parsed.type in _LAST_EVENTS:
+                    return parsed.response
     return None

@@ -9,19 +9,19 @@ _STANDARD: Final = frozenset({"auto", "default", "on_demand", "scale", "standard
 _RENAMED: Final = {"fast": "priority"}
 
 
-def price_tier(said: object) -> str:
+def price_tier(tier: object) -> str:
     """The tier under the name of its price; "" for standard and where none is named.
 
     A tier that nobody knows keeps its name, so that it has no price rather than a wrong one.
     """
-    if not isinstance(said, str) or said in _STANDARD:
+    if not isinstance(tier, str) or tier in _STANDARD:
         return ""
-    return _RENAMED.get(said, said)
+    return _RENAMED.get(tier, tier)
 
 
-def leaves_tier_open(asked: str | None) -> bool:
+def leaves_tier_open(tier: str | None) -> bool:
     """True if the provider chooses the tier: its project's default may be a dearer one.
 
     Source: OpenAI API reference, service_tier: auto (2026-11).
     """
-    return asked in {None, "", "auto"}
+    return tier in {None, "", "auto"}

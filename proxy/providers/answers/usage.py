@@ -96,8 +96,8 @@ def _split(reported: Mapping[str, Any], prompt: int, generated: int, over: int) 
     if write:
         ttls = _object(details, "cache_write_tokens_details")
         write_12h = min(token_count(ttls, "ttl_12h_tokens") or 0, write)
-    told = _object(reported, "completion_tokens_details", "output_tokens_details")
-    reasoning = token_count(told, "reasoning_tokens") or 0
+    output_details = _object(reported, "completion_tokens_details", "output_tokens_details")
+    reasoning = token_count(output_details, "reasoning_tokens") or 0
     if over and reasoning in {0, over}:
         output, reasoning = generated, over
     else:  # it is inside the generated tokens
@@ -113,22 +113,22 @@ def _split(reported: Mapping[str, Any], prompt: int, generated: int, over: int) 
     )
 
 
-def _object(found: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+def _object(reported: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
     """The first of the named objects; an empty one if there is none."""
     for name in names:
-        value = found.get(name)
+        value = reported.get(name)
         if isinstance(value, dict):
             return value
     return _NONE
 
 
-def token_count(found: Mapping[str, Any], *names: str) -> int | None:
+def token_count(reported: Mapping[str, Any], *names: str) -> int | None:
     """The first of the named that is a count, and not negative; None if none is.
 
     Some servers write whole numbers with a decimal point.
     """
     for name in names:
-        count = found.get(name)
+        count = reported.get(name)
         if type(count) is float and count.is_integer():
             count = int(count)
         if type(count) is int and count >= 0:

@@ -56,16 +56,16 @@ class AnthropicWire:
             return _model_request(call, route)
         if call.endpoint != _CHAT or call.method != "POST":
             raise _unsupported_endpoint(call.endpoint)
-        said = messages_body(with_tools(call.body), route)
+        translated = messages_body(with_tools(call.body), route)
         reply = chat_reply(call)
         reader = AnswerStream(reply) if call.is_streaming else WholeAnswer(reply)
         return PreparedRequest(
             method="POST",
             path="/messages",
-            headers=_headers(call.headers, said.betas, route),
-            body=said.body,
+            headers=_headers(call.headers, translated.betas, route),
+            body=translated.body,
             reader=with_functions(reader, call.body),
-            notes=said.notes,
+            notes=translated.notes,
         )
 
     def usage(self, reported: Mapping[str, Any], provider: str = "") -> Usage | None:
@@ -73,7 +73,7 @@ class AnthropicWire:
         return messages_usage(reported)
 
     def terms(
-        self, asked: str, answered: str, usage: Mapping[str, Any], region: str
+        self, requested: str, answered: str, usage: Mapping[str, Any], region: str
     ) -> BillingTerms:
         """Tier, region and speed of an answer, by its usage object alone.
 

@@ -136,14 +136,14 @@ def annotations(
         {
             "type": "url_citation",
             "url_citation": {
-                "url": one["url"],
-                "title": one.get("title") or "",
+                "url": citation["url"],
+                "title": citation.get("title") or "",
                 "start_index": start,
                 "end_index": end,
             },
         }
-        for one in citations
-        if isinstance(one.get("url"), str)
+        for citation in citations
+        if isinstance(citation.get("url"), str)
     ]
 
 

@@ -64,15 +64,15 @@ def max_tokens(body: ChatBody, route: Route, notes: list[str]) -> int:
         CallerError: If the caller's own limit is below one.
     """
     name = "max_completion_tokens" if body.max_completion_tokens is not None else "max_tokens"
-    asked: int | None = getattr(body, name)
-    if asked is None:
+    limit: int | None = getattr(body, name)
+    if limit is None:
         return route.max_output or _DEFAULT_MAX_TOKENS
-    if asked < 1:
+    if limit < 1:
         raise invalid_parameter(name, f"{name} must be at least 1.")
-    if route.max_output is not None and asked > route.max_output:
+    if route.max_output is not None and limit > route.max_output:
         notes.append(f"lowered {name} to {route.max_output}: the model's most")
         return route.max_output
-    return asked
+    return limit
 
 
 def sampling(
@@ -84,27 +84,27 @@ def sampling(
     Source: Anthropic, migration to Claude 4.5 and to API version 2026-10-21.
     """
     named = {"temperature": body.temperature, "top_p": body.top_p, "top_k": body.top_k}
-    asked = {name: value for name, value in named.items() if value is not None}
+    values = {name: value for name, value in named.items() if value is not None}
     if "sampling" not in traits or thinks:
         why = "while it thinks" if "sampling" in traits else "at all"
-        notes += [f"dropped {name}: the model does not take it {why}" for name in asked]
+        notes += [f"dropped {name}: the model does not take it {why}" for name in values]
         return {}
-    if "temperature" in asked and "top_p" in asked:
-        del asked["top_p"]
+    if "temperature" in values and "top_p" in values:
+        del values["top_p"]
         notes.append("dropped top_p: the model takes temperature or top_p, not both")
-    if asked.get("temperature", 0) > 1:
-        asked["temperature"] = 1
+    if values.get("temperature", 0) > 1:
+        values["temperature"] = 1
         notes.append("lowered temperature to 1: the model's most")
-    return asked
+    return values
 
 
 def stop_sequences(body: ChatBody, notes: list[str]) -> list[str]:
     """The stop sequences; those of only whitespace are refused by the model and left out."""
-    asked = [body.stop] if isinstance(body.stop, str) else body.stop or []
-    kept = [words for words in asked if words.strip()]
-    if len(kept) < len(asked):
+    stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
+    worded_stops = [words for words in stops if words.strip()]
+    if len(worded_stops) < len(stops):
         notes.append("dropped a stop of only whitespace: the model does not take it")
-    return kept
+    return worded_stops
 
 
 def service_tier(body: ChatBody, notes: list[str]) -> str | None:

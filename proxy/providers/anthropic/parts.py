@@ -22,20 +22,20 @@ _TYPES: Final = {"image/jpg": "image/jpeg"}
 _ENDINGS: Final = {"pdf": "application/pdf", "txt": "text/plain", "md": "text/plain"}
 
 
-def blocks(message: ChatMessage, at: str) -> list[Block]:
+def blocks(message: ChatMessage, path: str) -> list[Block]:
     """The content of a message as blocks, in order; blank text is left out.
 
     Args:
         message: Whose content.
-        at: Its place in the body, such as ``messages[2]``.
+        path: Its place in the body, such as ``messages[2]``.
 
     Raises:
         CallerError: If a part cannot be said to this kind of model.
     """
-    return [block for block in _blocks(message, at) if has_words(block)]
+    return [block for block in _blocks(message, path) if has_words(block)]
 
 
-def texts(message: ChatMessage, at: str) -> list[Block]:
+def texts(message: ChatMessage, path: str) -> list[Block]:
     """The same for roles that may hold text only; blank text stays.
 
     Raises:
@@ -44,10 +44,10 @@ def texts(message: ChatMessage, at: str) -> list[Block]:
     for number, part in enumerate(message.content if isinstance(message.content, list) else ()):
         if part.type not in {"text", "refusal"}:
             raise invalid_parameter(
-                f"{at}.content[{number}].type",
+                f"{path}.content[{number}].type",
                 f"{part.type!r} cannot stand in a {message.role} message: send text there.",
             )
-    return _blocks(message, at)
+    return _blocks(message, path)
 
 
 def has_words(block: Block) -> bool:
@@ -60,90 +60,90 @@ def text(words: str) -> Block:
     return {"type": "text", "text": words}
 
 
-def _blocks(message: ChatMessage, at: str) -> list[Block]:
+def _blocks(message: ChatMessage, path: str) -> list[Block]:
     content = message.content
     if content is None:
         return []
     if isinstance(content, str):
         return [text(content)]
     return [
-        with_marker(_block(part, f"{at}.content[{number}]"), part)
+        with_marker(_block(part, f"{path}.content[{number}]"), part)
         for number, part in enumerate(content)
     ]
 
 
-def _block(part: ContentPart, at: str) -> Block:
+def _block(part: ContentPart, path: str) -> Block:
     """The block for one part."""
     if part.type == "text" and part.text is not None:
         return text(part.text)
     if part.type == "refusal" and part.refusal is not None:
         return text(part.refusal)
     if part.type == "image_url" and part.image_url is not None:
-        return {"type": "image", "source": _image(part.image_url.url, f"{at}.image_url.url")}
+        return {"type": "image", "source": _image(part.image_url.url, f"{path}.image_url.url")}
     if part.type == "file" and part.file is not None:
-        return _document(part, f"{at}.file")
+        return _document(part, f"{path}.file")
     if part.type in {"text", "refusal", "image_url", "file"}:
         raise invalid_parameter(
-            at, f"`{at}` says it is {part.type!r} but has no such field: add it."
+            path, f"`{path}` says it is {part.type!r} but has no such field: add it."
         )
     if part.type == "input_audio":
         raise unsupported_parameter(
-            at, "This model cannot hear: send a transcript, or ask another model."
+            path, "This model cannot hear: send a transcript, or ask another model."
         )
     raise invalid_parameter(
-        f"{at}.type", f"Unknown part {part.type!r}: send text, image_url or file."
+        f"{path}.type", f"Unknown part {part.type!r}: send text, image_url or file."
     )
 
 
-def _image(url: str, at: str) -> dict[str, str]:
+def _image(url: str, path: str) -> dict[str, str]:
     """The source of an image.
 
     The prefix of a data URL is read alone: the picture behind it may be megabytes.
     """
     if url.startswith(("https://", "http://")):
         return {"type": "url", "url": url}
-    kind, encoded = _parse_data_url(url, at)
+    kind, encoded = _parse_data_url(url, path)
     if kind not in _IMAGES:
-        raise unsupported_parameter(at, f"Images of type {kind!r}: send JPEG, PNG, GIF or WebP.")
+        raise unsupported_parameter(path, f"Images of type {kind!r}: send JPEG, PNG, GIF or WebP.")
     return {"type": "base64", "media_type": kind, "data": encoded}
 
 
-def _parse_data_url(url: str, at: str) -> tuple[str, str]:
+def _parse_data_url(url: str, path: str) -> tuple[str, str]:
     """The media type and the base64 text of a data URL."""
-    found = _DATA_URL.match(url)
-    if found is None or found[2] is None:
-        raise invalid_parameter(at, f"`{at}` must be an http(s) URL or a data URL in base64.")
-    kind = (found[1] or "text/plain").lower()
-    return _TYPES.get(kind, kind), url[found.end() :]
+    head = _DATA_URL.match(url)
+    if head is None or head[2] is None:
+        raise invalid_parameter(path, f"`{path}` must be an http(s) URL or a data URL in base64.")
+    kind = (head[1] or "text/plain").lower()
+    return _TYPES.get(kind, kind), url[head.end() :]
 
 
-def _document(part: ContentPart, at: str) -> Block:
+def _document(part: ContentPart, path: str) -> Block:
     """A file as a document block."""
     file = part.file
     if file is None or file.file_data is None:
         raise unsupported_parameter(
-            f"{at}.file_id", "This model cannot see files kept by OpenAI: send `file_data`."
+            f"{path}.file_id", "This model cannot see files kept by OpenAI: send `file_data`."
         )
     ending = (file.filename or "").rpartition(".")[2].lower()
-    source = _source(file.file_data, _ENDINGS.get(ending, "application/pdf"), f"{at}.file_data")
+    source = _source(file.file_data, _ENDINGS.get(ending, "application/pdf"), f"{path}.file_data")
     return {"type": "document", "source": source} | (
         {"title": file.filename} if file.filename else {}
     )
 
 
-def _source(content: str, kind: str, at: str) -> dict[str, Any]:
+def _source(content: str, kind: str, path: str) -> dict[str, Any]:
     """The source of a document's content; ``kind`` is its type where the content does not say."""
     if content.startswith("https://"):
         return {"type": "url", "url": content}
     encoded = content
     if content.startswith("data:"):
-        kind, encoded = _parse_data_url(content, at)
+        kind, encoded = _parse_data_url(content, path)
     if kind == "application/pdf":
         return {"type": "base64", "media_type": kind, "data": encoded}
     if not kind.startswith("text/"):
-        raise unsupported_parameter(at, f"Files of type {kind!r}: send PDF or plain text.")
+        raise unsupported_parameter(path, f"Files of type {kind!r}: send PDF or plain text.")
     try:
         words = base64.b64decode(encoded, validate=True).decode()
     except (binascii.Error, ValueError):
-        raise invalid_parameter(at, f"`{at}` must be UTF-8 text in base64.") from None
+        raise invalid_parameter(path, f"`{path}` must be UTF-8 text in base64.") from None
     return {"type": "text", "media_type": "text/plain", "data": words}

@@ -58,52 +58,54 @@ def messages_body(body: bytes, route: Route) -> MessagesRequest:
     Raises:
         CallerError: If it is wrong, or cannot be said without changing its meaning.
     """
-    asked, names = read(body)
+    request, names = read(body)
     notes: list[str] = []
-    refuse_unsupported(asked, names)
-    if not asked.messages:
+    refuse_unsupported(request, names)
+    if not request.messages:
         raise invalid_parameter(
             "messages", "There is nothing to answer: send at least one message."
         )
     note_dropped_fields(names, notes)
-    if any(message.name for message in asked.messages if message.role != "tool"):
+    if any(message.name for message in request.messages if message.role != "tool"):
         notes.append("dropped name: this model's messages carry none")
-    said = _messages_request(asked, route, notes)
-    return MessagesRequest(msgspec.json.encode(said), tuple(dict.fromkeys(notes)), betas(asked))
+    fields = _messages_request(request, route, notes)
+    return MessagesRequest(msgspec.json.encode(fields), tuple(dict.fromkeys(notes)), betas(request))
 
 
-def _messages_request(asked: ChatBody, route: Route, notes: list[str]) -> dict[str, Any]:
+def _messages_request(request: ChatBody, route: Route, notes: list[str]) -> dict[str, Any]:
     """The request as it will be written, fields in a fixed order."""
     traits = route.traits
-    first, start = system(asked.messages)
-    offered, choice = tools(asked, traits, notes), tool_choice(asked, traits)
-    found = pair_tool_calls(turns(asked.messages, start, traits, notes))
-    room = max_tokens(asked, route, notes)
+    first, start = system(request.messages)
+    offered, choice = tools(request, traits, notes), tool_choice(request, traits)
+    conversation = pair_tool_calls(turns(request.messages, start, traits, notes))
+    room = max_tokens(request, route, notes)
     forced = choice is not None and choice["type"] in {"any", "tool"}
-    thought = thinking(asked, traits, found, notes, room=room, forced=forced)
-    output = _output_config(asked, traits, thought, first, notes)
-    if not is_given(asked.compaction):
-        found = close_turns(found, notes, prefill="prefill" in traits and not thought.is_on)
-    _limit(asked, offered, first, found, notes)
-    user = end_user(asked)
+    thought = thinking(request, traits, conversation, notes, room=room, forced=forced)
+    output = _output_config(request, traits, thought, first, notes)
+    if not is_given(request.compaction):
+        conversation = close_turns(
+            conversation, notes, prefill="prefill" in traits and not thought.is_on
+        )
+    _limit(request, offered, first, conversation, notes)
+    user = end_user(request)
     return _without_empty_fields(
         {
-            "model": route.model or asked.model,
+            "model": route.model or request.model,
             "max_tokens": room,
-            "stream": asked.stream or None,
+            "stream": request.stream or None,
             "system": first,
             "tools": offered,
             "tool_choice": choice,
-            "messages": [{"role": turn.role, "content": turn.content} for turn in found],
+            "messages": [{"role": turn.role, "content": turn.content} for turn in conversation],
             "thinking": thought.field,
             "output_config": output,
-            "stop_sequences": stop_sequences(asked, notes),
-            "service_tier": service_tier(asked, notes),
+            "stop_sequences": stop_sequences(request, notes),
+            "service_tier": service_tier(request, notes),
             "metadata": {"user_id": user} if user else None,
-            "cache_control": asked.cache_control if is_given(asked.cache_control) else None,
-            **compaction_fields(asked),
+            "cache_control": request.cache_control if is_given(request.cache_control) else None,
+            **compaction_fields(request),
         }
-    ) | sampling(asked, traits, notes, thinks=thought.is_on)
+    ) | sampling(request, traits, notes, thinks=thought.is_on)
 
 
 def _without_empty_fields(fields: dict[str, Any]) -> dict[str, Any]:
@@ -112,7 +114,11 @@ def _without_empty_fields(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _output_config(
-    asked: ChatBody, traits: frozenset[str], thought: Thinking, first: list[Block], notes: list[str]
+    request: ChatBody,
+    traits: frozenset[str],
+    thought: Thinking,
+    first: list[Block],
+    notes: list[str],
 ) -> dict[str, Any]:
     """``output_config``: effort and format; a request for any JSON goes to the system blocks.
 
@@ -120,7 +126,7 @@ def _output_config(
         CallerError: If a schema is asked of a model that cannot promise one.
     """
     output: dict[str, Any] = {"effort": thought.effort} if thought.effort else {}
-    form = asked.response_format
+    form = request.response_format
     if form is None or form.type == "text":
         return output
     if form.type == "json_object":
@@ -149,8 +155,10 @@ def _output_config(
 
 
 def _limit(
-    asked: ChatBody, offered: list[Block], first: list[Block], found: list[Turn], notes: list[str]
+    request: ChatBody, offered: list[Block], first: list[Block], turns: list[Turn], notes: list[str]
 ) -> None:
     """Keep no more cache markers than the model takes."""
-    conversation = [block for turn in found for block in turn.blocks]
-    limit_markers([*offered, *first, *conversation], notes, automatic=is_given(asked.cache_control))
+    conversation = [block for turn in turns for block in turn.blocks]
+    limit_markers(
+        [*offered, *first, *conversation], notes, automatic=is_given(request.cache_control)
+    )

@@ -154,8 +154,8 @@ class AnswerStream(EventReader):
         elif delta.type == "citations_delta" and delta.citation is not None:
             self._open.citations.append(delta.citation)
         elif delta.type == "compaction_delta":
-            told = {"content": delta.content, "encrypted_content": delta.encrypted_content}
-            self._open.block |= {k: v for k, v in told.items() if v is not msgspec.UNSET}
+            members = {"content": delta.content, "encrypted_content": delta.encrypted_content}
+            self._open.block |= {k: v for k, v in members.items() if v is not msgspec.UNSET}
         return b""
 
     def _close_block(self) -> bytes:
@@ -165,15 +165,15 @@ class AnswerStream(EventReader):
             return self._arguments_chunk(orjson.dumps(ended.block.get("input") or {}).decode())
         if ended.kind in OPAQUE:
             return self._opaque_chunk(self._order.entries_for_block(_complete_block(ended)))
-        found = annotations(ended.citations, ended.start, self._written)
-        return self._writer.chunk({"annotations": found}) if found else b""
+        links = annotations(ended.citations, ended.start, self._written)
+        return self._writer.chunk({"annotations": links}) if links else b""
 
-    def _opaque_chunk(self, told: list[dict[str, Any]]) -> bytes:
+    def _opaque_chunk(self, entries: list[dict[str, Any]]) -> bytes:
         """Opaque blocks, and what stood between them."""
-        if not told:
+        if not entries:
             return b""
-        before, self._told = self._told, self._told + len(told)
-        return self._writer.chunk({"thinking_blocks": number_entries(told, before)})
+        before, self._told = self._told, self._told + len(entries)
+        return self._writer.chunk({"thinking_blocks": number_entries(entries, before)})
 
     def _text_chunk(self, words: str) -> bytes:
         self._written += len(words)

@@ -63,7 +63,7 @@ def tool_choice(body: ChatBody, traits: frozenset[str]) -> dict[str, Any] | None
     return None if choice == {"type": "auto"} else choice
 
 
-def tool_use(call: ToolCall, at: str) -> Block:
+def tool_use(call: ToolCall, path: str) -> Block:
     """A call of a tool as a block; the arguments byte for byte.
 
     Raises:
@@ -71,18 +71,18 @@ def tool_use(call: ToolCall, at: str) -> Block:
     """
     if call.type != "function" or call.function is None:
         raise unsupported_parameter(
-            at, f"`{at}` is no function call: this model knows only functions."
+            path, f"`{path}` is no function call: this model knows only functions."
         )
     block = {
         "type": "tool_use",
-        "id": _tool_id(call.id, f"{at}.id"),
+        "id": _tool_id(call.id, f"{path}.id"),
         "name": call.function.name,
         "input": arguments_object(call.function.arguments or ""),
     }
     return with_marker(block, call)
 
 
-def tool_result(message: ChatMessage, at: str) -> Block:
+def tool_result(message: ChatMessage, path: str) -> Block:
     """The answer to a call of a tool as a block.
 
     A marker on any part moves to the block: Anthropic caches no sub-blocks.
@@ -92,13 +92,13 @@ def tool_result(message: ChatMessage, at: str) -> Block:
     """
     if message.tool_call_id is None:
         raise invalid_parameter(
-            f"{at}.tool_call_id", f"`{at}` must name the call it answers: add tool_call_id."
+            f"{path}.tool_call_id", f"`{path}` must name the call it answers: add tool_call_id."
         )
-    content = blocks(message, at)
+    content = blocks(message, path)
     marks = [block.pop("cache_control") for block in content if "cache_control" in block]
     block: Block = {
         "type": "tool_result",
-        "tool_use_id": _tool_id(message.tool_call_id, f"{at}.tool_call_id"),
+        "tool_use_id": _tool_id(message.tool_call_id, f"{path}.tool_call_id"),
     }
     if content:
         block["content"] = content
@@ -110,12 +110,12 @@ def tool_result(message: ChatMessage, at: str) -> Block:
     return with_marker(block, message)
 
 
-def _tool(tool: ToolDefinition, at: str, traits: frozenset[str], notes: list[str]) -> Block:
-    function = tool_function(tool, at)
+def _tool(tool: ToolDefinition, path: str, traits: frozenset[str], notes: list[str]) -> Block:
+    function = tool_function(tool, path)
     block: Block = {"name": function.name}
     if function.description:
         block["description"] = function.description
-    schema = _schema(function.parameters, f"{at}.function.parameters")
+    schema = _schema(function.parameters, f"{path}.function.parameters")
     if function.strict and "structured" not in traits:
         notes.append("dropped strict: this model cannot promise a tool's schema")
     is_strict = bool(function.strict) and "structured" in traits
@@ -133,14 +133,14 @@ def _strict_fields(schema: Raw | dict[str, Any], notes: list[str]) -> Block:
     return {"input_schema": fitted.schema, "strict": True}
 
 
-def _schema(parameters: Raw, at: str) -> Raw | dict[str, Any]:
+def _schema(parameters: Raw, path: str) -> Raw | dict[str, Any]:
     """The schema as the caller wrote it, with ``type: object`` put first where it is missing."""
     if not is_given(parameters):
         return {"type": "object", "properties": {}}
     try:
         members = _members(parameters)
     except (msgspec.DecodeError, RecursionError):
-        raise invalid_parameter(at, f"`{at}` must be a JSON schema, an object.") from None
+        raise invalid_parameter(path, f"`{path}` must be a JSON schema, an object.") from None
     return parameters if "type" in members else {"type": "object", **members}
 
 
@@ -191,8 +191,8 @@ def _check_toolless(choice: str | ToolChoice | None) -> None:
         )
 
 
-def _tool_id(name: str, at: str) -> str:
+def _tool_id(name: str, path: str) -> str:
     """The id in the letters Anthropic allows; different ids stay different."""
     if not name:
-        raise invalid_parameter(at, f"`{at}` must not be empty.")
+        raise invalid_parameter(path, f"`{path}` must not be empty.")
     return _FOREIGN.sub(lambda found: f"_{ord(found[0]):x}_", name)

@@ -59,12 +59,12 @@ def system(messages: list[ChatMessage]) -> tuple[list[Block], int]:
 
     One block per part: boundaries are the caller's, so its cache markers keep their place.
     """
-    found: list[Block] = []
+    system_blocks: list[Block] = []
     for number, message in enumerate(messages):
         if message.role not in _SYSTEM:
-            return found, number
-        found += mark_last_block(_text_blocks(message, f"messages[{number}]"), message)
-    return found, len(messages)
+            return system_blocks, number
+        system_blocks += mark_last_block(_text_blocks(message, f"messages[{number}]"), message)
+    return system_blocks, len(messages)
 
 
 def turns(
@@ -77,114 +77,120 @@ def turns(
     Raises:
         CallerError: If a message cannot be said on this wire.
     """
-    found: list[Turn] = []
+    conversation: list[Turn] = []
     for number in range(start, len(messages)):
-        message, at = messages[number], f"messages[{number}]"
+        message, path = messages[number], f"messages[{number}]"
         if message.role in _SYSTEM:
-            mid = "mid_system" in traits and _is_allowed_midway(found, messages, number)
-            _add_system(found, mark_last_block(_text_blocks(message, at), message), notes, mid=mid)
+            mid = "mid_system" in traits and _is_allowed_midway(conversation, messages, number)
+            _add_system(
+                conversation, mark_last_block(_text_blocks(message, path), message), notes, mid=mid
+            )
         elif message.role == "user":
-            said = mark_last_block(blocks(message, at) or [text(_EMPTY)], message)
-            _turn(found, "user").content.extend(said)
+            user_blocks = mark_last_block(blocks(message, path) or [text(_EMPTY)], message)
+            _turn(conversation, "user").content.extend(user_blocks)
         elif message.role == "assistant":
-            _add_assistant(found, message, at)
+            _add_assistant(conversation, message, path)
         elif message.role == "tool":
-            _add_result(found, tool_result(message, at))
+            _add_result(conversation, tool_result(message, path))
         else:
-            raise invalid_parameter(f"{at}.role", f"Unknown role {message.role!r}: {_ROLES}")
-    if not found or (found[0].role != "user" and not is_compaction(found[0].content[0])):
-        found.insert(0, Turn("user", [text(_OPENING)]))
+            raise invalid_parameter(f"{path}.role", f"Unknown role {message.role!r}: {_ROLES}")
+    if not conversation or (
+        conversation[0].role != "user" and not is_compaction(conversation[0].content[0])
+    ):
+        conversation.insert(0, Turn("user", [text(_OPENING)]))
         notes.append("added a first user turn: this model's conversations begin with one")
-    return found
+    return conversation
 
 
-def close_turns(found: list[Turn], notes: list[str], *, prefill: bool) -> list[Turn]:
+def close_turns(conversation: list[Turn], notes: list[str], *, prefill: bool) -> list[Turn]:
     """The turns with an end the model answers: the user's words, or the start of its own.
 
     It goes on from a compaction at the end, for it paused after writing that.
 
     Args:
-        found: The turns.
+        conversation: The turns.
         notes: Gets a sentence when something was changed.
         prefill: True if the model goes on from an assistant message.
     """
-    last = found[-1].content[-1]
-    if found[-1].role != "assistant" or is_compaction(last):
-        return found
+    last = conversation[-1].content[-1]
+    if conversation[-1].role != "assistant" or is_compaction(last):
+        return conversation
     if prefill and isinstance(last, dict) and last["type"] == "text":
         last["text"] = last["text"].rstrip()
-        return found
+        return conversation
     notes.append("added a user turn at the end: this model does not go on from an assistant's")
-    return [*found, Turn("user", [text(_CONTINUE)])]
+    return [*conversation, Turn("user", [text(_CONTINUE)])]
 
 
 _ROLES: Final = "use system, developer, user, assistant or tool."
 
 
-def _turn(found: list[Turn], role: _Speaker) -> Turn:
+def _turn(conversation: list[Turn], role: _Speaker) -> Turn:
     """The last turn if it has this role, else a new one."""
-    if not found or found[-1].role != role:
-        found.append(Turn(role))
-    return found[-1]
+    if not conversation or conversation[-1].role != role:
+        conversation.append(Turn(role))
+    return conversation[-1]
 
 
-def _is_allowed_midway(found: list[Turn], messages: list[ChatMessage], number: int) -> bool:
+def _is_allowed_midway(conversation: list[Turn], messages: list[ChatMessage], number: int) -> bool:
     """True if a system message here follows a user turn and is last or answered by the model."""
-    if not found or found[-1].role == "assistant":
+    if not conversation or conversation[-1].role == "assistant":
         return False
     later = (message.role for message in messages[number + 1 :] if message.role not in _SYSTEM)
     return next(later, "assistant") == "assistant"
 
 
-def _add_system(found: list[Turn], said: list[Block], notes: list[str], *, mid: bool) -> None:
+def _add_system(
+    conversation: list[Turn], system_blocks: list[Block], notes: list[str], *, mid: bool
+) -> None:
     """A later system message where the model takes one, else labelled text of the user's turn.
 
     It is never moved to the front: that would change the prefix of the whole conversation.
     """
-    if mid and said:
-        _turn(found, "system").content.extend(said)
+    if mid and system_blocks:
+        _turn(conversation, "system").content.extend(system_blocks)
         return
-    for block in said:
+    for block in system_blocks:
         block["text"] = f"<system_message>\n{block['text']}\n</system_message>"
-        _turn(found, "user").content.append(block)
+        _turn(conversation, "user").content.append(block)
         notes.append("sent a later system message as labelled user text")
 
 
-def _add_assistant(found: list[Turn], message: ChatMessage, at: str) -> None:
+def _add_assistant(conversation: list[Turn], message: ChatMessage, path: str) -> None:
     """Add a message of the model: words, calls and opaque blocks unmodified."""
     if is_given(message.audio):
         raise unsupported_parameter(
-            f"{at}.audio", "This model cannot hear: send the transcript as content."
+            f"{path}.audio", "This model cannot hear: send the transcript as content."
         )
-    words = texts(message, at)
+    words = texts(message, path)
     if message.refusal:
         words.append(text(message.refusal))
     calls = [
-        (call.id, tool_use(call, f"{at}.tool_calls[{number}]"))
+        (call.id, tool_use(call, f"{path}.tool_calls[{number}]"))
         for number, call in enumerate(message.tool_calls or ())
     ]
-    told = _opaque_blocks(message, f"{at}.thinking_blocks")
-    content = _without_empty_blocks(restore_order(told, words, calls))
+    entries = _opaque_blocks(message, f"{path}.thinking_blocks")
+    content = _without_empty_blocks(restore_order(entries, words, calls))
     if not content or _is_thought(content[-1]):
-        opaque = [raw for raw in told if entry_kind(raw) in OPAQUE]
+        opaque = [raw for raw in entries if entry_kind(raw) in OPAQUE]
         content = _without_empty_blocks([*opaque, *words, *(call for _, call in calls)])
     if content:
         mark_last_block([block for block in content if isinstance(block, dict)], message)
-        _turn(found, "assistant").content.extend(content)
+        _turn(conversation, "assistant").content.extend(content)
 
 
-def _opaque_blocks(message: ChatMessage, at: str) -> list[Raw]:
+def _opaque_blocks(message: ChatMessage, path: str) -> list[Raw]:
     """The opaque blocks, byte for byte, as their signatures cover what they say; and places."""
-    told = [without_number(raw) for raw in message.thinking_blocks or ()]
-    if any(entry_kind(raw) not in OPAQUE | PLACES for raw in told):
+    entries = [without_number(raw) for raw in message.thinking_blocks or ()]
+    if any(entry_kind(raw) not in OPAQUE | PLACES for raw in entries):
         raise invalid_parameter(
-            at, f"`{at}` must hold blocks as an answer of this model gave them there."
+            path, f"`{path}` must hold blocks as an answer of this model gave them there."
         )
-    return told
+    return entries
 
 
 def _without_empty_blocks(content: Content | None) -> Content:
-    return [one for one in content or () if isinstance(one, Raw) or has_words(one)]
+    return [block for block in content or () if isinstance(block, Raw) or has_words(block)]
 
 
 def _is_thought(block: Block | Raw) -> bool:
@@ -192,14 +198,14 @@ def _is_thought(block: Block | Raw) -> bool:
     return isinstance(block, Raw) and not is_compaction(block)
 
 
-def _text_blocks(message: ChatMessage, at: str) -> list[Block]:
-    return [block for block in texts(message, at) if has_words(block)]
+def _text_blocks(message: ChatMessage, path: str) -> list[Block]:
+    return [block for block in texts(message, path) if has_words(block)]
 
 
-def _add_result(found: list[Turn], result: Block) -> None:
+def _add_result(conversation: list[Turn], result: Block) -> None:
     """The answer to a call: before any words of the user's turn, after other answers."""
-    content = _turn(found, "user").content
-    place = sum(isinstance(one, dict) and one["type"] == "tool_result" for one in content)
+    content = _turn(conversation, "user").content
+    place = sum(isinstance(block, dict) and block["type"] == "tool_result" for block in content)
     content.insert(place, result)
 
 
@@ -214,7 +220,9 @@ def pair_tool_calls(turns: list[Turn]) -> list[Turn]:
     seen: Counter[str] = Counter()
     for turn, after in pairwise([Turn("user"), *turns, Turn("user")]):
         calls, results = _ids_of_kind(turn, "tool_use"), _ids_of_kind(after, "tool_result")
-        ids = _check_ids([call["id"] for call in calls], [one["tool_use_id"] for one in results])
+        ids = _check_ids(
+            [call["id"] for call in calls], [answer["tool_use_id"] for answer in results]
+        )
         seen.update(ids)
         fresh = {name: f"{name}_{seen[name]}" if seen[name] > 1 else name for name in ids}
         for call in calls:
@@ -230,15 +238,15 @@ def _ids_of_kind(turn: Turn, kind: str) -> list[Block]:
 
 def _check_ids(calls: list[str], results: list[str]) -> set[str]:
     """The ids, once they are the same on both sides."""
-    asked, answered = Counter(calls), Counter(results)
-    if asked == answered and all(times == 1 for times in asked.values()):
+    called, answered = Counter(calls), Counter(results)
+    if called == answered and all(times == 1 for times in called.values()):
         return set(calls)
-    if open_calls := asked - answered:
+    if open_calls := called - answered:
         raise invalid_parameter(
             "messages",
             f"No answer to tool call {next(iter(open_calls))!r}: add its result right after it.",
         )
-    if strays := answered - asked:
+    if strays := answered - called:
         raise invalid_parameter(
             "messages",
             f"Result {next(iter(strays))!r} answers no call right before it: leave it out or send"

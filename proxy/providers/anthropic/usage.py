@@ -20,55 +20,61 @@ _COUNTS: Final = (
 )
 
 
-def messages_usage(found: Mapping[str, Any]) -> Usage | None:
+def messages_usage(reported: Mapping[str, Any]) -> Usage | None:
     """The buckets; None if the object holds no counts, zeros if it holds zeros.
 
     Where the answer took several passes, the top-level counts leave some out: ``iterations``
     holds them all and goes before.
     """
-    passes = found.get("iterations")
-    rounds = [one for one in passes if isinstance(one, dict)] if isinstance(passes, list) else []
-    counted = [usage for one in rounds if (usage := _usage_of_pass(one)) is not None]
-    whole = _usage_of_pass(found)
+    passes = reported.get("iterations")
+    rounds = (
+        [reported_pass for reported_pass in passes if isinstance(reported_pass, dict)]
+        if isinstance(passes, list)
+        else []
+    )
+    counted = [
+        usage for reported_pass in rounds if (usage := _usage_of_pass(reported_pass)) is not None
+    ]
+    whole = _usage_of_pass(reported)
     if not counted:
         return whole
-    return _with_thinking(_sum(counted), _thinking(found))
+    return _with_thinking(_sum(counted), _thinking(reported))
 
 
-def _usage_of_pass(found: Mapping[str, Any]) -> Usage | None:
+def _usage_of_pass(reported: Mapping[str, Any]) -> Usage | None:
     """The buckets of one pass."""
-    if all(token_count(found, name) is None for name in _COUNTS):
+    if all(token_count(reported, name) is None for name in _COUNTS):
         return None
-    write_5m, write_1h = _cache_writes(found)
+    write_5m, write_1h = _cache_writes(reported)
     counted = Usage(
-        input=token_count(found, "input_tokens") or 0,
-        cache_read=token_count(found, "cache_read_input_tokens") or 0,
+        input=token_count(reported, "input_tokens") or 0,
+        cache_read=token_count(reported, "cache_read_input_tokens") or 0,
         write_5m=write_5m,
         write_1h=write_1h,
-        output=token_count(found, "output_tokens") or 0,
+        output=token_count(reported, "output_tokens") or 0,
     )
-    return _with_thinking(counted, _thinking(found))
+    return _with_thinking(counted, _thinking(reported))
 
 
-def _cache_writes(found: Mapping[str, Any]) -> tuple[int, int]:
+def _cache_writes(reported: Mapping[str, Any]) -> tuple[int, int]:
     """Tokens stored for five minutes and for one hour.
 
     What the split does not explain is of the default five minutes: a stream tells the split once,
     at its start, and may raise the total later.
     """
-    split = found.get("cache_creation")
+    split = reported.get("cache_creation")
     split = split if isinstance(split, dict) else {}
     hour = token_count(split, "ephemeral_1h_input_tokens") or 0
-    total = token_count(found, "cache_creation_input_tokens")
+    total = token_count(reported, "cache_creation_input_tokens")
     if total is None:
         return token_count(split, "ephemeral_5m_input_tokens") or 0, hour
     hour = min(hour, total)
     return total - hour, hour
 
 
-def _thinking(found: Mapping[str, Any]) -> int:
+def _thinking(reported: Mapping[str, Any]) -> int:
     """Thinking tokens; they are inside the output tokens."""
-    details = found.get("output_tokens_details")
+    details = reported.get("output_tokens_details")
     return (token_count(details, "thinking_tokens") or 0) if isinstance(details, dict) else 0
 
 

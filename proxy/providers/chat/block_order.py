@@ -77,9 +77,9 @@ class BlockOrder:
     def entries_for_block(self, block: object) -> list[Any]:
         """The entries for an opaque block: all that stood before, then itself."""
         self._end_words()
-        told, self._before = [*self._before, block], []
+        entries, self._before = [*self._before, block], []
         self._holds_opaque = True
-        return told
+        return entries
 
     def final_entries(self) -> list[Any]:
         """The entries for all behind the last block; none where it is words, then calls."""
@@ -102,7 +102,7 @@ def number_entries(entries: list[dict[str, Any]], before: int) -> list[dict[str,
     """
     if before == 0 and len(entries) == 1:
         return entries
-    return [one | {_INDEX: number} for number, one in enumerate(entries, before)]
+    return [entry | {_INDEX: number} for number, entry in enumerate(entries, before)]
 
 
 def without_number(entry: Raw) -> Raw:
@@ -113,8 +113,8 @@ def without_number(entry: Raw) -> Raw:
         members = _members(entry)
     except UNREADABLE:
         return entry
-    kept = {name: value for name, value in members.items() if name != _INDEX}
-    return Raw(msgspec.json.encode(kept))
+    others = {name: value for name, value in members.items() if name != _INDEX}
+    return Raw(msgspec.json.encode(others))
 
 
 def entry_kind(entry: Raw) -> str:
@@ -138,18 +138,20 @@ def restore_order(
     left = dict(calls)
     if len(left) < len(calls):
         return None
-    said, content = _MessageWords(words), list[Block | Raw]()
+    message_words, content = _MessageWords(words), list[Block | Raw]()
     for raw in entries:
         if entry_kind(raw) not in PLACES:
             content.append(raw)
-        elif (found := _blocks_at_place(raw, said, left)) is not None:
-            content += found
+        elif (placed := _blocks_at_place(raw, message_words, left)) is not None:
+            content += placed
         else:
             return None
-    return [*content, *said.remaining_blocks(), *left.values()]
+    return [*content, *message_words.remaining_blocks(), *left.values()]
 
 
-def _blocks_at_place(raw: Raw, said: "_MessageWords", left: dict[str, Block]) -> list[Block] | None:
+def _blocks_at_place(
+    raw: Raw, message_words: "_MessageWords", left: dict[str, Block]
+) -> list[Block] | None:
     """The blocks that stood at this place; None where they are missing or changed."""
     try:
         place = _place(raw)
@@ -158,7 +160,7 @@ def _blocks_at_place(raw: Raw, said: "_MessageWords", left: dict[str, Block]) ->
     if place.type == _CALLED:
         call = left.pop(place.id, None)
         return None if call is None else [call]
-    run = said.take(place.length)
+    run = message_words.take(place.length)
     return run if _digest("".join(block["text"] for block in run)) == place.digest else None
 
 
@@ -172,18 +174,18 @@ class _MessageWords:
 
     def take(self, length: int) -> list[Block]:
         """Blocks of so many characters, or as many as are left."""
-        found: list[Block] = []
+        taken: list[Block] = []
         while length > 0 and self._number < len(self._blocks):
             block = self._blocks[self._number]
             piece = block["text"][self._start : self._start + length]
             length -= len(piece)
             self._start += len(piece)
             if self._start < len(block["text"]):
-                found.append({"type": "text", "text": piece})
+                taken.append({"type": "text", "text": piece})
             else:
-                found.append(block | {"text": piece})
+                taken.append(block | {"text": piece})
                 self._number, self._start = self._number + 1, 0
-        return found
+        return taken
 
     def remaining_blocks(self) -> list[Block]:
         """All that is left."""

@@ -205,7 +205,7 @@ class CallAssignment:
     def has_whole_name(self, call: CallIdentity) -> bool:
         """True if a call's name does not go on: its arguments, or a later call's, have begun."""
         later = self.calls[call.number :]
-        return bool(call.name) and any(one.has_arguments for one in later)
+        return bool(call.name) and any(call_behind.has_arguments for call_behind in later)
 
     def check_names(self) -> None:
         """Check that each call of a finished answer has a name.

@@ -38,8 +38,8 @@ class ChatReply(msgspec.Struct, frozen=True):
             choices: Its choices, as ``chat_choice`` makes them.
             more: Further fields, in the order in which they are written.
         """
-        said = {name: value for name, value in more.items() if value is not None}
-        return self.frame(name, "chat.completion") | {"choices": choices} | said
+        known_fields = {name: value for name, value in more.items() if value is not None}
+        return self.frame(name, "chat.completion") | {"choices": choices} | known_fields
 
     def frame(self, name: str, kind: str) -> Json:
         """The fields that come first."""
@@ -111,8 +111,8 @@ def chat_message(
 ) -> Json:
     """The assistant's message; of calls and the further fields those that are not empty."""
     content = words or (None if calls else "")
-    said = {name: value for name, value in (more | {"tool_calls": calls}).items() if value}
-    return {"role": "assistant", "content": content, "refusal": refusal} | said
+    filled = {name: value for name, value in (more | {"tool_calls": calls}).items() if value}
+    return {"role": "assistant", "content": content, "refusal": refusal} | filled
 
 
 def function_call(name: str, function: str, arguments: str) -> Json:

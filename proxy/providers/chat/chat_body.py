@@ -189,8 +189,8 @@ def decode_typed(decoder: msgspec.json.Decoder[Shape], body: bytes) -> tuple[Sha
     """
     try:
         body.decode()
-        found = _fields(body)
-        names = frozenset(name for name, raw in found.items() if bytes(raw) != b"null")
+        fields = _fields(body)
+        names = frozenset(name for name, raw in fields.items() if bytes(raw) != b"null")
         return decoder.decode(body), names
     except msgspec.ValidationError as error:
         wrong, _, path = str(error).partition(" - at ")
@@ -218,21 +218,21 @@ def unsupported_parameter(param: str, message: str) -> CallerError:
     return CallerError(message, code="unsupported_value", param=param)
 
 
-def tool_function(tool: ToolDefinition, at: str) -> FunctionDefinition:
+def tool_function(tool: ToolDefinition, path: str) -> FunctionDefinition:
     """The function of a tool.
 
     Args:
         tool: The tool.
-        at: Its place in the body, such as ``tools[0]``.
+        path: Its place in the body, such as ``tools[0]``.
 
     Raises:
         CallerError: If it is not a function.
     """
     if tool.type != "function":
         raise unsupported_parameter(
-            f"{at}.type",
+            f"{path}.type",
             f"Tools of type {tool.type!r}: describe it as a function with one string parameter.",
         )
     if tool.function is None:
-        raise invalid_parameter(f"{at}.function", f"`{at}` has no function: add it.")
+        raise invalid_parameter(f"{path}.function", f"`{path}` has no function: add it.")
     return tool.function

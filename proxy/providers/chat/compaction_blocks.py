@@ -60,47 +60,47 @@ def is_compaction(block: object) -> bool:
     return isinstance(block, Raw) and _MARK in bytes(block) and _read(block).type == "compaction"
 
 
-def compaction_fields(asked: ChatBody) -> dict[str, Raw]:
+def compaction_fields(request: ChatBody) -> dict[str, Raw]:
     """The fields of a Messages body that ask for compaction, each as the caller wrote it.
 
     Raises:
         CallerError: If they are not what Anthropic takes, or are asked for together.
     """
-    said = {}
-    if is_given(asked.context_management):
-        _edits(asked)
-        said["context_management"] = asked.context_management
-    if is_given(asked.compaction):
+    fields = {}
+    if is_given(request.context_management):
+        _edits(request)
+        fields["context_management"] = request.context_management
+    if is_given(request.compaction):
         try:
-            _object(asked.compaction)
+            _object(request.compaction)
         except UNREADABLE:
             raise invalid_parameter(
                 "compaction", "compaction must be an object with a type."
             ) from None
-        said["compaction"] = asked.compaction
-    if len(said) > 1:
+        fields["compaction"] = request.compaction
+    if len(fields) > 1:
         raise unsupported_parameter(
             "compaction",
             "This model compacts either on demand or by context_management: leave one out.",
         )
-    return said
+    return fields
 
 
-def betas(asked: ChatBody) -> tuple[str, ...]:
+def betas(request: ChatBody) -> tuple[str, ...]:
     """The beta features that the body needs, each once.
 
     Raises:
         CallerError: If ``context_management`` is not in Anthropic's form.
     """
-    kinds = _edits(asked) if is_given(asked.context_management) else None
+    kinds = _edits(request) if is_given(request.context_management) else None
     needed = []
     if kinds is not None and kinds != {COMPACT}:
         needed.append(_EDITING)
     if kinds is not None and COMPACT in kinds:
         return (*needed, _THRESHOLD)
-    if is_given(asked.compaction):
+    if is_given(request.compaction):
         needed.append(_ON_DEMAND)
-    signed = (bool(_read(raw).signature) for raw in _blocks(asked))
+    signed = (bool(_read(raw).signature) for raw in _blocks(request))
     needed += [_ON_DEMAND if is_signed else _THRESHOLD for is_signed in signed]
     return tuple(dict.fromkeys(needed))
 
@@ -114,31 +114,31 @@ def merge_betas(always: Mapping[str, str], caller: Mapping[str, str], needed: It
         needed: Features that the body needs.
     """
     operator = {name.lower(): value for name, value in always.items()}.get(HEADER, "")
-    said = f"{operator},{caller.get(HEADER, '')}".split(",")
-    return ",".join(dict.fromkeys([*filter(None, map(str.strip, said)), *needed]))
+    features = f"{operator},{caller.get(HEADER, '')}".split(",")
+    return ",".join(dict.fromkeys([*filter(None, map(str.strip, features)), *needed]))
 
 
-def applied_edits(found: object) -> dict[str, Any] | None:
+def applied_edits(management: object) -> dict[str, Any] | None:
     """An answer's ``context_management`` where it reports an edit; None where nothing was done."""
-    if not isinstance(found, dict):
+    if not isinstance(management, dict):
         return None
-    edits = found.get("applied_edits")
-    return found if isinstance(edits, list) and edits else None
+    edits = management.get("applied_edits")
+    return management if isinstance(edits, list) and edits else None
 
 
-def _edits(asked: ChatBody) -> set[str]:
+def _edits(request: ChatBody) -> set[str]:
     """The kinds of edits that are asked for."""
     try:
-        return {edit.type for edit in _management(asked.context_management).edits}
+        return {edit.type for edit in _management(request.context_management).edits}
     except UNREADABLE:
         raise invalid_parameter(
             "context_management", "context_management must be an object with edits, each of a type."
         ) from None
 
 
-def _blocks(asked: ChatBody) -> Iterable[Raw]:
+def _blocks(request: ChatBody) -> Iterable[Raw]:
     """The compaction blocks that the caller sends back."""
-    for message in asked.messages:
+    for message in request.messages:
         yield from filter(is_compaction, message.thinking_blocks or ())
 
 

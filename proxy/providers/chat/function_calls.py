@@ -50,7 +50,9 @@ def with_tools(body: bytes) -> bytes:
         return body
     fields["messages"] = _raw(_as_tool_messages(messages))
     if functions:
-        fields["tools"] = _raw([{"type": "function", "function": one} for one in functions])
+        fields["tools"] = _raw(
+            [{"type": "function", "function": function} for function in functions]
+        )
         fields["parallel_tool_calls"] = Raw(b"false")
     if isinstance(choice, dict):
         choice = {"type": "function", "function": choice}

@@ -36,24 +36,24 @@ def in_order(message: Delta) -> Iterator[Delta]:
     """
     if calls := message.calls:
         message = replace(message, tool_calls=number_calls(calls))
-    told = message.thinking_blocks or []
-    content = _content(message, told) if told else None
+    entries = message.thinking_blocks or []
+    content = _content(message, entries) if entries else None
     if (
         content is None
         or message.refusal
-        or "".join(map(_thinking, told)) != message.reasoning_text
+        or "".join(map(_thinking, entries)) != message.reasoning_text
     ):
         yield message
         return
     start = 0
-    for one in content:
-        if isinstance(one, Raw):
-            yield Delta(thinking_blocks=[one], reasoning_content=_thinking(one))
-        elif isinstance(part := one.get("call"), CallPart):
+    for piece in content:
+        if isinstance(piece, Raw):
+            yield Delta(thinking_blocks=[piece], reasoning_content=_thinking(piece))
+        elif isinstance(part := piece.get("call"), CallPart):
             yield Delta(tool_calls=[part])
         else:
-            yield _text_piece(message, start, one["text"])
-            start += len(one["text"])
+            yield _text_piece(message, start, piece["text"])
+            start += len(piece["text"])
 
 
 def blocks_of(entries: list[Raw]) -> list[Raw]:
@@ -61,11 +61,11 @@ def blocks_of(entries: list[Raw]) -> list[Raw]:
     return [without_number(raw) for raw in entries if entry_kind(raw) not in PLACES]
 
 
-def _content(message: Delta, told: list[Raw]) -> Content | None:
+def _content(message: Delta, entries: list[Raw]) -> Content | None:
     """Text, calls and blocks in their order; None where that is unknown."""
     words = [{"text": message.text}] if message.text else []
     calls = [(part.id or "", {"call": part}) for part in message.tool_calls or ()]
-    return restore_order(told, words, calls)
+    return restore_order(entries, words, calls)
 
 
 def _text_piece(message: Delta, start: int, words: str) -> Delta:

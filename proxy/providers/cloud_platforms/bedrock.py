@@ -56,23 +56,23 @@ class BedrockWire(AnthropicWire):
         """
         model = served_model(call, route, _FORM)
         own = super().request(call, route)
-        said = cloud_request(
+        cloud_form = cloud_request(
             own.body, own.headers, _FORM, route.upstream.headers, route.upstream.betas
         )
         if call.endpoint == COUNT_TOKENS:
-            return _count_request(said.body, model)
+            return _count_request(cloud_form.body, model)
         way = "invoke-with-response-stream" if call.is_streaming else "invoke"
         return msgspec.structs.replace(
             own,
             path=f"/model/{quote(model, safe='')}/{way}",
-            headers=said.headers,
-            body=said.body,
-            notes=(*own.notes, *said.notes),
+            headers=cloud_form.headers,
+            body=cloud_form.body,
+            notes=(*own.notes, *cloud_form.notes),
             endpoint=MESSAGES,
         )
 
     def terms(
-        self, asked: str, answered: str, usage: Mapping[str, Any], region: str
+        self, requested: str, answered: str, usage: Mapping[str, Any], region: str
     ) -> BillingTerms:
         """The terms of an answer: the region is that of the upstream."""
         return BillingTerms(region=region)
@@ -87,12 +87,12 @@ def _count_request(body: bytes, model: str) -> PreparedRequest:
     if model.rfind(_OWN_ID) >= 0 and not model.startswith("arn:"):
         model = model[model.rfind(_OWN_ID) :]
     counted = replace_fields(body, {"max_tokens": b"1"})
-    asked = {"input": {"invokeModel": {"body": b64encode(counted).decode()}}}
+    question = {"input": {"invokeModel": {"body": b64encode(counted).decode()}}}
     return PreparedRequest(
         method="POST",
         path=f"/model/{quote(model, safe='')}/count-tokens",
         headers={"content-type": "application/json"},
-        body=msgspec.json.encode(asked),
+        body=msgspec.json.encode(question),
         reader=_CountReader(),
     )
 

@@ -114,16 +114,16 @@ def cloud_request(
     Raises:
         CallerError: If it asks for what only Anthropic's own API has.
     """
-    found = _fields(body)
-    _refuse(found, form)
+    fields = _fields(body)
+    _refuse(fields, form)
     notes = []
-    gone: list[str] = [name for name in _LEFT_OUT if name in found]
-    if left_out := [name for name in gone if bytes(found[name]) not in _NOTHING]:
+    gone: list[str] = [name for name in _LEFT_OUT if name in fields]
+    if left_out := [name for name in gone if bytes(fields[name]) not in _NOTHING]:
         notes.append(f"left out {', '.join(left_out)}: {form.title} does not take it")
     added = {"anthropic_version": form.version}
-    if form.places_marks and "cache_control" in found:
+    if form.places_marks and "cache_control" in fields:
         gone.append("cache_control")
-        added |= _with_placed_mark(found, body.count(_MARK), notes)
+        added |= _with_placed_mark(fields, body.count(_MARK), notes)
     betas = _betas(headers, always, taken, form, notes)
     sent = {"content-type": "application/json"}
     if betas and form.betas_in_body:
@@ -134,14 +134,14 @@ def cloud_request(
     return CloudRequest(replace_fields(body, added, without=without), sent, tuple(notes))
 
 
-def _refuse(found: Mapping[str, Raw], form: CloudForm) -> None:
+def _refuse(fields: Mapping[str, Raw], form: CloudForm) -> None:
     """Nothing, unless the body asks for what the cloud has not.
 
     Raises:
         CallerError: It does.
     """
     for name in _REFUSED:
-        if name in found and bytes(found[name]) not in _NOTHING:
+        if name in fields and bytes(fields[name]) not in _NOTHING:
             raise CallerError(
                 f"`{name}` works at Anthropic's own API alone, and this model is served by"
                 f" {form.title}: leave `{name}` out, or ask a model that Anthropic serves.",
@@ -162,22 +162,28 @@ def _betas(
     An unknown one would fail the whole call.
     """
     own = merge_betas(always, {}, ())
-    asked = merge_betas({}, {HEADER: headers.get(HEADER, "")}, ())
+    callers = merge_betas({}, {HEADER: headers.get(HEADER, "")}, ())
     if taken is None:
-        return merge_betas({HEADER: own}, {HEADER: asked}, ()).split(",") if own or asked else []
-    said = [_RENAMED.get(each, each) for each in asked.split(",") if each]
-    kept = own.split(",") if own else []
-    if left := [each for each in said if each not in taken and each not in kept]:
+        return (
+            merge_betas({HEADER: own}, {HEADER: callers}, ()).split(",") if own or callers else []
+        )
+    features = [_RENAMED.get(feature, feature) for feature in callers.split(",") if feature]
+    own_features = own.split(",") if own else []
+    if left := [
+        feature for feature in features if feature not in taken and feature not in own_features
+    ]:
         notes.append(f"left out {', '.join(left)}: no beta feature that {form.title} takes")
-    return list(dict.fromkeys([*kept, *(each for each in said if each in taken)]))
+    return list(
+        dict.fromkeys([*own_features, *(feature for feature in features if feature in taken)])
+    )
 
 
-def _with_placed_mark(found: Mapping[str, Raw], marks: int, notes: list[str]) -> dict[str, bytes]:
+def _with_placed_mark(fields: Mapping[str, Raw], marks: int, notes: list[str]) -> dict[str, bytes]:
     """The messages, with the mark of the body's top on their last block; {} where it fits none."""
-    mark = found["cache_control"]
+    mark = fields["cache_control"]
     if bytes(mark) == b"null":
         return {}
-    written = None if marks > _MAX_MARKS else _mark_last_block(found.get("messages"), mark)
+    written = None if marks > _MAX_MARKS else _mark_last_block(fields.get("messages"), mark)
     if written is None:
         notes.append("left out cache_control at the top of the body: no block is free for it")
         return {}
@@ -187,7 +193,7 @@ def _with_placed_mark(found: Mapping[str, Raw], marks: int, notes: list[str]) ->
 def _mark_last_block(raw: Raw | None, mark: Raw) -> bytes | None:
     """The messages with a mark on the last block that may have one; None where there is none."""
     try:
-        *others, newest = _raws(raw or b"[]")
+        *earlier, newest = _raws(raw or b"[]")
         last = _object(newest)
         content = last["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -197,7 +203,7 @@ def _mark_last_block(raw: Raw | None, mark: Raw) -> bytes | None:
                     return None
                 block["cache_control"] = mark
                 written = msgspec.json.encode({**last, "content": blocks})
-                return b"[%b]" % b",".join([*map(bytes, others), written])
+                return b"[%b]" % b",".join([*map(bytes, earlier), written])
     except (*UNREADABLE, KeyError, TypeError, ValueError):
         return None
     return None

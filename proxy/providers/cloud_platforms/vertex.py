@@ -41,10 +41,10 @@ class VertexWire(AnthropicWire):
         """
         model = served_model(call, route, _FORM)
         own = super().request(call, route)
-        said = cloud_request(
+        cloud_form = cloud_request(
             own.body, own.headers, _FORM, route.upstream.headers, route.upstream.betas
         )
-        body, name = said.body, model
+        body, name = cloud_form.body, model
         if call.endpoint == COUNT_TOKENS:  # the one path that has no model
             body = replace_fields(body, {"model": msgspec.json.encode(model)})
             name = "count-tokens"
@@ -52,14 +52,14 @@ class VertexWire(AnthropicWire):
         return msgspec.structs.replace(
             own,
             path=f"{_MODELS}{quote(name, safe='@')}:{way}",
-            headers=said.headers,
+            headers=cloud_form.headers,
             body=body,
-            notes=(*own.notes, *said.notes),
+            notes=(*own.notes, *cloud_form.notes),
             endpoint=call.endpoint if call.endpoint == COUNT_TOKENS else MESSAGES,
         )
 
     def terms(
-        self, asked: str, answered: str, usage: Mapping[str, Any], region: str
+        self, requested: str, answered: str, usage: Mapping[str, Any], region: str
     ) -> BillingTerms:
         """The terms of an answer: the region is that of the upstream."""
         return BillingTerms(region=region)

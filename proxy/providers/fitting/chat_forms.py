@@ -88,14 +88,14 @@ def goes_by_responses(fields: Fields, route: Route) -> bool:
 
 def has_tools(fields: Fields) -> bool:
     """True if a chat body has tools, by either of their names."""
-    found = (_value(fields, name) for name in ("tools", "functions"))
-    return any(raw.strip(b"[] \t\r\n") not in {b"", _NULL} for raw in found)
+    values = (_value(fields, name) for name in ("tools", "functions"))
+    return any(raw.strip(b"[] \t\r\n") not in {b"", _NULL} for raw in values)
 
 
 def _chat_only_fields(fields: Fields) -> list[str]:
     """The given fields that only chat completions have."""
-    said = {name: _value(fields, name) for name in _CHAT_FIELDS if name in fields}
-    return [name for name, raw in said.items() if raw not in (_NULL, *_CHAT_FIELDS[name])]
+    values = {name: _value(fields, name) for name in _CHAT_FIELDS if name in fields}
+    return [name for name, raw in values.items() if raw not in (_NULL, *_CHAT_FIELDS[name])]
 
 
 def _value(fields: Fields, name: str) -> bytes:

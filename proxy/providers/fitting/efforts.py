@@ -55,13 +55,13 @@ def takes_effort(traits: frozenset[str]) -> bool:
     return not traits.isdisjoint(_EFFORTS.values())
 
 
-def nearest_effort(asked: str, traits: frozenset[str]) -> str:
+def nearest_effort(effort: str, traits: frozenset[str]) -> str:
     """The nearest effort that the model takes, the lower of two; an unknown one as it is."""
-    known = [each for each, trait in _EFFORTS.items() if trait in traits]
-    if asked in known or asked not in _EFFORTS:
-        return asked
+    accepted = [name for name, trait in _EFFORTS.items() if trait in traits]
+    if effort in accepted or effort not in _EFFORTS:
+        return effort
     order = list(_EFFORTS)
-    return min(known, key=lambda each: abs(order.index(each) - order.index(asked)))
+    return min(accepted, key=lambda name: abs(order.index(name) - order.index(effort)))
 
 
 def disable_unasked_thinking(fields: Fields) -> bool:
@@ -81,7 +81,7 @@ def disable_unasked_thinking(fields: Fields) -> bool:
 def _holds_all_reasoning(messages: msgspec.Raw) -> bool:
     """True if each call of tools in the conversation has its reasoning."""
     try:
-        found = _messages(messages)
+        history = _messages(messages)
     except UNREADABLE:
         return False
-    return all(each.reasoning_content for each in found if each.tool_calls)
+    return all(message.reasoning_content for message in history if message.tool_calls)

@@ -120,7 +120,7 @@ def fit_schema(
 
 def _without_references(rules: SchemaRules) -> SchemaRules:
     """The same rules, with definitions in place of references."""
-    keywords = {name: one for name, one in rules.keywords.items() if name not in _DEFINITIONS}
+    keywords = {name: check for name, check in rules.keywords.items() if name not in _DEFINITIONS}
     return msgspec.structs.replace(rules, keywords=keywords, has_references=False)
 
 
@@ -174,12 +174,12 @@ class _Fitting:
             prefix = f"#/{name}/" if name in _DEFINITIONS else ""
             return {
                 key: self._fit_named(
-                    prefix and prefix + _pointer_step(key), {} if one is True else one
+                    prefix and prefix + _pointer_step(key), {} if inner is True else inner
                 )
-                for key, one in value.items()
+                for key, inner in value.items()
             }
         if name in _IN_LIST and isinstance(value, list):
-            return [self.fit(one) for one in value]
+            return [self.fit(inner) for inner in value]
         return self.fit(value) if name in _AS_ONE else value
 
     def _fit_named(self, path: str, schema: object) -> Any:  # noqa: ANN401 - a schema
@@ -195,14 +195,16 @@ class _Fitting:
         """A reference, which has nothing beside it, or the definition in its place."""
         path = unquote(str(schema[_REF]))
         self._references.setdefault(self._within[-1], set()).add(path)
-        beside = {name: one for name, one in schema.items() if name != _REF and name not in _SILENT}
+        beside = {
+            name: inner for name, inner in schema.items() if name != _REF and name not in _SILENT
+        }
         if not self._rules.has_references:
             return self._inline(path, beside)
         reference = {_REF: schema[_REF]}
-        definitions = {name: one for name, one in schema.items() if name in _DEFINITIONS}
+        definitions = {name: inner for name, inner in schema.items() if name in _DEFINITIONS}
         if not beside:
             return reference | {
-                name: self._fit_value(name, one) for name, one in definitions.items()
+                name: self._fit_value(name, inner) for name, inner in definitions.items()
             }
         clashing = {"anyOf": beside["anyOf"]} if "anyOf" in beside else {}
         fitted = self.fit(beside | {"anyOf": [reference]} | definitions)
@@ -219,11 +221,11 @@ class _Fitting:
             fitted = self.fit({"type": "object", "additionalProperties": True} | beside)
             return self._describe(fitted, {_REF: path.rpartition("/")[2]})
         clashing = {
-            name: one
-            for name, one in beside.items()
-            if name not in _ANNOTATIONS and definition.get(name, one) != one
+            name: inner
+            for name, inner in beside.items()
+            if name not in _ANNOTATIONS and definition.get(name, inner) != inner
         }
-        rest = {name: one for name, one in beside.items() if name not in clashing}
+        rest = {name: inner for name, inner in beside.items() if name not in clashing}
         return self._describe(self._fit_named(path, definition | rest), clashing)
 
     def _may_grow(self, definition: Json) -> bool:
@@ -248,7 +250,7 @@ class _Fitting:
         """The same schema in keywords that the provider is more likely to take."""
         keywords = self._rules.keywords
         if "oneOf" in schema and "oneOf" not in keywords and "anyOf" not in schema:
-            schema = {"anyOf" if key == "oneOf" else key: one for key, one in schema.items()}
+            schema = {"anyOf" if key == "oneOf" else key: inner for key, inner in schema.items()}
         if "const" in schema and not self._rules.has_const and "enum" not in schema:
             value = schema["const"]
             schema = {("enum" if k == "const" else k): v for k, v in schema.items()}
@@ -296,18 +298,18 @@ def _say_nullable(schema: Json) -> Json:
     """A schema of one type, with ``nullable`` for null."""
     types = schema.get("type")
     if isinstance(types, list):
-        named = [one for one in types if one != "null"]
+        named = [variant for variant in types if variant != "null"]
         schema = {key: value for key, value in schema.items() if key != "type"}
         if len(named) == 1:
             schema = {"type": named[0]} | schema
         elif named:
-            schema = schema | {"anyOf": [{"type": one} for one in named]}
+            schema = schema | {"anyOf": [{"type": variant} for variant in named]}
         if len(named) < len(types):
             schema["nullable"] = True
     variants = schema.get("anyOf")
     if not isinstance(variants, list) or {"type": "null"} not in variants:
         return schema
-    named = [one for one in variants if one != {"type": "null"}]
+    named = [variant for variant in variants if variant != {"type": "null"}]
     rest = {key: value for key, value in schema.items() if key != "anyOf"} | {"nullable": True}
     if len(named) == 1 and isinstance(named[0], dict):
         return named[0] | rest
@@ -319,8 +321,8 @@ def _say_choices(schema: Json) -> Json:
     choices = schema.get("enum")
     if not isinstance(choices, list) or "anyOf" in schema:
         return schema
-    texts = [one for one in choices if one is not None]
-    if not texts or not all(isinstance(one, str) for one in texts):
+    texts = [text for text in choices if text is not None]
+    if not texts or not all(isinstance(text, str) for text in texts):
         return schema
     if len(texts) < len(choices):
         schema = schema | {"enum": texts, "nullable": True}

@@ -79,12 +79,12 @@ def _is_primitive(value: object, _schema: Json) -> bool:
 
 
 def _are_primitive(value: object, schema: Json) -> bool:
-    return isinstance(value, list) and all(_is_primitive(one, schema) for one in value)
+    return isinstance(value, list) and all(_is_primitive(item, schema) for item in value)
 
 
 def _are_texts(value: object, schema: Json) -> bool:
     is_text = schema.get("type") == "string"
-    return is_text and isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return is_text and isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _is_google_chat_format(value: object, schema: Json) -> bool:
@@ -202,5 +202,5 @@ def types_of(schema: Json) -> Iterable[str]:
     """The types of a schema's values, as far as it names them."""
     kind = schema.get("type")
     if isinstance(kind, list):
-        return [one for one in kind if isinstance(one, str)]
+        return [name for name in kind if isinstance(name, str)]
     return (kind,) if isinstance(kind, str) else ()

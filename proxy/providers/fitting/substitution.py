@@ -212,13 +212,13 @@ class _Translation:
         if raw is None:
             return
         try:
-            found = _thinking(raw)
+            thinking = _thinking(raw)
         except UNREADABLE:
             self.notes.append("dropped thinking: the model has no such parameter")
             return
-        effort = "none" if found.type == "disabled" else "high"
-        if found.type == "enabled":
-            effort = effort_for_budget(found.budget_tokens)
+        effort = "none" if thinking.type == "disabled" else "high"
+        if thinking.type == "enabled":
+            effort = effort_for_budget(thinking.budget_tokens)
         if "effort" in self._traits and "reasoning_effort" not in self.fields:
             self.fields["reasoning_effort"] = _json(effort)
             self.notes.append(f"sent thinking as reasoning_effort {effort}")
@@ -233,11 +233,11 @@ class _Translation:
         raw = self.fields.get("reasoning_effort")
         if raw is None or bytes(raw) == _NULL:
             return
-        found = self._effort(raw, "reasoning_effort")
-        if found is None:
+        effort = self._effort(raw, "reasoning_effort")
+        if effort is None:
             del self.fields["reasoning_effort"]
         else:
-            self.fields["reasoning_effort"] = found
+            self.fields["reasoning_effort"] = effort
 
     def _chat_tools(self) -> None:
         """Turn reasoning off where the model takes function tools in chat only without it.
@@ -271,11 +271,11 @@ class _Translation:
         inner = _fields(raw)
         if "effort" not in inner or bytes(inner["effort"]) == _NULL:
             return
-        found = self._effort(inner["effort"], "reasoning.effort")
-        if found is None:
+        effort = self._effort(inner["effort"], "reasoning.effort")
+        if effort is None:
             del inner["effort"]
         else:
-            inner["effort"] = found
+            inner["effort"] = effort
         self.fields["reasoning"] = msgspec.Raw(msgspec.json.encode(inner))
 
     def _responses_steering(self) -> None:
@@ -286,10 +286,10 @@ class _Translation:
             del self.fields["reasoning"]
             self.notes.append("dropped reasoning: the model has no such parameter")
         if not _is_null(self.fields.get("include")):
-            asked = _items(self.fields["include"])
-            kept = [each for each in asked if each != _ENCRYPTED]
-            if len(kept) < len(asked):
-                self.fields["include"] = msgspec.Raw(msgspec.json.encode(kept))
+            includes = _items(self.fields["include"])
+            rest = [include for include in includes if include != _ENCRYPTED]
+            if len(rest) < len(includes):
+                self.fields["include"] = msgspec.Raw(msgspec.json.encode(rest))
                 self.notes.append("dropped reasoning.encrypted_content: the model does not reason")
         if "verbosity" not in self._traits and not _is_null(self.fields.get("text")):
             text = _fields(self.fields["text"])
@@ -304,26 +304,26 @@ class _Translation:
         raw = self.fields.get("input")
         if raw is None or not bytes(raw).startswith(b"[") or b'"reasoning"' not in bytes(raw):
             return
-        items = [_object_or_raw(each) for each in _items(raw)]
-        kept = [
-            each
-            for each in items
-            if not (isinstance(each, dict) and each.get("type") == _json("reasoning"))
+        items = [_object_or_raw(item) for item in _items(raw)]
+        rest = [
+            item
+            for item in items
+            if not (isinstance(item, dict) and item.get("type") == _json("reasoning"))
         ]
-        if len(kept) < len(items):
-            self.fields["input"] = msgspec.Raw(msgspec.json.encode(kept))
+        if len(rest) < len(items):
+            self.fields["input"] = msgspec.Raw(msgspec.json.encode(rest))
             self.notes.append("dropped reasoning items: the model does not reason")
 
     def _effort(self, raw: msgspec.Raw, name: str) -> msgspec.Raw | None:
         """The nearest effort that the model knows; None for no parameter."""
-        asked = msgspec.json.decode(raw)
+        effort = msgspec.json.decode(raw)
         if not takes_effort(self._traits):
             self.notes.append(f"dropped {name}: the model has no such parameter")
             return None
-        nearest = nearest_effort(asked, self._traits) if isinstance(asked, str) else asked
-        if nearest == asked:
+        nearest = nearest_effort(effort, self._traits) if isinstance(effort, str) else effort
+        if nearest == effort:
             return raw
-        self.notes.append(f"sent {name} {asked} as {nearest}: the nearest that the model has")
+        self.notes.append(f"sent {name} {effort} as {nearest}: the nearest that the model has")
         return _json(nearest)
 
     def _keep(self, name: str, trait: str) -> None:
@@ -356,14 +356,16 @@ class _Translation:
         left_out = [name for name in refused if bytes(_json(name)) in text]
         if not says_role and not left_out:
             return
-        messages = [_object_or_raw(each) for each in _items(raw)]
-        objects = [each for each in messages if isinstance(each, dict)]
+        messages = [_object_or_raw(message) for message in _items(raw)]
+        objects = [message for message in messages if isinstance(message, dict)]
         developers = [
-            each for each in objects if says_role and each.get("role") == _json("developer")
+            message
+            for message in objects
+            if says_role and message.get("role") == _json("developer")
         ]
-        for each in developers:
-            each["role"] = _json("system")
-        dropped = set().union(*(without_message_fields(each, left_out) for each in objects))
+        for message in developers:
+            message["role"] = _json("system")
+        dropped = set().union(*(without_message_fields(message, left_out) for message in objects))
         if developers:
             self.notes.append("sent the role developer as system")
         if dropped:

@@ -69,14 +69,14 @@ def _with_lines(raw: bytes, text: bytes) -> bytes:
 
 
 def _message_with_lines(raw: bytes, text: bytes) -> bytes:
-    found = members(raw)
+    fields = members(raw)
     changed = {
         name: _map_elements(value, partial(_line_or_part, text=text))
         if name in _CONTENTS
         else value
-        for name, value in found.items()
+        for name, value in fields.items()
     }
-    return raw if changed == found else write_object(changed)
+    return raw if changed == fields else write_object(changed)
 
 
 def _line_or_part(raw: bytes, text: bytes) -> bytes:

@@ -47,7 +47,7 @@ class GeminiWire:
                 param="model",
             )
         model = (route.model or call.model).removeprefix(_PREFIX)
-        said = generate_body(with_tools(call.body), route, model)
+        translated = generate_body(with_tools(call.body), route, model)
         reply = chat_reply(call)
         reader = ChunkStream(reply) if call.is_streaming else WholeCompletion(reply)
         way = "streamGenerateContent?alt=sse" if call.is_streaming else "generateContent"
@@ -55,9 +55,9 @@ class GeminiWire:
             method="POST",
             path=f"/{_PREFIX}{quote(model, safe='')}:{way}",
             headers=_HEADERS,
-            body=said.body,
+            body=translated.body,
             reader=with_functions(reader, call.body),
-            notes=said.notes,
+            notes=translated.notes,
         )
 
     def usage(self, reported: Mapping[str, Any], provider: str = "") -> Usage | None:
@@ -65,13 +65,13 @@ class GeminiWire:
         return gemini_usage(reported)
 
     def terms(
-        self, asked: str, answered: str, usage: Mapping[str, Any], region: str
+        self, requested: str, answered: str, usage: Mapping[str, Any], region: str
     ) -> BillingTerms:
         """The tier by the answer, else by the request.
 
         Source: Google, Gemini API, service tiers (2026-11).
         """
-        return BillingTerms(service_tier=price_tier(answered or asked), region=region)
+        return BillingTerms(service_tier=price_tier(answered or requested), region=region)
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
         """Translate an error of Google's into the caller's."""

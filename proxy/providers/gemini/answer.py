@@ -137,13 +137,13 @@ def _choices(answer: GoogleAnswer) -> list[Json]:
     if not answer.candidates:
         return [chat_choice({"role": "assistant", "content": None}, "content_filter")]
     numbers, tail = CallNumbers(), id_tail(answer.response_id)
-    found = []
+    choices = []
     for candidate in answer.candidates:
         message = _message(candidate, numbers, tail)
         calls = numbers.calls(candidate.index)
         reason = finish_reason(candidate.finish_reason, calls=calls)
-        found.append(chat_choice(message, reason, candidate.index))
-    return found
+        choices.append(chat_choice(message, reason, candidate.index))
+    return choices
 
 
 def _message(candidate: GoogleCandidate, numbers: CallNumbers, tail: str) -> Json:
@@ -159,5 +159,5 @@ def _message(candidate: GoogleCandidate, numbers: CallNumbers, tail: str) -> Jso
         else:
             words += part.text
             signature = part.thought_signature or signature
-    said = chat_message(words, calls, reasoning_content=thoughts)
-    return said | extra_content(signature)
+    message = chat_message(words, calls, reasoning_content=thoughts)
+    return message | extra_content(signature)

@@ -42,8 +42,8 @@ class GeminiChatBody(ChatBody, kw_only=True):
     @property
     def google(self) -> GoogleOptions:
         """Google's own options; empty where there are none."""
-        found = self.extra_body.google if self.extra_body is not None else None
-        return found or GoogleOptions()
+        options = self.extra_body.google if self.extra_body is not None else None
+        return options or GoogleOptions()
 
 
 _body = msgspec.json.Decoder(GeminiChatBody)

@@ -50,11 +50,11 @@ def contents(messages: list[ChatMessage], start: int, notes: list[str]) -> list[
     conversation = _Conversation(notes)
     for number in range(start, len(messages)):
         conversation.add(messages[number], f"messages[{number}]")
-    found = conversation.contents
-    if not found or found[0]["role"] != "user":
-        found.insert(0, {"role": "user", "parts": [{"text": _OPENING}]})
+    turns = conversation.contents
+    if not turns or turns[0]["role"] != "user":
+        turns.insert(0, {"role": "user", "parts": [{"text": _OPENING}]})
         notes.append("added a first user turn: this model's conversations begin with one")
-    return found
+    return turns
 
 
 class _Conversation:
@@ -66,35 +66,35 @@ class _Conversation:
         self._functions: dict[str, str] = {}
         self._answers = False
 
-    def add(self, message: ChatMessage, at: str) -> None:
+    def add(self, message: ChatMessage, path: str) -> None:
         """Add a message."""
         if message.role == "tool":
-            self._add_result(message, at)
+            self._add_result(message, path)
             return
         self._answers = False
         if message.role == "assistant":
-            self._add_content("model", self._assistant_parts(message, at))
+            self._add_content("model", self._assistant_parts(message, path))
         elif message.role == "user":
-            self._add_content("user", _user_parts(message, at))
+            self._add_content("user", _user_parts(message, path))
         elif message.role in _SYSTEM:
-            self._add_later_system(message, at)
+            self._add_later_system(message, path)
         else:
-            raise invalid_parameter(f"{at}.role", f"Unknown role {message.role!r}: {_ROLES}")
+            raise invalid_parameter(f"{path}.role", f"Unknown role {message.role!r}: {_ROLES}")
 
     def _add_content(self, role: str, parts: list[Json]) -> None:
         if parts:
             self.contents.append({"role": role, "parts": parts})
 
-    def _add_later_system(self, message: ChatMessage, at: str) -> None:
+    def _add_later_system(self, message: ChatMessage, path: str) -> None:
         """Add labelled text in its place: moved to the front it would change the whole prefix."""
-        parts = _text_parts(message, at)
+        parts = _text_parts(message, path)
         for part in parts:
             part["text"] = f"<system_message>\n{part['text']}\n</system_message>"
         self._add_content("user", parts)
         self._notes.append("sent a later system message as labelled user text")
 
-    def _assistant_parts(self, message: ChatMessage, at: str) -> list[Json]:
-        parts = _text_parts(message, at)
+    def _assistant_parts(self, message: ChatMessage, path: str) -> list[Json]:
+        parts = _text_parts(message, path)
         if message.refusal:
             parts.append({"text": message.refusal})
         if parts and (signature := signature_of(message.extra_content)):
@@ -102,29 +102,29 @@ class _Conversation:
         if message.thinking_blocks:
             self._notes.append("dropped thinking_blocks: this model takes none of another's")
         for number, call in enumerate(message.tool_calls or ()):
-            part = self._call(call, f"{at}.tool_calls[{number}]")
+            part = self._call(call, f"{path}.tool_calls[{number}]")
             signature = signature_of(call.extra_content) or ("" if number else UNSIGNED)
             parts.append(part | ({"thoughtSignature": signature} if signature else {}))
         return parts
 
-    def _call(self, call: ToolCall, at: str) -> Json:
+    def _call(self, call: ToolCall, path: str) -> Json:
         if call.type != "function" or call.function is None:
             raise unsupported_parameter(
-                at, f"`{at}` is no function call: this model knows only functions."
+                path, f"`{path}` is no function call: this model knows only functions."
             )
         self._functions[call.id] = call.function.name
         arguments = arguments_object(call.function.arguments or "")
         return {"functionCall": {"id": call.id, "name": call.function.name, "args": arguments}}
 
-    def _add_result(self, message: ChatMessage, at: str) -> None:
+    def _add_result(self, message: ChatMessage, path: str) -> None:
         """Add a result, beside others of the same turn."""
         name = message.tool_call_id
         if name is None or name not in self._functions:
             raise invalid_parameter(
-                f"{at}.tool_call_id",
-                f"`{at}` answers no call before it: send its `tool_call_id`, after the call.",
+                f"{path}.tool_call_id",
+                f"`{path}` answers no call before it: send its `tool_call_id`, after the call.",
             )
-        parts = _user_parts(message, at)
+        parts = _user_parts(message, path)
         words = "\n\n".join(part["text"] for part in parts if "text" in part)
         response: Json = {
             "id": name,
@@ -139,7 +139,7 @@ class _Conversation:
         self.contents[-1]["parts"].append({"functionResponse": response})
 
 
-def _text_parts(message: ChatMessage, at: str) -> list[Json]:
+def _text_parts(message: ChatMessage, path: str) -> list[Json]:
     """The parts of a message that may hold text alone; empty text is left out."""
     content = message.content
     if not isinstance(content, list):
@@ -147,39 +147,40 @@ def _text_parts(message: ChatMessage, at: str) -> list[Json]:
     for number, part in enumerate(content):
         if part.type not in {"text", "refusal"}:
             raise invalid_parameter(
-                f"{at}.content[{number}].type",
+                f"{path}.content[{number}].type",
                 f"{part.type!r} cannot stand in a {message.role} message: send text there.",
             )
     return [{"text": words} for part in content if (words := part.text or part.refusal)]
 
 
-def _user_parts(message: ChatMessage, at: str) -> list[Json]:
+def _user_parts(message: ChatMessage, path: str) -> list[Json]:
     content = message.content
     if not isinstance(content, list):
         return [{"text": content}] if content else []
-    parts = [_part(part, f"{at}.content[{number}]") for number, part in enumerate(content)]
+    parts = [_part(part, f"{path}.content[{number}]") for number, part in enumerate(content)]
     return [part for part in parts if part.get("text") != ""]
 
 
-def _part(part: ContentPart, at: str) -> Json:
+def _part(part: ContentPart, path: str) -> Json:
     if part.type == "text" and part.text is not None:
         return {"text": part.text}
     if part.type == "image_url" and part.image_url is not None:
-        return _inline(part.image_url.url, "", f"{at}.image_url.url")
+        return _inline(part.image_url.url, "", f"{path}.image_url.url")
     if part.type == "file" and part.file is not None and part.file.file_data is not None:
         ending = (part.file.filename or "").rpartition(".")[2].lower()
-        return _inline(part.file.file_data, _ENDINGS.get(ending, _PDF), f"{at}.file.file_data")
+        return _inline(part.file.file_data, _ENDINGS.get(ending, _PDF), f"{path}.file.file_data")
     if part.type == "file":
         raise unsupported_parameter(
-            f"{at}.file", "This model cannot see files kept by OpenAI: send `file_data`."
+            f"{path}.file", "This model cannot see files kept by OpenAI: send `file_data`."
         )
     raise invalid_parameter(
-        at,
-        f"`{at}` of type {part.type!r} cannot be translated: send text, image_url or file in full.",
+        path,
+        f"`{path}` of type {part.type!r} cannot be translated: send text, image_url or file in"
+        " full.",
     )
 
 
-def _inline(content: str, kind: str, at: str) -> Json:
+def _inline(content: str, kind: str, path: str) -> Json:
     """A data URL, or base64 of a known type, within the request.
 
     The prefix of a data URL is read alone: the picture behind it may be megabytes.
@@ -188,9 +189,9 @@ def _inline(content: str, kind: str, at: str) -> Json:
         head, comma, content = content.partition(",")
         kind, *options = head.removeprefix("data:").split(";")
         if not comma or "base64" not in options:
-            raise invalid_parameter(at, f"`{at}` must be a data URL in base64.")
+            raise invalid_parameter(path, f"`{path}` must be a data URL in base64.")
     elif not kind or content.startswith(("https://", "http://")):
         raise unsupported_parameter(
-            at, "This model fetches no addresses: send the content as a data URL in base64."
+            path, "This model fetches no addresses: send the content as a data URL in base64."
         )
     return {"inlineData": {"mimeType": kind.lower() or "text/plain", "data": content}}

@@ -37,11 +37,11 @@ _NAMES: Final[Mapping[str, str]] = {
 }
 
 
-def generation_config(asked: GeminiChatBody, route: Route, model: str, notes: list[str]) -> Json:
+def generation_config(request: GeminiChatBody, route: Route, model: str, notes: list[str]) -> Json:
     """The fields of ``generationConfig``; empty where nothing was asked.
 
     Args:
-        asked: The caller's body.
+        request: The caller's body.
         route: Its route.
         model: The upstream's name of the model.
         notes: Gets a sentence for each change.
@@ -49,38 +49,38 @@ def generation_config(asked: GeminiChatBody, route: Route, model: str, notes: li
     Raises:
         CallerError: If a parameter asks for what this kind of model cannot do.
     """
-    if asked.logprobs or asked.top_logprobs:
+    if request.logprobs or request.top_logprobs:
         raise unsupported_parameter(
             "logprobs", "This model reports no log probabilities: leave logprobs out."
         )
-    if asked.modalities is not None and asked.modalities != ["text"]:
+    if request.modalities is not None and request.modalities != ["text"]:
         raise unsupported_parameter(
             "modalities", "This model answers in text only: leave modalities out."
         )
-    given = {google: getattr(asked, name) for name, google in _NAMES.items()}
+    given = {google: getattr(request, name) for name, google in _NAMES.items()}
     config = {name: value for name, value in given.items() if value is not None}
-    config |= _limit(asked, route, notes) | _stops(asked) | _form(asked, notes)
-    if asked.n is not None and asked.n != 1:
-        config["candidateCount"] = asked.n
-    if (thinking := _thinking(asked, model, notes)) is not None:
+    config |= _limit(request, route, notes) | _stops(request) | _form(request, notes)
+    if request.n is not None and request.n != 1:
+        config["candidateCount"] = request.n
+    if (thinking := _thinking(request, model, notes)) is not None:
         config["thinkingConfig"] = thinking
     return config
 
 
-def service_tier(asked: GeminiChatBody, notes: list[str]) -> Json:
+def service_tier(request: GeminiChatBody, notes: list[str]) -> Json:
     """``serviceTier``; empty for the default."""
-    if asked.service_tier in {None, "auto", "default"}:
+    if request.service_tier in {None, "auto", "default"}:
         return {}
-    if asked.service_tier in _TIERS:
-        return {"serviceTier": asked.service_tier}
-    notes.append(f"dropped service_tier {asked.service_tier}: the model has no such tier")
+    if request.service_tier in _TIERS:
+        return {"serviceTier": request.service_tier}
+    notes.append(f"dropped service_tier {request.service_tier}: the model has no such tier")
     return {}
 
 
-def _limit(asked: GeminiChatBody, route: Route, notes: list[str]) -> Json:
-    is_newer = asked.max_completion_tokens is not None
+def _limit(request: GeminiChatBody, route: Route, notes: list[str]) -> Json:
+    is_newer = request.max_completion_tokens is not None
     name = "max_completion_tokens" if is_newer else "max_tokens"
-    most: int | None = getattr(asked, name)
+    most: int | None = getattr(request, name)
     if most is None:
         return {}
     if most < 1:
@@ -91,8 +91,8 @@ def _limit(asked: GeminiChatBody, route: Route, notes: list[str]) -> Json:
     return {"maxOutputTokens": most}
 
 
-def _stops(asked: GeminiChatBody) -> Json:
-    stops = [asked.stop] if isinstance(asked.stop, str) else asked.stop or []
+def _stops(request: GeminiChatBody) -> Json:
+    stops = [request.stop] if isinstance(request.stop, str) else request.stop or []
     if len(stops) > MAX_STOPS:
         raise unsupported_parameter(
             "stop", f"This model takes at most {MAX_STOPS} stop sequences: send fewer."
@@ -116,11 +116,11 @@ def _form(request: GeminiChatBody, notes: list[str]) -> Json:
     )
 
 
-def _thinking(asked: GeminiChatBody, model: str, notes: list[str]) -> object:
+def _thinking(request: GeminiChatBody, model: str, notes: list[str]) -> object:
     """Google's own field first; else the effort, with thoughts told where the model thinks."""
-    if is_given(asked.google.thinking_config):
-        return asked.google.thinking_config
-    effort = asked.reasoning_effort
+    if is_given(request.google.thinking_config):
+        return request.google.thinking_config
+    effort = request.reasoning_effort
     if effort is None:
         return None
     if effort not in _LEVELS:

@@ -55,27 +55,27 @@ def generate_body(body: bytes, route: Route, model: str) -> GenerateRequest:
     Raises:
         CallerError: If it is wrong, or cannot be said without changing its meaning.
     """
-    asked, names = read_chat(body)
+    request, names = read_chat(body)
     for name, fix in _REFUSED.items():
         if name in names:
             raise unsupported_parameter(name, fix)
-    if not asked.messages:
+    if not request.messages:
         raise invalid_parameter("messages", "There is nothing to answer: send a message.")
     notes: list[str] = []
     if unknown := sorted((names - _KNOWN) | (names & _DROPPED)):
         notes.append(f"dropped {', '.join(unknown)}: the model has no such parameter")
-    said = _fields(asked, route, model, notes)
-    return GenerateRequest(msgspec.json.encode(said), tuple(dict.fromkeys(notes)))
+    fields = _fields(request, route, model, notes)
+    return GenerateRequest(msgspec.json.encode(fields), tuple(dict.fromkeys(notes)))
 
 
-def _fields(asked: GeminiChatBody, route: Route, model: str, notes: list[str]) -> Json:
+def _fields(request: GeminiChatBody, route: Route, model: str, notes: list[str]) -> Json:
     """The request as it will be written, fields in a fixed order."""
-    system, start = system_instruction(asked.messages)
+    system, start = system_instruction(request.messages)
     fields: Json = {"systemInstruction": {"parts": system}} if system else {}
-    fields |= tool_fields(asked, notes)
-    fields["contents"] = contents(asked.messages, start, notes)
-    if config := generation_config(asked, route, model, notes):
+    fields |= tool_fields(request, notes)
+    fields["contents"] = contents(request.messages, start, notes)
+    if config := generation_config(request, route, model, notes):
         fields["generationConfig"] = config
-    if asked.google.cached_content:
-        fields["cachedContent"] = asked.google.cached_content
-    return fields | service_tier(asked, notes)
+    if request.google.cached_content:
+        fields["cachedContent"] = request.google.cached_content
+    return fields | service_tier(request, notes)

@@ -36,10 +36,10 @@ def signature_of(extra_content: Raw) -> str:
     if not is_given(extra_content):
         return ""
     try:
-        found = _extra(extra_content).google
+        google = _extra(extra_content).google
     except UNREADABLE:
         return ""
-    return "" if found is None else found.thought_signature
+    return "" if google is None else google.thought_signature
 
 
 def extra_content(signature: str) -> dict[str, Any]:

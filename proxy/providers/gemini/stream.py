@@ -49,8 +49,8 @@ class ChunkStream(EventReader):
     def _final_parts(self) -> bytes:
         chunks = []
         for index, reason in sorted(self._reasons.items()):
-            known = finish_reason(reason, calls=self._numbers.calls(index))
-            chunks.append(self._writer.chunk({}, index, known))
+            chat_reason = finish_reason(reason, calls=self._numbers.calls(index))
+            chunks.append(self._writer.chunk({}, index, chat_reason))
         usage = usage_object(gemini_usage(self._usage), has_writes=False)
         return b"".join(chunks) + self._writer.end(usage)
 

@@ -18,38 +18,40 @@ from proxy.providers.gemini.body import GeminiChatBody, Json
 _MODES: Final = {"none": "NONE", "auto": "AUTO", "required": "ANY"}
 
 
-def tool_fields(asked: GeminiChatBody, notes: list[str]) -> Json:
+def tool_fields(request: GeminiChatBody, notes: list[str]) -> Json:
     """``tools`` and ``toolConfig``, where they were given; schemas byte for byte.
 
     Raises:
         CallerError: If a tool is no function, or the choice cannot be said.
     """
-    tools = asked.tools or []
+    tools = request.tools or []
     if not tools:
-        if asked.tool_choice not in (None, "none", "auto"):
+        if request.tool_choice not in (None, "none", "auto"):
             raise invalid_parameter(
                 "tool_choice", "tool_choice asks for a tool, but there are none: send tools."
             )
         return {}
-    said = [_declaration(tool, f"tools[{number}]", notes) for number, tool in enumerate(tools)]
-    if asked.parallel_tool_calls is False:
+    declarations = [
+        _declaration(tool, f"tools[{number}]", notes) for number, tool in enumerate(tools)
+    ]
+    if request.parallel_tool_calls is False:
         notes.append("dropped parallel_tool_calls: the model has no such parameter")
-    fields: Json = {"tools": [{"functionDeclarations": said}]}
-    if (config := _calling_config(asked.tool_choice, tools)) is not None:
+    fields: Json = {"tools": [{"functionDeclarations": declarations}]}
+    if (config := _calling_config(request.tool_choice, tools)) is not None:
         fields["toolConfig"] = {"functionCallingConfig": config}
     return fields
 
 
-def _declaration(tool: ToolDefinition, at: str, notes: list[str]) -> Json:
-    function = tool_function(tool, at)
-    said: Json = {"name": function.name}
+def _declaration(tool: ToolDefinition, path: str, notes: list[str]) -> Json:
+    function = tool_function(tool, path)
+    declaration: Json = {"name": function.name}
     if function.description:
-        said["description"] = function.description
+        declaration["description"] = function.description
     if is_given(function.parameters):
-        said["parametersJsonSchema"] = function.parameters
+        declaration["parametersJsonSchema"] = function.parameters
     if function.strict:
         notes.append("dropped strict: this model cannot promise a tool's schema")
-    return said
+    return declaration
 
 
 def _calling_config(choice: str | ToolChoice | None, tools: list[ToolDefinition]) -> Json | None:

@@ -11,13 +11,13 @@ from proxy.providers.answers.usage import token_count
 from slo.usage import Usage
 
 
-def gemini_usage(found: Mapping[str, Any]) -> Usage | None:
+def gemini_usage(reported: Mapping[str, Any]) -> Usage | None:
     """The buckets; None if the object holds no counts."""
-    prompt = token_count(found, "promptTokenCount")
-    candidates = token_count(found, "candidatesTokenCount")
-    thoughts = token_count(found, "thoughtsTokenCount") or 0
+    prompt = token_count(reported, "promptTokenCount")
+    candidates = token_count(reported, "candidatesTokenCount")
+    thoughts = token_count(reported, "thoughtsTokenCount") or 0
     if prompt is None and candidates is None and not thoughts:
         return None
-    read = (prompt or 0) + (token_count(found, "toolUsePromptTokenCount") or 0)
-    cached = min(token_count(found, "cachedContentTokenCount") or 0, read)
+    read = (prompt or 0) + (token_count(reported, "toolUsePromptTokenCount") or 0)
+    cached = min(token_count(reported, "cachedContentTokenCount") or 0, read)
     return Usage(input=read - cached, cache_read=cached, output=candidates or 0, reasoning=thoughts)

@@ -42,14 +42,14 @@ class Ending:
             calls: True if tools are called, which some upstreams do not give as the reason.
             refused: True if the model refused in words of its own.
         """
-        found = _STOP_REASONS.get(self.finish or "", "end_turn")
-        if found != "end_turn":
-            return found
+        reason = _STOP_REASONS.get(self.finish or "", "end_turn")
+        if reason != "end_turn":
+            return reason
         if calls:
             return "tool_use"
         if refused:
             return "refusal"
-        return found if self.stop is None else "stop_sequence"
+        return reason if self.stop is None else "stop_sequence"
 
     def delta(self, *, calls: bool, refused: bool) -> Json:
         """Stop reason and sequence, as ``message_delta`` has them."""
@@ -74,16 +74,16 @@ def opening_message(name: str, model: str, prompt_tokens: int = 0) -> Json:
     }
 
 
-def messages_counts(found: Mapping[str, Any], tier: str | None = None) -> Json:
+def messages_counts(reported: Mapping[str, Any], tier: str | None = None) -> Json:
     """Chat's usage object as Anthropic's, whose input excludes what a cache read or stored.
 
     OpenAI's 30 minutes are counted with the shorter lifetime, its 12 hours with the longer.
 
     Args:
-        found: Chat's usage; empty for none.
+        reported: Chat's usage; empty for none.
         tier: Chat's service tier.
     """
-    usage = believable_usage(found)
+    usage = believable_usage(reported)
     if usage is None:
         return {
             "input_tokens": 0,

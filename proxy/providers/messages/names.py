@@ -63,16 +63,16 @@ def _pack(chat_id: str) -> str:
 
 def _unpack(name: str) -> str:
     """The id that was packed; the name itself where it is no work of ours."""
-    found = _OURS.fullmatch(name)
-    if found is None:
+    parts = _OURS.fullmatch(name)
+    if parts is None:
         return name
-    if found[1] == "g":
-        return found[2]
+    if parts[1] == "g":
+        return parts[2]
     try:
-        chat_id = urlsafe_b64decode(found[2] + "=" * (-len(found[2]) % 4)).decode()
+        chat_id = urlsafe_b64decode(parts[2] + "=" * (-len(parts[2]) % 4)).decode()
     except ValueError:
         return name
-    return chat_id if _pack(chat_id) == found[2] else name
+    return chat_id if _pack(chat_id) == parts[2] else name
 
 
 def chat_tool_name(name: str) -> str:

@@ -25,31 +25,33 @@ _SESSION: Final = "session_id"
 _OLD_SESSION: Final = "_session_"
 
 
-def effort(asked: MessagesBody, target: ChatTarget, notes: list[str]) -> Json:
+def effort(request: MessagesBody, target: ChatTarget, notes: list[str]) -> Json:
     """``reasoning_effort`` by the caller's effort, else by its thinking.
 
     Raises:
         CallerError: If either is none that exists.
     """
-    config = asked.output_config
-    said = None if config is None else config.effort
-    if said is not None and said not in _EFFORTS:
+    config = request.output_config
+    level = None if config is None else config.effort
+    if level is not None and level not in _EFFORTS:
         raise invalid_parameter(
             "output_config.effort", "output_config.effort must be low, medium, high, xhigh or max."
         )
-    thinking = asked.thinking
-    meant = None if thinking is None else _meant_effort(thinking)
+    thinking = request.thinking
+    implied = None if thinking is None else _meant_effort(thinking)
     if target.takes_extras:
         fields = {} if thinking is None else {"thinking": msgspec.to_builtins(thinking)}
-        kept = {name: value for name, value in fields.get("thinking", {}).items() if value}
-        fields = {"thinking": kept} if kept else {}
-        return fields if said is None else fields | {"reasoning_effort": said}
-    if meant == "none":
+        thinking_members = {
+            name: value for name, value in fields.get("thinking", {}).items() if value
+        }
+        fields = {"thinking": thinking_members} if thinking_members else {}
+        return fields if level is None else fields | {"reasoning_effort": level}
+    if implied == "none":
         return {"reasoning_effort": "none"}
-    if said is None and meant is not None:
-        notes.append(f"sent thinking as reasoning_effort {meant}")
-    wanted = said or meant
-    return {} if wanted is None else {"reasoning_effort": wanted}
+    if level is None and implied is not None:
+        notes.append(f"sent thinking as reasoning_effort {implied}")
+    sent = level or implied
+    return {} if sent is None else {"reasoning_effort": sent}
 
 
 def _meant_effort(thinking: ThinkingConfig) -> str:
@@ -65,20 +67,20 @@ def _meant_effort(thinking: ThinkingConfig) -> str:
     )
 
 
-def answer_format(asked: MessagesBody, target: ChatTarget, notes: list[str]) -> Json:
+def answer_format(request: MessagesBody, target: ChatTarget, notes: list[str]) -> Json:
     """``response_format`` where a schema is asked for.
 
     Raises:
         CallerError: If the form is none that exists.
     """
-    config, at = asked.output_config, "output_config.format"
+    config, path = request.output_config, "output_config.format"
     form = config.format if config is not None and config.format is not None else None
     if form is None:
-        form, at = asked.output_format, "output_format"
+        form, path = request.output_format, "output_format"
     if form is None:
         return {}
     if form.type != "json_schema" or not is_given(form.schema):
-        raise invalid_parameter(at, f"`{at}` must be json_schema with a `schema`.")
+        raise invalid_parameter(path, f"`{path}` must be json_schema with a `schema`.")
     schema: Json = {"name": _FORMAT_NAME, "schema": form.schema}
     if target.takes_extras or is_strict_schema(form.schema):
         schema["strict"] = True
@@ -87,19 +89,19 @@ def answer_format(asked: MessagesBody, target: ChatTarget, notes: list[str]) -> 
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
-def sampling(asked: MessagesBody) -> Json:
+def sampling(request: MessagesBody) -> Json:
     """The parameters that both APIs have by one name."""
-    given = {"temperature": asked.temperature, "top_p": asked.top_p, "top_k": asked.top_k}
+    given = {"temperature": request.temperature, "top_p": request.top_p, "top_k": request.top_k}
     return {name: value for name, value in given.items() if value is not None}
 
 
-def stops(asked: MessagesBody, target: ChatTarget) -> Json:
+def stops(request: MessagesBody, target: ChatTarget) -> Json:
     """``stop``.
 
     Raises:
         CallerError: If there are more than the model takes.
     """
-    given = asked.stop_sequences or []
+    given = request.stop_sequences or []
     if target.max_stops is not None and len(given) > target.max_stops:
         most = f"at most {target.max_stops}" if target.max_stops else "no"
         raise unsupported_parameter(
@@ -108,20 +110,20 @@ def stops(asked: MessagesBody, target: ChatTarget) -> Json:
     return {"stop": given} if given else {}
 
 
-def service_tier(asked: MessagesBody) -> Json:
+def service_tier(request: MessagesBody) -> Json:
     """``service_tier``; Anthropic's default is the default here, too.
 
     Raises:
         CallerError: If the tier is none that exists.
     """
-    if asked.service_tier not in {None, "auto", "standard_only"}:
+    if request.service_tier not in {None, "auto", "standard_only"}:
         raise invalid_parameter("service_tier", "service_tier must be auto or standard_only.")
-    return {"service_tier": "default"} if asked.service_tier == "standard_only" else {}
+    return {"service_tier": "default"} if request.service_tier == "standard_only" else {}
 
 
-def end_user(asked: MessagesBody, target: ChatTarget) -> Json:
+def end_user(request: MessagesBody, target: ChatTarget) -> Json:
     """The opaque end user, in at most 64 characters and without the session it may name."""
-    given = asked.metadata.user_id if asked.metadata is not None else None
+    given = request.metadata.user_id if request.metadata is not None else None
     if not given:
         return {}
     name = given if target.takes_extras else _without_session(given)
@@ -135,8 +137,8 @@ def _without_session(name: str) -> str:
     if not name.startswith("{"):
         return name.partition(_OLD_SESSION)[0] or name
     try:
-        found: Any = orjson.loads(name)
+        user: Any = orjson.loads(name)
     except orjson.JSONDecodeError:
         return name
-    kept = {key: value for key, value in found.items() if key != _SESSION}
-    return orjson.dumps(kept, option=orjson.OPT_SORT_KEYS).decode() if kept else name
+    members = {key: value for key, value in user.items() if key != _SESSION}
+    return orjson.dumps(members, option=orjson.OPT_SORT_KEYS).decode() if members else name

@@ -35,13 +35,13 @@ _CITED: Final = "dropped citations: this model cites no documents"
 
 
 def user_parts(
-    blocks: Iterable[MessagesBlock], at: str, target: ChatTarget, notes: list[str]
+    blocks: Iterable[MessagesBlock], path: str, target: ChatTarget, notes: list[str]
 ) -> list[Json]:
     """The parts of a user's blocks, in order.
 
     Args:
         blocks: The blocks; none is a tool's result.
-        at: Place of their list in the body, such as ``messages[2].content``.
+        path: Place of their list in the body, such as ``messages[2].content``.
         target: The chat form.
         notes: Gets a sentence for what is left out.
 
@@ -52,12 +52,12 @@ def user_parts(
         part
         for number, block in enumerate(blocks)
         for part in _with_mark(
-            _visible_parts(block, f"{at}[{number}]", target, notes), block, target
+            _visible_parts(block, f"{path}[{number}]", target, notes), block, target
         )
     ]
 
 
-def text_parts(blocks: Iterable[MessagesBlock], at: str, target: ChatTarget) -> list[Json]:
+def text_parts(blocks: Iterable[MessagesBlock], path: str, target: ChatTarget) -> list[Json]:
     """The parts of blocks that may be text alone, such as those of a system prompt.
 
     Raises:
@@ -67,9 +67,9 @@ def text_parts(blocks: Iterable[MessagesBlock], at: str, target: ChatTarget) -> 
     for number, block in enumerate(blocks):
         if block.type != "text":
             raise invalid_parameter(
-                f"{at}[{number}].type", f"{block.type!r} cannot stand there: send text."
+                f"{path}[{number}].type", f"{block.type!r} cannot stand there: send text."
             )
-        parts += _with_mark([_text(block, f"{at}[{number}]")], block, target)
+        parts += _with_mark([_text(block, f"{path}[{number}]")], block, target)
     return parts
 
 
@@ -105,31 +105,31 @@ def _with_mark(parts: list[Json], block: MessagesBlock, target: ChatTarget) -> l
 
 
 def _visible_parts(
-    block: MessagesBlock, at: str, target: ChatTarget, notes: list[str]
+    block: MessagesBlock, path: str, target: ChatTarget, notes: list[str]
 ) -> list[Json]:
     """The parts of a block; a line in place of what the model cannot see."""
     if target.sees or not _is_seen(block):
-        return _parts_of_block(block, at, target, notes)
+        return _parts_of_block(block, path, target, notes)
     notes.append(UNSEEN_NOTE)
     return [plain_part(unseen_line(_INDEFINITE[block.type]))]
 
 
 def _parts_of_block(
-    block: MessagesBlock, at: str, target: ChatTarget, notes: list[str]
+    block: MessagesBlock, path: str, target: ChatTarget, notes: list[str]
 ) -> list[Json]:
     if block.type == "text":
-        return [_text(block, at)]
+        return [_text(block, path)]
     if block.type == "image":
-        return [_image(_source(block, at), f"{at}.source")]
+        return [_image(_source(block, path), f"{path}.source")]
     if block.type == "document":
-        return _document(block, at, target, notes)
+        return _document(block, path, target, notes)
     if block.type == "search_result":
-        return _search_result(block, at)
+        return _search_result(block, path)
     if block.type == "tool_reference":
         return [plain_part(f"The tool {block.tool_name or ''} is available.")]
     if block.type == "container_upload":
-        raise unsupported_parameter(f"{at}.type", _KEPT)
-    raise invalid_parameter(f"{at}.type", f"Unknown block {block.type!r}: {_KINDS}")
+        raise unsupported_parameter(f"{path}.type", _KEPT)
+    raise invalid_parameter(f"{path}.type", f"Unknown block {block.type!r}: {_KINDS}")
 
 
 def _is_seen(block: MessagesBlock) -> bool:
@@ -139,27 +139,27 @@ def _is_seen(block: MessagesBlock) -> bool:
     return block.type == "image" or (block.type == "document" and is_encoded)
 
 
-def _text(block: MessagesBlock, at: str) -> Json:
+def _text(block: MessagesBlock, path: str) -> Json:
     if block.text is None:
-        raise _incomplete(at, block.type, "text")
+        raise _incomplete(path, block.type, "text")
     return plain_part(block.text)
 
 
-def _source(block: MessagesBlock, at: str) -> BlockSource:
+def _source(block: MessagesBlock, path: str) -> BlockSource:
     if not isinstance(block.source, BlockSource):
-        raise _incomplete(at, block.type, "source")
+        raise _incomplete(path, block.type, "source")
     return block.source
 
 
-def _image(source: BlockSource, at: str) -> Json:
+def _image(source: BlockSource, path: str) -> Json:
     if source.type == "file":
-        raise unsupported_parameter(f"{at}.file_id", _KEPT)
+        raise unsupported_parameter(f"{path}.file_id", _KEPT)
     if source.type == "url" and source.url is not None:
         return {"type": "image_url", "image_url": {"url": source.url}}
     if source.type == "base64" and source.data is not None and source.media_type:
         return {"type": "image_url", "image_url": {"url": _data_url(source)}}
     raise invalid_parameter(
-        at, f"`{at}` must be base64 with `media_type` and `data`, or url with `url`."
+        path, f"`{path}` must be base64 with `media_type` and `data`, or url with `url`."
     )
 
 
@@ -167,9 +167,9 @@ def _data_url(source: BlockSource) -> str:
     return f"data:{source.media_type};base64,{source.data}"
 
 
-def _document(block: MessagesBlock, at: str, target: ChatTarget, notes: list[str]) -> list[Json]:
+def _document(block: MessagesBlock, path: str, target: ChatTarget, notes: list[str]) -> list[Json]:
     """A document, after what the caller says about it."""
-    source, inside = _source(block, at), f"{at}.source"
+    source, inside = _source(block, path), f"{path}.source"
     if b"true" in bytes(block.citations):
         notes.append(_CITED)
     if source.type == "file":
@@ -185,31 +185,31 @@ def _document(block: MessagesBlock, at: str, target: ChatTarget, notes: list[str
     return [plain_part(block.context), *parts] if block.context else parts
 
 
-def _file_data(source: BlockSource, at: str, target: ChatTarget) -> str:
+def _file_data(source: BlockSource, path: str, target: ChatTarget) -> str:
     """The content of a PDF as a data URL; its address where the target fetches it."""
     if source.type == "url" and source.url is not None and target.takes_extras:
         return source.url
     if source.type == "url":
-        raise unsupported_parameter(f"{at}.url", _FETCH)
+        raise unsupported_parameter(f"{path}.url", _FETCH)
     if source.media_type not in {None, _PDF}:
         raise unsupported_parameter(
-            f"{at}.media_type", f"{source.media_type!r}: send PDF or plain text."
+            f"{path}.media_type", f"{source.media_type!r}: send PDF or plain text."
         )
     if source.data is None:
-        raise invalid_parameter(at, f"`{at}` must have `data`: add it.")
+        raise invalid_parameter(path, f"`{path}` must have `data`: add it.")
     return f"data:{_PDF};base64,{source.data}"
 
 
 def _document_text(
-    source: BlockSource, at: str, target: ChatTarget, notes: list[str]
+    source: BlockSource, path: str, target: ChatTarget, notes: list[str]
 ) -> list[Json]:
     """The parts of a document of text or of blocks."""
     if source.type == "text" and source.data is not None:
         return [plain_part(source.data)]
     if source.type == "content" and source.content is not None:
-        return user_parts(blocks_of_content(source.content), f"{at}.content", target, notes)
+        return user_parts(blocks_of_content(source.content), f"{path}.content", target, notes)
     raise invalid_parameter(
-        at, f"`{at}` must be base64 or text with `data`, or content with blocks."
+        path, f"`{path}` must be base64 or text with `data`, or content with blocks."
     )
 
 
@@ -219,23 +219,23 @@ def _file(block: MessagesBlock, content: str, target: ChatTarget) -> Json:
     return {"type": "file", "file": {"file_data": content} | ({"filename": name} if name else {})}
 
 
-def _search_result(block: MessagesBlock, at: str) -> list[Json]:
+def _search_result(block: MessagesBlock, path: str) -> list[Json]:
     source = block.source if isinstance(block.source, str) else ""
     inner = [
-        _text(one, f"{at}.content[{number}]")
-        for number, one in enumerate(blocks_of_content(block.content))
+        _text(text_block, f"{path}.content[{number}]")
+        for number, text_block in enumerate(blocks_of_content(block.content))
     ]
     return _in_tags("search_result", {"title": block.title, "source": source}, inner)
 
 
 def _in_tags(name: str, attributes: dict[str, str | None], inner: list[Json]) -> list[Json]:
     """The parts between an opening and a closing tag; one text where they are one."""
-    told = "".join(f" {key}={quoteattr(value)}" for key, value in attributes.items() if value)
-    opening, closing = f"<{name}{told}>", f"</{name}>"
+    written = "".join(f" {key}={quoteattr(value)}" for key, value in attributes.items() if value)
+    opening, closing = f"<{name}{written}>", f"</{name}>"
     if len(inner) == 1 and inner[0]["type"] == "text":
         return [plain_part(f"{opening}\n{inner[0]['text']}\n{closing}")]
     return [plain_part(opening), *inner, plain_part(closing)]
 
 
-def _incomplete(at: str, kind: str, field: str) -> Exception:
-    return invalid_parameter(at, f"`{at}` says it is {kind!r} but has no `{field}`: add it.")
+def _incomplete(path: str, kind: str, field: str) -> Exception:
+    return invalid_parameter(path, f"`{path}` says it is {kind!r} but has no `{field}`: add it.")

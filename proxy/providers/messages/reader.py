@@ -94,8 +94,8 @@ class _Message:
     def whole(self) -> dict[str, object]:
         """The message object, once it has ended."""
         opened = self._opening()
-        known = {"content": self.output.content(), "usage": self._counts()}
-        return opened | known | self._final_delta()
+        ended = {"content": self.output.content(), "usage": self._counts()}
+        return opened | ended | self._final_delta()
 
     def _gain(self, choice: ChatChoice) -> Iterator[Event]:
         self.answered = True

@@ -74,26 +74,26 @@ def chat_request(body: bytes, target: ChatTarget) -> ChatRequest:
         CallerError: If it is malformed, or cannot be said without changing its meaning; its
             ``param`` is the caller's own field.
     """
-    asked, names = read_messages(body)
+    request, names = read_messages(body)
     notes: list[str] = []
     _refuse_fields(names)
-    chat = _prompt_fields(asked, target, notes) | {
-        "max_completion_tokens": _limit(asked, target, notes),
-        **_stream_fields(asked),
-        **sampling(asked),
-        **stops(asked, target),
-        **effort(asked, target, notes),
-        **service_tier(asked),
-        **end_user(asked, target),
+    chat = _prompt_fields(request, target, notes) | {
+        "max_completion_tokens": _limit(request, target, notes),
+        **_stream_fields(request),
+        **sampling(request),
+        **stops(request, target),
+        **effort(request, target, notes),
+        **service_tier(request),
+        **end_user(request, target),
     }
-    check_edits(asked, target, notes)
+    check_edits(request, target, notes)
     if unknown := sorted(names - _KNOWN):
         notes.append(f"dropped {', '.join(unknown)}: the model has no such parameter")
-    tools = caller_tool_names(tool.name for tool in asked.tools or () if tool.name)
+    tools = caller_tool_names(tool.name for tool in request.tools or () if tool.name)
     return ChatRequest(
         msgspec.json.encode(chat),
         tuple(dict.fromkeys(notes)),
-        answer_settings(asked, tools, body, target),
+        answer_settings(request, tools, body, target),
     )
 
 
@@ -111,33 +111,33 @@ def prompt_tokens(body: bytes, target: ChatTarget, counter: TokenCounter, model:
     Raises:
         CallerError: If the body is malformed, or cannot be said to this model.
     """
-    asked, names = read_messages(body)
+    request, names = read_messages(body)
     _refuse_fields(names)
-    chat = msgspec.json.encode(_prompt_fields(asked, target, []))
+    chat = msgspec.json.encode(_prompt_fields(request, target, []))
     return counter.prompt_tokens(chat, _CHAT, model)
 
 
-def _prompt_fields(asked: MessagesBody, target: ChatTarget, notes: list[str]) -> Json:
+def _prompt_fields(request: MessagesBody, target: ChatTarget, notes: list[str]) -> Json:
     """The fields that the model reads, in a fixed order."""
-    fields: Json = {"model": asked.model, "messages": chat_messages(asked, target, notes)}
-    fields |= tool_fields(asked, target, notes) | answer_format(asked, target, notes)
-    if target.takes_marks and is_given(asked.cache_control):
-        fields["cache_control"] = asked.cache_control
+    fields: Json = {"model": request.model, "messages": chat_messages(request, target, notes)}
+    fields |= tool_fields(request, target, notes) | answer_format(request, target, notes)
+    if target.takes_marks and is_given(request.cache_control):
+        fields["cache_control"] = request.cache_control
     return fields
 
 
 def _refuse_fields(names: frozenset[str]) -> None:
     for name, fix in _REFUSED.items():
         if name in names:
-            said = f"`{name}` is not supported for this model. {fix}"
-            error = unsupported_parameter(name, said)
+            sentence = f"`{name}` is not supported for this model. {fix}"
+            error = unsupported_parameter(name, sentence)
             error.details = UNSUPPORTED_THREAD if name == THREAD else {}
             raise error
 
 
-def _limit(asked: MessagesBody, target: ChatTarget, notes: list[str]) -> int:
+def _limit(request: MessagesBody, target: ChatTarget, notes: list[str]) -> int:
     """The most output tokens."""
-    most = asked.max_tokens
+    most = request.max_tokens
     if most is None:
         raise invalid_parameter(
             "max_tokens", "`max_tokens` is missing: send the most tokens the answer may have."
@@ -152,8 +152,8 @@ def _limit(asked: MessagesBody, target: ChatTarget, notes: list[str]) -> int:
     return most
 
 
-def _stream_fields(asked: MessagesBody) -> dict[str, Any]:
+def _stream_fields(request: MessagesBody) -> dict[str, Any]:
     """A stream is asked for its usage, which Anthropic's streams always have."""
-    if not asked.stream:
+    if not request.stream:
         return {}
     return {"stream": True, "stream_options": {"include_usage": True}}

@@ -29,10 +29,10 @@ def own_tools(body: MessagesBody, target: ChatTarget, notes: list[str]) -> list[
     Raises:
         CallerError: If there are others and they are not to be left out.
     """
-    found = []
+    tools = []
     for number, tool in enumerate(body.tools or ()):
         if tool.type in {None, "custom"}:
-            found.append(tool)
+            tools.append(tool)
             continue
         if not target.drops_server_tools:
             raise unsupported_parameter(
@@ -48,10 +48,10 @@ def own_tools(body: MessagesBody, target: ChatTarget, notes: list[str]) -> list[
                 f"Anthropic alone asks MCP servers: offer their tools yourself, {_SETTING}",
             )
         notes.append("dropped mcp_servers: only Anthropic asks them")
-    return found
+    return tools
 
 
-def is_server_block(block: MessagesBlock, at: str, target: ChatTarget, notes: list[str]) -> bool:
+def is_server_block(block: MessagesBlock, path: str, target: ChatTarget, notes: list[str]) -> bool:
     """True if a server tool wrote this block, and it is left out.
 
     Raises:
@@ -59,14 +59,14 @@ def is_server_block(block: MessagesBlock, at: str, target: ChatTarget, notes: li
     """
     if block.type == "compaction":
         raise unsupported_parameter(
-            f"{at}.type",
+            f"{path}.type",
             "A compaction can be read by Claude models alone: send the messages it stands for.",
         )
     if block.type not in _SERVER_BLOCKS:
         return False
     if not target.drops_server_tools:
         raise unsupported_parameter(
-            f"{at}.type",
+            f"{path}.type",
             f"{block.type!r} is of a tool that Anthropic runs: leave such blocks out, {_SETTING}",
         )
     notes.append(f"dropped {block.type} blocks: only Claude models have such tools")

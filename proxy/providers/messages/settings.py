@@ -35,29 +35,29 @@ class AnswerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def answer_settings(
-    asked: MessagesBody, tool_names: Mapping[str, str], body: bytes, target: ChatTarget
+    request: MessagesBody, tool_names: Mapping[str, str], body: bytes, target: ChatTarget
 ) -> AnswerSettings:
     """The settings for one request.
 
     Args:
-        asked: The request.
+        request: The request.
         tool_names: The caller's names of tools that go by a shorter one.
         body: Bytes of the request.
         target: The chat form of its route.
     """
     return AnswerSettings(
-        model=asked.model,
+        model=request.model,
         tool_names=tool_names,
-        thinking=_display(asked, target),
-        stops=frozenset(asked.stop_sequences or ()),
+        thinking=_display(request, target),
+        stops=frozenset(request.stop_sequences or ()),
         digest=sha256(body).hexdigest()[:24],
         prompt_tokens=text_tokens(body),
     )
 
 
-def _display(asked: MessagesBody, target: ChatTarget) -> ThinkingDisplay:
+def _display(request: MessagesBody, target: ChatTarget) -> ThinkingDisplay:
     """Shown where thinking was asked for; what the upstream wants to see again is never lost."""
-    thinking = asked.thinking
+    thinking = request.thinking
     if thinking is None or thinking.type == "disabled":
         return "hidden"
     if thinking.display != "omitted":

@@ -81,8 +81,8 @@ def reasoning_signature(item: Json, maker: str) -> str:
 def reasoning_items(signature: str | None, maker: str) -> list[Json]:
     """The reasoning items that a signature holds and this upstream and model can read."""
     sealed = _unseal(signature).thinking_blocks
-    found = [one for one in sealed if isinstance(one, dict) and one.get("maker") == maker]
-    items = (_reasoning_item(one.get("item")) for one in found)
+    own_parts = [part for part in sealed if isinstance(part, dict) and part.get("maker") == maker]
+    items = (_reasoning_item(part.get("item")) for part in own_parts)
     return [item for item in items if item is not None]
 
 
@@ -110,9 +110,9 @@ def phase_signature(phase: object, maker: str) -> str:
 def sealed_phase(signature: str | None) -> Json | None:
     """The phase that a signature holds and its maker, as an entry of its own; None for none."""
     sealed = _unseal(signature).thinking_blocks
-    told = [one for one in sealed if isinstance(one, dict) and one.get("type") == PHASE]
-    kept = ({name: one.get(name) for name in ("type", "maker", PHASE)} for one in told)
-    return next((one for one in kept if is_phase(one[PHASE])), None)
+    phases = [part for part in sealed if isinstance(part, dict) and part.get("type") == PHASE]
+    entries = ({name: part.get(name) for name in ("type", "maker", PHASE)} for part in phases)
+    return next((part for part in entries if is_phase(part[PHASE])), None)
 
 
 def is_phase(phase: object) -> bool:
@@ -123,17 +123,17 @@ def is_phase(phase: object) -> bool:
 def has_reasoning_items(signature: str | None) -> bool:
     """True if a signature holds reasoning items of any maker."""
     sealed = _unseal(signature).thinking_blocks
-    return any(isinstance(one, dict) and one.get("type") == _REASONING for one in sealed)
+    return any(isinstance(part, dict) and part.get("type") == _REASONING for part in sealed)
 
 
 def call_extras(block: MessagesBlock) -> dict[str, Json]:
     """The contents attached to calls, by the upstream's ids, that a block's signature holds."""
     attached = _unseal(block.signature).thinking_blocks
-    found = [one for one in attached if isinstance(one, dict) and one.get("type") == _CALL]
+    calls = [part for part in attached if isinstance(part, dict) and part.get("type") == _CALL]
     return {
-        one["id"]: one["extra_content"]
-        for one in found
-        if isinstance(one.get("id"), str) and isinstance(one.get("extra_content"), dict)
+        part["id"]: part["extra_content"]
+        for part in calls
+        if isinstance(part.get("id"), str) and isinstance(part.get("extra_content"), dict)
     }
 
 
@@ -151,37 +151,37 @@ def without_own_thinking(body: bytes) -> tuple[bytes, int]:
     if _OPENING not in body:
         return body, 0
     try:
-        said = elements(members(body)["messages"])
-        kept = [_without_own_blocks(each) for each in said]
+        given = elements(members(body)["messages"])
+        results = [_without_own_blocks(message_json) for message_json in given]
     except (KeyError, Unplannable):
         return body, 0
-    count = sum(left_out for _, left_out in kept)
+    count = sum(left_out for _, left_out in results)
     if not count:
         return body, 0
-    messages = write_list(message for message, _ in kept if message)
+    messages = write_list(message for message, _ in results if message)
     return replace_fields(body, {"messages": messages}), count
 
 
 def _without_own_blocks(message: bytes) -> tuple[bytes, int]:
     """The message without such blocks, b"" where nothing is left; and their number."""
-    found = members(message)
-    content = found.get("content", b"")
+    fields = members(message)
+    content = fields.get("content", b"")
     if _OPENING not in content or content[:1] != b"[":
         return message, 0
     blocks = elements(content)
-    kept = [each for each in blocks if not _is_own_block(each)]
-    if len(kept) == len(blocks):
+    rest = [block for block in blocks if not _is_own_block(block)]
+    if len(rest) == len(blocks):
         return message, 0
-    written = write_object({**found, "content": write_list(kept)}) if kept else b""
-    return written, len(blocks) - len(kept)
+    written = write_object({**fields, "content": write_list(rest)}) if rest else b""
+    return written, len(blocks) - len(rest)
 
 
 def _is_own_block(raw: bytes) -> bool:
     if raw[:1] != b"{" or _OPENING not in raw:
         return False
-    found = members(raw)
-    is_thinking = found.get("type") == b'"thinking"'
-    return is_thinking and found.get("signature", b"").startswith(_OPENING)
+    fields = members(raw)
+    is_thinking = fields.get("type") == b'"thinking"'
+    return is_thinking and fields.get("signature", b"").startswith(_OPENING)
 
 
 def reasoning_of(block: MessagesBlock) -> str:

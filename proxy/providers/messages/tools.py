@@ -41,28 +41,28 @@ def tool_fields(body: MessagesBody, target: ChatTarget, notes: list[str]) -> Jso
     """
     offered = own_tools(body, target, notes)
     tools = [_tool(tool, f"tools[{n}]", target, notes) for n, tool in enumerate(offered)]
-    wanted = _choice(body, offered)
+    choice = _choice(body, offered)
     if not tools:
         return {}
     fields: Json = {"tools": tools}
-    if wanted is not None:
-        fields["tool_choice"] = wanted
+    if choice is not None:
+        fields["tool_choice"] = choice
     if body.tool_choice is not None and body.tool_choice.disable_parallel_tool_use:
         fields["parallel_tool_calls"] = False
     return fields
 
 
-def tool_call(block: MessagesBlock, at: str, target: ChatTarget) -> Json:
+def tool_call(block: MessagesBlock, path: str, target: ChatTarget) -> Json:
     """A call of a tool; its arguments are the JSON text of its input, byte for byte.
 
     Raises:
         CallerError: If it is incomplete.
     """
     if not block.id or not block.name:
-        raise invalid_parameter(at, f"`{at}` needs an `id` and a `name`: send both.")
+        raise invalid_parameter(path, f"`{path}` needs an `id` and a `name`: send both.")
     arguments = bytes(block.input) if is_given(block.input) else b"{}"
     if not arguments.startswith(b"{"):
-        raise invalid_parameter(f"{at}.input", f"`{at}.input` must be an object.")
+        raise invalid_parameter(f"{path}.input", f"`{path}.input` must be an object.")
     called = {"name": chat_tool_name(block.name), "arguments": arguments.decode()}
     call = {"id": chat_call_id(block.id, target.ids), "type": "function", "function": called}
     return call | mark_member(block.cache_control, target)
@@ -81,30 +81,32 @@ def is_strict_schema(schema: Raw) -> bool:
         return False
 
 
-def _is_strict(found: object, depth: int) -> bool:
+def _is_strict(schema: object, depth: int) -> bool:
     if depth > _MAX_DEPTH:
         return False
-    if isinstance(found, dict):
-        if not _UNSTRICT.isdisjoint(found):
+    if isinstance(schema, dict):
+        if not _UNSTRICT.isdisjoint(schema):
             return False
-        inner = [value for name, value in found.items() if name != "properties"]
-        if found.get("type") == "object" or "properties" in found:
-            properties = found.get("properties") or {}
-            is_closed = found.get("additionalProperties") is False
-            if not is_closed or set(properties) != set(found.get("required") or ()):
+        inner = [value for name, value in schema.items() if name != "properties"]
+        if schema.get("type") == "object" or "properties" in schema:
+            properties = schema.get("properties") or {}
+            is_closed = schema.get("additionalProperties") is False
+            if not is_closed or set(properties) != set(schema.get("required") or ()):
                 return False
             inner += properties.values()
         return _is_strict(inner, depth + 1)
-    return not isinstance(found, list) or all(_is_strict(one, depth + 1) for one in found)
+    return not isinstance(schema, list) or all(
+        _is_strict(inner_schema, depth + 1) for inner_schema in schema
+    )
 
 
-def _tool(tool: MessagesTool, at: str, target: ChatTarget, notes: list[str]) -> Json:
+def _tool(tool: MessagesTool, path: str, target: ChatTarget, notes: list[str]) -> Json:
     if not tool.name:
-        raise invalid_parameter(f"{at}.name", f"`{at}` has no name: add `name`.")
+        raise invalid_parameter(f"{path}.name", f"`{path}` has no name: add `name`.")
     function: Json = {"name": chat_tool_name(tool.name)}
     if tool.description:
         function["description"] = tool.description
-    function["parameters"] = _schema(tool.input_schema, f"{at}.input_schema")
+    function["parameters"] = _schema(tool.input_schema, f"{path}.input_schema")
     if tool.strict and (target.takes_extras or is_strict_schema(tool.input_schema)):
         function["strict"] = True
     elif tool.strict:
@@ -114,7 +116,7 @@ def _tool(tool: MessagesTool, at: str, target: ChatTarget, notes: list[str]) -> 
     return {"type": "function", "function": function} | mark_member(tool.cache_control, target)
 
 
-def _schema(schema: Raw, at: str) -> Raw:
+def _schema(schema: Raw, path: str) -> Raw:
     """The schema as the caller wrote it."""
     try:
         if is_given(schema):
@@ -122,7 +124,7 @@ def _schema(schema: Raw, at: str) -> Raw:
             return schema
     except UNREADABLE:
         pass
-    raise invalid_parameter(at, f"`{at}` must be a JSON schema, an object: send one.")
+    raise invalid_parameter(path, f"`{path}` must be a JSON schema, an object: send one.")
 
 
 def _choice(body: MessagesBody, offered: list[MessagesTool]) -> Any:  # noqa: ANN401 - a word or an object

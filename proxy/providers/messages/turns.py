@@ -80,15 +80,15 @@ def chat_messages(body: MessagesBody, target: ChatTarget, notes: list[str]) -> l
 
 def _system(body: MessagesBody, target: ChatTarget, notes: list[str]) -> list[Json]:
     """The system prompt: one message, a part for each block."""
-    kept = []
+    blocks = []
     for block in blocks_of_content(body.system):
-        found = _ATTRIBUTION.match(block.text or "")
-        if found is not None and block.text is not None:
+        attribution = _ATTRIBUTION.match(block.text or "")
+        if attribution is not None and block.text is not None:
             notes.append("dropped x-anthropic-billing-header: it is for Anthropic's accounts")
-            block.text = block.text[found.end() :]
+            block.text = block.text[attribution.end() :]
         if block.text != "":
-            kept.append(block)
-    parts = text_parts(kept, "system", target)
+            blocks.append(block)
+    parts = text_parts(blocks, "system", target)
     return [{"role": "system", "content": chat_content(parts, target)}] if parts else []
 
 
@@ -124,43 +124,43 @@ class _Conversation:
     def _system_messages(self, run: list[tuple[int, MessagesTurn]]) -> Iterator[Json]:
         self._check_answered([])
         for number, message in run:
-            at = f"messages[{number}].content"
-            parts = text_parts(blocks_of_content(message.content), at, self._target)
+            path = f"messages[{number}].content"
+            parts = text_parts(blocks_of_content(message.content), path, self._target)
             if parts:
                 yield {"role": "system", "content": chat_content(parts, self._target)}
 
     def _user_messages(self, run: list[tuple[int, MessagesTurn]]) -> Iterator[Json]:
         """Results first, then their images, then each message's own words."""
-        results = [(at, block) for at, block in _blocks(run) if block.type == "tool_result"]
-        self._check_answered([self._id_of_result(at, block) for at, block in results])
+        results = [(path, block) for path, block in _blocks(run) if block.type == "tool_result"]
+        self._check_answered([self._id_of_result(path, block) for path, block in results])
         media: list[Json] = []
-        for at, block in results:
-            yield self._result(at, block, media)
+        for path, block in results:
+            yield self._result(path, block, media)
         if media:
             yield {"role": "user", "content": media}
         for number, message in run:
-            at = f"messages[{number}].content"
-            said = [b for b in blocks_of_content(message.content) if b.type != "tool_result"]
-            if said:
-                parts = user_parts(said, at, self._target, self._notes)
+            path = f"messages[{number}].content"
+            blocks = [b for b in blocks_of_content(message.content) if b.type != "tool_result"]
+            if blocks:
+                parts = user_parts(blocks, path, self._target, self._notes)
                 yield {"role": "user", "content": chat_content(parts, self._target)}
             elif not blocks_of_content(message.content):
-                raise invalid_parameter(at, f"`{at}` is empty: send at least one block.")
+                raise invalid_parameter(path, f"`{path}` is empty: send at least one block.")
 
-    def _id_of_result(self, at: str, block: MessagesBlock) -> str:
+    def _id_of_result(self, path: str, block: MessagesBlock) -> str:
         if not block.tool_use_id:
             raise invalid_parameter(
-                f"{at}.tool_use_id", f"`{at}` must name the call it answers: add `tool_use_id`."
+                f"{path}.tool_use_id", f"`{path}` must name the call it answers: add `tool_use_id`."
             )
         return block.tool_use_id
 
-    def _result(self, at: str, block: MessagesBlock, media: list[Json]) -> Json:
+    def _result(self, path: str, block: MessagesBlock, media: list[Json]) -> Json:
         """The tool message of a result; images and files go to ``media`` where it cannot hold them.
 
         A failure is said in words where chat has no field for it.
         """
         target = self._target
-        parts = user_parts(blocks_of_content(block.content), f"{at}.content", target, self._notes)
+        parts = user_parts(blocks_of_content(block.content), f"{path}.content", target, self._notes)
         name = block.tool_use_id or ""
         message: Json = {"role": "tool", "tool_call_id": chat_call_id(name, target.ids)}
         mark = mark_member(block.cache_control, target)
@@ -192,19 +192,19 @@ class _Conversation:
         parts: list[Json] = []
         calls: list[Json] = []
         thoughts, order = _Thoughts(self._target, self._notes), BlockOrder()
-        for at, block in _blocks(run):
+        for path, block in _blocks(run):
             if block.type in _THOUGHTS:
                 thoughts.add(block, order)
             elif block.type == "tool_use":
-                calls.append(tool_call(block, at, self._target))
+                calls.append(tool_call(block, path, self._target))
                 order.note_call(calls[-1]["id"])
                 self._calls.append(block.id or "")
                 self._tools[block.id or ""] = block.name or ""
-                self._calls_at = at
-            elif not is_server_block(block, at, self._target, self._notes):
-                said = user_parts([block], at, self._target, self._notes)
+                self._calls_at = path
+            elif not is_server_block(block, path, self._target, self._notes):
+                new_parts = user_parts([block], path, self._target, self._notes)
                 order.note_words(block.text or "")
-                parts += said
+                parts += new_parts
         if not parts and not calls and not thoughts.blocks:
             return
         if self._target.takes_call_extras:
@@ -252,9 +252,9 @@ class _Thoughts:
         if is_own and not words and not is_sealed:
             return
         if is_sealed or (self._form == "blocks" and not is_own):
-            told = {"thinking": block.thinking, "signature": block.signature, "data": block.data}
-            kept = {name: value for name, value in told.items() if value is not None}
-            self.blocks += order.entries_for_block({"type": block.type, **kept})
+            members = {"thinking": block.thinking, "signature": block.signature, "data": block.data}
+            given_members = {name: value for name, value in members.items() if value is not None}
+            self.blocks += order.entries_for_block({"type": block.type, **given_members})
         elif self._form == "text" and words:
             self._text += words
         elif not is_own:  # a chat caller sends back none of a model's own reasoning either

@@ -82,15 +82,15 @@ class OpenAIWire:
         if call.endpoint == "responses" and not route.upstream.serves_responses:
             return _as_chat_request(call, route)
         fields = self._fields(call, route)
-        found = _adapt_to_cache(call, call.body, call.endpoint, route)
-        fields |= found.fields
+        adapted = _adapt_to_cache(call, call.body, call.endpoint, route)
+        fields |= adapted.fields
         return PreparedRequest(
             method=call.method,
             path=_path(call, route),
-            headers={**call.headers, **found.headers} if found.headers else call.headers,
-            body=_with_fields(call, found.body, fields) if fields else found.body,
+            headers={**call.headers, **adapted.headers} if adapted.headers else call.headers,
+            body=_with_fields(call, adapted.body, fields) if fields else adapted.body,
             reader=UsageChunkFilter() if "stream_options" in fields else None,
-            notes=found.notes,
+            notes=adapted.notes,
         )
 
     def usage(self, reported: Mapping[str, Any], provider: str = "") -> Usage | None:
@@ -98,13 +98,13 @@ class OpenAIWire:
         return openai_usage(reported, reasoning_apart=provider in _REASONING_APART)
 
     def terms(
-        self, asked: str, answered: str, usage: Mapping[str, Any], region: str
+        self, requested: str, answered: str, usage: Mapping[str, Any], region: str
     ) -> BillingTerms:
         """The answer's own tier goes before the one asked for.
 
         Source: OpenAI API reference, service_tier (2026-11).
         """
-        return BillingTerms(service_tier=price_tier(answered or asked), region=region)
+        return BillingTerms(service_tier=price_tier(answered or requested), region=region)
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
         """Translate an OpenAI-type error into the caller's."""
@@ -152,19 +152,19 @@ def _with_fields(call: Call, body: bytes, fields: Mapping[str, bytes]) -> bytes:
 
 def _as_chat_request(call: Call, route: Route) -> PreparedRequest:
     """A Responses call as a chat completion, and the way back."""
-    asked = chat_body(call.body, drops_hosted=route.upstream.drops_server_tools)
-    found = _adapt_to_cache(call, asked.body, _CHAT, route)
+    translated = chat_body(call.body, drops_hosted=route.upstream.drops_server_tools)
+    adapted = _adapt_to_cache(call, translated.body, _CHAT, route)
     model = {"model": msgspec.json.encode(route.model)} if route.model else {}
-    schemas, schema_notes = fit_body_schemas(found.body, route)
-    fields = {**model, **found.fields, **schemas}
+    schemas, schema_notes = fit_body_schemas(adapted.body, route)
+    fields = {**model, **adapted.fields, **schemas}
     reader = responses_reader(PassthroughReader(), call.body, call.is_streaming, call.arrived)
     return PreparedRequest(
         method="POST",
         path=f"/{_CHAT}",
-        headers={**call.headers, **found.headers},
-        body=replace_fields(found.body, fields) if fields else found.body,
+        headers={**call.headers, **adapted.headers},
+        body=replace_fields(adapted.body, fields) if fields else adapted.body,
         reader=reader,
-        notes=("translated to chat completions", *asked.notes, *found.notes, *schema_notes),
+        notes=("translated to chat completions", *translated.notes, *adapted.notes, *schema_notes),
     )
 
 
@@ -193,7 +193,10 @@ def _is_usage(event: bytes) -> bool:
     if _USAGE.search(event) is None or _NO_CHOICES.search(event) is None:
         return False
     try:
-        chunks = [msgspec.json.decode(one.data, type=_Chunk) for one in parse_events(event)]
+        chunks = [
+            msgspec.json.decode(chunk_event.data, type=_Chunk)
+            for chunk_event in parse_events(event)
+        ]
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
     return all(c.choices == [] and c.usage is not None and c.error is None for c in chunks)

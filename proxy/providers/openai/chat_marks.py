@@ -69,11 +69,11 @@ def translate_marks(body: bytes, regime: str) -> TranslatedMarks:
         return TranslatedMarks(body)
     reader = _Reader(translates=regime == _OPENAI)
     try:
-        found = members(body)
-        changed = reader.fields(found)
+        given = members(body)
+        changed = reader.fields(given)
     except (Unplannable, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return TranslatedMarks(body)
-    return TranslatedMarks(body if changed == found else write_object(changed), reader.notes())
+    return TranslatedMarks(body if changed == given else write_object(changed), reader.notes())
 
 
 class _Reader(msgspec.Struct):
@@ -91,9 +91,9 @@ class _Reader(msgspec.Struct):
     dropped: int = 0
     was_optioned: bool = False
 
-    def fields(self, found: Mapping[str, bytes]) -> dict[str, bytes]:
+    def fields(self, given: Mapping[str, bytes]) -> dict[str, bytes]:
         """The body's fields."""
-        changed = dict(found)
+        changed = dict(given)
         # It asks for the end of the prompt to be stored, as OpenAI does with every prompt.
         changed.pop(_CONTROL, None)
         if not self.translates:
@@ -118,54 +118,54 @@ class _Reader(msgspec.Struct):
 
     def _message(self, text: bytes, raw: bytes) -> bytes:
         """A message, or an item of the Responses API."""
-        found = members(raw)
-        takes = self.translates and found.get("role") != b'"assistant"'
-        changed = {name: value for name, value in found.items() if name not in MARKS}
+        given = members(raw)
+        takes = self.translates and given.get("role") != b'"assistant"'
+        changed = {name: value for name, value in given.items() if name not in MARKS}
         for name in _CONTENTS:
             if name in changed:
                 changed[name] = _map_elements(changed[name], partial(self._part, takes))
         if "tool_calls" in changed:
             changed["tool_calls"] = _map_elements(changed["tool_calls"], self._without_marks)
-        if _is_marked(found):
+        if _is_marked(given):
             closed = _mark_last_part(changed, text) if takes else None
             self.said += closed is not None
             self.dropped += closed is None
             changed = closed or changed
-        return raw if changed == found else write_object(changed)
+        return raw if changed == given else write_object(changed)
 
     def _part(self, takes: bool, raw: bytes) -> bytes:  # noqa: FBT001 - bound before it is called
         """A content part."""
-        found = members(raw)
-        if not takes or _kind(found) not in _PARTS or not _is_marked(found):
+        given = members(raw)
+        if not takes or _kind(given) not in _PARTS or not _is_marked(given):
             return self._without_marks(raw)
-        if _CONTROL not in found:
+        if _CONTROL not in given:
             return raw
-        self.said += _BREAKPOINT not in found
-        changed = {name: value for name, value in found.items() if name != _CONTROL}
-        return write_object({**changed, _BREAKPOINT: _breakpoint_of(found)})
+        self.said += _BREAKPOINT not in given
+        changed = {name: value for name, value in given.items() if name != _CONTROL}
+        return write_object({**changed, _BREAKPOINT: _breakpoint_of(given)})
 
     def _tool(self, raw: bytes) -> bytes:
         """A tool's definition; its function may carry a marker of its own."""
         outer = self._without_marks(raw)
-        found = members(outer)
-        inner = found.get("function", _NULL)
+        given = members(outer)
+        inner = given.get("function", _NULL)
         bare = self._without_marks(inner) if _may_mark(inner) else inner
-        return outer if bare == inner else write_object({**found, "function": bare})
+        return outer if bare == inner else write_object({**given, "function": bare})
 
     def _without_marks(self, raw: bytes) -> bytes:
         """The object without markers of its own."""
-        found = members(raw)
-        changed = {name: value for name, value in found.items() if name not in MARKS}
-        self.dropped += _is_marked(found)
-        return raw if len(changed) == len(found) else write_object(changed)
+        given = members(raw)
+        changed = {name: value for name, value in given.items() if name not in MARKS}
+        self.dropped += _is_marked(given)
+        return raw if len(changed) == len(given) else write_object(changed)
 
 
 def _map_elements(raw: bytes, change: Callable[[bytes], bytes]) -> bytes:
     """The list with each element changed; as it is where none is, or where it is no list."""
     if raw[:1] != b"[":
         return raw
-    before = [bytes(one) for one in _list(raw)]
-    after = [change(one) if _may_mark(one) else one for one in before]
+    before = [bytes(element) for element in _list(raw)]
+    after = [change(element) if _may_mark(element) else element for element in before]
     return raw if after == before else b"[" + b",".join(after) + b"]"
 
 
@@ -173,8 +173,8 @@ def _may_mark(raw: bytes) -> bool:
     return raw[:1] == b"{" and may_mark(raw)
 
 
-def _is_marked(found: Mapping[str, bytes]) -> bool:
-    return any(found.get(name, _NULL) != _NULL for name in MARKS)
+def _is_marked(members_found: Mapping[str, bytes]) -> bool:
+    return any(members_found.get(name, _NULL) != _NULL for name in MARKS)
 
 
 def _mark_last_part(message: Mapping[str, bytes], text: bytes) -> dict[str, bytes] | None:
@@ -183,7 +183,7 @@ def _mark_last_part(message: Mapping[str, bytes], text: bytes) -> dict[str, byte
     content = message.get(name, _NULL)
     if content[:1] == b'"':
         content = b'[{"type":' + text + b',"text":' + content + b"}]"
-    parts = [bytes(one) for one in _list(content)] if content[:1] == b"[" else []
+    parts = [bytes(element) for element in _list(content)] if content[:1] == b"[" else []
     last = members(parts[-1]) if parts and parts[-1][:1] == b"{" else {}
     if _kind(last) not in _PARTS:
         return None

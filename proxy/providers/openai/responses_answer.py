@@ -137,9 +137,9 @@ class ResponsesReply(ChatReply, frozen=True, kw_only=True):
         signature = own_signature()
         if item.encrypted_content:
             summary = [{"type": part.type, "text": part.text} for part in item.summary or ()]
-            kept = {"type": item.type, "id": item.id, "summary": summary}
-            kept["encrypted_content"] = item.encrypted_content
-            signature = reasoning_signature(kept, self.maker)
+            sealed = {"type": item.type, "id": item.id, "summary": summary}
+            sealed["encrypted_content"] = item.encrypted_content
+            signature = reasoning_signature(sealed, self.maker)
         return [{"type": "thinking", "thinking": words, "signature": signature}]
 
     def phase_blocks(self, item: ResponseItem) -> list[Json]:
@@ -211,21 +211,21 @@ class WholeResponse(WholeReader):
         )
 
     def _message(self, output: list[ResponseItem]) -> Json:
-        found, order = _MessageParts(), BlockOrder()
+        parts, order = _MessageParts(), BlockOrder()
         for item in output:
             if item.type == "reasoning":
-                found.thoughts.append(item.thinking_text)
+                parts.thoughts.append(item.thinking_text)
                 for block in self._reply.reasoning_blocks(item):
-                    found.blocks += order.entries_for_block(block)
+                    parts.blocks += order.entries_for_block(block)
             elif item.type == "message":
                 for block in self._reply.phase_blocks(item):
-                    found.blocks += order.entries_for_block(block)
-                order.note_words(found.add_message(item.content or []))
+                    parts.blocks += order.entries_for_block(block)
+                order.note_words(parts.add_message(item.content or []))
             elif (call := tool_call(item)) is not None:
-                found.calls.append(call)
+                parts.calls.append(call)
                 order.note_call(item.call_id)
-        found.blocks += order.final_entries()
-        return found.message()
+        parts.blocks += order.final_entries()
+        return parts.message()
 
 
 class _MessageParts:
@@ -246,7 +246,7 @@ class _MessageParts:
         before = PARAGRAPH if words and self._texts else ""
         start = sum(map(len, self._texts)) + len(before)
         for part in parts:
-            links = (chat_annotation(one, start) for one in part.annotations or ())
+            links = (chat_annotation(annotation, start) for annotation in part.annotations or ())
             self._links += [link for link in links if link is not None]
             start += len(part.text)
         self._texts += [before + words] if words else []

@@ -94,7 +94,7 @@ def input_items(messages: list[ChatTurn], maker: str) -> list[Json]:
         CallerError: If a message has a part or a role that the Responses API lacks.
     """
     reader = _InputReader(maker)
-    return [item for place, each in enumerate(messages) for item in reader.items(each, place)]
+    return [item for place, message in enumerate(messages) for item in reader.items(message, place)]
 
 
 class _InputReader:
@@ -106,25 +106,25 @@ class _InputReader:
         self._reasoning_ids: set[str] = set()
 
     def items(self, message: ChatTurn, place: int) -> Iterator[Json]:
-        at = f"messages[{place}]"
+        path = f"messages[{place}]"
         if message.role == "assistant":
-            yield from self._answer(message, at)
+            yield from self._answer(message, path)
         elif message.role == "tool":
             if not (name := message.tool_call_id):
-                said = f"`{at}` must name the call that it answers: add `tool_call_id`."
-                raise invalid_parameter(f"{at}.tool_call_id", said)
+                sentence = f"`{path}` must name the call that it answers: add `tool_call_id`."
+                raise invalid_parameter(f"{path}.tool_call_id", sentence)
             kind = "custom_tool_call" if name in self._custom_calls else "function_call"
-            output = _content(message.content, at)
+            output = _content(message.content, path)
             yield {"type": f"{kind}_output", "call_id": name, "output": output}
         elif message.role in _ROLES:
-            yield {"role": message.role, "content": _content(message.content, at)}
+            yield {"role": message.role, "content": _content(message.content, path)}
         else:
-            said = f"`{at}.role` {message.role!r} is not taken by this model."
-            raise unsupported_parameter(f"{at}.role", said)
+            sentence = f"`{path}.role` {message.role!r} is not taken by this model."
+            raise unsupported_parameter(f"{path}.role", sentence)
 
-    def _answer(self, message: ChatTurn, at: str) -> Iterator[Json]:
-        words = _words(message, at)
-        calls = [self._call(call, f"{at}.tool_calls") for call in message.tool_calls or ()]
+    def _answer(self, message: ChatTurn, path: str) -> Iterator[Json]:
+        words = _words(message, path)
+        calls = [self._call(call, f"{path}.tool_calls") for call in message.tool_calls or ()]
         named = [(str(call["call_id"]), call) for call in calls]
         entries = list(self._entries(message.thinking_blocks or []))
         ordered = restore_order(entries, words, named) if entries else None
@@ -151,22 +151,22 @@ class _InputReader:
                 yield raw
                 continue
             try:
-                found = _block(raw)
+                entry = _block(raw)
             except UNREADABLE:
                 continue
-            signature = found.get("signature")
+            signature = entry.get("signature")
             sealed = signature if isinstance(signature, str) else None
             for item in reasoning_items(sealed, self._maker):
                 yield Raw(msgspec.json.encode(item))
-            told = sealed_phase(sealed) or found
-            if told.get("maker") == self._maker and is_phase(told.get(PHASE)):
-                yield Raw(msgspec.json.encode({"type": PHASE, PHASE: told[PHASE]}))
+            phase_entry = sealed_phase(sealed) or entry
+            if phase_entry.get("maker") == self._maker and is_phase(phase_entry.get(PHASE)):
+                yield Raw(msgspec.json.encode({"type": PHASE, PHASE: phase_entry[PHASE]}))
 
-    def _call(self, call: ChatCall, at: str) -> Json:
+    def _call(self, call: ChatCall, path: str) -> Json:
         is_custom = call.type == "custom"
         called = call.custom if is_custom else call.function
         if called is None:
-            raise invalid_parameter(at, f"A call in `{at}` needs an `id` and what it calls.")
+            raise invalid_parameter(path, f"A call in `{path}` needs an `id` and what it calls.")
         if is_custom:
             self._custom_calls.add(call.id)
             return {
@@ -183,24 +183,24 @@ class _InputReader:
         }
 
 
-def _words(message: ChatTurn, at: str) -> list[Json]:
+def _words(message: ChatTurn, path: str) -> list[Json]:
     """The texts of an answer; a refusal goes on as what was said."""
-    said = message.content or message.refusal or ""
-    parts = [ChatPart(type="text", text=said)] if isinstance(said, str) else said
+    spoken = message.content or message.refusal or ""
+    parts = [ChatPart(type="text", text=spoken)] if isinstance(spoken, str) else spoken
     if any(part.type not in {"text", "refusal"} for part in parts):
-        raise unsupported_parameter(f"{at}.content", "An assistant's message holds text alone.")
+        raise unsupported_parameter(f"{path}.content", "An assistant's message holds text alone.")
     texts = [part.text or part.refusal or "" for part in parts]
     return [{"type": "text", "text": text} for text in texts if text]
 
 
-def _as_items(found: list[Json | Raw]) -> Iterator[Json]:
+def _as_items(content: list[Json | Raw]) -> Iterator[Json]:
     """Each text as a message, with the phase before it; reasoning that nothing follows is left out.
 
     Source: OpenAI, reasoning models: an item of reasoning needs the item that followed (2026-11).
     """
     waiting: list[Json] = []
     phase: Json = {}
-    for block in found:
+    for block in content:
         if isinstance(block, Raw):
             item = _block(block)
             phase = {PHASE: item[PHASE]} if item["type"] == PHASE else {}
@@ -215,23 +215,29 @@ def _as_items(found: list[Json | Raw]) -> Iterator[Json]:
             yield block
 
 
-def _content(content: str | list[ChatPart] | None, at: str) -> str | list[Json]:
+def _content(content: str | list[ChatPart] | None, path: str) -> str | list[Json]:
     if content is None or isinstance(content, str):
         return content or ""
-    return [_part(part, f"{at}.content[{place}]") for place, part in enumerate(content)]
+    return [_part(part, f"{path}.content[{place}]") for place, part in enumerate(content)]
 
 
-def _part(part: ChatPart, at: str) -> Json:
+def _part(part: ChatPart, path: str) -> Json:
     if part.type == "text":
-        said: Json = {"type": "input_text", "text": part.text or ""}
+        item_part: Json = {"type": "input_text", "text": part.text or ""}
     elif part.type == "image_url" and part.image_url is not None:
         image = part.image_url
-        said = {"type": "input_image", "image_url": image.url, "detail": image.detail or "auto"}
+        item_part = {
+            "type": "input_image",
+            "image_url": image.url,
+            "detail": image.detail or "auto",
+        }
     elif part.type == "file" and part.file is not None:
         given = msgspec.structs.asdict(part.file)
-        said = {"type": "input_file"}
-        said |= {name: value for name, value in given.items() if value is not None}
+        item_part = {"type": "input_file"}
+        item_part |= {name: value for name, value in given.items() if value is not None}
     else:
-        raise unsupported_parameter(at, f"`{at}` of type {part.type!r} is not taken by this model.")
+        raise unsupported_parameter(
+            path, f"`{path}` of type {part.type!r} is not taken by this model."
+        )
     mark = part.prompt_cache_breakpoint
-    return said | {_BREAKPOINT: mark} if is_given(mark) else said
+    return item_part | {_BREAKPOINT: mark} if is_given(mark) else item_part

@@ -122,25 +122,27 @@ def _reader(call: Call, maker: str) -> Reader:
 
 def _responses_body(body: bytes, fields: Fields, maker: str, notes: list[str]) -> bytes:
     """The Responses body, fields in a fixed order."""
-    asked, names = decode_typed(_body, body)
+    request, names = decode_typed(_body, body)
     if dropped := sorted(names - _SAID - frozenset(_SHARED)):
         notes.append(f"dropped {', '.join(dropped)}: the Responses API has no such parameter")
-    said: Json = {name: fields[name] for name in _SHARED if name in names}
-    said["input"] = input_items(asked.messages, maker)
-    if asked.tools:
-        said["tools"] = [responses_tool(tool, f"tools[{n}]") for n, tool in enumerate(asked.tools)]
-    if asked.tool_choice is not None:
-        said["tool_choice"] = responses_choice(asked.tool_choice)
-    said |= _limit(asked, notes)
-    if asked.reasoning_effort is not None:
-        said["reasoning"] = {"effort": asked.reasoning_effort}
-    if text := _text(asked):
-        said["text"] = text
-    return msgspec.json.encode(said | {"store": bool(asked.store), "include": _ENCRYPTED})
+    written: Json = {name: fields[name] for name in _SHARED if name in names}
+    written["input"] = input_items(request.messages, maker)
+    if request.tools:
+        written["tools"] = [
+            responses_tool(tool, f"tools[{n}]") for n, tool in enumerate(request.tools)
+        ]
+    if request.tool_choice is not None:
+        written["tool_choice"] = responses_choice(request.tool_choice)
+    written |= _limit(request, notes)
+    if request.reasoning_effort is not None:
+        written["reasoning"] = {"effort": request.reasoning_effort}
+    if text := _text(request):
+        written["text"] = text
+    return msgspec.json.encode(written | {"store": bool(request.store), "include": _ENCRYPTED})
 
 
-def _limit(asked: _Body, notes: list[str]) -> Json:
-    limits = (asked.max_completion_tokens, asked.max_tokens)
+def _limit(request: _Body, notes: list[str]) -> Json:
+    limits = (request.max_completion_tokens, request.max_tokens)
     most = next((limit for limit in limits if limit is not None), None)
     if most is None:
         return {}
@@ -149,9 +151,9 @@ def _limit(asked: _Body, notes: list[str]) -> Json:
     return {"max_output_tokens": max(most, _MIN_OUTPUT_TOKENS)}
 
 
-def _text(asked: _Body) -> Json:
+def _text(request: _Body) -> Json:
     """Form and length of the answer."""
     text: Json = {}
-    if asked.response_format is not None:
-        text["format"] = responses_format(asked.response_format)
-    return text if asked.verbosity is None else text | {"verbosity": asked.verbosity}
+    if request.response_format is not None:
+        text["format"] = responses_format(request.response_format)
+    return text if request.verbosity is None else text | {"verbosity": request.verbosity}

@@ -156,13 +156,13 @@ class ResponsesChunks(EventReader):
         if item.type == "message":
             blocks = self._reply.phase_blocks(item)
             return {"thinking_blocks": blocks} if blocks else {}
-        told = tool_call(item)
-        if told is None:
+        started = tool_call(item)
+        if started is None:
             return {}
-        is_custom = told["type"] == "custom"
+        is_custom = started["type"] == "custom"
         call = self._calls[index] = _OpenCall(len(self._calls), is_custom=is_custom)
         call.is_written = bool(item.arguments or item.input)
-        return {"tool_calls": [{"index": call.number, **told}]}
+        return {"tool_calls": [{"index": call.number, **started}]}
 
     def _finish(self, item: ResponseItem, index: int) -> Json:
         """The rest of an item that is done: its reasoning, or arguments that came at once."""
@@ -189,7 +189,7 @@ class ResponsesChunks(EventReader):
 
 def _error_of(event: _Event) -> object:
     """The error object of an event, which says it in one of three places."""
-    told = event.error or (event.response.error if event.response is not None else None)
-    if told is not None:
-        return told
+    error = event.error or (event.response.error if event.response is not None else None)
+    if error is not None:
+        return error
     return {"code": event.code, "message": str(event.message or "The model failed.")}

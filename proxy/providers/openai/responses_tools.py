@@ -78,28 +78,28 @@ class ChatAnswerFormat(Struct):
     json_schema: _Schema | None = None
 
 
-def responses_tool(tool: ChatTool, at: str) -> Json:
+def responses_tool(tool: ChatTool, path: str) -> Json:
     """A tool without the object around its function; not strict unless it was, as in chat.
 
     Args:
         tool: The tool.
-        at: Its place in the body.
+        path: Its place in the body.
 
     Raises:
         CallerError: If it is incomplete, or of a type that chat completions do not have.
     """
-    _check_kind(tool.type, f"{at}.type")
+    _check_kind(tool.type, f"{path}.type")
     inner = tool.function if tool.type == "function" else tool.custom
     if inner is None:
-        raise invalid_parameter(at, f"`{at}` has no `{tool.type}`: add it.")
-    said: Json = {"type": tool.type, "name": inner.name}
+        raise invalid_parameter(path, f"`{path}` has no `{tool.type}`: add it.")
+    flat: Json = {"type": tool.type, "name": inner.name}
     if inner.description is not None:
-        said["description"] = inner.description
+        flat["description"] = inner.description
     if tool.type == "custom":
-        return said if inner.format is None else said | {"format": _text_format(inner.format)}
+        return flat if inner.format is None else flat | {"format": _text_format(inner.format)}
     has_schema = bytes(inner.parameters) not in _NO_PARAMETERS
     schema = inner.parameters if has_schema else _OPEN_SCHEMA
-    return said | {"parameters": schema, "strict": bool(inner.strict)}
+    return flat | {"parameters": schema, "strict": bool(inner.strict)}
 
 
 def responses_choice(choice: str | ChatToolChoice) -> str | Json:
@@ -134,10 +134,10 @@ def responses_format(form: ChatAnswerFormat) -> Json:
         raise invalid_parameter(
             "response_format", "`response_format` must be text, json_object, or a json_schema."
         )
-    asked = form.json_schema
-    members = {"description": asked.description, "schema": asked.schema, "strict": asked.strict}
+    schema = form.json_schema
+    members = {"description": schema.description, "schema": schema.schema, "strict": schema.strict}
     given = {name: value for name, value in members.items() if value not in (None, Raw())}
-    return {"type": form.type, "name": asked.name, **given}
+    return {"type": form.type, "name": schema.name, **given}
 
 
 def _text_format(form: _TextFormat) -> Json:
@@ -147,14 +147,16 @@ def _text_format(form: _TextFormat) -> Json:
     return {"type": form.type, "syntax": grammar.syntax, "definition": grammar.definition}
 
 
-def _named_tool(choice: ChatToolChoice, at: str) -> Json:
-    _check_kind(choice.type, f"{at}.type")
+def _named_tool(choice: ChatToolChoice, path: str) -> Json:
+    _check_kind(choice.type, f"{path}.type")
     inner = choice.function if choice.type == "function" else choice.custom
     if inner is None:
-        raise invalid_parameter(at, f"`{at}` has no `{choice.type}`: add it.")
+        raise invalid_parameter(path, f"`{path}` has no `{choice.type}`: add it.")
     return {"type": choice.type, "name": inner.name}
 
 
-def _check_kind(kind: str, at: str) -> None:
+def _check_kind(kind: str, path: str) -> None:
     if kind not in _KINDS:
-        raise unsupported_parameter(at, f"`{at}` {kind!r} is not taken: use function or custom.")
+        raise unsupported_parameter(
+            path, f"`{path}` {kind!r} is not taken: use function or custom."
+        )

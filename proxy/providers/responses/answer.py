@@ -49,8 +49,8 @@ class Echo(msgspec.Struct, frozen=True, kw_only=True):
 
     def snapshot(self, status: str, output: list[Json], **more: object) -> Json:
         """The response as it is now; ``more`` sets fields such as ``usage`` and ``error``."""
-        asked = self.asked
-        same = {name: asked.get(name) for name in _REPEATED}
+        request = self.asked
+        same = {name: request.get(name) for name in _REPEATED}
         changed = {
             "id": f"resp_{self.tail}",
             "object": "response",
@@ -59,17 +59,17 @@ class Echo(msgspec.Struct, frozen=True, kw_only=True):
             "background": False,
             "error": None,
             "incomplete_details": None,
-            "metadata": asked.get("metadata") or {},
+            "metadata": request.get("metadata") or {},
             "model": self.model,
             "output": output,
-            "parallel_tool_calls": asked.get("parallel_tool_calls") is not False,
+            "parallel_tool_calls": request.get("parallel_tool_calls") is not False,
             "previous_response_id": None,
-            "prompt_cache_options": _caching(asked.get("prompt_cache_options")),
-            "service_tier": asked.get("service_tier"),
+            "prompt_cache_options": _caching(request.get("prompt_cache_options")),
+            "service_tier": request.get("service_tier"),
             "store": False,
-            "text": {"format": {"type": "text"}} | _without_absent(asked.get("text")),
-            "tool_choice": asked.get("tool_choice") or "auto",
-            "tools": [_tool(tool) for tool in asked.get("tools") or []],
+            "text": {"format": {"type": "text"}} | _without_absent(request.get("text")),
+            "tool_choice": request.get("tool_choice") or "auto",
+            "tools": [_tool(tool) for tool in request.get("tools") or []],
             "truncation": "disabled",
             "usage": None,
         }
@@ -112,5 +112,5 @@ def _tool(tool: Json) -> Json:
     return needed | tool if tool.get("type") == "function" else tool
 
 
-def _without_absent(found: Json | None) -> Json:
-    return {name: value for name, value in (found or {}).items() if value is not None}
+def _without_absent(fields: Json | None) -> Json:
+    return {name: value for name, value in (fields or {}).items() if value is not None}

@@ -19,23 +19,23 @@ def fields(body: bytes) -> Json:
         CallerError: If it is not one JSON object.
     """
     try:
-        found = orjson.loads(body)
+        members = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise CallerError(
             f"The body is not valid JSON: {error}. Send one JSON object.", code="invalid_json"
         ) from None
-    if not isinstance(found, dict):
+    if not isinstance(members, dict):
         raise CallerError("The body is not an object. Send one JSON object.", code="invalid_json")
-    return found
+    return members
 
 
-def convert_value(value: object, shape: type[Shape], at: str) -> Shape:
+def convert_value(value: object, shape: type[Shape], place: str) -> Shape:
     """The value in the given shape, an annotation that msgspec understands.
 
     Args:
         value: Any JSON value.
         shape: Required type.
-        at: The parameter it was found at, such as ``input[2]``.
+        place: The parameter it was found at, such as ``input[2]``.
 
     Raises:
         CallerError: If it has another shape; its ``param`` is the path of the part that is wrong.
@@ -44,25 +44,25 @@ def convert_value(value: object, shape: type[Shape], at: str) -> Shape:
         return msgspec.convert(value, shape)
     except msgspec.ValidationError as error:
         wrong, _, path = str(error).rpartition(" - at `$")
-        param = f"{at}{path.rstrip('`')}" if wrong else at
+        param = f"{place}{path.rstrip('`')}" if wrong else place
         sentence = (wrong or str(error)).rstrip(".")
         raise CallerError(
             f"`{param}` is wrong: {sentence}.", code="invalid_value", param=param
         ) from None
 
 
-def known_kinds(values: Iterable[object], known: Iterable[str], at: str, fix: str) -> None:
+def known_kinds(values: Iterable[object], kinds: Iterable[str], path: str, fix: str) -> None:
     """Nothing happens if every ``type`` found in the values is a known one.
 
     Raises:
         CallerError: If one is not; it says how to fix it.
     """
-    allowed = frozenset(known)
+    allowed = frozenset(kinds)
     for place, value in enumerate(values):
         kind = value.get("type") if isinstance(value, dict) else None
         if isinstance(kind, str) and kind not in allowed:
             raise CallerError(
                 f"`{kind}` is not supported for this model. {fix}",
                 code="unsupported_value",
-                param=f"{at}[{place}].type",
+                param=f"{path}[{place}].type",
             )

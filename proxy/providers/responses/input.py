@@ -164,7 +164,7 @@ def messages(instructions: object, given: object, *, compacts: bool = False) -> 
         return [*first, {"role": "user", "content": given}]
     items = [_with_kind(item) for item in convert_value(given, list[Any], "input")]
     known_kinds(items, _KINDS if compacts else _KINDS[:-1], "input", _FIX)
-    return first + [said for run in _group_items(items) for said in _message_of_run(run)]
+    return first + [message for run in _group_items(items) for message in _message_of_run(run)]
 
 
 def runs(given: list[Any]) -> list[Run]:
@@ -226,10 +226,11 @@ def _answer(run: Iterable[AnyItem]) -> list[Json]:
     if not contents and not calls and not compacted:
         return []
     opaque.thinking_blocks += order.final_entries()
-    said: Json = {"role": "assistant", "content": _merge_contents(contents)} | msgspec.to_builtins(
-        opaque
-    )
-    return [said | {"tool_calls": calls} if calls else said]
+    message: Json = {
+        "role": "assistant",
+        "content": _merge_contents(contents),
+    } | msgspec.to_builtins(opaque)
+    return [message | {"tool_calls": calls} if calls else message]
 
 
 def _content_text(content: str | list[Json]) -> str:

@@ -92,12 +92,12 @@ class OutputPart:
     def gain(self, text: str, tokens: list[Token]) -> Event:
         """It gains some text."""
         self._texts.append(text)
-        said = {"type": f"response.{self.kind}.delta", **self._place, "delta": text}
+        event = {"type": f"response.{self.kind}.delta", **self._place, "delta": text}
         if self.kind == "refusal":
-            return said
-        found = [token.for_responses() for token in tokens]
-        self._tokens += found
-        return said | {"logprobs": found}
+            return event
+        logprobs = [token.for_responses() for token in tokens]
+        self._tokens += logprobs
+        return event | {"logprobs": logprobs}
 
     def cite(self, citation: Citation) -> Event:
         """It gains a citation, which chat nests one level deeper."""
@@ -113,11 +113,11 @@ class OutputPart:
     def finish(self) -> Iterator[Event]:
         """It is whole."""
         part = self.part()
-        said = {"type": f"response.{self.kind}.done", **self._place}
+        event = {"type": f"response.{self.kind}.done", **self._place}
         if self.kind == "refusal":
-            yield said | {"refusal": part["refusal"]}
+            yield event | {"refusal": part["refusal"]}
         else:
-            yield said | {"text": part["text"], "logprobs": part["logprobs"]}
+            yield event | {"text": part["text"], "logprobs": part["logprobs"]}
         yield {"type": "response.content_part.done", **self._place, "part": part}
 
     def part(self) -> Json:
@@ -256,5 +256,5 @@ class OutputCall:
 
     def _text(self) -> str:
         """All that it is called with so far."""
-        said = "".join(self._texts)
-        return text_of_arguments(said) if self._holds and said else said
+        arguments = "".join(self._texts)
+        return text_of_arguments(arguments) if self._holds and arguments else arguments

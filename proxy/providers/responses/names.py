@@ -47,14 +47,14 @@ _NESTING: Final = re.compile(r"\.(?:function|file|allowed_tools)\b|(?<=\.image_u
 class ParameterNames:
     """The caller's names for what its chat body holds."""
 
-    def __init__(self, asked: Json, tools: Sequence[str] = ()) -> None:
+    def __init__(self, request: Json, tools: Sequence[str] = ()) -> None:
         """Of the caller's own fields, which ``chat_body`` has accepted.
 
         Args:
-            asked: The fields.
+            request: The fields.
             tools: The place of each tool in them.
         """
-        self._asked = {name: value for name, value in asked.items() if value is not None}
+        self._asked = {name: value for name, value in request.items() if value is not None}
         self._tools = tools
 
     def translate_error(self, error: CallerError) -> CallerError:
@@ -62,8 +62,8 @@ class ParameterNames:
         if error.param is None:
             return CallerError(self.translate_note(error.message), code=error.code)
         param = self._place(error.param)
-        said = error.message.replace(f"`{error.param}`", f"`{param}`")
-        return CallerError(self.translate_note(said), code=error.code, param=param)
+        sentence = error.message.replace(f"`{error.param}`", f"`{param}`")
+        return CallerError(self.translate_note(sentence), code=error.code, param=param)
 
     def translate_note(self, sentence: str) -> str:
         """A sentence with the caller's names of fields."""
@@ -79,9 +79,9 @@ class ParameterNames:
         """The caller's name for a place in the chat body; the path itself where there is none."""
         if (tool := _TOOL.fullmatch(path)) is not None and int(tool[1]) < len(self._tools):
             path = self._tools[int(tool[1])] + tool[2]
-        if (found := _MESSAGE.fullmatch(path)) is not None:
+        if (message_place := _MESSAGE.fullmatch(path)) is not None:
             try:
-                return self._message(int(found[1]), _NESTING.sub("", found[2]))
+                return self._message(int(message_place[1]), _NESTING.sub("", message_place[2]))
             except IndexError:
                 return path
         head = re.split(r"[.\[]", path, maxsplit=1)[0]
@@ -106,13 +106,15 @@ def _in_run(run: Run, rest: str) -> str:
     """The place in one of the items that became one message."""
     number, item = run[0]
     if isinstance(item, CallOutput):
-        said = rest.replace(".content", ".output", 1).replace(".tool_call_id", ".call_id", 1)
-        return f"input[{number}]{said}"
-    if (found := _PART.fullmatch(rest)) is not None:
-        return _parts(run)[int(found[1])] + found[2]
-    if (found := _CALL.fullmatch(rest)) is not None:
+        renamed = rest.replace(".content", ".output", 1).replace(".tool_call_id", ".call_id", 1)
+        return f"input[{number}]{renamed}"
+    if (place_within := _PART.fullmatch(rest)) is not None:
+        return _parts(run)[int(place_within[1])] + place_within[2]
+    if (place_within := _CALL.fullmatch(rest)) is not None:
         calls = [place for place, item in run if not isinstance(item, InputMessage | _Opaque)]
-        return f"input[{calls[int(found[1])]}]" + (".call_id" if found[2] == ".id" else found[2])
+        return f"input[{calls[int(place_within[1])]}]" + (
+            ".call_id" if place_within[2] == ".id" else place_within[2]
+        )
     if rest == ".thinking_blocks":
         sealed = [place for place, item in run if isinstance(item, _Opaque)]
         return f"input[{sealed[0]}].encrypted_content"

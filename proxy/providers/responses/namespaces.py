@@ -80,52 +80,59 @@ def flat_name(namespace: str | None, name: str) -> str:
     return f"{flat[: _MAX_NAME_CHARS - _DIGEST_CHARS - 1]}_{digest}"
 
 
-def flat_tools(asked: Json, *, drops_hosted: bool = False, takes_custom: bool = True) -> FlatTools:
+def flat_tools(
+    request: Json, *, drops_hosted: bool = False, takes_custom: bool = True
+) -> FlatTools:
     """All tools that a Responses body offers, in order; a name that comes again goes in its place.
 
     Args:
-        asked: The body's fields.
+        request: The body's fields.
         drops_hosted: True if tools that OpenAI runs are left out with a note.
         takes_custom: False if tools of free text are said as functions with one text.
 
     Raises:
         CallerError: If there is such a tool and it is not left out.
     """
-    found: dict[object, tuple[Any, str]] = {}
+    tools_by_name: dict[object, tuple[Any, str]] = {}
     dropped: list[str] = []
     notes: list[str] = []
-    for at, tools in _lists(asked):
+    for path, tools in _lists(request):
         if not drops_hosted:
-            known_kinds(tools, (*_SPOKEN, NAMESPACE), at, _FIX)
+            known_kinds(tools, (*_SPOKEN, NAMESPACE), path, _FIX)
         for number, tool in enumerate(tools):
-            place = f"{at}[{number}]"
+            place = f"{path}[{number}]"
             kind = tool.get("type") if isinstance(tool, dict) else None
             if kind == NAMESPACE:
-                found |= _tools_of_namespace(tool, place)
+                tools_by_name |= _tools_of_namespace(tool, place)
                 if tool.get("description"):
                     notes.append("left out descriptions of namespaces: chat has none")
             elif isinstance(kind, str) and kind not in _SPOKEN:
                 dropped.append(kind)
             else:
                 name = tool.get("name") if isinstance(tool, dict) else place
-                found[name if isinstance(name, str) else place] = (tool, place)
+                tools_by_name[name if isinstance(name, str) else place] = (tool, place)
     if dropped:
         notes.append(f"left out {', '.join(dict.fromkeys(dropped))}, which only OpenAI runs")
-    said = [(tool if takes_custom else _as_function(tool), place) for tool, place in found.values()]
+    flat = [
+        (tool if takes_custom else _as_function(tool), place)
+        for tool, place in tools_by_name.values()
+    ]
     return FlatTools(
-        [tool for tool, _ in said], [place for _, place in said], list(dict.fromkeys(notes))
+        [tool for tool, _ in flat], [place for _, place in flat], list(dict.fromkeys(notes))
     )
 
 
-def own_names(asked: Json) -> dict[str, OwnName]:
+def own_names(request: Json) -> dict[str, OwnName]:
     """The tools that chat may know by another name or in another form, by their flat names."""
     names: dict[str, OwnName] = {}
-    for _, tools in _lists(asked):
+    for _, tools in _lists(request):
         for tool in _dicts(tools):
             is_space = tool.get("type") == NAMESPACE
             space = str(tool.get("name") or "") if is_space else ""
-            for each in _dicts(tool.get("tools")) if is_space else (tool,):
-                own = OwnName(str(each.get("name")), space, each.get("type") == "custom")
+            for inner_tool in _dicts(tool.get("tools")) if is_space else (tool,):
+                own = OwnName(
+                    str(inner_tool.get("name")), space, inner_tool.get("type") == "custom"
+                )
                 if own.namespace or own.is_custom:
                     names[flat_name(space, own.name)] = own
     return names
@@ -148,16 +155,16 @@ def as_function_call(call: Json) -> Json:
 def text_of_arguments(arguments: str) -> str:
     """The free text in the arguments of such a function; the arguments where they hold none."""
     try:
-        found = msgspec.json.decode(arguments)
+        parsed = msgspec.json.decode(arguments)
     except UNREADABLE:
         return arguments
-    text = found.get(_TEXT_PARAMETER) if isinstance(found, dict) else None
+    text = parsed.get(_TEXT_PARAMETER) if isinstance(parsed, dict) else None
     return text if isinstance(text, str) else arguments
 
 
-def _lists(asked: Json) -> Iterator[tuple[str, list[Any]]]:
+def _lists(request: Json) -> Iterator[tuple[str, list[Any]]]:
     """The lists of tools of a body, each with its place."""
-    tools, given = asked.get("tools"), asked.get("input")
+    tools, given = request.get("tools"), request.get("input")
     if isinstance(tools, list):
         yield "tools", tools
     for number, item in enumerate(given if isinstance(given, list) else ()):
@@ -174,16 +181,18 @@ def _tools_of_namespace(tool: Json, place: str) -> dict[object, tuple[Any, str]]
     """
     inner = list(_dicts(tool.get("tools")))
     known_kinds(inner, _SPOKEN, f"{place}.tools", _FIX)
-    found: dict[object, tuple[Any, str]] = {}
-    for number, each in enumerate(inner):
-        name = flat_name(str(tool.get("name") or ""), str(each.get("name")))
-        found[name] = ({**each, "name": name}, f"{place}.tools[{number}]")
-    return found
+    tools_by_name: dict[object, tuple[Any, str]] = {}
+    for number, inner_tool in enumerate(inner):
+        name = flat_name(str(tool.get("name") or ""), str(inner_tool.get("name")))
+        tools_by_name[name] = ({**inner_tool, "name": name}, f"{place}.tools[{number}]")
+    return tools_by_name
 
 
 def _dicts(given: object) -> Iterator[Json]:
     return (
-        (each for each in given if isinstance(each, dict)) if isinstance(given, list) else iter(())
+        (element for element in given if isinstance(element, dict))
+        if isinstance(given, list)
+        else iter(())
     )
 
 
@@ -196,5 +205,5 @@ def _as_function(tool: object) -> object:
     if isinstance(form, dict) and isinstance(form.get("definition"), str):
         words.append(f"`{_TEXT_PARAMETER}` follows this {form.get('syntax')} grammar:")
         words.append(form["definition"])
-    said = {"description": "\n".join(filter(None, words)), "parameters": _TEXT_SCHEMA}
-    return {"type": "function", "name": tool.get("name"), **said}
+    members = {"description": "\n".join(filter(None, words)), "parameters": _TEXT_SCHEMA}
+    return {"type": "function", "name": tool.get("name"), **members}

@@ -78,8 +78,8 @@ class InputFile(InputPart, frozen=True, kw_only=True, tag="input_file"):
 
     def _chat_part(self) -> Json:
         names = ("file_data", "file_id", "filename")
-        found = {name: getattr(self, name) for name in names}
-        return {"type": "file", "file": {k: v for k, v in found.items() if v is not None}}
+        members = {name: getattr(self, name) for name in names}
+        return {"type": "file", "file": {k: v for k, v in members.items() if v is not None}}
 
 
 class InputAudio(InputPart, frozen=True, kw_only=True, tag="input_audio"):

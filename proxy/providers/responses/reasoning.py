@@ -45,8 +45,10 @@ _opaque = msgspec.json.Decoder(OpaqueParts).decode
 
 def seal_parts(opaque: OpaqueParts) -> str:
     """The opaque parts as one string; blocks make the plain text needless."""
-    kept = OpaqueParts(thinking_blocks=opaque.thinking_blocks) if opaque.thinking_blocks else opaque
-    return _MARK + urlsafe_b64encode(msgspec.json.encode(kept)).decode().rstrip("=")
+    parts = (
+        OpaqueParts(thinking_blocks=opaque.thinking_blocks) if opaque.thinking_blocks else opaque
+    )
+    return _MARK + urlsafe_b64encode(msgspec.json.encode(parts)).decode().rstrip("=")
 
 
 def unseal_parts(seal: str | None) -> OpaqueParts:

@@ -114,26 +114,28 @@ def chat_body(
     Raises:
         CallerError: If it is malformed, or cannot be said without state or another meaning.
     """
-    asked = fields(body)
-    edits = _edits(asked.pop(_MANAGEMENT)) if compacts and asked.get(_MANAGEMENT) else {}
-    _refuse_state(asked)
-    _render({name: value for name, value in asked.items() if name != "input"})  # it is repeated
+    request = fields(body)
+    edits = _edits(request.pop(_MANAGEMENT)) if compacts and request.get(_MANAGEMENT) else {}
+    _refuse_state(request)
+    _render({name: value for name, value in request.items() if name != "input"})  # it is repeated
     chat: Json = {}
-    for name, value in asked.items():
+    for name, value in request.items():
         if value is not None and name not in _UNSAID:
             chat |= _SAID[name](value) if name in _SAID else {name: value}
-    chat["messages"] = messages(asked.get("instructions"), asked.get("input"), compacts=compacts)
-    if asked.get("tools") is not None:
-        convert_value(asked["tools"], list[Any], "tools")
-    tools = flat_tools(asked, drops_hosted=drops_hosted, takes_custom=takes_custom)
-    choice, parallel = asked.get("tool_choice"), asked.get("parallel_tool_calls")
+    chat["messages"] = messages(
+        request.get("instructions"), request.get("input"), compacts=compacts
+    )
+    if request.get("tools") is not None:
+        convert_value(request["tools"], list[Any], "tools")
+    tools = flat_tools(request, drops_hosted=drops_hosted, takes_custom=takes_custom)
+    choice, parallel = request.get("tool_choice"), request.get("parallel_tool_calls")
     if not takes_custom:
         chat["messages"] = [_with_functions(message) for message in chat["messages"]]
         choice = _function_choice(choice)
     chat |= chat_tools(tools.tools, choice, parallel)
-    rendered = _render(chat | _extras(asked) | edits)
-    notes = (*tools.notes, *_unstored_notes(asked))
-    return TranslatedRequest(rendered, notes, ParameterNames(asked, tools.places))
+    rendered = _render(chat | _extras(request) | edits)
+    notes = (*tools.notes, *_unstored_notes(request))
+    return TranslatedRequest(rendered, notes, ParameterNames(request, tools.places))
 
 
 def _with_functions(message: Json) -> Json:
@@ -148,17 +150,17 @@ def _function_choice(choice: object) -> object:
     return {**choice, "type": "function"} if isinstance(choice, dict) and is_custom else choice
 
 
-def _unstored_notes(asked: Json) -> Iterator[str]:
-    for name, (wanted, note) in _UNKEPT.items():
-        if asked.get(name) == wanted:
+def _unstored_notes(request: Json) -> Iterator[str]:
+    for name, (noted_value, note) in _UNKEPT.items():
+        if request.get(name) == noted_value:
             yield note
-    if asked.get("max_tool_calls") is not None:
+    if request.get("max_tool_calls") is not None:
         yield _UNCOUNTED
 
 
-def _refuse_state(asked: Json) -> None:
+def _refuse_state(request: Json) -> None:
     for name, fix in _STATEFUL.items():
-        if asked.get(name):
+        if request.get(name):
             raise CallerError(
                 f"`{name}` is not supported for this model. {fix}",
                 code="unsupported_parameter",
@@ -172,15 +174,15 @@ def _edits(value: object) -> Json:
     Both write a summary above so many tokens, go on from it, and answer with what must be sent
     back. Neither threshold means anything below Anthropic's least.
     """
-    found = convert_value(value, list[_Compaction], _MANAGEMENT)
-    if len(found) > 1:
+    edits = convert_value(value, list[_Compaction], _MANAGEMENT)
+    if len(edits) > 1:
         raise CallerError(
             "`context_management` holds more than one compaction. Send one.",
             code="invalid_value",
             param=_MANAGEMENT,
         )
     edit: Json = {"type": COMPACT}
-    threshold = found[0].compact_threshold
+    threshold = edits[0].compact_threshold
     if threshold is not None and threshold < MIN_TRIGGER_TOKENS:
         raise CallerError(
             f"This model cannot compact below {MIN_TRIGGER_TOKENS} tokens."
@@ -193,39 +195,41 @@ def _edits(value: object) -> Json:
     return {_MANAGEMENT: {"edits": [edit]}}
 
 
-def _extras(asked: Json) -> Json:
+def _extras(request: Json) -> Json:
     """The chat fields that ask for what a Responses upstream gives unasked, or by name."""
     extras: Json = {}
-    if asked.get("stream") is True:
-        options = convert_value(asked.get("stream_options") or {}, dict[str, Any], "stream_options")
+    if request.get("stream") is True:
+        options = convert_value(
+            request.get("stream_options") or {}, dict[str, Any], "stream_options"
+        )
         extras["stream_options"] = options | {"include_usage": True}
     if "message.output_text.logprobs" in convert_value(
-        asked.get("include") or [], list[Any], "include"
+        request.get("include") or [], list[Any], "include"
     ):
         extras["logprobs"] = True
     return extras
 
 
 def _reasoning(value: object) -> Json:
-    found = convert_value(value, _Reasoning, "reasoning")
-    if found.mode not in (None, "standard"):
+    reasoning = convert_value(value, _Reasoning, "reasoning")
+    if reasoning.mode not in (None, "standard"):
         raise CallerError(
             "This reasoning mode is not supported for this model. Leave `reasoning.mode` out.",
             code="unsupported_value",
             param="reasoning.mode",
         )
-    return {} if found.effort is None else {"reasoning_effort": found.effort}
+    return {} if reasoning.effort is None else {"reasoning_effort": reasoning.effort}
 
 
 def _text(value: object) -> Json:
-    found = convert_value(value, _Text, "text")
-    said: Json = {} if found.verbosity is None else {"verbosity": found.verbosity}
-    if isinstance(found.format, _Object):
-        said["response_format"] = {"type": "json_object"}
-    if isinstance(found.format, _Schema):
-        schema = msgspec.to_builtins(found.format)
-        said["response_format"] = {"type": schema.pop("type"), "json_schema": schema}
-    return said
+    text = convert_value(value, _Text, "text")
+    chat: Json = {} if text.verbosity is None else {"verbosity": text.verbosity}
+    if isinstance(text.format, _Object):
+        chat["response_format"] = {"type": "json_object"}
+    if isinstance(text.format, _Schema):
+        schema = msgspec.to_builtins(text.format)
+        chat["response_format"] = {"type": schema.pop("type"), "json_schema": schema}
+    return chat
 
 
 def _caching(value: object) -> Json:

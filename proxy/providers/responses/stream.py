@@ -97,12 +97,12 @@ class ResponseStream:
         if self.response is not None:
             return
         yield from self._begin("", "")
-        found = _ERROR | _texts(error)
-        plain = {name: found[name] for name in ("code", "message", "param")}
+        fields = _ERROR | _texts(error)
+        plain = {name: fields[name] for name in ("code", "message", "param")}
         # Callers of the reference read the fields, OpenAI's SDK raises on `error`.
-        yield {"type": "error", **plain, "error": found}
-        code = _CODES.get(found["type"] or "", "server_error")
-        yield self._end_events("failed", error={"code": code, "message": found["message"]})
+        yield {"type": "error", **plain, "error": fields}
+        code = _CODES.get(fields["type"] or "", "server_error")
+        yield self._end_events("failed", error={"code": code, "message": fields["message"]})
 
     def _begin(self, chat_id: str, model: str) -> Iterator[Event]:
         echo = self._echo
@@ -117,10 +117,10 @@ class ResponseStream:
             yield {"type": f"response.{kind}", "response": self._echo.snapshot("in_progress", [])}
 
     def _end_events(self, status: str, **more: object) -> Event:
-        known: Json = {} if self._tier is None else {"service_tier": self._tier}
+        tier: Json = {} if self._tier is None else {"service_tier": self._tier}
         used = None if self._usage is None else usage(self._usage)
         self.response = self._echo.snapshot(
-            status, self._output.items(), usage=used, **known, **more
+            status, self._output.items(), usage=used, **tier, **more
         )
         return {"type": f"response.{status}", "response": self.response}
 

@@ -63,25 +63,25 @@ def chat_tools(given: object, choice: object, parallel: object) -> Json:
     Raises:
         CallerError: If a tool is malformed, or the choice is one that only OpenAI can run.
     """
-    said = [_nest_members(tool) for tool in convert_value(given, list[AnyTool], "tools")]
-    wanted = None if choice is None else _choice(choice)
-    if said:
+    tools = [_nest_members(tool) for tool in convert_value(given, list[AnyTool], "tools")]
+    chat_choice = None if choice is None else _choice(choice)
+    if tools:
         return _without_nulls(
-            {"tools": said, "tool_choice": wanted, "parallel_tool_calls": parallel}
+            {"tools": tools, "tool_choice": chat_choice, "parallel_tool_calls": parallel}
         )
-    return {} if wanted in (None, "none", "auto") else {"tool_choice": wanted}
+    return {} if chat_choice in (None, "none", "auto") else {"tool_choice": chat_choice}
 
 
 def _choice(choice: object) -> str | Json:
-    found: Any = convert_value(choice, Choice, "tool_choice")  # type: ignore[arg-type]  # a union is an annotation, not a type
-    return found if isinstance(found, str) else _nest_members(found)
+    converted: Any = convert_value(choice, Choice, "tool_choice")  # type: ignore[arg-type]  # a union is an annotation, not a type
+    return converted if isinstance(converted, str) else _nest_members(converted)
 
 
 def _nest_members(value: FunctionTool | CustomTool | NamedFunction | NamedCustom | Allowed) -> Json:
     """Chat's form, in which all but the type stands in a member of that name."""
     members: Json = msgspec.structs.asdict(value)
     if isinstance(value, CustomTool) and value.format and value.format.get("type") == "grammar":
-        grammar = {name: one for name, one in value.format.items() if name != "type"}
+        grammar = {name: member for name, member in value.format.items() if name != "type"}
         members["format"] = {"type": "grammar", "grammar": grammar}
     if isinstance(value, Allowed):
         members["tools"] = list(map(_nest_members, value.tools))
@@ -89,5 +89,5 @@ def _nest_members(value: FunctionTool | CustomTool | NamedFunction | NamedCustom
     return {"type": kind, kind: _without_nulls(members)}
 
 
-def _without_nulls(found: Json) -> Json:
-    return {name: value for name, value in found.items() if value is not None}
+def _without_nulls(members: Json) -> Json:
+    return {name: value for name, value in members.items() if value is not None}
