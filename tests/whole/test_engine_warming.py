@@ -179,8 +179,6 @@ def test_system_prompts_are_warm_again_after_an_engine_was_restarted(
     assert cold.cached < 0.1 * cold.prompt
     assert warm.cached > 0.9 * warm.prompt
     assert warm.prefill_ms < cold.prefill_ms / 2
-    waits = [line for line in page if line.startswith(f"{_METRIC}_ttft_seconds_count")]
-    assert any('warmed="yes"' in line and line.endswith(" 1.0") for line in waits)
     (cost,) = (line for line in page if line.startswith(f"{_METRIC}_cost_usd_total"))
     assert float(cost.rpartition(" ")[2]) > 0
 

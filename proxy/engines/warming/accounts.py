@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 _MINUTE_S: Final = 60.0
 
@@ -56,13 +56,6 @@ class TokenBudget:
         self._left, self._at = min(self._left + gained, float(self.per_minute)), now
 
 
-class WaitSum(NamedTuple):
-    """First-token times, added up."""
-
-    seconds: float = 0.0
-    calls: int = 0
-
-
 @dataclass(slots=True)
 class WarmingAccounts:
     """Counters of one gateway, each by the profile and the kind first.
@@ -71,8 +64,6 @@ class WarmingAccounts:
         results: Prompts by their result.
         tokens: Prompt tokens that engines computed for warming.
         nanos: Nano-dollars of it, as far as they are known.
-        waits: First-token times of streams that could have been warmed, by whether they were:
-            the first one with its system prompt since its replica's start, and later turns.
         used_calls: Calls that found their beginning warmed.
         used_tokens: Tokens that they read of it from the cache.
         saved_s: Seconds in which their replicas would have computed these, at the rate of prefill
@@ -82,7 +73,6 @@ class WarmingAccounts:
     results: Counter[tuple[str, WarmingKind, WarmingResult]] = field(default_factory=Counter)
     tokens: Counter[tuple[str, WarmingKind]] = field(default_factory=Counter)
     nanos: Counter[tuple[str, WarmingKind]] = field(default_factory=Counter)
-    waits: dict[tuple[str, WarmingKind, bool], WaitSum] = field(default_factory=dict)
     used_calls: Counter[tuple[str, WarmingKind]] = field(default_factory=Counter)
     used_tokens: Counter[tuple[str, WarmingKind]] = field(default_factory=Counter)
     saved_s: dict[tuple[str, WarmingKind], float] = field(default_factory=dict)
@@ -101,9 +91,3 @@ class WarmingAccounts:
         self.used_tokens[key] += tokens
         if rate > 0.0:
             self.saved_s[key] = self.saved_s.get(key, 0.0) + tokens / rate
-
-    def note_wait(self, engine: str, kind: WarmingKind, seconds: float, *, warmed: bool) -> None:
-        """Add the first-token time of a call."""
-        key = engine, kind, warmed
-        had = self.waits.get(key, WaitSum())
-        self.waits[key] = WaitSum(had.seconds + seconds, had.calls + 1)

@@ -18,7 +18,7 @@ _HALF_LIFE_S: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class PromptUse(Generic[T]):
+class _PromptUse(Generic[T]):
     """The uses of a prompt.
 
     Attributes:
@@ -40,7 +40,7 @@ class PrefixUsage(Generic[T]):
     """Counts the uses of prompts; those used least go first where there is no more room."""
 
     def __init__(self) -> None:
-        self._uses: dict[bytes, PromptUse[T]] = {}
+        self._uses: dict[bytes, _PromptUse[T]] = {}
         self._bytes = 0
 
     def __len__(self) -> int:
@@ -59,34 +59,23 @@ class PrefixUsage(Generic[T]):
         calls, weight = 1, 1.0
         if had is not None:
             calls, weight = had.calls + 1, 1.0 + _current_weight(had, now)
-        self._put(key, PromptUse(prompt, size, calls, weight, now), now)
-
-    def restore(self, key: bytes, use: PromptUse[T], now: float) -> None:
-        """Take over the uses of a prompt that was counted before; none where it is known."""
-        if key not in self._uses:
-            self._put(key, use, now)
-
-    def shared_uses(self, now: float) -> list[PromptUse[T]]:
-        """The uses of prompts that several calls had, the most used one of late first."""
-        return [use for _, use in self._shared_uses(now)]
+        self._put(key, _PromptUse(prompt, size, calls, weight, now), now)
 
     def most_used(self, count: int, now: float) -> list[tuple[bytes, T]]:
         """The prompts that are used most of late, with their keys, the most used one first."""
-        return [(key, use.prompt) for key, use in self._shared_uses(now)[:count]]
+        shared = [(key, use) for key, use in self._uses.items() if use.calls >= MIN_USES]
+        shared.sort(key=lambda entry: -_current_weight(entry[1], now))
+        return [(key, use.prompt) for key, use in shared[:count]]
 
-    def _shared_uses(self, now: float) -> list[tuple[bytes, PromptUse[T]]]:
-        found = [(key, use) for key, use in self._uses.items() if use.calls >= MIN_USES]
-        return sorted(found, key=lambda each: -_current_weight(each[1], now))
-
-    def _put(self, key: bytes, use: PromptUse[T], now: float) -> None:
+    def _put(self, key: bytes, use: _PromptUse[T], now: float) -> None:
         if (had := self._uses.pop(key, None)) is not None:
             self._bytes -= had.size
         self._uses[key] = use
         self._bytes += use.size
         while len(self._uses) > MAX_PROMPTS or self._bytes > MAX_BYTES:
-            least = min(self._uses, key=lambda each: _current_weight(self._uses[each], now))
+            least = min(self._uses, key=lambda key: _current_weight(self._uses[key], now))
             self._bytes -= self._uses.pop(least).size
 
 
-def _current_weight(use: PromptUse[T], now: float) -> float:
+def _current_weight(use: _PromptUse[T], now: float) -> float:
     return use.weight * exp2(-max(0.0, now - use.at) / _HALF_LIFE_S)

@@ -33,9 +33,10 @@ from proxy.providers.cache_isolation import isolate_cache
 from proxy.records.call import WARMING_PREFIX, Call
 from proxy.services.engines.exact_prefixes import ExactPrefixes
 from proxy.services.engines.replica_monitor import ReplicaMonitor, ReplicaStatus
-from proxy.services.engines.warming import ReplicaWarming, WatchedCall
+from proxy.services.engines.warming import ReplicaWarming
 from proxy.services.engines.warming_calls import warming_sender
 from proxy.services.engines.warming_gains import WarmingGains
+from proxy.services.engines.warming_state import CallNames
 from slo.usage import Usage
 
 _log = logging.getLogger("thriftgate.engines")
@@ -91,7 +92,7 @@ class _Ticket:
     ticks: Callable[[], float]
     warming: ReplicaWarming | None = None
     routed: RoutedCall | None = None
-    watched: WatchedCall | None = None
+    names: CallNames | None = None
 
     @property
     def name(self) -> str:
@@ -113,7 +114,7 @@ class _Ticket:
             self.gains.note_typed(self.call.id, self.status, self.request.chain)
         if self.warming is not None:
             conversation = self.request.conversation
-            self.watched = self.warming.note_sent(self.name, self.call, conversation)
+            self.names = self.warming.note_sent(self.name, self.call, conversation)
         self.routed = self.routing.router.send(
             self.request, self.cost, self.ticks(), is_streaming=self.call.is_streaming
         )
@@ -123,17 +124,15 @@ class _Ticket:
         """Note that the prompt is read."""
         if self.routed is not None:
             self.routed.begin_answer(self.ticks())
-        if self.watched is not None:
-            self.watched.begin_answer()
 
     def end(
         self, usage: Usage | None, *, is_comparable: bool, turn: FinishedTurn | None = None
     ) -> None:
         """Note that the call is over there, with the usage that the engine reported."""
         self._end(usage, is_comparable=is_comparable)
-        watched, self.watched = self.watched, None
-        if watched is not None:
-            watched.end(turn)
+        names, self.names = self.names, None
+        if names is not None and turn is not None and self.warming is not None:
+            self.warming.note_turn(self.name, turn, self.call, names)
 
     def _end(self, usage: Usage | None, *, is_comparable: bool) -> None:
         routed, self.routed = self.routed, None

@@ -22,7 +22,6 @@ from proxy.providers.port import PreparedRequest
 from proxy.services.engines.attached_evidence import AttachedEvidence
 from proxy.services.engines.exact_prefixes import ExactPrefixes
 from proxy.services.engines.idle_costs import keep_idle_costs_booked
-from proxy.services.engines.kept_prompts import keeping_prompts
 from proxy.services.engines.kv_event_reader import KvEventReader
 from proxy.services.engines.prompt_tokens import PromptTokenizer
 from proxy.services.engines.replica_monitor import PageFetcher, ReplicaMonitor
@@ -101,19 +100,18 @@ async def running_engines(
     context.follow(prepare)
     file = TrafficFile(context.settings.folder, os.getpid())
     reporter = TrafficReport(monitor, routing, os.getpid(), context.now, advisor.advice)
-    async with keeping_prompts(context, warming, ticks):
-        tasks = [
-            context.tasks.keep(monitor.run),
-            context.tasks.keep(_attached_evidence(context, monitor).run),
-            context.tasks.keep(partial(reporter.run, file)),
-            keep_idle_costs_booked(context, ticks, monitor.status),
-        ]
-        with _ended_later(context, *tasks):
-            try:
-                yield routing
-            finally:
-                reader.close()
-                file.remove()
+    tasks = [
+        context.tasks.keep(monitor.run),
+        context.tasks.keep(_attached_evidence(context, monitor).run),
+        context.tasks.keep(partial(reporter.run, file)),
+        keep_idle_costs_booked(context, ticks, monitor.status),
+    ]
+    with _ended_later(context, *tasks):
+        try:
+            yield routing
+        finally:
+            reader.close()
+            file.remove()
 
 
 @contextmanager

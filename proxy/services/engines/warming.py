@@ -2,13 +2,12 @@
 
 ::
 
-    calls ── note_sent, begin_answer, end ─► prompts that are used · turns that have ended
+    calls ── note_sent, note_turn ─► prompts that are used · turns that have ended
     a replica becomes ready ─► its model's system prompts ─┐
     a turn has ended ─► the next one as far as it is known ┴─► jobs ─ idle? budget? ─► one call
     a call is sent to the replica ─► its warming ends at once
 
-Prompts are kept in memory, and no longer than they are used; ``kept_prompts`` keeps system prompts
-over a restart where their team allows it.
+Prompts are kept in memory alone, and no longer than they are used.
 """
 
 import asyncio
@@ -41,7 +40,6 @@ from proxy.services.engines.warming_state import (
     WarmingJob,
     conversation_key,
     owned_key,
-    remember,
 )
 
 _log = logging.getLogger("thriftgate.engines")
@@ -62,37 +60,6 @@ _USUAL_SLOTS: Final = 4
 
 
 WarmedListener = Callable[[ReplicaStatus, Call, WarmingKind, int], Awaitable[None]]
-
-
-class WatchedCall:
-    """A caller's call at a replica that may be warmed; it is told how it goes."""
-
-    def __init__(
-        self,
-        warming: "ReplicaWarming",
-        name: str,
-        call: Call,
-        names: CallNames,
-        gain: tuple[WarmingKind, bool] | None,
-    ) -> None:
-        self._warming = warming
-        self._name = name
-        self._call = call
-        self._names = names
-        self._gain = gain
-        self._sent_at = warming.ticks()
-
-    def begin_answer(self) -> None:
-        """Count its first-token time, where warming could have made it less."""
-        if self._gain is not None:
-            kind, is_warmed = self._gain
-            waited = self._warming.ticks() - self._sent_at
-            self._warming.note_wait(self._name, kind, waited, warmed=is_warmed)
-
-    def end(self, turn: FinishedTurn | None) -> None:
-        """Learn from a turn that has ended well, and have the next one warmed."""
-        if turn is not None:
-            self._warming.note_turn(self._name, turn, self._call, self._names)
 
 
 class ReplicaWarming:
@@ -156,8 +123,8 @@ class ReplicaWarming:
         self._places[status.name] = place = WarmedReplica(starts=status.starts)
         self._queue_system_prompts(place, status, settings)
 
-    def note_sent(self, name: str, call: Call, conversation: str) -> WatchedCall | None:
-        """Make way for a call, and watch it; None where nothing is warmed or it warms itself."""
+    def note_sent(self, name: str, call: Call, conversation: str) -> CallNames | None:
+        """Make way for a call; its names, None where nothing is warmed or it warms itself."""
         place = self._places.get(name)
         if place is None or call.is_unattended:
             return None
@@ -168,19 +135,14 @@ class ReplicaWarming:
             conversation=conversation_key(call, conversation),
             prompt=b"" if prompt is None else owned_key(call, prompt.digest),
         )
-        for job in [each for each in place.jobs if each.key == names.conversation]:
+        for job in [job for job in place.jobs if job.key == names.conversation]:
             place.jobs.remove(job)
-        return WatchedCall(self, name, call, names, _possible_gain(place, call, names))
+        return names
 
     def is_warming(self, name: str) -> bool:
         """True if a replica reads something ahead now."""
         place = self._places.get(name)
         return place is not None and place.stop is not None
-
-    def note_wait(self, name: str, kind: WarmingKind, seconds: float, *, warmed: bool) -> None:
-        """Count a first-token time at a replica."""
-        if (status := self._statuses.get(name)) is not None:
-            self.accounts.note_wait(status.profile, kind, seconds, warmed=warmed)
 
     def note_turn(self, name: str, turn: FinishedTurn, asked: Call, names: CallNames) -> None:
         """Learn from a turn that has ended at a replica, and have the next one warmed.
@@ -197,8 +159,7 @@ class ReplicaWarming:
             return
         if names.prompt:
             self._note_system_prompt(status, turn.call, asked, names.prompt)
-        if key := names.conversation:
-            remember(place.turns, key, value=False)
+        key = names.conversation
         if key and settings.next_turn:
             until = self.ticks() + SETTLE_S + _NEXT_TURN_WAIT_S
             same_form = turn.call if asked.endpoint == turn.call.endpoint else None
@@ -296,11 +257,6 @@ class ReplicaWarming:
             budget.correct(tokens, tokens if used is None else used)
         finally:
             place.stop = None
-        if result is WarmingResult.WARMED:
-            if job.kind is WarmingKind.NEXT_TURN:
-                remember(place.turns, job.key, value=True)
-            else:
-                remember(place.warmed, job.key, value=None)
         return result
 
     async def _prompt_of(self, job: WarmingJob) -> tuple[bytes, int]:
@@ -363,17 +319,3 @@ def _next_turn_prompt(turn: FinishedTurn) -> tuple[bytes, int]:
     if answer is None or body is None:
         return b"", 0
     return body, len(answer) // _BYTES_PER_TOKEN + 1
-
-
-def _possible_gain(
-    place: WarmedReplica, call: Call, names: CallNames
-) -> tuple[WarmingKind, bool] | None:
-    """The kind of warming that could help a stream to begin, and whether there was any."""
-    found = None
-    if names.conversation in place.turns:
-        found = WarmingKind.NEXT_TURN, place.turns[names.conversation]
-    elif names.prompt and names.prompt not in place.seen:
-        found = WarmingKind.SYSTEM_PROMPT, names.prompt in place.warmed
-    if names.prompt:
-        remember(place.seen, names.prompt, value=None)
-    return found if call.is_streaming else None

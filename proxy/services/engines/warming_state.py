@@ -3,18 +3,14 @@
 import asyncio
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from proxy.calls.finished_turn import FinishedTurn
 from proxy.engines.warming.accounts import WarmingKind
 from proxy.records.call import Call
 
-T = TypeVar("T")
-
 #: Jobs that wait at a replica; older ones are dropped.
 MAX_JOBS: Final = 16
-#: Conversations and system prompts that are remembered of a replica.
-_MAX_REMEMBERED: Final = 4_096
 
 
 class WarmedPrompt(NamedTuple):
@@ -62,18 +58,12 @@ class WarmedReplica:
         starts: Starts of it that were noticed.
         jobs: They, the next one last.
         stop: Ends the warming under way; None where there is none.
-        seen: System prompts that calls brought there since its start.
-        warmed: Those that were warmed.
-        turns: Conversations that had a turn there, and whether the next one was warmed.
     """
 
     starts: int = 0
     jobs: deque[WarmingJob] = field(default_factory=lambda: deque(maxlen=MAX_JOBS))
     is_working: bool = False
     stop: asyncio.Event | None = None
-    seen: dict[bytes, None] = field(default_factory=dict)
-    warmed: dict[bytes, None] = field(default_factory=dict)
-    turns: dict[bytes, bool] = field(default_factory=dict)
 
 
 def owned_key(call: Call, digest: bytes) -> bytes:
@@ -84,11 +74,3 @@ def owned_key(call: Call, digest: bytes) -> bytes:
 def conversation_key(call: Call, conversation: str) -> bytes:
     """Names a conversation of a call's team; b"" where nobody named it."""
     return owned_key(call, conversation.encode()) if conversation else b""
-
-
-def remember(where: dict[bytes, T], key: bytes, *, value: T) -> None:
-    """Put something into a bounded dictionary; what was put there longest ago goes first."""
-    where.pop(key, None)
-    where[key] = value
-    if len(where) > _MAX_REMEMBERED:
-        del where[next(iter(where))]

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.engines.warming.accounts import TokenBudget, WaitSum, WarmingAccounts, WarmingKind
+from proxy.engines.warming.accounts import TokenBudget
 
 
 def test_a_budget_is_taken_from_until_nothing_is_left_and_fills_up_again():
@@ -44,14 +44,3 @@ def test_no_minute_has_more_than_twice_the_budget(takes: list[tuple[int, float]]
 
     for start, _ in taken:
         assert sum(tokens for at, tokens in taken if start <= at < start + 60.0) <= 120
-
-
-def test_waits_are_added_up_apart_by_whether_they_were_warmed():
-    accounts = WarmingAccounts()
-    for seconds, warmed in ((0.5, True), (0.25, True), (2.0, False)):
-        accounts.note_wait("house", WarmingKind.NEXT_TURN, seconds, warmed=warmed)
-
-    assert accounts.waits == {
-        ("house", WarmingKind.NEXT_TURN, True): WaitSum(0.75, 2),
-        ("house", WarmingKind.NEXT_TURN, False): WaitSum(2.0, 1),
-    }

@@ -65,13 +65,3 @@ def test_where_there_is_no_room_the_least_used_goes():
 
     assert "much" in names(usage)
     assert len(usage) == 2
-
-
-def test_uses_of_an_earlier_process_count_as_they_did_and_those_of_this_one_go_before_them():
-    earlier = usage_of(b"a", b"a", b"a", b"b", b"b")
-    usage = usage_of(b"b", b"b", b"b", b"b")
-    for key, use in zip((b"a", b"b"), earlier.shared_uses(10.0), strict=True):
-        usage.restore(key, use, 10.0)
-
-    assert names(usage) == ["b", "a"]
-    assert [use.calls for use in usage.shared_uses(10.0)] == [4, 3]

@@ -6,18 +6,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-import msgspec
 import orjson
 
 from proxy.calls.deadlines import ClientDisconnected
 from proxy.calls.finished_turn import FinishedTurn
 from proxy.engines.profiles import EngineProfile
-from proxy.engines.warming.accounts import WaitSum, WarmingKind, WarmingResult
+from proxy.engines.warming.accounts import WarmingKind, WarmingResult
 from proxy.errors import CallerError, UpstreamError
 from proxy.records.call import Call, Key
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.engines.replica_monitor import ReplicaStatus
 from proxy.services.engines.warming import SETTLE_S, ReplicaWarming
+from proxy.services.engines.warming_state import CallNames
 from slo.usage import Usage
 from tests.fakes.call_dependencies import LoopTasks, call
 from tests.fakes.engine_profiles import a_profile
@@ -94,13 +94,17 @@ class WarmStage:
     def begin(self, asked: Call, conversation: str = "c") -> Any:
         return self.warming.note_sent(NAME, asked, conversation)
 
-    async def serve(self, asked: Call, conversation: str = "c", ttft: float = 0.0) -> None:
+    async def serve(self, asked: Call, conversation: str = "c") -> None:
         """Serve a call to its end."""
-        watched = self.begin(asked, conversation)
-        assert watched is not None
-        await asyncio.sleep(ttft)
-        watched.begin_answer()
-        watched.end(FinishedTurn(asked, lambda: orjson.dumps(ANSWER)))
+        names = self.begin(asked, conversation)
+        assert names is not None
+        await asyncio.sleep(0)
+        self.end(asked, names)
+
+    def end(self, asked: Call, names: CallNames, turn: FinishedTurn | None = None) -> None:
+        """Have a call end well."""
+        turn = turn or FinishedTurn(asked, lambda: orjson.dumps(ANSWER))
+        self.warming.note_turn(NAME, turn, asked, names)
 
     @property
     def results(self) -> dict[tuple[WarmingKind, WarmingResult], int]:
@@ -140,8 +144,8 @@ def test_a_responses_conversation_is_read_ahead_as_the_responses_call_that_will_
 
     async def story(stage: WarmStage) -> WarmStage:
         for _ in range(2):
-            watched = stage.begin(asked)
-            watched.end(FinishedTurn(asked, lambda: orjson.dumps([item])))
+            turn = FinishedTurn(asked, lambda: orjson.dumps([item]))
+            stage.end(asked, stage.begin(asked), turn)
             await asyncio.sleep(SETTLE_S + 2.0)
         stage.restart()
         await asyncio.sleep(SETTLE_S + 2.0)
@@ -162,8 +166,8 @@ def test_a_messages_call_is_read_ahead_in_chat_and_routed_by_what_its_caller_wri
 
     async def story(stage: WarmStage) -> WarmStage:
         for _ in range(2):
-            watched = stage.begin(asked)
-            watched.end(FinishedTurn(chat(), lambda: orjson.dumps(ANSWER)))
+            turn = FinishedTurn(chat(), lambda: orjson.dumps(ANSWER))
+            stage.end(asked, stage.begin(asked), turn)
             await asyncio.sleep(SETTLE_S + 2.0)
         assert not stage.warmed
         stage.restart()
@@ -322,8 +326,7 @@ def test_a_team_without_a_budget_left_is_refused_and_an_engine_that_fails_is_lef
 
 def test_an_answer_that_cannot_be_put_together_is_not_warmed():
     async def story(stage: WarmStage) -> Any:
-        watched = stage.begin(chat())
-        watched.end(FinishedTurn(chat(), lambda: None))
+        stage.end(chat(), stage.begin(chat()), FinishedTurn(chat(), lambda: None))
         await asyncio.sleep(2.0)
         return stage.sender.sent, stage.results
 
@@ -332,54 +335,22 @@ def test_an_answer_that_cannot_be_put_together_is_not_warmed():
 
 def test_calls_that_failed_or_warm_themselves_are_not_learned_from():
     async def story(stage: WarmStage) -> Any:
-        watched = stage.begin(chat())
-        watched.end(None)
+        stage.begin(chat())
         await asyncio.sleep(2.0)
         return stage.begin(chat(feature="warming:chat")), stage.sender.sent
 
     assert play(story) == (None, [])
 
 
-def test_the_first_token_times_of_warmed_and_other_calls_are_counted_apart():
-    async def story(stage: WarmStage) -> Any:
-        await stage.serve(chat(), "a", ttft=4.0)  # the first with its system prompt
-        await stage.serve(chat(), "b", ttft=3.0)  # neither the first nor a later turn
-        await stage.serve(chat(), "b", ttft=2.0)  # a later turn that came at once
-        await asyncio.sleep(5.0)
-        await stage.serve(chat(), "b", ttft=1.0)  # a later turn that was warmed
-        stage.restart()
-        await asyncio.sleep(5.0)
-        await stage.serve(chat(), "c", ttft=0.5)  # the first since the start, warmed
-        return stage.warming.accounts.waits
-
-    assert play(story) == {
-        ("house", SYSTEM, False): WaitSum(4.0, 1),
-        ("house", NEXT, False): WaitSum(2.0, 1),
-        ("house", NEXT, True): WaitSum(1.0, 1),
-        ("house", SYSTEM, True): WaitSum(0.5, 1),
-    }
-
-
-def test_whole_answers_are_not_timed_for_their_first_byte_comes_last():
-    async def story(stage: WarmStage) -> Any:
-        whole = chat()
-        assert whole.fields is not None
-        fields = msgspec.structs.replace(whole.fields, stream=False)
-        await stage.serve(msgspec.structs.replace(whole, fields=fields), ttft=1.0)
-        return stage.warming.accounts.waits
-
-    assert play(story) == {}
-
-
 def test_a_profile_that_does_not_ask_for_it_is_not_warmed_and_one_that_stops_asking_neither():
     async def story(stage: WarmStage) -> Any:
-        watched = stage.begin(chat())
+        names = stage.begin(chat())
         stage.warming.update({})
-        if watched is not None:
-            watched.end(FinishedTurn(chat(), lambda: orjson.dumps(ANSWER)))
+        if names is not None:
+            stage.end(chat(), names)
         stage.restart()
         await asyncio.sleep(5.0)
-        return watched is None, stage.begin(chat()), stage.sender.sent
+        return names is None, stage.begin(chat()), stage.sender.sent
 
     assert play(story, 'served_name = "m"') == (True, None, [])
     assert play(story) == (False, None, [])

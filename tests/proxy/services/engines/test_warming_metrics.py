@@ -6,14 +6,12 @@ from proxy.engines.warming.accounts import WarmingAccounts, WarmingKind, Warming
 from proxy.services.engines.warming_metrics import WarmingCollector
 
 
-def test_prompts_tokens_cost_and_first_token_times_are_exported():
+def test_prompts_tokens_cost_and_gains_of_warming_are_exported():
     accounts = WarmingAccounts()
     kind = WarmingKind.NEXT_TURN
     accounts.results["house", kind, WarmingResult.CANCELLED] += 2
     accounts.tokens["house", kind] += 300
     accounts.nanos["house", kind] += 2_500_000
-    accounts.note_wait("house", kind, 0.25, warmed=True)
-    accounts.note_wait("house", kind, 1.5, warmed=False)
     accounts.note_use("house", kind, 400, rate=1_600.0)
     accounts.note_use("house", kind, 100, rate=0.0)
     registry = CollectorRegistry()
@@ -25,10 +23,6 @@ def test_prompts_tokens_cost_and_first_token_times_are_exported():
         f'{name}_prompts_total{{{by},result="cancelled"}} 2.0',
         f"{name}_tokens_total{{{by}}} 300.0",
         f"{name}_cost_usd_total{{{by}}} 0.0025",
-        f'{name}_ttft_seconds_count{{{by},warmed="yes"}} 1.0',
-        f'{name}_ttft_seconds_sum{{{by},warmed="yes"}} 0.25',
-        f'{name}_ttft_seconds_count{{{by},warmed="no"}} 1.0',
-        f'{name}_ttft_seconds_sum{{{by},warmed="no"}} 1.5',
         f"{name}_used_calls_total{{{by}}} 2.0",
         f"{name}_used_tokens_total{{{by}}} 500.0",
         f"{name}_saved_seconds_total{{{by}}} 0.25",

@@ -2,12 +2,7 @@
 
 import msgspec
 
-from proxy.services.engines.warming_state import (
-    WarmedReplica,
-    conversation_key,
-    owned_key,
-    remember,
-)
+from proxy.services.engines.warming_state import WarmedReplica, conversation_key, owned_key
 from tests.fakes.call_dependencies import KEY, call
 
 
@@ -23,18 +18,6 @@ def test_a_prompt_of_another_team_or_salt_has_another_name():
 def test_a_conversation_that_nobody_named_has_no_name():
     assert conversation_key(call(b"{}"), "") == b""
     assert conversation_key(call(b"{}"), "c") != conversation_key(call(b"{}"), "d")
-
-
-def test_the_prompt_used_longest_ago_is_forgotten_first():
-    where: dict[bytes, int] = {}
-    for number in range(5_000):
-        remember(where, b"%d" % number, value=number)
-        remember(where, b"kept", value=0)
-
-    assert len(where) == 4_096
-    assert b"kept" in where
-    assert b"0" not in where
-    assert next(reversed(where)) == b"kept"
 
 
 def test_few_jobs_wait_at_a_replica():
