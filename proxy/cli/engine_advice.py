@@ -6,7 +6,7 @@ from typing import Any, Final
 from rich.text import Text
 
 from proxy.cli.engine_auto import speculation_by_feature
-from proxy.cli.technique_lines import benchmark_documents, benchmark_lines
+from proxy.cli.technique_lines import technique_documents, technique_lines
 from proxy.cli.terminal import Terminal, empty_table
 from proxy.engines.decode_speed import EstimateInterval, band_text
 from proxy.engines.kv_pressure import describe_formats, kv_advice
@@ -60,7 +60,7 @@ def print_advice(
                 },
                 "options": list(describe_options(advice)),
                 "features": [_feature_document(*feature) for feature in features],
-                "benchmarks": benchmark_documents(profile),
+                "benchmarks": technique_documents(profile, only_benchmarks=True),
             }
         )
         return
@@ -77,7 +77,7 @@ def print_advice(
         terminal.say(f"Applied: {record.choice.setting}, because {record.choice.reason}.")
     rows = [_feature_row(*feature) for feature in features]
     _show_rows(terminal, "Calls in the ledger, by feature:", rows)
-    for line in benchmark_lines(profile):
+    for line in technique_lines(profile, only_benchmarks=True):
         terminal.out.print(line, soft_wrap=True)  # not wrapped: commands are to be copied
 
 

@@ -6,39 +6,29 @@ from proxy.engines.profiles import EngineProfile
 from proxy.engines.techniques import used_techniques
 
 
-def technique_documents(profile: EngineProfile) -> list[dict[str, str]]:
-    """Each technique in effect: its name, the command that measures it, and the figures."""
+def technique_documents(
+    profile: EngineProfile, *, only_benchmarks: bool = False
+) -> list[dict[str, str]]:
+    """Each technique in effect: its name, the command that measures it, and the figures.
+
+    Args:
+        profile: The profile.
+        only_benchmarks: True leaves out those that the advisor measures.
+    """
     return [
         {
             "technique": technique.name,
-            "command": technique.benchmark(profile) or f"thriftgate engine advise {profile.name}",
-            "look_at": technique.look_at,
+            "command": technique.command(profile),
+            "look_at": technique.judged_by,
         }
         for technique in used_techniques(profile)
+        if technique.bench or not only_benchmarks
     ]
 
 
-def technique_lines(profile: EngineProfile) -> Iterator[str]:
+def technique_lines(profile: EngineProfile, *, only_benchmarks: bool = False) -> Iterator[str]:
     """The same as lines of text; none where no technique is in effect."""
-    yield from _lines(technique_documents(profile))
-
-
-def benchmark_documents(profile: EngineProfile) -> list[dict[str, str]]:
-    """Those of them that the advisor has no counters of its own for."""
-    measured = {technique.name for technique in used_techniques(profile) if technique.counters}
-    return [
-        document
-        for document in technique_documents(profile)
-        if document["technique"] not in measured
-    ]
-
-
-def benchmark_lines(profile: EngineProfile) -> Iterator[str]:
-    """The same as lines of text; none where there is nothing to run."""
-    yield from _lines(benchmark_documents(profile))
-
-
-def _lines(documents: list[dict[str, str]]) -> Iterator[str]:
+    documents = technique_documents(profile, only_benchmarks=only_benchmarks)
     if not documents:
         return
     yield ""

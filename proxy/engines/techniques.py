@@ -6,14 +6,14 @@ Source: https://nvidia.github.io/TensorRT-LLM/ (2026-11); figures of the costs: 
 blog of 2026-04-22 on fp8 KV, and the papers on EAGLE-3 and SuffixDecoding.
 """
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Final
 
 from proxy.engines.adapters.by_engine import ADAPTERS
 from proxy.engines.profile_file import parse_profiles
-from proxy.engines.profiles import Engine, EngineProfile, KVDtype, ServingGoal
+from proxy.engines.profiles import Engine, EngineProfile
 
 _EXAMPLES: Final = "techniques.toml"
 
@@ -24,67 +24,58 @@ class Technique:
 
     Attributes:
         example: Its profile in ``techniques.toml``.
-        field: The field of a profile that turns it on.
+        when: It is in effect if one of these fields of a profile is set (True), at least a number,
+            one of a list, or has a text in it.
         good_for: Traffic for which it pays.
         costs: Price paid for it.
-        judged_by: Metric that shows whether it pays.
+        judged_by: Figures of the benchmark, or of the advisor, that tell whether it paid.
         flags: Its flag on each engine, and "" where the engine has none.
-        is_used: True for a profile in which it is in effect.
-        counters: Fields of ``MetricNames`` by which the advisor measures it; else see ``options``.
-        options: Options of ``thriftgate bench latency``, run once without it and once with it.
-        look_at: Figures of that benchmark, or of the advisor, that tell whether it paid.
+        bench: Options of ``thriftgate bench latency``, run once without it and once with it; ""
+            where ``thriftgate engine advise`` measures it.
         url: URL to measure in place of the first replica's.
     """
 
     name: str
     example: str
-    field: str
+    when: Mapping[str, bool | int | str | Sequence[str]]
     good_for: str
     costs: str
     judged_by: str
-    flags: dict[Engine, str]
-    is_used: Callable[[EngineProfile], bool]
-    look_at: str
-    counters: tuple[str, ...] = ()
-    options: str = ""
+    flags: Mapping[Engine, str]
+    bench: str = ""
     url: str = ""
 
-    def benchmark(self, profile: EngineProfile) -> str:
-        """The command that measures a profile's first replica; "" where the advisor does."""
-        if not self.options:
-            return ""
+    def is_used(self, profile: EngineProfile) -> bool:
+        """True for a profile in which it is in effect, also by default, on its engine."""
+        if not self.flags[profile.engine]:
+            return False
+        method = "" if profile.speculation is None else profile.speculation.method
+        return any(
+            _fulfils(method if field == "method" else getattr(profile, field), condition)
+            for field, condition in self.when.items()
+        )
+
+    def command(self, profile: EngineProfile) -> str:
+        """The command that measures it on a profile's first replica."""
+        if not self.bench:
+            return f"thriftgate engine advise {profile.name}"
         url = self.url or ADAPTERS[profile.engine].urls(profile, 0).base_url
-        return f"thriftgate bench latency {url} {self.options}"
+        return f"thriftgate bench latency {url} {self.bench}"
 
 
-def _flags(vllm: str, llamacpp: str, sglang: str, tensorrt_llm: str) -> dict[Engine, str]:
-    return {
-        Engine.VLLM: vllm,
-        Engine.LLAMACPP: llamacpp,
-        Engine.SGLANG: sglang,
-        Engine.TENSORRT_LLM: tensorrt_llm,
-    }
+def _fulfils(value: object, condition: bool | int | str | Sequence[str]) -> bool:  # noqa: FBT001 - data
+    if condition is True:
+        return bool(value)
+    if isinstance(condition, int):
+        return isinstance(value, int) and value >= condition
+    return str(value) in condition if isinstance(condition, list) else condition in str(value)
 
 
-_SPECULATION: Final = ("--speculative-config", "--spec-type")
-_TRT_SPECULATION: Final = "speculative_config.decoding_type"
-_ACCEPTANCE: Final = "accepted tokens ÷ draft tokens, and tokens/s with and without"
-_SPECULATION_COUNTERS: Final = (
-    "spec_drafts",
-    "spec_draft_tokens",
-    "spec_accepted_tokens",
-    "generation_tokens",
-    "decode_seconds",
-)
+def _flags(vllm: str, llamacpp: str, sglang: str, tensorrt_llm: str) -> Mapping[Engine, str]:
+    return dict(zip(Engine, (vllm, llamacpp, sglang, tensorrt_llm), strict=True))
+
+
 _SPEED_UP: Final = "measured speed-up, from calls with drafts and without"
-_KV_COUNTERS: Final = (
-    "preemptions",
-    "queue_seconds",
-    "kv_usage",
-    "waiting",
-    "generation_tokens",
-    "decode_seconds",
-)
 _KV_CHANGE: Final = "preempted calls, readings with calls that wait, tokens/s: before → after"
 #: Makes streams run beside long prompts that arrive.
 _LONG_PROMPTS: Final = (
@@ -94,232 +85,200 @@ _STALLS: Final = "p99 of `icl_ms` (gaps between chunks) against p50 of `ttft_ms`
 _WEIGHTS: Final = "--concurrency 1,16,64 --prompt-tokens 1000 --prefix cold --requests 256"
 _WEIGHTS_LOOK_AT: Final = "ITL p50 at 1 caller, tokens/s at 64; answers by your own evaluation"
 
-
-def _speculates(method: str) -> Callable[[EngineProfile], bool]:
-    return lambda profile: profile.speculation is not None and profile.speculation.method == method
-
-
 TECHNIQUES: Final = (
     Technique(
         name="speculation: draft model",
         example="draft-model",
-        field="speculative",
+        when={"method": ["draft_model"]},
         good_for="small batches of a large model that has a small one with the same tokenizer",
         costs="memory for the draft; slower than none once batches are large",
-        judged_by=_ACCEPTANCE,
-        flags=_flags(*_SPECULATION, "--speculative-algorithm STANDALONE", _TRT_SPECULATION),
-        is_used=_speculates("draft_model"),
-        look_at=_SPEED_UP,
-        counters=_SPECULATION_COUNTERS,
+        judged_by=_SPEED_UP,
+        flags=_flags(
+            "--speculative-config",
+            "--spec-type",
+            "--speculative-algorithm STANDALONE",
+            "speculative_config.decoding_type",
+        ),
     ),
     Technique(
         name="speculation: n-gram",
         example="ngram",
-        field="speculative",
+        when={"method": ["ngram"]},
         good_for="answers that repeat their prompt: code edits, quotes, extraction",
         costs="nearly nothing where nothing repeats",
-        judged_by=_ACCEPTANCE,
-        flags=_flags(*_SPECULATION, "--speculative-algorithm NGRAM", _TRT_SPECULATION),
-        is_used=_speculates("ngram"),
-        look_at=_SPEED_UP,
-        counters=_SPECULATION_COUNTERS,
+        judged_by=_SPEED_UP,
+        flags=_flags(
+            "--speculative-config",
+            "--spec-type",
+            "--speculative-algorithm NGRAM",
+            "speculative_config.decoding_type",
+        ),
     ),
     Technique(
         name="speculation: suffix",
         example="suffix",
-        field="speculative",
+        when={"method": ["suffix"]},
         good_for="agents whose calls repeat earlier answers",
         costs="host memory for the suffix trees; needs the arctic-inference package",
-        judged_by=_ACCEPTANCE,
+        judged_by=_SPEED_UP,
         flags=_flags("--speculative-config", "", "", ""),
-        is_used=_speculates("suffix"),
-        look_at=_SPEED_UP,
-        counters=_SPECULATION_COUNTERS,
     ),
     Technique(
         name="speculation: EAGLE-3",
         example="eagle3",
-        field="speculative",
+        when={"method": ["eagle3"]},
         good_for="small to middle batches of a model for which a head was trained",
         costs="memory for the head, and a head per model",
-        judged_by=_ACCEPTANCE,
-        flags=_flags(*_SPECULATION, "--speculative-algorithm EAGLE3", _TRT_SPECULATION),
-        is_used=_speculates("eagle3"),
-        look_at=_SPEED_UP,
-        counters=_SPECULATION_COUNTERS,
+        judged_by=_SPEED_UP,
+        flags=_flags(
+            "--speculative-config",
+            "--spec-type",
+            "--speculative-algorithm EAGLE3",
+            "speculative_config.decoding_type",
+        ),
     ),
     Technique(
         name="speculation: MTP",
         example="mtp",
-        field="speculative",
+        when={"method": ["mtp"]},
         good_for="models with multi-token prediction layers of their own; 1 or 2 tokens",
         costs="little; acceptance falls with each further token",
-        judged_by=_ACCEPTANCE,
-        flags=_flags(*_SPECULATION, "--speculative-algorithm NEXTN", _TRT_SPECULATION),
-        is_used=_speculates("mtp"),
-        look_at=_SPEED_UP,
-        counters=_SPECULATION_COUNTERS,
+        judged_by=_SPEED_UP,
+        flags=_flags(
+            "--speculative-config",
+            "--spec-type",
+            "--speculative-algorithm NEXTN",
+            "speculative_config.decoding_type",
+        ),
     ),
     Technique(
         name="fp8 KV cache",
         example="fp8-kv",
-        field="kv_dtype",
+        when={"kv_dtype": ["fp8"]},
         good_for="contexts over about 7k tokens, or a full KV cache",
         costs="a little accuracy; slower on short contexts",
-        judged_by="KV cache usage, preemptions and inter-token latency",
+        judged_by=_KV_CHANGE,
         flags=_flags(
             "--kv-cache-dtype", "", "--kv-cache-dtype fp8_e4m3", "kv_cache_config.dtype: fp8"
         ),
-        is_used=lambda profile: profile.kv_dtype is KVDtype.FP8,
-        look_at=_KV_CHANGE,
-        counters=_KV_COUNTERS,
     ),
     Technique(
         name="int4 KV cache",
         example="int4-kv",
-        field="kv_dtype",
+        when={"kv_dtype": ["int4"]},
         good_for="more sequences or longer contexts than fp8 leaves room for",
         costs="accuracy that nobody has published; evaluate before rollout",
-        judged_by="KV cache usage and preemptions, beside your own evaluation",
+        judged_by=_KV_CHANGE,
         flags=_flags("--kv-cache-dtype", "--cache-type-k", "", ""),
-        is_used=lambda profile: profile.kv_dtype is KVDtype.INT4,
-        look_at=_KV_CHANGE,
-        counters=_KV_COUNTERS,
     ),
     Technique(
         name="KV offload",
         example="kv-offload",
-        field="kv_offload_gb",
+        when={"kv_offload_gb": True},
         good_for="prefixes that return after they were evicted, such as idle conversations",
         costs="host memory, and PCIe traffic",
-        judged_by="prefix hits ÷ queries, and TTFT of returning conversations",
+        judged_by="cost: cold TTFT p50 and tokens/s; gain: delivered reuse in `engine status`",
         flags=_flags(
             "--kv-offloading-size",
             "--cache-ram",
             "--enable-hierarchical-cache",
             "kv_cache_config.host_cache_size",
         ),
-        is_used=lambda profile: profile.kv_offload_gb > 0,
-        look_at="cost: cold TTFT p50 and tokens/s; gain: delivered reuse in `engine status`",
-        options="--concurrency 16 --prompt-tokens 8000 --prefix cold --requests 128",
+        bench="--concurrency 16 --prompt-tokens 8000 --prefix cold --requests 128",
     ),
     Technique(
         name="fp8 weights",
         example="fp8-weights",
-        field="quantization",
+        when={"quantization": "fp8"},
         good_for="GPUs with fp8 units: half the memory, and faster steps",
         costs="a little accuracy",
-        judged_by="tokens/s and inter-token latency, beside your own evaluation",
+        judged_by=_WEIGHTS_LOOK_AT,
         flags=_flags("--quantization", "", "--quantization fp8", "a checkpoint in fp8"),
-        is_used=lambda profile: "fp8" in profile.quantization,
-        look_at=_WEIGHTS_LOOK_AT,
-        options=_WEIGHTS,
+        bench=_WEIGHTS,
     ),
     Technique(
         name="AWQ weights",
         example="awq-weights",
-        field="quantization",
+        when={"quantization": "awq"},
         good_for="a model that does not fit otherwise; batches up to a quarter of what fills a step"
         " in bf16, such as 73 sequences on an H100",
         costs="some accuracy; larger batches get slower",
-        judged_by="tokens/s and inter-token latency, beside your own evaluation",
+        judged_by=_WEIGHTS_LOOK_AT,
         flags=_flags("--quantization", "", "--quantization awq", "a checkpoint in AWQ"),
-        is_used=lambda profile: "awq" in profile.quantization,
-        look_at=_WEIGHTS_LOOK_AT,
-        options=_WEIGHTS,
+        bench=_WEIGHTS,
     ),
     Technique(
         name="prefix caching",
         example="prefix-caching",
-        field="prefix_caching",
+        when={"prefix_caching": True},
         good_for="shared system prompts, tools and long conversations",
         costs="nearly nothing; on by default",
-        judged_by="prefix hits ÷ queries, and TTFT of hits against misses",
+        judged_by="warm TTFT p50, and the part of prompts read from the cache",
         flags=_flags(
             "--enable-prefix-caching",
             "--cache-prompt",
             "on, unless --disable-radix-cache",
             "kv_cache_config.enable_block_reuse",
         ),
-        is_used=lambda profile: profile.prefix_caching,
-        look_at="warm TTFT p50, and the part of prompts read from the cache",
-        options="--concurrency 1,8 --prompt-tokens 8000 --prefix cold,warm",
+        bench="--concurrency 1,8 --prompt-tokens 8000 --prefix cold,warm",
     ),
     Technique(
         name="continuous batching limits",
         example="batching",
-        field="max_sequences, max_batched_tokens",
+        when={"max_sequences": True, "max_batched_tokens": True, "goal": ["latency", "throughput"]},
         good_for="choosing between even streams and total throughput",
         costs="more sequences make each slower and use more KV memory",
-        judged_by="queue time against inter-token latency, and preemptions",
+        judged_by="goodput, tokens/s, ITL p99",
         flags=_flags("--max-num-seqs", "--parallel", "--max-running-requests", "max_batch_size"),
-        is_used=lambda profile: (
-            bool(profile.max_sequences or profile.max_batched_tokens)
-            or profile.goal is not ServingGoal.BALANCED
-        ),
-        look_at="goodput, tokens/s, ITL p99",
-        options="--concurrency 16,64,256 --prompt-tokens 1000 --prefix cold --requests 1024"
+        bench="--concurrency 16,64,256 --prompt-tokens 1000 --prefix cold --requests 1024"
         " --goodput ttft:2000,itl:50",
     ),
     Technique(
         name="chunked prefill",
         example="chunked-prefill",
-        field="chunked_prefill, max_batched_tokens",
+        when={"chunked_prefill": True},
         good_for="long prompts beside running streams",
         costs="TTFT of the long prompt itself",
-        judged_by="p99 inter-token latency against TTFT",
+        judged_by=_STALLS,
         flags=_flags(
             "--enable-chunked-prefill",
             "--batch-size",
             "--chunked-prefill-size",
             "enable_chunked_prefill",
         ),
-        is_used=lambda profile: profile.chunked_prefill,
-        look_at=_STALLS,
-        options=_LONG_PROMPTS,
+        bench=_LONG_PROMPTS,
     ),
     Technique(
         name="tensor parallelism",
         example="tensor-parallel",
-        field="tensor_parallel",
+        when={"tensor_parallel": 2},
         good_for="a model too large for one GPU, or lower latency",
         costs="traffic between GPUs; more replicas serve more calls",
-        judged_by="inter-token latency, and cost per token",
-        flags=_flags(
-            "--tensor-parallel-size",
-            "--split-mode",
-            "--tp-size",
-            "tensor_parallel_size",
-        ),
-        is_used=lambda profile: profile.tensor_parallel > 1,
-        look_at="ITL p50 at 1 caller; tokens/s at 64 ÷ GPUs",
-        options="--concurrency 1,64 --prompt-tokens 2000 --prefix cold --requests 256",
+        judged_by="ITL p50 at 1 caller; tokens/s at 64 ÷ GPUs",
+        flags=_flags("--tensor-parallel-size", "--split-mode", "--tp-size", "tensor_parallel_size"),
+        bench="--concurrency 1,64 --prompt-tokens 2000 --prefix cold --requests 256",
     ),
     Technique(
         name="CPU offload",
         example="cpu-offload",
-        field="cpu_offload_gb",
+        when={"cpu_offload_gb": True},
         good_for="a model that does not fit, where speed matters little",
         costs="each step reads the weights over PCIe: many times slower",
-        judged_by="inter-token latency, and cost per token",
+        judged_by="ITL p50 and tokens/s",
         flags=_flags("--cpu-offload-gb", "", "--cpu-offload-gb", ""),
-        is_used=lambda profile: profile.cpu_offload_gb > 0,
-        look_at="ITL p50 and tokens/s",
-        options="--concurrency 1,8 --prompt-tokens 1000 --prefix cold --duration 120 --timeout 600",
+        bench="--concurrency 1,8 --prompt-tokens 1000 --prefix cold --duration 120 --timeout 600",
     ),
     Technique(
         name="disaggregated prefill",
         example="prefill",
-        field="role",
+        when={"role": ["prefill", "decode"]},
         good_for="steady inter-token latency beside long prompts, on several GPUs",
         costs="KV transfer per call, and a router that knows both roles; no more throughput",
-        judged_by="p99 inter-token latency, and time spent in transfer",
+        judged_by=_STALLS,
         flags=_flags(
             "--kv-transfer-config", "", "--disaggregation-mode", "cache_transceiver_config"
         ),
-        is_used=lambda profile: profile.role is not None,
-        look_at=_STALLS,
-        options=_LONG_PROMPTS,
+        bench=_LONG_PROMPTS,
         url="http://ROUTER:8000/v1",
     ),
 )
@@ -337,15 +296,14 @@ def example_text() -> str:
 
 def used_techniques(profile: EngineProfile) -> tuple[Technique, ...]:
     """The techniques that are in effect in a profile, also by default, on its engine."""
-    return tuple(
-        each for each in TECHNIQUES if each.flags[profile.engine] and each.is_used(profile)
-    )
+    return tuple(technique for technique in TECHNIQUES if technique.is_used(profile))
 
 
 def technique_table() -> str:
     """The techniques as a Markdown table, which the reference shows."""
     rows = ["| Technique | Example | Good for | Costs | Judged by |", "|---|---|---|---|---|"]
-    for each in TECHNIQUES:
-        row = (each.name, f"`{each.example}`", each.good_for, each.costs, each.judged_by)
+    for technique in TECHNIQUES:
+        name, example = technique.name, f"`{technique.example}`"
+        row = (name, example, technique.good_for, technique.costs, technique.judged_by)
         rows.append(f"| {' | '.join(row)} |")
     return "\n".join(rows)

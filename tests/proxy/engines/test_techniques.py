@@ -2,22 +2,16 @@
 
 import re
 import shlex
-from dataclasses import fields, replace
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 
-import msgspec
 import pytest
 
 from proxy.cli.bench import bench
-from proxy.engines.adapters.adapter import MetricNames
 from proxy.engines.adapters.by_engine import ADAPTERS
-from proxy.engines.metrics_page import EngineMetrics
 from proxy.engines.profile_file import KEYS, parse_profiles
 from proxy.engines.profiles import Engine
-from proxy.engines.replica_report import ProcessState, ReplicaReport
-from proxy.engines.speculation.auto_choice import SpeculationRecord
-from proxy.engines.speculation_file import SpeculationRecorder
 from proxy.engines.techniques import (
     TECHNIQUES,
     Technique,
@@ -94,22 +88,13 @@ def test_every_technique_says_its_use_its_cost_and_its_measure():
     assert all(set(each.flags) == set(Engine) for each in TECHNIQUES)
 
 
-def test_every_technique_has_counters_of_the_advisor_or_a_benchmark_and_figures():
-    known = {each.name for each in fields(MetricNames)}
-
-    for each in TECHNIQUES:
-        assert bool(each.counters) != bool(each.options), each.name
-        assert set(each.counters) <= known
-        assert each.look_at
-
-
 @pytest.mark.parametrize(
-    "technique", [each for each in TECHNIQUES if each.options], ids=lambda each: each.name
+    "technique", [each for each in TECHNIQUES if each.bench], ids=lambda each: each.name
 )
 def test_the_benchmark_of_a_technique_is_a_command_that_the_command_line_takes(
     tmp_path, technique: Technique
 ):
-    words = shlex.split(technique.benchmark(example_profiles()[technique.example]))
+    words = shlex.split(technique.command(example_profiles()[technique.example]))
     nobody = "http://127.0.0.1:9"  # every option is parsed before the server is asked
     said = CommandRunner(tmp_path, NOW).error_of(
         bench, "latency", nobody, *words[4:], "--model", "m"
@@ -121,48 +106,14 @@ def test_the_benchmark_of_a_technique_is_a_command_that_the_command_line_takes(
 
 
 @pytest.mark.parametrize(
-    "technique", [each for each in TECHNIQUES if each.options], ids=lambda each: each.name
+    "technique", [each for each in TECHNIQUES if each.bench], ids=lambda each: each.name
 )
 def test_a_benchmark_has_calls_for_all_of_its_callers(technique: Technique):
-    words = technique.options.split()
+    words = technique.bench.split()
     chosen = dict(pairwise(words))
 
     callers = max(map(int, chosen["--concurrency"].split(",")))
     assert int(chosen.get("--requests", "32")) >= 2 * callers
-
-
-def advisor_record(technique: Technique, stuck: str = "") -> bytes:
-    """The advisor's record after two readings; one figure stays 0, if it is named."""
-    histograms = ("queue_seconds", "decode_seconds")
-    recorder = SpeculationRecorder(SpeculationRecord())
-    report = ReplicaReport(
-        name="8000",
-        base_url="",
-        metrics_url="",
-        state=ProcessState.READY,
-        since=NOW,
-        pid=7,
-        speculation="ngram:2",
-    )
-    grown = {name: 0.0 if name == stuck else 1.0 for name in technique.counters}
-    for number in (0, 1):
-        values = {name: growth * number for name, growth in grown.items() if name not in histograms}
-        page = EngineMetrics(
-            values=values | {"running": 1.0},
-            histograms={name: (grown.get(name, 1.0) * number,) * 2 for name in histograms},
-        )
-        recorder.note([report], {"8000": page}, NOW + 5 * number)
-    return msgspec.json.encode(recorder.record)
-
-
-@pytest.mark.parametrize(
-    "technique", [each for each in TECHNIQUES if each.counters], ids=lambda each: each.name
-)
-def test_the_advisor_reads_the_counters_of_a_technique(technique: Technique):
-    full = advisor_record(technique)
-
-    for counter in technique.counters:
-        assert advisor_record(technique, stuck=counter) != full, counter
 
 
 @pytest.mark.parametrize("technique", TECHNIQUES, ids=lambda each: each.name)
