@@ -66,8 +66,6 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "proxy/store/sql/views/features.py": "tests/proxy/pages/resources/ledger/test_features.py",
     "proxy/store/sql/views/savings.py": "tests/proxy/pages/resources/ledger/test_savings.py",
     "proxy/tools/engine_demo/messages.py": "tests/proxy/tools/engine_demo/test_result.py",
-    "proxy/tools/engine_demo/model/train.py": "tests/whole/test_self_hosted_engine.py",
-    "proxy/tools/engine_demo/model/weights.py": "tests/whole/test_self_hosted_engine.py",
     "proxy/tools/engine_demo/run.py": "tests/proxy/cli/test_engine_demo.py",
     "proxy/tools/engine_demo/session.py": "tests/whole/test_self_hosted_engine.py",
     "proxy/cli/session.py": "tests/proxy/cli/test_main.py",

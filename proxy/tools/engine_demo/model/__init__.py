@@ -1,1 +1,1 @@
-"""The tiny model of the engine demo: weights, the text it was trained on, and the training."""
+"""The tiny model of the engine demo: weights, and the text it was trained on."""

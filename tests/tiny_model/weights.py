@@ -1,7 +1,7 @@
 """The tiny model's files: writes GGUF, and converts it to the format of Hugging Face.
 
-``python -m proxy.tools.engine_demo.model.weights GGUF FOLDER`` converts, for engines that read no
-GGUF such as vLLM. It needs ``gguf``, which brings NumPy.
+``python -m tests.tiny_model.weights GGUF FOLDER`` converts, for engines that read no GGUF such as
+vLLM. It needs ``gguf``, which brings NumPy.
 """
 
 import argparse
@@ -132,7 +132,7 @@ def _hugging_face_name(name: str) -> str:
     return f"model.{layer}{_NAMES[parts[-2]]}.weight"
 
 
-def _halves_apart(weight: Any, heads: int) -> Any:  # noqa: ANN401 - NumPy is in no test
+def _halves_apart(weight: Any, heads: int) -> Any:
     """Rows of a query or key weight as Hugging Face rotates them: halves, not neighbours."""
     if not heads:
         return weight

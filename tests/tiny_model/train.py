@@ -1,7 +1,7 @@
 """Trains the tiny model of ``thriftgate engine demo`` and its draft, and writes both as GGUF.
 
-``python -m proxy.tools.engine_demo.model.train FOLDER``, with PyTorch, ``tokenizers`` and ``gguf``
-installed; ``README.md`` beside it has the versions. Steps and seed are fixed.
+``python -m tests.tiny_model.train FOLDER``, with PyTorch, ``tokenizers`` and ``gguf`` installed;
+the README of ``proxy/tools/engine_demo/model`` has the versions. Steps and seed are fixed.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from proxy.tools.demo.conversation import file_table
-from proxy.tools.engine_demo.model.weights import (
+from tests.tiny_model.weights import (
     CONTEXT,
     HEAD,
     NORM_EPSILON,
