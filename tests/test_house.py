@@ -59,7 +59,6 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "dashboards/views/cache_health.py": "tests/proxy/pages/resources/ledger/test_cache_health.py",
     "dashboards/views/latency.py": "tests/proxy/pages/resources/ledger/test_latency.py",
     "dashboards/views/savings.py": "tests/proxy/pages/resources/ledger/test_savings.py",
-    "proxy/cli/engine_changes.py": "tests/proxy/cli/test_engine_processes.py",
     "proxy/cli/engine_status.py": "tests/proxy/cli/test_engine_processes.py",
     "proxy/cli/gateway_process.py": "tests/proxy/cli/test_serve.py",
     "proxy/store/sql/views/events.py": "tests/proxy/pages/resources/ledger/test_events.py",

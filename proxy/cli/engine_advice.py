@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from rich.text import Text
 
-from proxy.cli.engine_auto import speculation_by_feature
+from proxy.catalog.engine_layer import replica_upstream
 from proxy.cli.technique_lines import technique_documents, technique_lines
 from proxy.cli.terminal import Terminal, empty_table
-from proxy.engines.decode_speed import EstimateInterval, band_text
+from proxy.engines.decode_speed import EstimateInterval, SpeedSums, band_text
 from proxy.engines.kv_pressure import describe_formats, kv_advice
 from proxy.engines.profiles import EngineProfile
 from proxy.engines.speculation.advice import (
@@ -26,6 +26,7 @@ from proxy.engines.speculation.feature_advice import (
 )
 from proxy.engines.speculation_file import read_record
 from proxy.engines.state_file import profile_folder
+from proxy.store.store import Store
 
 _UNKNOWN: Final = "unknown"
 
@@ -79,6 +80,29 @@ def print_advice(
     _show_rows(terminal, "Calls in the ledger, by feature:", rows)
     for line in technique_lines(profile, only_benchmarks=True):
         terminal.out.print(line, soft_wrap=True)  # not wrapped: commands are to be copied
+
+
+def speculation_by_feature(
+    store: Store, profile: EngineProfile, since: float
+) -> dict[str, FeatureSpeculation]:
+    """The calls that a profile's replicas answered since a moment, by feature."""
+    upstreams = [replica_upstream(profile.name, number) for number in range(profile.replica_count)]
+    features: dict[str, FeatureSpeculation] = {}
+    for row in store.reports.feature_speeds(upstreams, since):
+        feature = features.setdefault(row.feature, FeatureSpeculation())
+        speeds = SpeedSums(
+            samples=row.samples,
+            tokens=row.tokens,
+            decode_s=row.decode_s,
+            rate_squares=row.rate_squares,
+        )
+        if row.is_drafted:
+            feature.calls, feature.drafted = row.calls, speeds
+            feature.draft_tokens = row.draft_tokens
+            feature.accepted_tokens = row.accepted_tokens
+        else:
+            feature.plain = speeds
+    return features
 
 
 def _feature_document(

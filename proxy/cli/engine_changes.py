@@ -1,16 +1,27 @@
-"""Rolling changes of ``thriftgate engine serve``: on SIGHUP, and when the file changes."""
+"""Rolling changes of ``thriftgate engine serve``.
+
+They are made on SIGHUP, when the file changes, and once ``auto`` would take another setting.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
 from proxy.cli.terminal import Terminal
 from proxy.configuration import POLL_S, file_stamps
+from proxy.engines.profiles import EngineProfile
 from proxy.engines.replica_plan import ReplicaPlan
+from proxy.engines.speculation.auto_choice import SpeculationRecord, choose_setting
 from proxy.engines.state_file import ChangeReport, EngineStateFile
 from proxy.engines.supervisor import EngineSupervisor
 from proxy.errors import OperatorError
 from slo.toml.problems import InvalidFile
+
+#: Seconds between two looks at what was measured.
+LOOK_INTERVAL_S: Final = 300.0
+#: Seconds that a setting runs before ``auto`` changes it by itself: a change empties caches.
+MIN_RUN_S: Final = 3_600.0
 
 
 class RollingChanges:
@@ -49,17 +60,17 @@ class RollingChanges:
         self._requested.set()
 
     async def run(self) -> None:
-        """Change the replicas when asked, and when a file has changed, for ever."""
+        """Change the replicas when asked, and when a file has changed, until cancelled."""
         seen = before = file_stamps(self._files)
         while True:
             try:
                 async with asyncio.timeout(self._poll_s):
                     await self._requested.wait()
             except TimeoutError:
-                found = await asyncio.to_thread(file_stamps, self._files)
-                # What two looks in a row find alike is read: nobody is writing it.
-                is_settled, before = found == before, found
-                if not is_settled or found == seen:
+                stamps = await asyncio.to_thread(file_stamps, self._files)
+                # A file that is alike at two looks in a row is not being written any more.
+                is_settled, before = stamps == before, stamps
+                if not is_settled or stamps == seen:
                     continue
             seen = file_stamps(self._files)
             also_unchanged, self._also_unchanged = self._also_unchanged, False
@@ -86,4 +97,27 @@ class RollingChanges:
         self._state.write(self._supervisor.reports)
 
     def _running_replicas(self) -> set[tuple[str, int]]:
-        return {(each.name, each.pid) for each in self._supervisor.reports}
+        return {(report.name, report.pid) for report in self._supervisor.reports}
+
+
+async def follow_measurements(
+    profile: EngineProfile,
+    record: SpeculationRecord,
+    changes: RollingChanges,
+    now: Callable[[], float],
+) -> None:
+    """Ask for a rolling change whenever ``auto`` would take another setting, until cancelled.
+
+    Args:
+        profile: The profile, as it was when its replicas started.
+        record: The measurements, which others write.
+        changes: Takes the request.
+        now: Seconds since the epoch.
+    """
+    while True:
+        await asyncio.sleep(LOOK_INTERVAL_S)
+        choice = record.choice
+        if choice is None or now() - choice.since < MIN_RUN_S:
+            continue
+        if choose_setting(profile, record, now()).setting != choice.setting:
+            changes.request(also_unchanged=False)

@@ -147,7 +147,7 @@ def _serving_plan(
     terminal: Terminal, settings: Settings, path: Path, profile: EngineProfile
 ) -> EnginePlan:
     """The replicas that `engine serve` starts, and how they follow the file and the advisor."""
-    from proxy.cli.engine_auto import feature_reader, follow_measurements
+    from proxy.cli.engine_changes import follow_measurements
     from proxy.cli.engine_processes import EnginePlan
     from proxy.configuration import read_catalog
     from proxy.engines.adapters.by_engine import ADAPTERS
@@ -166,8 +166,7 @@ def _serving_plan(
         return replica_plan
 
     async def follow(changes: RollingChanges) -> None:
-        reader = feature_reader(terminal, profile)
-        await follow_measurements(profile, recorder.record, changes, terminal, reader)
+        await follow_measurements(profile, recorder.record, changes, terminal.now)
 
     return EnginePlan(
         profile=profile.name,

@@ -61,9 +61,7 @@ def resolve_auto(profile: EngineProfile, record: SpeculationRecord, now: float) 
     record.clear_if_other(profile)
     if profile.auto_speculation is None:
         return profile
-    before, record.choice = record.choice, choose_setting(profile, record, now)
-    if before is None or before.setting != record.choice.setting:
-        record.features = ()  # they were measured with the setting before
+    record.choice = choose_setting(profile, record, now)
     return apply_choice(profile, record.choice)
 
 

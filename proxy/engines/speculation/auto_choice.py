@@ -76,25 +76,13 @@ class SpeculationRecord(msgspec.Struct, kw_only=True):
     Attributes:
         kv_sums: The pressure by number format of the KV cache.
         measured: The model that all of it was measured on; None where that is not known.
-        features: Low end, value and high end of the speed-up of the present choice by the calls
-            of its features; () where it is not known.
     """
 
     evidence: SpeculationEvidence = msgspec.field(default_factory=SpeculationEvidence)
     choice: SpeculationChoice | None = None
     kv_sums: dict[str, KVSums] = {}
     measured: MeasuredModel | None = None
-    features: tuple[float, ...] = ()
     version: int = 1
-
-    @property
-    def features_speed_up(self) -> EstimateInterval | None:
-        """The speed-up of the present choice by the calls of its features; None if unknown."""
-        return EstimateInterval(*self.features) if self.features else None
-
-    def note_features(self, speed_up: EstimateInterval | None) -> None:
-        """Keep what the calls of features say of the present choice."""
-        self.features = () if speed_up is None else _ends(speed_up)
 
     def clear_if_other(self, profile: EngineProfile) -> None:
         """Forget it if the profile has another model; of an unknown model it is kept.
@@ -105,7 +93,7 @@ class SpeculationRecord(msgspec.Struct, kw_only=True):
         before = self.measured or now
         covers = before.covers(now)
         if not covers or before.kv_dtype != now.kv_dtype:
-            self.evidence, self.choice, self.features = SpeculationEvidence(), None, ()
+            self.evidence, self.choice = SpeculationEvidence(), None
         if not covers:
             self.kv_sums = {}
         elif not now.draft:
@@ -141,18 +129,11 @@ def choose_setting(
     if present.setting == NO_SPECULATION:
         return _after_none(permitted, record, advice, now)
     current = advice.option(present.setting)
-    gain = _surest(current.measured if current else None, record.features_speed_up)
+    gain = current.measured if current else None
     if gain is None and current is not None and _lacks_baseline(profile, current):
         why = f"{present.setting} is measured; without speculation comes next, to compare"
         return SpeculationChoice(setting=NO_SPECULATION, reason=why, since=now)
     return _keep_or_change(present, gain, _best(permitted, advice), now)
-
-
-def _surest(*measured: EstimateInterval | None) -> EstimateInterval | None:
-    """The first of these speed-ups that is surely above or below 1, else the first known one."""
-    intervals = [interval for interval in measured if interval is not None]
-    sure = (interval for interval in intervals if interval.low > 1.0 or interval.high <= 1.0)
-    return next(sure, intervals[0] if intervals else None)
 
 
 def _lacks_baseline(profile: EngineProfile, option: SpeculationOption) -> bool:

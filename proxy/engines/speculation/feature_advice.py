@@ -4,11 +4,10 @@ Receipts do not name the depth, so it is that of the profile's present setting. 
 without come from calls of the same feature and days, such as those that control replicas answered.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from proxy.engines.decode_speed import EstimateInterval, SpeedSums, combined_speed_up, speed_ratio
+from proxy.engines.decode_speed import EstimateInterval, SpeedSums, speed_ratio
 from proxy.engines.speculation.advice import SpeculationAdvice, SpeculationOption, recommend
 
 #: Calls from which on a feature's acceptance, or a speed of it, is taken for one.
@@ -64,13 +63,3 @@ def advise_feature(
     )
     recommended, reason = recommend([option])
     return SpeculationAdvice(options=(option,), recommended=recommended, reason=reason)
-
-
-def features_speed_up(features: Iterable[FeatureSpeculation]) -> EstimateInterval | None:
-    """The speed-up over all features that were measured both ways; None without any."""
-    parts = []
-    for feature in features:
-        speed, base = feature.drafted.tokens_per_s(MIN_CALLS), feature.plain.tokens_per_s(MIN_CALLS)
-        if speed is not None and base is not None:
-            parts.append((feature.drafted.tokens, speed, base))
-    return combined_speed_up(parts)

@@ -3,16 +3,20 @@
 import json
 
 import pytest
+import typer
 
+from proxy.cli.engine_advice import speculation_by_feature
 from proxy.cli.engines import engines
 from proxy.engines.kv_pressure import KVSums
 from proxy.engines.speculation.auto_choice import SpeculationRecord
+from proxy.engines.speculation.feature_advice import FeatureSpeculation
 from proxy.engines.speculation_file import write_record
 from proxy.settings import Settings
 from slo.usage import Usage
 from tests.fakes.admission_harness import NOW
 from tests.fakes.cli_runner import CommandRunner
-from tests.fakes.receipts import a_receipt
+from tests.fakes.engine_profiles import a_profile
+from tests.fakes.receipts import START, a_receipt, an_engine_receipt
 from tests.proxy.engines.speculation.test_advice import add_samples
 
 PROFILES = '[engines.house]\nengine = "vllm"\nmodel = "org/m"\nspeculative = "auto"\ngpu = "H100"\n'
@@ -129,6 +133,35 @@ def test_each_feature_has_its_own_recommendation(tmp_path, runner):
     assert poem["recommended"] == ""
     assert poem["reason"].startswith("not measured yet: ngram:3 needs")
     assert "1.60x" in runner.said(both, "advise", "house", "--days", "10000")
+
+
+def test_calls_are_read_from_the_ledger_by_feature(tmp_path):
+    runner = CommandRunner(tmp_path, START + 900)
+    plain = {"draft_tokens": None, "accepted_tokens": None}
+    runner.keep(
+        *(an_engine_receipt(n, upstream="house:0", feature="chat") for n in range(1, 9)),
+        *(an_engine_receipt(n, upstream="house:0", feature="chat", **plain) for n in (20, 21)),
+        an_engine_receipt(30, upstream="other:0", feature="chat"),
+    )
+    profile = a_profile('speculative = "auto"')
+    features: dict[str, FeatureSpeculation] = {}
+
+    def read(terminal):
+        commands = typer.Typer()
+        commands.callback()(lambda: None)
+        with terminal.store() as store:
+            features.update(speculation_by_feature(store, profile, START))
+        commands.command("nothing")(lambda: None)
+        return commands
+
+    runner.said(read, "nothing")
+    chat = features["chat"]
+
+    assert (chat.calls, chat.draft_tokens, chat.accepted_tokens) == (8, 8 * 40 + 36, 240)
+    assert (chat.drafted.samples, chat.plain.samples) == (8, 2)
+    assert chat.drafted.tokens == 8 * 23
+    assert chat.drafted.decode_s == 8 * 0.75
+    assert chat.drafted.rate_squares == pytest.approx(8 * 23 * 23 / 0.75)
 
 
 def test_plan_shows_what_auto_takes_and_why(runner, group, speculation_record):

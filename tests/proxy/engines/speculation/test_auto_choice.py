@@ -24,8 +24,8 @@ NGRAM = a_profile('speculative = "auto"\ngpu = "H100"')
 DRAFT = a_profile('speculative = { method = "auto", draft = "d" }\ngpu = "H100"')
 
 
-def choose(profile, evidence=None, present=None, later=0.0, features=()):
-    record = SpeculationRecord(choice=present, features=features)
+def choose(profile, evidence=None, present=None, later=0.0):
+    record = SpeculationRecord(choice=present)
     if evidence is not None:
         record.evidence = evidence
     return choose_setting(profile, record, NOW + later)
@@ -142,21 +142,6 @@ def test_a_control_replica_measures_none_meanwhile():
     profile = replace(NGRAM, replicas=2, control_replicas=1)
 
     assert choose(profile, evidence, choice_before("ngram:3")).setting == "ngram:3"
-
-
-@pytest.mark.parametrize(
-    ("features", "setting"),
-    [
-        ((0.7, 0.8, 0.9), "none"),
-        ((0.8, 0.9, 1.1), "ngram:3"),
-        ((1.2, 1.3, 1.4), "ngram:3"),
-        ((), "ngram:3"),
-    ],
-)
-def test_sure_measurements_of_features_decide_where_counters_are_unsure(features, setting):
-    choice = choose(NGRAM, SpeculationEvidence(), choice_before("ngram:3"), features=features)
-
-    assert choice.setting == setting
 
 
 def test_none_stays_until_it_is_time_to_try_again():

@@ -9,7 +9,6 @@ from proxy.engines.speculation.feature_advice import (
     MIN_CALLS,
     FeatureSpeculation,
     advise_feature,
-    features_speed_up,
 )
 
 RUNS = SpeculationOption(
@@ -46,15 +45,6 @@ def test_without_calls_that_had_no_drafts_nothing_is_recommended() -> None:
 
     assert advice.recommended == ""
     assert advice.reason.startswith("not measured yet: draft_model:3 needs")
-
-
-def test_the_speed_up_over_features_weighs_them_by_their_tokens() -> None:
-    quick, slow = calls(0.9, (200.0, 100.0)), calls(0.1, (50.0, 100.0))
-    both = features_speed_up([quick, slow, calls(0.5)])
-
-    assert features_speed_up([calls(0.5)]) is None
-    assert both is not None
-    assert both.value == pytest.approx((1 / 100 + 1 / 100) / (1 / 200 + 1 / 50))
 
 
 def test_few_calls_and_an_unknown_setting_are_no_advice() -> None:
