@@ -1,4 +1,4 @@
-"""Checks of engine profiles on this machine: program, files, ports, context length, who answers."""
+"""Checks of engine profiles on this machine: program, files, ports, who answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 from proxy.catalog.engine_layer import replica_upstream
 from proxy.engines.adapters.by_engine import ADAPTERS
-from proxy.engines.model_window import model_window
 from proxy.engines.profiles import Engine
 from proxy.engines.replica_process import port_conflict
 from proxy.errors import how_to_install
@@ -50,7 +49,6 @@ def launch_notes(
         yield why
     yield from _file_notes(profile)
     yield from _port_notes(profile, gateway_port, is_running=profile.name in supervised)
-    yield from _window_notes(profile)
 
 
 def program_problem(profile: EngineProfile) -> str:
@@ -131,12 +129,3 @@ def _port_notes(profile: EngineProfile, gateway_port: int, *, is_running: bool) 
     for number in range(profile.replica_count):
         if why := port_conflict(ADAPTERS[profile.engine].urls(profile, number).health_url):
             yield f"{why}."
-
-
-def _window_notes(profile: EngineProfile) -> Iterator[str]:
-    window = model_window(Path(profile.model))
-    if window and profile.max_model_len > window:
-        yield (
-            f"max_model_len is {profile.max_model_len:,}, and {profile.model} was made for"
-            f" {window:,} tokens: write {window} or less."
-        )

@@ -1,6 +1,5 @@
 """Notes on what keeps a profile from being started on this machine, and on who answers."""
 
-import json
 import socket
 import sys
 from contextlib import closing
@@ -61,16 +60,6 @@ def test_the_gateways_own_port_and_one_that_is_taken_are_named():
 
         assert "is taken by another program" in notes(profile)[0]
         assert notes(profile, supervised=("house",)) == []
-
-
-def test_a_context_longer_than_the_models_own_is_named(tmp_path):
-    (tmp_path / "config.json").write_text(json.dumps({"max_position_embeddings": 4096}))
-    profile = sound_profile("max_model_len = 8192", model=str(tmp_path))
-
-    assert notes(profile) == [
-        f"max_model_len is 8,192, and {tmp_path} was made for 4,096 tokens: write 4096 or less."
-    ]
-    assert notes(replace(profile, max_model_len=4096)) == []
 
 
 @pytest.mark.parametrize("is_supervised", [False, True])
