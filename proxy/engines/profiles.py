@@ -113,34 +113,14 @@ class WarmingSettings:
 class EngineProfile:
     """One ``[engines.NAME]`` table; 0, "" and None leave a choice to the engine.
 
+    The reference in ``README.md`` describes each field; a test fails for one that it lacks.
+
     Attributes:
         name: Name of the table.
-        version: Version of the engine whose flags are written; "" is the newest that is known.
-        program: The program in place of the engine's usual one, with its first arguments.
-        model: Path or Hugging Face id of the weights.
-        served_name: The name under which calls ask for the model.
-        replicas: Replicas that the gateway starts.
-        key_env: Variable that holds the key of its API; "" where it asks for none.
         attached_urls: Base URLs of replicas that others run, up to and including ``/v1``.
-        port: Port of the first replica; each further one takes the next.
         auto_speculation: Bounds of the advisor's choice; None where ``speculation`` is as written.
         control_replicas: The last so many replicas run without speculation, for comparison.
-        kv_events: Where each replica publishes its KV events, by ZeroMQ; empty for nowhere.
-        warming: Prompts read ahead while a replica is idle; None for nothing.
-        shares_cache: True if teams may share its prefix cache; calls do not say whose they are.
-        hints: Facts about calls that its scheduler is told, of ``proxy.catalog.entries.HINTS``.
-        quantization: Number format of the weights, by the engine's own name for it.
-        kv_offload_gb: Host memory for KV blocks that left GPU memory, per replica.
-        cpu_offload_gb: Weights kept in host memory, per GPU.
-        max_sequences: Sequences in one batch at most.
-        max_batched_tokens: Tokens in one engine step at most.
-        threads: Processor threads of one replica; 0 leaves it to the engine.
-        gpus: GPUs of one replica; None is as many as its parallel sizes need.
-        price_per_gpu_hour: Nano-dollars of one GPU for an hour; None where it is unknown.
-        start_seconds: Seconds within which a replica must be healthy.
-        drain_seconds: Seconds that running calls get when a replica stops.
-        rolling_order: Order of a rolling change; None leaves it to ``stops_first``.
-        extra_args: Arguments that are added to the command line as they are.
+        price_per_gpu_hour: In nano-dollars; None where it is unknown.
         line: Line of its table in its file.
     """
 
