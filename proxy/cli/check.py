@@ -144,7 +144,7 @@ def _engine_notes(settings: Settings) -> Iterator[str]:
         return
     from proxy.cli.engine_launch_notes import launch_notes
     from proxy.configuration import read_engines
-    from proxy.engines.state_file import read_engine_states
+    from proxy.engines.state.state_file import read_engine_states
 
     running = [state.profile for state in read_engine_states(settings.folder) if state.is_running]
     for profile in read_engines(settings).values():

@@ -8,8 +8,8 @@ from rich.text import Text
 from proxy.catalog.engine_layer import replica_upstream
 from proxy.cli.technique_lines import technique_documents, technique_lines
 from proxy.cli.terminal import Terminal, empty_table
-from proxy.engines.decode_speed import EstimateInterval, SpeedSums, band_text
-from proxy.engines.kv_pressure import describe_formats, kv_advice
+from proxy.engines.metrics.decode_speed import EstimateInterval, SpeedSums, band_text
+from proxy.engines.metrics.kv_pressure import describe_formats, kv_advice
 from proxy.engines.profiles import EngineProfile
 from proxy.engines.speculation.advice import (
     BandSpeed,
@@ -24,8 +24,8 @@ from proxy.engines.speculation.feature_advice import (
     FeatureSpeculation,
     advise_feature,
 )
-from proxy.engines.speculation_file import read_record
-from proxy.engines.state_file import profile_folder
+from proxy.engines.state.speculation_file import read_record
+from proxy.engines.state.state_file import profile_folder
 from proxy.store.store import Store
 
 _UNKNOWN: Final = "unknown"

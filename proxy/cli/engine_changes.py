@@ -11,10 +11,10 @@ from typing import Final
 from proxy.cli.terminal import Terminal
 from proxy.configuration import POLL_S, file_stamps
 from proxy.engines.profiles import EngineProfile
-from proxy.engines.replica_plan import ReplicaPlan
 from proxy.engines.speculation.auto_choice import SpeculationRecord, choose_setting
-from proxy.engines.state_file import ChangeReport, EngineStateFile
-from proxy.engines.supervisor import EngineSupervisor
+from proxy.engines.state.state_file import ChangeReport, EngineStateFile
+from proxy.engines.supervision.replica_plan import ReplicaPlan
+from proxy.engines.supervision.supervisor import EngineSupervisor
 from proxy.errors import OperatorError
 from slo.toml.problems import InvalidFile
 

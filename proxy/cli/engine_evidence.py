@@ -8,10 +8,10 @@ import httpx2
 
 from proxy.cli.terminal import Terminal
 from proxy.engines.adapters.adapter import EngineAdapter
-from proxy.engines.metrics_page import EngineMetrics, parse_metrics_page
-from proxy.engines.replica_report import ProcessState, ReplicaReport
-from proxy.engines.speculation_file import SAMPLE_S, SpeculationRecorder, write_record
-from proxy.engines.supervisor import EngineSupervisor
+from proxy.engines.metrics.metrics_page import EngineMetrics, parse_metrics_page
+from proxy.engines.state.replica_report import ProcessState, ReplicaReport
+from proxy.engines.state.speculation_file import SAMPLE_S, SpeculationRecorder, write_record
+from proxy.engines.supervision.supervisor import EngineSupervisor
 
 #: Seconds that a page may take.
 _DEADLINE_S: Final = 2.0

@@ -15,13 +15,13 @@ from urllib.parse import urlsplit
 from proxy.catalog.engine_layer import replica_upstream
 from proxy.engines.adapters.by_engine import ADAPTERS
 from proxy.engines.profiles import Engine
-from proxy.engines.replica_process import port_conflict
+from proxy.engines.supervision.replica_process import port_conflict
 from proxy.errors import how_to_install
 from proxy.services.engines.replica_monitor import reports_by_replica
 
 if TYPE_CHECKING:
     from proxy.engines.profiles import EngineProfile
-    from proxy.engines.state_file import EngineState
+    from proxy.engines.state.state_file import EngineState
 
 _INSTALL: Final = {
     "vllm": "install it with `pip install vllm` in an environment of its own",

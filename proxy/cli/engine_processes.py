@@ -27,24 +27,24 @@ from proxy.cli.engine_evidence import keep_evidence
 from proxy.cli.engine_status import change_lines
 from proxy.cli.terminal import Terminal
 from proxy.engines.adapters.adapter import EngineAdapter
-from proxy.engines.launch_command import LaunchCommand
-from proxy.engines.replica_plan import ReplicaPlan
-from proxy.engines.replica_process import (
-    kernel_oom_kills,
-    kill_leftovers,
-    port_conflict,
-    replica_process,
-)
-from proxy.engines.replica_report import ProcessState, ReplicaReport
-from proxy.engines.speculation_file import SpeculationRecorder
-from proxy.engines.state_file import (
+from proxy.engines.adapters.launch_command import LaunchCommand
+from proxy.engines.state.replica_report import ProcessState, ReplicaReport
+from proxy.engines.state.speculation_file import SpeculationRecorder
+from proxy.engines.state.state_file import (
     REPORT_INTERVAL_S,
     EngineStateFile,
     locked_profile,
     profile_folder,
 )
-from proxy.engines.supervised_replica import SupervisionPorts, SupervisionSettings
-from proxy.engines.supervisor import EngineSupervisor
+from proxy.engines.supervision.replica_plan import ReplicaPlan
+from proxy.engines.supervision.replica_process import (
+    kernel_oom_kills,
+    kill_leftovers,
+    port_conflict,
+    replica_process,
+)
+from proxy.engines.supervision.supervised_replica import SupervisionPorts, SupervisionSettings
+from proxy.engines.supervision.supervisor import EngineSupervisor
 from proxy.errors import OperatorError
 
 _FAILED: Final = 1

@@ -7,9 +7,14 @@ from rich.text import Text
 
 from proxy.cli.engine_traffic import print_traffic
 from proxy.cli.terminal import Terminal, empty_table, format_time
-from proxy.engines.replica_report import FINAL_STATES, LOST_STATES, ProcessState, ReplicaReport
-from proxy.engines.state_file import ChangeReport, EngineState, read_engine_states
-from proxy.engines.traffic_file import read_traffic
+from proxy.engines.state.replica_report import (
+    FINAL_STATES,
+    LOST_STATES,
+    ProcessState,
+    ReplicaReport,
+)
+from proxy.engines.state.state_file import ChangeReport, EngineState, read_engine_states
+from proxy.engines.state.traffic_file import read_traffic
 
 
 def change_lines(report: ReplicaReport) -> list[str]:

@@ -11,7 +11,12 @@ from proxy.cli.terminal import Terminal, empty_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.engines.traffic_file import EngineTraffic, PrefixReuse, ReplicaTraffic, WarmingReport
+    from proxy.engines.state.traffic_file import (
+        EngineTraffic,
+        PrefixReuse,
+        ReplicaTraffic,
+        WarmingReport,
+    )
 
 _REUSE: Final = ("prompt tokens", "available", "captured", "delivered")
 _WARMING: Final = (

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from proxy.cli.engine_changes import RollingChanges
     from proxy.cli.engine_processes import EnginePlan
     from proxy.engines.adapters.adapter import EngineAdapter
-    from proxy.engines.launch_command import LaunchCommand
+    from proxy.engines.adapters.launch_command import LaunchCommand
     from proxy.engines.profiles import EngineProfile
-    from proxy.engines.replica_plan import ReplicaPlan
     from proxy.engines.speculation.auto_choice import SpeculationRecord
+    from proxy.engines.supervision.replica_plan import ReplicaPlan
     from proxy.settings import Settings
 
 _NO_FILE: Final = (
@@ -109,7 +109,7 @@ def _add_plan(commands: typer.Typer, terminal: Terminal, settings: Callable[[], 
 def _launch_notes(settings: Settings, profile: EngineProfile) -> list[str]:
     """Sentences on what keeps a profile from being started here."""
     from proxy.cli.engine_launch_notes import launch_notes
-    from proxy.engines.state_file import read_engine_states
+    from proxy.engines.state.state_file import read_engine_states
 
     running = [state.profile for state in read_engine_states(settings.folder) if state.is_running]
     return list(launch_notes(profile, settings.port, running))
@@ -151,8 +151,8 @@ def _serving_plan(
     from proxy.cli.engine_processes import EnginePlan
     from proxy.configuration import read_catalog
     from proxy.engines.adapters.by_engine import ADAPTERS
-    from proxy.engines.speculation_file import SpeculationRecorder, read_record, write_record
-    from proxy.engines.state_file import profile_folder
+    from proxy.engines.state.speculation_file import SpeculationRecorder, read_record, write_record
+    from proxy.engines.state.state_file import profile_folder
     from proxy.settings import engine_environment
 
     folder = profile_folder(settings.folder, profile.name)
@@ -263,8 +263,8 @@ def read_replica_plan(path: Path, name: str, record: SpeculationRecord, now: flo
         OSError: If the file cannot be read.
         OperatorError: If the profile is gone, or others run its replicas now.
     """
-    from proxy.engines.replica_plan import plan_replicas
-    from proxy.engines.speculation_file import resolve_auto
+    from proxy.engines.state.speculation_file import resolve_auto
+    from proxy.engines.supervision.replica_plan import plan_replicas
     from proxy.errors import OperatorError
 
     profiles = _parse_file(path)
@@ -294,8 +294,8 @@ def _resolve_speculation(
 ) -> tuple[EngineProfile, str]:
     """The profile as its next start runs it, and why it speculates so; "" where it says itself."""
     from proxy.engines.speculation.auto_choice import SpeculationRecord
-    from proxy.engines.speculation_file import read_record, resolve_auto
-    from proxy.engines.state_file import profile_folder
+    from proxy.engines.state.speculation_file import read_record, resolve_auto
+    from proxy.engines.state.state_file import profile_folder
 
     record = SpeculationRecord()
     if profile.auto_speculation is not None and not is_example:

@@ -29,7 +29,7 @@ from proxy.cli.engine_launch_notes import silent_replicas
 from proxy.cli.storage_checks import low_descriptor_warning
 from proxy.cli.warnings import known_keys_obstacle
 from proxy.configuration import Snapshot, count_policies, read_engines
-from proxy.engines.state_file import read_engine_states
+from proxy.engines.state.state_file import read_engine_states
 from proxy.errors import OperatorError
 from proxy.records.amounts import quantity
 from proxy.services.reports.savings_figures import SavingsFigures

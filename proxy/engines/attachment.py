@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from proxy.engines.adapters.by_engine import ADAPTERS
-from proxy.engines.metrics_page import parse_engine_properties, parse_metrics_page
+from proxy.engines.metrics.metrics_page import parse_engine_properties, parse_metrics_page
 from proxy.engines.profile_table import write_profile
 from proxy.engines.profiles import Engine
 

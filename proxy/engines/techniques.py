@@ -68,7 +68,9 @@ def _fulfils(value: object, condition: bool | int | str | Sequence[str]) -> bool
         return bool(value)
     if isinstance(condition, int):
         return isinstance(value, int) and value >= condition
-    return str(value) in condition if isinstance(condition, list) else condition in str(value)
+    if isinstance(condition, str):
+        return condition in str(value)
+    return str(value) in condition
 
 
 def _flags(vllm: str, llamacpp: str, sglang: str, tensorrt_llm: str) -> Mapping[Engine, str]:

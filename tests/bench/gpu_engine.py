@@ -28,7 +28,7 @@ from typing import Any, Final
 import httpx2
 
 from proxy.engines.adapters.vllm import VLLM
-from proxy.engines.metrics_page import EngineMetrics, parse_metrics_page
+from proxy.engines.metrics.metrics_page import EngineMetrics, parse_metrics_page
 from tests.bench.gpu_engine_cases import CASES, ProfileCase, engines_text, write_models
 
 _THRIFTGATE: Final = (sys.executable, "-c", "from proxy.cli.main import main; main()")

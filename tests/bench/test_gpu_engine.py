@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from proxy.engines.adapters.launch_command import LaunchCommand
 from proxy.engines.adapters.vllm import VLLM
-from proxy.engines.launch_command import LaunchCommand
 from proxy.engines.profile_file import parse_profiles
 from tests.bench.gpu_engine_cases import CASES, engines_text, write_models
 

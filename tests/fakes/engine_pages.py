@@ -3,8 +3,8 @@
 import asyncio
 
 from proxy.engines.profiles import EngineProfile
-from proxy.engines.replica_report import ProcessState, ReplicaReport
-from proxy.engines.state_file import EngineState
+from proxy.engines.state.replica_report import ProcessState, ReplicaReport
+from proxy.engines.state.state_file import EngineState
 from proxy.services.engines.replica_monitor import ReplicaMonitor
 
 PAGE = b"vllm:num_requests_running 2\nvllm:num_requests_waiting 1\nvllm:kv_cache_usage_perc 0.5\n"

@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from proxy.cli.engine_processes import sum_metrics
-from proxy.engines.engine_log import EngineLog
-from proxy.engines.launch_command import LaunchCommand
-from proxy.engines.replica_plan import ReplicaPlan
-from proxy.engines.replica_process import ProcessExit, port_conflict, replica_process
-from proxy.engines.restart_policy import RestartPolicy
-from proxy.engines.supervised_replica import SupervisionPorts, SupervisionSettings
+from proxy.engines.adapters.launch_command import LaunchCommand
+from proxy.engines.supervision.engine_log import EngineLog
+from proxy.engines.supervision.replica_plan import ReplicaPlan
+from proxy.engines.supervision.replica_process import ProcessExit, port_conflict, replica_process
+from proxy.engines.supervision.restart_policy import RestartPolicy
+from proxy.engines.supervision.supervised_replica import SupervisionPorts, SupervisionSettings
 from tests.fakes import fake_engine
 from tests.fakes.free_port import free_port
 

@@ -12,7 +12,7 @@ from proxy.calls.replica_costs import ReplicaCosts
 from proxy.calls.route_health import RouteHealthRegistry
 from proxy.catalog.entries import Upstream
 from proxy.engines.speculation.auto_choice import SpeculationRecord
-from proxy.engines.speculation_file import write_record
+from proxy.engines.state.speculation_file import write_record
 from proxy.engines.warming.accounts import WarmingAccounts, WarmingKind, WarmingResult
 from proxy.records.compaction_settings import SettingsSnapshot
 from proxy.services.compaction.alerts import CompactedFeaturesCollector

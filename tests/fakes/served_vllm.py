@@ -16,8 +16,8 @@ import psutil
 from proxy.app import Gateway, gateway
 from proxy.engines.adapters.vllm import VLLM
 from proxy.engines.profiles import Engine, ServingGoal
-from proxy.engines.replica_report import ProcessState, ReplicaReport
-from proxy.engines.state_file import read_engine_states
+from proxy.engines.state.replica_report import ProcessState, ReplicaReport
+from proxy.engines.state.state_file import read_engine_states
 from proxy.engines.techniques import example_profiles
 from proxy.settings import Settings
 from proxy.tools.simulator.server import serving

@@ -12,8 +12,8 @@ import pytest
 
 from proxy.engines.adapters.llamacpp import LLAMACPP
 from proxy.engines.profiles import Engine, EngineProfile, Speculation, SpeculativeMethod
-from proxy.engines.supervised_replica import SupervisionSettings
-from proxy.engines.supervisor import EngineSupervisor
+from proxy.engines.supervision.supervised_replica import SupervisionSettings
+from proxy.engines.supervision.supervisor import EngineSupervisor
 from proxy.errors import how_to_install
 from proxy.tools.engine_demo.profiles import model_file
 from tests.fakes.engines import QUICK, real_ports

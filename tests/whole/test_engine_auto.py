@@ -11,17 +11,17 @@ from pathlib import Path
 import httpx2
 import psutil
 
-from proxy.engines.decode_speed import MIN_SAMPLES
+from proxy.engines.metrics.decode_speed import MIN_SAMPLES
 from proxy.engines.profile_file import parse_profiles
-from proxy.engines.replica_report import ProcessState, ReplicaReport
 from proxy.engines.speculation.auto_choice import SpeculationChoice, SpeculationRecord
 from proxy.engines.speculation.evidence import (
     NO_SPECULATION,
     SpeculationEvidence,
     SpeculationSample,
 )
-from proxy.engines.speculation_file import read_record, write_record
-from proxy.engines.state_file import profile_folder, read_engine_states
+from proxy.engines.state.replica_report import ProcessState, ReplicaReport
+from proxy.engines.state.speculation_file import read_record, write_record
+from proxy.engines.state.state_file import profile_folder, read_engine_states
 from tests.fakes.engine_profiles import tiny_models
 from tests.fakes.forked_command import ForkedCommand
 from tests.fakes.free_port import free_port

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from proxy.cli.engine_processes import supervision_ports
-from proxy.engines.replica_report import ProcessState
+from proxy.engines.state.replica_report import ProcessState
 from proxy.records.receipt import Outcome, PhasesFrom
 from proxy.tools.engine_demo.measure import SYSTEM, conversation, long_system
 from proxy.tools.engine_demo.profiles import DRAFTED, NGRAM, PLAIN

@@ -21,11 +21,11 @@ import pytest
 
 from proxy.engines.adapters.adapter import MetricNames
 from proxy.engines.adapters.vllm import VLLM
-from proxy.engines.metrics_page import parse_metrics_page
+from proxy.engines.metrics.metrics_page import parse_metrics_page
 from proxy.engines.routing.kv_event_messages import decode_message
 from proxy.engines.routing.kv_events import KvEventIndex
 from proxy.engines.routing.prompt_chain import chain_of_token_ids, chain_root
-from proxy.engines.unknown_flags import unknown_flags
+from proxy.engines.supervision.unknown_flags import unknown_flags
 from proxy.records.receipt import Outcome
 from proxy.upstream.zmq_subscriber import subscribe
 from tests.fakes.figures import FIGURES

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from proxy.engines.launch_command import LaunchCommand, LaunchFlag
+from proxy.engines.adapters.launch_command import LaunchCommand, LaunchFlag
 from proxy.engines.profiles import Engine, EngineProfile, KVDtype, SpeculativeMethod
 
 #: Addresses that mean every interface, and the one to reach them at.

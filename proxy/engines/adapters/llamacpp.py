@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from proxy.engines.adapters.adapter import CommandLine, EngineAdapter, MetricNames, Misfit
-from proxy.engines.launch_command import LaunchFlag
+from proxy.engines.adapters.launch_command import SPECULATION, LaunchFlag
 from proxy.engines.profiles import (
     Engine,
     EngineProfile,
@@ -17,10 +17,9 @@ from proxy.engines.profiles import (
     Speculation,
     SpeculativeMethod,
 )
-from proxy.engines.unknown_flags import SPECULATION
 
 _BUILD: Final = "11549"
-_LAUNCHER: Final = "proxy.engines.llamacpp_server"
+_LAUNCHER: Final = "proxy.engines.supervision.llamacpp_server"
 _MIB_PER_GIB: Final = 1_024
 _KV_DTYPES: Final = {KVDtype.INT8: "q8_0", KVDtype.INT4: "q4_0"}
 #: Slots of a goal where the profile states no ``max_sequences``.

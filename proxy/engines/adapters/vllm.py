@@ -15,7 +15,7 @@ from proxy.engines.adapters.adapter import (
     Misfit,
     parse_version,
 )
-from proxy.engines.launch_command import LaunchFlag
+from proxy.engines.adapters.launch_command import SPECULATION, LaunchFlag
 from proxy.engines.profiles import (
     DisaggregatedRole,
     Engine,
@@ -25,7 +25,6 @@ from proxy.engines.profiles import (
     Speculation,
     SpeculativeMethod,
 )
-from proxy.engines.unknown_flags import SPECULATION
 
 _OLDEST: Final = "0.20"
 _NEWEST: Final = "0.33"

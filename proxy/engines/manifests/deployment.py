@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from proxy.engines.adapters.by_engine import ADAPTERS
-from proxy.engines.launch_command import LaunchCommand
+from proxy.engines.adapters.launch_command import LaunchCommand
 from proxy.engines.profile_table import write_profile
 from proxy.engines.profiles import Engine, EngineProfile, KVDtype
 from proxy.records.receipt import dollars

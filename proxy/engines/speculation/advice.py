@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from proxy.engines.adapters.by_engine import ADAPTERS
-from proxy.engines.decode_speed import (
+from proxy.engines.metrics.decode_speed import (
     MIN_SAMPLES,
     EstimateInterval,
     band_text,

@@ -6,8 +6,8 @@ from typing import Final
 import msgspec
 
 from proxy.engines.adapters.by_engine import ADAPTERS
-from proxy.engines.decode_speed import EstimateInterval
-from proxy.engines.kv_pressure import KVSums
+from proxy.engines.metrics.decode_speed import EstimateInterval
+from proxy.engines.metrics.kv_pressure import KVSums
 from proxy.engines.profiles import EngineProfile, Speculation, SpeculativeMethod
 from proxy.engines.speculation.advice import (
     MIN_COVERED_SHARE,

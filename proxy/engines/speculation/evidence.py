@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.engines.decode_speed import (
+from proxy.engines.metrics.decode_speed import (
     HALF_LIFE_S,
     RUNNING_HALF_LIFE_S,
     SpeedSums,

@@ -7,7 +7,7 @@ without come from calls of the same feature and days, such as those that control
 from dataclasses import dataclass, field
 from typing import Final
 
-from proxy.engines.decode_speed import EstimateInterval, SpeedSums, speed_ratio
+from proxy.engines.metrics.decode_speed import EstimateInterval, SpeedSums, speed_ratio
 from proxy.engines.speculation.advice import SpeculationAdvice, SpeculationOption, recommend
 
 #: Calls from which on a feature's acceptance, or a speed of it, is taken for one.

@@ -12,7 +12,7 @@ from fastapi import APIRouter
 from dashboards.access import Action, Viewer
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
-from proxy.engines.traffic_file import (
+from proxy.engines.state.traffic_file import (
     PrefixReuse,
     ReplicaTraffic,
     SpeculationReport,

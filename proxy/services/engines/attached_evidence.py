@@ -19,16 +19,16 @@ from typing import IO, Final
 import msgspec
 
 from proxy.engines.profiles import EngineProfile
-from proxy.engines.replica_report import ProcessState, ReplicaReport
 from proxy.engines.speculation.advice import setting_name, unmeasured_reason
 from proxy.engines.speculation.evidence import NO_SPECULATION, UNKNOWN_SETTING
-from proxy.engines.speculation_file import (
+from proxy.engines.state.replica_report import ProcessState, ReplicaReport
+from proxy.engines.state.speculation_file import (
     SAMPLE_S,
     SpeculationRecorder,
     read_record,
     write_record,
 )
-from proxy.engines.state_file import is_supervised, lock_evidence, profile_folder
+from proxy.engines.state.state_file import is_supervised, lock_evidence, profile_folder
 from proxy.services.engines.replica_monitor import INTERVAL_S, ReplicaStatus
 
 _log = logging.getLogger("thriftgate")

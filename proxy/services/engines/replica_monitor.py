@@ -19,15 +19,15 @@ from typing import Final, Protocol
 from proxy.catalog.engine_layer import replica_upstream
 from proxy.engines.adapters.adapter import EngineAdapter
 from proxy.engines.adapters.by_engine import ADAPTERS
-from proxy.engines.metrics_page import (
+from proxy.engines.metrics.metrics_page import (
     EngineMetrics,
     EngineProperties,
     parse_engine_properties,
     parse_metrics_page,
 )
 from proxy.engines.profiles import EngineProfile
-from proxy.engines.replica_report import ProcessState, ReplicaReport
-from proxy.engines.state_file import EngineState
+from proxy.engines.state.replica_report import ProcessState, ReplicaReport
+from proxy.engines.state.state_file import EngineState
 
 INTERVAL_S: Final = 1.0
 #: Seconds that a page may take; a page that takes longer is as good as none.

@@ -15,8 +15,8 @@ from prometheus_client.registry import Collector
 from proxy.app_context import AppContext
 from proxy.catalog.entries import Upstream
 from proxy.configuration import Snapshot
-from proxy.engines.state_file import read_engine_states
-from proxy.engines.traffic_file import TrafficFile
+from proxy.engines.state.state_file import read_engine_states
+from proxy.engines.state.traffic_file import TrafficFile
 from proxy.errors import UpstreamError
 from proxy.providers.port import PreparedRequest
 from proxy.services.engines.attached_evidence import AttachedEvidence

@@ -12,12 +12,12 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from proxy.engines.kv_pressure import kv_advice
+from proxy.engines.metrics.kv_pressure import kv_advice
 from proxy.engines.profiles import EngineProfile
 from proxy.engines.speculation.advice import SpeculationAdvice, advise, parse_setting
 from proxy.engines.speculation.evidence import NO_SPECULATION
-from proxy.engines.speculation_file import read_record, record_version
-from proxy.engines.state_file import profile_folder
+from proxy.engines.state.speculation_file import read_record, record_version
+from proxy.engines.state.state_file import profile_folder
 
 _BY: Final = ("engine", "setting")
 

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 
-from proxy.engines.decode_speed import band_text
+from proxy.engines.metrics.decode_speed import band_text
 from proxy.engines.routing.router import ReuseCounters
-from proxy.engines.traffic_file import (
+from proxy.engines.state.traffic_file import (
     REPORT_INTERVAL_S,
     EngineTraffic,
     PrefixReuse,

@@ -1,7 +1,7 @@
 """Warming as metrics: what was read ahead, what it cost, and what calls gained."""
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily
@@ -61,7 +61,7 @@ class WarmingCollector(Collector):
 def _counter(
     name: str,
     text: str,
-    counts: Mapping[tuple[str, ...], float],
+    counts: Mapping[Any, float],
     labels: tuple[str, ...] = _BY,
 ) -> CounterMetricFamily:
     family = CounterMetricFamily(f"thriftgate_engine_warming_{name}", text, labels=labels)

@@ -18,9 +18,9 @@ from proxy.app import Gateway
 from proxy.configuration import read_catalog
 from proxy.engines.adapters.llamacpp import LLAMACPP
 from proxy.engines.profiles import EngineProfile
-from proxy.engines.replica_report import LOST_STATES, ProcessState, ReplicaReport
-from proxy.engines.supervised_replica import SupervisionPorts, SupervisionSettings
-from proxy.engines.supervisor import EngineSupervisor
+from proxy.engines.state.replica_report import LOST_STATES, ProcessState, ReplicaReport
+from proxy.engines.supervision.supervised_replica import SupervisionPorts, SupervisionSettings
+from proxy.engines.supervision.supervisor import EngineSupervisor
 from proxy.errors import OperatorError
 from proxy.settings import engine_environment, read
 from proxy.tools.demo.session import HOST, demo_settings, listening, serving_gateway

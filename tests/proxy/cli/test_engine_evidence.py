@@ -4,7 +4,7 @@ import asyncio
 
 from proxy.cli.engine_evidence import read_pages
 from proxy.engines.adapters.llamacpp import LLAMACPP
-from proxy.engines.replica_report import ProcessState, ReplicaReport
+from proxy.engines.state.replica_report import ProcessState, ReplicaReport
 
 PAGE = b"llamacpp:tokens_predicted_total 7\n"
 

@@ -9,8 +9,8 @@ import pytest
 
 from proxy.cli.engine_launch_notes import launch_notes, program_problem, silent_replicas
 from proxy.engines.profiles import EngineProfile
-from proxy.engines.replica_report import ProcessState
-from proxy.engines.state_file import EngineState
+from proxy.engines.state.replica_report import ProcessState
+from proxy.engines.state.state_file import EngineState
 from tests.fakes.engine_pages import report
 from tests.fakes.engine_profiles import a_profile
 from tests.fakes.free_port import free_port

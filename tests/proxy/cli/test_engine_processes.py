@@ -14,15 +14,15 @@ from typer import Exit
 from proxy.cli.engine_processes import health_probe, serve_engine, sum_metrics
 from proxy.cli.engine_status import change_lines, print_engine_status
 from proxy.cli.terminal import Terminal
-from proxy.engines.replica_report import ProcessState, ReplicaReport
-from proxy.engines.state_file import (
+from proxy.engines.state.replica_report import ProcessState, ReplicaReport
+from proxy.engines.state.state_file import (
     MAX_REPORT_AGE_S,
     ChangeReport,
     EngineStateFile,
     locked_profile,
     profile_folder,
 )
-from proxy.engines.traffic_file import EngineTraffic, ReplicaTraffic, TrafficFile
+from proxy.engines.state.traffic_file import EngineTraffic, ReplicaTraffic, TrafficFile
 from proxy.errors import OperatorError
 from tests.fakes.engine_gateway import PROFILE, engine_gateway, plan, wait_for_replica
 from tests.fakes.engines import engine_plan, is_alive

@@ -5,7 +5,7 @@ from rich.console import Console
 
 from proxy.cli.engine_traffic import print_traffic
 from proxy.cli.terminal import Terminal
-from proxy.engines.traffic_file import (
+from proxy.engines.state.traffic_file import (
     EngineTraffic,
     PrefixReuse,
     ReplicaTraffic,

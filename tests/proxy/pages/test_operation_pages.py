@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from compaction.policy import CompactionMode
-from proxy.engines.traffic_file import (
+from proxy.engines.state.traffic_file import (
     EngineTraffic,
     SettingReport,
     SpeculationReport,

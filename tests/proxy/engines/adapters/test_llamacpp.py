@@ -10,9 +10,9 @@ def flags(table: str) -> str:
 
 
 def test_the_command_runs_the_wheels_server_with_the_gateways_python():
-    command = LLAMACPP.launch_command(a_profile("", engine="llamacpp"), python="/venv/bin/python")
+    command = LLAMACPP.launch_command(a_profile("", engine="llamacpp"), python="python3")
 
-    assert command.program == ("/venv/bin/python", "-m", "proxy.engines.llamacpp_server")
+    assert command.program == ("python3", "-m", "proxy.engines.supervision.llamacpp_server")
     assert command.flags[0].argv == ("--model", "m.gguf")
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.engines.kv_pressure import KVSums
+from proxy.engines.metrics.kv_pressure import KVSums
 from proxy.engines.profiles import AutoSpeculation, KVDtype, Speculation, SpeculativeMethod
 from proxy.engines.speculation.advice import advise
 from proxy.engines.speculation.auto_choice import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.engines.decode_speed import HALF_LIFE_S, RUNNING_HALF_LIFE_S
+from proxy.engines.metrics.decode_speed import HALF_LIFE_S, RUNNING_HALF_LIFE_S
 from proxy.engines.speculation.evidence import (
     SpeculationCounters,
     SpeculationEvidence,

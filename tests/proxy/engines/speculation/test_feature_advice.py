@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.engines.decode_speed import SpeedSums
+from proxy.engines.metrics.decode_speed import SpeedSums
 from proxy.engines.profiles import SpeculativeMethod
 from proxy.engines.speculation.advice import SpeculationOption
 from proxy.engines.speculation.feature_advice import (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dashboards.access import Role, Viewer
 from proxy.configuration import read_catalog
-from proxy.engines.traffic_file import (
+from proxy.engines.state.traffic_file import (
     EngineTraffic,
     PrefixReuse,
     ReplicaTraffic,

@@ -15,8 +15,8 @@ from proxy.cli.engines import engines
 from proxy.engines.profiles import EngineProfile
 from proxy.engines.speculation.advice import advise
 from proxy.engines.speculation.auto_choice import SpeculationRecord
-from proxy.engines.speculation_file import read_record, write_record
-from proxy.engines.state_file import locked_profile
+from proxy.engines.state.speculation_file import read_record, write_record
+from proxy.engines.state.state_file import locked_profile
 from proxy.services.engines.attached_evidence import WRITE_INTERVAL_S, AttachedEvidence
 from proxy.services.engines.replica_monitor import ReplicaMonitor
 from proxy.services.engines.speculation_metrics import SpeculationCollector

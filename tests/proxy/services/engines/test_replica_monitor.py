@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from proxy.engines.profiles import EngineProfile
-from proxy.engines.replica_report import ProcessState
+from proxy.engines.state.replica_report import ProcessState
 from proxy.services.engines.replica_monitor import (
     DEADLINE_S,
     ReplicaStatus,

@@ -12,7 +12,7 @@ import pytest
 from proxy.calls.ports import ReplicaOrder
 from proxy.calls.route_choice import RouteChoice
 from proxy.catalog.entries import Route, Upstream
-from proxy.engines.replica_report import ProcessState
+from proxy.engines.state.replica_report import ProcessState
 from proxy.engines.warming.accounts import WarmingKind
 from proxy.records.call import Call
 from proxy.services.engines.replica_monitor import ReplicaMonitor

@@ -6,7 +6,7 @@ import pytest
 
 from proxy.calls.replica_costs import ReplicaCosts
 from proxy.catalog.entries import Upstream
-from proxy.engines.replica_report import ProcessState
+from proxy.engines.state.replica_report import ProcessState
 from proxy.records.timeline import Timeline
 from proxy.services.engines.replica_monitor import ReplicaStatus
 from proxy.services.engines.replica_uptime import ReplicaUptime

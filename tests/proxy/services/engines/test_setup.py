@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from proxy.engines.manifests.deployment import ManifestOptions, plan_deployment
 from proxy.engines.profiles import Engine, EngineProfile
 from proxy.engines.speculation.auto_choice import SpeculationRecord
-from proxy.engines.traffic_file import EngineTraffic, read_traffic
+from proxy.engines.state.traffic_file import EngineTraffic, read_traffic
 from proxy.services.engines.attached_evidence import WRITE_INTERVAL_S
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.setup import EngineCollector, page_fetcher

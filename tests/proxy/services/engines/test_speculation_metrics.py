@@ -4,10 +4,10 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from proxy.engines.kv_pressure import KVSums
+from proxy.engines.metrics.kv_pressure import KVSums
 from proxy.engines.profiles import EngineProfile
 from proxy.engines.speculation.auto_choice import SpeculationRecord
-from proxy.engines.speculation_file import write_record
+from proxy.engines.state.speculation_file import write_record
 from proxy.services.engines.speculation_metrics import SpeculationCollector
 from tests.fakes.engine_profiles import a_profile
 from tests.proxy.engines.speculation.test_advice import add_samples

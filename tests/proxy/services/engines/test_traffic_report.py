@@ -11,7 +11,7 @@ from proxy.calls.route_choice import RouteChoice
 from proxy.catalog.entries import Route, Upstream
 from proxy.engines.routing.router import ReuseCounters
 from proxy.engines.speculation.advice import advise
-from proxy.engines.traffic_file import EngineTraffic, TrafficFile, read_traffic
+from proxy.engines.state.traffic_file import EngineTraffic, TrafficFile, read_traffic
 from proxy.engines.warming.accounts import WarmingKind, WarmingResult
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.speculation_metrics import ProfileAdvice

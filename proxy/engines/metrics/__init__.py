@@ -1,0 +1,1 @@
+"""Metrics of engines: a page read, speeds of decode, and the pressure on the KV cache."""

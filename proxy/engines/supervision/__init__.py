@@ -1,0 +1,1 @@
+"""Processes of engines: started, watched, restarted, drained, and replaced one by one."""
