@@ -22,7 +22,6 @@ _NO_EVENTS: Final = "kv_events are left out: a router stands before the replicas
 SECRET_NAME: Final = re.compile(r"(?i)token|secret|password|api_?key")
 #: Seconds beyond the drain until Kubernetes kills a pod.
 _KILL_MARGIN_S: Final = 10
-_PROBE_INTERVAL_S: Final = 10
 #: vLLM's own images are tagged by full version.
 _VLLM_IMAGE: Final = "vllm/vllm-openai:v{version}"
 _DNS_LABEL: Final = re.compile(r"[^a-z0-9-]+")
@@ -91,11 +90,8 @@ class EngineDeployment:
         Args:
             without: Flags that the target writes itself.
         """
-        kept: list[str] = []
-        for flag in self.command.flags:
-            if flag.argv[0] not in without:
-                kept += flag.argv
-        return kept
+        flags = (flag.argv for flag in self.command.flags if flag.argv[0] not in without)
+        return [part for argv in flags for part in argv]
 
     def environment(self) -> list[dict[str, Any]]:
         """Environment variables; values whose names say that they are secret come from a Secret."""
@@ -111,17 +107,6 @@ class EngineDeployment:
         gpus = self.profile.gpus_per_replica
         return {"limits": {"nvidia.com/gpu": gpus}} if gpus else {}
 
-    def probes(self) -> dict[str, Any]:
-        """Startup, readiness and liveness probes on the engine's health path."""
-        path = ADAPTERS[self.profile.engine].health_path
-        check = {"httpGet": {"path": path, "port": PORT}, "periodSeconds": _PROBE_INTERVAL_S}
-        tries = -(-self.profile.start_seconds // _PROBE_INTERVAL_S)
-        return {
-            "startupProbe": {**check, "failureThreshold": tries},
-            "readinessProbe": {**check, "periodSeconds": 1, "failureThreshold": 3},
-            "livenessProbe": {**check, "timeoutSeconds": 5, "failureThreshold": 3},
-        }
-
     def triggers(self) -> list[dict[str, Any]]:
         """KEDA's triggers: calls that gateways have at this engine, and calls that wait there.
 
@@ -133,17 +118,12 @@ class EngineDeployment:
         triggers = [(demand, per_replica)]
         if self.profile.engine is Engine.VLLM:
             triggers.append((waiting, _WAITING_PER_REPLICA))
-        return [
-            {
-                "type": "prometheus",
-                "metadata": {
-                    "serverAddress": self.options.prometheus,
-                    "query": query,
-                    "threshold": str(threshold),
-                },
-            }
-            for query, threshold in triggers
-        ]
+        return [self._trigger(query, threshold) for query, threshold in triggers]
+
+    def _trigger(self, query: str, threshold: int) -> dict[str, Any]:
+        server = self.options.prometheus
+        metadata = {"serverAddress": server, "query": query, "threshold": str(threshold)}
+        return {"type": "prometheus", "metadata": metadata}
 
 
 #: Calls that a replica is given before another is started, where the profile has no batch limit.

@@ -1,16 +1,21 @@
-"""Manifests by what runs the replicas: Kubernetes alone, vLLM production-stack, KServe, Ray Serve.
+"""Manifests by what runs the replicas, each a YAML template that a profile fills.
 
-Source, each read 2026-08: Helm chart of vllm-project/production-stack; LLMInferenceService
-v1alpha2 of kserve/kserve; kedacore/keda-docs; docs.ray.io, Ray Serve LLM.
+A scalar ``${name}`` becomes the value of that name; where that is None it is left out with its key.
+A mapping with ``_if`` is left out where the value that it names is empty.
 """
 
 import json
+import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import resources
 from typing import Any, Final
 
+import yaml
+
+from proxy.engines.adapters.by_engine import ADAPTERS
 from proxy.engines.manifests.deployment import (
     PORT,
     EngineDeployment,
@@ -22,12 +27,13 @@ from proxy.engines.profiles import Engine, EngineProfile
 
 #: Where downloaded weights are kept in a pod.
 _MODEL_FOLDER: Final = "/models"
-_POLLING_INTERVAL_S: Final = 15
-_COOLDOWN_S: Final = 360
+_PROBE_INTERVAL_S: Final = 10
 #: Flags of vLLM's API server that the target writes itself.
 _SERVER_FLAGS: Final = ("--host", "--served-model-name", "--shutdown-timeout")
 _CHART_FLAGS: Final = ("--host", "--enable-prefix-caching", "--no-enable-prefix-caching")
 _KSERVE_FLAGS: Final = (*_SERVER_FLAGS, "--tensor-parallel-size")
+_PLACEHOLDER: Final = re.compile(r"\$\{(\w+)\}")
+_CONDITION: Final = "_if"
 
 
 class ManifestTarget(StrEnum):
@@ -37,6 +43,22 @@ class ManifestTarget(StrEnum):
     PRODUCTION_STACK = "production-stack"
     KSERVE = "kserve"
     RAY_SERVE = "ray-serve"
+
+
+#: The command that puts documents into force, and the URL at which the gateway reaches a router.
+#: Only the cluster knows KServe's gateway: `kubectl get llminferenceservice` shows it.
+_APPLY: Final[Mapping[ManifestTarget, tuple[str, str]]] = {
+    ManifestTarget.KUBERNETES: ("kubectl apply -f FILE", ""),
+    ManifestTarget.PRODUCTION_STACK: (
+        "helm install {name} vllm/vllm-stack -n {namespace} -f FILE",
+        "http://{name}-router-service.{namespace}.svc/v1",
+    ),
+    ManifestTarget.KSERVE: ("kubectl apply -f FILE", "http://GATEWAY/{namespace}/{name}/v1"),
+    ManifestTarget.RAY_SERVE: (
+        "serve deploy FILE",
+        f"http://{{name}}-serve-svc.{{namespace}}.svc:{PORT}/v1",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,44 +84,21 @@ def build_manifest(
     Raises:
         ValueError: If the target cannot run the profile.
     """
-    if target is not ManifestTarget.KUBERNETES and profile.engine is not Engine.VLLM:
-        raise ValueError(f"{target} runs vLLM alone; --for kubernetes takes {profile.engine} too")
     has_router = target is not ManifestTarget.KUBERNETES
-    return _BUILDERS[target](plan_deployment(profile, options, has_router=has_router))
-
-
-def _kubernetes(deployment: EngineDeployment) -> EngineManifest:
-    """A StatefulSet, so that each replica has an address of its own, and a headless Service."""
-    name, namespace = deployment.name, deployment.options.namespace
-    labels = {"app": name}
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": name, "namespace": namespace, "labels": labels},
-        "spec": {
-            "clusterIP": "None",
-            "selector": labels,
-            "ports": [{"name": "http", "port": PORT}],
-        },
-    }
-    stateful_set: dict[str, Any] = {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": {"name": name, "namespace": namespace, "labels": labels},
-        "spec": {
-            "serviceName": name,
-            "podManagementPolicy": "Parallel",
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": _pod(deployment)},
-            "volumeClaimTemplates": [_weights_claim(deployment)],
-        },
-    }
-    if not deployment.scales:
-        stateful_set["spec"]["replicas"] = deployment.profile.replicas
-    documents = [service, stateful_set]
-    if deployment.scales:
-        documents.append(_scaled_object(deployment))
-    return EngineManifest(tuple(documents), "kubectl apply -f FILE", _attached_pods(deployment))
+    if has_router and profile.engine is not Engine.VLLM:
+        raise ValueError(f"{target} runs vLLM alone; --for kubernetes takes {profile.engine} too")
+    deployment = plan_deployment(profile, options, has_router=has_router)
+    values = _values(deployment)
+    templates = resources.files("proxy.engines.manifests") / "templates"
+    text = (templates / f"{target}.yaml").read_text(encoding="utf8")
+    filled = (_fill(document, values) for document in yaml.safe_load_all(text))
+    apply, url = (part.format_map(values) for part in _APPLY[target])
+    if has_router:
+        hints = ["llm-d"] if target is ManifestTarget.KSERVE else []
+        attached = attached_profile(deployment, [url], hints=hints)
+    else:
+        attached = _attached_pods(deployment)
+    return EngineManifest(tuple(filter(None, filled)), apply, attached)
 
 
 def _attached_pods(deployment: EngineDeployment) -> str:
@@ -116,197 +115,78 @@ def _attached_pods(deployment: EngineDeployment) -> str:
     )
 
 
-def _pod(deployment: EngineDeployment) -> dict[str, Any]:
-    command = deployment.command
-    ports = [{"name": "http", "containerPort": PORT}]
-    if deployment.events_port:
-        ports.append({"name": "kv-events", "containerPort": deployment.events_port})
-    container: dict[str, Any] = {
-        "name": "engine",
-        "image": deployment.image,
-        "command": list(command.program),
-        "args": deployment.arguments(),
-        "env": [{"name": "HF_HOME", "value": _MODEL_FOLDER}, *deployment.environment()],
-        "ports": ports,
-        "resources": deployment.resources(),
-        **deployment.probes(),
-        "volumeMounts": [
-            {"name": "weights", "mountPath": _MODEL_FOLDER},
-            {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108 - tensor parallelism talks there
-        ],
-    }
-    return {
-        "terminationGracePeriodSeconds": deployment.grace_seconds,
-        "containers": [container],
-        "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}],
-    }
-
-
-def _weights_claim(deployment: EngineDeployment) -> dict[str, Any]:
-    return {
-        "metadata": {"name": "weights"},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": deployment.options.storage}},
-        },
-    }
-
-
-def _scaled_object(deployment: EngineDeployment) -> dict[str, Any]:
-    return {
-        "apiVersion": "keda.sh/v1alpha1",
-        "kind": "ScaledObject",
-        "metadata": {"name": deployment.name, "namespace": deployment.options.namespace},
-        "spec": {
-            "scaleTargetRef": {
-                "apiVersion": "apps/v1",
-                "kind": "StatefulSet",
-                "name": deployment.name,
-            },
-            "minReplicaCount": deployment.profile.replicas,
-            "maxReplicaCount": deployment.options.max_replicas,
-            **_pace(),
-            "triggers": deployment.triggers(),
-        },
-    }
-
-
-def _pace() -> dict[str, int]:
-    return {"pollingInterval": _POLLING_INTERVAL_S, "cooldownPeriod": _COOLDOWN_S}
-
-
-def _production_stack(deployment: EngineDeployment) -> EngineManifest:
-    """Values of the Helm chart; its router stands between the gateway and the replicas."""
+def _values(deployment: EngineDeployment) -> dict[str, Any]:
+    """The values of every placeholder, by its name."""
     profile, options = deployment.profile, deployment.options
+    environment = deployment.environment()
+    arguments = shlex.join(deployment.arguments(_KSERVE_FLAGS))  # KServe hands them to a shell
     repository, _, tag = deployment.image.rpartition(":")
-    model: dict[str, Any] = {
+    return {
         "name": deployment.name,
+        "namespace": options.namespace,
+        "image": deployment.image,
         "repository": repository,
         "tag": tag,
-        "modelURL": profile.model,
-        "replicaCount": profile.replicas,
-        "requestCPU": _CPUS,
-        "requestMemory": _MEMORY,
-        "requestGPU": profile.gpus_per_replica,
-        "pvcStorage": options.storage,
-        "vllmConfig": {
-            # The chart writes --no-enable-prefix-caching where this is false.
-            "enablePrefixCaching": profile.prefix_caching,
-            "extraArgs": deployment.arguments(_CHART_FLAGS),
-        },
-        "env": deployment.environment(),
-    }
-    if deployment.scales:
-        model["keda"] = {
-            "enabled": True,
-            "minReplicaCount": profile.replicas,
-            "maxReplicaCount": options.max_replicas,
-            **_pace(),
-            "triggers": deployment.triggers(),
-        }
-    values = {
-        "servingEngineSpec": {"modelSpec": [model]},
-        "routerSpec": {"routingLogic": "prefixaware"},
-    }
-    url = f"http://{deployment.name}-router-service.{options.namespace}.svc/v1"
-    apply = f"helm install {deployment.name} vllm/vllm-stack -n {options.namespace} -f FILE"
-    return EngineManifest((values,), apply, attached_profile(deployment, [url]))
-
-
-#: Request of a replica besides GPUs; weights that are offloaded need more.
-_CPUS: Final = 6
-_MEMORY: Final = "32Gi"
-
-
-def _kserve(deployment: EngineDeployment) -> EngineManifest:
-    """An LLMInferenceService; llm-d's scheduler, which KServe starts, chooses the replica."""
-    profile, options = deployment.profile, deployment.options
-    arguments = {"name": "VLLM_ADDITIONAL_ARGS", "value": _shell_arguments(deployment)}
-    container = {
-        "name": "main",
-        "env": [*deployment.environment(), arguments],
-        "resources": deployment.resources(),
-    }
-    spec: dict[str, Any] = {
-        "model": {"uri": f"hf://{profile.model}", "name": profile.served_name},
-        "router": {"route": {}, "gateway": {}, "scheduler": {}},
-        "template": {
-            "terminationGracePeriodSeconds": deployment.grace_seconds,
-            "containers": [container],
-        },
-    }
-    if profile.tensor_parallel > 1:
-        spec["parallelism"] = {"tensor": profile.tensor_parallel}
-    if deployment.scales:
-        keda = {**_pace(), "triggers": deployment.triggers()}
-        limits = {"minReplicas": profile.replicas, "maxReplicas": options.max_replicas}
-        spec["scaling"] = {**limits, "keda": keda}
-    else:
-        spec["replicas"] = profile.replicas
-    service = {
-        "apiVersion": "serving.kserve.io/v1alpha2",
-        "kind": "LLMInferenceService",
-        "metadata": {"name": deployment.name, "namespace": options.namespace},
-        "spec": spec,
-    }
-    # Only the cluster knows its gateway's address: `kubectl get llminferenceservice` shows it.
-    url = f"http://GATEWAY/{options.namespace}/{deployment.name}/v1"
-    attached = attached_profile(deployment, [url], hints=["llm-d"])
-    return EngineManifest((service,), "kubectl apply -f FILE", attached)
-
-
-def _shell_arguments(deployment: EngineDeployment) -> str:
-    """Arguments as KServe's launcher takes them, which hands them to a shell."""
-    return shlex.join(deployment.arguments(_KSERVE_FLAGS))
-
-
-def _ray_serve(deployment: EngineDeployment) -> EngineManifest:
-    """A serve config of one application, with Ray's own router and autoscaling."""
-    profile = deployment.profile
-    config: dict[str, Any] = {
-        "model_loading_config": {"model_id": profile.served_name, "model_source": profile.model},
+        "model": profile.model,
+        "served_name": profile.served_name,
+        "port": PORT,
+        "events_port": deployment.events_port,
+        "command": list(deployment.command.program),
+        "all_arguments": deployment.arguments(),
+        "chart_arguments": deployment.arguments(_CHART_FLAGS),
         "engine_kwargs": _engine_kwargs(deployment.arguments(_SERVER_FLAGS)),
-        "runtime_env": {"env_vars": _plain_environment(deployment)},
+        "environment": environment,
+        "environment_with_weights": [{"name": "HF_HOME", "value": _MODEL_FOLDER}, *environment],
+        "environment_with_arguments": [
+            *environment,
+            {"name": "VLLM_ADDITIONAL_ARGS", "value": arguments},
+        ],
+        # A serve config is no place for secrets.
+        "plain_environment": {v["name"]: v["value"] for v in environment if "value" in v},
+        "weights_folder": _MODEL_FOLDER,
+        "storage": options.storage,
+        "gpu": profile.gpu or None,
+        "gpus": profile.gpus_per_replica,
+        "resources": deployment.resources(),
+        "tensor_parallel": profile.tensor_parallel if profile.tensor_parallel > 1 else None,
+        "prefix_caching": profile.prefix_caching,
+        "health_path": ADAPTERS[profile.engine].health_path,
+        "probe_interval": _PROBE_INTERVAL_S,
+        "start_tries": -(-profile.start_seconds // _PROBE_INTERVAL_S),
+        "grace_seconds": deployment.grace_seconds,
+        "scales": deployment.scales,
+        "replicas": profile.replicas,
+        "fixed_replicas": None if deployment.scales else profile.replicas,
+        "max_replicas": options.max_replicas,
+        "triggers": deployment.triggers(),
     }
-    if profile.gpu:
-        config["accelerator_type"] = profile.gpu
-    if deployment.scales:
-        config["deployment_config"] = {
-            "autoscaling_config": {
-                "min_replicas": profile.replicas,
-                "max_replicas": deployment.options.max_replicas,
-            }
-        }
-    else:
-        config["deployment_config"] = {"num_replicas": profile.replicas}
-    application = {
-        "name": deployment.name,
-        "import_path": "ray.serve.llm:build_openai_app",
-        "route_prefix": "/",
-        "args": {"llm_configs": [config]},
-    }
-    url = f"http://{deployment.name}-serve-svc.{deployment.options.namespace}.svc:{PORT}/v1"
-    attached = attached_profile(deployment, [url])
-    return EngineManifest(({"applications": [application]},), "serve deploy FILE", attached)
 
 
-def _plain_environment(deployment: EngineDeployment) -> dict[str, str]:
-    """Variables that are no secrets: a serve config is no place for those."""
-    return {each["name"]: each["value"] for each in deployment.environment() if "value" in each}
+def _fill(part: Any, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 - whatever YAML can say
+    """A part of a template with its values; None where it is left out."""
+    if isinstance(part, dict):
+        pairs = ((key, _fill(inner, values)) for key, inner in part.items() if key != _CONDITION)
+        filled = {key: inner for key, inner in pairs if inner is not None}
+        return filled if values[part.get(_CONDITION, "name")] else None
+    if isinstance(part, list):
+        return [inner for item in part if (inner := _fill(item, values)) is not None]
+    if isinstance(part, str) and (whole := _PLACEHOLDER.fullmatch(part)):
+        return values[whole[1]]
+    is_text = isinstance(part, str)
+    return _PLACEHOLDER.sub(lambda match: str(values[match[1]]), part) if is_text else part
 
 
 def _engine_kwargs(arguments: list[str]) -> dict[str, Any]:
     """Flags as keyword arguments of vLLM's engine: ``--max-num-seqs 8`` is ``max_num_seqs: 8``."""
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     name = ""
     for argument in arguments:
         if argument.startswith("--"):
-            is_on = not argument.startswith("--no-")
             name = argument.removeprefix("--no-").removeprefix("--").replace("-", "_")
-            found[name] = is_on
+            options[name] = not argument.startswith("--no-")
         else:
-            found[name] = _value(argument)
-    return found
+            options[name] = _value(argument)
+    return options
 
 
 def _value(text: str) -> object:
@@ -316,11 +196,3 @@ def _value(text: str) -> object:
     except ValueError:
         return text
     return value
-
-
-_BUILDERS: Final[dict[ManifestTarget, Callable[[EngineDeployment], EngineManifest]]] = {
-    ManifestTarget.KUBERNETES: _kubernetes,
-    ManifestTarget.PRODUCTION_STACK: _production_stack,
-    ManifestTarget.KSERVE: _kserve,
-    ManifestTarget.RAY_SERVE: _ray_serve,
-}

@@ -58,11 +58,9 @@ def test_a_secret_is_read_from_a_secret_and_never_written():
     } in environment
 
 
-def test_a_replica_has_its_start_time_to_load_and_its_drain_time_to_end():
+def test_a_replica_has_its_drain_time_to_end():
     deployment = plan_deployment(PROFILE, OPTIONS)
-    startup = deployment.probes()["startupProbe"]
 
-    assert startup["periodSeconds"] * startup["failureThreshold"] == 610
     assert deployment.grace_seconds > PROFILE.drain_seconds
     assert "60" in deployment.arguments()
 

@@ -56,7 +56,10 @@ def test_kubernetes_keeps_the_number_of_replicas_where_nothing_scales_them():
 def test_kubernetes_runs_the_command_of_the_profile():
     _, stateful_set, _ = build_manifest(PROFILE, ManifestTarget.KUBERNETES, SCALED).documents
     (container,) = stateful_set["spec"]["template"]["spec"]["containers"]
+    startup = container["startupProbe"]
 
+    assert startup["periodSeconds"] * startup["failureThreshold"] == PROFILE.start_seconds
+    assert startup["httpGet"] == {"path": "/health", "port": 8_000}
     assert container["command"] == ["vllm", "serve", "org/m"]
     assert container["args"] == plan_deployment(PROFILE, SCALED).arguments()
 
