@@ -6,6 +6,7 @@ leaves its file behind: it is told by its age, and removed by whoever reads it.
 
 import logging
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -67,7 +68,8 @@ class ReplicaTraffic(msgspec.Struct, frozen=True, kw_only=True):
     reuse: PrefixReuse = PrefixReuse()
 
 
-class WarmingReport(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmingReport:
     """Prompts of one kind that were read ahead, and what that gained, of one profile.
 
     Attributes:
@@ -91,7 +93,8 @@ class WarmingReport(msgspec.Struct, frozen=True, kw_only=True):
     saved_s: float = 0.0
 
 
-class SettingReport(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingReport:
     """A setting of speculation and what is known of it; None for what is not.
 
     Attributes:
@@ -109,7 +112,8 @@ class SettingReport(msgspec.Struct, frozen=True, kw_only=True):
     bands: tuple[str, ...] = ()
 
 
-class SpeculationReport(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeculationReport:
     """The advice on speculation and on the KV cache of one profile.
 
     Attributes:

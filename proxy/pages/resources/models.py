@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-import msgspec
 from fastapi import APIRouter
 
 from dashboards.access import Action, Viewer
@@ -16,6 +15,7 @@ from proxy.engines.state.traffic_file import (
     PrefixReuse,
     ReplicaTraffic,
     SpeculationReport,
+    WarmingReport,
     read_traffic,
 )
 from proxy.pages.viewing import SignedIn, check_allowed
@@ -128,68 +128,14 @@ class ReplicaView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WarmingView:
+class WarmingView(WarmingReport):
     """Prompts of one kind that one gateway had engines read ahead, and what calls gained.
 
     Attributes:
         gateway: Process id of the gateway.
-        profile: Profile of the replicas.
-        kind: ``system_prompt``, ``next_turn`` or ``typed``.
-        prompts: Prompts that were read.
-        computed_tokens: Tokens that engines computed for it.
-        cost_nanos: Nano-dollars of it, as far as they are known.
-        used_calls: Calls that found their beginning warmed.
-        used_tokens: Tokens that they read of it from the cache.
-        saved_s: Seconds of prefill that they were spared, as an estimate.
     """
 
     gateway: int
-    profile: str
-    kind: str
-    prompts: int
-    computed_tokens: int
-    cost_nanos: int
-    used_calls: int
-    used_tokens: int
-    saved_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpeculativeSettingView:
-    """A setting of speculation; null for what is unknown.
-
-    Attributes:
-        setting: Method and depth, such as ``ngram:4``.
-        acceptance: Accepted ÷ draft tokens.
-        tokens_per_step: Tokens that a step of the model gave.
-        measured: Speed-up as measured.
-        bands: Measured speed-ups by sequences at once, such as ``3 to 4: 1.20x``.
-    """
-
-    setting: str
-    acceptance: float | None
-    tokens_per_step: float
-    measured: float | None
-    bands: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpeculationView:
-    """The advice on speculation of one profile.
-
-    Attributes:
-        profile: The profile.
-        recommended: The setting to take; "" while data are few.
-        reason: The reason.
-        settings: Settings that something is known of, best first.
-        kv_cache: The advice on its KV cache; "" for none.
-    """
-
-    profile: str
-    recommended: str
-    reason: str
-    kv_cache: str
-    settings: Sequence[SpeculativeSettingView]
 
 
 class ModelsResource:
@@ -243,21 +189,21 @@ class ModelsResource:
         check_allowed(viewer, Action.SEE_OPERATIONS)
         found = await asyncio.to_thread(read_traffic, self._folder, self._now())
         return [
-            WarmingView(gateway=gateway.pid, **msgspec.structs.asdict(each))
+            WarmingView(gateway=gateway.pid, **asdict(report))
             for gateway in found
-            for each in gateway.warming
+            for report in gateway.warming
         ]
 
-    async def speculation(self, viewer: Viewer) -> Sequence[SpeculationView]:
+    async def speculation(self, viewer: Viewer) -> Sequence[SpeculationReport]:
         """The advice on speculation by profile; all gateways of this data folder have one.
 
         Raises:
             CallerError: The viewer may see none.
         """
         check_allowed(viewer, Action.SEE_OPERATIONS)
-        found = await asyncio.to_thread(read_traffic, self._folder, self._now())
-        by_profile = {each.profile: each for gateway in found for each in gateway.speculation}
-        return [_speculation(each) for _, each in sorted(by_profile.items())]
+        gateways = await asyncio.to_thread(read_traffic, self._folder, self._now())
+        by_profile = {report.profile: report for each in gateways for report in each.speculation}
+        return [report for _, report in sorted(by_profile.items())]
 
     def router(self) -> APIRouter:
         """Routes of the API."""
@@ -279,7 +225,7 @@ class ModelsResource:
             return await self.warming(viewer)
 
         @routes.get("/engines/speculation")
-        async def list_speculation(viewer: SignedIn) -> Sequence[SpeculationView]:
+        async def list_speculation(viewer: SignedIn) -> Sequence[SpeculationReport]:
             """Advice on speculation by profile: acceptance, speed-ups, the recommended setting."""
             return await self.speculation(viewer)
 
@@ -342,16 +288,4 @@ def _replica(gateway: int, found: ReplicaTraffic) -> ReplicaView:
         available=reuse.available,
         captured=reuse.captured,
         delivered=reuse.delivered,
-    )
-
-
-def _speculation(report: SpeculationReport) -> SpeculationView:
-    return SpeculationView(
-        profile=report.profile,
-        recommended=report.recommended,
-        reason=report.reason,
-        kv_cache=report.kv_cache,
-        settings=[
-            SpeculativeSettingView(**msgspec.structs.asdict(each)) for each in report.settings
-        ],
     )
