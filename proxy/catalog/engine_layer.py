@@ -66,13 +66,13 @@ def engine_layer(entries: Sequence[EngineEntry], problems: list[Problem]) -> Tab
     """Upstreams and models of engines, as a file that says them would."""
     file = entries[0].file if entries else ""
     upstreams = {
-        replica_upstream(each.profile, number): _upstream(each, url)
-        for each in entries
-        for number, url in enumerate(each.base_urls)
+        replica_upstream(entry.profile, number): _upstream(entry, url)
+        for entry in entries
+        for number, url in enumerate(entry.base_urls)
     }
     by_model: dict[str, list[EngineEntry]] = {}
-    for each in entries:
-        by_model.setdefault(each.served_name, []).append(each)
+    for entry in entries:
+        by_model.setdefault(entry.served_name, []).append(entry)
     models = [_model(name, sharing) for name, sharing in by_model.items()]
     top = {
         "upstreams": Node(value=upstreams, file=file, line=1, name="upstreams"),
@@ -101,10 +101,10 @@ def expand_engines(route: Node, entries: Mapping[str, EngineEntry]) -> list[Node
     entry = entries.get(name)
     if entry is None:
         return [route]
-    said = {**_limits(entry), **table}
+    fields = {**_limits(entry), **table}
     upstreams = (replica_upstream(name, number) for number in range(len(entry.base_urls)))
     return [
-        replace(route, value={**said, "upstream": replace(node, value=upstream)})
+        replace(route, value={**fields, "upstream": replace(node, value=upstream)})
         for upstream in upstreams
     ]
 
@@ -113,10 +113,10 @@ def check_names(
     entries: Iterable[EngineEntry], shipped: Collection[str], problems: list[Problem]
 ) -> None:
     """Note engines whose model has the name of one that is shipped, with its prices."""
-    for each in entries:
-        if each.served_name in shipped:
-            where = Node(value=None, file=each.file, line=each.line, name=_place(each))
-            what = f'serves "{each.served_name}", which the shipped catalog has already'
+    for entry in entries:
+        if entry.served_name in shipped:
+            where = Node(value=None, file=entry.file, line=entry.line, name=_place(entry))
+            what = f'serves "{entry.served_name}", which the shipped catalog has already'
             problems.append(where.problem(what, "write another served_name"))
 
 
@@ -130,7 +130,7 @@ def _upstream(entry: EngineEntry, url: str) -> Node:
         serves_responses=entry.serves_responses,
         bills_abandoned=False,
         shares_cache=entry.shares_cache,
-        hints=[_text(entry, each) for each in entry.hints],
+        hints=[_text(entry, hint) for hint in entry.hints],
         gpus=entry.gpus,
         price_per_gpu_hour=entry.price_per_gpu_hour,
     )
@@ -143,7 +143,7 @@ def _text(entry: EngineEntry, value: str) -> Node:
 def _model(name: str, sharing: Sequence[EngineEntry]) -> Node:
     """The model that the engines serve; all their replicas are its routes."""
     first = sharing[0]
-    routes = [_table(each, upstream=ENGINE_PREFIX + each.profile) for each in sharing]
+    routes = [_table(entry, upstream=ENGINE_PREFIX + entry.profile) for entry in sharing]
     table = _table(first, id=name)
     routes_node = replace(table, value=routes)
     return replace(table, value={**table.value, "routes": routes_node})
@@ -161,7 +161,7 @@ def _limits(entry: EngineEntry) -> dict[str, Node]:
     return table
 
 
-def _table(entry: EngineEntry, **said: Any) -> Node:  # noqa: ANN401 - whatever a field takes
+def _table(entry: EngineEntry, **fields: Any) -> Node:  # noqa: ANN401 - whatever a field takes
     """A table with these fields, without those that say nothing."""
     place = _place(entry)
 
@@ -170,7 +170,7 @@ def _table(entry: EngineEntry, **said: Any) -> Node:  # noqa: ANN401 - whatever 
 
     fields = {
         key: node(value, f"{place}.{key}")
-        for key, value in said.items()
+        for key, value in fields.items()
         if value is not None and value not in ("", []) and (value is False or value != 0)
     }
     return node(fields, place)

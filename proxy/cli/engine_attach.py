@@ -60,14 +60,14 @@ def add_attach(commands: typer.Typer, terminal: Terminal) -> None:
         bases = [url.rstrip("/").removesuffix("/v1") + "/v1" for url in urls]
         headers = _credentials(terminal, key_env)
         pages = [_fetch_pages(terminal, base, headers) for base in bases]
-        found = [recognise_engine(each) for each in pages]
-        _check_alike(terminal, bases, found)
-        table = profile_table(found[0], bases, name=name, region=region, key_env=key_env)
+        recognised = [recognise_engine(page) for page in pages]
+        _check_alike(terminal, bases, recognised)
+        table = profile_table(recognised[0], bases, name=name, region=region, key_env=key_env)
         _check_table(terminal, table)
         if write is not None:
             _append(terminal, write, table)
         if as_json:
-            first = found[0]
+            first = recognised[0]
             terminal.print_json(
                 {
                     "engine": first.engine,
@@ -79,7 +79,7 @@ def add_attach(commands: typer.Typer, terminal: Terminal) -> None:
                 }
             )
             return
-        _print_findings(terminal, found[0], table, write)
+        _print_findings(terminal, recognised[0], table, write)
 
 
 def _credentials(terminal: Terminal, key_env: str) -> dict[str, str]:
@@ -148,13 +148,13 @@ def _body(client: httpx2.Client, url: str) -> bytes:
         return body
 
 
-def _check_alike(terminal: Terminal, bases: list[str], found: list[RecognisedEngine]) -> None:
+def _check_alike(terminal: Terminal, bases: list[str], recognised: list[RecognisedEngine]) -> None:
     """End the command where replicas differ in engine or model."""
-    first = found[0]
-    for base, each in zip(bases, found, strict=True):
-        if (each.engine, each.models[:1]) != (first.engine, first.models[:1]):
+    first = recognised[0]
+    for base, engine in zip(bases, recognised, strict=True):
+        if (engine.engine, engine.models[:1]) != (first.engine, first.models[:1]):
             terminal.fail(
-                f"{base} serves {', '.join(each.models) or 'no model'} on {each.engine}, and"
+                f"{base} serves {', '.join(engine.models) or 'no model'} on {engine.engine}, and"
                 f" {bases[0]} serves {', '.join(first.models) or 'no model'} on {first.engine}."
                 " Replicas of one profile serve one model: attach them one by one."
             )
@@ -183,13 +183,13 @@ def _append(terminal: Terminal, file: Path, table: str) -> None:
 
 
 def _print_findings(
-    terminal: Terminal, found: RecognisedEngine, table: str, file: Path | None
+    terminal: Terminal, recognised: RecognisedEngine, table: str, file: Path | None
 ) -> None:
-    kind = f"{found.engine or 'unknown engine'} {found.version}".strip()
-    terminal.say(f"Found {kind}, which serves {', '.join(found.models) or 'no model'}.")
-    if found.cache_tokens:
-        terminal.say(f"Its prefix cache has room for {found.cache_tokens:,} tokens.")
-    for note in found.notes:
+    kind = f"{recognised.engine or 'unknown engine'} {recognised.version}".strip()
+    terminal.say(f"Found {kind}, which serves {', '.join(recognised.models) or 'no model'}.")
+    if recognised.cache_tokens:
+        terminal.say(f"Its prefix cache has room for {recognised.cache_tokens:,} tokens.")
+    for note in recognised.notes:
         terminal.say(f"Note: {note}")
     if file is not None:
         terminal.say(f"Added to {file}. THRIFTGATE_ENGINES={file} makes the gateway use it.")

@@ -62,17 +62,17 @@ def engine_bill(
         usages: The use of its replicas.
         run_s: Seconds that its replicas ran, added up.
     """
-    found, gpus = list(usages), max(profile.gpus_per_replica, 1)
-    price, drafted = profile.price_per_gpu_hour, sum(each.draft_tokens for each in found)
-    accepted = sum(each.accepted_tokens for each in found)
-    gpu_micros = sum(each.gpu_micros for each in found)
+    replicas, gpus = list(usages), max(profile.gpus_per_replica, 1)
+    price, drafted = profile.price_per_gpu_hour, sum(usage.draft_tokens for usage in replicas)
+    accepted = sum(usage.accepted_tokens for usage in replicas)
+    gpu_micros = sum(usage.gpu_micros for usage in replicas)
     return EngineBill(
         engine=profile.name,
-        calls=sum(each.calls for each in found),
-        tokens=sum(each.prompt_tokens + each.output_tokens for each in found),
+        calls=sum(usage.calls for usage in replicas),
+        tokens=sum(usage.prompt_tokens + usage.output_tokens for usage in replicas),
         run_s=run_s,
         use=gpu_micros / (gpus * run_s * _MILLION) if run_s else 0.0,
-        used_nanos=None if price is None else sum(each.cost_nanos or 0 for each in found),
+        used_nanos=None if price is None else sum(usage.cost_nanos or 0 for usage in replicas),
         paid_nanos=None if price is None else round(price * gpus * run_s / 3600),
         accepted=accepted / drafted if drafted else None,
     )
@@ -113,7 +113,7 @@ def add_costs(
         with terminal.store() as opened:
             bills = engine_bills(profiles().values(), opened, now - hours * 3600, now)
         if as_json:
-            terminal.print_json({"hours": hours, "engines": [_document(each) for each in bills]})
+            terminal.print_json({"hours": hours, "engines": [_document(bill) for bill in bills]})
             return
         table = empty_table(*_COLUMNS, right=_COLUMNS[1:])
         for bill in bills:

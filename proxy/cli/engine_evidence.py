@@ -30,7 +30,7 @@ async def keep_evidence(
     count = 0
     try:
         while True:
-            ready = [each for each in supervisor.reports if each.state is ProcessState.READY]
+            ready = [report for report in supervisor.reports if report.state is ProcessState.READY]
             recorder.note(ready, await read_pages(ready, adapter), terminal.now())
             count += 1
             if count % _SAMPLES_PER_WRITE == 0:
@@ -45,8 +45,8 @@ async def read_pages(
 ) -> dict[str, EngineMetrics]:
     """The metrics of replicas by name; those that do not answer well are left out."""
     async with httpx2.AsyncClient(trust_env=False, timeout=_DEADLINE_S) as client:
-        pages = await asyncio.gather(*(_read_page(client, each, adapter) for each in reports))
-    names = (each.name for each in reports)
+        pages = await asyncio.gather(*(_read_page(client, report, adapter) for report in reports))
+    names = (report.name for report in reports)
     return {name: page for name, page in zip(names, pages, strict=True) if page is not None}
 
 

@@ -77,10 +77,10 @@ def add_manifest(
         )
         try:
             profile, why = find(name, file, examples)
-            found = build_manifest(profile, target, options)
+            built = build_manifest(profile, target, options)
         except ValueError as error:
             terminal.fail(f"{error}.")
-        text = found.attached if attached else _yaml(found, why)
+        text = built.attached if attached else _yaml(built, why)
         terminal.out.file.write(text)  # not wrapped: it is to be piped
 
 

@@ -219,7 +219,7 @@ async def sum_metrics(url: str, names: Collection[str], seconds: float) -> float
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise OSError(type(error).__name__) from error
     pattern = re.compile(rf"(?:{'|'.join(map(re.escape, names))})(?:\{{.*\}})? ([0-9.eE+-]+)")
-    found = [float(match[1]) for match in map(pattern.match, answer.text.splitlines()) if match]
-    if answer.status_code != 200 or not found:
+    values = [float(match[1]) for match in map(pattern.match, answer.text.splitlines()) if match]
+    if answer.status_code != 200 or not values:
         raise OSError(f"{url} has none of {', '.join(names)}")
-    return sum(found)
+    return sum(values)

@@ -19,14 +19,14 @@ from proxy.engines.state.traffic_file import read_traffic
 
 def change_lines(report: ReplicaReport) -> list[str]:
     """A change of state in lines, with the last output where the engine ended unexpectedly."""
-    said = f"Replica {report.name}: {report.state.value.replace('_', ' ')}"
+    change = f"Replica {report.name}: {report.state.value.replace('_', ' ')}"
     if report.state is ProcessState.READY:
-        said += f" at {report.base_url}"
+        change += f" at {report.base_url}"
     if report.reason:
-        said += f": {report.reason}"
+        change += f": {report.reason}"
     elif report.state is ProcessState.READY and report.left_out:
-        said += f", without {', '.join(report.left_out)}: its engine does not know that"
-    lines = [said]
+        change += f", without {', '.join(report.left_out)}: its engine does not know that"
+    lines = [change]
     if report.last_lines:
         lines += [f"  {line}" for line in report.last_lines] + [f"  All of it: {report.log}"]
     return lines
@@ -37,23 +37,23 @@ def print_engine_status(
 ) -> None:
     """Print the state of supervised engines; ends the command where there is none of that name."""
     states = read_engine_states(folder)
-    found = [each for each in states if profile in {"", each.profile}]
+    shown = [state for state in states if profile in {"", state.profile}]
     traffic = read_traffic(folder, terminal.now())
-    is_seen = any(one.profile == profile for each in traffic for one in each.replicas)
-    if profile and not found and not is_seen:
+    is_seen = any(one.profile == profile for gateway in traffic for one in gateway.replicas)
+    if profile and not shown and not is_seen:
         terminal.fail(f"Profile {profile} was never served here. `thriftgate engine serve` does.")
     if as_json:
-        documents = [_document(state, terminal.now()) for state in found]
+        documents = [_document(state, terminal.now()) for state in shown]
         terminal.print_json({"engines": documents, "gateways": traffic})
         return
-    if not found:
+    if not shown:
         terminal.say("No engine was served here yet.")
-    for state in found:
+    for state in shown:
         terminal.say(_headline(state, terminal.now()))
         if state.change is not None:
             terminal.say(_change_line(state.change, is_running=state.is_running))
         _show_replicas(terminal, state)
-    if found or traffic:
+    if shown or traffic:
         print_traffic(terminal, traffic, profile)
 
 
@@ -86,22 +86,22 @@ def _show_replicas(terminal: Terminal, state: EngineState) -> None:
     table = empty_table(
         "replica", "state", "since", "pid", "restarts", "url", "reason", right=("pid", "restarts")
     )
-    for each in state.replicas:
+    for replica in state.replicas:
         cells = (
-            each.name,
-            ("" if state.is_running or each.state in FINAL_STATES else "was ")
-            + each.state.value.replace("_", " "),
-            format_time(each.since),
-            str(each.pid or "none"),
-            str(each.restarts),
-            each.base_url,
-            each.reason,
+            replica.name,
+            ("" if state.is_running or replica.state in FINAL_STATES else "was ")
+            + replica.state.value.replace("_", " "),
+            format_time(replica.since),
+            str(replica.pid or "none"),
+            str(replica.restarts),
+            replica.base_url,
+            replica.reason,
         )
         table.add_row(*map(Text, cells))
     terminal.show(table)
-    for each in state.replicas:
-        if each.state in LOST_STATES or each.left_out:
-            terminal.say(*change_lines(each))
+    for replica in state.replicas:
+        if replica.state in LOST_STATES or replica.left_out:
+            terminal.say(*change_lines(replica))
 
 
 def _document(state: EngineState, now: float) -> dict[str, Any]:

@@ -107,7 +107,7 @@ def recognise_engine(pages: EnginePages) -> RecognisedEngine:
 
 
 def profile_table(
-    found: RecognisedEngine,
+    recognised: RecognisedEngine,
     urls: Sequence[str],
     *,
     name: str = "",
@@ -117,17 +117,17 @@ def profile_table(
     """The TOML table of a profile that attaches to these addresses.
 
     Args:
-        found: The engine that answers there.
+        recognised: The engine that answers there.
         urls: Its base URLs, up to and including ``/v1``.
         name: Name of the profile; "" takes the model's.
         region: Region of the replicas.
         key_env: Variable that holds the key of its API.
     """
-    model = found.models[0] if found.models else ""
+    model = recognised.models[0] if recognised.models else ""
     named = name or _NAME.sub("-", model.rpartition("/")[2]).strip("-.")[:64] or "engine"
     fields = {
-        "engine": str(found.engine or "vllm"),
-        "version": found.version,
+        "engine": str(recognised.engine or "vllm"),
+        "version": recognised.version,
         "served_name": model,
         "replicas": list(urls),
         "region": region,
@@ -145,30 +145,32 @@ def _by_metrics(text: str) -> Engine | None:
 
 
 def _by_owner(listed: Sequence[Mapping[str, Any]]) -> Engine | None:
-    owners = (str(each.get("owned_by", "")).lower() for each in listed)
+    owners = (str(model.get("owned_by", "")).lower() for model in listed)
     return next((_OWNERS[owner] for owner in owners if owner in _OWNERS), None)
 
 
 def _version(pages: EnginePages) -> str:
     """The version of vLLM, or the build of llama.cpp; "" for a build without a number."""
-    said = _object(pages.version).get("version") or _object(pages.properties).get("build_info")
-    found = _VERSION.match(said) if isinstance(said, str) else None
-    return found.group() if found and found.group() not in _NO_VERSIONS else ""
+    stated = _object(pages.version).get("version") or _object(pages.properties).get("build_info")
+    match = _VERSION.match(stated) if isinstance(stated, str) else None
+    return match.group() if match and match.group() not in _NO_VERSIONS else ""
 
 
 def _objects(body: bytes) -> list[Mapping[str, Any]]:
     listed = _object(body).get("data")
-    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    return (
+        [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    )
 
 
 def _object(body: bytes) -> Mapping[str, Any]:
     try:
-        found = msgspec.json.decode(body) if body else {}
+        value = msgspec.json.decode(body) if body else {}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _ids(listed: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    names = (each.get("id") for each in listed)
+    names = (entry.get("id") for entry in listed)
     return tuple(name for name in names if isinstance(name, str) and name)

@@ -100,18 +100,18 @@ def _check_places(profile: EngineProfile) -> Iterator[Misfit]:
 def _check_speculation_and_kv(profile: EngineProfile, adapter: EngineAdapter) -> Iterator[Misfit]:
     speculation = profile.speculation
     if speculation and speculation.method not in adapter.speculative_methods:
-        known = ", ".join(sorted(adapter.speculative_methods))
+        methods = ", ".join(sorted(adapter.speculative_methods))
         what = f"has the method {speculation.method}, which {profile.engine} lacks"
-        yield Misfit("speculative", what, f"write one of {known}")
+        yield Misfit("speculative", what, f"write one of {methods}")
     auto = profile.auto_speculation
     for method in auto.methods if auto else ():
         if method not in adapter.speculative_methods:
             what = f"permits the method {method}, which {profile.engine} lacks"
             yield Misfit("speculative", what, "leave it out of methods")
     if profile.kv_dtype not in adapter.kv_dtypes:
-        known = ", ".join(each for each in KVDtype if each in adapter.kv_dtypes)
+        formats = ", ".join(kv_dtype for kv_dtype in KVDtype if kv_dtype in adapter.kv_dtypes)
         what = f"is {profile.kv_dtype}, which {profile.engine} lacks"
-        yield Misfit("kv_dtype", what, f"write one of {known}")
+        yield Misfit("kv_dtype", what, f"write one of {formats}")
 
 
 def _check_extra_args(profile: EngineProfile, adapter: EngineAdapter) -> Iterator[Misfit]:

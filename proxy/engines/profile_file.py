@@ -83,10 +83,10 @@ def parse_profiles(text: str, file: str) -> dict[str, EngineProfile]:
         if not NAME_PATTERN.fullmatch(name):
             fix = "write up to 64 letters, digits, dots, dashes or underscores"
             problems.append(node.problem("has a name that cannot be typed", fix))
-        found = len(problems)
+        problems_before = len(problems)
         table = TableReader(node, KEYS, problems)
         profile = replace(_read_profile(name, table), line=node.line)
-        if len(problems) == found:
+        if len(problems) == problems_before:
             for misfit in find_problems(profile):
                 table.add_problem(*misfit)
         profiles[name], tables[name] = profile, table
@@ -126,7 +126,7 @@ def _read_value(table: TableReader, key: str, kind: Any) -> object:  # noqa: ANN
         return default
     if key in _READERS:
         return _READERS[key](table, key)
-    kind = next((each for each in get_args(kind) if isinstance(each, type)), kind)
+    kind = next((inner for inner in get_args(kind) if isinstance(inner, type)), kind)
     if issubclass(kind, StrEnum):
         return table.member(key, kind, default) or default
     if kind is bool:
@@ -146,7 +146,7 @@ def _replicas(table: TableReader) -> tuple[int, tuple[str, ...]]:
     if not 0 < len(node.value) <= _MAX_REPLICAS:
         fix = f"write 1 to {_MAX_REPLICAS} base URLs, or a number of replicas to start"
         table.add_problem("replicas", f"lists {len(node.value)} URLs", fix)
-    return 1, tuple(filter(None, (_base_url(each, table.problems) for each in node.value)))
+    return 1, tuple(filter(None, (_base_url(url, table.problems) for url in node.value)))
 
 
 def _base_url(node: Node, problems: list[Problem]) -> str:
@@ -261,10 +261,12 @@ def _speculation(
 
 def _auto_methods(inner: TableReader, draft: str) -> tuple[SpeculativeMethod, ...]:
     """The methods that the advisor may take, in their order; () where none are listed."""
-    known = tuple(SpeculativeMethod)
-    names = (checked_choice(each, known, inner.problems) for each in inner.elements("methods"))
+    supported = tuple(SpeculativeMethod)
+    names = (
+        checked_choice(element, supported, inner.problems) for element in inner.elements("methods")
+    )
     methods = tuple(SpeculativeMethod(name) for name in dict.fromkeys(filter(None, names)))
-    drafted = [each for each in methods if each.needs_draft]
+    drafted = [method for method in methods if method.needs_draft]
     if len(drafted) > 1:
         what = f"names {' and '.join(drafted)}, whose drafts are different weights"
         inner.add_problem("methods", what, "leave one of them out")

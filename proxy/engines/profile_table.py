@@ -23,7 +23,9 @@ def write_profile(name: str, fields: Mapping[str, object], notes: Sequence[str] 
             continue
         line = f"{key} = {toml_value(value)}"
         if isinstance(value, list) and len(line) > _MAX_COLUMNS:
-            line = "\n".join([f"{key} = [", *(f"  {toml_value(each)}," for each in value), "]"])
+            line = "\n".join(
+                [f"{key} = [", *(f"  {toml_value(element)}," for element in value), "]"]
+            )
         lines.append(line)
     return "\n".join([*lines, ""])
 

@@ -212,4 +212,4 @@ class EngineAdapter:
 def parse_version(text: str) -> tuple[int, ...]:
     """The numbers of a version such as ``v0.32.0+cpu`` or ``b11549``."""
     numbers = text.lstrip("vb").partition("+")[0].split(".")
-    return tuple(int(each) for each in numbers if each.isdigit())
+    return tuple(int(number) for number in numbers if number.isdigit())

@@ -73,22 +73,24 @@ def parse_metrics_page(text: str, adapter: EngineAdapter) -> EngineMetrics:
     Raises:
         ValueError: If a wanted line is no Prometheus text.
     """
-    wanted = {each.name: getattr(adapter.metrics, each.name) for each in fields(MetricNames)}
-    heads = {name for names in wanted.values() for name in names}
+    names_by_field = {
+        metric.name: getattr(adapter.metrics, metric.name) for metric in fields(MetricNames)
+    }
+    heads = {name for names in names_by_field.values() for name in names}
     by_name: dict[str, list[_Sample]] = {}
     for sample in _samples(_wanted_lines(text, heads)):
         by_name.setdefault(sample.name, []).append(sample)
     values: dict[str, float] = {}
     histograms: dict[str, tuple[float, float]] = {}
-    found: dict[str, list[_Sample]] = {}
+    samples_by_field: dict[str, list[_Sample]] = {}
     missing = []
-    for name, names in wanted.items():
+    for name, names in names_by_field.items():
         if name in _HISTOGRAMS:
             totals = _histogram(by_name, names)
             if totals is not None:
                 histograms[name] = totals
-        elif samples := next((by_name[each] for each in names if each in by_name), []):
-            found[name] = samples
+        elif samples := next((by_name[alias] for alias in names if alias in by_name), []):
+            samples_by_field[name] = samples
             join = max if name == _SHARE else sum
             values[name] = float(join(sample.value for sample in samples))
         if names and name in _WANTED and name not in values:
@@ -96,7 +98,7 @@ def parse_metrics_page(text: str, adapter: EngineAdapter) -> EngineMetrics:
     return EngineMetrics(
         values=values,
         histograms=histograms,
-        cache_tokens=_cache_tokens(found),
+        cache_tokens=_cache_tokens(samples_by_field),
         missing=tuple(missing),
     )
 
@@ -119,13 +121,15 @@ def parse_engine_properties(body: bytes) -> EngineProperties | None:
     Source: llama.cpp server, GET /props, build 11549, as it answered (2026-11).
     """
     try:
-        found = msgspec.json.decode(body)
+        properties = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    settings = found.get("default_generation_settings") if isinstance(found, dict) else None
+    settings = (
+        properties.get("default_generation_settings") if isinstance(properties, dict) else None
+    )
     if not isinstance(settings, dict):
         return None
-    context, slots = settings.get("n_ctx"), found.get("total_slots", 1)
+    context, slots = settings.get("n_ctx"), properties.get("total_slots", 1)
     is_sound = _is_count(context) and _is_count(slots)
     return EngineProperties(context * slots, slots) if is_sound else None
 
@@ -167,12 +171,14 @@ def _histogram(
     return None
 
 
-def _cache_tokens(found: Mapping[str, list[_Sample]]) -> int | None:
+def _cache_tokens(samples_by_field: Mapping[str, list[_Sample]]) -> int | None:
     """Blocks by their size, of all engines behind one port; or a gauge that says it."""
-    rooms = [_room(sample.labels) for sample in found.get(_CACHE_CONFIG, [])]
+    rooms = [_room(sample.labels) for sample in samples_by_field.get(_CACHE_CONFIG, [])]
     if rooms and all(rooms):
         return sum(rooms)
-    gauges = [int(sample.value) for sample in found.get(_CACHE_TOKENS, []) if sample.value > 0]
+    gauges = [
+        int(sample.value) for sample in samples_by_field.get(_CACHE_TOKENS, []) if sample.value > 0
+    ]
     return sum(gauges) or None
 
 

@@ -92,10 +92,10 @@ def call_prompt(body: bytes, endpoint: str) -> CallPrompt | None:
         body = without_attribution(body)
         body = _CACHE_MARK.sub(b"", body) if b'"cache_control"' in body else body
     try:
-        found = decoder.decode(body)
+        prompt = decoder.decode(body)
     except _ERRORS:
         return None
-    parts = [bytes(each) for each in msgspec.structs.astuple(found)]
+    parts = [bytes(part) for part in msgspec.structs.astuple(prompt)]
     return CallPrompt(b"\n".join(parts), _opening(parts))
 
 
@@ -117,21 +117,21 @@ def _opening(parts: list[bytes]) -> str:
 
 def _first_messages(messages: bytes) -> Iterator[bytes | msgspec.Raw]:
     """The first messages of a JSON array, each as its bytes."""
-    text, at = messages[:_OPENING_BYTES].decode(errors="ignore"), 1
+    text, position = messages[:_OPENING_BYTES].decode(errors="ignore"), 1
     for number in range(_MAX_OPENING):
-        at = _end_of(_BETWEEN_MESSAGES, text, at)
-        if text.startswith("]", at):
+        position = _end_of(_BETWEEN_MESSAGES, text, position)
+        if text.startswith("]", position):
             return
         try:
-            _, end = _read_object(text, at)
+            _, end = _read_object(text, position)
         except (ValueError, RecursionError):  # it is longer than what was looked at
             yield from _decode_messages(messages)[number:_MAX_OPENING]
             return
-        yield text[at:end].encode()
-        at = end
+        yield text[position:end].encode()
+        position = end
 
 
-def _end_of(pattern: re.Pattern[str], text: str, at: int) -> int:
+def _end_of(pattern: re.Pattern[str], text: str, position: int) -> int:
     """The place up to which a pattern that may be empty matches there."""
-    found = pattern.match(text, at)
-    return found.end() if found is not None else at
+    match = pattern.match(text, position)
+    return match.end() if match is not None else position

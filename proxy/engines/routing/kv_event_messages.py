@@ -51,7 +51,7 @@ def decode_batch(payload: bytes) -> list[KvEvent]:
     try:
         batch = msgspec.msgpack.decode(payload)
         events = batch["events"] if isinstance(batch, dict) else batch[1]
-        return [found for each in events if (found := _event(each)) is not None]
+        return [event for raw in events if (event := _event(raw)) is not None]
     except (msgspec.DecodeError, KeyError, IndexError, TypeError, RecursionError) as error:
         raise ValueError(f"a batch cannot be read: {error!r}") from None
 
@@ -90,7 +90,7 @@ def _stored_blocks(fields: Mapping[str, Any]) -> BlockStored | None:
     if not is_known or salt is None or (parent is not None and first):
         return None
     # Images and the like make the blocks after them others than their tokens tell.
-    plain = next((n for n, each in enumerate(keys) if n and each), len(hashes))
+    plain = next((n for n, key in enumerate(keys) if n and key), len(hashes))
     return BlockStored(
         block_hashes=tuple(hashes[:plain]),
         parent_block_hash=parent,

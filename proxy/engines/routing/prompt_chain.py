@@ -48,11 +48,11 @@ def chain_root(model: str, salt: str) -> int:
 
 def block_links(start: int, content: bytes | memoryview, step: int) -> list[int]:
     """The links of each full block of ``step`` bytes, the first one seeded with ``start``."""
-    view, link, found = memoryview(content), start, []
-    for at in range(0, len(view) - step + 1, step):
-        link = xxh3_64_intdigest(view[at : at + step], link)
-        found.append(link)
-    return found
+    view, link, links = memoryview(content), start, []
+    for begin in range(0, len(view) - step + 1, step):
+        link = xxh3_64_intdigest(view[begin : begin + step], link)
+        links.append(link)
+    return links
 
 
 def chain_of_token_ids(root: int, token_bytes: bytes, block_tokens: int) -> PromptChain:

@@ -24,9 +24,9 @@ class LoadReport:
 
     def other_calls(self) -> tuple[int, int]:
         """Calls of other gateways that run and that wait there."""
-        others = max(0, self.running + self.waiting - self.own)
-        waiting = min(self.waiting, others)
-        return others - waiting, waiting
+        other_calls = max(0, self.running + self.waiting - self.own)
+        waiting = min(self.waiting, other_calls)
+        return other_calls - waiting, waiting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

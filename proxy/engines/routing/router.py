@@ -174,15 +174,15 @@ class ReplicaRouter:
     ) -> ReplicaDecision:
         """The replicas that may serve the call, the best first."""
         seen = [
-            _SeenReplica(each, self._state(each), self._fresh_load(each, now))
-            for each in candidates
+            _SeenReplica(candidate, self._state(candidate), self._fresh_load(candidate, now))
+            for candidate in candidates
         ]
-        others = self._note_others(seen)
-        usable = [each for each in seen if request.may_use(each.candidate)]
+        others_share = self._note_others(seen)
+        usable = [replica for replica in seen if request.may_use(replica.candidate)]
         guesses, links = [], 0
-        for each in usable:
+        for replica in usable:
             # Replicas often hold the same beginning: the last one's match is tried first.
-            links = each.state.model.matched_links(request.chain, links)
+            links = replica.state.model.matched_links(request.chain, links)
             guesses.append(links)
         matches = [
             seen.state.matched_tokens(request, links)
@@ -191,8 +191,8 @@ class ReplicaRouter:
         worth = prefix_worth(request.chain, matches, self._recent, self._policy)
         costs = self._costs(request, usable, matches, worth, now)
         home = home_rule(request, self._policy, worth.common_links)
-        costs = credit_home(costs, home, self._policy.home_credit * others)
-        self._all_room.resize(sum(each.cache_tokens for each in candidates))
+        costs = credit_home(costs, home, self._policy.home_credit * others_share)
+        self._all_room.resize(sum(candidate.cache_tokens for candidate in candidates))
         return rank_replicas(costs, request, self._policy, home)
 
     def send(
@@ -249,13 +249,13 @@ class ReplicaRouter:
 
     def _note_others(self, seen: Sequence[_SeenReplica]) -> float:
         """The share of the load that other gateways send, by the reports; a slow mean."""
-        own = others = 0
-        for each in seen:
-            own += each.state.flight.calls
-            if each.load is not None:
-                others += sum(each.load.other_calls())
-        if own + others:
-            self._others += _MEAN_WEIGHT * (others / (own + others) - self._others)
+        own = foreign = 0
+        for replica in seen:
+            own += replica.state.flight.calls
+            if replica.load is not None:
+                foreign += sum(replica.load.other_calls())
+        if own + foreign:
+            self._others += _MEAN_WEIGHT * (foreign / (own + foreign) - self._others)
         return self._others
 
     def _fresh_load(self, candidate: ReplicaCandidate, now: float) -> LoadReport | None:

@@ -103,7 +103,7 @@ class SpeculationAdvice:
 
     def option(self, setting: str) -> SpeculationOption | None:
         """The option of a setting; None where nothing is known of it."""
-        return next((each for each in self.options if each.setting == setting), None)
+        return next((option for option in self.options if option.setting == setting), None)
 
 
 def setting_name(speculation: Speculation | None) -> str:
@@ -114,8 +114,8 @@ def setting_name(speculation: Speculation | None) -> str:
 def parse_setting(setting: str) -> tuple[SpeculativeMethod | None, int]:
     """The method and the depth of a setting's name; None and 0 for no speculation."""
     method, _, depth = setting.partition(":")
-    known = method in set(SpeculativeMethod) and depth.isdecimal()
-    return (SpeculativeMethod(method), int(depth)) if known else (None, 0)
+    is_known = method in set(SpeculativeMethod) and depth.isdecimal()
+    return (SpeculativeMethod(method), int(depth)) if is_known else (None, 0)
 
 
 def advise(profile: EngineProfile, evidence: SpeculationEvidence) -> SpeculationAdvice:

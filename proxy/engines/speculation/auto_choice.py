@@ -183,12 +183,12 @@ def permitted_methods(profile: EngineProfile) -> tuple[SpeculativeMethod, ...]:
     need nothing more.
     """
     auto = profile.auto_speculation
-    known = ADAPTERS[profile.engine].speculative_methods
-    wanted = auto.methods if auto else ()
-    if not wanted:
+    supported = ADAPTERS[profile.engine].speculative_methods
+    methods = auto.methods if auto else ()
+    if not methods:
         drafted = (SpeculativeMethod.DRAFT_MODEL,) if auto and auto.draft else ()
-        wanted = (*drafted, SpeculativeMethod.NGRAM)
-    return tuple(each for each in wanted if each in known)
+        methods = (*drafted, SpeculativeMethod.NGRAM)
+    return tuple(method for method in methods if method in supported)
 
 
 def _first_choice(

@@ -186,12 +186,12 @@ def read_traffic(folder: Path, now: float) -> list[EngineTraffic]:
         folder: The data folder.
         now: Seconds since the epoch.
     """
-    found = []
+    reports = []
     for path in (folder / "engines").glob(_NAME.format("*")):
         with suppress(OSError, msgspec.DecodeError):
             traffic = msgspec.json.decode(path.read_bytes(), type=EngineTraffic)
             if now - traffic.at <= MAX_AGE_S:
-                found.append(traffic)
+                reports.append(traffic)
             else:
                 path.unlink(missing_ok=True)
-    return sorted(found, key=lambda each: each.pid)
+    return sorted(reports, key=lambda report: report.pid)

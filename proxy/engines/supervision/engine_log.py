@@ -89,9 +89,9 @@ class EngineLog:
         with a long traceback after that of its engine core, which has the cause.
         """
         for line in reversed(self._lines):
-            found = _EXCEPTION.fullmatch(line)
-            if found and _PASSED_ON not in line:
-                text = found[1].rstrip(". ")
+            exception = _EXCEPTION.fullmatch(line)
+            if exception and _PASSED_ON not in line:
+                text = exception[1].rstrip(". ")
                 is_long = len(text) > _MAX_CAUSE_CHARS
                 return f"{text[:_MAX_CAUSE_CHARS].rstrip()}…" if is_long else text
         return ""

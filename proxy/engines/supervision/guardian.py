@@ -115,23 +115,23 @@ class EngineGuardian:
     def _reap(self) -> None:
         """Collect children that have ended, among them those that became ours."""
         with suppress(ChildProcessError):
-            while (found := os.waitpid(-1, os.WNOHANG))[0]:
-                if self._engine is not None and found[0] == self._engine.pid:
-                    self._status = os.waitstatus_to_exitcode(found[1])
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                if self._engine is not None and ended[0] == self._engine.pid:
+                    self._status = os.waitstatus_to_exitcode(ended[1])
 
     def _sweep(self) -> int:
         """Kill all that is left of the engine; the number of processes that outlived it."""
         until = time.monotonic() + _SWEEP_S
         self._reap()
-        while found := self._remaining_processes():
-            for pid in found:
+        while processes := self._remaining_processes():
+            for pid in processes:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
             if time.monotonic() >= until:
                 break
             time.sleep(_SWEEP_INTERVAL_S)
             self._reap()
-        return len(found)
+        return len(processes)
 
     def _remaining_processes(self) -> list[int]:
         """The processes below this one; without /proc, the engine's process group is killed."""
@@ -199,10 +199,10 @@ def _descendants(root: int) -> list[int]:
                 # The program's name stands in brackets and may hold anything.
                 fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
                 children.setdefault(int(fields[1]), []).append(int(entry.name))
-    found = list(children.get(root, []))
-    for pid in found:  # grows while it is walked
-        found += children.get(pid, [])
-    return found
+    processes = list(children.get(root, []))
+    for pid in processes:  # grows while it is walked
+        processes += children.get(pid, [])
+    return processes
 
 
 if __name__ == "__main__":

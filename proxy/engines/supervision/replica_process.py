@@ -182,8 +182,8 @@ async def _await_end(process: ReplicaProcess, reports: asyncio.StreamReader, mar
     while line := (await reports.readline()).decode():
         word, status, remaining = line.split()
         if word == "ended":
-            known = None if status == "unknown" else int(status)
-            process.mark_ended(ProcessExit(known, int(remaining)))
+            exit_status = None if status == "unknown" else int(status)
+            process.mark_ended(ProcessExit(exit_status, int(remaining)))
             return
     _kill_all(lambda pid: _session(pid) == process.pid or _has_marker(pid, marker))
     process.mark_ended(ProcessExit(None))

@@ -67,8 +67,8 @@ class RestartPolicy:
     def _early_exits(self, exits: Sequence[EngineExit], now: float) -> int:
         """The number of early exits in a row that still count."""
         count = 0
-        for each in reversed(exits):
-            if each.ready_s >= self.stable_s or each.at < now - self.window_s:
+        for exit_ in reversed(exits):
+            if exit_.ready_s >= self.stable_s or exit_.at < now - self.window_s:
                 break
             count += 1
         return count

@@ -58,37 +58,37 @@ class EngineSupervisor:
     @property
     def reports(self) -> list[ReplicaReport]:
         """The state of each replica."""
-        return [each.report for each in self._replicas]
+        return [replica.report for replica in self._replicas]
 
     @property
     def ready_urls(self) -> list[str]:
         """The base URLs of replicas that take calls."""
-        return [each.base_url for each in self.reports if each.state is ProcessState.READY]
+        return [report.base_url for report in self.reports if report.state is ProcessState.READY]
 
     @property
     def is_lost(self) -> bool:
         """True if every replica was given up."""
-        return all(each.state in LOST_STATES for each in self.reports)
+        return all(report.state in LOST_STATES for report in self.reports)
 
     async def run(self) -> None:
         """Keep all replicas running; returns once each is stopped or given up."""
         async with asyncio.TaskGroup() as group:
             self._group = group
-            for each in self._replicas:
-                group.create_task(each.run())
+            for replica in self._replicas:
+                group.create_task(replica.run())
         self._group = None
 
     def stop(self) -> None:
         """Drain and end all replicas; returns at once, and ``run`` once they have ended."""
         self._is_stopping = True
-        for each in self._replicas:
-            each.stop()
+        for replica in self._replicas:
+            replica.stop()
 
     def kill(self) -> None:
         """End all replicas without draining."""
         self._is_stopping = True
-        for each in self._replicas:
-            each.kill()
+        for replica in self._replicas:
+            replica.kill()
 
     async def change(self, plan: ReplicaPlan, *, also_unchanged: bool = False) -> str:
         """Bring the replicas in line with a plan, one after the other, the others ready meanwhile.
@@ -120,7 +120,7 @@ class EngineSupervisor:
         for old in list(self._replicas):
             if why := await self._change_one(old, plan, also_unchanged=also_unchanged):
                 return f"replica {old.report.name} stays: {why}"
-        present = {each.command.replica for each in self._replicas}
+        present = {replica.command.replica for replica in self._replicas}
         for number in range(plan.count):
             if number not in present and (why := await self._start_beside(plan, number)):
                 return f"replica {number} is not added: {why}"
@@ -146,7 +146,7 @@ class EngineSupervisor:
 
     async def _start_beside(self, plan: ReplicaPlan, number: int) -> str:
         """Start a replica on a free port; the reason that it did not become ready, or ""."""
-        taken = {int(each.report.name) for each in self._replicas}
+        taken = {int(replica.report.name) for replica in self._replicas}
         for command in plan.free_commands(number, taken):
             if not self._ports.port_conflict(command.health_url):
                 return await self._start(command)
@@ -154,8 +154,8 @@ class EngineSupervisor:
 
     async def _replace_in_place(self, old: SupervisedReplica, command: LaunchCommand) -> str:
         """End a replica and start the new one in its place, or else the old one again."""
-        others = [each.report.state for each in self._replicas if each is not old]
-        if old.report.state is ProcessState.READY and ProcessState.READY not in others:
+        states = [replica.report.state for replica in self._replicas if replica is not old]
+        if old.report.state is ProcessState.READY and ProcessState.READY not in states:
             return "no other replica is ready, and this one is stopped before the new one starts"
         await self._end(old)
         if why := await self._start(command):
@@ -189,7 +189,7 @@ class EngineSupervisor:
 
     def _add(self, command: LaunchCommand) -> SupervisedReplica:
         name = replica_name(command)
-        if any(each.report.name == name for each in self._replicas):
+        if any(replica.report.name == name for replica in self._replicas):
             raise ValueError(f"port {name} belongs to another replica of this engine")
         log = EngineLog(self._folder / f"{name}.log")
         made = SupervisedReplica(command, log, self._ports, self._settings, self._on_change)

@@ -30,8 +30,8 @@ def unknown_flags(lines: Sequence[str]) -> frozenset[str]:
 def _names(lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
         for message in _MESSAGES:
-            if found := message.search(line):
-                for word in re.split(r"[\s/]+", found[1]):
+            if refusal := message.search(line):
+                for word in re.split(r"[\s/]+", refusal[1]):
                     if word.startswith("--"):
                         yield word.partition("=")[0]
 
@@ -46,15 +46,15 @@ def without_flags(command: LaunchCommand, unknown: frozenset[str]) -> LaunchComm
     features = {flag.feature for flag in refused}
     if not refused or "" in features:
         return None
-    kept = tuple(flag for flag in command.flags if flag.feature not in features)
+    flags = tuple(flag for flag in command.flags if flag.feature not in features)
     speculation = _NO_SPECULATION if SPECULATION in features else command.speculation
-    return replace(command, flags=kept, speculation=speculation)
+    return replace(command, flags=flags, speculation=speculation)
 
 
-def flags_left_out(asked: LaunchCommand, launched: LaunchCommand) -> tuple[str, ...]:
+def flags_left_out(command: LaunchCommand, launched: LaunchCommand) -> tuple[str, ...]:
     """The flags that one command has and the other one has not, each with its reason."""
-    kept = set(launched.flags)
-    return tuple(_describe(flag) for flag in asked.flags if flag not in kept)
+    launched_flags = set(launched.flags)
+    return tuple(_describe(flag) for flag in command.flags if flag not in launched_flags)
 
 
 def _describe(flag: LaunchFlag) -> str:

@@ -100,8 +100,8 @@ def system_prompt(body: bytes, endpoint: str) -> SystemPrompt | None:
     if not leading and bytes(fields.get(form.instructions, b"")) in _UNSAID:
         return None
     named = blake2b(digest_size=_DIGEST_BYTES)
-    for each in (*(fields.get(name, b"") for name in form.before), *leading):
-        named.update(len(each := bytes(each)).to_bytes(8, "big") + each)
+    for part in (*(fields.get(name, b"") for name in form.before), *leading):
+        named.update(len(part := bytes(part)).to_bytes(8, "big") + part)
     return SystemPrompt(named.digest(), _with_turns(fields, form, [*leading, _UNKNOWN_QUESTION]))
 
 
@@ -118,7 +118,7 @@ def next_turn(body: bytes, answer: bytes, endpoint: str) -> bytes | None:
         return None
     try:
         fields = _fields(body)
-        turns = [bytes(each) for each in _turns(fields, form)]
+        turns = [bytes(turn) for turn in _turns(fields, form)]
         return _with_turns(fields, form, [*turns, *form.answered(answer)])
     except _ERRORS:
         return None
@@ -133,26 +133,26 @@ def _turns(fields: _Fields, form: _Form) -> list[msgspec.Raw]:
     for name in _KEPT_ELSEWHERE if form.turns == "input" else ():
         if bytes(fields.get(name, b"")) not in _UNSAID:
             raise KeyError(name)
-    found = fields[form.turns]
-    if form.turns == "input" and bytes(found).startswith(b'"'):
-        return [msgspec.Raw(b'{"role":"user","content":' + bytes(found) + b"}")]
-    return _raw_list(found)
+    turns = fields[form.turns]
+    if form.turns == "input" and bytes(turns).startswith(b'"'):
+        return [msgspec.Raw(b'{"role":"user","content":' + bytes(turns) + b"}")]
+    return _raw_list(turns)
 
 
 def _leading_turns(turns: Sequence[msgspec.Raw]) -> list[bytes]:
-    found: list[bytes] = []
-    for each in turns[:_MAX_LEADING]:
-        if _message(each).role not in _LEADING_ROLES:
+    leading: list[bytes] = []
+    for turn in turns[:_MAX_LEADING]:
+        if _message(turn).role not in _LEADING_ROLES:
             break
-        found.append(bytes(each))
-    return found
+        leading.append(bytes(turn))
+    return leading
 
 
 def _after_message(answer: bytes) -> list[bytes]:
     """The assistant's message, and empty results of its tool calls or an unknown question."""
     results = [
-        msgspec.json.encode({"role": "tool", "tool_call_id": each.id, "content": ""})
-        for each in _message(answer).tool_calls or ()
+        msgspec.json.encode({"role": "tool", "tool_call_id": tool_call.id, "content": ""})
+        for tool_call in _message(answer).tool_calls or ()
     ]
     return [answer, *(results or [_UNKNOWN_QUESTION])]
 
@@ -160,17 +160,17 @@ def _after_message(answer: bytes) -> list[bytes]:
 def _after_items(answer: bytes) -> list[bytes]:
     """The items of an answer, and empty outputs of its calls or an unknown question."""
     outputs = [
-        msgspec.json.encode({"type": f"{each.type}_output", "call_id": each.call_id, "output": ""})
-        for each in _items(answer)
-        if each.call_id
+        msgspec.json.encode({"type": f"{item.type}_output", "call_id": item.call_id, "output": ""})
+        for item in _items(answer)
+        if item.call_id
     ]
-    items = [bytes(each) for each in _raw_list(answer)]
+    items = [bytes(item) for item in _raw_list(answer)]
     return [*items, *(outputs or [_UNKNOWN_QUESTION])]
 
 
 def _with_turns(fields: _Fields, form: _Form, turns: Iterable[bytes]) -> bytes:
-    kept = {name: raw for name, raw in fields.items() if name not in _ABOUT_QUEUES}
-    return msgspec.json.encode({**kept, form.turns: [msgspec.Raw(each) for each in turns]})
+    prompt_fields = {name: raw for name, raw in fields.items() if name not in _ABOUT_QUEUES}
+    return msgspec.json.encode({**prompt_fields, form.turns: [msgspec.Raw(turn) for turn in turns]})
 
 
 def _unknown_answer(_: bytes) -> list[bytes]:

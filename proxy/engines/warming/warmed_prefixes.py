@@ -60,12 +60,12 @@ class WarmedPrefixes:
             for link, prefix in self._prefixes.items()
             if prefix.links <= len(chain.links) and chain.links[prefix.links - 1] == link
         ]
-        found: Counter[WarmingKind] = Counter()
+        read_tokens: Counter[WarmingKind] = Counter()
         left = cached_tokens
         for link in begun:
             prefix = self._prefixes.pop(link)
             read = min(prefix.tokens, left)
             if read:
-                found[prefix.kind] += read
+                read_tokens[prefix.kind] += read
                 left -= read
-        return found
+        return read_tokens

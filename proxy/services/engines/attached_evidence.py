@@ -70,17 +70,17 @@ class AttachedEvidence:
 
     def note(self, status: ReplicaStatus) -> None:
         """Take in a replica's new reading, if its last one is long enough ago."""
-        kept = self._kept.get(status.profile)
-        if kept is None or status.metrics is None:
+        record = self._kept.get(status.profile)
+        if record is None or status.metrics is None:
             return
-        if self._profiles().get(status.profile) != kept.profile:
+        if self._profiles().get(status.profile) != record.profile:
             return  # `keep` begins anew with the changed profile
-        last = kept.read_at.get(status.name)
+        last = record.read_at.get(status.name)
         if last is not None and status.read_at - last < SAMPLE_S - INTERVAL_S / 2:
             return
-        kept.read_at[status.name] = status.read_at
-        report = _report(kept.profile, status)
-        kept.recorder.note([report], {report.name: status.metrics}, self._now())
+        record.read_at[status.name] = status.read_at
+        report = _report(record.profile, status)
+        record.recorder.note([report], {report.name: status.metrics}, self._now())
 
     async def run(self) -> None:
         """Keep the records for ever; at the end they are written and left to others."""
@@ -91,25 +91,27 @@ class AttachedEvidence:
         finally:
             ended, self._kept = self._kept, {}
             await asyncio.to_thread(self._write_all, _snapshots(ended))
-            for each in ended.values():
-                each.lock.close()
+            for record in ended.values():
+                record.lock.close()
 
     async def keep(self) -> None:
         """Write the records, take over those that nobody keeps, leave those of gone profiles."""
-        profiles = {name: each for name, each in self._profiles().items() if _is_measured(each)}
-        for name in [each for each in self._kept if each not in profiles]:
+        profiles = {
+            name: profile for name, profile in self._profiles().items() if _is_measured(profile)
+        }
+        for name in [kept_name for kept_name in self._kept if kept_name not in profiles]:
             self._kept.pop(name).lock.close()
         await asyncio.to_thread(self._write_all, _snapshots(self._kept))
         for name, profile in profiles.items():
-            kept = self._kept.get(name)
-            if kept is None:
+            held = self._kept.get(name)
+            if held is None:
                 taken = await asyncio.to_thread(self._take_over, profile)
                 if taken is not None:
                     self._kept[name] = taken
-            elif kept.profile != profile:
-                record = kept.recorder.record
+            elif held.profile != profile:
+                record = held.recorder.record
                 record.clear_if_other(profile)
-                self._kept[name] = _KeptRecord(profile, SpeculationRecorder(record), kept.lock)
+                self._kept[name] = _KeptRecord(profile, SpeculationRecorder(record), held.lock)
 
     def _take_over(self, profile: EngineProfile) -> _KeptRecord | None:
         """The record of a profile that no other gateway keeps; blocks on files."""
@@ -137,11 +139,11 @@ def _is_measured(profile: EngineProfile) -> bool:
     return profile.is_attached and not unmeasured_reason(profile)
 
 
-def _snapshots(kept: Mapping[str, _KeptRecord]) -> list[tuple[str, msgspec.Raw]]:
+def _snapshots(records: Mapping[str, _KeptRecord]) -> list[tuple[str, msgspec.Raw]]:
     """The records as they are now: a thread writes them while more is noted."""
     return [
-        (name, msgspec.Raw(msgspec.json.encode(each.recorder.record)))
-        for name, each in kept.items()
+        (name, msgspec.Raw(msgspec.json.encode(record.recorder.record)))
+        for name, record in records.items()
     ]
 
 

@@ -60,19 +60,21 @@ class ExactPrefixes:
         router: ReplicaRouter,
     ) -> RoutingRequest:
         """The question with the prompt's tokens; as it is where it has only one answer."""
-        indexes = {each.base_url: self._reader.index(each.name) for each in statuses}
+        indexes = {status.base_url: self._reader.index(status.name) for status in statuses}
         for url, index in indexes.items():
             router.read_events(url, index)
-        healthy = [each.base_url for each in statuses if each.is_healthy]
-        block = max((each.block_size for each in indexes.values() if each is not None), default=0)
+        healthy = [status.base_url for status in statuses if status.is_healthy]
+        block = max(
+            (index.block_size for index in indexes.values() if index is not None), default=0
+        )
         if not block or len(healthy) < 2:
             return request
         chat = await _in_chat(call, route)
-        found = await self._tokenizer.token_bytes(chat, route, healthy[0])
-        if found is None:
+        token_bytes = await self._tokenizer.token_bytes(chat, route, healthy[0])
+        if token_bytes is None:
             return request
         root = chain_root(route.model or call.model, _salt(chat, route))
-        return replace(request, token_chain=chain_of_token_ids(root, found, block))
+        return replace(request, token_chain=chain_of_token_ids(root, token_bytes, block))
 
 
 async def _in_chat(call: Call, route: Route) -> Call:
@@ -101,10 +103,10 @@ def _responses_in_chat(call: Call, route: Route) -> Call:
 
     Source: vLLM 0.32.0, /v1/responses/render beside /tokenize.
     """
-    asked = _decode_responses(call.body)
-    items = asked.input if isinstance(asked.input, list) else []
-    has_reasoning = any(each.type == "reasoning" for each in items)
-    if has_reasoning or any(each.type != "function" for each in asked.tools or ()):
+    body = _decode_responses(call.body)
+    items = body.input if isinstance(body.input, list) else []
+    has_reasoning = any(item.type == "reasoning" for item in items)
+    if has_reasoning or any(tool.type != "function" for tool in body.tools or ()):
         return call
     body = chat_body(call.body).body
     return msgspec.structs.replace(call, endpoint=_CHAT, body=body)
@@ -121,7 +123,7 @@ def _salt(call: Call, route: Route) -> str:
     fields = isolate_cache(call.body, call.endpoint, route, call.salt).fields
     raw = fields.get(_SALT) or raw_field(call.body, _SALT)
     try:
-        found = msgspec.json.decode(raw) if raw else ""
+        salt = msgspec.json.decode(raw) if raw else ""
     except msgspec.DecodeError:
         return ""
-    return found if isinstance(found, str) else ""
+    return salt if isinstance(salt, str) else ""

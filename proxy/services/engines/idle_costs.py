@@ -60,9 +60,9 @@ class IdleCosts:
         """Book these from now on."""
         self._booked_hour = 0
         self._prices = {
-            each.name: each.replica_price
-            for each in upstreams
-            if each.replica_price is not None and each.replica_price.hour_nanos is not None
+            upstream.name: upstream.replica_price
+            for upstream in upstreams
+            if upstream.replica_price is not None and upstream.replica_price.hour_nanos is not None
         }
 
     def book(self, now: float) -> list[Receipt]:

@@ -55,18 +55,18 @@ class KvEventReader:
 
     def update(self, profiles: Mapping[str, EngineProfile]) -> None:
         """Read the events of these profiles' replicas from now on."""
-        wanted = {
+        addresses = {
             replica_upstream(profile.name, number): (profile.served_name, address)
             for profile in profiles.values()
             for number, address in enumerate(profile.kv_events)
         }
-        gone = [name for name, where in self._addresses.items() if wanted.get(name) != where]
+        gone = [name for name, where in self._addresses.items() if addresses.get(name) != where]
         self._tasks.end(*(self._readers.pop(name) for name in gone))
         for name in gone:
             self._indexes.pop(name, None)
-        for name in wanted.keys() - self._readers.keys():
-            self._readers[name] = self._start(name, *wanted[name])
-        self._addresses = wanted
+        for name in addresses.keys() - self._readers.keys():
+            self._readers[name] = self._start(name, *addresses[name])
+        self._addresses = addresses
 
     def index(self, name: str) -> KvEventIndex | None:
         """The blocks that a replica holds; None while that is not known by its events."""

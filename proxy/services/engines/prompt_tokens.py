@@ -76,24 +76,24 @@ class PromptTokenizer:
         if body is None or self._ticks() < self._resumes_at:
             return None
         key = blake2b(body, digest_size=16).digest()
-        if (known := self._known.get(key)) is not None:
-            return known
+        if (remembered := self._known.get(key)) is not None:
+            return remembered
         try:
             async with asyncio.timeout(DEADLINE_S):
-                found = await self._ask(body, route, base_url)
+                token_bytes = await self._ask(body, route, base_url)
         except (TimeoutError, UpstreamError, msgspec.DecodeError, OverflowError):
             self._failures += 1
             if self._failures >= _MAX_FAILURES:
                 self._failures, self._resumes_at = 0, self._ticks() + _PAUSE_S
             return None
         self._failures = 0
-        self._known.put(key, found)
-        return found
+        self._known.put(key, token_bytes)
+        return token_bytes
 
     async def _ask(self, body: bytes, route: Route, base_url: str) -> bytes:
         upstream = replace(route.upstream, base_url=base_url.removesuffix("/v1"))
-        asked = PreparedRequest(method="POST", path="/tokenize", headers=_HEADERS, body=body)
-        exchange = await open_resending(self._transport, upstream, asked)
+        question = PreparedRequest(method="POST", path="/tokenize", headers=_HEADERS, body=body)
+        exchange = await open_resending(self._transport, upstream, question)
         try:
             answer = await exchange.read_all(_MAX_ANSWER_BYTES)
         finally:
@@ -111,5 +111,5 @@ def _request(body: bytes, model: str) -> bytes | None:
         fields = _fields(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    kept = {name: fields[name] for name in _FIELDS if fields.get(name) is not None}
-    return msgspec.json.encode({"model": model, **kept}) if kept else None
+    prompt_fields = {name: fields[name] for name in _FIELDS if fields.get(name) is not None}
+    return msgspec.json.encode({"model": model, **prompt_fields}) if prompt_fields else None

@@ -140,7 +140,7 @@ class ReplicaMonitor:
 
     def update(self, profiles: Mapping[str, EngineProfile]) -> None:
         """Watch the replicas of these profiles from now on; what is known of them stays."""
-        found: dict[str, _Replica] = {}
+        replicas: dict[str, _Replica] = {}
         for profile in profiles.values():
             adapter = ADAPTERS[profile.engine]
             for number in range(profile.replica_count):
@@ -152,14 +152,14 @@ class ReplicaMonitor:
                     base_url=adapter.urls(profile, number).base_url,
                     slots=profile.max_sequences,
                 )
-                known = self._replicas.get(name)
-                is_same = known is not None and self._profiles.get(profile.name) == profile
-                found[name] = (
-                    known
-                    if known is not None and is_same
+                watched = self._replicas.get(name)
+                is_same = watched is not None and self._profiles.get(profile.name) == profile
+                replicas[name] = (
+                    watched
+                    if watched is not None and is_same
                     else _Replica(adapter, status, profile.key_env)
                 )
-        self._profiles, self._replicas = profiles, found
+        self._profiles, self._replicas = profiles, replicas
 
     def listen(self, listener: Callable[[ReplicaStatus], None]) -> None:
         """Hand each replica's status with a new reading of its metrics to this function, too."""
@@ -167,12 +167,12 @@ class ReplicaMonitor:
 
     def status(self, name: str) -> ReplicaStatus | None:
         """The status of a replica; None if it is not watched."""
-        found = self._replicas.get(name)
-        return None if found is None else found.status
+        replica = self._replicas.get(name)
+        return None if replica is None else replica.status
 
     def statuses(self) -> list[ReplicaStatus]:
         """The status of each replica."""
-        return [each.status for each in self._replicas.values()]
+        return [replica.status for replica in self._replicas.values()]
 
     async def run(self) -> None:
         """Read all of it each second, for ever."""
@@ -185,12 +185,12 @@ class ReplicaMonitor:
         """Read the supervisors' states and every metrics page once."""
         if not self._replicas:
             return
-        if any(not each.is_attached for each in self._profiles.values()):
+        if any(not profile.is_attached for profile in self._profiles.values()):
             self._note_states(await asyncio.to_thread(self._read_states))
         await asyncio.gather(*map(self._read, list(self._replicas.values())))
 
     def _note_states(self, states: Sequence[EngineState]) -> None:
-        running = {each.profile: each.replicas for each in states if each.is_running}
+        running = {state.profile: state.replicas for state in states if state.is_running}
         for profile in self._profiles.values():
             if profile.is_attached:
                 continue
@@ -272,13 +272,13 @@ def reports_by_replica(
 
     A rolling change moves replicas to other ports. One that is ready goes before one that is not.
     """
-    by_port = {each.name: each for each in reports}
-    found = [by_port.pop(str(port), None) for port in profile.ports]
-    spare = [each for each in by_port.values() if each.state is ProcessState.READY]
-    for number, report in enumerate(found):
+    by_port = {report.name: report for report in reports}
+    by_replica = [by_port.pop(str(port), None) for port in profile.ports]
+    spare = [report for report in by_port.values() if report.state is ProcessState.READY]
+    for number, report in enumerate(by_replica):
         if spare and (report is None or report.state is not ProcessState.READY):
-            found[number] = spare.pop(0)
-    return found
+            by_replica[number] = spare.pop(0)
+    return by_replica
 
 
 def _note_process(replica: _Replica, report: ReplicaReport | None) -> None:
@@ -288,8 +288,8 @@ def _note_process(replica: _Replica, report: ReplicaReport | None) -> None:
         replica.status = replace(status, process=None)
         return
     is_ready = report.state is ProcessState.READY
-    said = report.state.value.replace("_", " ")
-    why = "" if is_ready else f"{said}: {report.reason}" if report.reason else said
+    state = report.state.value.replace("_", " ")
+    why = "" if is_ready else f"{state}: {report.reason}" if report.reason else state
     is_new = bool(replica.pid and report.pid and report.pid != replica.pid)
     replica.pid = report.pid or replica.pid
     replica.status = replace(

@@ -105,8 +105,8 @@ class _Ticket:
         status, metrics = self.status, self.status.metrics
         values = {} if metrics is None else metrics.values
         load = int(values.get("running", 0.0) + values.get("waiting", 0.0))
-        others = max(0, load - self.routing.own_calls.get(status.base_url, 0))
-        return max(0, status.slots - others)
+        other_calls = max(0, load - self.routing.own_calls.get(status.base_url, 0))
+        return max(0, status.slots - other_calls)
 
     def send(self) -> None:
         """Count the call as on its way there."""
@@ -150,8 +150,8 @@ class _Ticket:
         routed.end(self.ticks(), cached, is_comparable=is_comparable)
         if is_comparable and prompt >= _MIN_RATIO_TOKENS and self.content_bytes:
             routing = self.routing
-            found = self.content_bytes / prompt
-            routing.bytes_per_token += _RATIO_WEIGHT * (found - routing.bytes_per_token)
+            bytes_per_token = self.content_bytes / prompt
+            routing.bytes_per_token += _RATIO_WEIGHT * (bytes_per_token - routing.bytes_per_token)
 
 
 class ReplicaRouting:
@@ -342,13 +342,13 @@ def _candidates(
     They run on alike machines. A busy one looks slow, and its load counts already.
     """
     rates: dict[str, list[float]] = {}
-    for each in statuses:
-        if each.prefill_tokens_per_s:
-            rates.setdefault(each.profile, []).append(each.prefill_tokens_per_s)
-    usual = {profile: median(found) for profile, found in rates.items()}
+    for status in statuses:
+        if status.prefill_tokens_per_s:
+            rates.setdefault(status.profile, []).append(status.prefill_tokens_per_s)
+    usual = {profile: median(measured) for profile, measured in rates.items()}
     return [
-        _candidate(routing, choice.route.upstream.region, each, usual.get(each.profile, 0.0))
-        for choice, each in zip(choices, statuses, strict=True)
+        _candidate(routing, choice.route.upstream.region, status, usual.get(status.profile, 0.0))
+        for choice, status in zip(choices, statuses, strict=True)
     ]
 
 

@@ -86,9 +86,9 @@ class ReplicaUptime:
             return None
         return ticks
 
-    def _extend(self, name: str, at: float) -> None:
-        run = self._runs.get(name) or ReplicaRun(name, at, at)
-        self._runs[name] = run._replace(ended=max(run.ended, at))
+    def _extend(self, name: str, seen_at: float) -> None:
+        run = self._runs.get(name) or ReplicaRun(name, seen_at, seen_at)
+        self._runs[name] = run._replace(ended=max(run.ended, seen_at))
 
     def _end(self, name: str) -> None:
         run = self._runs.pop(name, None)

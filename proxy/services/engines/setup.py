@@ -93,7 +93,7 @@ async def running_engines(
             monitor.update(snapshot.engines)
             warming.update(snapshot.engines)
             reader.update(snapshot.engines)
-            routing.keep_only({each.served_name for each in snapshot.engines.values()})
+            routing.keep_only({profile.served_name for profile in snapshot.engines.values()})
 
         return commit
 
@@ -128,8 +128,12 @@ def _publish(
 ) -> SpeculationCollector:
     """Have Prometheus read the metrics of engines; returns the advisor's."""
     advisor = SpeculationCollector(context.settings.folder, lambda: monitor.profiles)
-    for each in (EngineCollector(monitor, routing), WarmingCollector(warming.accounts), advisor):
-        context.publish(each)
+    for collector in (
+        EngineCollector(monitor, routing),
+        WarmingCollector(warming.accounts),
+        advisor,
+    ):
+        context.publish(collector)
     return advisor
 
 
@@ -192,15 +196,15 @@ class EngineCollector(Collector):
         healthy = GaugeMetricFamily(
             "thriftgate_engine_healthy", "1 if calls may go to the replica", labels=by
         )
-        for each in statuses:
-            healthy.add_metric([each.profile, each.name], float(each.is_healthy))
+        for status in statuses:
+            healthy.add_metric([status.profile, status.name], float(status.is_healthy))
         yield healthy
         in_flight = GaugeMetricFamily(
             "thriftgate_engine_calls_in_flight", "Calls that this gateway has there", labels=by
         )
-        for each in statuses:
-            calls = self._routing.calls_in_flight(each)
-            in_flight.add_metric([each.profile, each.name], float(calls))
+        for status in statuses:
+            calls = self._routing.calls_in_flight(status)
+            in_flight.add_metric([status.profile, status.name], float(calls))
         yield in_flight
         figures: list[tuple[GaugeMetricFamily | CounterMetricFamily, str]] = [
             *((GaugeMetricFamily(name, text, labels=by), field) for name, text, field in _GAUGES),
@@ -210,10 +214,10 @@ class EngineCollector(Collector):
             ),
         ]
         for family, field in figures:
-            for each in statuses:
-                value = each.metrics.value(field) if each.metrics is not None else None
+            for status in statuses:
+                value = status.metrics.value(field) if status.metrics is not None else None
                 if value is not None:
-                    family.add_metric([each.profile, each.name], value)
+                    family.add_metric([status.profile, status.name], value)
             yield family
 
     def _reuse(self) -> Iterator[Metric]:

@@ -45,30 +45,30 @@ class SpeculationCollector(Collector):
     def advice(self) -> Mapping[str, ProfileAdvice]:
         """The advice for each profile, by its present record; reads files."""
         profiles = self._profiles()
-        self._known = {name: each for name, each in self._known.items() if name in profiles}
-        return {name: self._advice(each) for name, each in profiles.items()}
+        self._known = {name: entry for name, entry in self._known.items() if name in profiles}
+        return {name: self._advice(profile) for name, profile in profiles.items()}
 
     def collect(self) -> Iterator[Metric]:
         """All of it, as Prometheus' own types."""
-        found = {name: each.speculation for name, each in self.advice().items()}
+        advice_by_profile = {name: advice.speculation for name, advice in self.advice().items()}
         recommended = GaugeMetricFamily(
             "thriftgate_engine_speculation_recommended",
             "1 for the method and depth that the advisor recommends, where data suffice",
             labels=["engine", "method", "tokens"],
         )
-        for name, advice in found.items():
+        for name, advice in advice_by_profile.items():
             if advice.recommended:
                 method, depth = parse_setting(advice.recommended)
                 recommended.add_metric([name, str(method or NO_SPECULATION), str(depth)], 1.0)
         yield recommended
-        yield from _gains(found)
+        yield from _gains(advice_by_profile)
 
     def _advice(self, profile: EngineProfile) -> ProfileAdvice:
         """The advice by the present record; computed once for each."""
         folder = profile_folder(self._folder, profile.name)
-        version, known = record_version(folder), self._known.get(profile.name)
-        if known is not None and known[:2] == (profile, version):
-            return known[2]
+        version, entry = record_version(folder), self._known.get(profile.name)
+        if entry is not None and entry[:2] == (profile, version):
+            return entry[2]
         record = read_record(folder, profile)
         advice = ProfileAdvice(advise(profile, record.evidence), kv_advice(profile, record.kv_sums))
         self._known[profile.name] = (profile, version, advice)

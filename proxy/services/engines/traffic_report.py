@@ -59,10 +59,10 @@ class TrafficReport:
         return EngineTraffic(
             pid=self._pid,
             at=self._now(),
-            models={name: _reuse(each.router.reuse) for name, each in models.items()},
+            models={name: _reuse(routing.router.reuse) for name, routing in models.items()},
             replicas=tuple(map(self._replica, self._monitor.statuses())),
             warming=tuple(_warming(self._routing.gains.accounts)),
-            speculation=tuple(_speculation(*each) for each in sorted(advice.items())),
+            speculation=tuple(_speculation(*advised) for advised in sorted(advice.items())),
         )
 
     def _replica(self, status: ReplicaStatus) -> ReplicaTraffic:
@@ -124,27 +124,27 @@ def _warming(accounts: WarmingAccounts) -> Iterator[WarmingReport]:
         )
 
 
-def _speculation(profile: str, found: ProfileAdvice) -> SpeculationReport:
-    advice = found.speculation
+def _speculation(profile: str, advised: ProfileAdvice) -> SpeculationReport:
+    advice = advised.speculation
     settings = [
         SettingReport(
-            setting=each.setting,
-            acceptance=each.acceptance,
-            tokens_per_step=each.tokens_per_step,
-            measured=None if each.measured is None else each.measured.value,
+            setting=option.setting,
+            acceptance=option.acceptance,
+            tokens_per_step=option.tokens_per_step,
+            measured=None if option.measured is None else option.measured.value,
             bands=tuple(
                 f"{band_text(band.sequences)}: {band.speed_up.value:.2f}x"
-                for band in each.bands
+                for band in option.bands
                 if band.speed_up is not None
             ),
         )
-        for each in advice.options
-        if each.method is not None
+        for option in advice.options
+        if option.method is not None
     ]
     return SpeculationReport(
         profile=profile,
         recommended=advice.recommended,
         reason=advice.reason,
-        kv_cache=found.kv_cache,
+        kv_cache=advised.kv_cache,
         settings=tuple(settings),
     )

@@ -103,13 +103,15 @@ class ReplicaWarming:
 
     def update(self, profiles: Mapping[str, EngineProfile]) -> None:
         """Warm the replicas of these profiles from now on; what is known of the others goes."""
-        warmed = {name: each for name, each in profiles.items() if each.warming is not None}
+        warmed = {
+            name: profile for name, profile in profiles.items() if profile.warming is not None
+        }
         self._profiles = warmed
-        self._budgets = {name: self._budget(each) for name, each in warmed.items()}
+        self._budgets = {name: self._budget(profile) for name, profile in warmed.items()}
         self._statuses = {n: s for n, s in self._statuses.items() if s.profile in warmed}
         self._places = {name: self._places[name] for name in self._statuses}
-        models = {each.served_name for each in warmed.values()}
-        self.prompts = {name: each for name, each in self.prompts.items() if name in models}
+        models = {profile.served_name for profile in warmed.values()}
+        self.prompts = {name: usage for name, usage in self.prompts.items() if name in models}
 
     def note_reading(self, status: ReplicaStatus) -> None:
         """Have system prompts warmed where a replica was started since the last reading."""
@@ -144,13 +146,13 @@ class ReplicaWarming:
         place = self._places.get(name)
         return place is not None and place.stop is not None
 
-    def note_turn(self, name: str, turn: FinishedTurn, asked: Call, names: CallNames) -> None:
+    def note_turn(self, name: str, turn: FinishedTurn, written: Call, names: CallNames) -> None:
         """Learn from a turn that has ended at a replica, and have the next one warmed.
 
         Args:
             name: Of the replica.
             turn: Its prompt as the model got it, and the answer.
-            asked: The call as its caller wrote it.
+            written: The call as its caller wrote it.
             names: Of its conversation and its system prompt.
         """
         place, status = self._places.get(name), self._statuses.get(name)
@@ -158,17 +160,17 @@ class ReplicaWarming:
         if place is None or status is None or settings is None:
             return
         if names.prompt:
-            self._note_system_prompt(status, turn.call, asked, names.prompt)
+            self._note_system_prompt(status, turn.call, written, names.prompt)
         key = names.conversation
         if key and settings.next_turn:
             until = self.ticks() + SETTLE_S + _NEXT_TURN_WAIT_S
-            same_form = turn.call if asked.endpoint == turn.call.endpoint else None
+            same_form = turn.call if written.endpoint == turn.call.endpoint else None
             job = WarmingJob(WarmingKind.NEXT_TURN, turn.call, same_form, key, 0, until, turn)
             self._add(place, status.name, job)
 
     def _settings(self, profile: str) -> WarmingSettings | None:
-        found = self._profiles.get(profile)
-        return None if found is None else found.warming
+        warmed = self._profiles.get(profile)
+        return None if warmed is None else warmed.warming
 
     def _budget(self, profile: EngineProfile) -> TokenBudget:
         """The profile's budget; the one that it has, unless its size has changed."""
@@ -177,7 +179,7 @@ class ReplicaWarming:
         return had if had is not None and had.per_minute == per_minute else TokenBudget(per_minute)
 
     def _note_system_prompt(
-        self, status: ReplicaStatus, sent: Call, asked: Call, key: bytes
+        self, status: ReplicaStatus, sent: Call, written: Call, key: bytes
     ) -> None:
         """Count a use of a system prompt; what is kept of it is what the model got."""
         prompt = system_prompt(sent.body, sent.endpoint)
@@ -185,9 +187,11 @@ class ReplicaWarming:
             return
         own = call_of_its_own(sent, sent.id, prompt.body, sent.arrived)
         size, routed = len(prompt.body), own
-        if sent.body is not asked.body and (said := system_prompt(asked.body, asked.endpoint)):
-            routed = call_of_its_own(asked, asked.id, said.body, asked.arrived)
-            size += len(said.body)
+        if sent.body is not written.body and (
+            leading := system_prompt(written.body, written.endpoint)
+        ):
+            routed = call_of_its_own(written, written.id, leading.body, written.arrived)
+            size += len(leading.body)
         uses = self.prompts.setdefault(status.model, PrefixUsage())
         uses.note(key, WarmedPrompt(own, routed), size, self.ticks())
 

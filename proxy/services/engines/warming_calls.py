@@ -111,14 +111,14 @@ def warming_sender(deps: Dependencies, ticks: Callable[[], float]) -> WarmingSen
     )  # fmt: skip
 
     async def send(status: ReplicaStatus, call: Call, stop: asyncio.Event) -> Receipt | None:
-        asked = warming_call(call)
+        warming = warming_call(call)
         listener = _Listener(stop)
-        only = _only_replica(own, asked, status)
+        only = _only_replica(own, warming, status)
         with CallWatchdog(WatchdogTimer(deps.tasks.start)) as watch:
             watch.watch_caller(listener.wait_until_gone)
             watch.check()  # it listens from now on, not from its next round on
             async with asyncio.timeout(DEADLINE_S):
-                await serve(CallContext(asked, listener, only, watch, Timeline(ticks)))
+                await serve(CallContext(warming, listener, only, watch, Timeline(ticks)))
         return listener.receipt
 
     return send
@@ -149,11 +149,13 @@ def _only_replica(deps: Dependencies, call: Call, status: ReplicaStatus) -> Depe
         CallerError: If the call's model is not served by it any more.
     """
     deps = deps.for_call(call)
-    found = deps.catalog.find(call.model)
-    routes = () if found is None else found.routes
-    route = next((each for each in routes if each.upstream.name == status.name), None)
-    if found is None or route is None:
+    model = deps.catalog.find(call.model)
+    routes = () if model is None else model.routes
+    route = next(
+        (candidate for candidate in routes if candidate.upstream.name == status.name), None
+    )
+    if model is None or route is None:
         raise CallerError("The replica serves this model no more.", code="not_an_engine")
     there = replace(route, upstream=replace(route.upstream, base_url=status.base_url))
-    only = Model(id=found.id, routes=(there,))
-    return replace(deps, catalog=replace(deps.catalog, models={found.id: only}))
+    only = Model(id=model.id, routes=(there,))
+    return replace(deps, catalog=replace(deps.catalog, models={model.id: only}))

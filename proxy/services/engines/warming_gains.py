@@ -66,10 +66,10 @@ class WarmingGains:
 
     def observe(self, receipt: Receipt) -> None:
         """Count what warming a typed prompt cost, and remember it where that was done."""
-        found = self._awaited.pop(receipt.call_id, None)
-        if found is None:
+        awaited = self._awaited.pop(receipt.call_id, None)
+        if awaited is None:
             return
-        status, chain = found
+        status, chain = awaited
         key = status.profile, WarmingKind.TYPED
         result = _RESULTS.get(receipt.outcome, WarmingResult.FAILED)
         self.accounts.results[*key, result] += 1

@@ -50,13 +50,13 @@ class PhaseMetrics(Collector):
         name = receipt.upstream
         if name not in self._upstreams and len(self._upstreams) >= _MAX_UPSTREAMS:
             name = _OTHER
-        found = self._upstreams.setdefault(name, _UpstreamPhases())
-        found.drafted += receipt.draft_tokens or 0
-        found.accepted += receipt.accepted_tokens or 0
+        phases = self._upstreams.setdefault(name, _UpstreamPhases())
+        phases.drafted += receipt.draft_tokens or 0
+        phases.accepted += receipt.accepted_tokens or 0
         if receipt.prefill is not None:
-            found.phases["gateway"].add(receipt.overhead)
+            phases.phases["gateway"].add(receipt.overhead)
             for phase in PHASES[1:]:
-                found.phases[phase].add(getattr(receipt, phase) or 0.0)
+                phases.phases[phase].add(getattr(receipt, phase) or 0.0)
 
     def collect(self) -> Iterator[Metric]:
         """All of it, as Prometheus' own types."""
@@ -71,11 +71,11 @@ class PhaseMetrics(Collector):
         accepted = CounterMetricFamily(
             "thriftgate_accepted_tokens", "Those of them that models took", labels=["upstream"]
         )
-        for name, found in list(self._upstreams.items()):
-            for phase, counts in found.phases.items():
+        for name, upstream in list(self._upstreams.items()):
+            for phase, counts in upstream.phases.items():
                 spread.add_metric([name, phase], counts.buckets(), counts.total)
-            drafted.add_metric([name], found.drafted)
-            accepted.add_metric([name], found.accepted)
+            drafted.add_metric([name], upstream.drafted)
+            accepted.add_metric([name], upstream.accepted)
         yield from (spread, drafted, accepted)
 
 

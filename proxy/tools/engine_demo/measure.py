@@ -169,11 +169,11 @@ class _Tally:
         self, callers: Mapping[str, EngineCaller], messages: Messages
     ) -> dict[str, EngineAnswer]:
         """The answer of each engine."""
-        found = {}
+        latest = {}
         for name, answers in self._answers.items():
-            found[name] = await callers[name].ask(_DIRECT_ENGINES.get(name, name), messages)
-            answers.append(found[name])
-        return found
+            latest[name] = await callers[name].ask(_DIRECT_ENGINES.get(name, name), messages)
+            answers.append(latest[name])
+        return latest
 
     def clear(self) -> None:
         """Forget the answers of this round."""
@@ -192,8 +192,8 @@ class _Tally:
         return {
             name: DecodeRate(
                 rounds=tuple(self._rates[name]),
-                draft_tokens=sum(each.draft_tokens for each in answers),
-                accepted_tokens=sum(each.accepted_tokens for each in answers),
+                draft_tokens=sum(answer.draft_tokens for answer in answers),
+                accepted_tokens=sum(answer.accepted_tokens for answer in answers),
             )
             for name, answers in self._all.items()
         }
@@ -205,8 +205,8 @@ def decode_rate(answers: Sequence[EngineAnswer]) -> float:
     Raises:
         OperatorError: If the answers are too short to be measured.
     """
-    tokens = sum(max(each.output_tokens - 1, 0) for each in answers)
-    seconds = sum(each.decode_seconds for each in answers)
+    tokens = sum(max(answer.output_tokens - 1, 0) for answer in answers)
+    seconds = sum(answer.decode_seconds for answer in answers)
     if not tokens or seconds <= 0:
         raise OperatorError("The answers are too short to measure tokens per second.")
     return tokens / seconds
@@ -223,10 +223,10 @@ async def _first_tokens(callers: Mapping[str, EngineCaller], rounds: int) -> Fir
         warm.append(await callers[PLAIN].ask(PLAIN, prompts[1], _FIRST_TOKENS))
         direct.append(await callers[DIRECT].ask(PLAIN, prompts[2], _FIRST_TOKENS))
     return FirstTokens(
-        cold=median(each.ttft for each in cold[1:]),
-        cold_direct=median(each.ttft for each in cold_direct[1:]),
-        warm=median(each.ttft for each in warm[1:]),
-        warm_direct=median(each.ttft for each in direct[1:]),
+        cold=median(answer.ttft for answer in cold[1:]),
+        cold_direct=median(answer.ttft for answer in cold_direct[1:]),
+        warm=median(answer.ttft for answer in warm[1:]),
+        warm_direct=median(answer.ttft for answer in direct[1:]),
         prompt_tokens=warm[-1].prompt_tokens,
         cached_tokens=warm[-1].cached_tokens,
     )

@@ -18,7 +18,9 @@ _ANSWER_CHARACTERS = 100
 
 def opening(console: Console, session: EngineDemoSession) -> None:
     """Say what runs."""
-    ports = ", ".join(f"{name} on port {each.port}" for name, each in session.profiles.items())
+    ports = ", ".join(
+        f"{name} on port {profile.port}" for name, profile in session.profiles.items()
+    )
     console.print(f"Thriftgate listens on [bold]{session.base_url}[/bold] in front of llama.cpp.")
     console.print(
         f"Engines, ready after {session.start_seconds:.1f} s: {ports}.\n"
@@ -136,11 +138,13 @@ def _phases_text(receipt: Receipt) -> str:
         "decode": receipt.decode,
         "transfer": receipt.transfer,
     }
-    told = [f"{name} {each * _MS:.1f} ms" for name, each in phases.items() if each is not None]
+    parts = [
+        f"{name} {seconds * _MS:.1f} ms" for name, seconds in phases.items() if seconds is not None
+    ]
     if receipt.prefill is None:
         return ""
     drafted = f"{receipt.accepted_tokens} of {receipt.draft_tokens} draft tokens were accepted"
-    return f"\nThe call's receipt: {', '.join(told)}; {drafted}."
+    return f"\nThe call's receipt: {', '.join(parts)}; {drafted}."
 
 
 def _cost_text(result: EngineDemoResult) -> str:

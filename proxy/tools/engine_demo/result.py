@@ -159,8 +159,8 @@ def provider_nanos(catalog: Catalog, receipt: Receipt) -> int | None:
     tariff = catalog.models[PROVIDER_MODEL].routes[0].tariff
     if tariff is None or receipt.usage is None:
         return None
-    found = call_cost(receipt.usage, tariff, receipt.started)
-    return None if found is None else found.effective_nanos
+    cost = call_cost(receipt.usage, tariff, receipt.started)
+    return None if cost is None else cost.effective_nanos
 
 
 def _usd(nanos: int | None) -> orjson.Fragment | None:

@@ -55,10 +55,10 @@ def run(
         OSError: If no port is free.
         OperatorError: If an engine does not start or a call is not answered.
     """
-    told: list[EngineDemoResult] = []
+    results: list[EngineDemoResult] = []
 
     def both(result: EngineDemoResult) -> None:
-        told.append(result)
+        results.append(result)
         tell(result)
 
     try:
@@ -66,7 +66,7 @@ def run(
             console.print("\nStopped.")
     except* (OSError, OperatorError) as group:
         raise first_error(group) from None
-    return 0 if told else INTERRUPTED
+    return 0 if results else INTERRUPTED
 
 
 def first_error(error: BaseException) -> BaseException:

@@ -115,7 +115,7 @@ async def _running_engines(
     """A supervisor once all of its engines are ready; they have ended when the block has."""
     reports = _Reports()
     supervisor = EngineSupervisor(
-        [LLAMACPP.launch_command(each, python=sys.executable) for each in profiles],
+        [LLAMACPP.launch_command(profile, python=sys.executable) for profile in profiles],
         folder / "engines",
         ports,
         SupervisionSettings(environment=_environment(), start_interval_s=_START_INTERVAL_S),
@@ -146,27 +146,27 @@ class _Reports:
         Raises:
             OperatorError: If one ended before.
         """
-        while any(each.state is not ProcessState.READY for each in supervisor.reports):
+        while any(report.state is not ProcessState.READY for report in supervisor.reports):
             self._changed.clear()
-            for each in supervisor.reports:
-                if each.state in {ProcessState.RESTARTING, *LOST_STATES}:
-                    raise OperatorError(_start_failure(each))
+            for report in supervisor.reports:
+                if report.state in {ProcessState.RESTARTING, *LOST_STATES}:
+                    raise OperatorError(_start_failure(report))
             await self._changed.wait()
 
 
 def _environment() -> dict[str, str]:
     """The environment of the engines, without providers' keys."""
     upstreams = read_catalog(read({})).upstreams.values()
-    return engine_environment(each.key_env for each in upstreams if each.key_env)
+    return engine_environment(upstream.key_env for upstream in upstreams if upstream.key_env)
 
 
 def _start_failure(report: ReplicaReport) -> str:
-    said = "".join(f"\n  {line}" for line in report.last_lines)
-    return f"The engine on port {report.name} did not start: {report.reason}.{said}"
+    output = "".join(f"\n  {line}" for line in report.last_lines)
+    return f"The engine on port {report.name} did not start: {report.reason}.{output}"
 
 
 def _free_ports(count: int) -> list[int]:
     """So many ports on which nobody listens."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in sockets]
+        return [listener.getsockname()[1] for listener in sockets]
