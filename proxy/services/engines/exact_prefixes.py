@@ -103,10 +103,10 @@ def _responses_in_chat(call: Call, route: Route) -> Call:
 
     Source: vLLM 0.32.0, /v1/responses/render beside /tokenize.
     """
-    body = _decode_responses(call.body)
-    items = body.input if isinstance(body.input, list) else []
+    request = _decode_responses(call.body)
+    items = request.input if isinstance(request.input, list) else []
     has_reasoning = any(item.type == "reasoning" for item in items)
-    if has_reasoning or any(tool.type != "function" for tool in body.tools or ()):
+    if has_reasoning or any(tool.type != "function" for tool in request.tools or ()):
         return call
     body = chat_body(call.body).body
     return msgspec.structs.replace(call, endpoint=_CHAT, body=body)

@@ -33,10 +33,10 @@ from proxy.providers.cache_isolation import isolate_cache
 from proxy.records.call import WARMING_PREFIX, Call
 from proxy.services.engines.exact_prefixes import ExactPrefixes
 from proxy.services.engines.replica_monitor import ReplicaMonitor, ReplicaStatus
-from proxy.services.engines.warming import ReplicaWarming
-from proxy.services.engines.warming_calls import warming_sender
-from proxy.services.engines.warming_gains import WarmingGains
-from proxy.services.engines.warming_state import CallNames
+from proxy.services.engines.warming.replica_warming import ReplicaWarming
+from proxy.services.engines.warming.warming_calls import warming_sender
+from proxy.services.engines.warming.warming_gains import WarmingGains
+from proxy.services.engines.warming.warming_state import CallNames
 from slo.usage import Usage
 
 _log = logging.getLogger("thriftgate.engines")

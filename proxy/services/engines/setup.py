@@ -24,12 +24,12 @@ from proxy.services.engines.exact_prefixes import ExactPrefixes
 from proxy.services.engines.idle_costs import keep_idle_costs_booked
 from proxy.services.engines.kv_event_reader import KvEventReader
 from proxy.services.engines.prompt_tokens import PromptTokenizer
-from proxy.services.engines.replica_monitor import PageFetcher, ReplicaMonitor
+from proxy.services.engines.replica_monitor import PageFetcher, ReplicaMonitor, ReplicaStatus
 from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.speculation_metrics import SpeculationCollector
 from proxy.services.engines.traffic_report import TrafficReport, available_tokens
-from proxy.services.engines.warming import ReplicaWarming
-from proxy.services.engines.warming_metrics import WarmingCollector
+from proxy.services.engines.warming.replica_warming import ReplicaWarming
+from proxy.services.engines.warming.warming_metrics import WarmingCollector
 from proxy.store.sql.ids import call_ids
 from proxy.upstream.port import Transport, open_resending
 from proxy.upstream.zmq_subscriber import subscribe
@@ -38,25 +38,22 @@ from proxy.upstream.zmq_subscriber import subscribe
 _MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
 _OK: Final = 200
 _HEADERS: Final = {"accept": "text/plain"}
-_GAUGES: Final = (
-    ("thriftgate_engine_running", "Calls in its batch, as the engine says", "running"),
-    ("thriftgate_engine_waiting", "Calls in its queue, as the engine says", "waiting"),
-    ("thriftgate_engine_kv_usage", "Part of its KV cache in use, as the engine says", "kv_usage"),
-)
-_COUNTERS: Final = (
+#: Figures that engines state themselves: kind, name, text, field of ``MetricNames``.
+_FIGURES: Final = (
+    (GaugeMetricFamily, "running", "Calls in its batch", "running"),
+    (GaugeMetricFamily, "waiting", "Calls in its queue", "waiting"),
+    (GaugeMetricFamily, "kv_usage", "Part of its KV cache in use", "kv_usage"),
+    (CounterMetricFamily, "draft_tokens", "Tokens that speculation proposed", "spec_draft_tokens"),
     (
-        "thriftgate_engine_draft_tokens",
-        "Tokens that speculation proposed, as the engine says",
-        "spec_draft_tokens",
-    ),
-    (
-        "thriftgate_engine_accepted_tokens",
-        "Draft tokens that the model accepted, as the engine says",
+        CounterMetricFamily,
+        "accepted_tokens",
+        "Draft tokens that the model accepted",
         "spec_accepted_tokens",
     ),
     (
-        "thriftgate_engine_preemptions",
-        "Times that a call lost its KV blocks to others, as the engine says",
+        CounterMetricFamily,
+        "preemptions",
+        "Times that a call lost its KV blocks to others",
         "preemptions",
     ),
 )
@@ -192,33 +189,25 @@ class EngineCollector(Collector):
 
     def _replicas(self) -> Iterator[Metric]:
         statuses = self._monitor.statuses()
-        by = ["engine", "replica"]
-        healthy = GaugeMetricFamily(
-            "thriftgate_engine_healthy", "1 if calls may go to the replica", labels=by
-        )
-        for status in statuses:
-            healthy.add_metric([status.profile, status.name], float(status.is_healthy))
-        yield healthy
-        in_flight = GaugeMetricFamily(
-            "thriftgate_engine_calls_in_flight", "Calls that this gateway has there", labels=by
-        )
-        for status in statuses:
-            calls = self._routing.calls_in_flight(status)
-            in_flight.add_metric([status.profile, status.name], float(calls))
-        yield in_flight
-        figures: list[tuple[GaugeMetricFamily | CounterMetricFamily, str]] = [
-            *((GaugeMetricFamily(name, text, labels=by), field) for name, text, field in _GAUGES),
-            *(
-                (CounterMetricFamily(name, text, labels=by), field)
-                for name, text, field in _COUNTERS
-            ),
-        ]
-        for family, field in figures:
+
+        def family(
+            kind: type[GaugeMetricFamily | CounterMetricFamily],
+            name: str,
+            text: str,
+            value: Callable[[ReplicaStatus], float | None],
+        ) -> Metric:
+            made = kind(f"thriftgate_engine_{name}", text, labels=["engine", "replica"])
             for status in statuses:
-                value = status.metrics.value(field) if status.metrics is not None else None
-                if value is not None:
-                    family.add_metric([status.profile, status.name], value)
-            yield family
+                if (figure := value(status)) is not None:
+                    made.add_metric([status.profile, status.name], float(figure))
+            return made
+
+        text = "1 if calls may go to the replica"
+        yield family(GaugeMetricFamily, "healthy", text, lambda status: status.is_healthy)
+        text, calls = "Calls that this gateway has there", self._routing.calls_in_flight
+        yield family(GaugeMetricFamily, "calls_in_flight", text, calls)
+        for kind, name, text, field in _FIGURES:
+            yield family(kind, name, f"{text}, as the engine says", partial(_figure, field))
 
     def _reuse(self) -> Iterator[Metric]:
         tokens = CounterMetricFamily(
@@ -245,3 +234,8 @@ class EngineCollector(Collector):
             for reason, calls in model.reasons.items():
                 routed.add_metric([name, reason], float(calls))
         yield from (tokens, routed)
+
+
+def _figure(field: str, status: ReplicaStatus) -> float | None:
+    """A figure by its field of ``MetricNames``; None where the engine does not state it."""
+    return None if status.metrics is None else status.metrics.value(field)

@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry, generate_latest
 
 from proxy.engines.warming.accounts import WarmingAccounts, WarmingKind, WarmingResult
-from proxy.services.engines.warming_metrics import WarmingCollector
+from proxy.services.engines.warming.warming_metrics import WarmingCollector
 
 
 def test_prompts_tokens_cost_and_gains_of_warming_are_exported():

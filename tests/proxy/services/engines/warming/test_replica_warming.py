@@ -16,8 +16,8 @@ from proxy.errors import CallerError, UpstreamError
 from proxy.records.call import Call, Key
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.engines.replica_monitor import ReplicaStatus
-from proxy.services.engines.warming import SETTLE_S, ReplicaWarming
-from proxy.services.engines.warming_state import CallNames
+from proxy.services.engines.warming.replica_warming import SETTLE_S, ReplicaWarming
+from proxy.services.engines.warming.warming_state import CallNames
 from slo.usage import Usage
 from tests.fakes.call_dependencies import LoopTasks, call
 from tests.fakes.engine_profiles import a_profile

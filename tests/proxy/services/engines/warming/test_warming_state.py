@@ -2,7 +2,7 @@
 
 import msgspec
 
-from proxy.services.engines.warming_state import WarmedReplica, conversation_key, owned_key
+from proxy.services.engines.warming.warming_state import WarmedReplica, conversation_key, owned_key
 from tests.fakes.call_dependencies import KEY, call
 
 

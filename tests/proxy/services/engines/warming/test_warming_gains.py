@@ -7,7 +7,7 @@ from proxy.engines.routing.prompt_chain import PromptChain, chain_root, prompt_c
 from proxy.engines.warming.accounts import WarmingAccounts, WarmingKind, WarmingResult
 from proxy.records.receipt import Outcome
 from proxy.services.engines.replica_monitor import ReplicaStatus
-from proxy.services.engines.warming_gains import WarmingGains
+from proxy.services.engines.warming.warming_gains import WarmingGains
 from slo.usage import Usage
 from tests.fakes.receipts import a_receipt
 

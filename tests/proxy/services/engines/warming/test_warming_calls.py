@@ -13,7 +13,7 @@ from proxy.catalog.model_aliases import ModelAliases
 from proxy.errors import CallerError, UpstreamError
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.engines.replica_monitor import ReplicaStatus
-from proxy.services.engines.warming_calls import DEADLINE_S, call_of_its_own, warming_sender
+from proxy.services.engines.warming.warming_calls import DEADLINE_S, call_of_its_own, warming_sender
 from tests.fakes.answers import COMPLETION, failed_answer
 from tests.fakes.call_dependencies import call, catalog, fake_dependencies, route
 from tests.fakes.upstream import FakeTransport, Piece, ScriptedAnswer, Silence

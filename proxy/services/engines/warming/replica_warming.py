@@ -31,8 +31,8 @@ from proxy.errors import CallerError, ProxyError
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.engines.replica_monitor import ReplicaStatus
-from proxy.services.engines.warming_calls import WarmingSender, call_of_its_own
-from proxy.services.engines.warming_state import (
+from proxy.services.engines.warming.warming_calls import WarmingSender, call_of_its_own
+from proxy.services.engines.warming.warming_state import (
     MAX_JOBS,
     CallNames,
     WarmedPrompt,
