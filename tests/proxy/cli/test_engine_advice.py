@@ -42,9 +42,9 @@ def speculation_record(tmp_path):
 
 def test_advice_without_data_says_so(runner, group):
     runner.open().close(5)
-    said = runner.said(group, "advise", "house")
+    output = runner.said(group, "advise", "house")
 
-    assert "house: not enough data: a method needs 200 drafts." in said
+    assert "house: not enough data: a method needs 200 drafts." in output
 
 
 @pytest.mark.parametrize("engine", ["sglang", "tensorrt-llm"])
@@ -58,14 +58,14 @@ def test_an_attached_engine_that_counts_too_little_is_said_to_get_no_advice(
         f'[engines.house]\nengine = "{engine}"\nserved_name = "m"\nreplicas = {replicas}\n'
     )
     attached = lambda terminal: engines(terminal, lambda: Settings(engines=file, folder=tmp_path))  # noqa: E731
-    said = " ".join(runner.said(attached, "advise", "house").split())
-    found = json.loads(runner.said(attached, "advise", "house", "--json"))
+    output = " ".join(runner.said(attached, "advise", "house").split())
+    document = json.loads(runner.said(attached, "advise", "house", "--json"))
 
-    assert said.startswith(f"house: no advice, and none will come: {engine} counts no")
-    assert "on its metrics page" in said
-    assert "sequences at once" not in said
-    assert (found["recommended"], found["options"]) == ("", [])
-    assert found["reason"].endswith("only vllm and llamacpp are measured")
+    assert output.startswith(f"house: no advice, and none will come: {engine} counts no")
+    assert "on its metrics page" in output
+    assert "sequences at once" not in output
+    assert (document["recommended"], document["options"]) == ("", [])
+    assert document["reason"].endswith("only vllm and llamacpp are measured")
 
 
 def test_advice_shows_measured_speed_ups_by_setting_band_and_feature(
@@ -82,19 +82,19 @@ def test_advice_shows_measured_speed_ups_by_setting_band_and_feature(
         for number in range(20)
     ]
     runner.keep(*calls)
-    found = json.loads(runner.said(group, "advise", "house", "--json", "--days", "10000"))
+    document = json.loads(runner.said(group, "advise", "house", "--json", "--days", "10000"))
     shown = runner.said(group, "advise", "house")
 
-    assert found["recommended"].startswith("ngram:")
-    assert found["options"][-1]["setting"] == "none"
-    (band,) = found["options"][0]["bands"]
+    assert document["recommended"].startswith("ngram:")
+    assert document["options"][-1]["setting"] == "none"
+    (band,) = document["options"][0]["bands"]
     assert (band["sequences"], band["share"]) == ("1", 1.0)
     assert band["speed_up"][1] == pytest.approx(1.5, abs=0.01)
     assert "Measured, by sequences at once:" in shown
-    ngram = next(each for each in found["options"] if each["setting"] == "ngram:3")
+    ngram = next(each for each in document["options"] if each["setting"] == "ngram:3")
     assert ngram["speed_up_measured"][1] == pytest.approx(1.5, abs=0.01)
     assert "1.50x" in shown
-    (feature,) = found["features"]
+    (feature,) = document["features"]
     assert (feature["feature"], feature["calls"], feature["accepted_share"]) == ("chat", 20, 0.4)
 
 
@@ -122,8 +122,8 @@ def test_each_feature_has_its_own_recommendation(tmp_path, runner):
     ]
     runner.keep(*made)
     both = lambda terminal: engines(terminal, lambda: Settings(engines=file, folder=tmp_path))  # noqa: E731
-    found = json.loads(runner.said(both, "advise", "house", "--json", "--days", "10000"))
-    edit, poem = found["features"]
+    document = json.loads(runner.said(both, "advise", "house", "--json", "--days", "10000"))
+    edit, poem = document["features"]
 
     ran = next(each for each in edit["options"] if each["setting"] == "ngram:3")
     assert ran["speed_up_measured"] == [1.6, 1.6, 1.6]
@@ -165,26 +165,26 @@ def test_calls_are_read_from_the_ledger_by_feature(tmp_path):
 
 
 def test_plan_shows_what_auto_takes_and_why(runner, group, speculation_record):
-    said = runner.said(group, "plan", "house")
+    output = runner.said(group, "plan", "house")
 
-    assert '"method": "ngram"' in said
-    assert "Speculation is auto, and the next start takes: ngram:" in said
+    assert '"method": "ngram"' in output
+    assert "Speculation is auto, and the next start takes: ngram:" in output
 
 
 def test_plan_of_auto_without_data_tries_the_first_method(runner, group):
-    found = json.loads(runner.said(group, "plan", "house", "--json"))
+    document = json.loads(runner.said(group, "plan", "house", "--json"))
 
-    assert found["speculation_reason"] == "not enough data: ngram:3 is tried first"
+    assert document["speculation_reason"] == "not enough data: ngram:3 is tried first"
 
 
 def test_preemptions_are_shown_with_what_would_help(tmp_path, runner, group):
     pressed = SpeculationRecord(kv_sums={"auto": KVSums(calls=1_000, preemptions=40)})
     write_record(tmp_path / "engines/house", pressed)
     runner.open().close(5)
-    found = json.loads(runner.said(group, "advise", "house", "--json"))["kv_cache"]
+    document = json.loads(runner.said(group, "advise", "house", "--json"))["kv_cache"]
 
-    assert (found["kv_dtype"], found["formats"][0]["preempted_share"]) == ("auto", 0.04)
-    assert 'Write kv_dtype = "fp8"' in found["advice"]
+    assert (document["kv_dtype"], document["formats"][0]["preempted_share"]) == ("auto", 0.04)
+    assert 'Write kv_dtype = "fp8"' in document["advice"]
     assert "4.0% of calls were preempted" in runner.said(group, "advise", "house")
 
 
@@ -195,23 +195,23 @@ def test_figures_of_each_kv_format_that_ran_stand_below_each_other(tmp_path, run
     write_record(tmp_path / "engines/house", record)
     runner.open().close(5)
     fp8, auto = json.loads(runner.said(group, "advise", "house", "--json"))["kv_cache"]["formats"]
-    said = runner.said(group, "advise", "house")
+    output = runner.said(group, "advise", "house")
 
     assert (fp8["kv_dtype"], fp8["preempted_share"], fp8["tokens_per_s"]) == ("fp8", 0.002, 80.8)
     assert (auto["kv_dtype"], auto["starved_share"], auto["tokens_per_s"]) == ("auto", 0.3, None)
-    assert "Number formats of the KV cache, the latest last:" in said
+    assert "Number formats of the KV cache, the latest last:" in output
 
 
 def test_advice_and_plan_print_the_benchmarks_of_other_techniques(runner, group):
     runner.open().close(5)
     command = "thriftgate bench latency http://127.0.0.1:8000/v1 --concurrency 1,8"
-    found = json.loads(runner.said(group, "advise", "house", "--json"))["benchmarks"]
+    document = json.loads(runner.said(group, "advise", "house", "--json"))["benchmarks"]
     planned = json.loads(runner.said(group, "plan", "house", "--json"))["techniques"]
 
     assert command in runner.said(group, "advise", "house")
     assert command in runner.said(group, "plan", "house")
-    assert [each["technique"] for each in found] == ["prefix caching", "chunked prefill"]
+    assert [each["technique"] for each in document] == ["prefix caching", "chunked prefill"]
     assert [each["technique"] for each in planned] == [
         "speculation: n-gram",
-        *(each["technique"] for each in found),
+        *(each["technique"] for each in document),
     ]

@@ -57,11 +57,11 @@ def group(terminal):
 
 def test_attach_prints_the_table_and_writes_nothing(runner, tmp_path):
     with engine() as one, engine() as other:
-        said = runner.said(group, "attach", one, f"{other}/v1/", "--region", "eu")
+        output = runner.said(group, "attach", one, f"{other}/v1/", "--region", "eu")
 
-    assert "Found vllm 0.32.0, which serves house-llm." in said
-    assert f'replicas = ["{one}/v1", "{other}/v1"]' in said
-    assert 'region = "eu"' in said
+    assert "Found vllm 0.32.0, which serves house-llm." in output
+    assert f'replicas = ["{one}/v1", "{other}/v1"]' in output
+    assert 'region = "eu"' in output
     assert not list(tmp_path.glob("*.toml"))
 
 
@@ -79,10 +79,10 @@ def test_attach_adds_the_table_to_a_file_that_stays_valid(runner, tmp_path):
 
 def test_attach_says_in_json_what_it_found(runner):
     with engine() as url:
-        said = json.loads(runner.said(group, "attach", url, "--json"))
+        output = json.loads(runner.said(group, "attach", url, "--json"))
 
-    assert (said["engine"], said["models"]) == ("vllm", ["house-llm"])
-    assert said["table"].startswith("[engines.house-llm]")
+    assert (output["engine"], output["models"]) == ("vllm", ["house-llm"])
+    assert output["table"].startswith("[engines.house-llm]")
 
 
 def test_an_address_at_which_nothing_answers_is_named(runner):
@@ -106,13 +106,13 @@ def test_an_engine_with_a_key_is_looked_at_with_it_and_the_table_names_its_varia
     file = tmp_path / "engines.toml"
     with engine(key="s3cret") as url:
         without = runner.error_of(group, "attach", url)
-        said = runner.said(group, "attach", url, "--key-env", "HOUSE_KEY", "--write", str(file))
+        output = runner.said(group, "attach", url, "--key-env", "HOUSE_KEY", "--write", str(file))
 
     assert "--key-env NAME names the environment variable" in without
-    assert "Found vllm 0.32.0, which serves house-llm." in said
-    assert "It has no metrics" not in said
+    assert "Found vllm 0.32.0, which serves house-llm." in output
+    assert "It has no metrics" not in output
     assert 'key_env = "HOUSE_KEY"' in file.read_text()
-    assert "s3cret" not in said + file.read_text()
+    assert "s3cret" not in output + file.read_text()
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_an_engine_with_a_key_is_looked_at_with_it_and_the_table_names_its_varia
 )
 def test_a_variable_that_holds_no_key_ends_the_command_without_repeating_it(runner, name, why):
     with engine() as url:
-        said = runner.error_of(group, "attach", url, "--key-env", name)
+        output = runner.error_of(group, "attach", url, "--key-env", name)
 
-    assert why in said
-    assert name not in said
+    assert why in output
+    assert name not in output

@@ -44,18 +44,18 @@ def group(terminal):
 
 
 def test_manifest_prints_yaml_that_a_pipe_can_take_and_how_to_apply_it(runner, file):
-    said = runner.said(group, "manifest", "house", "--for", "kubernetes", "--file", file)
+    output = runner.said(group, "manifest", "house", "--for", "kubernetes", "--file", file)
 
-    assert said.startswith("# kubectl apply -f FILE\n")
-    assert [each["kind"] for each in yaml.safe_load_all(said)] == ["Service", "StatefulSet"]
+    assert output.startswith("# kubectl apply -f FILE\n")
+    assert [each["kind"] for each in yaml.safe_load_all(output)] == ["Service", "StatefulSet"]
 
 
 def test_manifest_prints_the_table_for_the_gateway(runner, file):
-    said = runner.said(
+    output = runner.said(
         group, "manifest", "house", "--for", "ray-serve", "--attached", "--file", file
     )
 
-    assert said.startswith("[engines.house]\n")
+    assert output.startswith("[engines.house]\n")
 
 
 def test_manifest_of_attached_replicas_fails_with_the_reason(runner, file):
@@ -67,11 +67,13 @@ def test_manifest_of_attached_replicas_fails_with_the_reason(runner, file):
 def test_manifest_takes_the_speculation_that_plan_shows_and_says_why(runner, file):
     own = lambda terminal: engines(terminal, lambda: Settings(folder=Path(file).parent))  # noqa: E731
     plan = json.loads(runner.said(own, "plan", "auto", "--file", file, "--json"))
-    said = runner.said(own, "manifest", "auto", "--for", "kubernetes", "--file", file)
-    _, stateful_set = yaml.safe_load_all(said)
+    output = runner.said(own, "manifest", "auto", "--for", "kubernetes", "--file", file)
+    _, stateful_set = yaml.safe_load_all(output)
     (container,) = stateful_set["spec"]["template"]["spec"]["containers"]
 
     argv, args = plan["replicas"][0]["argv"], container["args"]
     flag = "--speculative-config"
     assert args[args.index(flag) + 1] == argv[argv.index(flag) + 1]
-    assert f"# Speculation is auto, and this manifest takes: {plan['speculation_reason']}." in said
+    assert (
+        f"# Speculation is auto, and this manifest takes: {plan['speculation_reason']}." in output
+    )

@@ -314,7 +314,7 @@ def test_the_health_probe_returns_the_status_or_raises_an_os_error(caplog):
 
     with caplog.at_level(logging.INFO):
         asyncio.run(story())
-    assert not [each for each in caplog.records if each.name.startswith("httpx")]
+    assert not [record for record in caplog.records if record.name.startswith("httpx")]
 
 
 def test_metrics_are_summed_over_their_series_or_raise_an_os_error():

@@ -15,7 +15,7 @@ from proxy.engines.state.traffic_file import (
 
 
 def replica(number: int, **changes: object) -> ReplicaTraffic:
-    said = {
+    text = {
         "name": f"house:{number}",
         "profile": "house",
         "model": "m",
@@ -28,7 +28,7 @@ def replica(number: int, **changes: object) -> ReplicaTraffic:
         "preemptions": 12.0,
         "calls_in_flight": 3,
     }
-    return ReplicaTraffic(**{**said, **changes})  # type: ignore[arg-type]
+    return ReplicaTraffic(**{**text, **changes})  # type: ignore[arg-type]
 
 
 HALF = PrefixReuse(prompt_tokens=2_000, available=1_500, captured=1_000, delivered=500)

@@ -94,9 +94,9 @@ def test_plan_warns_of_a_version_that_is_not_known(runner, file):
 
 
 def test_an_unknown_profile_is_answered_with_the_nearest(runner, file):
-    error = runner.error_of(group, "plan", "hause", "--file", str(file))
+    output = runner.error_of(group, "plan", "hause", "--file", str(file))
 
-    assert error == "There is no engine profile hause: did you mean house?"
+    assert output == "There is no engine profile hause: did you mean house?"
 
 
 def test_the_settings_name_the_file(runner, file):
@@ -125,9 +125,9 @@ def test_a_file_that_is_absent_or_invalid_is_named(runner, file):
 
 
 def test_serving_attached_replicas_is_refused(runner, file):
-    error = runner.error_of(group, "serve", "remote", "--file", str(file))
+    output = runner.error_of(group, "serve", "remote", "--file", str(file))
 
-    assert error == "Others run the replicas of remote: its profile lists their URLs."
+    assert output == "Others run the replicas of remote: its profile lists their URLs."
 
 
 def test_serving_an_engine_that_is_not_installed_says_what_to_install(

@@ -16,14 +16,18 @@ def models(*ids: str, owner: str = "") -> bytes:
 
 def test_vllm_is_known_by_its_metrics_with_version_and_cache_room():
     room = b'vllm:cache_config_info{num_gpu_blocks="100",block_size="16"} 1\n'
-    found = recognise_engine(
+    recognised = recognise_engine(
         EnginePages(
             models=models("qwen"), metrics=PAGE + room, version=b'{"version": "0.32.0+cpu"}'
         )
     )
 
-    assert (found.engine, found.version, found.models) == (Engine.VLLM, "0.32.0", ("qwen",))
-    assert found.cache_tokens == 1_600
+    assert (recognised.engine, recognised.version, recognised.models) == (
+        Engine.VLLM,
+        "0.32.0",
+        ("qwen",),
+    )
+    assert recognised.cache_tokens == 1_600
 
 
 @pytest.mark.parametrize(
@@ -52,16 +56,16 @@ def test_an_engine_without_metrics_gets_a_note_with_the_flags_that_it_needs():
 
 
 def test_pages_of_something_else_are_described_and_never_an_error():
-    found = recognise_engine(EnginePages(models=b"<html>", metrics=b"\xff", version=b"[]"))
+    recognised = recognise_engine(EnginePages(models=b"<html>", metrics=b"\xff", version=b"[]"))
 
-    assert found.engine is None
-    assert "names no model" in found.notes[0]
+    assert recognised.engine is None
+    assert "names no model" in recognised.notes[0]
 
 
 @pytest.mark.parametrize("name", ["", "my.engine"])
 def test_the_table_is_a_profile_that_can_be_read(name):
-    found = recognise_engine(EnginePages(models=models('org/Qwen "3"'), metrics=PAGE))
-    table = profile_table(found, [URL], name=name, region="eu")
+    recognised = recognise_engine(EnginePages(models=models('org/Qwen "3"'), metrics=PAGE))
+    table = profile_table(recognised, [URL], name=name, region="eu")
     (profile,) = parse_profiles(table, "engines.toml").values()
 
     assert profile.attached_urls == (URL,)

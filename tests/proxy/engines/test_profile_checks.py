@@ -39,9 +39,9 @@ def test_a_started_profile_needs_a_model():
 
 def test_kv_formats_and_methods_that_an_engine_lacks_are_refused_with_those_it_has():
     suffix = Speculation(method=SpeculativeMethod.SUFFIX)
-    found = problems(engine=Engine.LLAMACPP, kv_dtype=KVDtype.FP8, speculation=suffix)
+    misfits = problems(engine=Engine.LLAMACPP, kv_dtype=KVDtype.FP8, speculation=suffix)
 
-    assert found == [
+    assert misfits == [
         (
             "speculative",
             (
@@ -103,13 +103,13 @@ def test_attached_profiles_share_no_ports():
 @pytest.mark.parametrize(("version", "is_refused"), [("1.0.2", True), ("1.1.0rc2", False)])
 def test_a_version_that_cannot_keep_teams_apart_needs_their_permission(version, is_refused):
     given = {"engine": Engine.TENSORRT_LLM, "attached_urls": ("http://g/v1",), "version": version}
-    found = problems(**given)
+    misfits = problems(**given)
 
     assert problems(**given, shares_cache=True) == []
-    assert bool(found) == is_refused
+    assert bool(misfits) == is_refused
     if is_refused:
         what = "refuses cache_salt and so cannot keep teams apart; run 1.1 or newer, or write"
-        assert (found[0][0], what in found[0][1]) == ("version", True)
+        assert (misfits[0][0], what in misfits[0][1]) == ("version", True)
 
 
 def test_a_version_that_is_not_said_takes_what_the_newest_does():
@@ -126,8 +126,8 @@ def test_hints_that_nothing_on_the_way_understands_are_refused():
         "hints",
         "names vllm, whose field sglang refuses or ignores; leave it out",
     )
-    found = problems(hints=("llm-d", "dynamo"))
-    assert [text.split(",")[0] for _, text in found] == ["names dynamo", "names llm-d"]
+    misfits = problems(hints=("llm-d", "dynamo"))
+    assert [text.split(",")[0] for _, text in misfits] == ["names dynamo", "names llm-d"]
 
 
 def test_each_replica_of_vllm_publishes_its_kv_events_at_an_address_of_its_own():

@@ -200,9 +200,9 @@ def test_a_setting_of_auto_that_cannot_be_followed_is_named(table, what):
 
 
 def test_hints_are_read_once_each_and_unknown_ones_are_named():
-    found = parse_profiles(house('hints = ["vllm", "vllm"]'), "engines.toml")["house"]
+    profile = parse_profiles(house('hints = ["vllm", "vllm"]'), "engines.toml")["house"]
 
-    assert found.hints == ("vllm",)
+    assert profile.hints == ("vllm",)
     assert 'names "priority", which is not known' in problem(house('hints = ["priority"]'))
 
 

@@ -70,7 +70,7 @@ _LLAMACPP = {
 
 
 def test_the_techniques_of_llamacpp_write_their_flags():
-    named = {each.example: each.flags[Engine.LLAMACPP] for each in TECHNIQUES}
+    named = {technique.example: technique.flags[Engine.LLAMACPP] for technique in TECHNIQUES}
 
     assert {example for example, flag in named.items() if flag} == set(_LLAMACPP)
     for example, table in _LLAMACPP.items():
@@ -83,8 +83,10 @@ def test_every_shipped_profile_can_be_launched():
 
 
 def test_every_technique_says_its_use_its_cost_and_its_measure():
-    assert all(each.good_for and each.costs and each.judged_by for each in TECHNIQUES)
-    assert all(set(each.flags) == set(Engine) for each in TECHNIQUES)
+    assert all(
+        technique.good_for and technique.costs and technique.judged_by for technique in TECHNIQUES
+    )
+    assert all(set(technique.flags) == set(Engine) for technique in TECHNIQUES)
 
 
 @pytest.mark.parametrize(
@@ -95,13 +97,13 @@ def test_the_benchmark_of_a_technique_is_a_command_that_the_command_line_takes(
 ):
     words = shlex.split(technique.command(example_profiles()[technique.example]))
     nobody = "http://127.0.0.1:9"  # every option is parsed before the server is asked
-    said = CommandRunner(tmp_path, NOW).error_of(
+    output = CommandRunner(tmp_path, NOW).error_of(
         bench, "latency", nobody, *words[4:], "--model", "m"
     )
 
     assert words[:3] == ["thriftgate", "bench", "latency"]
     assert words[3].startswith("http://")
-    assert "does not answer" in said
+    assert "does not answer" in output
 
 
 @pytest.mark.parametrize(
@@ -123,8 +125,10 @@ def test_a_technique_is_in_effect_in_its_example(technique: Technique):
 def test_a_plain_profile_uses_what_its_engine_does_by_default():
     by_default = ["prefix caching", "chunked prefill"]
 
-    assert [each.name for each in used_techniques(a_profile(""))] == by_default
+    assert [technique.name for technique in used_techniques(a_profile(""))] == by_default
     off = a_profile("prefix_caching = false\nchunked_prefill = false")
     assert used_techniques(off) == ()
     offloaded = replace(a_profile("", engine="llamacpp"), cpu_offload_gb=Decimal(4))
-    assert [each.name for each in used_techniques(offloaded)] == by_default  # it has no flag for it
+    assert [
+        technique.name for technique in used_techniques(offloaded)
+    ] == by_default  # it has no flag for it

@@ -7,7 +7,7 @@ from tests.fakes.engine_profiles import a_profile
 
 def test_every_engine_has_an_adapter_that_knows_its_load():
     assert set(ADAPTERS) == set(Engine)
-    assert all(each.metrics.running and each.metrics.waiting for each in ADAPTERS.values())
+    assert all(adapter.metrics.running and adapter.metrics.waiting for adapter in ADAPTERS.values())
 
 
 def test_two_engines_are_started_and_two_are_attached_only():

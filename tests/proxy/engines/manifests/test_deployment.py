@@ -118,8 +118,8 @@ def test_the_table_keeps_all_by_which_the_gateway_treats_the_replicas():
 
     read = parse_profiles(text, "engines.toml")["house"]
 
-    kept = ("kv_dtype", "prefix_caching", "max_model_len", "max_sequences", "warming")
-    for field in (*kept, "shares_cache", "key_env"):
+    fields = ("kv_dtype", "prefix_caching", "max_model_len", "max_sequences", "warming")
+    for field in (*fields, "shares_cache", "key_env"):
         assert getattr(read, field) == getattr(profile, field), field
     assert read.hints == ("vllm", "llm-d")
 
@@ -161,7 +161,7 @@ def test_behind_a_router_no_replica_publishes_events_and_the_table_says_so():
 
 def test_replicas_scale_on_calls_of_gateways_and_on_the_queue_of_the_engine():
     scaled = plan_deployment(PROFILE, ManifestOptions(max_replicas=5))
-    demand, waiting = (each["metadata"] for each in scaled.triggers())
+    demand, waiting = (trigger["metadata"] for trigger in scaled.triggers())
 
     assert scaled.scales
     assert scaled.replica_limit == 5

@@ -32,17 +32,17 @@ def test_a_speed_is_all_tokens_by_all_seconds_within_its_interval(made):
     sums = SpeedSums()
     for tokens, seconds in made:
         sums.add_output(tokens, seconds)
-    found = sums.tokens_per_s()
+    speed = sums.tokens_per_s()
 
-    assert found is not None
-    assert found.value == pytest.approx(sum(t for t, _ in made) / sum(s for _, s in made))
-    assert found.low <= found.value <= found.high
+    assert speed is not None
+    assert speed.value == pytest.approx(sum(t for t, _ in made) / sum(s for _, s in made))
+    assert speed.low <= speed.value <= speed.high
 
 
 def test_a_speed_up_is_surest_where_both_speeds_are():
-    found = speed_ratio(EstimateInterval(90, 100, 110), EstimateInterval(40, 50, 60))
+    ratio = speed_ratio(EstimateInterval(90, 100, 110), EstimateInterval(40, 50, 60))
 
-    assert found == EstimateInterval(1.5, 2.0, 2.75)
+    assert ratio == EstimateInterval(1.5, 2.0, 2.75)
     assert speed_ratio(None, EstimateInterval(40, 50, 60)) is None
     assert speed_ratio(EstimateInterval(90, 100, 110), EstimateInterval(0, 50, 60)) is None
 

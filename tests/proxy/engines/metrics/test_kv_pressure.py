@@ -29,10 +29,10 @@ def sums_with_preemptions(
 
 
 def test_preempted_calls_make_a_smaller_number_format_worth_it():
-    said = kv_advice(a_profile(""), sums_with_preemptions(32))
+    advice = kv_advice(a_profile(""), sums_with_preemptions(32))
 
-    assert said.startswith("The KV cache is too small: 3.2% of calls were preempted")
-    assert 'Write kv_dtype = "fp8": it holds twice the tokens.' in said
+    assert advice.startswith("The KV cache is too small: 3.2% of calls were preempted")
+    assert 'Write kv_dtype = "fp8": it holds twice the tokens.' in advice
 
 
 def test_few_preemptions_or_a_small_share_of_calls_are_no_reason():
@@ -42,16 +42,16 @@ def test_few_preemptions_or_a_small_share_of_calls_are_no_reason():
 
 
 def test_a_cache_that_is_fp8_already_gets_another_remedy():
-    said = kv_advice(a_profile('kv_dtype = "fp8"'), sums_with_preemptions(50, dtype="fp8"))
+    advice = kv_advice(a_profile('kv_dtype = "fp8"'), sums_with_preemptions(50, dtype="fp8"))
 
-    assert "It is fp8 already. Lower max_sequences or max_model_len" in said
-    assert "kv_dtype =" not in said
+    assert "It is fp8 already. Lower max_sequences or max_model_len" in advice
+    assert "kv_dtype =" not in advice
 
 
 def test_an_engine_without_fp8_is_advised_the_format_that_it_has():
-    said = kv_advice(a_profile("", "llamacpp"), sums_with_preemptions(50))
+    advice = kv_advice(a_profile("", "llamacpp"), sums_with_preemptions(50))
 
-    assert 'kv_dtype = "int8"' in said
+    assert 'kv_dtype = "int8"' in advice
 
 
 def test_calls_that_wait_while_the_cache_is_full_are_a_reason_without_preemptions():
@@ -101,8 +101,8 @@ def test_engines_that_count_no_preemptions_have_no_counters():
 
     assert kv_counters(EngineMetrics(values={"preemptions": 2.0})) is None
     assert kv_counters(EngineMetrics(histograms=histograms)) is None
-    found = kv_counters(EngineMetrics(values={"preemptions": 2.0}, histograms=histograms))
-    assert found == KVCounters(preemptions=2.0, calls=7.0)
+    counters = kv_counters(EngineMetrics(values={"preemptions": 2.0}, histograms=histograms))
+    assert counters == KVCounters(preemptions=2.0, calls=7.0)
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e9), st.floats(0, 1e9)), max_size=20))

@@ -17,15 +17,15 @@ def chat(*messages: dict[str, str], **fields: object) -> bytes:
 
 
 def content(body: bytes, endpoint: str = "chat/completions") -> bytes:
-    found = call_prompt(body, endpoint)
-    assert found is not None
-    return found.content
+    prompt = call_prompt(body, endpoint)
+    assert prompt is not None
+    return prompt.content
 
 
 def conversation(body: bytes, endpoint: str = "chat/completions") -> str:
-    found = call_prompt(body, endpoint)
-    assert found is not None
-    return found.conversation
+    prompt = call_prompt(body, endpoint)
+    assert prompt is not None
+    return prompt.conversation
 
 
 def test_a_later_call_of_a_conversation_begins_with_the_earlier_one():
@@ -76,10 +76,10 @@ def test_the_system_field_of_a_messages_call_comes_before_its_messages():
 def test_marks_and_attribution_of_a_messages_call_change_no_prefix():
     marked = {"type": "text", "text": 'a, "cache_control": {', "cache_control": {"type": "x"}}
     plain = {name: value for name, value in marked.items() if name != "cache_control"}
-    said = {"role": "user", "content": [marked]}
-    first = content(messages(said, system=[line("1"), marked]), "messages")
+    message = {"role": "user", "content": [marked]}
+    first = content(messages(message, system=[line("1"), marked]), "messages")
     later = content(
-        messages({**said, "content": [plain]}, ANSWER, system=[line("2"), plain]), "messages"
+        messages({**message, "content": [plain]}, ANSWER, system=[line("2"), plain]), "messages"
     )
 
     assert later.startswith(first.removesuffix(b"]"))

@@ -51,9 +51,9 @@ def test_events_in_maps_and_in_arrays_are_the_same():
 
 def test_the_oldest_form_has_whole_numbers_for_hashes_and_fewer_fields():
     event = ["BlockStored", [11, 12], None, TOKENS, 4, None]
-    found = decode_batch(msgspec.msgpack.encode([1.5, [event, ["BlockRemoved", [11]]]]))
+    events = decode_batch(msgspec.msgpack.encode([1.5, [event, ["BlockRemoved", [11]]]]))
 
-    assert found == [
+    assert events == [
         BlockStored(
             block_hashes=(11, 12), parent_block_hash=None, token_ids=tuple(TOKENS), block_size=4
         ),

@@ -88,11 +88,13 @@ def test_prompts_of_which_nothing_is_held_are_worth_nothing():
     st.lists(st.integers(0, 6), min_size=1, max_size=8),
 )
 def test_a_replica_that_holds_more_never_lacks_more(prompts, links, held):
-    chained = [tuple(hash((tuple(each[: n + 1]),)) for n in range(len(each))) for each in prompts]
+    chained = [
+        tuple(hash((tuple(prompt[: n + 1]),)) for n in range(len(prompt))) for prompt in prompts
+    ]
     own = chain(*(hash((tuple(links[: n + 1]),)) for n in range(len(links))))
     matches = [min(each, len(links)) * BLOCK for each in held]
     worth = prefix_worth(own, matches, noted_prompts(*chained), DEFAULT_POLICY)
 
-    missing = [worth.missing_tokens(each) for each in sorted(matches)]
+    missing = [worth.missing_tokens(match) for match in sorted(matches)]
     assert missing == sorted(missing, reverse=True)
     assert missing[-1] == 0

@@ -48,7 +48,7 @@ def test_a_conversation_goes_on_where_its_prefix_is_warm():
 def test_a_conversation_leaves_a_replica_that_failed_and_stays_with_the_next():
     router = ReplicaRouter(CALM)
     home = serve(router, request())
-    left = [each for each in REPLICAS if each.name != home]
+    left = [replica for replica in REPLICAS if replica.name != home]
 
     best = router.decide(request(), left, 0.0).order[0]
     router.send(request(), best, 0.0).end(0.0, 0)
@@ -61,8 +61,10 @@ def test_a_conversation_yields_to_overload_and_says_so():
     router = ReplicaRouter(CALM)
     home = serve(router, request())
     busy = [
-        replace(each, load=LoadReport(at=0, running=60, waiting=400)) if each.name == home else each
-        for each in REPLICAS
+        replace(replica, load=LoadReport(at=0, running=60, waiting=400))
+        if replica.name == home
+        else replica
+        for replica in REPLICAS
     ]
 
     decision = router.decide(request(), busy, 1.0)
@@ -75,8 +77,10 @@ def test_an_old_report_is_left_out():
     router = ReplicaRouter(CALM)
     home = serve(router, request())
     busy = [
-        replace(each, load=LoadReport(at=0, running=60, waiting=400)) if each.name == home else each
-        for each in REPLICAS
+        replace(replica, load=LoadReport(at=0, running=60, waiting=400))
+        if replica.name == home
+        else replica
+        for replica in REPLICAS
     ]
 
     assert first(router, request(), busy, now=60.0) == home
@@ -103,7 +107,7 @@ def test_calls_on_their_way_count_as_load_before_any_report_shows_them():
     ]
 
     costs = router.decide(request(), REPLICAS, 0.0).order
-    assert [each.queue_s for each in costs] == pytest.approx([1.024] * 4)
+    assert [cost.queue_s for cost in costs] == pytest.approx([1.024] * 4)
     for call in sent:
         call.end(0.0)
         call.end(0.0)
@@ -134,7 +138,7 @@ def in_flight(router: ReplicaRouter, replicas, calls: int, path: str = "p" * 16)
 
 
 def test_calls_that_share_a_prefix_are_spread_over_the_slots_of_all_replicas():
-    four = [replace(each, slots=4) for each in REPLICAS[:2]]
+    four = [replace(replica, slots=4) for replica in REPLICAS[:2]]
     router = ReplicaRouter(CALM)
     warm = router.send(request(), router.decide(request(), four, 0.0).order[0], 0.0)
     warm.begin_answer(0.1)
@@ -144,7 +148,7 @@ def test_calls_that_share_a_prefix_are_spread_over_the_slots_of_all_replicas():
 
 
 def test_a_replica_that_is_added_gets_its_share_of_calls_with_a_common_prefix():
-    router, two = ReplicaRouter(CALM), [replace(each, slots=8) for each in REPLICAS[:2]]
+    router, two = ReplicaRouter(CALM), [replace(replica, slots=8) for replica in REPLICAS[:2]]
     for number in range(40):
         asked = request("p" * 16 + chr(ord("A") + number))
         call = router.send(asked, router.decide(asked, two[:1], 0.0).order[0], 0.0)
@@ -155,7 +159,7 @@ def test_a_replica_that_is_added_gets_its_share_of_calls_with_a_common_prefix():
 
 
 def test_a_call_goes_elsewhere_where_all_slots_of_the_warm_replica_are_taken_for_long():
-    router, two = ReplicaRouter(CALM), [replace(each, slots=1) for each in REPLICAS[:2]]
+    router, two = ReplicaRouter(CALM), [replace(replica, slots=1) for replica in REPLICAS[:2]]
     best = router.decide(request("s" * 4), two, 0.0).order[0]
     call = router.send(request("s" * 4), best, 0.0)
     call.begin_answer(0.1)
@@ -280,8 +284,8 @@ def test_a_gateway_beside_others_prefers_the_home_to_the_shortest_queue():
     asked = request("z" * 40, conversation="c")
     home = first(ReplicaRouter(CALM), asked)
     busy = [
-        replace(each, load=LoadReport(at=0, running=30 if each.name == home else 10))
-        for each in REPLICAS
+        replace(replica, load=LoadReport(at=0, running=30 if replica.name == home else 10))
+        for replica in REPLICAS
     ]
     for _ in range(200):
         beside.decide(request("y"), busy, 0.0)
@@ -316,7 +320,7 @@ def test_a_known_restart_forgets_one_replica_and_no_other():
 def test_reuse_is_counted_as_available_captured_and_delivered():
     router = ReplicaRouter(CALM)
     home = serve(router, request("a" * 40))
-    left = [each for each in REPLICAS if each.name != home]
+    left = [replica for replica in REPLICAS if replica.name != home]
 
     best = router.decide(request("a" * 40), left, 0.0).order[0]
     router.send(request("a" * 40), best, 0.0).end(0.0, 0)

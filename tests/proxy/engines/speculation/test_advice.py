@@ -60,7 +60,7 @@ def test_nothing_is_recommended_that_was_not_measured_with_and_without():
 
         assert advice.recommended == ""
         assert advice.reason.startswith(f"not measured yet: {name}:3 needs 10 samples")
-        assert [each.setting for each in advice.options] == [f"{name}:3"]
+        assert [option.setting for option in advice.options] == [f"{name}:3"]
 
 
 def test_a_draft_model_measured_to_be_slower_is_not_recommended_at_any_depth():
@@ -90,10 +90,10 @@ def test_speeds_at_other_numbers_of_sequences_are_kept_apart():
     option = advice.option("ngram:3")
 
     assert option is not None
-    assert [each.sequences for each in option.bands] == [1, 8]
-    speed_ups = [each.speed_up.value for each in option.bands if each.speed_up]
+    assert [band.sequences for band in option.bands] == [1, 8]
+    speed_ups = [band.speed_up.value for band in option.bands if band.speed_up]
     assert speed_ups == [pytest.approx(1.8, abs=0.01), pytest.approx(0.85, abs=0.01)]
-    assert sum(each.share for each in option.bands) == pytest.approx(1.0)
+    assert sum(band.share for band in option.bands) == pytest.approx(1.0)
     assert option.measured is not None
     assert 1.2 < option.measured.value < 1.6
     assert advice.reason.endswith("slower at 5 to 8 sequences at once: 0.85x")

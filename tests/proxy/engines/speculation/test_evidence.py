@@ -24,8 +24,10 @@ def test_samples_are_kept_by_setting_and_concurrency():
     evidence.add("none", sample(1), NOW)
     evidence.add("none", SpeculationSample(running=1, tokens=0, decode_s=1), NOW)
 
-    found = {end: band.samples for end, band in evidence.settings["ngram:4"].bands.items()}
-    assert found == {1: 2, 4: 1, 512: 1}
+    samples_by_band = {
+        end: band.samples for end, band in evidence.settings["ngram:4"].bands.items()
+    }
+    assert samples_by_band == {1: 2, 4: 1, 512: 1}
     assert evidence.settings["none"].totals().samples == 1
     made = evidence.recent_tokens()
     assert max(made, key=made.__getitem__) == 1

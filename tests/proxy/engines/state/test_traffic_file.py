@@ -75,4 +75,4 @@ def test_a_folder_that_cannot_be_written_is_logged_once(tmp_path, caplog):
     file.write(traffic())
     file.write(traffic())
 
-    assert len([each for each in caplog.records if "cannot be written" in each.message]) == 1
+    assert len([record for record in caplog.records if "cannot be written" in record.message]) == 1

@@ -81,9 +81,9 @@ def test_the_file_is_private_and_rotated(tmp_path):
     log.close()
 
     files = sorted(log.path.parent.iterdir())
-    assert [each.name for each in files] == ["a.log", "a.log.1", "a.log.2"]
-    assert all(each.stat().st_mode & 0o777 == 0o600 for each in files)
-    assert all(each.stat().st_size <= 100 for each in files)
+    assert [file.name for file in files] == ["a.log", "a.log.1", "a.log.2"]
+    assert all(file.stat().st_mode & 0o777 == 0o600 for file in files)
+    assert all(file.stat().st_size <= 100 for file in files)
     assert log.path.read_text().endswith("line 0099\n")
 
 

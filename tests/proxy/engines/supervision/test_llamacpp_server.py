@@ -59,9 +59,9 @@ def test_every_flag_sets_an_attribute_that_the_wheel_has():
     parameters = xllamacpp.CommonParams()
     paths = [path for path, _ in _VALUES.values()]
     for path in (*paths, *_SWITCHES.values(), *(path for path, *_ in _CHOICES.values())):
-        found = parameters
+        result = parameters
         for name in path.split("."):
-            found = getattr(found, name)
+            result = getattr(result, name)
 
 
 @contextmanager
@@ -119,13 +119,13 @@ def chat(profile: EngineProfile, *texts: str) -> Any:
 
 def metrics(profile: EngineProfile) -> dict[str, float]:
     """The sum of each metric's series."""
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     url = LLAMACPP.urls(profile).metrics_url
     with urlopen(url, timeout=10) as answer:  # noqa: S310 - it is http
         for line in answer.read().decode().splitlines():
             if match := re.fullmatch(r"([\w:]+)(?:\{.*\})? (\S+)", line):
-                found[match[1]] = found.get(match[1], 0.0) + float(match[2])
-    return found
+                result[match[1]] = result.get(match[1], 0.0) + float(match[2])
+    return result
 
 
 @needs_wheel

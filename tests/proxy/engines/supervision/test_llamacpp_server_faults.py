@@ -115,9 +115,9 @@ def test_a_real_engine_that_is_drained_ends_all_of_fifty_streams(tmp_path):
                 tasks.create_task(stream_text(client, profile, f"Question {number}"))
                 for number in range(_STREAMS)
             ]
-            await until(lambda: any(each.done() for each in streams))
+            await until(lambda: any(stream.done() for stream in streams))
             supervisor.stop()
-        return pid, [each.result() for each in streams]
+        return pid, [stream.result() for stream in streams]
 
     supervisor, (pid, answers) = supervise_engine(profile, tmp_path, story)
 

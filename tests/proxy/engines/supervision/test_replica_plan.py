@@ -64,7 +64,7 @@ def test_each_replica_is_known_by_the_weights_that_its_evidence_belongs_to():
     table = 'replicas = 2\nspeculative = { method = "auto", draft = "d", control_replicas = 1 }'
     commands = plan_replicas(a_profile(table), "python").commands()
 
-    assert [each.weights for each in commands] == [("m.gguf", "d")] * 2
+    assert [command.weights for command in commands] == [("m.gguf", "d")] * 2
 
 
 @needs_wheel

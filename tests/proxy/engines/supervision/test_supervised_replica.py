@@ -83,7 +83,7 @@ def test_an_engine_that_breaks_streams_at_sigterm_gets_it_once_no_call_is_left(
 
     states, _ = play(100, command, story=be_busy)
 
-    ((at, _),) = [each for each in states if each[1] is ProcessState.STOPPED]
+    ((at, _),) = [state for state in states if state[1] is ProcessState.STOPPED]
     assert at == pytest.approx(100 + waits_s, abs=0.3)
     assert engine.processes[0].signals[0] == "stop 5"
 

@@ -7,10 +7,10 @@ from proxy.engines.warming.prefix_usage import MAX_BYTES, MAX_PROMPTS, PrefixUsa
 
 
 def usage_of(*keys: bytes, size: int = 10) -> PrefixUsage[str]:
-    found: PrefixUsage[str] = PrefixUsage()
+    result: PrefixUsage[str] = PrefixUsage()
     for second, key in enumerate(keys):
-        found.note(key, key.decode(), size, float(second))
-    return found
+        result.note(key, key.decode(), size, float(second))
+    return result
 
 
 def names(usage: PrefixUsage[str], count: int = 9, now: float = 10.0) -> list[str]:
@@ -50,8 +50,8 @@ def test_it_stays_within_its_bounds(uses: list[tuple[int, int]]):
         sizes[key] = size
 
     assert len(usage) <= MAX_PROMPTS
-    kept = usage.most_used(MAX_PROMPTS, 1e3)
-    assert sum(sizes[key] for key, _ in kept) <= MAX_BYTES
+    prompts = usage.most_used(MAX_PROMPTS, 1e3)
+    assert sum(sizes[key] for key, _ in prompts) <= MAX_BYTES
 
 
 def test_where_there_is_no_room_the_least_used_goes():

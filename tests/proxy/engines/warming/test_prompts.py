@@ -22,10 +22,12 @@ def body(*messages: Any, **fields: Any) -> bytes:
 
 def test_the_system_prompt_is_all_that_stands_before_the_first_message_of_a_user():
     developer = {"role": "developer", "content": "Be brief."}
-    found = system_prompt(body(SYSTEM, developer, USER, SYSTEM, temperature=0.5, tools=TOOLS), CHAT)
+    prompt = system_prompt(
+        body(SYSTEM, developer, USER, SYSTEM, temperature=0.5, tools=TOOLS), CHAT
+    )
 
-    assert found is not None
-    assert orjson.loads(found.body) == {
+    assert prompt is not None
+    assert orjson.loads(prompt.body) == {
         "model": "m",
         "messages": [SYSTEM, developer, {"role": "user", "content": "."}],
         "temperature": 0.5,
@@ -56,27 +58,25 @@ def test_a_body_without_a_system_prompt_has_none_to_warm(said: bytes):
 
 def test_the_next_turn_holds_the_answer_and_stands_in_for_what_is_not_known():
     answer = {"role": "assistant", "content": "Good day"}
-    found = orjson.loads(next_turn(body(SYSTEM, USER), orjson.dumps(answer), CHAT) or b"")
+    turn = orjson.loads(next_turn(body(SYSTEM, USER), orjson.dumps(answer), CHAT) or b"")
 
-    assert found["messages"] == [SYSTEM, USER, answer, {"role": "user", "content": "."}]
+    assert turn["messages"] == [SYSTEM, USER, answer, {"role": "user", "content": "."}]
 
 
 def test_after_tool_calls_come_their_results():
     calls = [{"id": each, "type": "function", "function": {}} for each in "ab"]
     answer = {"role": "assistant", "content": None, "tool_calls": calls}
-    found = orjson.loads(next_turn(body(USER), orjson.dumps(answer), CHAT) or b"")
+    turn = orjson.loads(next_turn(body(USER), orjson.dumps(answer), CHAT) or b"")
 
-    assert found["messages"][2:] == [
+    assert turn["messages"][2:] == [
         {"role": "tool", "tool_call_id": each, "content": ""} for each in "ab"
     ]
 
 
 def test_the_callers_place_in_a_queue_is_not_the_warming_calls():
-    found = next_turn(
-        body(USER, priority=-9, nvext={}), b'{"role":"assistant","content":"a"}', CHAT
-    )
+    turn = next_turn(body(USER, priority=-9, nvext={}), b'{"role":"assistant","content":"a"}', CHAT)
 
-    assert orjson.loads(found or b"").keys() == {"model", "messages"}
+    assert orjson.loads(turn or b"").keys() == {"model", "messages"}
 
 
 def test_bodies_that_are_too_large_are_not_read_ahead():
@@ -92,27 +92,27 @@ def responses(given: Any, **fields: Any) -> bytes:
 
 def test_the_system_prompt_of_a_responses_call_is_its_instructions_and_leading_items():
     fields = {"instructions": "Be kind.", "tools": TOOLS}
-    found = system_prompt(responses([SYSTEM, USER, SYSTEM], **fields), RESPONSES)
+    prompt = system_prompt(responses([SYSTEM, USER, SYSTEM], **fields), RESPONSES)
     alone = system_prompt(responses("Hello", **fields), RESPONSES)
 
-    assert found is not None
-    assert orjson.loads(found.body)["input"] == [SYSTEM, {"role": "user", "content": "."}]
-    assert orjson.loads(found.body)["instructions"] == "Be kind."
+    assert prompt is not None
+    assert orjson.loads(prompt.body)["input"] == [SYSTEM, {"role": "user", "content": "."}]
+    assert orjson.loads(prompt.body)["instructions"] == "Be kind."
     assert alone is not None
     assert orjson.loads(alone.body)["input"] == [{"role": "user", "content": "."}]
-    assert alone.digest != found.digest
+    assert alone.digest != prompt.digest
 
 
 def test_prompts_of_several_parts_have_names_of_their_own():
     def prompt_of_call(**fields: Any) -> SystemPrompt | None:
         return system_prompt(responses("Hello", **fields), RESPONSES)
 
-    found = [
+    result = [
         prompt_of_call(instructions="a", tools=[]),
         prompt_of_call(instructions="b", tools=[]),
         prompt_of_call(instructions="a", tools=TOOLS),
     ]
-    assert len({each.digest for each in found if each is not None}) == 3
+    assert len({each.digest for each in result if each is not None}) == 3
 
 
 @pytest.mark.parametrize(
@@ -132,11 +132,11 @@ def test_a_responses_call_without_a_system_prompt_or_kept_elsewhere_has_none_to_
 
 
 def test_the_system_prompt_of_a_messages_call_is_its_system_field():
-    found = system_prompt(body(USER, system="Be kind.", max_tokens=9), MESSAGES)
+    prompt = system_prompt(body(USER, system="Be kind.", max_tokens=9), MESSAGES)
 
-    assert found is not None
-    assert orjson.loads(found.body)["messages"] == [{"role": "user", "content": "."}]
-    assert orjson.loads(found.body)["system"] == "Be kind."
+    assert prompt is not None
+    assert orjson.loads(prompt.body)["messages"] == [{"role": "user", "content": "."}]
+    assert orjson.loads(prompt.body)["system"] == "Be kind."
     assert system_prompt(body(USER), MESSAGES) is None
 
 
@@ -154,9 +154,9 @@ def test_claude_codes_attribution_line_gives_a_system_prompt_no_other_name():
 
 def test_the_next_turn_of_a_responses_call_holds_the_items_of_its_answer():
     item = {"type": "message", "role": "assistant", "content": "Good day"}
-    found = next_turn(responses("Hello", instructions="a"), orjson.dumps([item]), RESPONSES)
+    turn = next_turn(responses("Hello", instructions="a"), orjson.dumps([item]), RESPONSES)
 
-    assert orjson.loads(found or b"") == {
+    assert orjson.loads(turn or b"") == {
         "model": "m",
         "input": [USER, item, {"role": "user", "content": "."}],
         "instructions": "a",
@@ -169,9 +169,9 @@ def test_after_calls_among_the_items_come_their_outputs():
         {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"},
         {"type": "custom_tool_call", "call_id": "b", "name": "g", "input": "x"},
     ]
-    found = orjson.loads(next_turn(responses([USER]), orjson.dumps(items), RESPONSES) or b"")
+    turn = orjson.loads(next_turn(responses([USER]), orjson.dumps(items), RESPONSES) or b"")
 
-    assert found["input"] == [
+    assert turn["input"] == [
         USER,
         *items,
         {"type": "function_call_output", "call_id": "a", "output": ""},

@@ -93,7 +93,7 @@ class PlayedGateway:
         )
         self.monitor.listen(self.evidence.note)
         works, loop = (self.monitor.run(), self.evidence.run()), asyncio.get_running_loop()
-        self._tasks = [loop.create_task(each) for each in works]
+        self._tasks = [loop.create_task(work) for work in works]
 
     async def end(self) -> None:
         for task in self._tasks:
@@ -120,8 +120,8 @@ def play(tmp_path: Path) -> Callable[[Story], None]:
 
 def drafts(folder: Path, setting: str = "ngram:3", profile: EngineProfile = ATTACHED) -> float:
     """Drafts in the record."""
-    found = read_record(folder, profile).evidence.settings.get(setting)
-    return 0.0 if found is None else found.totals().drafts
+    setting_evidence = read_record(folder, profile).evidence.settings.get(setting)
+    return 0.0 if setting_evidence is None else setting_evidence.totals().drafts
 
 
 async def serve_for(seconds: float, gateway: PlayedGateway) -> None:
@@ -141,16 +141,16 @@ def test_advice_on_an_attached_engine_has_its_acceptance_and_its_measured_speed_
     runner = CommandRunner(tmp_path, NOW)
     runner.open().close(5)
     group = lambda terminal: engines(terminal, lambda: Settings(engines=file, folder=tmp_path))  # noqa: E731
-    found = json.loads(runner.said(group, "advise", "house", "--json"))
+    document = json.loads(runner.said(group, "advise", "house", "--json"))
 
-    ran = next(each for each in found["options"] if each["setting"] == "ngram:3")
+    ran = next(each for each in document["options"] if each["setting"] == "ngram:3")
     assert ran["drafts"] > 1_000
     assert ran["acceptance_rate"] == pytest.approx(0.5, abs=0.01)
     assert ran["speed_up_measured"][1] == pytest.approx(1.8, abs=0.05)
-    assert found["recommended"].startswith("ngram:")
-    assert "The KV cache is too small" in found["kv_cache"]["advice"]
+    assert document["recommended"].startswith("ngram:")
+    assert "The KV cache is too small" in document["kv_cache"]["advice"]
     gauges = SpeculationCollector(tmp_path, lambda: {"house": ATTACHED}).advice()["house"]
-    assert gauges.speculation.recommended == found["recommended"]
+    assert gauges.speculation.recommended == document["recommended"]
 
 
 def test_a_sample_is_five_seconds_of_one_replica(play, folder):
@@ -165,7 +165,7 @@ def test_a_sample_is_five_seconds_of_one_replica(play, folder):
 
 
 def test_one_gateway_of_a_folder_keeps_the_evidence_and_another_goes_on_after_it(play, folder):
-    found = []
+    result = []
 
     async def story(start):
         first = start(ATTACHED)
@@ -175,15 +175,15 @@ def test_one_gateway_of_a_folder_keeps_the_evidence_and_another_goes_on_after_it
         speculating.speculates = False  # were it to write, its record would have no drafts
         await asyncio.sleep(300)
         await first.end()
-        found.append(drafts(folder))
+        result.append(drafts(folder))
         speculating.speculates, speculating.made_s = True, 0.0  # it is started anew
         await serve_for(100, second)
-        found.append(drafts(folder))
+        result.append(drafts(folder))
 
     play(story)
 
-    assert 6_300 < found[0] <= 7_000  # 25 a second, of which older ones weigh less
-    assert found[0] + 1_000 < found[1]
+    assert 6_300 < result[0] <= 7_000  # 25 a second, of which older ones weigh less
+    assert result[0] + 1_000 < result[1]
 
 
 def test_a_restart_of_an_engine_makes_no_sample(play, folder):
@@ -238,26 +238,26 @@ def test_the_record_of_a_supervisor_is_not_overwritten(play, folder):
 
     play(story)
 
-    kept = msgspec.json.decode((folder / "speculation.json").read_bytes())
-    assert kept == msgspec.json.decode(msgspec.json.encode(record))
+    stored = msgspec.json.decode((folder / "speculation.json").read_bytes())
+    assert stored == msgspec.json.decode(msgspec.json.encode(record))
 
 
 def test_evidence_begins_anew_when_the_model_of_an_attached_profile_changes(play, folder):
-    found = []
+    result = []
     changed = a_profile(TABLE.replace("H100", "A100") + NGRAM)
 
     async def story(start):
         gateway = start(ATTACHED)
         await asyncio.sleep(2 * WRITE_INTERVAL_S + 5)
-        found.append(drafts(folder))
+        result.append(drafts(folder))
         gateway.monitor.update({"house": changed})
         await serve_for(2 * WRITE_INTERVAL_S, gateway)
-        found.append(drafts(folder, profile=changed))
+        result.append(drafts(folder, profile=changed))
 
     play(story)
 
-    assert found[0] > 1_000
-    assert 0 < found[1] < found[0]
+    assert result[0] > 1_000
+    assert 0 < result[1] < result[0]
 
 
 def test_a_profile_that_is_gone_is_left_to_whoever_keeps_it_next(play, folder):

@@ -74,7 +74,7 @@ def decide(
 ) -> tuple[str, int]:
     """The replica that is chosen, and the tokens that it is thought to hold."""
     router = ReplicaRouter()
-    candidates = [ReplicaCandidate(name=each.base_url) for each in statuses]
+    candidates = [ReplicaCandidate(name=status.base_url) for status in statuses]
     router.decide(REQUEST, candidates, 0.0)
     exact = ExactPrefixes(reader, tokenizer)  # type: ignore[arg-type]
     request = asyncio.run(exact.add(asked, ROUTE, statuses, REQUEST, router))
@@ -104,12 +104,12 @@ def test_a_prompt_of_another_salt_is_not_held():
 @pytest.mark.parametrize("words", [1, 20_000], ids=["short", "long, on a thread"])
 def test_a_messages_call_is_tokenized_as_the_chat_call_that_its_engine_gets(words):
     held, tokenizer = IndexReader(house_2=index_with_blocks("a" * 32)), FakeTokenizer()
-    said = [{"role": "user", "content": "word " * words}]
-    body = orjson.dumps({"model": "m", "max_tokens": 9, "messages": said})
-    asked = replace_fields(call(body), endpoint=MESSAGES, salt="a" * 32)
+    messages = [{"role": "user", "content": "word " * words}]
+    body = orjson.dumps({"model": "m", "max_tokens": 9, "messages": messages})
+    request = replace_fields(call(body), endpoint=MESSAGES, salt="a" * 32)
 
-    assert decide(held, tokenizer, asked) == ("http://2/v1", 640)
-    assert decide(held, tokenizer, replace_fields(asked, salt="b" * 32))[1] == 0
+    assert decide(held, tokenizer, request) == ("http://2/v1", 640)
+    assert decide(held, tokenizer, replace_fields(request, salt="b" * 32))[1] == 0
     assert tokenizer.endpoints == ["chat/completions"] * 2
 
 
@@ -146,10 +146,10 @@ def test_a_responses_call_that_its_engine_lays_out_otherwise_is_routed_by_its_te
 
 
 def test_a_messages_call_that_cannot_be_said_in_chat_is_routed_by_its_text():
-    asked = replace_fields(call(b'{"model": "m", "messages": 7}'), endpoint=MESSAGES)
+    request = replace_fields(call(b'{"model": "m", "messages": 7}'), endpoint=MESSAGES)
     tokenizer = FakeTokenizer(None)
 
-    assert decide(IndexReader(house_2=index_with_blocks()), tokenizer, asked)[1] == 0
+    assert decide(IndexReader(house_2=index_with_blocks()), tokenizer, request)[1] == 0
     assert tokenizer.endpoints == [MESSAGES]
 
 
@@ -158,7 +158,7 @@ def test_without_events_or_a_choice_nothing_is_tokenized():
     decide(IndexReader(), tokenizer, chat())
     decide(IndexReader(house_0=KvEventIndex("m", 10)), tokenizer, chat())
     decide(IndexReader(house_0=index_with_blocks()), tokenizer, chat(), STATUSES[:1])
-    unhealthy = [replace(each, is_healthy=False) for each in STATUSES[1:]]
+    unhealthy = [replace(status, is_healthy=False) for status in STATUSES[1:]]
     decide(IndexReader(house_0=index_with_blocks()), tokenizer, chat(), [STATUSES[0], *unhealthy])
 
     assert tokenizer.asked == []

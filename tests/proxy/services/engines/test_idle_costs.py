@@ -56,7 +56,7 @@ def run(store: Store, hours: float, upstreams: Sequence[Upstream] = (replica(),)
     costs = IdleCosts(store, upstreams)
     for minute in range(0, int(hours * 60) + 1, 30):
         now = float(BEGIN + minute * 60)
-        keep_runs(store, (0.0, minute * 60.0), upstreams=[each.name for each in upstreams])
+        keep_runs(store, (0.0, minute * 60.0), upstreams=[upstream.name for upstream in upstreams])
         costs.book(now)
 
 
@@ -185,8 +185,8 @@ def test_budgets_do_not_pay_for_idle_time(store: Store) -> None:
 
     receipts = store.spendings.from_receipts("organization", *ends).by
     rollups = store.spendings.from_rollups("organization", *ends)
-    assert [each.nanos for each in receipts.values()] == [round(100 * PRICE / HOUR)]
-    assert [each.nanos for each in rollups.values()] == [round(100 * PRICE / HOUR)]
+    assert [receipt.nanos for receipt in receipts.values()] == [round(100 * PRICE / HOUR)]
+    assert [rollup.nanos for rollup in rollups.values()] == [round(100 * PRICE / HOUR)]
 
 
 def test_the_use_of_an_upstream_leaves_idle_time_out(store: Store) -> None:

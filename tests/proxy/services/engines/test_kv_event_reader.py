@@ -33,10 +33,10 @@ class PlayedEvents:
         yield self
 
     async def receive(self) -> Message:
-        found = await self.queue.get()
-        if isinstance(found, Exception):
-            raise found
-        return found
+        result = await self.queue.get()
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     def send(self, sequence: int, *hashes: int) -> None:
         events = [["BlockStored", list(hashes), None, list(range(4 * len(hashes))), 4]]
@@ -121,7 +121,7 @@ def test_an_unreadable_or_unreachable_publisher_is_tried_again_after_ever_longer
         return [early, len(stage.events.opened), stage.size()]
 
     assert play(story) == [(2, None), 7, 1]
-    assert len([each for each in caplog.records if "are not read" in each.message]) == 1
+    assert len([record for record in caplog.records if "are not read" in record.message]) == 1
 
 
 def test_a_profile_that_is_gone_is_read_no_more():

@@ -22,8 +22,8 @@ MESSAGES = [{"role": "user", "content": "Hello"}]
 
 
 def chat(**fields: Any) -> Call:
-    said = {"model": "public", "messages": MESSAGES, "max_tokens": 5, **fields}
-    return call(orjson.dumps(said))
+    body = {"model": "public", "messages": MESSAGES, "max_tokens": 5, **fields}
+    return call(orjson.dumps(body))
 
 
 def play(
@@ -62,8 +62,8 @@ def test_a_prompt_is_tokenized_once():
 
 def test_a_call_does_not_wait_beyond_the_deadline():
     async def story(tokenizer: PromptTokenizer) -> tuple[bytes | None, float]:
-        found = await tokenizer.token_bytes(chat(), ROUTE, URL)
-        return found, asyncio.get_running_loop().time()
+        token_bytes = await tokenizer.token_bytes(chat(), ROUTE, URL)
+        return token_bytes, asyncio.get_running_loop().time()
 
     slow = ScriptedAnswer([After(9.0, b'{"tokens":[1]}')])
 
@@ -73,8 +73,8 @@ def test_a_call_does_not_wait_beyond_the_deadline():
 def test_an_engine_that_cannot_is_asked_no_more_for_a_while():
     async def story(tokenizer: PromptTokenizer) -> bytes | None:
         for number in range(9):
-            asked = chat(messages=[{"role": "user", "content": str(number)}])
-            assert await tokenizer.token_bytes(asked, ROUTE, URL) is None
+            request = chat(messages=[{"role": "user", "content": str(number)}])
+            assert await tokenizer.token_bytes(request, ROUTE, URL) is None
         await asyncio.sleep(11.0)
         return await tokenizer.token_bytes(chat(), ROUTE, URL)
 

@@ -87,10 +87,10 @@ def test_a_page_that_hangs_costs_its_deadline_and_harms_no_replica():
 def test_a_page_that_says_too_little_leaves_the_replica_healthy_with_a_reason(answer, reason):
     pages = PlayedPages()
     pages.answers["http://a:1/metrics"] = answer
-    found = statuses(pages, a_profile(ATTACHED))[0]
+    status = statuses(pages, a_profile(ATTACHED))[0]
 
-    assert found.is_healthy
-    assert reason in found.reason
+    assert status.is_healthy
+    assert reason in status.reason
 
 
 @pytest.mark.parametrize(
@@ -146,24 +146,24 @@ def test_the_supervisors_word_decides_where_it_runs_the_replica():
 def test_a_state_file_that_nobody_keeps_up_to_date_says_nothing():
     pages = PlayedPages()
     pages.supervise(report("8000", ProcessState.STOPPED), is_running=False)
-    found = statuses(pages, a_profile(""))[0]
+    status = statuses(pages, a_profile(""))[0]
 
-    assert found.is_healthy
-    assert found.process is None
+    assert status.is_healthy
+    assert status.process is None
 
 
 def test_a_replica_is_followed_to_the_port_that_a_rolling_change_gave_it():
     reports = [report("8001", ProcessState.READY), report("8007", ProcessState.READY)]
-    found = reports_by_replica(a_profile("replicas = 2"), reports)
+    by_replica = reports_by_replica(a_profile("replicas = 2"), reports)
 
-    assert [each.name for each in found if each] == ["8007", "8001"]
+    assert [each.name for each in by_replica if each] == ["8007", "8001"]
 
 
 def test_of_an_old_and_a_new_replica_the_ready_one_gets_the_calls():
     reports = [report("8000", ProcessState.DRAINING), report("8009", ProcessState.READY)]
-    found = reports_by_replica(a_profile(""), reports)
+    by_replica = reports_by_replica(a_profile(""), reports)
 
-    assert [each.name for each in found if each] == ["8009"]
+    assert [each.name for each in by_replica if each] == ["8009"]
 
 
 def starts(change: Callable[[PlayedPages], None]) -> int:
@@ -213,9 +213,9 @@ def test_llamacpp_is_asked_once_for_the_room_of_its_cache():
     pages.answers["http://127.0.0.1:8000/props"] = (
         b'{"default_generation_settings": {"n_ctx": 1024}, "total_slots": 2}'
     )
-    found = statuses(pages, a_profile("", engine="llamacpp"), reads=3)[0]
+    status = statuses(pages, a_profile("", engine="llamacpp"), reads=3)[0]
 
-    assert found.cache_tokens == 2_048
+    assert status.cache_tokens == 2_048
     assert pages.asked.count("http://127.0.0.1:8000/props") == 1
 
 
@@ -254,8 +254,8 @@ def test_changed_profiles_are_watched_and_what_is_known_of_the_others_stays():
         await monitor.read_all()
         more = replace(a_profile("port = 9000"), name="more")
         monitor.update({"house": profile, "more": more})
-        kept = monitor.status("house:0")
-        return [each.base_url for each in monitor.statuses()], bool(kept and kept.metrics)
+        stored = monitor.status("house:0")
+        return [status.base_url for status in monitor.statuses()], bool(stored and stored.metrics)
 
     urls, is_kept = run_in_virtual_time(story)
 

@@ -60,7 +60,7 @@ class RoutingGateway:
         )
 
     def _urls(self) -> list[str]:
-        return [each.base_url for each in self.monitor.statuses()]
+        return [status.base_url for status in self.monitor.statuses()]
 
     async def order(self, of: Call) -> ReplicaOrder:
         return await self.routing.order(of, self.choices)
@@ -84,7 +84,7 @@ def play(story: Callable[[PlayedPages], Awaitable[T]]) -> T:
 
 
 def names(choices: tuple[RouteChoice, ...]) -> list[str]:
-    return [each.route.upstream.name for each in choices]
+    return [choice.route.upstream.name for choice in choices]
 
 
 def test_a_conversation_stays_where_its_prefix_is_warm_and_the_ticket_says_so():
@@ -110,7 +110,7 @@ def test_a_call_counts_at_its_replica_from_its_start_to_its_end():
         for step in (lambda: None, ticket.send, lambda: ticket.end(None, is_comparable=False)):
             step()
             statuses = gateway.monitor.statuses()
-            counts.append(sum(gateway.routing.calls_in_flight(each) for each in statuses))
+            counts.append(sum(gateway.routing.calls_in_flight(status) for status in statuses))
         return counts
 
     assert play(story) == [0, 1, 0]
@@ -127,16 +127,16 @@ def test_many_conversations_spread_over_all_replicas():
 def test_two_gateways_send_a_new_conversation_to_the_same_replica():
     async def story(pages: PlayedPages) -> list[tuple[list[str], list[str]]]:
         one, other = RoutingGateway(pages), RoutingGateway(pages)
-        found = []
+        result = []
         for n in range(8):
-            asked = chat(n)
-            found.append(
+            request = chat(n)
+            result.append(
                 (
-                    names((await one.order(asked)).ready)[:1],
-                    names((await other.order(asked)).ready)[:1],
+                    names((await one.order(request)).ready)[:1],
+                    names((await other.order(request)).ready)[:1],
                 )
             )
-        return found
+        return result
 
     assert all(one == other for one, other in play(story))
 
@@ -245,15 +245,17 @@ def test_prompts_of_teams_that_are_kept_apart_are_not_taken_for_each_others(endp
 
     async def story(pages: PlayedPages) -> list[str]:
         gateway = RoutingGateway(pages)
-        choices = tuple(RouteChoice(_of_vllm(each.route), each.model) for each in gateway.choices)
+        choices = tuple(
+            RouteChoice(_of_vllm(choice.route), choice.model) for choice in gateway.choices
+        )
         gateway.choices = choices
         await gateway.serve(call_of("a" * 32))
-        found = []
+        result = []
         for salt in ("a" * 32, "b" * 32):
             ticket = (await gateway.order(call_of(salt))).ready[0].replica
             assert ticket is not None
-            found.append(ticket.why[:4])
-        return found
+            result.append(ticket.why[:4])
+        return result
 
     assert play(story) == ["warm", "cold"]
 

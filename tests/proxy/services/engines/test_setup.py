@@ -169,7 +169,7 @@ def test_a_running_gateway_reports_what_it_sees_of_engines_and_takes_that_back_w
     running, ended = asyncio.run(story())
 
     assert running.pid == os.getpid()
-    assert [each.name for each in running.replicas] == ["house:0", "house:1"]
+    assert [replica.name for replica in running.replicas] == ["house:0", "house:1"]
     assert running.models["house-llm"].prompt_tokens > 0
     assert ended == []
 

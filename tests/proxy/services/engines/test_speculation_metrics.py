@@ -34,13 +34,15 @@ def test_the_recommended_method_and_the_measured_gain_are_metrics(tmp_path: Path
     page(metrics)
     good = SpeculationRecord(evidence=add_samples(draft_model=(180, 0.7, 1), none=(100, None, 1)))
     write_record(tmp_path / "engines/house", good)
-    said = page(metrics)
+    metrics_page = page(metrics)
 
     prefix = "thriftgate_engine_speculation_"
-    assert f'{prefix}recommended{{engine="house",method="draft_model",tokens="3"}} 1.0' in said
-    assert f'{prefix}speed_up{{engine="house",setting="draft_model:3"}} 1.8' in said
-    assert f'{prefix}acceptance{{engine="house",setting="draft_model:3"}} 0.7' in said
-    assert f'{prefix}tokens_per_step{{engine="house",setting="draft_model:3"}} 3.1' in said
+    assert (
+        f'{prefix}recommended{{engine="house",method="draft_model",tokens="3"}} 1.0' in metrics_page
+    )
+    assert f'{prefix}speed_up{{engine="house",setting="draft_model:3"}} 1.8' in metrics_page
+    assert f'{prefix}acceptance{{engine="house",setting="draft_model:3"}} 0.7' in metrics_page
+    assert f'{prefix}tokens_per_step{{engine="house",setting="draft_model:3"}} 3.1' in metrics_page
 
 
 def test_where_no_method_pays_none_is_recommended(tmp_path: Path) -> None:

@@ -82,10 +82,10 @@ def test_a_replica_that_was_never_asked_has_no_reuse_and_no_load_that_nobody_tol
         routing = ReplicaRouting(monitor, asyncio.get_running_loop().time)
         return TrafficReport(monitor, routing, 7, lambda: 0.0).traffic({})
 
-    found = run_in_virtual_time(story)
+    outcome = run_in_virtual_time(story)
 
-    first = found.replicas[0]
-    assert (found.models, first.running, first.kv_usage) == ({}, None, None)
+    first = outcome.replicas[0]
+    assert (outcome.models, first.running, first.kv_usage) == ({}, None, None)
     assert first.reuse.prompt_tokens == 0
     assert "none" in first.reason
 

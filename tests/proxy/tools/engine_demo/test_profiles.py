@@ -24,13 +24,13 @@ def test_three_profiles_differ_in_port_and_speculation():
         name: each.speculation and each.speculation.method for name, each in profiles.items()
     }
 
-    assert [each.port for each in profiles.values()] == [8_001, 8_002, 8_003]
+    assert [profile.port for profile in profiles.values()] == [8_001, 8_002, 8_003]
     assert methods == {
         PLAIN: None,
         DRAFTED: SpeculativeMethod.DRAFT_MODEL,
         NGRAM: SpeculativeMethod.NGRAM,
     }
-    assert {each.price_per_gpu_hour for each in profiles.values()} == {250_000_000}
+    assert {profile.price_per_gpu_hour for profile in profiles.values()} == {250_000_000}
 
 
 def test_the_profiles_start_the_committed_model():
@@ -43,9 +43,9 @@ def test_the_profiles_start_the_committed_model():
 
 def test_model_and_draft_have_three_megabytes_at_most():
     files = [model_file("target.gguf"), model_file("draft.gguf")]
-    size = sum(each.stat().st_size for each in files)
+    size = sum(file.stat().st_size for file in files)
 
-    assert all(each.read_bytes()[:4] == b"GGUF" for each in files)
+    assert all(file.read_bytes()[:4] == b"GGUF" for file in files)
     assert Decimal(size) / 1_000_000 < MEGABYTES_OF_BOTH_MODELS
 
 

@@ -140,12 +140,12 @@ def test_once_a_turn_has_ended_the_next_one_is_read_as_far_as_it_is_known():
 def test_a_responses_conversation_is_read_ahead_as_the_responses_call_that_will_come():
     item = {"type": "message", "role": "assistant", "content": "Good day"}
     body = {"model": "m", "instructions": "Be kind.", "input": "Hello"}
-    asked = call(json.dumps(body).encode(), endpoint="responses")
+    request = call(json.dumps(body).encode(), endpoint="responses")
 
     async def story(stage: WarmStage) -> WarmStage:
         for _ in range(2):
-            turn = FinishedTurn(asked, lambda: orjson.dumps([item]))
-            stage.end(asked, stage.begin(asked), turn)
+            turn = FinishedTurn(request, lambda: orjson.dumps([item]))
+            stage.end(request, stage.begin(request), turn)
             await asyncio.sleep(SETTLE_S + 2.0)
         stage.restart()
         await asyncio.sleep(SETTLE_S + 2.0)
@@ -161,13 +161,13 @@ def test_a_responses_conversation_is_read_ahead_as_the_responses_call_that_will_
 
 
 def test_a_messages_call_is_read_ahead_in_chat_and_routed_by_what_its_caller_writes():
-    said = {"model": "m", "system": "Be kind.", "messages": [{"role": "user", "content": "Hello"}]}
-    asked = call(json.dumps(said).encode(), endpoint="messages")
+    body = {"model": "m", "system": "Be kind.", "messages": [{"role": "user", "content": "Hello"}]}
+    request = call(json.dumps(body).encode(), endpoint="messages")
 
     async def story(stage: WarmStage) -> WarmStage:
         for _ in range(2):
             turn = FinishedTurn(chat(), lambda: orjson.dumps(ANSWER))
-            stage.end(asked, stage.begin(asked), turn)
+            stage.end(request, stage.begin(request), turn)
             await asyncio.sleep(SETTLE_S + 2.0)
         assert not stage.warmed
         stage.restart()

@@ -41,12 +41,12 @@ def send(
             replace(route(each, upstream=upstream(each)), name=f"{each}/m")
             for each in ("house:0", name)
         )
-        known = replace(
+        names = replace(
             catalog(*routes),
             models={"m": Model(id="m", routes=routes)},
             team_aliases={"acme": ModelAliases({"claude-*": "m"})},
         )
-        sender = warming_sender(replace(deps, catalog=known), asyncio.get_running_loop().time)
+        sender = warming_sender(replace(deps, catalog=names), asyncio.get_running_loop().time)
         stop = asyncio.Event()
         if stop_after is not None:
             asyncio.get_running_loop().call_later(stop_after, stop.set)

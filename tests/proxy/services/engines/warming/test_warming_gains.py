@@ -65,11 +65,11 @@ def test_a_prompt_whose_caller_left_costs_and_is_not_remembered():
     gains = WarmingGains(WarmingAccounts())
     warm_and_settle(gains, outcome=Outcome.HUNG_UP)
     gains.note_call(HOUSE, chain("a" * 4_400), 1_000)
-    found = gains.accounts
+    accounts = gains.accounts
 
-    assert found.results == {("house", TYPED, WarmingResult.CANCELLED): 1}
-    assert found.nanos["house", TYPED] == 700
-    assert not found.used_calls
+    assert accounts.results == {("house", TYPED, WarmingResult.CANCELLED): 1}
+    assert accounts.nanos["house", TYPED] == 700
+    assert not accounts.used_calls
 
 
 def test_without_a_measured_rate_no_seconds_are_estimated():
