@@ -44,13 +44,18 @@ def record_version(folder: Path) -> int:
         return 0
 
 
-def write_record(folder: Path, record: SpeculationRecord | msgspec.Raw) -> None:
-    """Replace the record; where that fails it is logged, and nothing else happens."""
+def write_record(
+    folder: Path, record: SpeculationRecord | msgspec.Raw, *, is_quiet: bool = False
+) -> bool:
+    """Replace the record; False where that fails, which is logged unless it is to be quiet."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_private_file(folder / _FILE, record)
     except OSError as error:
-        _log.warning("The advisor's record in %s cannot be written: %s", folder, error)
+        if not is_quiet:
+            _log.warning("The advisor's record in %s cannot be written: %s", folder, error)
+        return False
+    return True
 
 
 def resolve_auto(profile: EngineProfile, record: SpeculationRecord, now: float) -> EngineProfile:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 import msgspec
 
@@ -25,7 +25,6 @@ _log = logging.getLogger("thriftgate")
 
 _STATE: Final = "state.json"
 _LOCK: Final = "lock"
-_EVIDENCE_LOCK: Final = "speculation.lock"
 _VERSION: Final = 1
 #: Seconds between two reports where nothing changes, and after which a report is stale.
 REPORT_INTERVAL_S: Final = 30.0
@@ -42,7 +41,7 @@ def replace_private_file(path: Path, value: object) -> None:
     Raises:
         OSError: It cannot be written.
     """
-    fresh = path.with_suffix(".new")
+    fresh = path.with_suffix(f".{os.getpid()}.new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     with os.fdopen(os.open(fresh, flags, 0o600), "wb") as file:
         file.write(msgspec.json.encode(value))
@@ -191,28 +190,6 @@ def is_supervised(folder: Path) -> bool:
         return False
     finally:
         os.close(lock)
-
-
-def lock_evidence(folder: Path) -> IO[bytes] | None:
-    """A file that holds the lock of a profile's evidence until it is closed; None if another does.
-
-    It is not the supervisor's: a state that a supervisor left behind stays stale.
-
-    Raises:
-        OSError: The folder cannot be written.
-    """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    file = os.fdopen(os.open(folder / _EVIDENCE_LOCK, flags, 0o600), "rb")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        return None
-    except OSError:
-        file.close()
-        raise
-    return file
 
 
 def _take(lock: int) -> bool:

@@ -6,15 +6,15 @@ supervisor, so a gateway keeps theirs, by the pages that it reads anyway::
     each second: ReplicaMonitor ─► note ─► a sample every 5 s, in memory
     every 30 s:  run ─► speculation.json, on a thread
 
-Of several gateways on a folder one keeps a profile's record, and another takes over at its end.
+Several gateways on a folder read the same pages, so that the record of each will do: the last one
+to write replaces the others', and one that starts goes on with what it finds.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 import msgspec
 
@@ -28,10 +28,8 @@ from proxy.engines.state.speculation_file import (
     read_record,
     write_record,
 )
-from proxy.engines.state.state_file import is_supervised, lock_evidence, profile_folder
+from proxy.engines.state.state_file import is_supervised, profile_folder
 from proxy.services.engines.replica_monitor import INTERVAL_S, ReplicaStatus
-
-_log = logging.getLogger("thriftgate")
 
 #: Seconds between two writes of a record.
 WRITE_INTERVAL_S: Final = 30.0
@@ -39,11 +37,10 @@ WRITE_INTERVAL_S: Final = 30.0
 
 @dataclass(slots=True)
 class _KeptRecord:
-    """The record of a profile that this gateway keeps, while it holds the file of its lock."""
+    """The record of a profile, and when a page of each replica went into it last."""
 
     profile: EngineProfile
     recorder: SpeculationRecorder
-    lock: IO[bytes]
     read_at: dict[str, float] = field(default_factory=dict)
 
 
@@ -66,7 +63,7 @@ class AttachedEvidence:
         self._profiles = profiles
         self._now = now
         self._kept: dict[str, _KeptRecord] = {}
-        self._has_failed = False
+        self._is_failing = False
 
     def note(self, status: ReplicaStatus) -> None:
         """Take in a replica's new reading, if its last one is long enough ago."""
@@ -83,7 +80,7 @@ class AttachedEvidence:
         record.recorder.note([report], {report.name: status.metrics}, self._now())
 
     async def run(self) -> None:
-        """Keep the records for ever; at the end they are written and left to others."""
+        """Keep the records until cancelled; at the end they are written."""
         try:
             while True:
                 await self.keep()
@@ -91,48 +88,31 @@ class AttachedEvidence:
         finally:
             ended, self._kept = self._kept, {}
             await asyncio.to_thread(self._write_all, _snapshots(ended))
-            for record in ended.values():
-                record.lock.close()
 
     async def keep(self) -> None:
-        """Write the records, take over those that nobody keeps, leave those of gone profiles."""
-        profiles = {
-            name: profile for name, profile in self._profiles().items() if _is_measured(profile)
-        }
-        for name in [kept_name for kept_name in self._kept if kept_name not in profiles]:
-            self._kept.pop(name).lock.close()
+        """Write the records, begin those of new profiles, leave those of gone ones."""
+        measured = filter(_is_measured, self._profiles().values())
+        profiles = {profile.name: profile for profile in measured}
+        self._kept = {name: record for name, record in self._kept.items() if name in profiles}
         await asyncio.to_thread(self._write_all, _snapshots(self._kept))
         for name, profile in profiles.items():
             held = self._kept.get(name)
             if held is None:
-                taken = await asyncio.to_thread(self._take_over, profile)
-                if taken is not None:
-                    self._kept[name] = taken
+                folder = profile_folder(self._folder, name)
+                record = await asyncio.to_thread(read_record, folder, profile)
             elif held.profile != profile:
                 record = held.recorder.record
                 record.clear_if_other(profile)
-                self._kept[name] = _KeptRecord(profile, SpeculationRecorder(record), held.lock)
-
-    def _take_over(self, profile: EngineProfile) -> _KeptRecord | None:
-        """The record of a profile that no other gateway keeps; blocks on files."""
-        folder = profile_folder(self._folder, profile.name)
-        try:
-            lock = lock_evidence(folder)
-        except OSError as error:
-            if not self._has_failed:
-                _log.warning("The advisor's record in %s cannot be kept: %s", folder, error)
-            self._has_failed = True
-            return None
-        if lock is None:
-            return None
-        return _KeptRecord(profile, SpeculationRecorder(read_record(folder, profile)), lock)
+            else:
+                continue
+            self._kept[name] = _KeptRecord(profile, SpeculationRecorder(record))
 
     def _write_all(self, records: Sequence[tuple[str, msgspec.Raw]]) -> None:
         """Replace records, except where a supervisor runs the profile by now; blocks on files."""
         for name, data in records:
             folder = profile_folder(self._folder, name)
             if not is_supervised(folder):
-                write_record(folder, data)
+                self._is_failing = not write_record(folder, data, is_quiet=self._is_failing)
 
 
 def _is_measured(profile: EngineProfile) -> bool:

@@ -6,8 +6,6 @@ import pytest
 from proxy.engines.state.replica_report import ProcessState, ReplicaReport
 from proxy.engines.state.state_file import (
     EngineStateFile,
-    is_supervised,
-    lock_evidence,
     locked_profile,
     profile_folder,
     read_engine_states,
@@ -89,18 +87,3 @@ def test_a_state_that_cannot_be_written_warns_once(tmp_path, caplog):
         file.write([REPLICA])
 
     assert len(caplog.records) == 1
-
-
-def test_evidence_has_a_lock_of_its_own_that_makes_no_stale_state_look_alive(tmp_path):
-    folder = profile_folder(tmp_path, "house")
-    lock = lock_evidence(folder)
-    assert lock is not None
-    assert lock_evidence(folder) is None
-    assert not is_supervised(folder)
-    with locked_profile(folder):
-        assert is_supervised(folder)
-    lock.close()
-
-    again = lock_evidence(folder)
-    assert again is not None
-    again.close()

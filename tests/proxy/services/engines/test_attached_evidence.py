@@ -164,26 +164,23 @@ def test_a_sample_is_five_seconds_of_one_replica(play, folder):
     assert band.decode_s / band.samples == pytest.approx(5.0, abs=0.6)
 
 
-def test_one_gateway_of_a_folder_keeps_the_evidence_and_another_goes_on_after_it(play, folder):
-    result = []
+def test_a_second_gateway_of_a_folder_goes_on_with_the_evidence_of_the_first(play, folder):
+    counts = []
 
     async def story(start):
         first = start(ATTACHED)
-        await asyncio.sleep(1)
+        await asyncio.sleep(200)
         second = start(ATTACHED)
-        speculating = second.pages.engines["http://a:1/metrics"]
-        speculating.speculates = False  # were it to write, its record would have no drafts
-        await asyncio.sleep(300)
+        await asyncio.sleep(100)
         await first.end()
-        result.append(drafts(folder))
-        speculating.speculates, speculating.made_s = True, 0.0  # it is started anew
+        counts.append(drafts(folder))
         await serve_for(100, second)
-        result.append(drafts(folder))
+        counts.append(drafts(folder))
 
     play(story)
 
-    assert 6_300 < result[0] <= 7_000  # 25 a second, of which older ones weigh less
-    assert result[0] + 1_000 < result[1]
+    assert 6_300 < counts[0] <= 7_000  # 25 a second, of which older ones weigh less
+    assert counts[0] + 1_000 < counts[1]
 
 
 def test_a_restart_of_an_engine_makes_no_sample(play, folder):
@@ -282,4 +279,4 @@ def test_a_folder_that_cannot_be_written_is_logged_once(play, tmp_path, caplog):
 
     play(story)
 
-    assert caplog.text.count("cannot be kept") == 1
+    assert caplog.text.count("cannot be written") == 1
