@@ -1,4 +1,6 @@
-"""Techniques of self-hosted inference: when each pays, its flag per engine, its cost, its measure.
+"""Techniques of self-hosted inference: where each is in effect, its flag per engine, its measure.
+
+When each pays and what it costs stands in ``README.md``.
 
 Flags of vLLM and llama.cpp are those that their adapters write. Flags of SGLang 0.5.23 were read in
 its source, keys of TensorRT-LLM in its example configurations; neither was run.
@@ -26,8 +28,6 @@ class Technique:
         example: Its profile in ``techniques.toml``.
         when: It is in effect if one of these fields of a profile is set (True), at least a number,
             one of a list, or has a text in it.
-        good_for: Traffic for which it pays.
-        costs: Price paid for it.
         judged_by: Figures of the benchmark, or of the advisor, that tell whether it paid.
         flags: Its flag on each engine, and "" where the engine has none.
         bench: Options of ``thriftgate bench latency``, run once without it and once with it; ""
@@ -38,8 +38,6 @@ class Technique:
     name: str
     example: str
     when: Mapping[str, bool | int | str | Sequence[str]]
-    good_for: str
-    costs: str
     judged_by: str
     flags: Mapping[Engine, str]
     bench: str = ""
@@ -77,6 +75,11 @@ def _flags(vllm: str, llamacpp: str, sglang: str, tensorrt_llm: str) -> Mapping[
     return dict(zip(Engine, (vllm, llamacpp, sglang, tensorrt_llm), strict=True))
 
 
+def _speculation_flags(sglang: str) -> Mapping[Engine, str]:
+    trt = "speculative_config.decoding_type"
+    return _flags("--speculative-config", "--spec-type", f"--speculative-algorithm {sglang}", trt)
+
+
 _SPEED_UP: Final = "measured speed-up, from calls with drafts and without"
 _KV_CHANGE: Final = "preempted calls, readings with calls that wait, tokens/s: before → after"
 #: Makes streams run beside long prompts that arrive.
@@ -92,36 +95,20 @@ TECHNIQUES: Final = (
         name="speculation: draft model",
         example="draft-model",
         when={"method": ["draft_model"]},
-        good_for="small batches of a large model that has a small one with the same tokenizer",
-        costs="memory for the draft; slower than none once batches are large",
         judged_by=_SPEED_UP,
-        flags=_flags(
-            "--speculative-config",
-            "--spec-type",
-            "--speculative-algorithm STANDALONE",
-            "speculative_config.decoding_type",
-        ),
+        flags=_speculation_flags("STANDALONE"),
     ),
     Technique(
         name="speculation: n-gram",
         example="ngram",
         when={"method": ["ngram"]},
-        good_for="answers that repeat their prompt: code edits, quotes, extraction",
-        costs="nearly nothing where nothing repeats",
         judged_by=_SPEED_UP,
-        flags=_flags(
-            "--speculative-config",
-            "--spec-type",
-            "--speculative-algorithm NGRAM",
-            "speculative_config.decoding_type",
-        ),
+        flags=_speculation_flags("NGRAM"),
     ),
     Technique(
         name="speculation: suffix",
         example="suffix",
         when={"method": ["suffix"]},
-        good_for="agents whose calls repeat earlier answers",
-        costs="host memory for the suffix trees; needs the arctic-inference package",
         judged_by=_SPEED_UP,
         flags=_flags("--speculative-config", "", "", ""),
     ),
@@ -129,36 +116,20 @@ TECHNIQUES: Final = (
         name="speculation: EAGLE-3",
         example="eagle3",
         when={"method": ["eagle3"]},
-        good_for="small to middle batches of a model for which a head was trained",
-        costs="memory for the head, and a head per model",
         judged_by=_SPEED_UP,
-        flags=_flags(
-            "--speculative-config",
-            "--spec-type",
-            "--speculative-algorithm EAGLE3",
-            "speculative_config.decoding_type",
-        ),
+        flags=_speculation_flags("EAGLE3"),
     ),
     Technique(
         name="speculation: MTP",
         example="mtp",
         when={"method": ["mtp"]},
-        good_for="models with multi-token prediction layers of their own; 1 or 2 tokens",
-        costs="little; acceptance falls with each further token",
         judged_by=_SPEED_UP,
-        flags=_flags(
-            "--speculative-config",
-            "--spec-type",
-            "--speculative-algorithm NEXTN",
-            "speculative_config.decoding_type",
-        ),
+        flags=_speculation_flags("NEXTN"),
     ),
     Technique(
         name="fp8 KV cache",
         example="fp8-kv",
         when={"kv_dtype": ["fp8"]},
-        good_for="contexts over about 7k tokens, or a full KV cache",
-        costs="a little accuracy; slower on short contexts",
         judged_by=_KV_CHANGE,
         flags=_flags(
             "--kv-cache-dtype", "", "--kv-cache-dtype fp8_e4m3", "kv_cache_config.dtype: fp8"
@@ -168,8 +139,6 @@ TECHNIQUES: Final = (
         name="int4 KV cache",
         example="int4-kv",
         when={"kv_dtype": ["int4"]},
-        good_for="more sequences or longer contexts than fp8 leaves room for",
-        costs="accuracy that nobody has published; evaluate before rollout",
         judged_by=_KV_CHANGE,
         flags=_flags("--kv-cache-dtype", "--cache-type-k", "", ""),
     ),
@@ -177,8 +146,6 @@ TECHNIQUES: Final = (
         name="KV offload",
         example="kv-offload",
         when={"kv_offload_gb": True},
-        good_for="prefixes that return after they were evicted, such as idle conversations",
-        costs="host memory, and PCIe traffic",
         judged_by="cost: cold TTFT p50 and tokens/s; gain: delivered reuse in `engine status`",
         flags=_flags(
             "--kv-offloading-size",
@@ -192,8 +159,6 @@ TECHNIQUES: Final = (
         name="fp8 weights",
         example="fp8-weights",
         when={"quantization": "fp8"},
-        good_for="GPUs with fp8 units: half the memory, and faster steps",
-        costs="a little accuracy",
         judged_by=_WEIGHTS_LOOK_AT,
         flags=_flags("--quantization", "", "--quantization fp8", "a checkpoint in fp8"),
         bench=_WEIGHTS,
@@ -202,9 +167,6 @@ TECHNIQUES: Final = (
         name="AWQ weights",
         example="awq-weights",
         when={"quantization": "awq"},
-        good_for="a model that does not fit otherwise; batches up to a quarter of what fills a step"
-        " in bf16, such as 73 sequences on an H100",
-        costs="some accuracy; larger batches get slower",
         judged_by=_WEIGHTS_LOOK_AT,
         flags=_flags("--quantization", "", "--quantization awq", "a checkpoint in AWQ"),
         bench=_WEIGHTS,
@@ -213,8 +175,6 @@ TECHNIQUES: Final = (
         name="prefix caching",
         example="prefix-caching",
         when={"prefix_caching": True},
-        good_for="shared system prompts, tools and long conversations",
-        costs="nearly nothing; on by default",
         judged_by="warm TTFT p50, and the part of prompts read from the cache",
         flags=_flags(
             "--enable-prefix-caching",
@@ -228,8 +188,6 @@ TECHNIQUES: Final = (
         name="continuous batching limits",
         example="batching",
         when={"max_sequences": True, "max_batched_tokens": True, "goal": ["latency", "throughput"]},
-        good_for="choosing between even streams and total throughput",
-        costs="more sequences make each slower and use more KV memory",
         judged_by="goodput, tokens/s, ITL p99",
         flags=_flags("--max-num-seqs", "--parallel", "--max-running-requests", "max_batch_size"),
         bench="--concurrency 16,64,256 --prompt-tokens 1000 --prefix cold --requests 1024"
@@ -239,8 +197,6 @@ TECHNIQUES: Final = (
         name="chunked prefill",
         example="chunked-prefill",
         when={"chunked_prefill": True},
-        good_for="long prompts beside running streams",
-        costs="TTFT of the long prompt itself",
         judged_by=_STALLS,
         flags=_flags(
             "--enable-chunked-prefill",
@@ -254,8 +210,6 @@ TECHNIQUES: Final = (
         name="tensor parallelism",
         example="tensor-parallel",
         when={"tensor_parallel": 2},
-        good_for="a model too large for one GPU, or lower latency",
-        costs="traffic between GPUs; more replicas serve more calls",
         judged_by="ITL p50 at 1 caller; tokens/s at 64 ÷ GPUs",
         flags=_flags("--tensor-parallel-size", "--split-mode", "--tp-size", "tensor_parallel_size"),
         bench="--concurrency 1,64 --prompt-tokens 2000 --prefix cold --requests 256",
@@ -264,8 +218,6 @@ TECHNIQUES: Final = (
         name="CPU offload",
         example="cpu-offload",
         when={"cpu_offload_gb": True},
-        good_for="a model that does not fit, where speed matters little",
-        costs="each step reads the weights over PCIe: many times slower",
         judged_by="ITL p50 and tokens/s",
         flags=_flags("--cpu-offload-gb", "", "--cpu-offload-gb", ""),
         bench="--concurrency 1,8 --prompt-tokens 1000 --prefix cold --duration 120 --timeout 600",
@@ -274,8 +226,6 @@ TECHNIQUES: Final = (
         name="disaggregated prefill",
         example="prefill",
         when={"role": ["prefill", "decode"]},
-        good_for="steady inter-token latency beside long prompts, on several GPUs",
-        costs="KV transfer per call, and a router that knows both roles; no more throughput",
         judged_by=_STALLS,
         flags=_flags(
             "--kv-transfer-config", "", "--disaggregation-mode", "cache_transceiver_config"
@@ -299,13 +249,3 @@ def example_text() -> str:
 def used_techniques(profile: EngineProfile) -> tuple[Technique, ...]:
     """The techniques that are in effect in a profile, also by default, on its engine."""
     return tuple(technique for technique in TECHNIQUES if technique.is_used(profile))
-
-
-def technique_table() -> str:
-    """The techniques as a Markdown table, which the reference shows."""
-    rows = ["| Technique | Example | Good for | Costs | Judged by |", "|---|---|---|---|---|"]
-    for technique in TECHNIQUES:
-        name, example = technique.name, f"`{technique.example}`"
-        row = (name, example, technique.good_for, technique.costs, technique.judged_by)
-        rows.append(f"| {' | '.join(row)} |")
-    return "\n".join(rows)

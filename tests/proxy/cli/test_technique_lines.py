@@ -18,7 +18,7 @@ def test_a_kv_format_is_measured_by_the_advisor():
     profile = a_profile(OFF + 'kv_dtype = "fp8"')
     (document,) = technique_documents(profile)
 
-    assert found["command"] == "thriftgate engine advise house"
+    assert document["command"] == "thriftgate engine advise house"
     assert technique_documents(profile, only_benchmarks=True) == []
     assert list(technique_lines(profile, only_benchmarks=True)) == []
 

@@ -17,6 +17,7 @@ from proxy.engines.routing.router import ReplicaRouter
 BLOCK = 256
 REPLICAS = [ReplicaCandidate(name=name) for name in "abcd"]
 CALM = RoutingPolicy(explore_share=0.0)
+FULL = LoadReport(at=0, running=60, waiting=400)
 
 
 def request(path: str = "p" * 40, **more) -> RoutingRequest:
@@ -61,10 +62,7 @@ def test_a_conversation_yields_to_overload_and_says_so():
     router = ReplicaRouter(CALM)
     home = serve(router, request())
     busy = [
-        replace(replica, load=LoadReport(at=0, running=60, waiting=400))
-        if replica.name == home
-        else replica
-        for replica in REPLICAS
+        replace(replica, load=FULL) if replica.name == home else replica for replica in REPLICAS
     ]
 
     decision = router.decide(request(), busy, 1.0)
@@ -77,10 +75,7 @@ def test_an_old_report_is_left_out():
     router = ReplicaRouter(CALM)
     home = serve(router, request())
     busy = [
-        replace(replica, load=LoadReport(at=0, running=60, waiting=400))
-        if replica.name == home
-        else replica
-        for replica in REPLICAS
+        replace(replica, load=FULL) if replica.name == home else replica for replica in REPLICAS
     ]
 
     assert first(router, request(), busy, now=60.0) == home
