@@ -12,17 +12,15 @@ from proxy.engines.metrics.decode_speed import EstimateInterval, SpeedSums, band
 from proxy.engines.metrics.kv_pressure import describe_formats, kv_advice
 from proxy.engines.profiles import EngineProfile
 from proxy.engines.speculation.advice import (
+    MIN_CALLS,
     BandSpeed,
+    FeatureSpeculation,
     SpeculationAdvice,
     SpeculationOption,
     advise,
+    advise_feature,
     describe_options,
     option_that_runs,
-)
-from proxy.engines.speculation.feature_advice import (
-    MIN_CALLS,
-    FeatureSpeculation,
-    advise_feature,
 )
 from proxy.engines.state.speculation_file import read_record
 from proxy.engines.state.state_file import profile_folder

@@ -19,7 +19,7 @@ _MISSING_EXTRA: Final = (
     "The engine demo needs llama.cpp's server, which the extra [local] holds:"
     f" {how_to_install('local')}"
 )
-#: US dollars for an hour of the machine, where nobody says: a virtual machine with two cores.
+#: US dollars for an hour of the machine, unless --price says: a virtual machine with two cores.
 _PRICE: Final = "0.10"
 _MAX_PRICE: Final = 10_000
 _ROUNDS: Final = 5

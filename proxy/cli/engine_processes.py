@@ -23,13 +23,13 @@ from typing import Final
 import httpx2
 
 from proxy.cli.engine_changes import RollingChanges
-from proxy.cli.engine_evidence import keep_evidence
 from proxy.cli.engine_status import change_lines
 from proxy.cli.terminal import Terminal
 from proxy.engines.adapters.adapter import EngineAdapter
 from proxy.engines.adapters.launch_command import LaunchCommand
+from proxy.engines.metrics.metrics_page import EngineMetrics, parse_metrics_page
 from proxy.engines.state.replica_report import ProcessState, ReplicaReport
-from proxy.engines.state.speculation_file import SpeculationRecorder
+from proxy.engines.state.speculation_file import SAMPLE_S, SpeculationRecorder, write_record
 from proxy.engines.state.state_file import (
     REPORT_INTERVAL_S,
     EngineStateFile,
@@ -48,6 +48,10 @@ from proxy.engines.supervision.supervisor import EngineSupervisor
 from proxy.errors import OperatorError
 
 _FAILED: Final = 1
+#: Seconds that a page may take.
+_DEADLINE_S: Final = 2.0
+#: Samples after which the record is written.
+_SAMPLES_PER_WRITE: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +67,7 @@ class EnginePlan:
             watched files ask for; None if SIGHUP is to stop.
         watched: Files that the profile comes from.
         adapter: Knows the names of the engine's metrics; None if no evidence is to be kept.
-        recorder: Gets the replicas' metrics; None for a recorder that nobody reads.
+        recorder: Gets the replicas' metrics; None for none.
         follow: Runs beside the replicas and asks for changes; None for nothing.
         settings: Intervals and limits; environment and marker are set here.
     """
@@ -223,3 +227,45 @@ async def sum_metrics(url: str, names: Collection[str], seconds: float) -> float
     if answer.status_code != 200 or not values:
         raise OSError(f"{url} has none of {', '.join(names)}")
     return sum(values)
+
+
+async def keep_evidence(
+    recorder: SpeculationRecorder,
+    adapter: EngineAdapter,
+    supervisor: EngineSupervisor,
+    folder: Path,
+    terminal: Terminal,
+) -> None:
+    """Read the metrics of ready replicas every few seconds, and keep the record."""
+    count = 0
+    try:
+        while True:
+            ready = [report for report in supervisor.reports if report.state is ProcessState.READY]
+            recorder.note(ready, await read_pages(ready, adapter), terminal.now())
+            count += 1
+            if count % _SAMPLES_PER_WRITE == 0:
+                write_record(folder, recorder.record)
+            await asyncio.sleep(SAMPLE_S)
+    finally:
+        write_record(folder, recorder.record)
+
+
+async def read_pages(
+    reports: list[ReplicaReport], adapter: EngineAdapter
+) -> dict[str, EngineMetrics]:
+    """The metrics of replicas by name; those that do not answer well are left out."""
+    async with httpx2.AsyncClient(trust_env=False, timeout=_DEADLINE_S) as client:
+        pages = await asyncio.gather(*(_read_page(client, report, adapter) for report in reports))
+    names = (report.name for report in reports)
+    return {name: page for name, page in zip(names, pages, strict=True) if page is not None}
+
+
+async def _read_page(
+    client: httpx2.AsyncClient, report: ReplicaReport, adapter: EngineAdapter
+) -> EngineMetrics | None:
+    try:
+        async with asyncio.timeout(_DEADLINE_S):
+            answer = await client.get(report.metrics_url)
+        return parse_metrics_page(answer.text, adapter) if answer.status_code == 200 else None
+    except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, ValueError):
+        return None

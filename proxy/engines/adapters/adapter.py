@@ -106,7 +106,7 @@ class EngineAdapter:
         build_env: Builds the environment variables of a replica besides the profile's own.
         find_misfits: Finds fields that this engine cannot follow.
         properties_path: Where it says the room of its cache, if its metrics do not; "" for nowhere.
-        attach_needs: Settings with which whoever starts it has to start it.
+        attach_needs: Settings that it has to be started with.
         finishes_streams: True if it ends after SIGTERM once its streams are done; else they break.
         cache_salt_since: The first version that takes the field by which a team's cache is kept
             apart, where earlier ones refuse calls with it; "" where none does.

@@ -15,7 +15,7 @@ from proxy.engines.profiles import Engine, EngineProfile, KVDtype
 from proxy.records.receipt import dollars
 
 PORT: Final = 8_000
-#: Port of KV events in a pod whose profile names a socket, which nobody outside can read.
+#: Port of KV events in a pod whose profile names a socket, which is closed to others.
 _EVENTS_PORT: Final = 5_557
 _NO_EVENTS: Final = "kv_events are left out: a router stands before the replicas that publish them."
 #: Environment variables whose values belong into a Secret.

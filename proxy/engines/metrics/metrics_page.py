@@ -20,7 +20,7 @@ _SHARE: Final = "kv_usage"
 _CACHE_CONFIG: Final = "cache_config"
 _CACHE_TOKENS: Final = "cache_tokens"
 _LOAD: Final = ("running", "waiting")
-#: Figures that routing goes by; others are absent where nobody speculates, or has no histogram.
+#: Figures that routing goes by; others are absent without speculation or histograms.
 _WANTED: Final = (*_LOAD, "kv_usage", "prefix_hits", "prompt_tokens", "generation_tokens")
 
 

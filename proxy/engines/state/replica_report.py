@@ -21,7 +21,7 @@ class ProcessState(StrEnum):
 FINAL_STATES: Final = frozenset(
     {ProcessState.STOPPED, ProcessState.CRASH_LOOP, ProcessState.FAILED}
 )
-#: Final states that nobody asked for.
+#: Final states that are faults.
 LOST_STATES: Final = frozenset({ProcessState.CRASH_LOOP, ProcessState.FAILED})
 
 

@@ -86,7 +86,7 @@ class EngineState(msgspec.Struct, frozen=True, kw_only=True):
     written_at: float = 0.0
 
     def is_stale(self, now: float) -> bool:
-        """True if nobody supervises any more, or the supervisor no longer reports."""
+        """True if its supervisor has ended, or no longer reports."""
         return not self.is_running or now - self.written_at > MAX_REPORT_AGE_S
 
 
@@ -138,10 +138,10 @@ class EngineStateFile:
 
 @contextmanager
 def locked_profile(folder: Path) -> Iterator[None]:
-    """A block in which nobody else supervises the profile of this folder.
+    """A block in which this process alone supervises the profile of this folder.
 
     Raises:
-        OperatorError: If somebody does.
+        OperatorError: If another process does.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

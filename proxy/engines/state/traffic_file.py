@@ -1,7 +1,7 @@
 """One gateway's view of its engines, in a file of its own, so that ``engine status`` can read it.
 
 A gateway replaces its file every few seconds, and removes it when it ends. One that was killed
-leaves its file behind: it is told by its age, and removed by whoever reads it.
+leaves its file behind: its age shows that, and its next reader removes it.
 """
 
 import logging
@@ -42,7 +42,7 @@ class ReplicaTraffic(msgspec.Struct, frozen=True, kw_only=True):
     """A replica as a gateway sees it; None for what its engine does not say.
 
     Attributes:
-        running: Calls in its batch, whoever sent them.
+        running: Calls in its batch, of all callers.
         waiting: Calls in its queue.
         kv_usage: Part of its KV cache in use.
         preemptions: Times that a call lost its KV blocks to others, since the engine's start.

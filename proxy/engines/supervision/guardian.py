@@ -69,7 +69,7 @@ class EngineGuardian:
         _report(f"started {self._engine.pid}")
         self._watch(wakeup)
         left = self._sweep()
-        self._engine.returncode = self._status or 0  # reaped here, so nobody has to wait for it
+        self._engine.returncode = self._status or 0  # it is reaped already
         _report(f"ended {'unknown' if self._status is None else self._status} {left}")
 
     def _watch(self, wakeup: int) -> None:

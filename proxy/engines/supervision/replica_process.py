@@ -39,7 +39,7 @@ class ProcessExit:
     """The end of an engine.
 
     Attributes:
-        status: Its exit status, negative where a signal ended it; None where nobody knows.
+        status: Its exit status, negative where a signal ended it; None where it is unknown.
         remaining: Its processes that outlived SIGKILL, which a driver may hold.
     """
 

@@ -78,7 +78,7 @@ def describe_exit(status: int | None, *, oom_kills: int | None = None) -> str:
     """Says how a process ended.
 
     Args:
-        status: Its exit status, negative where a signal ended it; None where nobody knows.
+        status: Its exit status, negative where a signal ended it; None where it is unknown.
         oom_kills: Processes that the kernel killed for lack of memory while it ran; None where
             the kernel does not count them.
     """

@@ -287,7 +287,7 @@ class SupervisedReplica:
         await process.wait()
 
     async def _poll_while_busy(self, seconds: float) -> None:
-        """Return once no call is under way, after so many seconds, or where nobody can say it."""
+        """Return once no call is under way or known of, and after so many seconds at most."""
         ask = self.command.metrics_url, self.command.busy_metrics, self._settings.health_timeout_s
         with suppress(OSError):  # among them TimeoutError
             async with asyncio.timeout(seconds):

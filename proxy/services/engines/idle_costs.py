@@ -103,7 +103,7 @@ class IdleCosts:
 async def book_idle_costs(
     costs: IdleCosts, uptime: ReplicaUptime, context: AppContext, ticks: Callable[[], float]
 ) -> None:
-    """Note each second which replicas run; store that and book their idle time; for ever."""
+    """Note each second which replicas run; store that and book their idle time."""
     opened, now, is_failing = context.opened, context.now, False
     while True:
         for _ in range(_LOOKS_PER_ROUND):

@@ -68,7 +68,7 @@ class ReplicaStatus:
         model: Name under which it serves the model.
         base_url: Where it answers; it may change with a rolling change.
         is_healthy: False if no call may go there.
-        process: The supervisor's word; None where others run it, or nobody.
+        process: The supervisor's word; None without a supervisor.
         reason: Reason that it is unhealthy, or what is not known of it; "" if all is well.
         metrics: The latest reading; None before the first good one.
         read_at: When that was read, by the monotonic clock.
@@ -175,7 +175,7 @@ class ReplicaMonitor:
         return [replica.status for replica in self._replicas.values()]
 
     async def run(self) -> None:
-        """Read all of it each second, for ever."""
+        """Read all of it each second, until cancelled."""
         while True:
             began = self._ticks()
             await self.read_all()

@@ -205,7 +205,7 @@ class ReplicaRouting:
             self._warming.send = warming_sender(deps, self._ticks)
 
     def is_idle(self, replica: ReplicaStatus) -> bool:
-        """True if a replica serves nobody now, as far as its last page and own calls tell."""
+        """True if a replica serves no call now, as far as its last page and own calls tell."""
         metrics = replica.metrics
         if not replica.is_healthy or metrics is None or self.calls_in_flight(replica):
             return False

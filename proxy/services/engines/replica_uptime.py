@@ -6,7 +6,7 @@ Replica                          Runs
 under a supervisor               while it starts, is ready or drains
 watched, without a supervisor    from the first page of metrics that tells its load to the last,
                                  unless its address refuses connections in between
-watched by nobody, or without    for a quarter of an hour from each call that it serves
+not watched, or without          for a quarter of an hour from each call that it serves
 such a page
 ===============================  ==============================================================
 """
@@ -25,7 +25,7 @@ RUNNING_STATES: Final = frozenset(
 )
 #: Seconds between two answers in which a watched replica is taken to run: a busy one may be slow.
 MAX_SILENCE_S: Final = 60.0
-#: Seconds that a replica which nobody watches is taken to run after a call.
+#: Seconds that a replica which is not watched is taken to run after a call.
 RUN_AFTER_CALL_S: Final = 900.0
 #: Runs that ended and are not in the database yet; the oldest go first.
 _MAX_ENDED_RUNS: Final = 10_000

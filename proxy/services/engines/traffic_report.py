@@ -47,7 +47,7 @@ class TrafficReport:
         self._advice = advice
 
     async def run(self, file: TrafficFile) -> None:
-        """Write it every few seconds, for ever."""
+        """Write it every few seconds, until cancelled."""
         while True:
             advice = await asyncio.to_thread(self._advice)
             await asyncio.to_thread(file.write, self.traffic(advice))

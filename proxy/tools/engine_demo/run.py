@@ -20,7 +20,7 @@ INTERRUPTED = 130
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineDemoOptions:
-    """Choices of whoever runs the demo.
+    """Options of the demo.
 
     Attributes:
         now: The present, aware.

@@ -166,7 +166,7 @@ def _start_failure(report: ReplicaReport) -> str:
 
 
 def _free_ports(count: int) -> list[int]:
-    """So many ports on which nobody listens."""
+    """So many free ports."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
         return [listener.getsockname()[1] for listener in sockets]

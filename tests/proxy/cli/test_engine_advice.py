@@ -8,8 +8,8 @@ import typer
 from proxy.cli.engine_advice import speculation_by_feature
 from proxy.cli.engines import engines
 from proxy.engines.metrics.kv_pressure import KVSums
+from proxy.engines.speculation.advice import FeatureSpeculation
 from proxy.engines.speculation.auto_choice import SpeculationRecord
-from proxy.engines.speculation.feature_advice import FeatureSpeculation
 from proxy.engines.state.speculation_file import write_record
 from proxy.settings import Settings
 from slo.usage import Usage

@@ -99,7 +99,7 @@ def test_an_unknown_profile_is_answered_with_the_nearest(runner, file):
     assert output == "There is no engine profile hause: did you mean house?"
 
 
-def test_the_settings_name_the_file(runner, file):
+def test_the_settings_name_the_engines_file(runner, file):
     with_file = lambda terminal: engines(terminal, lambda: Settings(engines=file))  # noqa: E731
 
     assert "house" in runner.said(with_file, "plan", "house")

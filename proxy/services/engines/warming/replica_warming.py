@@ -74,7 +74,7 @@ class ReplicaWarming:
     Attributes:
         accounts: Its counters.
         send: Sends warming calls; until there is one, nothing is warmed.
-        is_idle: Returns True if nobody's call is at a replica.
+        is_idle: Returns True if no call is at a replica.
         on_warmed: Is told of each prompt that a replica has read, its kind, and the tokens that
             were computed for it.
         prompts: Uses of system prompts, by the name that engines serve the model under.

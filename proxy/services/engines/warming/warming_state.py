@@ -72,5 +72,5 @@ def owned_key(call: Call, digest: bytes) -> bytes:
 
 
 def conversation_key(call: Call, conversation: str) -> bytes:
-    """Names a conversation of a call's team; b"" where nobody named it."""
+    """Names a conversation of a call's team; b"" where it has no name."""
     return owned_key(call, conversation.encode()) if conversation else b""

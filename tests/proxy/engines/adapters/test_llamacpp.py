@@ -22,7 +22,7 @@ def test_streams_are_awaited_before_sigterm_as_llamacpp_would_break_them():
     assert command.busy_metrics == ("llamacpp:requests_processing", "llamacpp:requests_deferred")
 
 
-def test_a_binary_takes_the_same_flags():
+def test_a_llama_server_binary_takes_the_flags_of_the_wheel():
     own = LLAMACPP.launch_command(a_profile("", engine="llamacpp"))
     binary = LLAMACPP.launch_command(a_profile('program = "llama-server"', engine="llamacpp"))
 

@@ -79,7 +79,7 @@ def test_sums_of_another_number_format_are_no_reason():
     assert kv_advice(a_profile('kv_dtype = "fp8"'), sums_with_preemptions(50)) == ""
 
 
-def test_older_readings_weigh_less():
+def test_older_readings_of_a_kv_cache_weigh_less():
     sums = KVSums(preemptions=40.0, tokens=100.0, decode_s=2.0, last_at=NOW)
     sums.add(page(), NOW + 7 * DAY_S)
 

@@ -75,7 +75,7 @@ def test_a_dropped_middle_prompt_does_not_drop_newer_ones():
     assert [matched_links(model, path) for path in ("abcd", "efgh", "ijkl")] == [0, 4, 4]
 
 
-def test_small_differences_are_not_learned_from():
+def test_a_cache_model_does_not_learn_from_small_differences():
     model = CacheModel(100 * BLOCK)
     model.touch(chain("abcdefgh"))
 

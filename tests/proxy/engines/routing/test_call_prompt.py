@@ -113,7 +113,7 @@ _JSON = st.recursive(
 
 
 @given(_JSON, st.sampled_from(["chat/completions", "responses", "messages", "completions"]))
-def test_any_messages_are_read_without_failing(messages, endpoint):
+def test_any_messages_of_a_call_are_read_without_failing(messages, endpoint):
     body = json.dumps({"messages": messages, "input": messages, "prompt": messages}).encode()
 
     assert call_prompt(body, endpoint) is not None

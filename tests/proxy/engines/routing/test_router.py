@@ -71,7 +71,7 @@ def test_a_conversation_yields_to_overload_and_says_so():
     assert decision.why == f"warmest is busy or far: {home}"
 
 
-def test_an_old_report_is_left_out():
+def test_an_old_load_report_is_left_out():
     router = ReplicaRouter(CALM)
     home = serve(router, request())
     busy = [
@@ -391,7 +391,7 @@ def test_events_that_began_late_add_to_the_guess_and_do_not_replace_it():
     assert cleared.matched_tokens == 0
 
 
-def test_replicas_that_are_gone_are_forgotten():
+def test_the_router_forgets_replicas_that_are_gone():
     router = ReplicaRouter(CALM)
     for number in range(1_000):
         router.decide(request("p"), [ReplicaCandidate(name=str(number))], 0.0)

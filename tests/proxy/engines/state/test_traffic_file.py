@@ -36,7 +36,7 @@ def test_reports_of_several_gateways_are_read_as_they_were_written(tmp_path):
     assert read_traffic(tmp_path, NOW + 6) == [traffic(7), traffic(9, NOW + 5)]
 
 
-def test_only_their_owner_can_read_them(tmp_path):
+def test_only_their_owner_can_read_traffic_files(tmp_path):
     TrafficFile(tmp_path, 7).write(traffic())
     (path,) = (tmp_path / "engines").iterdir()
 
@@ -61,7 +61,7 @@ def test_a_gateway_that_ends_removes_its_own(tmp_path):
     assert read_traffic(tmp_path, NOW) == []
 
 
-def test_an_unreadable_file_is_left_out(tmp_path):
+def test_an_unreadable_traffic_file_is_left_out(tmp_path):
     TrafficFile(tmp_path, 7).write(traffic())
     (tmp_path / "engines/traffic-8.json").write_text("{")
 

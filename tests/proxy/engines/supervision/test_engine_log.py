@@ -59,7 +59,7 @@ def test_bytes_that_are_not_utf8_are_escaped(tmp_path):
     assert log.tail() == (r"\xff\xfe\x00",)
 
 
-def test_a_progress_bar_is_one_line():
+def test_a_progress_bar_is_one_line_of_the_log():
     assert harmless_line("10%\r50%\r100%\r") == "100%"
 
 
@@ -73,7 +73,7 @@ def test_output_without_line_ends_does_not_grow_in_memory(tmp_path):
     assert len(log.tail()[0]) <= 2_001
 
 
-def test_the_file_is_private_and_rotated(tmp_path):
+def test_the_engine_log_is_private_and_rotated(tmp_path):
     log = EngineLog(tmp_path / "logs" / "a.log", max_bytes=100)
 
     for n in range(100):

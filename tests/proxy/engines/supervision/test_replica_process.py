@@ -141,7 +141,7 @@ def test_a_port_with_a_listener_is_taken_and_one_without_is_not():
     assert port_conflict(url) == ""
 
 
-def test_a_host_elsewhere_has_no_conflict():
+def test_a_port_of_another_host_is_no_conflict():
     assert port_conflict("http://192.0.2.1:80/health") == ""
 
 

@@ -11,7 +11,7 @@ def early(count, at=100.0):
     return [EngineExit(at + n) for n in range(count)]
 
 
-def test_delays_double_up_to_the_limit():
+def test_delays_between_restarts_double_up_to_the_limit():
     delays = [POLICY.next_delay(early(n), now=110.0) for n in range(1, 6)]
 
     assert delays == [1, 2, 4, 8, 8]

@@ -182,7 +182,7 @@ def test_a_health_check_that_hangs_ends_the_engine_after_some_misses(play, engin
     assert last.state is ProcessState.READY
 
 
-def test_a_single_missed_check_is_forgiven(play, engine):
+def test_a_replica_survives_one_missed_health_check(play, engine):
     async def miss(replica):
         await replica.wait_for({ProcessState.READY})
         for _ in range(5):
@@ -260,7 +260,7 @@ def test_a_stop_while_it_starts_or_waits_for_a_restart_ends_it_at_once(play, eng
     assert states[-1] == (0.7, ProcessState.STOPPED)
 
 
-def test_a_kill_ends_what_drains(play, engine):
+def test_a_kill_ends_a_draining_replica(play, engine):
     engine.drains_in = 20.0
 
     async def kill(replica):

@@ -25,7 +25,7 @@ def test_the_most_used_prompt_comes_first_and_those_used_once_never():
     assert names(usage, count=0) == []
 
 
-def test_uses_of_long_ago_count_less():
+def test_uses_of_a_prompt_of_long_ago_count_less():
     usage = usage_of(*[b"old"] * 20)
     for second in (36_000.0, 36_001.0):
         usage.note(b"new", "new", 10, second)
@@ -41,7 +41,7 @@ def test_the_newest_form_of_a_prompt_is_kept():
 
 
 @given(st.lists(st.tuples(st.integers(0, 600), st.integers(1, MAX_BYTES)), max_size=700))
-def test_it_stays_within_its_bounds(uses: list[tuple[int, int]]):
+def test_the_usage_of_prompts_stays_within_its_bounds(uses: list[tuple[int, int]]):
     usage: PrefixUsage[int] = PrefixUsage()
     sizes: dict[bytes, int] = {}
     for second, (number, size) in enumerate(uses):

@@ -63,7 +63,7 @@ def test_the_next_turn_holds_the_answer_and_stands_in_for_what_is_not_known():
     assert turn["messages"] == [SYSTEM, USER, answer, {"role": "user", "content": "."}]
 
 
-def test_after_tool_calls_come_their_results():
+def test_the_next_turn_after_tool_calls_begins_with_their_results():
     calls = [{"id": each, "type": "function", "function": {}} for each in "ab"]
     answer = {"role": "assistant", "content": None, "tool_calls": calls}
     turn = orjson.loads(next_turn(body(USER), orjson.dumps(answer), CHAT) or b"")

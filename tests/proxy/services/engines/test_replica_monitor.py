@@ -231,7 +231,7 @@ def test_the_pages_of_an_engine_with_a_key_are_asked_for_with_it():
     assert pages.key_envs == ["HOUSE_KEY", "HOUSE_KEY"]
 
 
-def test_readings_are_handed_on():
+def test_the_monitor_hands_readings_to_its_listeners():
     pages = PlayedPages()
     seen: list[ReplicaStatus] = []
 
@@ -263,7 +263,7 @@ def test_changed_profiles_are_watched_and_what_is_known_of_the_others_stays():
     assert is_kept
 
 
-def test_it_reads_each_second():
+def test_the_monitor_reads_its_replicas_each_second():
     pages = PlayedPages()
 
     async def story() -> None:

@@ -286,7 +286,7 @@ def test_a_mistake_in_routing_leaves_the_catalogs_order(caplog):
     assert "Replicas stay in the catalog's order" in caplog.text
 
 
-def test_profiles_that_are_gone_are_forgotten():
+def test_routing_forgets_models_of_profiles_that_are_gone():
     async def story(pages: PlayedPages) -> int:
         gateway = RoutingGateway(pages)
         await gateway.serve(chat(1))

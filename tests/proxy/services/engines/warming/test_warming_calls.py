@@ -64,7 +64,7 @@ def send(
     return run_in_virtual_time(story)
 
 
-def test_one_replica_is_asked_for_one_token_and_its_receipt_is_kept_under_a_feature_of_its_own():
+def test_a_warming_call_asks_one_replica_for_one_token_under_a_feature_of_its_own():
     receipt, transport, kept = send(ScriptedAnswer([COMPLETION]))
 
     ((name, sent),) = transport.sent
@@ -117,7 +117,7 @@ def test_the_headers_of_the_call_that_it_is_about_are_not_sent():
     assert dict(transport.sent[0][1].headers) == {"content-type": "application/json"}
 
 
-def test_it_ends_at_once_when_it_is_to_and_leaves_a_receipt():
+def test_a_warming_call_ends_at_once_when_stopped_and_leaves_a_receipt():
     with pytest.raises(ClientDisconnected) as caught:
         send(Silence(), stop_after=0.5)
 
@@ -134,7 +134,7 @@ def test_a_replica_that_does_not_answer_is_left_at_the_deadline():
     assert receipt.duration == pytest.approx(DEADLINE_S, abs=1.5)
 
 
-def test_one_failure_is_enough_and_no_other_route_is_tried():
+def test_a_warming_call_that_fails_tries_no_other_route():
     with pytest.raises(UpstreamError) as caught:
         send(failed_answer(503))
 

@@ -20,5 +20,5 @@ def test_a_conversation_that_nobody_named_has_no_name():
     assert conversation_key(call(b"{}"), "c") != conversation_key(call(b"{}"), "d")
 
 
-def test_few_jobs_wait_at_a_replica():
+def test_few_warming_jobs_wait_at_a_replica():
     assert WarmedReplica().jobs.maxlen == 16

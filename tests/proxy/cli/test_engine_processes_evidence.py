@@ -2,7 +2,7 @@
 
 import asyncio
 
-from proxy.cli.engine_evidence import read_pages
+from proxy.cli.engine_processes import read_pages
 from proxy.engines.adapters.llamacpp import LLAMACPP
 from proxy.engines.state.replica_report import ProcessState, ReplicaReport
 
