@@ -388,3 +388,15 @@ TestLimiting.settings = examples(30, stateful_step_count=40, deadline=None)
 
 def test_the_bounds_are_in_order():
     assert MIN_LIMIT < INITIAL_LIMIT < MAX_LIMIT
+
+
+@pytest.mark.parametrize(("calls_per_failure", "is_smaller"), [(9, True), (11, False)])
+def test_the_limit_shrinks_where_more_than_a_tenth_of_calls_fail(calls_per_failure, is_smaller):
+    limit = ConcurrencyLimit()
+    for number in range(400):
+        limit.try_acquire(float(number))
+        has_failed = number % calls_per_failure == 0
+        ttft, tokens = (None, 0) if has_failed else (1.0, 1000)
+        limit.release(ttft, tokens, ok=not has_failed, now=float(number))
+
+    assert (limit.limit < INITIAL_LIMIT) is is_smaller

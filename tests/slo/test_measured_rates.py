@@ -1,13 +1,13 @@
 """Prices per token as measured, which stand in for a price list."""
 
-from slo.measured_rates import MIN_MEASURED_CALLS, MeasuredRates
+from slo.measured_rates import MeasuredRates
 from slo.price import call_cost
 from slo.usage import Usage
 
 USAGE = Usage(input=1_000, cache_read=3_000, output=500)
 
 
-def rates_after(calls: int = MIN_MEASURED_CALLS, nanos: int = 4_000_000) -> MeasuredRates:
+def rates_after(calls: int = 5, nanos: int = 4_000_000) -> MeasuredRates:
     rates = MeasuredRates(0.0)
     for n in range(calls):
         rates.learn(nanos, USAGE, prefill_s=0.25, decode_s=0.75, now=float(n))
@@ -30,8 +30,8 @@ def test_the_measured_price_of_a_usual_call_is_what_it_cost() -> None:
     assert paid.effective_nanos == 4_000_000
 
 
-def test_a_price_is_unknown_until_some_calls_were_measured() -> None:
-    assert rates_after(MIN_MEASURED_CALLS - 1).tariff() is None
+def test_a_price_is_unknown_until_five_calls_were_measured() -> None:
+    assert rates_after(4).tariff() is None
 
 
 def test_the_price_follows_the_load() -> None:

@@ -130,6 +130,21 @@ def test_a_hit_rate_that_falls_to_under_half_of_the_day_before_is_an_alert(tmp_p
     )
 
 
+@pytest.mark.parametrize(("hit_rate", "alerts"), [(0.18, 0), (0.22, 1)])
+def test_a_hit_rate_that_falls_from_under_a_fifth_is_no_alert(tmp_path, hit_rate, alerts):
+    of = 'thriftgate_tokens_total{team="a",feature="chat",bucket="%s"}'
+    day, later, read = 24 * 60, 120, round(10_000 * hit_rate)
+
+    expect_evaluation(
+        tmp_path,
+        {
+            of % "cache_read": f"0+{read}x{day} {read * day}+0x{later}",
+            of % "input": f"0+{10_000 - read}x{day} {(10_000 - read) * day}+10000x{later}",
+        },
+        {firing_count(HIT_RATE_ALERT_NAME, feature="chat"): (f"{day + 90}m", alerts)},
+    )
+
+
 @pytest.mark.parametrize(("read", "alerts"), [(1000, 0), (100, 1)])
 def test_writes_that_are_hardly_read_are_an_alert(tmp_path, read, alerts):
     of = 'thriftgate_tokens_total{team="a",feature="chat",bucket="%s"}'

@@ -9,6 +9,7 @@ import pytest
 from proxy.calls.settlement import AttemptOutcome
 from proxy.errors import CallerError
 from proxy.records.receipt import Outcome
+from proxy.services.budgets.admission import _CounterView
 from slo.budget import BudgetUnit, HoldPolicy
 from slo.reservations import CounterLevel
 from slo.usage import Usage
@@ -248,3 +249,12 @@ def test_a_call_left_half_way_settles_at_its_receipt_but_where_the_worst_case_is
         assert await harness.level(COUNTER.replace("usd", unit)) == CounterLevel(spent, 0)
 
     run_scenario(story, budget(hold=hold, unit=unit, limit=1000 * WORST))
+
+
+@pytest.mark.parametrize(("age_s", "held"), [(3.0, 40), (3.1, 0)])
+def test_of_a_counters_report_only_its_spending_holds_after_three_seconds(age_s: float, held: int):
+    view = _CounterView(level=CounterLevel(70, 40), running=2, at=1_000.0)
+
+    estimate = view.estimate(1_000.0 + age_s)
+
+    assert (estimate.spent, estimate.held) == (70, held)

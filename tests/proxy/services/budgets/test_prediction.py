@@ -181,6 +181,16 @@ def test_where_nothing_at_all_is_learned_the_limit_is_likely():
     assert (found.likely, found.worst, found.is_guessed) == (4096, 4096, False)
 
 
+def test_nine_of_ten_calls_stay_within_the_usual_output():
+    predictor = Predictor(FakeEstimator())
+    teach(predictor, *range(1, 101))
+
+    usual = predict(predictor, attempt(1_000), exactly=True).usual
+
+    assert usual is not None
+    assert 88 <= usual <= 92
+
+
 def test_the_usual_output_is_that_of_all_calls_to_a_model_until_it_is_learned():
     predictor = Predictor(FakeEstimator())
     teach(predictor, *[10] * 20)

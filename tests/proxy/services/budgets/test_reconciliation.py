@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from proxy.services.budgets.budget_metrics import BudgetLevel
 from proxy.services.budgets.counter_report import levels
-from proxy.services.budgets.reconciliation import SETTLED_AFTER_S
 from proxy.store.errors import StoreError
 from proxy.store.ports import CountersCondition
 from proxy.store.redis.budget_scripts import MARKED
@@ -24,6 +23,9 @@ from tests.fakes.reconciliation_harness import (
     ForgetfulBudgetStore,
     ReconciliationHarness,
 )
+
+#: Seconds after which the ledger knows whatever was spent before.
+SETTLED_AFTER_S = 12.0
 
 
 @pytest.fixture

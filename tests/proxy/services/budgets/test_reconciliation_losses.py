@@ -6,7 +6,6 @@ from contextlib import suppress
 import msgspec
 import pytest
 
-from proxy.services.budgets.reconciliation import SETTLED_AFTER_S
 from proxy.store.errors import StoreError
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.sql.ledger.spendings import ended_at
@@ -15,6 +14,9 @@ from slo.reservations import CounterLevel
 from tests.fakes.admission_harness import NOW
 from tests.fakes.clock import run_in_instant_time
 from tests.fakes.reconciliation_harness import COUNTER, ReconciliationHarness
+
+#: Seconds after which the ledger knows whatever was spent before.
+SETTLED_AFTER_S = 12.0
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import pytest
 from proxy.store.ports import BudgetStore
 from slo.reservations import (
     MAX_AMOUNT,
-    SETTLED_MEMORY_S,
     CounterLevel,
     ReservationGranted,
     ReservationRefused,
@@ -15,6 +14,7 @@ from slo.reservations import (
 from tests.proxy.store.redis.counter_claims import LATER, NONE, NOW, claim
 
 DAY = 86_400.0
+DAY_S = 86_400.0
 
 
 def test_a_thousand_reservations_of_ten_cents_against_five_dollars_admit_exactly_fifty(play_store):
@@ -216,12 +216,10 @@ def test_after_a_day_a_settled_name_is_forgotten(play_store):
     async def story(store: BudgetStore) -> None:
         await store.settle("a", {"team": 30}, NOW)
 
-        nearly = NOW + SETTLED_MEMORY_S - 1
+        nearly = NOW + DAY_S - 1
         assert not await store.settle("a", {"team": 30}, nearly)
         assert await store.settle("a", {"team": 30}, nearly + 1)
-        again = await store.reserve(
-            "a", [claim(1)], nearly + 1 + SETTLED_MEMORY_S, NOW + 3 * SETTLED_MEMORY_S
-        )
+        again = await store.reserve("a", [claim(1)], nearly + 1 + DAY_S, NOW + 3 * DAY_S)
         assert again == ReservationGranted((CounterLevel(60, 1),), (1,))
 
     play_store(story)
