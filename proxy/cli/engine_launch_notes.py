@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from proxy.catalog.engine_layer import replica_upstream
 from proxy.engines.adapters.by_engine import ADAPTERS
+from proxy.engines.adapters.llamacpp import is_file
 from proxy.engines.profiles import Engine
 from proxy.engines.supervision.replica_process import port_conflict
 from proxy.errors import how_to_install
@@ -30,7 +31,6 @@ _INSTALL: Final = {
 #: Seconds within which something has to listen, and connections tried at once.
 _PROBE_S: Final = 0.5
 _MAX_PROBES: Final = 32
-_PATH_STARTS: Final = ("/", "./", "../", "~")
 
 
 def launch_notes(
@@ -113,12 +113,8 @@ def _file_notes(profile: EngineProfile) -> Iterator[str]:
     for field, model in (("model", profile.model), ("draft", draft)):
         if model.startswith("~"):
             yield f"{field} {model} begins with ~, which no engine resolves: write the whole path."
-        elif _is_path(model) and not Path(model).exists():
+        elif is_file(model) and not Path(model).exists():
             yield f"{field} {model} does not exist here ({Path(model).absolute()})."
-
-
-def _is_path(model: str) -> bool:
-    return model.endswith(".gguf") or model.startswith(_PATH_STARTS)
 
 
 def _port_notes(profile: EngineProfile, gateway_port: int, *, is_running: bool) -> Iterator[str]:

@@ -12,19 +12,8 @@ from proxy.engines.metrics.metrics_page import parse_engine_properties, parse_me
 from proxy.engines.profile_table import write_profile
 from proxy.engines.profiles import Engine
 
-#: Beginnings of metric names, and what engines call themselves in ``/v1/models``.
-_METRIC_PREFIXES: Final[Mapping[str, Engine]] = {
-    "vllm:": Engine.VLLM,
-    "llamacpp:": Engine.LLAMACPP,
-    "sglang:": Engine.SGLANG,
-    "trtllm_": Engine.TENSORRT_LLM,
-}
-_OWNERS: Final[Mapping[str, Engine]] = {
-    "vllm": Engine.VLLM,
-    "llamacpp": Engine.LLAMACPP,
-    "sglang": Engine.SGLANG,
-    "tensorrt_llm": Engine.TENSORRT_LLM,
-}
+#: The beginning of an engine's metric names, such as ``vllm:``.
+_PREFIX: Final = re.compile(r"[a-z]+[:_]")
 _VERSION: Final = re.compile(r"[vb]?\d{1,9}(\.\d{1,9}){0,3}")
 #: The build of a llama.cpp that was built without its history, such as in wheels.
 _NO_VERSIONS: Final = frozenset({"b0", "0"})
@@ -137,16 +126,19 @@ def profile_table(
 
 
 def _by_metrics(text: str) -> Engine | None:
-    for line in text.split("\n"):
-        for prefix, engine in _METRIC_PREFIXES.items():
-            if line.startswith(prefix):
-                return engine
+    """The engine whose metrics a page has."""
+    lines = text.split("\n")
+    for engine, adapter in ADAPTERS.items():
+        prefix = _PREFIX.match(adapter.metrics.running[0])
+        if prefix and any(line.startswith(prefix.group()) for line in lines):
+            return engine
     return None
 
 
 def _by_owner(listed: Sequence[Mapping[str, Any]]) -> Engine | None:
-    owners = (str(model.get("owned_by", "")).lower() for model in listed)
-    return next((_OWNERS[owner] for owner in owners if owner in _OWNERS), None)
+    """The engine that a list of models names as their owner, such as ``tensorrt_llm``."""
+    owners = {str(model.get("owned_by", "")).lower() for model in listed}
+    return next((engine for engine in Engine if engine.replace("-", "_") in owners), None)
 
 
 def _version(pages: EnginePages) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from proxy.engines.adapters.launch_command import LaunchCommand, LaunchFlag
 from proxy.engines.profiles import Engine, EngineProfile, KVDtype, SpeculativeMethod
@@ -72,6 +72,16 @@ class MetricNames:
             "accepted tokens": self.spec_accepted_tokens,
         }
         return tuple(figure for figure, names in needed.items() if not names)
+
+
+#: The sentence that a flag of speculation is explained with, by its method.
+SPECULATION_REASONS: Final = {
+    SpeculativeMethod.DRAFT_MODEL: "A small model drafts tokens, which one pass verifies.",
+    SpeculativeMethod.NGRAM: "Drafts repeat text that followed the same words earlier.",
+    SpeculativeMethod.SUFFIX: "Drafts come from suffix trees; needs the arctic-inference package.",
+    SpeculativeMethod.EAGLE3: "An EAGLE-3 head drafts tokens from the model's hidden states.",
+    SpeculativeMethod.MTP: "The model's own multi-token prediction layers draft tokens.",
+}
 
 
 class EngineUrls(NamedTuple):

@@ -7,7 +7,13 @@ Source: option names and metric names in the wheel xllamacpp 2026.10.11549, read
 from collections.abc import Iterator
 from typing import Final
 
-from proxy.engines.adapters.adapter import CommandLine, EngineAdapter, MetricNames, Misfit
+from proxy.engines.adapters.adapter import (
+    SPECULATION_REASONS,
+    CommandLine,
+    EngineAdapter,
+    MetricNames,
+    Misfit,
+)
 from proxy.engines.adapters.launch_command import SPECULATION, LaunchFlag
 from proxy.engines.profiles import (
     Engine,
@@ -25,28 +31,16 @@ _KV_DTYPES: Final = {KVDtype.INT8: "q8_0", KVDtype.INT4: "q4_0"}
 #: Slots of a goal where the profile states no ``max_sequences``.
 _SLOTS: Final = {ServingGoal.LATENCY: 2, ServingGoal.BALANCED: 4, ServingGoal.THROUGHPUT: 8}
 _SPECULATION: Final = {
-    SpeculativeMethod.DRAFT_MODEL: (
-        "draft-simple",
-        "A small model drafts tokens, which one pass verifies.",
-    ),
-    SpeculativeMethod.EAGLE3: (
-        "draft-eagle3",
-        "An EAGLE-3 head drafts tokens from the model's hidden states.",
-    ),
-    SpeculativeMethod.MTP: (
-        "draft-mtp",
-        "The model's own multi-token prediction layers draft tokens.",
-    ),
-    SpeculativeMethod.NGRAM: (
-        "ngram-simple",
-        "Drafts repeat text that followed the same words earlier.",
-    ),
+    SpeculativeMethod.DRAFT_MODEL: "draft-simple",
+    SpeculativeMethod.EAGLE3: "draft-eagle3",
+    SpeculativeMethod.MTP: "draft-mtp",
+    SpeculativeMethod.NGRAM: "ngram-simple",
 }
 _REASONING_FORMATS: Final = ("none", "auto", "deepseek", "deepseek-legacy")
 
 
 def _command_line(profile: EngineProfile, replica: int, python: str) -> CommandLine:
-    model_flag = "--model" if _is_file(profile.model) else "--hf-repo"
+    model_flag = "--model" if is_file(profile.model) else "--hf-repo"
     return profile.program or (python, "-m", _LAUNCHER), [
         LaunchFlag(argv=(model_flag, profile.model), reason="The weights it serves, as GGUF."),
         LaunchFlag(
@@ -65,7 +59,8 @@ def _command_line(profile: EngineProfile, replica: int, python: str) -> CommandL
     ]
 
 
-def _is_file(model: str) -> bool:
+def is_file(model: str) -> bool:
+    """True if a model is a path of weights, and no Hugging Face id."""
     return model.endswith(".gguf") or model.startswith(("/", "./", "../", "~"))
 
 
@@ -133,7 +128,7 @@ def _device_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
 def _speculation_flags(speculation: Speculation | None, threads: int) -> Iterator[LaunchFlag]:
     if speculation is None:
         return
-    kind, reason = _SPECULATION[speculation.method]
+    kind, reason = _SPECULATION[speculation.method], SPECULATION_REASONS[speculation.method]
     yield LaunchFlag(argv=("--spec-type", kind), reason=reason, feature=SPECULATION)
     tokens = str(speculation.tokens)
     if speculation.method is SpeculativeMethod.NGRAM:
@@ -151,7 +146,7 @@ def _speculation_flags(speculation: Speculation | None, threads: int) -> Iterato
             feature=SPECULATION,
         )
     if speculation.draft:
-        flag = "--spec-draft-model" if _is_file(speculation.draft) else "--spec-draft-hf"
+        flag = "--spec-draft-model" if is_file(speculation.draft) else "--spec-draft-hf"
         yield LaunchFlag(
             argv=(flag, speculation.draft), reason="The weights that draft.", feature=SPECULATION
         )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from proxy.engines.adapters.adapter import (
+    SPECULATION_REASONS,
     CommandLine,
     EngineAdapter,
     MetricNames,
@@ -47,13 +48,6 @@ _BATCH_LIMITS: Final = {
     ServingGoal.LATENCY: (32, 4_096),
     ServingGoal.THROUGHPUT: (512, 16_384),
     ServingGoal.BALANCED: (0, 0),
-}
-_SPECULATION_REASONS: Final = {
-    SpeculativeMethod.DRAFT_MODEL: "A small model drafts tokens, which one pass verifies.",
-    SpeculativeMethod.NGRAM: "Drafts repeat text that followed the same words earlier.",
-    SpeculativeMethod.SUFFIX: "Drafts come from suffix trees; needs the arctic-inference package.",
-    SpeculativeMethod.EAGLE3: "An EAGLE-3 head drafts tokens from the model's hidden states.",
-    SpeculativeMethod.MTP: "The model's own multi-token prediction layers draft tokens.",
 }
 _KV_ROLES: Final = {
     DisaggregatedRole.PREFILL: "kv_producer",
@@ -204,7 +198,7 @@ def _parallel_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
 def _speculation_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
     if profile.speculation:
         settings = json.dumps(_speculative_config(profile.speculation))
-        reason = _SPECULATION_REASONS[profile.speculation.method]
+        reason = SPECULATION_REASONS[profile.speculation.method]
         yield LaunchFlag(
             argv=("--speculative-config", settings), reason=reason, feature=SPECULATION
         )
