@@ -50,8 +50,8 @@ def to(regime: str, provider: str, *, shares_cache: bool = False) -> Route:
 
 
 def fields(there: Route, salt: str, at: str = CHAT, **body: Any) -> dict[str, Any]:
-    found = isolate_cache(orjson.dumps(body), at, there, salt)
-    return {name: orjson.loads(raw) for name, raw in found.fields.items()}
+    isolation = isolate_cache(orjson.dumps(body), at, there, salt)
+    return {name: orjson.loads(raw) for name, raw in isolation.fields.items()}
 
 
 @pytest.mark.parametrize(("regime", "provider", "field"), KINDS)
@@ -60,8 +60,8 @@ def test_a_call_that_says_nothing_says_whose_it_is(regime: str, provider: str, f
 
     assert fields(there, ONE) == {field: ONE}
     for nothing in (b"null", b'""'):
-        found = isolate_cache(b'{"' + field.encode() + b'":' + nothing + b"}", CHAT, there, ONE)
-        assert found.fields == {field: orjson.dumps(ONE)}
+        isolation = isolate_cache(b'{"' + field.encode() + b'":' + nothing + b"}", CHAT, there, ONE)
+        assert isolation.fields == {field: orjson.dumps(ONE)}
 
 
 @pytest.mark.parametrize(("regime", "provider", "field"), KINDS)
@@ -89,11 +89,11 @@ def test_where_teams_may_share_a_cache_a_call_says_only_what_its_caller_did(
 
 @pytest.mark.parametrize(("regime", "provider"), NONE)
 def test_where_a_cache_cannot_be_parted_nothing_is_said(regime: str, provider: str):
-    found = isolate_cache(
+    isolation = isolate_cache(
         b'{"prompt_cache_key":"k","cache_salt":"s"}', CHAT, to(regime, provider), ONE
     )
 
-    assert (found.fields, found.headers) == ({}, {})
+    assert (isolation.fields, isolation.headers) == ({}, {})
 
 
 @pytest.mark.parametrize(("regime", "provider", "field"), KINDS)
@@ -115,7 +115,9 @@ def test_with_one_team_nothing_is_said(regime: str, provider: str, field: str):
         ("tensorrt-llm", "responses", False),
     ],
 )
-def test_it_is_said_where_the_endpoint_knows_it(provider: str, endpoint: str, *, is_said: bool):
+def test_a_cache_key_is_sent_to_endpoints_that_know_it(
+    provider: str, endpoint: str, *, is_said: bool
+):
     assert bool(fields(to("", provider), ONE, endpoint)) is is_said
 
 

@@ -125,7 +125,7 @@ def test_an_unreadable_body_is_no_answer():
 
 
 @pytest.mark.parametrize(("value", "words"), [("a", "a"), (7, "7"), (True, ""), (None, "")])
-def test_a_name_may_be_a_number(value, words):
+def test_an_upstreams_error_code_may_be_a_number(value, words):
     assert text(value) == words
 
 

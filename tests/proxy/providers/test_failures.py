@@ -51,7 +51,7 @@ def test_an_error_that_the_caller_can_fix_keeps_the_upstreams_message(status: in
         (501, 502, "upstream_error", False),
     ],
 )
-def test_everything_else_is_reported_in_ours(
+def test_upstream_failures_are_reported_in_the_gateways_words(
     status: int, shown: int, code: str, *, retryable: bool
 ) -> None:
     error = openai_failure(status, {}, _body(message="secret inner words", code="x", type="y"))
@@ -157,15 +157,15 @@ def test_an_error_keeps_its_further_fields_and_its_null_and_numeric_codes() -> N
     groq = openai_failure(400, {}, _body(**_GROQ))
     router = openai_failure(429, {}, _body(**_OPENROUTER))
     null = openai_failure(400, {}, _body(message="No.", type=None, param=None, code=None))
-    told = [orjson.loads(envelope(each))["error"] for each in (groq, router, null)]
+    errors = [orjson.loads(envelope(each))["error"] for each in (groq, router, null)]
 
-    assert told[0] == {**_GROQ, "param": None}
-    assert told[1]["code"] == 429
-    assert told[1]["metadata"] == {
+    assert errors[0] == {**_GROQ, "param": None}
+    assert errors[1]["code"] == 429
+    assert errors[1]["metadata"] == {
         "provider_name": "Somewhere",
         "raw": "upstream is full, key [redacted]",
     }
-    assert told[2] == {"message": "No.", "type": None, "param": None, "code": None}
+    assert errors[2] == {"message": "No.", "type": None, "param": None, "code": None}
     assert (null.code, router.code) == ("upstream_refused", "429")
 
 
@@ -185,7 +185,7 @@ def test_nothing_of_an_error_about_the_gateways_key_is_kept(status: int) -> None
     assert (error.details, error.headers, error.is_worth_retrying) == ({}, {}, False)
 
 
-def test_a_403_of_moderation_is_about_the_call() -> None:
+def test_a_403_of_moderation_is_an_error_of_the_call() -> None:
     metadata = {"reasons": ["violence"], "flagged_input": "…"}
     error = openai_failure(403, {}, _body(message="Flagged.", code=403, metadata=metadata))
 
@@ -251,20 +251,20 @@ def test_a_long_message_is_cut() -> None:
     ],
 )
 def test_text_that_looks_like_a_secret_is_left_out(secret: str) -> None:
-    told = redact(f"Wrong: {secret}, sorry.")
+    redacted = redact(f"Wrong: {secret}, sorry.")
 
-    assert told.startswith("Wrong: ")
-    assert told.endswith(", sorry.")
-    assert "[redacted]" in told
-    assert secret.rsplit(maxsplit=1)[-1].strip(chr(34)) not in told
+    assert redacted.startswith("Wrong: ")
+    assert redacted.endswith(", sorry.")
+    assert "[redacted]" in redacted
+    assert secret.rsplit(maxsplit=1)[-1].strip(chr(34)) not in redacted
 
 
 @pytest.mark.parametrize("slashes", ["://", r":\/\/"])
 @pytest.mark.parametrize("login", ["user:hunter2", ":hunter2", "user:hunt@er2", "hunter2token"])
 def test_the_login_of_a_url_is_left_out(login: str, slashes: str) -> None:
-    told = redact(f"No route to postgres{slashes}{login}@db.internal/x, sorry.")
+    redacted = redact(f"No route to postgres{slashes}{login}@db.internal/x, sorry.")
 
-    assert told == f"No route to postgres{slashes}[redacted]db.internal/x, sorry."
+    assert redacted == f"No route to postgres{slashes}[redacted]db.internal/x, sorry."
 
 
 @pytest.mark.parametrize("content_type", ["text/html", "text/plain", "application/json"])
@@ -281,7 +281,7 @@ def test_no_refusal_tells_the_login_of_a_url(content_type: str) -> None:
     assert "hunter2" not in f"{error.message}{error.detail}"
 
 
-def test_ordinary_words_stay() -> None:
+def test_ordinary_words_are_not_redacted() -> None:
     for words in (
         "https://example.com/a/@b and https://example.com:80/?mail=a@b.com, user@host",
         "messages.3: `tool_use` ids were found without `tool_result` blocks: toolu_01A09q90",
@@ -321,7 +321,7 @@ def test_the_wait_is_read_in_seconds(headers: dict[str, str], seconds: float | N
 
 
 @given(st.text(), st.text())
-def test_any_date_gives_seconds_or_none(wait: str, date: str) -> None:
+def test_any_retry_after_date_gives_seconds_or_none(wait: str, date: str) -> None:
     seconds = retry_after({"retry-after": wait, "date": date})
 
     assert seconds is None or seconds >= 0.0

@@ -32,10 +32,10 @@ JSON = st.recursive(
     ],
 )
 def test_nearly_json_is_read(raw: bytes, meant: object):
-    found = to_strict_json(raw)
+    strict = to_strict_json(raw)
 
-    assert found is not None
-    assert orjson.loads(found) == meant
+    assert strict is not None
+    assert orjson.loads(strict) == meant
 
 
 def test_long_integers_stay_what_they_are():
@@ -49,11 +49,11 @@ def test_text_that_is_no_json_even_so_stays_unread(raw: bytes):
 
 @pytest.mark.slow
 @given(JSON)
-def test_json_says_the_same(value: object):
-    found = to_strict_json(orjson.dumps(value))
+def test_valid_json_has_the_same_value_after_repair(value: object):
+    strict = to_strict_json(orjson.dumps(value))
 
-    assert found is not None
-    assert orjson.loads(found) == value
+    assert strict is not None
+    assert orjson.loads(strict) == value
 
 
 def test_an_object_with_very_many_keys_is_not_read_again():

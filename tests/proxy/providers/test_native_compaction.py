@@ -57,28 +57,28 @@ def request_compaction(
 
 
 def test_openai_is_asked_to_compact_and_everything_else_stays() -> None:
-    found = request_compaction(RESPONSES, SPOKEN, to("openai"))
+    compaction = request_compaction(RESPONSES, SPOKEN, to("openai"))
 
-    assert isinstance(found, NativeCompactionCall)
-    assert found.body.startswith(SPOKEN[:-2])
-    edits = orjson.loads(found.body)["context_management"]
+    assert isinstance(compaction, NativeCompactionCall)
+    assert compaction.body.startswith(SPOKEN[:-2])
+    edits = orjson.loads(compaction.body)["context_management"]
     assert edits == [{"type": "compaction", "compact_threshold": 40_000}]
     OPENAI.validate_python(edits)
-    assert (found.headers, "40000" in found.note) == ({}, True)
+    assert (compaction.headers, "40000" in compaction.note) == ({}, True)
 
 
 def test_openai_is_asked_for_no_less_than_it_takes() -> None:
-    found = request_compaction(RESPONSES, SPOKEN, to("openai"), trigger=5)
+    compaction = request_compaction(RESPONSES, SPOKEN, to("openai"), trigger=5)
 
-    assert isinstance(found, NativeCompactionCall)
-    assert orjson.loads(found.body)["context_management"][0]["compact_threshold"] == 1_000
+    assert isinstance(compaction, NativeCompactionCall)
+    assert orjson.loads(compaction.body)["context_management"][0]["compact_threshold"] == 1_000
 
 
 def test_anthropic_is_asked_to_clear_half_of_the_prompt_or_nothing() -> None:
-    found = request_compaction(CHAT, USED, CLAUDE)
+    compaction = request_compaction(CHAT, USED, CLAUDE)
 
-    assert isinstance(found, NativeCompactionCall)
-    edits = orjson.loads(found.body)["context_management"]
+    assert isinstance(compaction, NativeCompactionCall)
+    edits = orjson.loads(compaction.body)["context_management"]
     assert edits == {
         "edits": [
             {
@@ -93,12 +93,14 @@ def test_anthropic_is_asked_to_clear_half_of_the_prompt_or_nothing() -> None:
 
 
 def test_the_wire_says_it_with_its_beta_beside_the_callers() -> None:
-    found = request_compaction(CHAT, USED, CLAUDE)
-    assert isinstance(found, NativeCompactionCall)
-    prepared = AnthropicWire().request(call(found.body, headers={"anthropic-beta": "x"}), CLAUDE)
+    compaction = request_compaction(CHAT, USED, CLAUDE)
+    assert isinstance(compaction, NativeCompactionCall)
+    prepared = AnthropicWire().request(
+        call(compaction.body, headers={"anthropic-beta": "x"}), CLAUDE
+    )
 
     sent = orjson.loads(prepared.body)
-    assert sent["context_management"] == orjson.loads(found.body)["context_management"]
+    assert sent["context_management"] == orjson.loads(compaction.body)["context_management"]
     assert prepared.headers["anthropic-beta"] == "x,context-management-2025-06-27"
 
 
@@ -116,11 +118,13 @@ def test_the_wire_says_it_with_its_beta_beside_the_callers() -> None:
         (RESPONSES, b"{", to("openai"), "cannot be read"),
     ],
 )
-def test_anything_else_says_why_not(endpoint: str, body: bytes, route: Route, why: str) -> None:
-    found = request_compaction(endpoint, body, route)
+def test_a_call_without_native_compaction_says_why_not(
+    endpoint: str, body: bytes, route: Route, why: str
+) -> None:
+    compaction = request_compaction(endpoint, body, route)
 
-    assert isinstance(found, str)
-    assert why in found
+    assert isinstance(compaction, str)
+    assert why in compaction
 
 
 BLOCK = {"type": "compaction", "content": "short"}
@@ -176,7 +180,9 @@ def test_an_unreadable_context_management_is_none(body: bytes) -> None:
 
 
 @given(st.sampled_from([CHAT, RESPONSES, "embeddings"]), st.binary(max_size=60))
-def test_no_body_is_ever_a_mistake_of_ours(endpoint: str, body: bytes) -> None:
+def test_any_body_is_translated_or_refused_as_the_callers_mistake(
+    endpoint: str, body: bytes
+) -> None:
     for route in (CLAUDE, to("openai")):
         assert isinstance(
             request_native_compaction(endpoint, body, route, trigger=1, keep=0),

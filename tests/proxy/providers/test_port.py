@@ -66,7 +66,7 @@ def test_a_failure_is_reported_whatever_its_body_is(wire, status, body):
 
 
 @pytest.mark.parametrize("found", [{}, {"x": 1}, {"prompt_tokens": "many"}])
-def test_a_usage_without_counts_is_none(wire, found):
+def test_a_usage_object_without_counts_is_no_usage(wire, found):
     assert wire.usage(found) is None
 
 

@@ -85,14 +85,14 @@ def test_a_call_without_a_limit_can_wait_and_one_that_nobody_waits_for_comes_las
 
 
 def test_hints_of_the_caller_stay_and_missing_ones_are_added():
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "priority": -3,
         "nvext": {"use_raw_prompt": True, "agent_hints": {"priority": 7, "osl": 9}},
     }
-    found = body_with(ALL, **said)
+    body = body_with(ALL, **fields)
 
-    assert found["priority"] == -3
-    assert found["nvext"] == {
+    assert body["priority"] == -3
+    assert body["nvext"] == {
         "use_raw_prompt": True,
         "agent_hints": {"priority": 7, "osl": 9, "strict_priority": 1},
     }
@@ -115,11 +115,11 @@ def test_an_nvext_that_is_no_table_is_the_engines_to_refuse(nvext: Any):
     assert body_with(frozenset({DYNAMO}), nvext=nvext)["nvext"] == nvext
 
 
-def test_null_says_nothing():
-    found = body_with(ALL, priority=None, nvext=None)
+def test_null_hints_of_the_caller_are_filled_in():
+    body = body_with(ALL, priority=None, nvext=None)
 
-    assert found["priority"] == 500
-    assert found["nvext"]["agent_hints"]["osl"] == 300
+    assert body["priority"] == 500
+    assert body["nvext"]["agent_hints"]["osl"] == 300
 
 
 @pytest.mark.parametrize("path", ["/embeddings", "/models", "/responses/compact"])
@@ -130,9 +130,9 @@ def test_a_call_that_generates_nothing_is_sent_without_hints(path: str):
 
 
 def test_responses_have_a_priority_and_no_nvext():
-    found = orjson.loads(add_hints(prepared_request("/responses"), ALL, URGENT).body)
+    body = orjson.loads(add_hints(prepared_request("/responses"), ALL, URGENT).body)
 
-    assert found == {"model": "m", "priority": 500}
+    assert body == {"model": "m", "priority": 500}
 
 
 @pytest.mark.parametrize("name", ["", "Größe", "-a", "a b", "a/b\r\nx: y"])

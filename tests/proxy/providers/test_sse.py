@@ -72,7 +72,9 @@ def test_any_chunking_gives_the_same_bytes_and_the_same_events(
 
 
 @given(_STREAMS, st.lists(st.integers(0, 10_000)), st.integers(0, 20))
-def test_a_bound_loses_no_byte(stream: bytes, cuts: list[int], bound: int) -> None:
+def test_an_event_longer_than_the_bound_loses_no_byte(
+    stream: bytes, cuts: list[int], bound: int
+) -> None:
     frames = EventFramer(bound)
     runs = []
     for chunk in _split_at(stream, cuts):

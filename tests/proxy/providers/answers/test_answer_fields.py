@@ -78,13 +78,13 @@ def test_a_number_that_none_can_hold_is_none_and_the_rest_of_the_usage_is_read()
 
 
 @pytest.mark.parametrize("error", [None, "", {}, [], 0, False])
-def test_an_empty_error_is_none(error):
+def test_an_empty_error_field_is_no_error(error):
     assert not read({"error": error}).is_error
     assert not read({}).is_error
 
 
 @pytest.mark.parametrize("error", ["x", {"code": 1}, [0], 1, True, {"message": "Overloaded now"}])
-def test_an_error_is_one(error):
+def test_an_error_field_with_a_value_is_an_error(error):
     assert read({"error": error}).is_error
 
 

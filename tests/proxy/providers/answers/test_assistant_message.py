@@ -9,23 +9,23 @@ from proxy.providers.answers.assistant_message import assistant_message
 
 
 def events(*deltas: dict[str, Any], index: int = 0) -> list[bytes]:
-    chunks = [{"choices": [{"index": index, "delta": each}]} for each in deltas]
-    return [b"data: " + orjson.dumps(each) + b"\n\n" for each in chunks] + [b"data: [DONE]\n\n"]
+    chunks = [{"choices": [{"index": index, "delta": delta}]} for delta in deltas]
+    return [b"data: " + orjson.dumps(chunk) + b"\n\n" for chunk in chunks] + [b"data: [DONE]\n\n"]
 
 
 def message_of_stream(*deltas: dict[str, Any], **how: Any) -> Any:
-    found = assistant_message(events(*deltas, **how), streamed=True)
-    return None if found is None else orjson.loads(found)
+    message = assistant_message(events(*deltas, **how), streamed=True)
+    return None if message is None else orjson.loads(message)
 
 
 def whole(*messages: dict[str, Any]) -> Any:
-    choices = [{"index": n, "message": each} for n, each in enumerate(messages)]
-    found = assistant_message([orjson.dumps({"choices": choices})], streamed=False)
-    return None if found is None else orjson.loads(found)
+    choices = [{"index": n, "message": message} for n, message in enumerate(messages)]
+    message = assistant_message([orjson.dumps({"choices": choices})], streamed=False)
+    return None if message is None else orjson.loads(message)
 
 
 def test_the_text_of_a_stream_is_joined_and_reasoning_left_out():
-    found = message_of_stream(
+    message = message_of_stream(
         {"role": "assistant", "content": None},
         {"reasoning_content": "Hm."},
         {"content": "Good "},
@@ -33,18 +33,18 @@ def test_the_text_of_a_stream_is_joined_and_reasoning_left_out():
         {},
     )
 
-    assert found == {"role": "assistant", "content": "Good day"}
+    assert message == {"role": "assistant", "content": "Good day"}
 
 
 def test_tool_calls_of_a_stream_are_put_together_by_their_index():
-    found = message_of_stream(
+    message = message_of_stream(
         {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}}]},
         {"tool_calls": [{"index": 1, "id": "b", "function": {"name": "g", "arguments": "{"}}]},
         {"tool_calls": [{"index": 0, "function": {"arguments": '{"x":1}'}}]},
         {"tool_calls": [{"index": 1, "function": {"arguments": "}"}}]},
     )
 
-    assert found == {
+    assert message == {
         "role": "assistant",
         "content": None,
         "tool_calls": [
@@ -62,11 +62,11 @@ def test_a_whole_answer_gives_the_message_of_its_one_choice():
         "role": "assistant",
         "content": "Yes",
     }
-    found = whole({"role": "assistant", "content": None, "tool_calls": [call, other]})
-    assert found["tool_calls"] == [call, other]
+    message = whole({"role": "assistant", "content": None, "tool_calls": [call, other]})
+    assert message["tool_calls"] == [call, other]
 
 
-def test_several_choices_are_no_message():
+def test_an_answer_with_several_choices_gives_no_message():
     assert whole({"content": "a"}, {"content": "b"}) is None
     assert message_of_stream({"content": "a"}, index=1) is None
 

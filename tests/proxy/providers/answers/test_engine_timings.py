@@ -50,17 +50,17 @@ def test_vllm_reports_queue_too_and_its_first_token_time_is_the_prefill() -> Non
 
 def test_an_engine_without_a_draft_reports_no_draft_tokens() -> None:
     plain = {name: value for name, value in LLAMACPP.items() if not name.startswith("draft")}
-    found = read_timings(orjson.dumps(plain), b"")
+    timings = read_timings(orjson.dumps(plain), b"")
 
-    assert found is not None
-    assert (found.draft_tokens, found.accepted_tokens) == (None, None)
+    assert timings is not None
+    assert (timings.draft_tokens, timings.accepted_tokens) == (None, None)
 
 
 @pytest.mark.parametrize(
     "metrics",
     [b"", b"null", b"{}", b"[]", b'{"queue_time_ms":null}', b'{"queue_time_ms":', b'"metrics"'],
 )
-def test_a_report_that_says_nothing_is_none(metrics: bytes) -> None:
+def test_an_engine_report_without_values_is_none(metrics: bytes) -> None:
     assert read_timings(b"", metrics) is None
 
 
@@ -72,9 +72,9 @@ def test_a_time_that_no_call_can_take_is_unknown(absurd: object) -> None:
 
 
 def test_no_more_draft_tokens_are_accepted_than_were_proposed() -> None:
-    found = read_timings(orjson.dumps({"draft_n": 4, "draft_n_accepted": 9}), b"")
+    timings = read_timings(orjson.dumps({"draft_n": 4, "draft_n_accepted": 9}), b"")
 
-    assert found == EngineTimings(draft_tokens=4, accepted_tokens=4)
+    assert timings == EngineTimings(draft_tokens=4, accepted_tokens=4)
 
 
 @pytest.mark.slow

@@ -215,7 +215,7 @@ def test_an_event_that_opens_a_stream_has_no_content(event):
         [1],
     ],
 )
-def test_all_other_events_have_some(event):
+def test_all_events_but_openings_have_content(event):
     kind = event.get("type", "") if isinstance(event, dict) else ""
     assert has_content(kind, orjson.dumps(event))
 

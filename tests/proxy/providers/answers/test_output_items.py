@@ -28,9 +28,9 @@ def event(kind: str, **fields: Any) -> bytes:
 
 def test_the_items_of_a_whole_answer_stay_as_they_were_written():
     reasoning = {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text"}]}
-    found = output_items([whole(reasoning, MESSAGE, CALL)], streamed=False)
+    items = output_items([whole(reasoning, MESSAGE, CALL)], streamed=False)
 
-    assert orjson.loads(found or b"") == [reasoning, MESSAGE, CALL]
+    assert orjson.loads(items or b"") == [reasoning, MESSAGE, CALL]
 
 
 @pytest.mark.parametrize("last", ["response.completed", "response.incomplete"])
@@ -62,8 +62,8 @@ def test_an_answer_without_items_or_with_others_than_a_caller_sends_back_is_not_
 
 
 def test_an_answer_in_chat_becomes_the_items_that_its_caller_got():
-    said = {"role": "assistant", "content": "Good day", "tool_calls": [_TOOL_CALL]}
-    message = orjson.dumps(said)
+    fields = {"role": "assistant", "content": "Good day", "tool_calls": [_TOOL_CALL]}
+    message = orjson.dumps(fields)
 
     assert orjson.loads(items_of_message(message) or b"") == [
         {"type": "message", "role": "assistant", "content": "Good day"},
@@ -82,6 +82,6 @@ def test_items_of_a_chat_message_are_translated_to_the_same_message_again(
 ):
     message = {"role": "assistant", "content": text, **tools}
     items = orjson.loads(items_of_message(orjson.dumps(message)) or b"")
-    said = chat_body(orjson.dumps({"model": "m", "input": items})).body
+    body = chat_body(orjson.dumps({"model": "m", "input": items})).body
 
-    assert orjson.loads(said)["messages"] == [message]
+    assert orjson.loads(body)["messages"] == [message]

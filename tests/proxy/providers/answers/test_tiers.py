@@ -15,5 +15,5 @@ def test_every_other_tier_keeps_its_name_known_or_not(said):
     assert price_tier(said) == said
 
 
-def test_fast_is_the_new_name_of_priority():
+def test_service_tier_fast_has_the_price_of_priority():
     assert price_tier("fast") == "priority"

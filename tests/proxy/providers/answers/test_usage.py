@@ -9,7 +9,7 @@ from slo.usage import Usage
 
 
 def test_chat_usage_is_split_into_disjoint_buckets() -> None:
-    found = {
+    fields = {
         "prompt_tokens": 15_000,
         "completion_tokens": 900,
         "total_tokens": 15_900,
@@ -17,7 +17,7 @@ def test_chat_usage_is_split_into_disjoint_buckets() -> None:
         "completion_tokens_details": {"reasoning_tokens": 600},
     }
 
-    assert openai_usage(found) == Usage(
+    assert openai_usage(fields) == Usage(
         input=100, cache_read=12_000, write_30m=2_900, output=300, reasoning=600
     )
 
@@ -25,17 +25,17 @@ def test_chat_usage_is_split_into_disjoint_buckets() -> None:
 def test_rejected_tokens_of_a_prediction_are_priced_as_output_once() -> None:
     # Source: OpenAI, predicted outputs guide (2026-11): they are inside completion_tokens.
     details = {"accepted_prediction_tokens": 40, "rejected_prediction_tokens": 25}
-    found = {
+    fields = {
         "prompt_tokens": 10,
         "completion_tokens": 80,
         "completion_tokens_details": {**details, "reasoning_tokens": 0},
     }
 
-    assert openai_usage(found) == Usage(input=10, output=80)
+    assert openai_usage(fields) == Usage(input=10, output=80)
 
 
 def test_responses_usage_splits_writes_by_lifetime() -> None:
-    found = {
+    fields = {
         "input_tokens": 10_000,
         "input_tokens_details": {
             "cached_tokens": 4_000,
@@ -47,13 +47,13 @@ def test_responses_usage_splits_writes_by_lifetime() -> None:
         "total_tokens": 10_050,
     }
 
-    assert openai_usage(found) == Usage(
+    assert openai_usage(fields) == Usage(
         input=1_000, cache_read=4_000, write_30m=2_000, write_12h=3_000, output=30, reasoning=20
     )
 
 
 @pytest.mark.parametrize(
-    ("found", "usage"),
+    ("reported", "usage"),
     [
         pytest.param(
             {
@@ -176,12 +176,14 @@ def test_responses_usage_splits_writes_by_lifetime() -> None:
         pytest.param({"prompt_tokens": -4, "completion_tokens": 2}, Usage(output=2), id="negative"),
     ],
 )
-def test_each_dialect_is_read(found: dict[str, Any], usage: Usage | None) -> None:
-    assert openai_usage(found) == usage
+def test_usage_of_each_providers_dialect_is_read(
+    reported: dict[str, Any], usage: Usage | None
+) -> None:
+    assert openai_usage(reported) == usage
 
 
 @pytest.mark.parametrize(
-    ("found", "usage"),
+    ("reported", "usage"),
     [
         (
             {
@@ -209,9 +211,9 @@ def test_each_dialect_is_read(found: dict[str, Any], usage: Usage | None) -> Non
     ids=["named by xai", "not named by gemini", "another count than the total explains"],
 )
 def test_reasoning_is_what_a_total_has_over_where_the_provider_says_so(
-    found: dict[str, Any], usage: Usage
+    reported: dict[str, Any], usage: Usage
 ) -> None:
-    assert openai_usage(found, reasoning_apart=True) == usage
+    assert openai_usage(reported, reasoning_apart=True) == usage
 
 
 junk: list[object] = [None, 3.0, 0.5, 1e308, float("nan"), float("inf"), 10**4298, "7", []]
@@ -236,32 +238,32 @@ usages = st.fixed_dictionaries(
 
 @given(usages, st.booleans())
 def test_no_bucket_is_ever_negative_and_the_prompt_is_the_prompt(
-    found: dict[str, Any], apart: object
+    reported: dict[str, Any], apart: object
 ) -> None:
-    usage = openai_usage(found, reasoning_apart=bool(apart))
+    usage = openai_usage(reported, reasoning_apart=bool(apart))
 
     if usage is not None:
         assert usage.prompt_tokens + usage.generated_tokens <= 3 * 10**12
         assert apart or usage.generated_tokens <= (
-            token_count(found, "completion_tokens", "output_tokens") or 0
+            token_count(reported, "completion_tokens", "output_tokens") or 0
         )
         assert min(usage.input, usage.cache_read, usage.write_30m, usage.write_12h) >= 0
         assert min(usage.output, usage.reasoning) >= 0
-        prompt = found.get("prompt_tokens")
+        prompt = reported.get("prompt_tokens")
         if isinstance(prompt, int) and prompt >= 0:
             assert usage.prompt_tokens == min(prompt, 10**12)
 
 
 def test_later_usage_replaces_the_counts_it_names_and_null_names_none() -> None:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for said in (
         {"input_tokens": 9, "output_tokens": 1, "cache_creation": {"1h": 20, "5m": 3}},
         {"input_tokens": None, "output_tokens": 30, "cache_creation": {"1h": None, "5m": 4}},
         {"cache_creation": None, "tier": "standard"},
     ):
-        merge_usage(found, said)
+        merge_usage(fields, said)
 
-    assert found == {
+    assert fields == {
         "input_tokens": 9,
         "output_tokens": 30,
         "cache_creation": {"1h": 20, "5m": 4},
@@ -270,7 +272,7 @@ def test_later_usage_replaces_the_counts_it_names_and_null_names_none() -> None:
 
 
 def test_usage_nested_too_deep_is_replaced_as_a_whole() -> None:
-    found: dict[str, Any] = {"a": {"b": {"c": 1, "d": 2}}}
-    merge_usage(found, {"a": {"b": {"c": 3}}}, depth=1)
+    fields: dict[str, Any] = {"a": {"b": {"c": 1, "d": 2}}}
+    merge_usage(fields, {"a": {"b": {"c": 3}}}, depth=1)
 
-    assert found == {"a": {"b": {"c": 3}}}
+    assert fields == {"a": {"b": {"c": 3}}}

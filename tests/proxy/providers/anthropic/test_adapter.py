@@ -105,12 +105,12 @@ def test_an_answer_comes_back_under_the_callers_name_and_time() -> None:
     assert given["choices"][0]["message"]["content"] == "hello"
 
 
-@pytest.mark.parametrize("asked", [True, False])
-def test_a_stream_comes_back_with_usage_where_it_was_asked_for(*, asked: bool) -> None:
-    call = _chat(stream=True, stream_options={"include_usage": asked})
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_a_stream_comes_back_with_usage_where_it_was_asked_for(*, is_asked: bool) -> None:
+    call = _chat(stream=True, stream_options={"include_usage": is_asked})
     given = _read(AnthropicWire().request(call, _ROUTE), _STREAM)
 
-    assert (b'"prompt_tokens":3' in given) == asked
+    assert (b'"prompt_tokens":3' in given) == is_asked
     assert given.endswith(b"data: [DONE]\n\n")
 
 
@@ -182,18 +182,18 @@ _WORDS = [{"type": "text", "text": words} for words in ("so ", "on 👋")]
 
 def _sse(content: list[dict[str, Any]]) -> bytes:
     """A stream of these blocks, whose words and thoughts come letter by letter."""
-    told: list[dict[str, Any]] = [{"type": "message_start", "message": {"id": "msg_1"}}]
+    events: list[dict[str, Any]] = [{"type": "message_start", "message": {"id": "msg_1"}}]
     for block in content:
         field = {"thinking": "thinking", "text": "text"}.get(block["type"], "")
         empty = {name: "" if name == field else value for name, value in block.items()}
-        told.append({"type": "content_block_start", "content_block": empty})
+        events.append({"type": "content_block_start", "content_block": empty})
         for letter in block.get(field, ""):
             delta = {"type": f"{field}_delta", field: letter}
-            told.append({"type": "content_block_delta", "delta": delta})
-        told.append({"type": "content_block_stop"})
-    told.append({"type": "message_delta", "delta": {"stop_reason": "end_turn"}})
-    told.append({"type": "message_stop"})
-    return b"".join(b"data: " + orjson.dumps(each) + b"\n\n" for each in told)
+            events.append({"type": "content_block_delta", "delta": delta})
+        events.append({"type": "content_block_stop"})
+    events.append({"type": "message_delta", "delta": {"stop_reason": "end_turn"}})
+    events.append({"type": "message_stop"})
+    return b"".join(b"data: " + orjson.dumps(each) + b"\n\n" for each in events)
 
 
 def _join_texts(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -222,27 +222,27 @@ def test_a_response_keeps_reasoning_in_its_place_there_and_back(pieces: list[Any
     named = enumerate(pieces)
     call = {"type": "tool_use", "name": "f", "input": {}}
     sent = [one | call | {"id": f"t{n}"} if one["type"] == "tool_use" else one for n, one in named]
-    asked = {"input": [{"role": "user", "content": "hi"}]}
+    fields = {"input": [{"role": "user", "content": "hi"}]}
     whole, streamed = (
         _items(
-            prepare_converted(_call(asked | {"stream": flag}, "responses"), _ROUTE),
+            prepare_converted(_call(fields | {"stream": flag}, "responses"), _ROUTE),
             sent,
             streamed=flag,
         )
         for flag in (False, True)
     )
     results = [
-        {"type": "function_call_output", "call_id": one["id"], "output": "1"}
-        for one in sent
-        if one["type"] == "tool_use"
+        {"type": "function_call_output", "call_id": block["id"], "output": "1"}
+        for block in sent
+        if block["type"] == "tool_use"
     ]
-    back = {"input": [*asked["input"], *whole, *results]}
-    said = orjson.loads(prepare_converted(_call(back, "responses"), _ROUTE).body)["messages"]
+    back = {"input": [*fields["input"], *whole, *results]}
+    turns = orjson.loads(prepare_converted(_call(back, "responses"), _ROUTE).body)["messages"]
 
-    if any(one in _SIGNED for one in sent):
+    if any(block in _SIGNED for block in sent):
         assert whole == streamed
-    if sent and sent[-1] not in _SIGNED and any(one in _SIGNED for one in sent):
-        assert said[1]["content"] == _join_texts(sent)
+    if sent and sent[-1] not in _SIGNED and any(block in _SIGNED for block in sent):
+        assert turns[1]["content"] == _join_texts(sent)
 
 
 def test_a_refusal_of_a_response_names_what_its_caller_wrote() -> None:
@@ -255,7 +255,7 @@ def test_a_refusal_of_a_response_names_what_its_caller_wrote() -> None:
 
 
 def test_the_notes_of_a_response_name_what_its_caller_wrote() -> None:
-    asked = {
+    fields = {
         "input": "hi",
         "store": True,
         "max_output_tokens": 10_000,
@@ -263,7 +263,7 @@ def test_the_notes_of_a_response_name_what_its_caller_wrote() -> None:
     }
     route = replace(_ROUTE, max_output=5_000)
 
-    assert prepare_converted(_call(asked, "responses"), route).notes == (
+    assert prepare_converted(_call(fields, "responses"), route).notes == (
         "dropped store: nothing is kept for this model",
         "dropped text.verbosity: the model has no such parameter",
         "lowered max_output_tokens to 5000: the model's most",
@@ -279,8 +279,8 @@ def test_a_compaction_goes_through_a_response_and_comes_back_as_it_was(*, stream
     if streamed:
         started = {"type": "content_block_start", "content_block": {"type": "compaction"}}
         delta = _COMPACTION | {"type": "compaction_delta"}
-        told = [started, {"type": "content_block_delta", "delta": delta}]
-        run = b"".join(b"data: " + orjson.dumps(each) + b"\n\n" for each in told)
+        events = [started, {"type": "content_block_delta", "delta": delta}]
+        run = b"".join(b"data: " + orjson.dumps(each) + b"\n\n" for each in events)
         head, rest = _STREAM.split(b"\n\n", 1)
         stop = b'data: {"type":"content_block_stop"}\n\n'
         given = _read(prepared, head + b"\n\n" + run + stop + rest)
@@ -293,9 +293,9 @@ def test_a_compaction_goes_through_a_response_and_comes_back_as_it_was(*, stream
     assert [item["type"] for item in output] == ["compaction", "message"]
 
     later = _compacting_call(input=[*output, {"role": "user", "content": "on"}])
-    said = orjson.loads(prepare_converted(later, _ROUTE).body)["messages"]
-    assert said[0]["content"] == [_COMPACTION, {"type": "text", "text": "hello"}]
-    assert [turn["role"] for turn in said] == ["assistant", "user"]
+    turns = orjson.loads(prepare_converted(later, _ROUTE).body)["messages"]
+    assert turns[0]["content"] == [_COMPACTION, {"type": "text", "text": "hello"}]
+    assert [turn["role"] for turn in turns] == ["assistant", "user"]
 
 
 def test_a_compaction_of_another_provider_is_refused_with_the_way_to_fix_it() -> None:

@@ -19,8 +19,8 @@ def _completion(*content: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 
 def _message(*content: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = _completion(*content)["choices"][0]["message"]
-    return found
+    message: dict[str, Any] = _completion(*content)["choices"][0]["message"]
+    return message
 
 
 def _text(words: str, **more: Any) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def test_thinking_is_readable_and_also_there_unmodified() -> None:
     assert message["content"] == "so"
 
 
-def test_an_answer_of_nothing_has_empty_content() -> None:
+def test_an_answer_without_blocks_has_empty_content() -> None:
     assert _message() == {"role": "assistant", "content": "", "refusal": None}
 
 

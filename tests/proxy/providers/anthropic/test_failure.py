@@ -29,7 +29,7 @@ def _body(kind: object, message: object = "words") -> bytes:
         (529, "overloaded_error", 503, "upstream_overloaded", True),
     ],
 )
-def test_a_status_and_its_event_mean_the_same(
+def test_an_anthropic_error_means_the_same_as_status_and_as_event(
     status: int, kind: str, shown: int, code: str, *, retryable: bool
 ) -> None:
     answered = messages_failure(status, {}, _body(kind))

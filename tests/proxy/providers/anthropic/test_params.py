@@ -84,7 +84,7 @@ def test_the_length_is_always_said(
     assert bool(notes) == noted
 
 
-def test_a_length_below_one_is_refused() -> None:
+def test_an_output_limit_below_one_is_refused() -> None:
     with refusing(400) as caught:
         params.max_tokens(_body(max_completion_tokens=0), _route(), [])
 

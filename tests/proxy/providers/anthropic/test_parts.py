@@ -48,10 +48,10 @@ def test_words_become_text_blocks_unless_they_say_nothing(
     assert blocks(_message(content), "messages[0]") == expected
 
 
-def test_the_boundaries_of_parts_stay() -> None:
-    found = _blocks({"type": "text", "text": "a"}, {"type": "text", "text": "b"})
+def test_text_parts_of_a_message_stay_separate_blocks() -> None:
+    content = _blocks({"type": "text", "text": "a"}, {"type": "text", "text": "b"})
 
-    assert [block["text"] for block in found] == ["a", "b"]
+    assert [block["text"] for block in content] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -68,10 +68,12 @@ def test_the_boundaries_of_parts_stay() -> None:
         ),
     ],
 )
-def test_images_keep_their_source(url: str, source: dict[str, str]) -> None:
-    found = _blocks({"type": "image_url", "image_url": {"url": url, "detail": "high"}})
+def test_images_of_a_chat_call_keep_their_source_at_anthropic(
+    url: str, source: dict[str, str]
+) -> None:
+    content = _blocks({"type": "image_url", "image_url": {"url": url, "detail": "high"}})
 
-    assert found == [{"type": "image", "source": source}]
+    assert content == [{"type": "image", "source": source}]
 
 
 @pytest.mark.parametrize(
@@ -84,9 +86,9 @@ def test_images_that_cannot_be_sent_are_refused_by_name(url: str) -> None:
 
 
 def test_a_pdf_becomes_a_document_with_its_name() -> None:
-    found = _blocks(_file(file_data="data:application/pdf;base64,JVBE", filename="a.pdf"))
+    content = _blocks(_file(file_data="data:application/pdf;base64,JVBE", filename="a.pdf"))
 
-    assert found == [
+    assert content == [
         {
             "type": "document",
             "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBE"},
@@ -103,10 +105,10 @@ def test_bare_base64_is_taken_for_what_its_name_says_else_for_a_pdf() -> None:
     assert pdf["source"]["media_type"] == "application/pdf"
 
 
-def test_a_document_may_stand_elsewhere() -> None:
-    found = _blocks(_file(file_data="https://x.test/a.pdf"))
+def test_a_document_may_be_an_https_address() -> None:
+    content = _blocks(_file(file_data="https://x.test/a.pdf"))
 
-    assert found[0]["source"] == {"type": "url", "url": "https://x.test/a.pdf"}
+    assert content[0]["source"] == {"type": "url", "url": "https://x.test/a.pdf"}
 
 
 @pytest.mark.parametrize(
@@ -138,13 +140,15 @@ def test_parts_without_a_counterpart_are_refused(part: dict[str, Any]) -> None:
     assert (_error_of(part).param or "").startswith("messages[0].content[0]")
 
 
-def test_a_parts_marker_stays_with_it() -> None:
-    found = _blocks({"type": "text", "text": "a", "prompt_cache_breakpoint": {"mode": "explicit"}})
+def test_a_parts_cache_marker_stays_with_it() -> None:
+    content = _blocks(
+        {"type": "text", "text": "a", "prompt_cache_breakpoint": {"mode": "explicit"}}
+    )
 
-    assert found == [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}]
+    assert content == [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}]
 
 
-def test_roles_of_words_take_nothing_else() -> None:
+def test_system_and_assistant_messages_take_text_alone() -> None:
     picture = _message([{"type": "image_url", "image_url": {"url": "https://x"}}], "assistant")
     with refusing(400) as caught:
         texts(picture, "messages[3]")

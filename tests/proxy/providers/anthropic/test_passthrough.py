@@ -25,10 +25,10 @@ def messages(body: bytes = BODY, endpoint: str = "messages", **fields: object):
 
 
 def test_the_body_and_the_query_are_the_callers_own():
-    asked = messages(query="beta=true")
-    prepared = AnthropicWire().request(asked, ROUTE)
+    call = messages(query="beta=true")
+    prepared = AnthropicWire().request(call, ROUTE)
 
-    assert prepared.body is asked.body
+    assert prepared.body is call.body
     assert (prepared.method, prepared.path) == ("POST", "/messages?beta=true")
     assert (prepared.reader, prepared.notes) == (None, ())
 
@@ -66,8 +66,8 @@ def test_the_operators_betas_stand_beside_the_callers():
 )
 def test_calls_of_provider_state_pass_through(endpoint, method, body):
     version = {"anthropic-version": "2023-06-01", "content-type": "multipart/form-data"}
-    asked = messages(body, endpoint, method=method, headers=version)
-    prepared = AnthropicWire().request(asked, ROUTE)
+    call = messages(body, endpoint, method=method, headers=version)
+    prepared = AnthropicWire().request(call, ROUTE)
 
     assert (prepared.method, prepared.path, prepared.body) == (method, f"/{endpoint}", body)
     assert prepared.headers == version
@@ -91,12 +91,12 @@ def test_an_upstream_of_another_api_refuses_by_name():
 def test_claude_codes_attribution_line_goes_to_anthropic_alone():
     line = {"type": "text", "text": "x-anthropic-billing-header: cc_version=2.1;"}
     body = orjson.dumps({"model": "claude", "system": [line, {"type": "text", "text": "Hi."}]})
-    asked = messages(body)
+    call = messages(body)
     elsewhere = replace(ROUTE, upstream=replace(UPSTREAM, provider="bedrock"))
     own = replace(ROUTE, upstream=replace(UPSTREAM, provider="anthropic"))
 
-    assert AnthropicWire().request(asked, own).body is body
-    assert orjson.loads(AnthropicWire().request(asked, elsewhere).body)["system"] == [
+    assert AnthropicWire().request(call, own).body is body
+    assert orjson.loads(AnthropicWire().request(call, elsewhere).body)["system"] == [
         {"type": "text", "text": "Hi."}
     ]
 
@@ -115,8 +115,8 @@ def conversation(*blocks: dict[str, str]) -> list[dict[str, object]]:
 def test_thinking_of_other_models_is_left_out_when_a_conversation_comes_to_claude(endpoint):
     claudes, said = thinking_block("EqQBCkYI"), {"type": "text", "text": "So."}
     turns = conversation(thinking_block(own_signature("Secret.")), claudes, said)
-    asked = messages(orjson.dumps({"model": "claude", "messages": turns}), endpoint)
-    prepared = AnthropicWire().request(asked, ROUTE)
+    call = messages(orjson.dumps({"model": "claude", "messages": turns}), endpoint)
+    prepared = AnthropicWire().request(call, ROUTE)
 
     assert orjson.loads(prepared.body)["messages"] == conversation(claudes, said)
     assert prepared.notes == ("left out 1 thinking block of other models",)
@@ -124,8 +124,8 @@ def test_thinking_of_other_models_is_left_out_when_a_conversation_comes_to_claud
 
 def test_an_answer_that_was_nothing_but_another_models_thinking_is_left_out():
     turns = conversation(thinking_block(own_signature()), thinking_block(own_signature()))
-    asked = messages(orjson.dumps({"model": "claude", "messages": turns}))
-    prepared = AnthropicWire().request(asked, ROUTE)
+    call = messages(orjson.dumps({"model": "claude", "messages": turns}))
+    prepared = AnthropicWire().request(call, ROUTE)
 
     assert orjson.loads(prepared.body)["messages"] == [turns[0], turns[2]]
     assert prepared.notes == ("left out 2 thinking blocks of other models",)
@@ -141,9 +141,9 @@ def test_an_answer_that_was_nothing_but_another_models_thinking_is_left_out():
     ],
 )
 def test_a_signature_of_ours_anywhere_else_changes_nothing(turns):
-    asked = messages(orjson.dumps({"model": "claude", "messages": turns}))
+    call = messages(orjson.dumps({"model": "claude", "messages": turns}))
 
-    assert AnthropicWire().request(asked, ROUTE).body is asked.body
+    assert AnthropicWire().request(call, ROUTE).body is call.body
 
 
 RESULTS = b"https://api.anthropic.com/v1/messages/batches/b1/results"
@@ -171,8 +171,8 @@ RESULTS = b"https://api.anthropic.com/v1/messages/batches/b1/results"
     ],
 )
 def test_the_address_of_a_batchs_results_leads_back_to_the_gateway(endpoint, method, said, told):
-    asked = messages(b"", endpoint, method=method, headers={})
-    reader = AnthropicWire().request(asked, ROUTE).reader
+    call = messages(b"", endpoint, method=method, headers={})
+    reader = AnthropicWire().request(call, ROUTE).reader
     answer = b'{ "id":"b1", "results_url" : "%s", "x":1.0 }'
 
     assert reader is not None

@@ -112,10 +112,10 @@ def test_a_schema_for_the_answer_is_sent_where_the_model_can_promise_it() -> Non
 
 
 def test_any_json_is_asked_for_in_words_after_the_callers_own() -> None:
-    said = translate(hello(response_format={"type": "json_object"}))
+    body = translate(hello(response_format={"type": "json_object"}))
 
-    assert said["system"][-1]["text"].startswith("Answer with one JSON object")
-    assert "output_config" not in said
+    assert body["system"][-1]["text"].startswith("Answer with one JSON object")
+    assert "output_config" not in body
     assert "system" not in translate(hello(response_format={"type": "text"}))
 
 
@@ -140,14 +140,14 @@ def test_a_form_that_is_none_is_refused(form: dict[str, Any]) -> None:
 
 def test_effort_and_format_share_their_field() -> None:
     form = {"type": "json_schema", "json_schema": {"schema": {"type": "object"}}}
-    said = translate(
+    body = translate(
         hello(response_format=form, reasoning_effort="high", temperature=0.1),
         route_with(frozenset({"adaptive_thinking", "structured", "sampling"})),
     )
 
-    assert set(said["output_config"]) == {"effort", "format"}
-    assert said["thinking"]["type"] == "adaptive"
-    assert "temperature" not in said
+    assert set(body["output_config"]) == {"effort", "format"}
+    assert body["thinking"]["type"] == "adaptive"
+    assert "temperature" not in body
 
 
 def test_more_markers_than_the_model_takes_are_thinned_and_all_keep_their_ttl() -> None:
@@ -163,13 +163,13 @@ def test_more_markers_than_the_model_takes_are_thinned_and_all_keep_their_ttl() 
 
 
 def test_fields_for_anthropic_alone_pass() -> None:
-    said = translate(
+    body = translate(
         hello(top_k=5, context_management={"edits": []}, thinking={"type": "disabled"})
     )
 
-    assert said["top_k"] == 5
-    assert said["context_management"] == {"edits": []}
-    assert said["thinking"] == {"type": "disabled"}
+    assert body["top_k"] == 5
+    assert body["context_management"] == {"edits": []}
+    assert body["thinking"] == {"type": "disabled"}
 
 
 def test_a_name_is_dropped_with_a_note() -> None:

@@ -208,9 +208,9 @@ def test_recorded_conversations_extend_their_own_prefix() -> None:
         for number, message in enumerate(messages):
             if message["role"] != "assistant":
                 continue
-            said = translate({"model": "m", "messages": messages[:number], "tools": tools})
-            check(said)
-            blocks = list(blocks_of(said))
+            body = translate({"model": "m", "messages": messages[:number], "tools": tools})
+            check(body)
+            blocks = list(blocks_of(body))
 
             assert blocks[: len(before)] == before
             before = blocks

@@ -67,16 +67,16 @@ def _deltas(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]
 
 
 def _stream(blocks: list[dict[str, Any]], reason: str = "end_turn") -> bytes:
-    said = [_event("message_start", message={"id": "msg_1", "usage": _START}), _event("ping")]
+    events = [_event("message_start", message={"id": "msg_1", "usage": _START}), _event("ping")]
     for index, block in enumerate(blocks):
         start, deltas = _deltas(block)
-        said.append(_event("content_block_start", index=index, content_block=start))
-        said += [_event("content_block_delta", index=index, delta=delta) for delta in deltas]
-        said.append(_event("content_block_stop", index=index))
+        events.append(_event("content_block_start", index=index, content_block=start))
+        events += [_event("content_block_delta", index=index, delta=delta) for delta in deltas]
+        events.append(_event("content_block_stop", index=index))
     usage = {"output_tokens": 30, "input_tokens": 9}
-    said.append(_event("message_delta", delta={"stop_reason": reason}, usage=usage))
-    said.append(_event("message_stop"))
-    return b"".join(said)
+    events.append(_event("message_delta", delta={"stop_reason": reason}, usage=usage))
+    events.append(_event("message_stop"))
+    return b"".join(events)
 
 
 def _reader(*, wants_usage: bool = False) -> AnswerStream:
@@ -84,7 +84,7 @@ def _reader(*, wants_usage: bool = False) -> AnswerStream:
 
 
 def _chunks(given: bytes) -> list[dict[str, Any]]:
-    return [orjson.loads(one.data) for one in parse_events(given) if one.data != b"[DONE]"]
+    return [orjson.loads(event.data) for event in parse_events(given) if event.data != b"[DONE]"]
 
 
 def _message_of(given: bytes) -> dict[str, Any]:
@@ -223,8 +223,8 @@ _ENDS = st.sampled_from([b"", b"data: {oops\n\n", _event("error", error={}), _ev
 def test_any_chunking_gives_the_caller_the_same_bytes(
     blocks: list[dict[str, Any]], odd: bytes, place: int, cuts: list[int], newline: bytes
 ) -> None:
-    said = [one + b"\n\n" for one in _stream(blocks).split(b"\n\n")[:-1]]
-    run = b"".join([*said[:place], odd, *said[place:]]).replace(b"\n", newline)
+    events = [one + b"\n\n" for one in _stream(blocks).split(b"\n\n")[:-1]]
+    run = b"".join([*events[:place], odd, *events[place:]]).replace(b"\n", newline)
     frames = EventFramer()
 
     assert _outcome([frames.feed(chunk) for chunk in _split_at(run, cuts)]) == _outcome([run])
@@ -253,7 +253,7 @@ def test_events_we_do_not_know_are_passed_over(run: bytes) -> None:
     assert _reader().feed(run) == b""
 
 
-def test_a_block_may_begin_with_words() -> None:
+def test_text_in_a_blocks_start_event_is_content() -> None:
     run = _event("content_block_start", content_block={"type": "text", "text": "well"})
 
     assert _chunks(_reader().feed(run))[0]["choices"][0]["delta"] == {"content": "well"}

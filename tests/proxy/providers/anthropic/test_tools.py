@@ -68,9 +68,9 @@ def test_a_schema_is_sent_equal_and_in_its_own_order(schema: dict[str, Any]) -> 
     ],
 )
 def test_a_schema_without_a_type_is_an_object(more: dict[str, Any], schema: dict[str, Any]) -> None:
-    found = tools(_body(tools=[_function(**more)]), frozenset(), [])
+    offered = tools(_body(tools=[_function(**more)]), frozenset(), [])
 
-    assert _as_json(found) == [{"name": "f", "input_schema": schema}]
+    assert _as_json(offered) == [{"name": "f", "input_schema": schema}]
 
 
 def test_strict_is_sent_where_the_model_can_promise_it_else_noted() -> None:
@@ -156,7 +156,9 @@ def _allowed_tools(mode: str, *names: str) -> dict[str, Any]:
         (_allowed_tools("required", "g"), {"type": "tool", "name": "g"}),
     ],
 )
-def test_the_choice_of_tools_is_said(choice: object, expected: dict[str, str] | None) -> None:
+def test_the_choice_of_tools_becomes_chats_tool_choice(
+    choice: object, expected: dict[str, str] | None
+) -> None:
     body = _body(tools=[_function("f"), _function("g")], tool_choice=choice)
 
     assert tool_choice(body, _FORCED) == expected
@@ -239,17 +241,17 @@ def test_arguments_that_are_no_object_are_wrapped(
 
 
 @pytest.mark.parametrize("more", [{"type": "custom"}, {"function": None}, {"id": ""}])
-def test_calls_of_other_things_are_refused(more: dict[str, Any]) -> None:
+def test_tool_calls_that_are_no_function_calls_are_refused(more: dict[str, Any]) -> None:
     with refusing(400):
         tool_use(_call("{}", **more), "at")
 
 
 def test_an_id_in_foreign_letters_becomes_one_that_anthropic_takes() -> None:
-    one = tool_use(_call("{}", id="functions.f:0"), "at")["id"]
+    name = tool_use(_call("{}", id="functions.f:0"), "at")["id"]
     other = tool_use(_call("{}", id="functions:f.0"), "at")["id"]
 
-    assert one == "functions_2e_f_3a_0"
-    assert one != other
+    assert name == "functions_2e_f_3a_0"
+    assert name != other
 
 
 def test_a_result_holds_what_the_tool_said() -> None:

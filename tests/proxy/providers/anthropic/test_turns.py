@@ -32,8 +32,8 @@ def _turns(
 ) -> list[Any]:
     read_messages = _messages(*messages)
     _, start = system(read_messages)
-    found = turns(read_messages, start, traits, [] if notes is None else notes)
-    sent = [{"role": turn.role, "content": turn.content} for turn in found]
+    conversation = turns(read_messages, start, traits, [] if notes is None else notes)
+    sent = [{"role": turn.role, "content": turn.content} for turn in conversation]
     return list(orjson.loads(msgspec.json.encode(sent)))
 
 
@@ -58,22 +58,22 @@ def test_leading_system_and_developer_messages_keep_their_boundaries() -> None:
     assert start == 2
 
 
-def test_messages_may_be_all_system() -> None:
+def test_a_conversation_may_consist_of_system_messages() -> None:
     blocks, start = system(_messages(_said("system", "a")))
 
     assert (len(blocks), start) == (1, 1)
 
 
 def test_consecutive_messages_of_one_role_become_one_turn() -> None:
-    found = _turns(
+    conversation = _turns(
         _said("user", "a"), _said("user", "b"), _said("assistant", "c"), _said("assistant", "d")
     )
 
-    assert _words(found) == [("user", ["a", "b"]), ("assistant", ["c", "d"])]
+    assert _words(conversation) == [("user", ["a", "b"]), ("assistant", ["c", "d"])]
 
 
 def test_results_come_before_words_whatever_their_order() -> None:
-    found = _turns(
+    conversation = _turns(
         _said("user", "go"),
         _said("assistant", None, tool_calls=[_call("a"), _call("b")]),
         _said("tool", "1", tool_call_id="a"),
@@ -81,22 +81,22 @@ def test_results_come_before_words_whatever_their_order() -> None:
         _said("tool", "2", tool_call_id="b"),
     )
 
-    assert _words(found[-1:]) == [("user", ["tool_result", "tool_result", "hurry"])]
-    assert [block.get("tool_use_id") for block in found[-1]["content"]] == ["a", "b", None]
+    assert _words(conversation[-1:]) == [("user", ["tool_result", "tool_result", "hurry"])]
+    assert [block.get("tool_use_id") for block in conversation[-1]["content"]] == ["a", "b", None]
 
 
 def test_an_empty_user_message_stays_a_message_and_an_empty_assistants_goes() -> None:
-    found = _turns(_said("user", ""), _said("assistant", ""), _said("user", "a"))
+    conversation = _turns(_said("user", ""), _said("assistant", ""), _said("user", "a"))
 
-    assert _words(found) == [("user", ["(empty message)", "a"])]
+    assert _words(conversation) == [("user", ["(empty message)", "a"])]
 
 
 @pytest.mark.parametrize("messages", [[], [_said("assistant", "hello")]])
 def test_a_conversation_begins_with_the_user(messages: list[dict[str, Any]]) -> None:
     notes: list[str] = []
-    found = _turns(_said("system", "s"), *messages, notes=notes)
+    conversation = _turns(_said("system", "s"), *messages, notes=notes)
 
-    assert found[0]["role"] == "user"
+    assert conversation[0]["role"] == "user"
     assert len(notes) == 1
 
 
@@ -107,12 +107,12 @@ def test_an_assistant_says_its_thinking_first_byte_for_byte() -> None:
         "assistant", "so", thinking_blocks=[thought, hidden], tool_calls=[_call("a")], refusal="no"
     )
     messages = _messages(_said("user"), spoken)
-    found = turns(messages, 0, frozenset(), [])
-    written = [msgspec.json.encode(block) for block in found[1].content]
+    conversation = turns(messages, 0, frozenset(), [])
+    written = [msgspec.json.encode(block) for block in conversation[1].content]
 
     assert written[:2] == [orjson.dumps(thought), orjson.dumps(hidden)]
     assert [orjson.loads(block)["type"] for block in written[2:]] == ["text", "text", "tool_use"]
-    assert len(found[1].blocks) == 3
+    assert len(conversation[1].blocks) == 3
 
 
 _THOUGHTS = [{"type": "thinking", "thinking": words, "signature": "s"} for words in "abc"]
@@ -123,8 +123,8 @@ def _again(*content: dict[str, Any], **changed: object) -> list[Any]:
     body = orjson.dumps({"content": content})
     answer = orjson.loads(WholeAnswer(ChatReply("m", 0)).feed(body))
     message = answer["choices"][0]["message"] | changed
-    found = _turns(_said("user"), message)
-    return list(found[1]["content"]) if len(found) > 1 else []
+    conversation = _turns(_said("user"), message)
+    return list(conversation[1]["content"]) if len(conversation) > 1 else []
 
 
 def _use(name: str) -> dict[str, Any]:
@@ -150,36 +150,36 @@ _PIECES: list[dict[str, Any]] = [
 
 def test_blocks_joined_from_a_stream_are_sent_without_their_numbers() -> None:
     a, b, _ = _THOUGHTS
-    told = [one | {"index": number} for number, one in enumerate([a, b])]
+    events = [one | {"index": number} for number, one in enumerate([a, b])]
 
-    assert _again({"type": "text", "text": "so"}, thinking_blocks=told)[:2] == [a, b]
+    assert _again({"type": "text", "text": "so"}, thinking_blocks=events)[:2] == [a, b]
 
 
 @given(st.lists(st.sampled_from(_PIECES), max_size=8))
 def test_no_opaque_block_changes_its_place_among_what_says_something(pieces: list[Any]) -> None:
     numbered = enumerate(pieces)
     sent = [_use(f"t{n}") if one["type"] == "tool_use" else one for n, one in numbered]
-    told = _again(*sent)
-    kinds = [one["type"] for one in sent if one.get("text") != "\n"]
+    content = _again(*sent)
+    kinds = [block["type"] for block in sent if block.get("text") != "\n"]
 
-    assert [one for one in told if one["type"] != "text"].count(_PIECES[0]) == sent.count(
+    assert [one for one in content if one["type"] != "text"].count(_PIECES[0]) == sent.count(
         _PIECES[0]
     )
     if kinds and kinds[-1] in {"text", "tool_use"} and {*kinds} - {"text", "tool_use"}:
-        assert _blocks(told) == _blocks(sent)
+        assert _blocks(content) == _blocks(sent)
 
 
 def _blocks(content: list[Any]) -> list[Any]:
     """The content in order, all words between two blocks as one and without blank ends."""
     found: list[Any] = []
-    for one in content:
-        if one["type"] != "text":
-            found.append(one)
+    for block in content:
+        if block["type"] != "text":
+            found.append(block)
         elif found and isinstance(found[-1], str):
-            found[-1] += one["text"]
+            found[-1] += block["text"]
         else:
-            found.append(one["text"])
-    return [one for one in found if not isinstance(one, str) or one.strip()]
+            found.append(block["text"])
+    return [block for block in found if not isinstance(block, str) or block.strip()]
 
 
 @pytest.mark.parametrize("changed", [{"content": "sO"}, {"content": None}, {"tool_calls": []}])
@@ -187,9 +187,9 @@ def test_an_answer_that_was_changed_comes_back_with_its_thinking_first(
     changed: dict[str, Any],
 ) -> None:
     a, b, _ = _THOUGHTS
-    told = _again(a, {"type": "text", "text": "so"}, _use("t1"), b, _use("t2"), **changed)
+    content = _again(a, {"type": "text", "text": "so"}, _use("t1"), b, _use("t2"), **changed)
 
-    assert told[:2] == [a, b]
+    assert content[:2] == [a, b]
 
 
 def test_no_message_ends_with_thinking_that_has_anything_to_stand_before() -> None:
@@ -247,15 +247,15 @@ def test_a_message_without_a_counterpart_is_refused(message: dict[str, Any]) -> 
 def test_a_later_system_message_stands_where_the_model_takes_one(
     later: list[dict[str, Any]], *, stands: bool
 ) -> None:
-    found = _turns(_said("user", "a"), _said("system", "s"), *later, traits=_MID)
+    conversation = _turns(_said("user", "a"), _said("system", "s"), *later, traits=_MID)
 
-    assert (found[1:2] != [] and found[1]["role"] == "system") == stands
-    assert ("<system_message>\ns\n</system_message>" in _words(found)[0][1]) != stands
+    assert (conversation[1:2] != [] and conversation[1]["role"] == "system") == stands
+    assert ("<system_message>\ns\n</system_message>" in _words(conversation)[0][1]) != stands
 
 
 def test_a_system_message_after_the_assistant_becomes_labelled_user_text() -> None:
     notes: list[str] = []
-    found = _turns(
+    conversation = _turns(
         _said("user", "a"),
         _said("assistant", "b"),
         _said("system", "s"),
@@ -263,7 +263,7 @@ def test_a_system_message_after_the_assistant_becomes_labelled_user_text() -> No
         notes=notes,
     )
 
-    assert _words(found)[2] == ("user", ["<system_message>\ns\n</system_message>"])
+    assert _words(conversation)[2] == ("user", ["<system_message>\ns\n</system_message>"])
     assert notes == ["sent a later system message as labelled user text"]
 
 
@@ -290,9 +290,9 @@ def _close(turn: Turn, *, prefill: bool) -> tuple[list[Turn], list[str]]:
 
 
 def test_a_model_that_goes_on_from_its_own_words_gets_them_without_trailing_space() -> None:
-    found, notes = _close(Turn("assistant", [{"type": "text", "text": "a "}]), prefill=True)
+    conversation, notes = _close(Turn("assistant", [{"type": "text", "text": "a "}]), prefill=True)
 
-    assert found[-1].content == [{"type": "text", "text": "a"}]
+    assert conversation[-1].content == [{"type": "text", "text": "a"}]
     assert notes == []
 
 
@@ -304,17 +304,19 @@ def test_a_model_that_goes_on_from_its_own_words_gets_them_without_trailing_spac
         ({"type": "tool_use"}, True),
     ],
 )
-def test_other_ends_get_a_user_turn(block: Any, *, prefill: bool) -> None:
-    found, notes = _close(Turn("assistant", [block]), prefill=prefill)
+def test_a_conversation_that_claude_cannot_go_on_from_gets_a_user_turn(
+    block: Any, *, prefill: bool
+) -> None:
+    conversation, notes = _close(Turn("assistant", [block]), prefill=prefill)
 
-    assert found[-1].role == "user"
+    assert conversation[-1].role == "user"
     assert len(notes) == 1
 
 
-def test_an_end_the_model_answers_is_left_alone() -> None:
-    found, notes = _close(Turn("system", [{"type": "text", "text": "a "}]), prefill=True)
+def test_a_conversation_that_ends_with_a_system_turn_is_left_alone() -> None:
+    conversation, notes = _close(Turn("system", [{"type": "text", "text": "a "}]), prefill=True)
 
-    assert found[-1].content == [{"type": "text", "text": "a "}]
+    assert conversation[-1].content == [{"type": "text", "text": "a "}]
     assert notes == []
 
 
@@ -324,19 +326,19 @@ _COMPACTION = {"type": "compaction", "content": "so far", "signature": "c2ln"}
 def test_a_compaction_comes_first_in_the_place_of_what_it_stands_for() -> None:
     notes: list[str] = []
     block = _said("assistant", None, thinking_blocks=[_COMPACTION])
-    found = _turns(block, _said("assistant", "a reply"), _said("user", "on"), notes=notes)
+    conversation = _turns(block, _said("assistant", "a reply"), _said("user", "on"), notes=notes)
 
-    assert [turn["role"] for turn in found] == ["assistant", "user"]
-    assert found[0]["content"] == [_COMPACTION, {"type": "text", "text": "a reply"}]
+    assert [turn["role"] for turn in conversation] == ["assistant", "user"]
+    assert conversation[0]["content"] == [_COMPACTION, {"type": "text", "text": "a reply"}]
     assert notes == []
 
 
 def test_after_a_compaction_that_paused_the_model_goes_on_by_itself() -> None:
     paused = _messages(_said("user"), _said("assistant", "", thinking_blocks=[_COMPACTION]))
-    found = turns(paused, 0, frozenset(), [])
+    conversation = turns(paused, 0, frozenset(), [])
     notes: list[str] = []
 
-    assert close_turns(found, notes, prefill=False) is found
+    assert close_turns(conversation, notes, prefill=False) is conversation
     assert notes == []
 
 

@@ -12,7 +12,7 @@ from slo.usage import Usage
 
 
 @pytest.mark.parametrize(
-    ("found", "usage"),
+    ("reported", "usage"),
     [
         ({"input_tokens": 5, "output_tokens": 7}, Usage(input=5, output=7)),
         ({"input_tokens": 0, "output_tokens": 0}, Usage()),
@@ -61,12 +61,12 @@ from slo.usage import Usage
         ({"service_tier": "standard", "cache_creation": {}}, None),
     ],
 )
-def test_each_token_stands_in_one_bucket(found: dict[str, Any], usage: Usage | None) -> None:
-    assert messages_usage(found) == usage
+def test_each_token_stands_in_one_bucket(reported: dict[str, Any], usage: Usage | None) -> None:
+    assert messages_usage(reported) == usage
 
 
 def test_passes_are_summed_where_there_were_several() -> None:
-    found = {
+    fields = {
         "input_tokens": 10,
         "output_tokens": 5,
         "output_tokens_details": {"thinking_tokens": 2},
@@ -81,16 +81,16 @@ def test_passes_are_summed_where_there_were_several() -> None:
         ],
     }
 
-    assert messages_usage(found) == Usage(input=110, cache_read=3, output=23, reasoning=2)
+    assert messages_usage(fields) == Usage(input=110, cache_read=3, output=23, reasoning=2)
 
 
 @pytest.mark.parametrize("passes", [None, [], "x", [5], [{"type": "message"}]])
-def test_passes_that_count_nothing_are_passed_over(passes: object) -> None:
+def test_iterations_without_counts_are_passed_over(passes: object) -> None:
     assert messages_usage({"input_tokens": 3, "iterations": passes}) == Usage(input=3)
 
 
 def test_the_callers_usage_holds_cached_tokens_within_the_prompt() -> None:
-    found = {
+    fields = {
         "input_tokens": 5,
         "cache_read_input_tokens": 100,
         "cache_creation_input_tokens": 30,
@@ -98,7 +98,7 @@ def test_the_callers_usage_holds_cached_tokens_within_the_prompt() -> None:
         "output_tokens_details": {"thinking_tokens": 2},
     }
 
-    assert usage_object(messages_usage(found), has_writes=True) == {
+    assert usage_object(messages_usage(fields), has_writes=True) == {
         "prompt_tokens": 135,
         "completion_tokens": 7,
         "total_tokens": 142,
@@ -126,14 +126,14 @@ _COUNT = st.integers(0, 1_000) | st.none()
         }
     )
 )
-def test_the_buckets_add_up_to_what_was_said(found: dict[str, Any]) -> None:
-    usage = messages_usage(found)
+def test_the_buckets_add_up_to_what_was_said(reported: dict[str, Any]) -> None:
+    usage = messages_usage(reported)
 
     assert usage is not None
     assert usage.prompt_tokens == (
-        found["input_tokens"]
-        + found["cache_read_input_tokens"]
-        + found["cache_creation_input_tokens"]
+        reported["input_tokens"]
+        + reported["cache_read_input_tokens"]
+        + reported["cache_creation_input_tokens"]
     )
-    assert usage.generated_tokens == found["output_tokens"]
+    assert usage.generated_tokens == reported["output_tokens"]
     assert min(usage.write_5m, usage.write_1h, usage.output, usage.reasoning) >= 0

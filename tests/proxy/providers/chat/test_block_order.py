@@ -26,17 +26,17 @@ _ANSWERS = st.lists(st.sampled_from(["so ", "on 👋", "\n", _A, _B, _C, 0]), ma
 def _message_fields(answer: list[Any]) -> tuple[list[Raw], str, list[tuple[str, dict[str, Any]]]]:
     """The three fields of the chat message for an answer; a number stands for a call."""
     order, told, words, calls = BlockOrder(), list[Any](), "", list[tuple[str, dict[str, Any]]]()
-    for one in answer:
-        if isinstance(one, str):
-            order.note_words(one)
-            words += one
-        elif isinstance(one, int):
+    for block in answer:
+        if isinstance(block, str):
+            order.note_words(block)
+            words += block
+        elif isinstance(block, int):
             calls.append((f"t{len(calls)}", _call(len(calls))))
             order.note_call(calls[-1][0])
         else:
-            told += order.entries_for_block(one)
+            told += order.entries_for_block(block)
     told += order.final_entries()
-    return [Raw(msgspec.json.encode(one)) for one in told], words, calls
+    return [Raw(msgspec.json.encode(block)) for block in told], words, calls
 
 
 def _call(number: int) -> dict[str, Any]:
@@ -59,11 +59,11 @@ def _content(answer: list[Any]) -> list[Any]:
         if is_text:
             content.append(_text("".join(run)))
         else:
-            content += [_call(next(numbers)) if isinstance(one, int) else one for one in run]
+            content += [_call(next(numbers)) if isinstance(event, int) else event for event in run]
     return content
 
 
-@given(_ANSWERS.filter(lambda answer: any(isinstance(one, Raw) for one in answer)))
+@given(_ANSWERS.filter(lambda answer: any(isinstance(block, Raw) for block in answer)))
 def test_any_answer_with_opaque_blocks_gets_its_order_back(answer: list[Any]) -> None:
     assert _restore(*_message_fields(answer)) == _content(answer)
 
@@ -73,7 +73,7 @@ def test_all_blocks_and_nothing_else_stand_where_no_order_need_be_told(answer: l
     rank = {Raw: 0, str: 1, int: 2}
     plain = sorted(answer, key=lambda one: rank[type(one)])
 
-    assert _message_fields(plain)[0] == [one for one in plain if isinstance(one, Raw)]
+    assert _message_fields(plain)[0] == [block for block in plain if isinstance(block, Raw)]
 
 
 def test_an_answer_without_opaque_blocks_has_nothing_to_tell() -> None:
@@ -171,7 +171,7 @@ def test_entries_of_a_stream_are_numbered_but_for_one_that_comes_first_and_alone
         (b'["index"]', b'["index"]'),
     ],
 )
-def test_an_entry_loses_its_number_and_nothing_else(told: bytes, left: bytes) -> None:
+def test_a_thinking_block_loses_its_number_and_nothing_else(told: bytes, left: bytes) -> None:
     assert bytes(without_number(Raw(told))) == left
 
 

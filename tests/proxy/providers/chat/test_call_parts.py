@@ -215,7 +215,7 @@ def test_calls_of_a_stream_are_those_of_the_model(form, read, calls, words):
     run = stream(FORMS[form](calls), words)
     expected = [(call_id, name, orjson.loads(text)) for call_id, name, text in calls]
 
-    assert [(one[0], one[1], orjson.loads(one[2])) for one in read(run)] == expected
+    assert [(call[0], call[1], orjson.loads(call[2])) for call in read(run)] == expected
 
 
 @pytest.mark.parametrize("read", [calls_by_messages_stream, calls_by_responses_stream])
@@ -226,8 +226,8 @@ def test_calls_of_a_stream_without_ids_get_their_own(form, read, call_id, calls)
     run = stream(FORMS[form]([(call_id, name, text) for _, name, text in calls]))
     made = read(run)
 
-    assert [one[1:] for one in made] == [one[1:] for one in calls]
-    assert len({one[0] for one in made}) == len(calls)
+    assert [call[1:] for call in made] == [call[1:] for call in calls]
+    assert len({call[0] for call in made}) == len(calls)
 
 
 def legacy_calls(run: bytes) -> list[Call]:
@@ -250,7 +250,7 @@ def test_function_call_of_a_stream_is_a_call_like_others(read, calls, is_split):
         chunk("function_call", function_call={}),
     )
 
-    assert [one[1:] for one in read(run)] == [(name, text)]
+    assert [call[1:] for call in read(run)] == [(name, text)]
 
 
 @pytest.mark.parametrize("message", [{"role": "assistant"}, {"role": "assistant", "content": "I"}])
@@ -323,11 +323,13 @@ def test_calls_of_a_whole_answer_count_by_position(calls, same_id, index):
     items = orjson.loads(reader.feed(body))["output"]
     expected = [(name, orjson.loads(text)) for _, name, text in calls]
 
-    assert [(one["name"], one["input"]) for one in blocks] == expected
+    assert [(block["name"], block["input"]) for block in blocks] == expected
     assert [(one["name"], orjson.loads(one["arguments"])) for one in items] == expected
     next_turn = calls_of_message(assistant_message([body], streamed=False))
     assert [one[0] for one in next_turn] == [item["call_id"] for item in items]
-    assert len({one["id"] for one in blocks}) == len({one[0] for one in next_turn}) == len(calls)
+    assert (
+        len({block["id"] for block in blocks}) == len({one[0] for one in next_turn}) == len(calls)
+    )
     if not same_id:
         assert [item["call_id"] for item in items] == given_ids
 

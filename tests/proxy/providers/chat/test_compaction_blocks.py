@@ -28,8 +28,8 @@ SIGNED = BLOCK | {"signature": "c2ln"}
 
 
 def chat_body(*blocks: dict[str, Any], **fields: Any) -> ChatBody:
-    said = {"role": "assistant", "content": None, "thinking_blocks": list(blocks) or None}
-    return read(orjson.dumps({"messages": [said], **fields}))[0]
+    message = {"role": "assistant", "content": None, "thinking_blocks": list(blocks) or None}
+    return read(orjson.dumps({"messages": [message], **fields}))[0]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def chat_body(*blocks: dict[str, Any], **fields: Any) -> ChatBody:
         ([], (EDITING,)),
     ],
 )
-def test_each_edit_needs_its_beta(edits: Any, needed: tuple[str, ...]) -> None:
+def test_each_context_edit_needs_its_beta_feature(edits: Any, needed: tuple[str, ...]) -> None:
     assert betas(chat_body(context_management={"edits": edits})) == needed
 
 

@@ -21,13 +21,13 @@ def _message(**fields: object) -> Delta:
     order.note_words("see ")
     order.note_call("t1")
     told += order.entries_for_block(_B)
-    said: dict[str, Any] = {
+    message: dict[str, Any] = {
         "content": "see here",
         "reasoning_content": "ab",
         "thinking_blocks": told,
         "tool_calls": [_CALL],
     }
-    return msgspec.json.decode(msgspec.json.encode(said | fields), type=Delta)
+    return msgspec.json.decode(msgspec.json.encode(message | fields), type=Delta)
 
 
 def _pieces(message: Delta) -> list[str]:
@@ -40,11 +40,11 @@ def _pieces(message: Delta) -> list[str]:
     ]
 
 
-def test_a_message_says_one_thing_after_another() -> None:
+def test_text_and_refusal_are_parts_of_one_output_message() -> None:
     assert _pieces(_message()) == ["[a]", "see ", "t1", "[b]", "here"]
 
 
-def test_a_call_keeps_its_number() -> None:
+def test_a_tool_call_keeps_its_number_between_chunks() -> None:
     calls = [piece.tool_calls[0] for piece in in_order(_message()) if piece.tool_calls]
 
     assert [call.index for call in calls] == [0]
@@ -78,7 +78,7 @@ def test_a_message_whose_order_is_unknown_stays_whole_with_numbered_calls() -> N
         assert list(in_order(message)) == [replace(message, tool_calls=calls)]
 
 
-def test_places_are_no_blocks() -> None:
+def test_places_of_the_order_are_no_thinking_blocks() -> None:
     told = _message().thinking_blocks or []
 
     assert [bytes(raw) for raw in blocks_of(told)] == [

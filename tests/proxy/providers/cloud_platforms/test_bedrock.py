@@ -82,7 +82,7 @@ def test_tokens_are_counted_of_the_model_itself():
     assert orjson.loads(found.reader.end()) == {"input_tokens": 14}
 
 
-def test_a_count_that_is_none_is_reported():
+def test_a_bedrock_count_without_tokens_is_an_error():
     reader = request("messages/count_tokens").reader
     assert reader is not None
     reader.feed(b"{}")
@@ -119,10 +119,10 @@ def test_the_words_of_a_refusal_are_passed_on():
 
 
 def test_usage_is_anthropics_and_the_region_is_the_upstreams():
-    found = WIRE.usage({"input_tokens": 1, "cache_read_input_tokens": 2, "output_tokens": 3})
+    usage = WIRE.usage({"input_tokens": 1, "cache_read_input_tokens": 2, "output_tokens": 3})
 
-    assert found is not None
-    assert (found.input, found.cache_read, found.output) == (1, 2, 3)
+    assert usage is not None
+    assert (usage.input, usage.cache_read, usage.output) == (1, 2, 3)
     assert WIRE.terms("priority", "", {"service_tier": "standard"}, "eu") == BillingTerms(
         region="eu"
     )

@@ -19,8 +19,8 @@ MAY_REASON = frozenset({"tools_at_none", "effort_none"})
 NO_CHAT = frozenset({"responses_only"})
 
 
-def fields(**said: object) -> dict[str, msgspec.Raw]:
-    return msgspec.json.decode(orjson.dumps(said), type=dict[str, msgspec.Raw])
+def fields(**fields: object) -> dict[str, msgspec.Raw]:
+    return msgspec.json.decode(orjson.dumps(fields), type=dict[str, msgspec.Raw])
 
 
 @pytest.mark.parametrize(

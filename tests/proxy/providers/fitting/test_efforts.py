@@ -16,8 +16,8 @@ HELLO = {"role": "user", "content": "Hi"}
 CALL = {"role": "assistant", "tool_calls": [{"id": "1"}]}
 
 
-def fields(**said: Any) -> Fields:
-    return msgspec.json.decode(orjson.dumps({"messages": [HELLO], **said}), type=Fields)
+def fields(**fields: Any) -> Fields:
+    return msgspec.json.decode(orjson.dumps({"messages": [HELLO], **fields}), type=Fields)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ DECLARED = BodyFields(
 DECLARED_WHY = "the catalog says so of this upstream"
 
 
-def at(provider: str, *, asks_usage: bool = True, **said: Any) -> Route:
+def at(provider: str, *, asks_usage: bool = True, **fields: Any) -> Route:
     upstream = Upstream(
         name=provider,
         kind="openai",
@@ -28,11 +28,11 @@ def at(provider: str, *, asks_usage: bool = True, **said: Any) -> Route:
         provider=provider,
         asks_usage=asks_usage,
     )
-    return Route(**{"name": f"{provider}/m", "upstream": upstream, "traits": TRAITS, **said})
+    return Route(**{"name": f"{provider}/m", "upstream": upstream, "traits": TRAITS, **fields})
 
 
-def prepare_for(route: Route, **said: Any) -> PreparedRequest:
-    body = orjson.dumps({"model": "m", **said})
+def prepare_for(route: Route, **fields: Any) -> PreparedRequest:
+    body = orjson.dumps({"model": "m", **fields})
     return prepare(call(body), route, is_substitute=True)
 
 

@@ -76,15 +76,15 @@ def subschemas(schema: object) -> list[dict[str, Any]]:
     for name in ("anyOf", "allOf", "oneOf", "prefixItems"):
         found = schema.get(name)
         inner += found if isinstance(found, list) else ()
-    return [schema, *(each for one in inner for each in subschemas(one))]
+    return [schema, *(subschema for one in inner for subschema in subschemas(one))]
 
 
 def refused_keywords(schema: object, rules: SchemaRules) -> list[str]:
     return [
         name
-        for one in subschemas(schema)
-        for name, value in one.items()
-        if name not in rules.keywords or not rules.keywords[name](value, one)
+        for subschema in subschemas(schema)
+        for name, value in subschema.items()
+        if name not in rules.keywords or not rules.keywords[name](value, subschema)
     ]
 
 
@@ -106,7 +106,7 @@ def test_descriptions_say_the_constraints_that_anthropics_own_sdk_says(model):
     own = transform_schema(model)
 
     def constraints(found: object) -> set[tuple[str, str]]:
-        texts = (str(one.get("description", "")) for one in subschemas(found))
+        texts = (str(subschema.get("description", "")) for subschema in subschemas(found))
         return {entry for text in texts for entry in _CONSTRAINT.findall(text)}
 
     assert constraints(schema) == constraints(own)

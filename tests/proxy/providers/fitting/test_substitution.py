@@ -19,10 +19,10 @@ OLDER = frozenset({"max_tokens", "sampling", "stop"})
 
 
 def prepare_for(
-    traits: frozenset[str], endpoint: str = "chat/completions", **said: Any
+    traits: frozenset[str], endpoint: str = "chat/completions", **fields: Any
 ) -> PreparedRequest:
     """The translated request of a call that says this."""
-    body = orjson.dumps({"model": "m", **said})
+    body = orjson.dumps({"model": "m", **fields})
     there = route("two", traits=traits, model="theirs")
     if endpoint != "responses":
         there = chat_alone(there)
@@ -100,9 +100,9 @@ def test_tools_beside_reasoning_go_with_effort_none_and_a_note_where_chat_refuse
 )
 def test_a_chat_call_that_is_not_refused_keeps_its_effort(tools):
     traits = REASONING | {"effort_none", "tools_at_none"}
-    said = {"reasoning_effort": "low", **tools}
+    message = {"reasoning_effort": "low", **tools}
 
-    assert fields(prepare_for(traits, **said)) == said
+    assert fields(prepare_for(traits, **message)) == message
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_the_role_developer_is_system_where_the_model_does_not_know_it():
 
     assert fields(prepare_for(REASONING, messages=messages))["messages"] == messages
     prepared = prepare_for(OLDER, messages=messages)
-    assert [each["role"] for each in fields(prepared)["messages"]] == ["system", "user"]
+    assert [field["role"] for field in fields(prepared)["messages"]] == ["system", "user"]
     assert prepared.notes == ("sent the role developer as system",)
 
 
@@ -254,13 +254,13 @@ def test_a_responses_call_with_an_effort_of_a_wrong_type_goes_on_for_the_upstrea
 
 def test_claude_in_chats_form_keeps_thinking_and_its_signed_blocks() -> None:
     signed = {"type": "thinking", "thinking": "Hm", "signature": "c2ln"}
-    said = {
+    message = {
         "thinking": {"type": "adaptive"},
         "messages": [{"role": "assistant", "content": "Hi", "thinking_blocks": [signed]}],
     }
     upstream = Upstream(name="u", kind="openai", base_url="https://u.test/v1", provider="proxy")
     there = Route(name="u/c", upstream=upstream, regime="anthropic-breakpoint")
-    prepared = prepare(call(orjson.dumps({"model": "m", **said})), there, is_substitute=True)
+    prepared = prepare(call(orjson.dumps({"model": "m", **message})), there, is_substitute=True)
 
-    assert fields(prepared) == said
+    assert fields(prepared) == message
     assert prepared.notes == ()

@@ -58,7 +58,7 @@ def test_a_model_that_the_route_does_not_name_is_the_callers() -> None:
 
 
 @pytest.mark.parametrize("endpoint", [*BODIES])
-def test_every_api_is_said_alike(endpoint: str) -> None:
+def test_chat_and_responses_calls_become_the_same_gemini_contents(endpoint: str) -> None:
     body = orjson.loads(translate(endpoint).body)
 
     assert body["contents"] == [{"role": "user", "parts": [{"text": "Hi"}]}]
@@ -89,7 +89,7 @@ def test_a_refusal_of_a_responses_call_names_the_callers_field() -> None:
 
 
 @pytest.mark.parametrize("endpoint", ["embeddings", "messages", "completions"])
-def test_other_calls_are_refused(endpoint: str) -> None:
+def test_gemini_refuses_endpoints_other_than_chat(endpoint: str) -> None:
     with refusing(400, "ask a model of another provider"):
         WIRE.request(gemini_call(endpoint), gemini_route())
 

@@ -12,9 +12,9 @@ from proxy.providers.gemini.answer import WholeCompletion
 from tests.fakes.gemini_answers import USAGE, Json, answer, call
 
 
-def completion(found: Json) -> Json:
+def completion(reported: Json) -> Json:
     reader = WholeCompletion(ChatReply("gemini-x", 7))
-    said: Json = orjson.loads(reader.feed(orjson.dumps(found)) + reader.end())
+    said: Json = orjson.loads(reader.feed(orjson.dumps(reported)) + reader.end())
     ChatCompletion.model_validate(said, strict=True)
     return said
 
@@ -62,7 +62,7 @@ def test_the_reason_to_stop_is_chats(finish: str | None, reason: str) -> None:
     assert completion(answer({"text": "a"}, finish=finish))["choices"][0]["finish_reason"] == reason
 
 
-def test_a_blocked_prompt_is_filtered_content() -> None:
+def test_a_blocked_prompt_of_gemini_is_filtered_content() -> None:
     found = completion({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": USAGE})
 
     assert found["choices"][0]["finish_reason"] == "content_filter"

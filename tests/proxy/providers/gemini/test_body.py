@@ -16,6 +16,6 @@ def test_googles_own_options_are_read() -> None:
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"messages":[],"seed":"x"}', b"[]"])
-def test_a_wrong_body_is_refused(body: bytes) -> None:
+def test_a_malformed_chat_body_is_refused_for_gemini(body: bytes) -> None:
     with refusing(400):
         read_chat(body)

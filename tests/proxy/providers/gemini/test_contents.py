@@ -138,19 +138,19 @@ def test_the_signature_of_words_stands_on_them() -> None:
 def test_a_failure_and_images_stand_in_the_response() -> None:
     parts = [{"type": "text", "text": "no"}, {"type": "image_url", "image_url": {"url": PNG}}]
     given = tool("c0", parts, is_error=True)
-    found = contents(user("Hi"), model(call("c0")), given)[2]["parts"][0]["functionResponse"]
+    turns = contents(user("Hi"), model(call("c0")), given)[2]["parts"][0]["functionResponse"]
 
-    assert found["response"] == {"error": "no"}
-    assert found["parts"] == [BLOB]
+    assert turns["response"] == {"error": "no"}
+    assert turns["parts"] == [BLOB]
 
 
 @pytest.mark.parametrize(
     ("arguments", "args"), [("", {}), ("[1]", {"arguments": "[1]"}), ("{", {"arguments": "{"})]
 )
 def test_arguments_that_are_no_object_are_wrapped(arguments: str, args: Json) -> None:
-    found = contents(user("Hi"), model(call("c0", arguments)), tool("c0"))
+    turns = contents(user("Hi"), model(call("c0", arguments)), tool("c0"))
 
-    assert found[1]["parts"][0]["functionCall"]["args"] == args
+    assert turns[1]["parts"][0]["functionCall"]["args"] == args
 
 
 def test_a_conversation_begins_with_the_user() -> None:

@@ -39,7 +39,7 @@ def test_fields_that_cannot_be_left_out_are_refused(fields: Json) -> None:
 
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=5))
 def test_a_longer_conversation_begins_with_the_same_bytes(words: list[str]) -> None:
-    turns = [{"role": "user", "content": each} for each in words]
+    turns = [{"role": "user", "content": word} for word in words]
     bodies = [orjson.dumps({"messages": given_turns}) for given_turns in (turns, [*turns, HI])]
     before, after = (generate_body(body, gemini_route(), "gemini-x").body for body in bodies)
 

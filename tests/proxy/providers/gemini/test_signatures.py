@@ -18,10 +18,10 @@ from proxy.providers.gemini.signatures import extra_content, signature_of
         (b"", ""),
     ],
 )
-def test_a_signature_is_read_where_there_is_one(raw: bytes, signature: str) -> None:
+def test_a_thought_signature_is_read_from_extra_content(raw: bytes, signature: str) -> None:
     assert signature_of(Raw(raw)) == signature
 
 
-def test_a_signature_is_written_where_there_is_one() -> None:
+def test_a_thought_signature_is_written_into_extra_content() -> None:
     assert extra_content("c2ln") == {"extra_content": {"google": {"thought_signature": "c2ln"}}}
     assert extra_content("") == {}

@@ -40,17 +40,17 @@ def chunks(run: bytes) -> list[Json]:
 
 def test_a_stream_is_a_chat_stream_with_its_end() -> None:
     found = read(STREAM)
-    deltas = [one["choices"][0]["delta"] for one in chunks(found) if one["choices"]]
-    told = [delta["tool_calls"][0] for delta in deltas if "tool_calls" in delta]
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks(found) if chunk["choices"]]
+    events = [delta["tool_calls"][0] for delta in deltas if "tool_calls" in delta]
 
     assert found.endswith(b"data: [DONE]\n\n")
     assert deltas[0]["role"] == "assistant"
     assert (deltas[1], deltas[2]) == ({"reasoning_content": "Hm"}, {"content": "I lóok."})
-    assert [(one["index"], one["function"]["arguments"]) for one in told] == [
+    assert [(one["index"], one["function"]["arguments"]) for one in events] == [
         (0, '{"city":"Bern"}'),
         (1, '{"city":"Bern"}'),
     ]
-    assert told[0]["extra_content"] == {"google": {"thought_signature": "c2ln"}}
+    assert events[0]["extra_content"] == {"google": {"thought_signature": "c2ln"}}
     assert deltas[-2] == {"extra_content": {"google": {"thought_signature": "dHh0"}}}
     assert chunks(found)[-2]["choices"][0]["finish_reason"] == "tool_calls"
     assert chunks(found)[-1]["usage"]["prompt_tokens_details"] == {"cached_tokens": 60}
@@ -77,7 +77,7 @@ def test_a_blocked_prompt_ends_as_filtered_content() -> None:
 
 def test_an_error_midway_is_the_last_event() -> None:
     broken = event_stream(answer({"text": "a"}), {"error": {"code": 503, "message": "busy"}})
-    found = [orjson.loads(one.data) for one in parse_events(read(broken))]
+    found = [orjson.loads(event.data) for event in parse_events(read(broken))]
 
     assert "error" in found[-1]
 

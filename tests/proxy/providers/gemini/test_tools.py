@@ -54,7 +54,7 @@ def test_functions_are_declared_with_their_schemas_as_they_are() -> None:
         ({"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": TOOLS}}, None),
     ],
 )  # fmt: skip
-def test_a_choice_is_a_mode(choice: Any, config: Json | None) -> None:
+def test_a_tool_choice_is_a_mode_of_gemini(choice: Any, config: Json | None) -> None:
     body, _ = said(tools=TOOLS, tool_choice=choice)
 
     assert body.get("toolConfig") == (config and {"functionCallingConfig": config})

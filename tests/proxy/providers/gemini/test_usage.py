@@ -9,7 +9,7 @@ from tests.fakes.gemini_answers import USAGE, Json
 
 
 @pytest.mark.parametrize(
-    ("found", "usage"),
+    ("reported", "usage"),
     [
         (USAGE, Usage(input=40, cache_read=60, output=7, reasoning=2)),
         ({"promptTokenCount": 5, "toolUsePromptTokenCount": 4}, Usage(input=9)),
@@ -21,9 +21,9 @@ from tests.fakes.gemini_answers import USAGE, Json
     ],
 )
 def test_cached_tokens_are_inside_the_prompt_and_thoughts_beside_the_answer(
-    found: Json, usage: Usage | None
+    reported: Json, usage: Usage | None
 ) -> None:
-    assert gemini_usage(found) == usage
+    assert gemini_usage(reported) == usage
 
 
 def test_chat_counts_thoughts_with_the_completion() -> None:

@@ -72,5 +72,5 @@ def test_arguments_are_an_input_byte_for_byte_and_never_lost(
 
     assert written == pieces
     assert block.is_complete is complete
-    found = block.whole()["input"]
-    assert (bytes(found) if isinstance(found, Raw) else orjson.dumps(found)) == whole
+    arguments = block.whole()["input"]
+    assert (bytes(arguments) if isinstance(arguments, Raw) else orjson.dumps(arguments)) == whole

@@ -81,7 +81,7 @@ def test_a_block_that_claude_signed_closes_the_reasoning_it_says() -> None:
     assert output.content() == [signed, other, redacted, {"type": "text", "text": "Yo"}]
 
 
-def test_refusing_words_are_text() -> None:
+def test_a_refusal_is_text_of_the_message() -> None:
     output, _ = write([{"refusal": "I can"}, {"refusal": "not."}])
 
     assert output.content() == [{"type": "text", "text": "I cannot."}]

@@ -60,7 +60,7 @@ def test_a_stream_has_anthropics_events_in_their_order() -> None:
         "message_start", "content_block_start", "ping", "content_block_delta",
         "content_block_stop", "message_delta", "message_stop",
     ]  # fmt: skip
-    assert [each["type"] for each in payloads(found)] == names(found)
+    assert [payload["type"] for payload in payloads(found)] == names(found)
     assert first["message"]["id"] == "msg_7f"
     assert last_but_one == {
         "type": "message_delta",
@@ -74,7 +74,7 @@ def test_a_stream_has_anthropics_events_in_their_order() -> None:
     }
 
 
-def test_comments_keep_the_caller_awake() -> None:
+def test_comments_of_the_upstream_keep_the_callers_stream_awake() -> None:
     found = messages_stream(STREAM, thinking="shown")
 
     assert found.startswith(b": ping\n\nevent: message_start")

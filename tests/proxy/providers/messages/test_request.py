@@ -81,14 +81,14 @@ def test_fields_that_cannot_be_left_out_are_refused_by_name(fields: Json, param:
 def test_tokens_are_counted_by_the_models_vocabulary_without_a_limit() -> None:
     counter = TokenCounter()
     body = messages_call(user("Hello there"), max_tokens=None, tools=[WEATHER])
-    asked = {
+    fields = {
         "messages": [user("Hello there")],
         "tools": chat_body_and_notes(tools=[WEATHER])[0]["tools"],
     }
 
     found = prompt_tokens(body, ChatTarget(), counter, "gpt-4o")
 
-    assert found == counter.prompt_tokens(orjson.dumps(asked), "chat/completions", "gpt-4o")
+    assert found == counter.prompt_tokens(orjson.dumps(fields), "chat/completions", "gpt-4o")
     assert found > prompt_tokens(messages_call(), ChatTarget(), counter, "gpt-4o")
 
 
@@ -102,7 +102,7 @@ def test_counting_refuses_what_sending_would_refuse() -> None:
 def test_the_same_body_gives_the_same_bytes_and_a_longer_one_begins_with_them(
     words: list[str],
 ) -> None:
-    turns = [user(text(each)) for each in words]
+    turns = [user(text(word)) for word in words]
     before, after = request(*turns), request(*turns, user("More"))
     shared = before.body.partition(b"]")[0].rpartition(b"}")[0]
 

@@ -128,44 +128,44 @@ def _normal(body: Json) -> list[tuple[str, Any]]:
 
     Results precede what else stands in their turn, and their images precede its other words.
     """
-    told: list[tuple[str, Any]] = [("text", one["text"]) for one in body.get("system", [])]
+    events: list[tuple[str, Any]] = [("text", one["text"]) for one in body.get("system", [])]
     for message in body["messages"]:
         shown: list[tuple[str, Any]] = []
         for block in message["content"]:
             if block["type"] == "tool_result":
                 inner = block["content"]
-                told.append(("result", block["tool_use_id"]))
-                told += [("text", one["text"]) for one in inner if one["type"] == "text"]
+                events.append(("result", block["tool_use_id"]))
+                events += [("text", one["text"]) for one in inner if one["type"] == "text"]
                 shown += [("image", "") for one in inner if one["type"] == "image"]
-        told += shown
+        events += shown
         kinds = {"image": "image", "tool_use": "call"}
         for block in message["content"]:
             if block["type"] in {"text", "document"}:
                 source = block.get("source", {})
-                told.append(("text", block.get("text") or source.get("data")))
+                events.append(("text", block.get("text") or source.get("data")))
             elif block["type"] in kinds:
-                told.append((kinds[block["type"]], block.get("id", "")))
-    return told
+                events.append((kinds[block["type"]], block.get("id", "")))
+    return events
 
 
 def _parts_of_chat(chat: Json) -> list[tuple[str, Any]]:
     """The same, as it stands in a chat body."""
-    told: list[tuple[str, Any]] = []
+    events: list[tuple[str, Any]] = []
     for message in chat["messages"]:
         if message["role"] == "tool":
-            told.append(("result", message["tool_call_id"]))
+            events.append(("result", message["tool_call_id"]))
         content = message["content"]
         parts: list[Json] = content or []
         if isinstance(content, str):
             parts = [{"type": "text", "text": content}]
         for part in parts:
             if part["type"] == "text":
-                told.append(("text", part["text"]))
+                events.append(("text", part["text"]))
             else:
                 data = part.get("file", {}).get("file_data", "").partition(",")[2]
-                told.append(("text", data) if data else ("image", ""))
-        told += [("call", call["id"]) for call in message.get("tool_calls", [])]
-    return told
+                events.append(("text", data) if data else ("image", ""))
+        events += [("call", call["id"]) for call in message.get("tool_calls", [])]
+    return events
 
 
 def _lost(body: Json) -> set[str]:

@@ -34,9 +34,9 @@ def _tool_calls(*blocks: Json) -> list[Json]:
 
 def test_a_tool_keeps_its_words_and_its_schema_byte_for_byte() -> None:
     schema = b'{ "type" : "object" ,"properties":{"b":{},"a":{}} }'
-    found = request(tools=[WEATHER]).body
+    body = request(tools=[WEATHER]).body
 
-    assert orjson.loads(found)["tools"] == [
+    assert orjson.loads(body)["tools"] == [
         {
             "type": "function",
             "function": {"name": "weather", "description": "The weather.", "parameters": SCHEMA},
@@ -46,7 +46,7 @@ def test_a_tool_keeps_its_words_and_its_schema_byte_for_byte() -> None:
     assert schema in request(tools=tools).body
 
 
-def test_a_mark_stays_on_its_tool() -> None:
+def test_a_cache_mark_stays_on_its_tool() -> None:
     body, _ = chat_body_and_notes(tools=[WEATHER | {"cache_control": MARK, "type": "custom"}])
 
     assert body["tools"][0]["cache_control"] == MARK

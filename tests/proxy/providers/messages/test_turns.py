@@ -82,13 +82,13 @@ def test_a_later_system_message_keeps_its_place() -> None:
 
 
 def test_results_come_right_behind_their_calls_and_words_after_them() -> None:
-    found = messages(
+    chat = messages(
         user("Weather?"),
         assistant(text("I look."), calls("t1"), calls("t2")),
         user(text("Well?"), result("t2", [text("rain"), text("wind")]), result("t1")),
     )
 
-    assert found[1:] == [
+    assert chat[1:] == [
         {"role": "assistant", "content": "I look.", "tool_calls": tool_calls("t1", "t2")},
         tool("t2", "rain\n\nwind"),
         tool("t1"),
@@ -97,23 +97,23 @@ def test_results_come_right_behind_their_calls_and_words_after_them() -> None:
 
 
 def test_results_may_stand_in_several_messages_of_one_turn() -> None:
-    found = messages(
+    chat = messages(
         user("Weather?"),
         assistant(calls("t1"), calls("t2")),
         user(result("t1")),
         user(result("t2")),
     )
 
-    assert found[2:] == [tool("t1"), tool("t2")]
+    assert chat[2:] == [tool("t1"), tool("t2")]
 
 
 def test_calls_of_neighbouring_messages_are_one_turn() -> None:
-    found = messages(
+    chat = messages(
         user("Hi"), assistant("I look."), assistant(calls("t1")), user(result("t1"), text("?"))
     )
 
-    assert found[1]["content"] == "I look."
-    assert found[1]["tool_calls"] == tool_calls("t1")
+    assert chat[1]["content"] == "I look."
+    assert chat[1]["tool_calls"] == tool_calls("t1")
 
 
 def test_images_of_a_result_follow_in_a_users_message() -> None:
@@ -152,9 +152,9 @@ def test_a_failure_of_a_tool_is_said_in_words(content: Any, said: str) -> None:
 
 
 def test_a_mark_on_a_result_stays_on_its_message() -> None:
-    found = messages(user("Hi"), assistant(calls("t1")), user(result("t1", cache_control=MARK)))
+    chat = messages(user("Hi"), assistant(calls("t1")), user(result("t1", cache_control=MARK)))
 
-    assert found[2] == tool("t1", cache_control=MARK)
+    assert chat[2] == tool("t1", cache_control=MARK)
 
 
 def test_a_results_text_stays_the_same_when_a_mark_within_it_moves_on() -> None:
@@ -167,11 +167,11 @@ def test_a_results_text_stays_the_same_when_a_mark_within_it_moves_on() -> None:
     assert after["content"] == "a\n\nb"
 
 
-def test_ids_are_said_as_the_upstream_gave_them() -> None:
+def test_tool_call_ids_are_sent_back_as_the_upstream_gave_them() -> None:
     name = "toolu_tg0a1b2c3d_call_9"
-    found = messages(user("Hi"), assistant(calls(name)), user(result(name)))
+    chat = messages(user("Hi"), assistant(calls(name)), user(result(name)))
 
-    assert found[1]["tool_calls"][0]["id"] == found[2]["tool_call_id"] == "call_9"
+    assert chat[1]["tool_calls"][0]["id"] == chat[2]["tool_call_id"] == "call_9"
 
 
 @pytest.mark.parametrize(
@@ -205,9 +205,9 @@ def test_thinking_that_the_gateway_signed_goes_to_whom_reads_it_and_never_to_cla
     target: ChatTarget, fields: Json
 ) -> None:
     sealed = {"type": "thinking", "thinking": "", "signature": own_signature("Secret.")}
-    found = messages(user("Hi"), assistant(sealed, text("Yes.")), user("?"), target=target)
+    chat = messages(user("Hi"), assistant(sealed, text("Yes.")), user("?"), target=target)
 
-    assert found[1] == assistant("Yes.") | fields
+    assert chat[1] == assistant("Yes.") | fields
 
 
 @pytest.mark.parametrize("target", [ChatTarget(), ChatTarget(thinking="text"), CLAUDE])
@@ -227,13 +227,13 @@ def test_a_phase_goes_to_a_model_of_the_responses_api_alone(target: ChatTarget) 
 
 def test_the_place_of_thinking_among_calls_is_told_to_claude() -> None:
     redacted = {"type": "redacted_thinking", "data": "xyz"}
-    found = messages(
+    chat = messages(
         user("Hi"),
         assistant(THOUGHT, text("So"), redacted, calls("t1"), THOUGHT, text("and")),
         user(result("t1")),
         target=CLAUDE,
     )
-    told = found[1]["thinking_blocks"]
+    told = chat[1]["thinking_blocks"]
 
     assert [one["type"] for one in told] == [
         "thinking", "said", "redacted_thinking", "called", "thinking",

@@ -125,7 +125,7 @@ def test_a_team_that_is_not_alone_says_whose_cache_it_is_to_meet(endpoint):
     assert alone.headers == call(body).headers
 
 
-def test_a_salt_may_go_in_a_header():
+def test_fireworks_gets_the_teams_salt_in_a_header():
     prepared = WIRE.request(call(ASKED, salt="s"), to(provider="fireworks"))
 
     assert prepared.body == ASKED
@@ -152,7 +152,7 @@ def test_a_form_names_the_model_as_its_upstream_does():
     assert WIRE.request(asked, to(model="theirs")).body == sent.replace(b"\nm\r", b"\ntheirs\r")
 
 
-def test_a_path_keeps_its_query():
+def test_the_upstream_path_keeps_the_callers_query():
     prepared = WIRE.request(call(b"", "files/f", fields=None, query="limit=2", method="GET"), to())
 
     assert (prepared.method, prepared.path) == ("GET", "/files/f?limit=2")

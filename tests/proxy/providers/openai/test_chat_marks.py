@@ -27,8 +27,8 @@ def message(role: str, content: object, **more: object) -> dict[str, object]:
 
 
 def translate(regime: str, **body: Any) -> tuple[Any, tuple[str, ...]]:
-    found = translate_marks(orjson.dumps(body), regime)
-    return orjson.loads(found.body), found.notes
+    translated = translate_marks(orjson.dumps(body), regime)
+    return orjson.loads(translated.body), translated.notes
 
 
 def content(regime: str, content: object, role: str = "user", **more: object) -> Any:
@@ -170,9 +170,9 @@ def test_where_markers_may_mean_something_they_stay(regime: str):
 )
 @pytest.mark.parametrize("regime", [OPENAI, "implicit"])
 def test_a_body_without_markers_or_unreadable_goes_unmodified(raw: bytes, regime: str):
-    found = translate_marks(raw, regime)
+    translated = translate_marks(raw, regime)
 
-    assert (found.body, found.notes) == (raw, ())
+    assert (translated.body, translated.notes) == (raw, ())
 
 
 _MARKS = st.sampled_from([{}, {"cache_control": MARK}, {"prompt_cache_breakpoint": LONG}])
@@ -191,8 +191,11 @@ _MESSAGES = st.lists(
 def words(messages: list[Any]) -> list[Any]:
     """Roles and texts; a text and one part of it are the same."""
     return [
-        (one["role"], c if isinstance(c := one["content"], str) else "".join(p["text"] for p in c))
-        for one in messages
+        (
+            message["role"],
+            c if isinstance(c := message["content"], str) else "".join(p["text"] for p in c),
+        )
+        for message in messages
     ]
 
 

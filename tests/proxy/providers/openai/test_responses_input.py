@@ -42,9 +42,11 @@ def test_parts_and_their_breakpoints_go_along():
     image = {"type": "image_url", "image_url": {"url": "http://a", "detail": "low"}}
     file = {"type": "file", "file": {"file_data": "data:,x", "filename": "a"}}
     asked = [{"type": "text", "text": "Hi", **point}, image, file]
-    found = items({"role": "system", "content": "Be brief."}, {"role": "user", "content": asked})
+    input_items = items(
+        {"role": "system", "content": "Be brief."}, {"role": "user", "content": asked}
+    )
 
-    assert found == [
+    assert input_items == [
         {"role": "system", "content": "Be brief."},
         {
             "role": "user",
@@ -85,9 +87,9 @@ def test_sealed_reasoning_stands_where_it_stood():
         "tool_calls": CALLS[:1],
         "thinking_blocks": blocks + order.final_entries(),
     }
-    found = items({"role": "user", "content": "Hi"}, answer, RESULTS[0])
+    input_items = items({"role": "user", "content": "Hi"}, answer, RESULTS[0])
 
-    assert [one.get("id") or one.get("role") or one["type"] for one in found] == [
+    assert [one.get("id") or one.get("role") or one["type"] for one in input_items] == [
         "user", "rs_1", "assistant", "rs_2", "function_call", "function_call_output",
     ]  # fmt: skip
 
@@ -101,9 +103,9 @@ def test_sealed_reasoning_stands_where_it_stood():
 )
 def test_reasoning_that_nothing_follows_or_that_lost_its_place_is_left_out(answer):
     blocks = [*answer.get("thinking_blocks", ()), sealed_block(THOUGHT)]
-    found = items({"role": "assistant", **answer, "thinking_blocks": blocks})
+    input_items = items({"role": "assistant", **answer, "thinking_blocks": blocks})
 
-    assert "reasoning" not in {one.get("type") for one in found}
+    assert "reasoning" not in {one.get("type") for one in input_items}
 
 
 def _phase_block(phase: str, maker: str = MAKER) -> dict[str, str]:
@@ -119,16 +121,18 @@ def phased_answer(maker: str = MAKER) -> dict[str, Any]:
     order.note_call("call_1")
     blocks += order.entries_for_block(_phase_block("final_answer", maker))
     order.note_words("Seen.")
-    said = [{"type": "text", "text": text} for text in ("I look.", "Seen.")]
+    texts = [{"type": "text", "text": text} for text in ("I look.", "Seen.")]
     blocks += order.final_entries()
-    answer = {"role": "assistant", "content": said, "thinking_blocks": blocks}
+    answer = {"role": "assistant", "content": texts, "thinking_blocks": blocks}
     return {**answer, "tool_calls": CALLS[:1]}
 
 
 def test_messages_keep_their_phases():
-    found = items(phased_answer(), RESULTS[0])
+    input_items = items(phased_answer(), RESULTS[0])
 
-    assert [(one.get("type"), one.get("content"), one.get("phase")) for one in found[:-1]] == [
+    assert [
+        (one.get("type"), one.get("content"), one.get("phase")) for one in input_items[:-1]
+    ] == [
         ("reasoning", None, None),
         (None, "I look.", "commentary"),
         ("function_call", None, None),
@@ -153,7 +157,7 @@ def test_messages_keep_their_phases():
     ],
 )
 def test_a_message_goes_without_a_phase_of_another_model_or_of_other_words(answer: dict[str, Any]):
-    assert not any("phase" in one for one in items(answer, RESULTS[0]))
+    assert not any("phase" in item for item in items(answer, RESULTS[0]))
 
 
 def test_a_phase_that_no_message_follows_brings_nothing_in():
@@ -161,18 +165,18 @@ def test_a_phase_that_no_message_follows_brings_nothing_in():
     blocks = order.entries_for_block(_phase_block("commentary"))
     order.note_call("call_1")
     answer = {"role": "assistant", "content": None, "tool_calls": CALLS[:1]}
-    found = items({**answer, "thinking_blocks": blocks + order.final_entries()}, RESULTS[0])
+    input_items = items({**answer, "thinking_blocks": blocks + order.final_entries()}, RESULTS[0])
 
-    assert [one["type"] for one in found] == ["function_call", "function_call_output"]
-    assert not any("phase" in one for one in found)
+    assert [one["type"] for one in input_items] == ["function_call", "function_call_output"]
+    assert not any("phase" in one for one in input_items)
 
 
 def test_reasoning_that_a_caller_repeats_goes_once() -> None:
     """An agent that copies a turn into a summary or a second branch sends its seal twice."""
     twice = {"role": "assistant", "content": "Hi", "thinking_blocks": [sealed_block(THOUGHT)] * 2}
-    found = items(twice, {"role": "user", "content": "So?"}, twice)
+    input_items = items(twice, {"role": "user", "content": "So?"}, twice)
 
-    assert [one.get("id") or one["role"] for one in found] == [
+    assert [one.get("id") or one["role"] for one in input_items] == [
         "rs_1", "assistant", "user", "assistant",
     ]  # fmt: skip
 

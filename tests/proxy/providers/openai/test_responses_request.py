@@ -21,19 +21,19 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "number", "maximum": 1.
 LOOK = {"type": "function", "function": {"name": "look", "parameters": SCHEMA}}
 
 
-def sent_request(**said: Any) -> PreparedRequest:
+def sent_request(**members: Any) -> PreparedRequest:
     """The request of a translated call that says this, beside a tool."""
-    asked = {"model": "m", "messages": HELLO, "tools": [LOOK], **said}
+    fields = {"model": "m", "messages": HELLO, "tools": [LOOK], **members}
     there = route("openai", traits=TRAITS, model="gpt-x")
-    return prepare(call(orjson.dumps(asked)), there, is_substitute=True)
+    return prepare(call(orjson.dumps(fields)), there, is_substitute=True)
 
 
-def body(**said: Any) -> dict[str, Any]:
-    prepared = sent_request(**said)
-    found: dict[str, Any] = orjson.loads(prepared.body)
+def body(**fields: Any) -> dict[str, Any]:
+    prepared = sent_request(**fields)
+    body: dict[str, Any] = orjson.loads(prepared.body)
     assert prepared.path == "/responses"
-    TypeAdapter(ResponseCreateParams).validate_python(found)
-    return found
+    TypeAdapter(ResponseCreateParams).validate_python(body)
+    return body
 
 
 def test_a_call_with_tools_keeps_its_effort_and_says_how_it_went():
@@ -117,7 +117,7 @@ def test_a_malformed_call_is_refused_by_the_place_of_its_mistake(said, place):
         sent_request(**said)
 
 
-def test_the_callers_own_call_is_left_alone():
+def test_a_call_for_the_callers_own_model_is_not_translated():
     raw = orjson.dumps({"model": "gpt-x", "messages": HELLO, "tools": [LOOK]})
     prepared = prepare(call(raw), route("openai", traits=TRAITS, model="gpt-x"))
 

@@ -60,8 +60,8 @@ def chunks(run: bytes) -> list[Json]:
 
 def test_a_stream_says_what_the_whole_answer_says() -> None:
     state = ChatCompletionStreamState()
-    for each in chunks(read(STREAM)):
-        state.handle_chunk(ChatCompletionChunk.model_validate(each))
+    for chunk in chunks(read(STREAM)):
+        state.handle_chunk(ChatCompletionChunk.model_validate(chunk))
     streamed = state.get_final_completion().to_dict()
     whole = orjson.loads(WholeResponse(reply("")).feed(orjson.dumps(WHOLE)))
     told, meant = streamed["choices"][0]["message"], whole["choices"][0]["message"]  # type: ignore[index]
@@ -76,7 +76,7 @@ def test_a_stream_says_what_the_whole_answer_says() -> None:
 
 
 def test_reasoning_comes_sealed_where_it_stood_and_only_to_whom_sends_it_back() -> None:
-    deltas = [one["choices"][0]["delta"] for one in chunks(read(STREAM)) if one["choices"]]
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks(read(STREAM)) if chunk["choices"]]
     (block,) = deltas[1]["thinking_blocks"]
 
     assert reasoning_items(block["signature"], MAKER) == [THOUGHT]
@@ -84,8 +84,8 @@ def test_reasoning_comes_sealed_where_it_stood_and_only_to_whom_sends_it_back() 
 
 
 def test_the_phase_of_a_message_stands_before_its_words() -> None:
-    said = {**message_item("So."), "phase": "commentary"}
-    whole = response(THOUGHT, said, CALL)
+    fields = {**message_item("So."), "phase": "commentary"}
+    whole = response(THOUGHT, fields, CALL)
     settings = AnswerSettings(model="claude-x", thinking="sealed")
     stream = messages_reader(reader(), settings, streamed=True)
     started = [
@@ -93,11 +93,11 @@ def test_the_phase_of_a_message_stands_before_its_words() -> None:
         for event in map(orjson.loads, _data_of(stream.feed(stream_of(whole))))
         if event["type"] == "content_block_start"
     ]
-    deltas = [one["choices"][0]["delta"] for one in chunks(read(stream_of(whole)))[:-1]]
-    told = [one["thinking_blocks"][0] for one in deltas if "thinking_blocks" in one]
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks(read(stream_of(whole)))[:-1]]
+    blocks = [delta["thinking_blocks"][0] for delta in deltas if "thinking_blocks" in delta]
 
     assert started == ["thinking", "thinking", "text", "tool_use"]
-    assert (sealed_phase(told[1]["signature"]) or {})["phase"] == "commentary"
+    assert (sealed_phase(blocks[1]["signature"]) or {})["phase"] == "commentary"
     assert b"thinking_blocks" not in reader("").feed(stream_of(whole))
 
 
@@ -105,7 +105,7 @@ def test_parts_of_a_summary_are_one_block_of_thinking_with_its_seal() -> None:
     """A seal with other words than the open block would be a second block with all of them."""
     texts = ("First.", "Then.")
     item = {**THOUGHT, "summary": [{"type": "summary_text", "text": text} for text in texts]}
-    told = [
+    blocks = [
         {"type": "response.reasoning_summary_text.delta", "summary_index": number, "delta": piece}
         for number, text in enumerate(texts)
         for piece in (text[:2], text[2:])
@@ -121,7 +121,7 @@ def test_parts_of_a_summary_are_one_block_of_thinking_with_its_seal() -> None:
     )
     deltas = [
         event["delta"]
-        for event in map(orjson.loads, _data_of(stream.feed(event_run(*told, done, end))))
+        for event in map(orjson.loads, _data_of(stream.feed(event_run(*blocks, done, end))))
         if event["type"] == "content_block_delta"
     ]
     (block,) = orjson.loads(whole.feed(orjson.dumps(response(item))))["content"]
@@ -134,7 +134,9 @@ def test_parts_of_a_summary_are_one_block_of_thinking_with_its_seal() -> None:
 
 def test_a_message_without_words_leaves_no_paragraph() -> None:
     said = response(message_item(""), message_item("Hi"), message_item(""))
-    deltas = [one["choices"][0]["delta"] for one in chunks(read(stream_of(said))) if one["choices"]]
+    deltas = [
+        chunk["choices"][0]["delta"] for chunk in chunks(read(stream_of(said))) if chunk["choices"]
+    ]
 
     assert "".join(delta.get("content") or "" for delta in deltas) == "Hi"
 
@@ -148,20 +150,22 @@ def test_arguments_that_come_at_the_end_alone_are_not_lost() -> None:
     begun = {"type": "response.output_item.added", "item": {**CALL, "arguments": ""}}
     done = {"type": "response.output_item.done", "item": CALL}
     end = {"type": "response.completed", "response": response(CALL)}
-    told = [
-        one["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"]
-        for one in chunks(read(event_run(begun, done, end)))
-        if one["choices"] and "tool_calls" in one["choices"][0]["delta"]
+    arguments = [
+        chunk["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"]
+        for chunk in chunks(read(event_run(begun, done, end)))
+        if chunk["choices"] and "tool_calls" in chunk["choices"][0]["delta"]
     ]
 
-    assert told == ["", CALL["arguments"]]
+    assert arguments == ["", CALL["arguments"]]
 
 
 def test_a_custom_call_is_told_as_one() -> None:
     item = {"type": "custom_tool_call", "call_id": "call_1", "name": "patch", "input": ""}
     begun = {"type": "response.output_item.added", "item": item}
     more = {"type": "response.custom_tool_call_input.delta", "delta": "*** Begin"}
-    found = [orjson.loads(one.data) for one in parse_events(reader().feed(event_run(begun, more)))]
+    found = [
+        orjson.loads(event.data) for event in parse_events(reader().feed(event_run(begun, more)))
+    ]
     calls = [one["choices"][0]["delta"]["tool_calls"][0] for one in found[1:]]
 
     assert calls[0] == {

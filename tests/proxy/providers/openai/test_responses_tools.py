@@ -23,29 +23,29 @@ def plain(found: object) -> Any:
     return msgspec.json.decode(msgspec.json.encode(found))
 
 
-def tool(**said: Any) -> Any:
+def tool(**fields: Any) -> Any:
     return plain(
-        responses_tool(msgspec.json.decode(msgspec.json.encode(said), type=ChatTool), "tools[0]")
+        responses_tool(msgspec.json.decode(msgspec.json.encode(fields), type=ChatTool), "tools[0]")
     )
 
 
-def choice(**said: Any) -> Any:
+def choice(**fields: Any) -> Any:
     return plain(
-        responses_choice(msgspec.json.decode(msgspec.json.encode(said), type=ChatToolChoice))
+        responses_choice(msgspec.json.decode(msgspec.json.encode(fields), type=ChatToolChoice))
     )
 
 
-def form(**said: Any) -> Any:
+def form(**fields: Any) -> Any:
     return plain(
-        responses_format(msgspec.json.decode(msgspec.json.encode(said), type=ChatAnswerFormat))
+        responses_format(msgspec.json.decode(msgspec.json.encode(fields), type=ChatAnswerFormat))
     )
 
 
 def test_a_schema_goes_on_byte_for_byte() -> None:
     body = b'{"type":"function","function":{"name":"look","parameters":{"b":1E2, "a":1e400}}}'
-    found = responses_tool(msgspec.json.decode(body, type=ChatTool), "tools[0]")
+    tool = responses_tool(msgspec.json.decode(body, type=ChatTool), "tools[0]")
 
-    assert bytes(found["parameters"]) == b'{"b":1E2, "a":1e400}'
+    assert bytes(tool["parameters"]) == b'{"b":1E2, "a":1e400}'
 
 
 def test_a_custom_tool_keeps_its_grammar() -> None:
@@ -81,7 +81,7 @@ def test_a_type_that_chat_lacks_or_that_says_nothing_is_refused(say: Any, said: 
         say(**said)
 
 
-def test_a_form_says_what_was_given() -> None:
+def test_a_responses_answer_format_has_only_given_members() -> None:
     schema = {"name": "a", "schema": {"type": "object"}, "strict": None, "type": "text"}
 
     assert form(type="text") == {"type": "text"}

@@ -49,24 +49,34 @@ def test_a_snapshot_is_what_the_sdk_calls_a_response(asked: Any) -> None:
 
 
 def test_omitted_parameters_are_echoed_with_their_defaults() -> None:
-    said = echo({}).snapshot("in_progress", [])
+    response = echo({}).snapshot("in_progress", [])
 
-    assert said["text"] == {"format": {"type": "text"}}
-    assert (said["tool_choice"], said["tools"], said["parallel_tool_calls"]) == ("auto", [], True)
-    assert (said["metadata"], said["usage"], said["error"]) == ({}, None, None)
+    assert response["text"] == {"format": {"type": "text"}}
+    assert (response["tool_choice"], response["tools"], response["parallel_tool_calls"]) == (
+        "auto",
+        [],
+        True,
+    )
+    assert (response["metadata"], response["usage"], response["error"]) == ({}, None, None)
 
 
 def test_parameters_that_were_not_applied_are_not_echoed() -> None:
     """Nothing is stored or truncated, whatever was asked."""
-    said = echo(FULL).snapshot("completed", [])
+    response = echo(FULL).snapshot("completed", [])
 
-    assert (said["store"], said["truncation"], said["background"]) == (False, "disabled", False)
+    assert (response["store"], response["truncation"], response["background"]) == (
+        False,
+        "disabled",
+        False,
+    )
 
 
 def test_more_fields_take_the_place_of_the_usual_ones() -> None:
-    said = echo(FULL).snapshot("completed", [], service_tier="default", usage={"total_tokens": 1})
+    response = echo(FULL).snapshot(
+        "completed", [], service_tier="default", usage={"total_tokens": 1}
+    )
 
-    assert (said["service_tier"], said["usage"]) == ("default", {"total_tokens": 1})
+    assert (response["service_tier"], response["usage"]) == ("default", {"total_tokens": 1})
 
 
 @pytest.mark.parametrize(

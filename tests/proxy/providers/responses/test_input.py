@@ -74,22 +74,22 @@ def test_instructions_are_the_first_system_message() -> None:
         ([USER, THOUGHT, USER], [USER, USER]),
     ],
 )  # fmt: skip
-def test_items_become_messages(items: Any, said: Any) -> None:
+def test_responses_items_become_chat_messages(items: Any, said: Any) -> None:
     assert messages(None, items) == said
 
 
 def test_the_messages_say_where_reasoning_stood_among_the_other_items() -> None:
-    (said,) = messages(None, [THOUGHT, SAID, CALL, THOUGHT, SAID])
-    between = said["thinking_blocks"][2:-2]
+    (message,) = messages(None, [THOUGHT, SAID, CALL, THOUGHT, SAID])
+    between = message["thinking_blocks"][2:-2]
 
     assert [place["type"] for place in between] == ["said", "called"]
-    assert said["content"] == [{"type": "text", "text": "Hi"}] * 2
+    assert message["content"] == [{"type": "text", "text": "Hi"}] * 2
 
 
 def test_words_after_a_call_are_told_to_have_stood_there() -> None:
-    (said,) = messages(None, [THOUGHT, CALL, {"role": "assistant", "content": "Hi"}])
+    (message,) = messages(None, [THOUGHT, CALL, {"role": "assistant", "content": "Hi"}])
 
-    assert [place["type"] for place in said["thinking_blocks"][2:]] == ["called", "said"]
+    assert [place["type"] for place in message["thinking_blocks"][2:]] == ["called", "said"]
 
 
 def test_the_runs_are_those_of_the_messages() -> None:

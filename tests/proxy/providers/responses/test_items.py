@@ -111,7 +111,7 @@ def test_hidden_reasoning_has_no_summary() -> None:
         (True, "custom_tool_call", "input", "custom_tool_call_input", "ctc_1_0"),
     ],
 )
-def test_a_call_gains_what_it_is_called_with(
+def test_an_output_call_gains_its_arguments(
     *, custom: bool, kind: str, field: str, event: str, item_id: str
 ) -> None:
     call = OutputCall("1_0", 0, "c1", OwnName("f", "", is_custom=False), custom=custom)

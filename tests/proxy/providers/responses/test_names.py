@@ -71,7 +71,7 @@ def test_a_place_in_the_chat_body_has_its_place_in_the_callers(path: str, name: 
     assert _param(path, tools=[], tool_choice="auto") == name
 
 
-def test_a_plain_input_is_named_as_one() -> None:
+def test_an_error_in_a_text_input_names_input() -> None:
     assert _param("messages[1].content", input="hi") == "input"
     assert _param("messages[0].content", input="hi", instructions=None) == "input"
 
@@ -94,7 +94,7 @@ def test_a_name_the_caller_wrote_itself_stays() -> None:
     assert _names(max_tokens=5).translate_note("max_tokens is low") == "max_tokens is low"
 
 
-def test_a_refusal_without_a_place_has_none() -> None:
+def test_an_error_without_a_parameter_names_none() -> None:
     error = _names().translate_error(CallerError("no response_format", code="c"))
 
     assert (error.param, error.message) == (None, "no text.format")

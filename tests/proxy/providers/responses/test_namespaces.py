@@ -35,27 +35,29 @@ def names(raw: bytes) -> list[str]:
 
 
 def test_tools_of_a_namespace_become_tools_with_its_name_before_theirs() -> None:
-    found = chat_body(body(tools=[PLAIN, AGENTS]))
+    converted = chat_body(body(tools=[PLAIN, AGENTS]))
 
-    assert names(found.body) == ["read", "agents__spawn", "agents__exec"]
-    assert found.notes == ()
+    assert names(converted.body) == ["read", "agents__spawn", "agents__exec"]
+    assert converted.notes == ()
 
 
 def test_tools_in_the_input_are_offered_and_make_no_message() -> None:
-    found = chat_body(body(input=[IN_INPUT, {"role": "developer", "content": "Be brief."}, USER]))
-    said = orjson.loads(found.body)
+    converted = chat_body(
+        body(input=[IN_INPUT, {"role": "developer", "content": "Be brief."}, USER])
+    )
+    said = orjson.loads(converted.body)
 
-    assert names(found.body) == ["agents__spawn", "agents__exec", "read"]
+    assert names(converted.body) == ["agents__spawn", "agents__exec", "read"]
     assert [message["role"] for message in said["messages"]] == ["developer", "user"]
 
 
 def test_a_tool_that_is_offered_again_takes_its_earlier_place() -> None:
     newer = {**PLAIN, "description": "newer"}
     more = {"type": "additional_tools", "role": "developer", "tools": [newer]}
-    found = flat_tools({"tools": [PLAIN, SPAWN], "input": [USER, more]})
+    flat = flat_tools({"tools": [PLAIN, SPAWN], "input": [USER, more]})
 
-    assert found.tools == [newer, SPAWN]
-    assert found.places == ["input[1].tools[0]", "tools[1]"]
+    assert flat.tools == [newer, SPAWN]
+    assert flat.places == ["input[1].tools[0]", "tools[1]"]
 
 
 def test_earlier_calls_go_by_the_flat_name() -> None:
@@ -76,7 +78,7 @@ def test_earlier_calls_go_by_the_flat_name() -> None:
 
 
 def test_a_call_comes_back_with_the_callers_own_name_and_namespace() -> None:
-    asked = body(input=[IN_INPUT, USER])
+    fields = body(input=[IN_INPUT, USER])
     function = {"name": "agents__spawn", "arguments": "{}"}
     calls = [
         {"id": "c1", "type": "function", "function": function},
@@ -85,7 +87,7 @@ def test_a_call_comes_back_with_the_callers_own_name_and_namespace() -> None:
     ]
     message = {"role": "assistant", "content": None, "tool_calls": calls}
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
-    reader = responses_reader(PassthroughReader(), asked, streamed=False, created=0.0)
+    reader = responses_reader(PassthroughReader(), fields, streamed=False, created=0.0)
     said = reader.feed(orjson.dumps({"id": "chatcmpl-1", "choices": [choice]})) + reader.end()
     first, second, third = orjson.loads(said)["output"]
 
@@ -108,9 +110,9 @@ def test_long_names_stay_within_64_characters_and_apart() -> None:
 
 
 def test_the_names_of_a_body_lead_back_to_what_their_caller_knows() -> None:
-    found = own_names({"tools": [PLAIN, AGENTS, EXEC], "input": "x"})
+    names = own_names({"tools": [PLAIN, AGENTS, EXEC], "input": "x"})
 
-    assert found == {
+    assert names == {
         "agents__spawn": OwnName("spawn", "agents", is_custom=False),
         "agents__exec": OwnName("exec", "agents", is_custom=True),
         "exec": OwnName("exec", "", is_custom=True),
@@ -122,8 +124,8 @@ def test_a_tool_of_free_text_becomes_a_function_where_a_model_has_none() -> None
     call = {"type": "custom_tool_call", "call_id": "c1", "name": "exec", "input": 'say("é")'}
     output = {"type": "custom_tool_call_output", "call_id": "c1", "output": "ok"}
     choice = {"type": "custom", "name": "exec"}
-    asked = body(input=[USER, call, output], tools=[{**EXEC, "format": form}], tool_choice=choice)
-    said = orjson.loads(chat_body(asked, takes_custom=False).body)
+    fields = body(input=[USER, call, output], tools=[{**EXEC, "format": form}], tool_choice=choice)
+    said = orjson.loads(chat_body(fields, takes_custom=False).body)
     function = said["tools"][0]["function"]
     earlier = said["messages"][1]["tool_calls"][0]
 
@@ -137,7 +139,7 @@ def test_a_tool_of_free_text_becomes_a_function_where_a_model_has_none() -> None
 
 
 def test_a_call_of_such_a_function_streams_back_as_one_of_the_tool() -> None:
-    asked = body(tools=[EXEC], stream=True)
+    fields = body(tools=[EXEC], stream=True)
     parts = ['{"input":', '"1 +', ' 1"}']
     chunks = [
         {"index": 0, "id": "c1", "function": {"name": "exec", "arguments": ""}},
@@ -150,7 +152,7 @@ def test_a_call_of_such_a_function_streams_back_as_one_of_the_tool() -> None:
             {"index": 0, "delta": {}, "finish_reason": "tool_calls"},
         )
     )
-    reader = responses_reader(PassthroughReader(), asked, streamed=True, created=0.0)
+    reader = responses_reader(PassthroughReader(), fields, streamed=True, created=0.0)
     said = reader.feed(run + b"data: [DONE]\n\n") + reader.end()
     events = [orjson.loads(line[6:]) for line in said.splitlines() if line.startswith(b"data: ")]
     names = [event["type"].removeprefix("response.") for event in events]
@@ -178,15 +180,15 @@ def test_a_tool_that_only_openai_can_run_is_refused_or_left_out_with_a_note(kind
         chat_body(body(tools=[PLAIN, {"type": kind}]))
     assert caught.value.param == "tools[1].type"
 
-    found = chat_body(body(tools=[PLAIN, {"type": kind}]), drops_hosted=True)
-    assert names(found.body) == ["read"]
-    assert found.notes == (f"left out {kind}, which only OpenAI runs",)
+    converted = chat_body(body(tools=[PLAIN, {"type": kind}]), drops_hosted=True)
+    assert names(converted.body) == ["read"]
+    assert converted.notes == (f"left out {kind}, which only OpenAI runs",)
 
 
 def test_a_description_of_a_namespace_is_left_out_with_a_note() -> None:
-    found = chat_body(body(tools=[{**AGENTS, "description": "Sub-agents."}]))
+    converted = chat_body(body(tools=[{**AGENTS, "description": "Sub-agents."}]))
 
-    assert found.notes == ("left out descriptions of namespaces: chat has none",)
+    assert converted.notes == ("left out descriptions of namespaces: chat has none",)
 
 
 @pytest.mark.parametrize("tools", ["x", {}, 5])
@@ -197,7 +199,7 @@ def test_tools_that_are_no_list_are_refused_by_name(tools: Any) -> None:
 
 
 def test_an_error_in_a_tool_names_its_place_in_the_callers_body() -> None:
-    found = chat_body(body(tools=[PLAIN, AGENTS]))
+    converted = chat_body(body(tools=[PLAIN, AGENTS]))
     wrong = CallerError("`tools[2].function` is odd.", code="x", param="tools[2].function")
 
-    assert found.names.translate_error(wrong).param == "tools[1].tools[1]"
+    assert converted.names.translate_error(wrong).param == "tools[1].tools[1]"

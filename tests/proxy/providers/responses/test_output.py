@@ -23,11 +23,11 @@ def kinds(events: Iterable[Event]) -> list[str]:
 
 
 def part(index: int | None, arguments: str, **more: object) -> dict[str, Any]:
-    found: dict[str, Any] = {"function": {"name": "f", "arguments": arguments}, **more}
-    return found if index is None else found | {"index": index}
+    fields: dict[str, Any] = {"function": {"name": "f", "arguments": arguments}, **more}
+    return fields if index is None else fields | {"index": index}
 
 
-def test_an_item_is_done_when_another_kind_begins() -> None:
+def test_an_output_item_is_done_when_another_kind_begins() -> None:
     output = ResponseOutput("1")
 
     assert gain(output, reasoning_content="hm")[0] == "output_item.added reasoning"

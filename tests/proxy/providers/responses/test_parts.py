@@ -72,6 +72,6 @@ def test_text_stays_text_and_parts_stay_parts() -> None:
     assert chat_content(one) == [{"type": "text", "text": "a"}]
 
 
-def test_a_part_says_nothing_of_its_own() -> None:
+def test_an_input_part_of_no_type_has_no_chat_form() -> None:
     with pytest.raises(NotImplementedError):
         InputPart().chat()

@@ -32,7 +32,7 @@ def test_text_comes_back_where_there_are_no_blocks(text: str) -> None:
     assert unseal_parts(seal_parts(OpaqueParts(reasoning_content=text))).reasoning_content == text
 
 
-def test_blocks_make_the_text_needless() -> None:
+def test_a_seal_with_thinking_blocks_leaves_out_their_text() -> None:
     both = OpaqueParts(thinking_blocks=[{"signature": "s"}], reasoning_content="so")
 
     assert unseal_parts(seal_parts(both)) == OpaqueParts(thinking_blocks=[{"signature": "s"}])
@@ -51,7 +51,7 @@ def test_a_seal_of_another_maker_holds_nothing_for_us(seal: str | None) -> None:
 
 
 @pytest.mark.parametrize("seal", ["tg1.", "tg1.e30x", "tg1.é", "tg1.W10", "tg1.a", "tg1.W1tbW1tb"])
-def test_our_own_seal_must_be_whole(seal: str | None) -> None:
+def test_a_changed_seal_of_the_gateway_is_refused(seal: str | None) -> None:
     with pytest.raises(ValueError, match="as it was given"):
         unseal_parts(seal)
 

@@ -108,7 +108,9 @@ def test_a_field_that_chat_lacks_is_refused_with_its_fix(asked: Any, param: str,
         ({"store": False, "truncation": "disabled", "max_tool_calls": None}, []),
     ],
 )
-def test_a_wish_that_is_not_kept_is_noted(asked: dict[str, Any], notes: list[str]) -> None:
+def test_a_responses_field_that_is_not_carried_out_is_noted(
+    asked: dict[str, Any], notes: list[str]
+) -> None:
     assert list(chat_body(orjson.dumps(ASKED | asked)).notes) == notes
 
 

@@ -33,23 +33,23 @@ def final_response(one: ResponseStream) -> Response:
 
 
 def test_the_first_chunk_begins_the_response_and_no_other_does() -> None:
-    one = response_stream()
+    stream = response_stream()
 
-    assert kinds(one.take(read(id="chatcmpl-1", model="m", choices=[says("")]))) == [
+    assert kinds(stream.take(read(id="chatcmpl-1", model="m", choices=[says("")]))) == [
         "created",
         "in_progress",
     ]
-    assert kinds(one.take(read(id="chatcmpl-1", choices=[says("")]))) == []
-    assert kinds(one.end()) == ["completed"]
-    assert (final_response(one).id, final_response(one).model) == ("resp_1", "m")
+    assert kinds(stream.take(read(id="chatcmpl-1", choices=[says("")]))) == []
+    assert kinds(stream.end()) == ["completed"]
+    assert (final_response(stream).id, final_response(stream).model) == ("resp_1", "m")
 
 
 def test_a_model_that_says_no_name_goes_by_the_one_asked_for() -> None:
-    one = response_stream()
-    list(one.take(read()))
-    list(one.end())
+    stream = response_stream()
+    list(stream.take(read()))
+    list(stream.end())
 
-    assert final_response(one).model == "asked"
+    assert final_response(stream).model == "asked"
 
 
 @pytest.mark.parametrize(
@@ -65,50 +65,50 @@ def test_a_model_that_says_no_name_goes_by_the_one_asked_for() -> None:
 def test_the_finish_reason_decides_the_status(
     finish: str | None, kind: str, reason: str | None, item: str
 ) -> None:
-    one = response_stream()
-    list(one.take(read(choices=[says("Hi", finish)])))
+    stream = response_stream()
+    list(stream.take(read(choices=[says("Hi", finish)])))
 
-    assert one.is_finished is (finish is not None)
-    assert kinds(one.end())[-1] == kind
-    details = final_response(one).incomplete_details
+    assert stream.is_finished is (finish is not None)
+    assert kinds(stream.end())[-1] == kind
+    details = final_response(stream).incomplete_details
     assert (details.reason if details else None) == reason
-    assert [output.status for output in final_response(one).output if output.type == "message"] == [
-        item
-    ]
+    assert [
+        output.status for output in final_response(stream).output if output.type == "message"
+    ] == [item]
 
 
 def test_the_last_usage_and_tier_count() -> None:
-    one = response_stream()
-    list(one.take(read(choices=[says("Hi")], usage={"prompt_tokens": 1}, service_tier="auto")))
-    list(one.take(read(choices=[], usage={"prompt_tokens": 5, "completion_tokens": 2})))
-    list(one.take(read(choices=[], usage=None, service_tier="default")))
-    list(one.end())
+    stream = response_stream()
+    list(stream.take(read(choices=[says("Hi")], usage={"prompt_tokens": 1}, service_tier="auto")))
+    list(stream.take(read(choices=[], usage={"prompt_tokens": 5, "completion_tokens": 2})))
+    list(stream.take(read(choices=[], usage=None, service_tier="default")))
+    list(stream.end())
 
-    assert final_response(one).usage is not None
-    assert final_response(one).usage.total_tokens == 7  # type: ignore[union-attr]  # said above
-    assert final_response(one).service_tier == "default"
+    assert final_response(stream).usage is not None
+    assert final_response(stream).usage.total_tokens == 7  # type: ignore[union-attr]  # said above
+    assert final_response(stream).service_tier == "default"
 
 
 def test_usage_that_was_not_said_is_unknown() -> None:
-    one = response_stream()
-    list(one.take(read(choices=[says("Hi", "stop")])))
-    list(one.end())
+    stream = response_stream()
+    list(stream.take(read(choices=[says("Hi", "stop")])))
+    list(stream.end())
 
-    assert final_response(one).usage is None
+    assert final_response(stream).usage is None
 
 
 def test_only_the_first_of_several_answers_counts() -> None:
-    one = response_stream()
-    list(one.take(read(choices=[says("other", "length", index=1)])))
+    stream = response_stream()
+    list(stream.take(read(choices=[says("other", "length", index=1)])))
 
-    assert one.answered is False
-    list(one.take(read(choices=[says("Hi", "stop"), {"index": 0}])))
-    list(one.end())
-    assert (one.answered, final_response(one).output_text) == (True, "Hi")
+    assert stream.answered is False
+    list(stream.take(read(choices=[says("Hi", "stop"), {"index": 0}])))
+    list(stream.end())
+    assert (stream.answered, final_response(stream).output_text) == (True, "Hi")
 
 
 def test_a_whole_completion_is_one_chunk() -> None:
-    one = response_stream()
+    stream = response_stream()
     message = {
         "role": "assistant",
         "content": "Hi",
@@ -116,10 +116,10 @@ def test_a_whole_completion_is_one_chunk() -> None:
     }
     logprobs = {"content": [{"token": "Hi", "logprob": -1}]}
     choice = {"message": message, "finish_reason": "stop", "logprobs": logprobs}
-    list(one.take(read(choices=[choice])))
-    list(one.end())
+    list(stream.take(read(choices=[choice])))
+    list(stream.end())
 
-    said, call = final_response(one).output
+    said, call = final_response(stream).output
     assert said.type == "message"
     assert said.content[0].type == "output_text"
     assert [token.token for token in said.content[0].logprobs or ()] == ["Hi"]
@@ -137,39 +137,39 @@ def test_a_whole_completion_is_one_chunk() -> None:
     ],
 )
 def test_a_failure_keeps_what_there_is_and_says_why(error: Any, code: str, message: str) -> None:
-    one = response_stream()
-    list(one.take(read(choices=[says("Hi")])))
+    stream = response_stream()
+    list(stream.take(read(choices=[says("Hi")])))
 
-    assert kinds(one.take(read(error=error))) == ["error", "failed"]
-    failed = final_response(one)
+    assert kinds(stream.take(read(error=error))) == ["error", "failed"]
+    failed = final_response(stream)
     assert failed.error is not None
     assert (failed.status, failed.error.code, failed.error.message) == ("failed", code, message)
     assert failed.output_text == "Hi"
 
 
 def test_a_failure_at_the_start_still_begins_a_response() -> None:
-    one = response_stream()
+    stream = response_stream()
 
-    assert kinds(one.fail({"message": "oh"})) == ["created", "in_progress", "error", "failed"]
+    assert kinds(stream.fail({"message": "oh"})) == ["created", "in_progress", "error", "failed"]
 
 
-def test_nothing_follows_the_end() -> None:
-    one = response_stream()
-    list(one.take(read(choices=[says("Hi", "stop")])))
-    list(one.end())
+def test_no_event_follows_the_end_of_a_response() -> None:
+    stream = response_stream()
+    list(stream.take(read(choices=[says("Hi", "stop")])))
+    list(stream.end())
 
-    assert kinds(one.take(read(choices=[says("more")]))) == []
-    assert kinds(one.fail({"message": "late"})) == []
-    assert kinds(one.end()) == []
+    assert kinds(stream.take(read(choices=[says("more")]))) == []
+    assert kinds(stream.fail({"message": "late"})) == []
+    assert kinds(stream.end()) == []
 
 
 @pytest.mark.parametrize(
     "odd", [[], "many", True, 7, {}, {"prompt_tokens": True}, {"prompt_tokens": 10**12}]
 )
 def test_unreadable_usage_counts_as_absent(odd: Any) -> None:
-    one = response_stream()
-    list(one.take(read(choices=[says("Hi", "stop")], usage=odd)))
-    list(one.end())
+    stream = response_stream()
+    list(stream.take(read(choices=[says("Hi", "stop")], usage=odd)))
+    list(stream.end())
 
-    assert final_response(one).status == "completed"
-    assert final_response(one).usage is None
+    assert final_response(stream).status == "completed"
+    assert final_response(stream).usage is None
