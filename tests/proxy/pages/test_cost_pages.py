@@ -257,6 +257,16 @@ def test_both_lists_of_savings_not_taken_yet_are_one_and_each_can_be_applied(
     assert "off</a>" not in first[0]
 
 
+@pytest.mark.parametrize("path", ["", "/savings"])
+def test_an_empty_list_of_savings_not_taken_yet_is_a_sentence_without_a_number(
+    pages: CostPagesBrowser, path: str
+) -> None:
+    html = pages.text(path)
+
+    assert "<p>No proposals yet. They come once" in html
+    assert '<ol class="next">' not in html
+
+
 class PendingReports(CostReportsResource):
     """Reports that are never there in time."""
 
