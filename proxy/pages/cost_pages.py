@@ -110,7 +110,7 @@ def _add_overview(
 
         async def read(savings: SavingsQuestion) -> bytes:
             changed = replace(asked, savings=savings)
-            return await ledger.views.read("overview", overview_view, changed, page)
+            return await ledger.ask.view("overview", overview_view, changed, page)
 
         try:
             html = await ledger.savings.read_measured(asked.savings, read)

@@ -2,6 +2,7 @@
 
 import gzip
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
 from importlib import resources
@@ -157,6 +158,7 @@ def _own_path(url: str) -> str:
     return f"{found.path}?{found.query}" if found.query else found.path
 
 
+@dataclass(eq=False)
 class Site:
     """Pages of one process.
 
@@ -165,9 +167,8 @@ class Site:
         now: Seconds since the epoch.
     """
 
-    def __init__(self, read_viewer: ReadViewer, now: Callable[[], float]) -> None:
-        self._read_viewer = read_viewer
-        self.now = now
+    _read_viewer: ReadViewer
+    now: Callable[[], float]
 
     async def viewer(self, request: Request, action: Action | None = None) -> Viewer:
         """The person who asks for a page.

@@ -8,9 +8,13 @@ from contextlib import suppress
 from typing import Final, Protocol, TypeVar
 
 from proxy.errors import Unready
+from proxy.pages.view_formats import read_view
 from proxy.store.errors import StoreError
+from proxy.store.sql.views.readers import Readers
 from proxy.store.store import Store
 
+Q = TypeVar("Q")
+V = TypeVar("V")
 T = TypeVar("T")
 
 #: Seconds that a part of a page has; all of them are asked for at once.
@@ -75,6 +79,38 @@ class StoreQuestions:
                 code="database_unavailable",
                 retry_after=5.0,
             ) from error
+
+    async def expect(self, kind: str, question: Callable[[], T]) -> T:
+        """The question's result, where it is all that is asked for; the arguments are those above.
+
+        Raises:
+            Unready: It did not come in time.
+        """
+        answer = await self(kind, question)
+        if answer is None:
+            raise Unready(
+                "The database did not answer in time. Ask again, or for a shorter period.",
+                code="store_busy",
+                retry_after=5.0,
+            )
+        return answer
+
+    async def view(
+        self, kind: str, build: Callable[[Readers, Q], V], question: Q, finish: Callable[[V], T]
+    ) -> T:
+        """A view of the ledger in the form that is asked for, made where pages are read for.
+
+        Args:
+            kind: Of what; one of few.
+            build: Builds the view of the readers and the question.
+            question: The question.
+            finish: Brings the view into its form.
+
+        Raises:
+            Unready: The database did not answer in time.
+        """
+        reads = self._store.dashboard
+        return await self.expect(kind, lambda: reads.read(read_view, build, question, finish))
 
     async def _acquire_turn(self, kind: str) -> Callable[[], None]:
         """Waits for a place; returns what gives it back."""

@@ -1,5 +1,6 @@
 """Signing in to the admin pages and out of them, by forms."""
 
+from dataclasses import dataclass
 from typing import Final
 
 from fastapi import APIRouter, Request
@@ -29,6 +30,7 @@ _SECURE_BROWSER_COOKIE: Final = "__Host-thriftgate_browser"
 _SAME_SITE: Final = "lax"
 
 
+@dataclass(eq=False)
 class PageAccess:
     """Access of people to the pages.
 
@@ -41,9 +43,8 @@ class PageAccess:
         methods: The same.
     """
 
-    def __init__(self, sessions: AdminSessions, methods: SignInMethods) -> None:
-        self.sessions = sessions
-        self.methods = methods
+    sessions: AdminSessions
+    methods: SignInMethods
 
     async def viewer(self, request: Request) -> Viewer | None:
         """The person whose session the request's cookie names; None for nobody."""

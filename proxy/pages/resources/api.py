@@ -74,11 +74,11 @@ def _session_router() -> APIRouter:
     return routes
 
 
+@dataclass(eq=False)
 class _WithHeaders:
     """An app whose answers all carry the headers of the admin pages."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    _app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:

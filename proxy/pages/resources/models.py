@@ -138,6 +138,7 @@ class WarmingView(WarmingReport):
     gateway: int
 
 
+@dataclass(eq=False)
 class ModelsResource:
     """Models and engines as viewers see them.
 
@@ -148,17 +149,10 @@ class ModelsResource:
         now: Seconds since the epoch.
     """
 
-    def __init__(
-        self,
-        catalog: Callable[[], Catalog],
-        can_answer: Callable[[Route], bool],
-        folder: Path,
-        now: Callable[[], float],
-    ) -> None:
-        self._catalog = catalog
-        self._can_answer = can_answer
-        self._folder = folder
-        self._now = now
+    _catalog: Callable[[], Catalog]
+    _can_answer: Callable[[Route], bool]
+    _folder: Path
+    _now: Callable[[], float]
 
     async def models(self, viewer: Viewer) -> Sequence[ModelView]:
         """All models of the catalog, in its order.

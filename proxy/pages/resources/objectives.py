@@ -61,6 +61,7 @@ class PinRequest(BaseModel):
     why: Annotated[str, Field(max_length=MAX_REASON_CHARS)] = ""
 
 
+@dataclass(eq=False)
 class ObjectivesResource:
     """Objectives as viewers see and pin them.
 
@@ -71,17 +72,10 @@ class ObjectivesResource:
         now: Seconds since the epoch.
     """
 
-    def __init__(
-        self,
-        board: AdminBoard,
-        store: Store,
-        ask: StoreQuestions,
-        now: Callable[[], float],
-    ) -> None:
-        self._board = board
-        self._store = store
-        self._ask = ask
-        self._now = now
+    _board: AdminBoard
+    _store: Store
+    _ask: StoreQuestions
+    _now: Callable[[], float]
 
     async def list(self, viewer: Viewer) -> ObjectivesView:
         """Objectives that the viewer may see.

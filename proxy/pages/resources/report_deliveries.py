@@ -76,6 +76,7 @@ class ScheduledReportView:
     deliveries: Sequence[DeliveryView] | None
 
 
+@dataclass(eq=False)
 class ReportDeliveriesResource:
     """Scheduled reports as viewers see them.
 
@@ -87,19 +88,11 @@ class ReportDeliveriesResource:
         now: Seconds since the epoch.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        ask: StoreQuestions,
-        reloader: Reloader,
-        settings: Settings,
-        now: Callable[[], float],
-    ) -> None:
-        self._store = store
-        self._ask = ask
-        self._reloader = reloader
-        self._settings = settings
-        self._now = now
+    _store: Store
+    _ask: StoreQuestions
+    _reloader: Reloader
+    _settings: Settings
+    _now: Callable[[], float]
 
     async def list(self, viewer: Viewer) -> Sequence[ScheduledReportView]:
         """Scheduled reports of the teams that the viewer may see, in the order of the file.

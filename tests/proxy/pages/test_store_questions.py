@@ -2,12 +2,15 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from proxy.errors import Unready
 from proxy.pages.board_data import LiveBoard
+from proxy.pages.store_questions import StoreQuestions
 from proxy.store.store import Store
 from tests.fakes.admission_harness import budget
 from tests.fakes.live_board import ask_board, raise_database_error, wheel
@@ -117,3 +120,19 @@ def test_a_query_given_up_while_it_waits_for_a_thread_is_never_run(
         assert await page(board) == [True] * 5
 
     ask_board(store, run, router=wheel(objective()), timeout_s=1.5)
+
+
+def test_what_is_all_that_is_asked_for_is_said_to_be_late_where_it_does_not_come(
+    store: Store,
+) -> None:
+    async def expect(question: Callable[[], list[str]], timeout_s: float) -> list[str]:
+        return await StoreQuestions(store, timeout_s).expect("rows", question)
+
+    def answer_late() -> list[str]:
+        time.sleep(0.05)
+        return []
+
+    assert asyncio.run(expect(list, PATIENCE_S)) == []
+    with pytest.raises(Unready, match="did not answer in time") as late:
+        asyncio.run(expect(answer_late, 0.001))
+    assert late.value.code == "store_busy"

@@ -40,6 +40,7 @@ class AlertsView:
     total: int | None
 
 
+@dataclass(eq=False)
 class BudgetsResource:
     """Budgets and alerts as viewers see them.
 
@@ -49,10 +50,9 @@ class BudgetsResource:
         ask: Asks the store.
     """
 
-    def __init__(self, board: AdminBoard, store: Store, ask: StoreQuestions) -> None:
-        self._board = board
-        self._store = store
-        self._ask = ask
+    _board: AdminBoard
+    _store: Store
+    _ask: StoreQuestions
 
     async def budgets(self, viewer: Viewer) -> BudgetsView:
         """Counters that the viewer may see: of own teams and their keys, and of everybody.

@@ -1,6 +1,7 @@
 """The own budget of a key: a stored budget whose name is the key's id."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from pydantic import BaseModel
@@ -34,6 +35,7 @@ class KeyBudget(BaseModel):
         )
 
 
+@dataclass(eq=False)
 class KeyBudgets:
     """The budgets of keys.
 
@@ -41,8 +43,7 @@ class KeyBudgets:
         stored: Budgets that people set.
     """
 
-    def __init__(self, stored: StoredBudgetsResource) -> None:
-        self._stored = stored
+    _stored: StoredBudgetsResource
 
     @property
     def are_kept(self) -> bool:

@@ -1,6 +1,7 @@
 """Hit rates, reasons for misses, and the evidence for one: ``/api/v1/cache``."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Final, TypeVar
 
 from fastapi import APIRouter, Query
@@ -18,11 +19,9 @@ from dashboards.views.cache_health import (
 from proxy.catalog.catalog import Catalog
 from proxy.errors import CallerError
 from proxy.pages.resources.ledger.queries import (
-    LedgerViews,
     PlaceQuery,
     buckets_of,
     json_response,
-    store_answer,
 )
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.view_formats import json_bytes
@@ -45,6 +44,7 @@ class CacheQuery(PlaceQuery):
     top: int = Field(8, ge=1, le=_MAX_SERIES, description="Values kept apart, by prompt tokens.")
 
 
+@dataclass(eq=False)
 class CacheHealth:
     """Caches' health, as pages and the API read it.
 
@@ -61,20 +61,11 @@ class CacheHealth:
 
     max_loss_nanos = 0
 
-    def __init__(
-        self,
-        store: Store,
-        ask: StoreQuestions,
-        catalog: Callable[[], Catalog],
-        objectives: Callable[[], Sequence[Objective]],
-        now: Callable[[], float],
-    ) -> None:
-        self._store = store
-        self._ask = ask
-        self._views = LedgerViews(store, ask)
-        self._catalog = catalog
-        self._objectives = objectives
-        self._now = now
+    _store: Store
+    _ask: StoreQuestions
+    _catalog: Callable[[], Catalog]
+    _objectives: Callable[[], Sequence[Objective]]
+    _now: Callable[[], float]
 
     async def cache_health(
         self, viewer: Viewer, query: CacheQuery, finish: Callable[[CacheHealthView], T]
@@ -99,7 +90,7 @@ class CacheHealth:
             floors=_floors(self._objectives()),
             max_loss_nanos=self.max_loss_nanos,
         )
-        return await self._views.read("cache", cache_health_view, asked, finish)
+        return await self._ask.view("cache", cache_health_view, asked, finish)
 
     async def evidence(self, viewer: Viewer, call_id: str) -> MissEvidenceView:
         """Evidence for the miss of a call.
@@ -109,9 +100,7 @@ class CacheHealth:
             Unready: The database did not answer in time.
         """
         check_allowed(viewer, Action.SEE_CALLS)
-        found = store_answer(
-            await self._ask("evidence", lambda: self._read_evidence(viewer, call_id))
-        )
+        found = await self._ask.expect("evidence", lambda: self._read_evidence(viewer, call_id))
         if not found:
             raise CallerError(
                 "There is no such call of your teams whose cache missed.",

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
@@ -20,11 +20,9 @@ from proxy.pages.resources.ledger.call_values import call_story
 from proxy.pages.resources.ledger.live_calls import LiveCalls, LiveListener, Wanted, follow
 from proxy.pages.resources.ledger.queries import (
     FilterQuery,
-    LedgerViews,
     OptionalText,
     PeriodQuery,
     json_response,
-    store_answer,
 )
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.view_formats import json_bytes
@@ -68,6 +66,7 @@ LIVE_FILTERS: Final = LiveQuery.model_fields.keys() - PeriodQuery.model_fields.k
 """Names of the query parameters that live calls are filtered by."""
 
 
+@dataclass(eq=False)
 class Calls:
     """Calls, as pages and the API read them.
 
@@ -79,20 +78,11 @@ class Calls:
         now: Seconds since the epoch.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        ask: StoreQuestions,
-        catalog: Callable[[], Catalog],
-        live: LiveCalls,
-        now: Callable[[], float],
-    ) -> None:
-        self._store = store
-        self._ask = ask
-        self._views = LedgerViews(store, ask)
-        self._catalog = catalog
-        self._live = live
-        self._now = now
+    _store: Store
+    _ask: StoreQuestions
+    _catalog: Callable[[], Catalog]
+    _live: LiveCalls
+    _now: Callable[[], float]
 
     async def calls(self, viewer: Viewer, query: CallsQuery, finish: Callable[[CallsView], T]) -> T:
         """Calls of the teams that a viewer may see, newest first, in the form asked for.
@@ -115,7 +105,7 @@ class Calls:
             min_cost_nanos=query.min_cost_nanos,
             is_unpriced=query.unpriced,
         )
-        return await self._views.read("calls", calls_view, search, finish)
+        return await self._ask.view("calls", calls_view, search, finish)
 
     async def story(self, viewer: Viewer, call_id: str) -> CallStory:
         """All that is known of a call.
@@ -125,7 +115,7 @@ class Calls:
             Unready: The database did not answer in time.
         """
         check_allowed(viewer, Action.SEE_CALLS)
-        receipts, names = store_answer(await self._ask("call", lambda: self._read_call(call_id)))
+        receipts, names = await self._ask.expect("call", lambda: self._read_call(call_id))
         seen = [each for each in receipts if viewer.teams is None or each.team in viewer.teams]
         if not seen:
             raise CallerError(
@@ -141,7 +131,7 @@ class Calls:
             Unready: Too many follow already, or the database did not answer in time.
         """
         check_allowed(viewer, Action.SEE_CALLS)
-        names = store_answer(await self._ask("team names", self._team_names))
+        names = await self._ask.expect("team names", self._team_names)
         wanted = _live_filter(query, query.spend_filter(viewer, self._providers()))
         stack = ExitStack()
         listener = stack.enter_context(self._live.listener(wanted))

@@ -1,6 +1,7 @@
 """Costs over time, stacked by one dimension: ``/api/v1/costs``."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Final, TypeVar
 
@@ -15,7 +16,6 @@ from dashboards.views.costs import CostDimension, CostsView
 from proxy.errors import Unready
 from proxy.pages.resources.ledger.queries import (
     FilterQuery,
-    LedgerViews,
     buckets_of,
     json_response,
     local_day,
@@ -25,7 +25,6 @@ from proxy.pages.view_formats import json_bytes, view_itself
 from proxy.pages.viewing import SignedIn, check_allowed
 from proxy.store.sql.views.cost_reports import has_more_receipts
 from proxy.store.sql.views.costs import CostsQuestion, costs_view
-from proxy.store.store import Store
 
 T = TypeVar("T")
 
@@ -47,26 +46,19 @@ class CostsQuery(FilterQuery):
         return self.by == "user" or self.user is not None
 
 
+@dataclass(eq=False)
 class Costs:
     """Costs, as pages and the API read them.
 
     Args:
-        store: The store.
-        ask: Asks it, few questions at once.
+        ask: Asks the store, few questions at once.
         providers: Returns the provider of each upstream.
         now: Seconds since the epoch.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        ask: StoreQuestions,
-        providers: Callable[[], Mapping[str, str]],
-        now: Callable[[], float],
-    ) -> None:
-        self._views = LedgerViews(store, ask)
-        self._providers = providers
-        self._now = now
+    _ask: StoreQuestions
+    _providers: Callable[[], Mapping[str, str]]
+    _now: Callable[[], float]
 
     def question(self, viewer: Viewer, query: CostsQuery) -> CostsQuestion:
         """The question for costs of the teams that a viewer may see.
@@ -96,7 +88,7 @@ class Costs:
         question = self.question(viewer, query)
         if not (query.reads_receipts and await self._is_long(question.period)):
             try:
-                return await self._views.read("costs", costs_view, question, finish)
+                return await self._ask.view("costs", costs_view, question, finish)
             except Unready:
                 if not query.reads_receipts:
                     raise
@@ -111,7 +103,7 @@ class Costs:
     async def _is_long(self, period: ReportPeriod) -> bool:
         """True if the period has more receipts than are read while a page waits."""
         count = partial(has_more_receipts, count=_PAGE_RECEIPTS)
-        return await self._views.read("receipts of costs", count, period, view_itself)
+        return await self._ask.view("receipts of costs", count, period, view_itself)
 
     def router(self) -> APIRouter:
         """The route of the API."""

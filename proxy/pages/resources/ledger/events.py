@@ -1,6 +1,7 @@
 """``/api/v1/events``: what changed in a period, to be seen over costs, latencies and hit rates."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -16,6 +17,7 @@ from proxy.store.sql.views.events import MAX_EVENTS, EventView, events_view
 from proxy.store.store import Store
 
 
+@dataclass(eq=False)
 class EventsResource:
     """Events as viewers see them.
 
@@ -26,17 +28,10 @@ class EventsResource:
         now: Seconds since the epoch.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        ask: StoreQuestions,
-        objectives: ObjectivesResource,
-        now: Callable[[], float],
-    ) -> None:
-        self._store = store
-        self._ask = ask
-        self._objectives = objectives
-        self._now = now
+    _store: Store
+    _ask: StoreQuestions
+    _objectives: ObjectivesResource
+    _now: Callable[[], float]
 
     async def list(self, viewer: Viewer, period: ReportPeriod) -> Sequence[EventView]:
         """Events of a period, the newest first; what is not known just now is left out.

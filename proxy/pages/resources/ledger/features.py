@@ -1,6 +1,7 @@
 """``/api/v1/features``: planning and compaction of each feature, and decisions on them."""
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeVar, get_args
 
 from fastapi import APIRouter
@@ -10,7 +11,7 @@ from starlette.responses import Response
 from compaction.policy import CompactionMode
 from dashboards.access import Action, Viewer
 from proxy.errors import CallerError
-from proxy.pages.resources.ledger.queries import LedgerViews, OptionalCount, json_response
+from proxy.pages.resources.ledger.queries import OptionalCount, json_response
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.view_formats import json_bytes, view_itself
 from proxy.pages.viewing import SignedIn, check_allowed
@@ -49,6 +50,7 @@ class CompactionModeRequest(BaseModel):
     )
 
 
+@dataclass(eq=False)
 class FeaturesResource:
     """Settings of features as viewers see and change them.
 
@@ -59,17 +61,10 @@ class FeaturesResource:
         now: Seconds since the epoch.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        ask: StoreQuestions,
-        compaction: CompactionMode,
-        now: Callable[[], float],
-    ) -> None:
-        self._store = store
-        self._views = LedgerViews(store, ask)
-        self._compaction = compaction
-        self._now = now
+    _store: Store
+    _ask: StoreQuestions
+    _compaction: CompactionMode
+    _now: Callable[[], float]
 
     def question(self, viewer: Viewer) -> FeaturesQuestion:
         """The question for the features of a viewer's teams.
@@ -87,7 +82,7 @@ class FeaturesResource:
             CallerError: They may see none.
             Unready: The database did not answer in time.
         """
-        return await self._views.read("features", features_view, self.question(viewer), finish)
+        return await self._ask.view("features", features_view, self.question(viewer), finish)
 
     async def get(self, viewer: Viewer, team: str, feature: str) -> FeatureView:
         """One feature; one that nobody changed yet has the defaults.
@@ -100,7 +95,7 @@ class FeaturesResource:
         asked = FeaturesQuestion(
             teams=frozenset({team}), compaction=self._compaction, named=(team, feature)
         )
-        for each in await self._views.read("feature", features_view, asked, view_itself):
+        for each in await self._ask.view("feature", features_view, asked, view_itself):
             if each.feature == feature:
                 return each
         raise _unknown_team()

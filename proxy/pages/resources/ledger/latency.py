@@ -1,6 +1,7 @@
 """Latencies over time, as a heat map and percentiles: ``/api/v1/latency``."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Final, TypeVar
 
 from fastapi import APIRouter, Query
@@ -11,12 +12,11 @@ from dashboards.access import Action, Viewer
 from dashboards.reports import ReportPeriod, SpendFilter
 from dashboards.views.latency import LatencyDimension, LatencyMetric, LatencyUnit, LatencyView
 from proxy.errors import CallerError
-from proxy.pages.resources.ledger.queries import CallQuery, LedgerViews, json_response
+from proxy.pages.resources.ledger.queries import CallQuery, json_response
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.view_formats import json_bytes
 from proxy.pages.viewing import SignedIn, check_allowed
 from proxy.store.sql.views.latency import LatencyQuestion, latency_view
-from proxy.store.store import Store
 
 T = TypeVar("T")
 
@@ -35,18 +35,17 @@ class LatencyQuery(CallQuery):
     top: int = Field(20, ge=1, le=_MAX_ROWS, description="Rows, those with most calls.")
 
 
+@dataclass(eq=False)
 class LatencyResource:
     """Latencies, as pages and the API read them.
 
     Args:
-        store: The store.
-        ask: Asks it, few questions at once.
+        ask: Asks the store, few questions at once.
         now: Seconds since the epoch.
     """
 
-    def __init__(self, store: Store, ask: StoreQuestions, now: Callable[[], float]) -> None:
-        self._views = LedgerViews(store, ask)
-        self._now = now
+    _ask: StoreQuestions
+    _now: Callable[[], float]
 
     async def latency(
         self, viewer: Viewer, query: LatencyQuery, finish: Callable[[LatencyView], T]
@@ -68,7 +67,7 @@ class LatencyResource:
             unit=_unit(query, period, only),
             only=only,
         )
-        return await self._views.read("latency", latency_view, asked, finish)
+        return await self._ask.view("latency", latency_view, asked, finish)
 
     def router(self) -> APIRouter:
         """The route of the API."""

@@ -23,7 +23,6 @@ from proxy.pages.resources.ledger.calls import Calls
 from proxy.pages.resources.ledger.costs import Costs
 from proxy.pages.resources.ledger.latency import LatencyResource
 from proxy.pages.resources.ledger.live_calls import LiveCalls
-from proxy.pages.resources.ledger.queries import LedgerViews
 from proxy.pages.resources.ledger.reports import CostReportsResource
 from proxy.pages.resources.ledger.savings import SavingsResource
 from proxy.pages.store_questions import StoreQuestions
@@ -39,7 +38,7 @@ class LedgerResources:
     Pages call their methods, the API answers with the same values.
 
     Attributes:
-        views: Has views of several of them together read.
+        ask: Has views of several of them together read.
         costs: Costs over time.
         reports: Cost reports.
         savings: Savings, and those not taken yet.
@@ -48,7 +47,7 @@ class LedgerResources:
         calls: Calls, and each one's story.
     """
 
-    views: LedgerViews
+    ask: StoreQuestions
     costs: Costs
     reports: CostReportsResource
     savings: SavingsResource
@@ -83,12 +82,12 @@ class LedgerResources:
 
         (ask, _), figures = work, SavingsFigures(store, catalog, now)
         return cls(
-            views=LedgerViews(store, ask),
-            costs=Costs(store, ask, providers, now),
+            ask=ask,
+            costs=Costs(ask, providers, now),
             reports=CostReportsResource(store, work, figures, now),
-            savings=SavingsResource(store, ask, figures, now),
+            savings=SavingsResource(ask, figures, now),
             cache=CacheHealth(store, ask, catalog, objectives, now),
-            latency=LatencyResource(store, ask, now),
+            latency=LatencyResource(ask, now),
             calls=Calls(store, ask, catalog, live, now),
         )
 

@@ -1,8 +1,8 @@
 """Queries of resources: the period they are about, filters, and answers of the store."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -12,15 +12,7 @@ from dashboards.access import Viewer
 from dashboards.reports import Part, ReportPeriod, SpendFilter
 from dashboards.time_buckets import BucketUnit, TimeBuckets, time_buckets
 from dashboards.views.costs import NO_VALUE
-from proxy.errors import CallerError, Unready
-from proxy.pages.store_questions import StoreQuestions
-from proxy.pages.view_formats import read_view
-from proxy.store.sql.views.readers import Readers
-from proxy.store.store import Store
-
-Q = TypeVar("Q")
-V = TypeVar("V")
-T = TypeVar("T")
+from proxy.errors import CallerError
 
 _USUAL_DAYS: Final = 30
 _MAX_DAYS: Final = 3_700
@@ -142,54 +134,6 @@ def local_day(now: float, zone: str) -> date:
             code="invalid_time_zone",
             param="tz",
         ) from None
-
-
-def store_answer(found: T | None) -> T:
-    """The store's answer.
-
-    Raises:
-        Unready: It did not answer in time.
-    """
-    if found is None:
-        raise Unready(
-            "The database did not answer in time. Ask again, or for a shorter period.",
-            code="store_busy",
-            retry_after=5.0,
-        )
-    return found
-
-
-class LedgerViews:
-    """Has views built and finished where pages are read for.
-
-    Args:
-        store: The store.
-        ask: Asks it, few questions at once.
-    """
-
-    def __init__(self, store: Store, ask: StoreQuestions) -> None:
-        self._store = store
-        self._ask = ask
-
-    async def read(
-        self, kind: str, build: Callable[[Readers, Q], V], asked: Q, finish: Callable[[V], T]
-    ) -> T:
-        """A view in the form that is asked for.
-
-        Args:
-            kind: Of what; one of few.
-            build: Builds the view of the readers and the question.
-            asked: The question.
-            finish: Brings the view into its form.
-
-        Raises:
-            Unready: The database did not answer in time.
-        """
-        return store_answer(
-            await self._ask(
-                kind, lambda: self._store.dashboard.read(read_view, build, asked, finish)
-            )
-        )
 
 
 def json_response(body: bytes) -> Response:

@@ -1,7 +1,7 @@
 """Savings of a period as a waterfall, and those not taken yet: ``/api/v1/savings``."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Final, TypeVar
 
 from fastapi import APIRouter, Query
@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
 from dashboards.views.savings import MeasuredSaving, SavingsView
-from proxy.pages.resources.ledger.queries import LedgerViews, PlaceQuery, json_response
+from proxy.pages.resources.ledger.queries import PlaceQuery, json_response
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.view_formats import json_bytes
 from proxy.pages.viewing import SignedIn, check_allowed
@@ -18,7 +18,6 @@ from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.store.sql.ledger.control_arms import Comparison
 from proxy.store.sql.views.counted_savings import Measurement
 from proxy.store.sql.views.savings import SavingsQuestion, measured_saving, savings_view
-from proxy.store.store import Store
 
 T = TypeVar("T")
 
@@ -37,27 +36,19 @@ class SavingsQuery(PlaceQuery):
     )
 
 
+@dataclass(eq=False)
 class SavingsResource:
     """Savings, as pages and the API read them.
 
     Args:
-        store: The store.
-        ask: Asks it, few questions at once.
+        ask: Asks the store, few questions at once.
         figures: Savings in the store.
         now: Seconds since the epoch.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        ask: StoreQuestions,
-        figures: SavingsFigures,
-        now: Callable[[], float],
-    ) -> None:
-        self._ask = ask
-        self._views = LedgerViews(store, ask)
-        self._figures = figures
-        self._now = now
+    _ask: StoreQuestions
+    _figures: SavingsFigures
+    _now: Callable[[], float]
 
     def question(self, viewer: Viewer, query: SavingsQuery) -> SavingsQuestion:
         """The question for savings of the teams that a viewer may see.
@@ -96,7 +87,7 @@ class SavingsResource:
         """
 
         async def read(asked: SavingsQuestion) -> T:
-            return await self._views.read("savings", savings_view, asked, finish)
+            return await self._ask.view("savings", savings_view, asked, finish)
 
         return await self.read_measured(self.question(viewer, query), read)
 

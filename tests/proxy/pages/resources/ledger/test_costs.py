@@ -19,7 +19,7 @@ DOLLAR = 10**9
 @pytest.fixture
 def api(store: Store) -> AdminApi:
     def make(ask):
-        return Costs(store, ask, lambda: PROVIDERS, lambda: NOW).router()
+        return Costs(ask, lambda: PROVIDERS, lambda: NOW).router()
 
     return AdminApi(store, make)
 

@@ -10,7 +10,7 @@ MONDAY_TO_NOW = {"from": "2026-11-23", "to": "2026-11-26"}
 
 @pytest.fixture
 def api(store: Store) -> AdminApi:
-    return AdminApi(store, lambda ask: LatencyResource(store, ask, lambda: NOW).router())
+    return AdminApi(store, lambda ask: LatencyResource(ask, lambda: NOW).router())
 
 
 def a_call(n: int, days_ago: float = 0.2, **changes):

@@ -3,8 +3,8 @@ from datetime import date
 import pytest
 
 from dashboards.access import Role, Viewer
-from proxy.errors import CallerError, Unready
-from proxy.pages.resources.ledger.queries import FilterQuery, PeriodQuery, local_day, store_answer
+from proxy.errors import CallerError
+from proxy.pages.resources.ledger.queries import FilterQuery, PeriodQuery, local_day
 
 NOW = 1_795_687_200.0  # 2026-11-26 10:00 UTC
 ANN = Viewer(name="ann", role=Role.VIEWER, own_teams=frozenset({"a"}))
@@ -46,9 +46,3 @@ def test_a_provider_is_its_upstreams_and_one_without_is_its_own() -> None:
     assert upstreams("lab") == {"lab"}
     assert upstreams("acme") == set()
     assert upstreams("gone") == {"gone"}
-
-
-def test_a_database_that_is_late_is_said() -> None:
-    assert store_answer([]) == []
-    with pytest.raises(Unready, match="did not answer in time"):
-        store_answer(None)

@@ -34,7 +34,7 @@ def catalog() -> Catalog:
 @pytest.fixture
 def api(store: Store, catalog: Catalog) -> AdminApi:
     def make(ask: StoreQuestions):
-        return SavingsResource(store, ask, figures_of(store, NOW, catalog), lambda: NOW).router()
+        return SavingsResource(ask, figures_of(store, NOW, catalog), lambda: NOW).router()
 
     return AdminApi(store, make)
 
@@ -239,9 +239,8 @@ def test_the_control_arms_word_on_a_feature_is_for_those_who_see_its_team(
 ) -> None:
     planned: Any = {"team": "a", "conversation": "ab", "arm": "treated"}
     inserter(store._engine)([a_call(1, feature="x", **planned), a_call(2, feature="y", **planned)])
-    savings = SavingsResource(
-        store, StoreQuestions(store), figures_of(store, NOW, catalog), lambda: NOW
-    )
+    ask = StoreQuestions(store)
+    savings = SavingsResource(ask, figures_of(store, NOW, catalog), lambda: NOW)
 
     async def ask_measurement(team: str, feature: str) -> Sequence[MeasuredSaving] | None:
         viewer = Viewer(name="ann", role=Role.VIEWER, own_teams=frozenset({"a"}))
