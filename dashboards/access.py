@@ -88,15 +88,15 @@ HOME_PATH: Final = "/admin/"
 """The path of the first page, as links name it."""
 
 
-def sign_in_url(base_url: str, code: str, wanted: str = "") -> str:
+def sign_in_url(base_url: str, code: str, page: str = "") -> str:
     """The address of a link that signs a person in once.
 
     Args:
         base_url: URL of the gateway, without a path.
         code: The link's code; "" for the dashboard itself.
-        wanted: Path of the page that follows; "" for the usual one.
+        page: Path of the page that follows; "" for the usual one.
     """
     base = base_url.rstrip("/")
     if not code:
         return f"{base}/admin"
-    return f"{base}/admin/sign-in?code={code}" + (f"&next={wanted}" if wanted else "")
+    return f"{base}/admin/sign-in?code={code}" + (f"&next={page}" if page else "")

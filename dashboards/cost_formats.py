@@ -101,8 +101,8 @@ def shown_values(
 ) -> tuple[str, ...]:
     """The values of a row, a team by its name; one without a name by its id."""
     return tuple(
-        teams.get(value, value) if each == "team" else value
-        for each, value in zip(by, row.values, strict=True)
+        teams.get(value, value) if dimension == "team" else value
+        for dimension, value in zip(by, row.values, strict=True)
     )
 
 

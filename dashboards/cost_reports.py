@@ -106,10 +106,10 @@ class CostReport:
     @property
     def total(self) -> CostSums:
         """The sums of all rows."""
-        found = CostSums()
+        total = CostSums()
         for row in self.rows:
-            found = found.plus(row.sums)
-        return found
+            total = total.plus(row.sums)
+        return total
 
 
 def cost_report(
@@ -129,14 +129,14 @@ def cost_report(
         only: The calls that count.
     """
     dimensions = tuple(dict.fromkeys(by))
-    found: dict[tuple[str, ...], CostSums] = {}
+    sums_by_values: dict[tuple[str, ...], CostSums] = {}
     for times, part_of_period in _time_slices(period, dimensions):
         for named, sums in _slice_sums(reports, part_of_period, dimensions, only):
             upstream = named.get("upstream", "")
             values = {**named, **times, "provider": providers.get(upstream) or upstream}
-            key = tuple(values[each] for each in dimensions)
-            found[key] = found.get(key, CostSums()).plus(sums)
-    rows = tuple(CostRow(key, found[key]) for key in sorted(found))
+            key = tuple(values[dimension] for dimension in dimensions)
+            sums_by_values[key] = sums_by_values.get(key, CostSums()).plus(sums)
+    rows = tuple(CostRow(key, sums_by_values[key]) for key in sorted(sums_by_values))
     return CostReport(period=period, by=dimensions, rows=rows)
 
 
@@ -150,13 +150,13 @@ def usd_decimal(nanos: int | None) -> Decimal | None:
 
 def months_of(period: ReportPeriod) -> tuple[ReportPeriod, ...]:
     """Its calendar months, first to last; the first and the last may be parts of months."""
-    found: list[ReportPeriod] = []
+    months: list[ReportPeriod] = []
     first = period.first
     while first < period.end:
         end = min(next_month(first), period.end)
-        found.append(ReportPeriod(first=first, end=end, zone=period.zone))
+        months.append(ReportPeriod(first=first, end=end, zone=period.zone))
         first = end
-    return tuple(found)
+    return tuple(months)
 
 
 def next_month(day: date) -> date:
@@ -169,12 +169,12 @@ def _time_slices(
 ) -> Iterator[tuple[dict[str, str], ReportPeriod]]:
     """Parts of a period that rows do not mix, with their day and month by name."""
     if "day" in by:
-        for each in period.days:
-            day = each.first.isoformat()
-            yield {"day": day, "month": day[:7]}, each
+        for part in period.days:
+            day = part.first.isoformat()
+            yield {"day": day, "month": day[:7]}, part
     elif "month" in by:
-        for each in months_of(period):
-            yield {"month": each.first.isoformat()[:7]}, each
+        for part in months_of(period):
+            yield {"month": part.first.isoformat()[:7]}, part
     else:
         yield {}, period
 
@@ -200,15 +200,15 @@ def _slice_sums(
         by_user[key] = by_user.get(key, CostSums()).plus(sums)
         yield _named_values(row, parts), sums
     for row in reports.spend(period, rest, only):
-        others = _sums(row).plus(by_user.get(row.values(rest), CostSums()), -1)
-        if others != CostSums():
-            yield {**_named_values(row, rest), "user": OTHER_USERS}, others
+        rest_sums = _sums(row).plus(by_user.get(row.values(rest), CostSums()), -1)
+        if rest_sums != CostSums():
+            yield {**_named_values(row, rest), "user": OTHER_USERS}, rest_sums
 
 
 def _parts_to_read(by: Sequence[Dimension]) -> tuple[Part, ...]:
     """The parts of the ledger's rows that these dimensions are made of."""
-    wanted = {"upstream" if each == "provider" else each for each in by}
-    return tuple(part for part in get_args(Part) if part in wanted)
+    parts = {"upstream" if dimension == "provider" else dimension for dimension in by}
+    return tuple(part for part in get_args(Part) if part in parts)
 
 
 def _named_values(row: Spend, parts: Sequence[Part]) -> dict[str, str]:

@@ -138,12 +138,12 @@ def focus_export(
     if report.by != FOCUS_DIMENSIONS:
         raise ValueError(f"FOCUS charges are made of {FOCUS_DIMENSIONS}, not of {report.by}")
     columns = focus_columns(version)
-    known = [row for row in report.rows if row.sums.cost_nanos is not None]
+    priced = [row for row in report.rows if row.sums.cost_nanos is not None]
     charges = [
-        row for row in known if row.sums.tokens or row.sums.cost_nanos or row.sums.list_nanos
+        row for row in priced if row.sums.tokens or row.sums.cost_nanos or row.sums.list_nanos
     ]
     cells = (_charge(row, teams, report.period.zone) for row in charges)
-    text = csv_text(columns, ([each[name] for name in columns] for each in cells))
+    text = csv_text(columns, ([cell[name] for name in columns] for cell in cells))
     left_out = sum(row.sums.unpriced for row in report.rows if row.sums.cost_nanos is None)
     return FocusExport(text, len(charges), left_out)
 

@@ -143,15 +143,15 @@ def with_params(params: Mapping[str, str], **changed: str) -> str:
 
 def first_by_feature(rows: Iterable[MissReasonSums]) -> dict[tuple[str, str], MissReasonSums]:
     """The first of the rows of each team's feature."""
-    found: dict[tuple[str, str], MissReasonSums] = {}
-    for each in rows:
-        found.setdefault((each.team, each.feature), each)
-    return found
+    first: dict[tuple[str, str], MissReasonSums] = {}
+    for row in rows:
+        first.setdefault((row.team, row.feature), row)
+    return first
 
 
 def names_of(rows: Iterable[object], value: str = "value", name: str = "name") -> dict[str, str]:
     """The names that rows have for values, by these two attributes of theirs."""
-    return {getattr(each, value): getattr(each, name) for each in rows}
+    return {getattr(row, value): getattr(row, name) for row in rows}
 
 
 def seconds(value: float | None) -> str:

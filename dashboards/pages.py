@@ -134,7 +134,7 @@ def render(template: str, values: Mapping[str, object]) -> str:
     """
     viewer = values["viewer"]
     assert isinstance(viewer, Viewer)  # noqa: S101 - its caller's part
-    menu = [each for each in NAVIGATION if viewer.may(each.action)]
+    menu = [entry for entry in NAVIGATION if viewer.may(entry.action)]
     return _template_environment().get_template(template).render(menu=menu, **values)
 
 
@@ -169,9 +169,9 @@ def static_files() -> Mapping[str, str]:
     """Names of the files that pages load, each with a digest of its bytes."""
     folder = resources.files("dashboards").joinpath("static")
     return {
-        each.name: sha256(each.read_bytes()).hexdigest()[:16]
-        for each in folder.iterdir()
-        if each.is_file()
+        file.name: sha256(file.read_bytes()).hexdigest()[:16]
+        for file in folder.iterdir()
+        if file.is_file()
     }
 
 

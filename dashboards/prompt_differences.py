@@ -54,7 +54,7 @@ def prompt_difference(missed: str, hit: str) -> PromptDifference:
 def _difference(
     one: tuple[str, str] | None, other: tuple[str, str] | None, number: int, *, is_cut: bool
 ) -> PromptDifference:
-    missed, hit = (each[1] if each else "" for each in (one, other))
+    missed, hit = (value[1] if value else "" for value in (one, other))
     is_same_part = one is not None and other is not None and one[0] == other[0]
     common = _common_length(missed, hit) if is_same_part else 0
     return PromptDifference(
@@ -95,10 +95,10 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
 
 def _values(path: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any JSON
     if isinstance(value, Mapping) and value:
-        for key, each in value.items():
-            yield from _values(f"{path}.{key}", each)
+        for key, item in value.items():
+            yield from _values(f"{path}.{key}", item)
     elif isinstance(value, Sequence) and not isinstance(value, str) and value:
-        for number, each in enumerate(value):
-            yield from _values(f"{path}[{number}]", each)
+        for number, item in enumerate(value):
+            yield from _values(f"{path}[{number}]", item)
     else:
         yield path, value if isinstance(value, str) else json.dumps(value)

@@ -143,7 +143,7 @@ def report_mail(name: str, report: CostReport, teams: Mapping[str, str], team: s
         total=report.total,
         savings=report.savings,
         notes=_notes(report, is_attached=is_attached),
-        dimensions=[each.capitalize() for each in report.by],
+        dimensions=[dimension.capitalize() for dimension in report.by],
         rows=_rows(report, teams),
         origin=f"Sent by Thriftgate as the scheduled report {name}.",
     )
@@ -218,7 +218,7 @@ def _plain_text(shown: MailContents) -> str:
     lines += ["", *shown.notes] if shown.notes else []
     if shown.rows:
         titles = [*shown.dimensions, *_FIGURES]
-        rows = [[*each.names, *_figures(each.sums)] for each in shown.rows]
+        rows = [[*row.names, *_figures(row.sums)] for row in shown.rows]
         lines += ["", *_columns([titles, *rows], len(shown.dimensions))]
     return "\n".join([*lines, "", shown.origin, ""])
 

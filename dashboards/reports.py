@@ -100,10 +100,10 @@ class SpendFilter:
     @property
     def counted_teams(self) -> frozenset[str] | None:
         """Ids of the teams whose calls count; None for all."""
-        wanted = self.values.get("team")
-        if self.teams is None or wanted is None:
-            return self.teams if wanted is None else wanted
-        return self.teams & wanted
+        named = self.values.get("team")
+        if self.teams is None or named is None:
+            return self.teams if named is None else named
+        return self.teams & named
 
 
 #: Counts every call.

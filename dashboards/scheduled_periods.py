@@ -46,9 +46,9 @@ def periods_after(after: date, last: ReportPeriod, every: ReportInterval) -> Ite
     """The periods that end after a day, up to the last one and with it."""
     first = _first_day(every, after)
     while first < last.end:
-        found = _period(every, first, last.zone)
-        yield found
-        first = found.end
+        period = _period(every, first, last.zone)
+        yield period
+        first = period.end
 
 
 def named_period(every: ReportInterval, name: str, zone: str) -> ReportPeriod:

@@ -86,7 +86,7 @@ def _edges(period: ReportPeriod, unit: BucketUnit) -> tuple[int, ...]:
         ReportPeriod(first=first, end=last, zone=period.zone)
         for first, last in zip(firsts, ends, strict=True)
     )
-    edges = [start, *(each.bounds[1] for each in parts)]
+    edges = [start, *(part.bounds[1] for part in parts)]
     return (edges[0], *(after for before, after in pairwise(edges) if after > before))
 
 

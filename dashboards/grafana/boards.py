@@ -98,7 +98,7 @@ def _variable_json(variable: Variable) -> Json:
 
 def _place_panels(panels: Sequence[Panel]) -> list[Json]:
     """The panels with their places: a row is as high as its highest panel."""
-    found: list[Json] = []
+    placed: list[Json] = []
     x = y = row_height = 0
     for number, panel in enumerate(panels, start=1):
         width = panel.width or _USUAL_WIDTHS[panel.kind]
@@ -106,9 +106,9 @@ def _place_panels(panels: Sequence[Panel]) -> list[Json]:
             x, y, row_height = 0, y + row_height, 0
         height = _HEIGHTS.get(panel.kind, _USUAL_HEIGHT)
         place = {"x": x, "y": y, "w": width, "h": height}
-        found.append(_panel_json(panel, number, place))
+        placed.append(_panel_json(panel, number, place))
         x, row_height = x + width, max(row_height, height)
-    return found
+    return placed
 
 
 def _panel_json(panel: Panel, number: int, place: Json) -> Json:

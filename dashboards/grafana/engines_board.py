@@ -40,7 +40,7 @@ def engines_board() -> Board:
 
 def _reuse_share(part: str, by: str) -> str:
     metric = "thriftgate_engine_prompt_tokens_total"
-    reused, available = (rate(metric, f'part="{each}"', by) for each in (part, "available"))
+    reused, available = (rate(metric, f'part="{label}"', by) for label in (part, "available"))
     return f"{reused} / {available}"
 
 

@@ -257,7 +257,7 @@ def _compaction_series() -> tuple[Panel, ...]:
     gained, paid, notes = (
         f"thriftgate_compaction_{part}_usd_total" for part in ("gained", "paid", "notes")
     )
-    net = " - ".join(rate(each, _TEAM, "team") for each in (gained, paid, notes))
+    net = " - ".join(rate(metric, _TEAM, "team") for metric in (gained, paid, notes))
     unmodified = rate("thriftgate_uncompacted_attempts_total", _TEAM, "reason")
     return (
         series(

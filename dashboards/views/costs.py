@@ -187,25 +187,23 @@ def month_forecast(
         spent_today: Cost of today so far.
         past: Consecutive days up to yesterday with their cost: those of the last four weeks count.
     """
-    known = [(day, nanos) for day, nanos in past if 0 < (today - day).days <= FORECAST_DAYS]
-    while known and not known[0][1]:  # before the first call there is nothing to learn from
-        known.pop(0)
-    found = MonthForecast(
+    days = [(day, nanos) for day, nanos in past if 0 < (today - day).days <= FORECAST_DAYS]
+    while days and not days[0][1]:  # before the first call there is nothing to learn from
+        days.pop(0)
+    forecast = MonthForecast(
         month=f"{today:%Y-%m}",
         spent_nanos=spent,
         forecast_nanos=None,
-        known_days=len(known),
+        known_days=len(days),
         method=f"Needs {_MIN_FORECAST_DAYS} whole days with costs before today.",
     )
-    if len(known) < _MIN_FORECAST_DAYS:
-        return found
-    expected = sum(
-        _weekday_mean(known, (today.weekday() + n) % 7) for n in range(_days_left(today))
-    )
+    if len(days) < _MIN_FORECAST_DAYS:
+        return forecast
+    expected = sum(_weekday_mean(days, (today.weekday() + n) % 7) for n in range(_days_left(today)))
     # Today counts as its weekday's mean, or as what it cost already where that is more.
-    rest = expected - min(spent_today, _weekday_mean(known, today.weekday()))
+    rest = expected - min(spent_today, _weekday_mean(days, today.weekday()))
     return replace(
-        found,
+        forecast,
         forecast_nanos=spent + max(rest, 0),
         method=(
             "Cost so far, and for each day left the mean of its weekday in the last"
@@ -214,9 +212,9 @@ def month_forecast(
     )
 
 
-def _weekday_mean(known: Sequence[tuple[date, int]], weekday: int) -> int:
+def _weekday_mean(days: Sequence[tuple[date, int]], weekday: int) -> int:
     """The mean cost of a weekday; it occurs at least once in seven days."""
-    same = [nanos for day, nanos in known if day.weekday() == weekday]
+    same = [nanos for day, nanos in days if day.weekday() == weekday]
     return sum(same) // len(same)
 
 

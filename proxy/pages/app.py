@@ -213,13 +213,13 @@ async def _admin(
 
 def _operations(
     context: AppContext,
-    asked: tuple[LiveBoard, StoreQuestions],
+    sources: tuple[LiveBoard, StoreQuestions],
     reloader: Reloader,
     readiness: tuple[Callable[[], Sequence[str]], Callable[[], Sequence[str]]],
     ticks: Callable[[], float],
 ) -> Operations:
     """The resources of objectives, budgets, features, models and settings."""
-    (board, ask), opened, now = asked, context.opened, context.now
+    (board, ask), opened, now = sources, context.opened, context.now
 
     def can_answer(route: Route) -> bool:
         has_key = route.upstream.name in reloader.snapshot.upstreams_with_keys
@@ -323,11 +323,11 @@ def add_error_handlers(pages: FastAPI, request_id: Callable[[], str]) -> None:
 
 def _not_found_error(request: Request, error: HTTPException) -> CallerError:
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        said, code = "This path takes other methods; see `allow`.", "method_not_allowed"
+        message, code = "This path takes other methods; see `allow`.", "method_not_allowed"
     else:
-        said, code = "There is nothing at this path. Calls go to /v1/….", "not_found"
-    said = _AT_ROOT if request.url.path == "/" else said
-    return CallerError(said, code=code, status=404)
+        message, code = "There is nothing at this path. Calls go to /v1/….", "not_found"
+    message = _AT_ROOT if request.url.path == "/" else message
+    return CallerError(message, code=code, status=404)
 
 
 def _error_response(request: Request, error: ProxyError, request_id: str) -> Response:

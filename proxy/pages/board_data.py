@@ -119,7 +119,7 @@ class LiveBoard:
             return []
         pins = await self._ask("pins", lambda: self._store.pins.current_pins(now))
         tracks = list(router.tracks.values())[:_MAX_OBJECTIVES]
-        return [_objective_status(each, router, pins, now) for each in tracks]
+        return [_objective_status(track, router, pins, now) for track in tracks]
 
     async def ceilings(self) -> Sequence[CeilingStatus]:
         """See ``AdminBoard.ceilings``."""
@@ -129,7 +129,7 @@ class LiveBoard:
                 team=ceiling.team,
                 feature=ceiling.feature,
                 limit_nanos=ceiling.limit,
-                steps=[each.value for each in ceiling.on_exceed],
+                steps=[step.value for step in ceiling.on_exceed],
                 decisions=decisions,
             )
             for ceiling, decisions in self._ceilings()[:_MAX_OBJECTIVES]
@@ -149,8 +149,8 @@ class LiveBoard:
 
     async def open_alerts(self) -> Sequence[OpenAlert] | None:
         """See ``AdminBoard.open_alerts``."""
-        found = await self._ask("alerts", lambda: self._store.outbox.open_alerts(_MAX_ALERTS))
-        if found is None:
+        alerts = await self._ask("alerts", lambda: self._store.outbox.open_alerts(_MAX_ALERTS))
+        if alerts is None:
             return None
         return [
             OpenAlert(
@@ -161,7 +161,7 @@ class LiveBoard:
                 done=alert.action,
                 fix=alert.fix,
             )
-            for alert in found
+            for alert in alerts
         ]
 
     async def counters(self) -> Sequence[BudgetCounter] | None:
@@ -186,22 +186,22 @@ class LiveBoard:
 
     def _ledger_rows(self, budgets: Sequence[Budget], now: float) -> list[list[CounterRow]]:
         """The ledger's rows of each budget, those most spent first; blocks."""
-        return [ledger_rows(self._accounts, each, now, _MAX_ASKED_COUNTERS) for each in budgets]
+        return [ledger_rows(self._accounts, budget, now, _MAX_ASKED_COUNTERS) for budget in budgets]
 
     async def _counter_rows(
-        self, budgets: Sequence[Budget], found: list[list[CounterRow]], now: float
+        self, budgets: Sequence[Budget], ledgers: list[list[CounterRow]], now: float
     ) -> list[list[CounterRow]]:
         """The rows as the counters have them; as they are where these cannot be asked."""
         store, rows = self._counters, []
         if store is None:
-            return found
+            return ledgers
         try:
             async with asyncio.timeout(self._timeout_s * (1 - _LEDGER_SHARE)):
-                for budget, some in zip(budgets, found, strict=True):
+                for budget, some in zip(budgets, ledgers, strict=True):
                     rows.append(await counter_rows(store, budget, some, now))
                     await asyncio.sleep(0)  # counters of this process answer without a pause
         except (StoreError, TimeoutError):
-            return found
+            return ledgers
         return rows
 
 
@@ -228,7 +228,7 @@ def _objective_status(
         why="" if shown.name == ControllerState.PINNED else shown.reason,
         burn=_burn_rate(track, counts),
         burns=[
-            BurnStatus(**msgspec.structs.asdict(each)) for each in router.burns.get(track.name, ())
+            BurnStatus(**msgspec.structs.asdict(burn)) for burn in router.burns.get(track.name, ())
         ],
         missed=counts.bad,
         counted=counts.n,
@@ -243,15 +243,18 @@ def _fell_back(track: TrackedObjective, router: ObjectiveRouter) -> list[tuple[s
     """The calls of this process that fell back or would have, by level, in the ladder's order."""
     counts = router.rerouted if track.acts else router.not_enforced
     entries = dict.fromkeys(track.objective.ladder)
-    found = [(entry, counts.get((track.name, entry), 0)) for entry in entries]
-    return [(entry, count) for entry, count in found if count]
+    counted = [(entry, counts.get((track.name, entry), 0)) for entry in entries]
+    return [(entry, count) for entry, count in counted if count]
 
 
 def _recent_counts(track: TrackedObjective, router: ObjectiveRouter, now: float) -> GoodBadCounts:
     """Recent good and bad calls of this process, at all fallback levels."""
     arms = [track.arm(level) for level in range(track.rules.fallback_levels + 1)]
-    found = [router.tally.counts(arm, now, _RECENT_WINDOW_S) for arm in arms]
-    return GoodBadCounts(sum(each.good for each in found), sum(each.bad for each in found))
+    per_level = [router.tally.counts(arm, now, _RECENT_WINDOW_S) for arm in arms]
+    return GoodBadCounts(
+        sum(level_counts.good for level_counts in per_level),
+        sum(level_counts.bad for level_counts in per_level),
+    )
 
 
 def _burn_rate(track: TrackedObjective, counts: GoodBadCounts) -> float | None:
@@ -277,7 +280,7 @@ def _budget_counter(budget: Budget, row: CounterRow, now: float) -> BudgetCounte
 
 def receipt_facts(receipt: Receipt) -> list[tuple[str, str]]:
     """All that a receipt says, as names and values; money in dollars."""
-    found: list[tuple[str, str]] = []
+    facts: list[tuple[str, str]] = []
     for field in msgspec.structs.fields(receipt):
         value = getattr(receipt, field.name)
         if field.name in _HIDDEN_FIELDS or (
@@ -286,16 +289,16 @@ def receipt_facts(receipt: Receipt) -> list[tuple[str, str]]:
             continue
         if isinstance(value, Usage):
             used = msgspec.structs.asdict(value).items()
-            found += [(f"usage.{bucket}", f"{n:,}") for bucket, n in used if n]
+            facts += [(f"usage.{bucket}", f"{n:,}") for bucket, n in used if n]
         elif field.name.endswith("_nanos"):
-            found.append(
+            facts.append(
                 (f"{field.name.removesuffix('nanos')}usd", format_amount(BudgetUnit.USD, value))
             )
         else:
-            found.append((field.name, _readable_value(field.name, value)))
+            facts.append((field.name, _readable_value(field.name, value)))
     if receipt.spent_nanos is None:
-        found.append(("cost_usd", "no known price"))
-    return found
+        facts.append(("cost_usd", "no known price"))
+    return facts
 
 
 def _readable_value(name: str, value: object) -> str:

@@ -77,12 +77,12 @@ async def form_fields(request: Request) -> dict[str, str]:
     """
     sent = await _read_form(request, _MAX_FORM_BYTES, _FORM_TIMEOUT_S)
     try:
-        found = parse_qsl(
+        fields = parse_qsl(
             sent.decode(errors="replace"), keep_blank_values=True, max_num_fields=_MAX_FORM_FIELDS
         )
     except ValueError:
         raise _no_form() from None
-    return {name: value.strip() for name, value in found}
+    return {name: value.strip() for name, value in fields}
 
 
 async def uploaded_file(request: Request, most: int) -> tuple[str, bytes]:
@@ -136,7 +136,7 @@ def _no_form() -> CallerError:
 def invalid_query_error(error: RequestValidationError) -> CallerError:
     """The first fault of a query or body, which names the field."""
     fault = error.errors()[0]
-    name = ".".join(str(each) for each in fault["loc"][1:]) or str(fault["loc"][0])
+    name = ".".join(str(part) for part in fault["loc"][1:]) or str(fault["loc"][0])
     return CallerError(f"{name}: {fault['msg']}.", code="invalid_parameter", param=name, status=422)
 
 

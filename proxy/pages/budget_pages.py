@@ -125,7 +125,7 @@ def _budget_request(fields: Mapping[str, str]) -> BudgetRequest:
 
 def _percents(text: str) -> list[str] | None:
     """The percents of a field such as ``50, 80``: None for no text, none for ``none``."""
-    texts = [each.strip().removesuffix("%").strip() for each in text.split(",")]
+    texts = [percent.strip().removesuffix("%").strip() for percent in text.split(",")]
     if texts == ["none"]:
         return []
     return texts if text.strip() else None

@@ -103,17 +103,17 @@ def _add_overview(
             objectives=objectives.objectives,
             events=events,
         )
-        asked = OverviewQuestion(
+        question = OverviewQuestion(
             costs=ledger.costs.question(viewer, query),
             savings=ledger.savings.question(viewer, SavingsQuery.model_validate({})),
         )
 
         async def read(savings: SavingsQuestion) -> bytes:
-            changed = replace(asked, savings=savings)
+            changed = replace(question, savings=savings)
             return await ledger.ask.view("overview", overview_view, changed, page)
 
         try:
-            html = await ledger.savings.read_measured(asked.savings, read)
+            html = await ledger.savings.read_measured(question.savings, read)
         except Unready:
             html = await run_in_threadpool(page, OverviewView())
         return html_response(html)
@@ -163,17 +163,17 @@ def _add_reports(
     async def reports_page(request: Request, query: Annotated[ReportQuery, Query()]) -> Response:
         """A cost report, to read, print or download, and the reports that are sent by schedule."""
         viewer = await site.viewer(request)
-        found = await reports.report(viewer, query)
-        if isinstance(found, PendingReport):
-            return await _pending_page(site, viewer, found)
-        report = found.report
+        answer = await reports.report(viewer, query)
+        if isinstance(answer, PendingReport):
+            return await _pending_page(site, viewer, answer)
+        report = answer.report
         return await site.html(
             "reports.html",
             viewer,
             section="reports",
             report=report,
-            names=found.names,
-            read_at=found.read_at,
+            names=answer.names,
+            read_at=answer.read_at,
             last=report.period.days[-1].first,
             params=dict(request.query_params),
             dimensions=DIMENSIONS,
@@ -187,8 +187,8 @@ def _add_reports(
     async def send_report(request: Request) -> Response:
         """Sends a scheduled report now, and says who took it."""
         viewer, fields = await site.check_form(request)
-        asked = validated_request(SendRequest, period=fields.get("period", "").strip())
-        sent = await operations.report_sending.send(viewer, fields.get("name", ""), asked)
+        send_request = validated_request(SendRequest, period=fields.get("period", "").strip())
+        sent = await operations.report_sending.send(viewer, fields.get("name", ""), send_request)
         return await site.html(
             "sent.html",
             viewer,

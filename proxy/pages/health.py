@@ -39,8 +39,8 @@ class LedgerMetrics(Collector):
         """If the database answers, and what was removed of the journal."""
         journal = self._opened.journal.trouble
         is_up = not self._opened.is_offline and set(self._opened.trouble()) <= {journal}
-        said = "1 while receipts reach the database and changes are noticed there"
-        yield GaugeMetricFamily("thriftgate_ledger_up", said, value=int(is_up))
+        description = "1 while receipts reach the database and changes are noticed there"
+        yield GaugeMetricFamily("thriftgate_ledger_up", description, value=int(is_up))
         removed = self._opened.journal.removed
         yield CounterMetricFamily(
             "thriftgate_journal_files_removed",
@@ -118,7 +118,9 @@ def readiness(
             notes.append(f"degraded: {OFFLINE}")
         else:
             journal = troubles()
-            notes += [f"degraded: {each}" for each in opened.trouble() if each not in journal]
+            notes += [
+                f"degraded: {trouble}" for trouble in opened.trouble() if trouble not in journal
+            ]
         return notes
 
     return troubles, notes
@@ -151,11 +153,11 @@ def health_router(
     @routes.get("/readyz")
     async def readyz() -> JSONResponse:
         """Says whether calls can be taken, with notes; 503 with what is not ready."""
-        found = list(troubles())
-        content = {"status": "not ready" if found else "ready", "troubles": found}
-        if said := list(notes()):
-            content["notes"] = said
-        return JSONResponse(content, status_code=503 if found else 200)
+        troubles_now = list(troubles())
+        content = {"status": "not ready" if troubles_now else "ready", "troubles": troubles_now}
+        if notes_now := list(notes()):
+            content["notes"] = notes_now
+        return JSONResponse(content, status_code=503 if troubles_now else 200)
 
     @routes.get("/metrics")
     async def metrics_page() -> Response:

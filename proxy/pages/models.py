@@ -39,14 +39,14 @@ def router(
     async def models(request: Request, key: caller) -> dict[str, Any]:
         """The models that can answer now, in the catalog's order; ``?all=1`` lists the rest too."""
         wants_all = request.query_params.get("all", "0").lower() in _YES
-        known = catalog().for_team(key.team_name)
-        names = dict.fromkeys((*known.models, *known.aliases.names))
+        visible = catalog().for_team(key.team_name)
+        names = dict.fromkeys((*visible.models, *visible.aliases.names))
         listed = [
-            _as_named(found, name, known)
+            _as_named(entry, name, visible)
             for name in names
-            if (found := known.find(name)) is not None
-            and (wants_all or can_answer(found))
-            and (key.models is None or found.id in key.models)
+            if (entry := visible.find(name)) is not None
+            and (wants_all or can_answer(entry))
+            and (key.models is None or entry.id in key.models)
         ]
         if speaks_messages(request.scope):
             return _messages_page(listed, request.query_params)
@@ -55,9 +55,9 @@ def router(
     @routes.get("/v1/models/{name:path}")
     async def model(name: str, request: Request, key: caller) -> dict[str, Any]:
         """One model."""
-        known = catalog().for_team(key.team_name)
-        found = known.find(name)
-        if found is None:
+        visible = catalog().for_team(key.team_name)
+        entry = visible.find(name)
+        if entry is None:
             raise CallerError(
                 f"The model `{name[:100]}` is not in the gateway's catalog."
                 " GET /v1/models?all=1 lists what is.",
@@ -65,15 +65,15 @@ def router(
                 param="model",
                 status=404,
             )
-        found = _as_named(found, name, known)
-        return _messages_model(found) if speaks_messages(request.scope) else _model_object(found)
+        entry = _as_named(entry, name, visible)
+        return _messages_model(entry) if speaks_messages(request.scope) else _model_object(entry)
 
     return routes
 
 
-def _as_named(model: Model, name: str, known: Catalog) -> Model:
+def _as_named(model: Model, name: str, catalog: Catalog) -> Model:
     """The model under the name of the alias by which it was found."""
-    return replace(model, id=name) if known.aliases.target(name) else model
+    return replace(model, id=name) if catalog.aliases.target(name) else model
 
 
 def _model_object(model: Model) -> dict[str, Any]:
@@ -115,19 +115,19 @@ def _messages_model(model: Model) -> dict[str, Any]:
     }
 
 
-def _messages_page(models: Sequence[Model], asked: Mapping[str, str]) -> dict[str, Any]:
+def _messages_page(models: Sequence[Model], params: Mapping[str, str]) -> dict[str, Any]:
     """A page of models as Anthropic lists them, behind ``after_id`` or before ``before_id``.
 
     Args:
         models: All that are listed.
-        asked: The request's parameters.
+        params: The request's parameters.
 
     Raises:
         CallerError: If the limit is no number from 1 to 1,000.
 
     Source: Anthropic API, list models (2026-11).
     """
-    limit = asked.get("limit", str(_USUAL_PAGE))
+    limit = params.get("limit", str(_USUAL_PAGE))
     if not limit.isdecimal() or not 1 <= int(limit[:5]) <= _LARGEST_PAGE:
         raise CallerError(
             f"`limit` must be a number from 1 to {_LARGEST_PAGE}.",
@@ -135,7 +135,7 @@ def _messages_page(models: Sequence[Model], asked: Mapping[str, str]) -> dict[st
             param="limit",
         )
     names = [model.id for model in models]
-    size, after, before = int(limit), asked.get("after_id"), asked.get("before_id")
+    size, after, before = int(limit), params.get("after_id"), params.get("before_id")
     if before in names:
         end = names.index(before)
         start, has_more = max(0, end - size), end > size

@@ -75,7 +75,7 @@ class Operations:
             self.models,
             self.configuration,
         )
-        return [each.router() for each in resources]
+        return [resource.router() for resource in resources]
 
 
 def router(
@@ -160,8 +160,8 @@ def _add_layouts(
             section="layouts",
             shown=shown,
             measured=await savings.measurement_of(viewer, team, shown.team_name, shown.feature),
-            modes=[each.value for each in PlanningMode],
-            compaction_modes=[each.value for each in CompactionMode],
+            modes=[mode.value for mode in PlanningMode],
+            compaction_modes=[mode.value for mode in CompactionMode],
             may_change=viewer.may(Action.CHANGE_TEAM_SETTINGS, team),
         )
 
@@ -178,21 +178,21 @@ def _add_models(routes: APIRouter, site: Site, models: ModelsResource) -> None:
     async def models_page(request: Request) -> Response:
         """Models and prices."""
         viewer = await site.viewer(request)
-        wanted = request.query_params.get("q", "")[:100].lower()
-        found = [
-            each
-            for each in await models.models(viewer)
-            if wanted in each.id.lower() or any(wanted in one.name.lower() for one in each.routes)
+        search = request.query_params.get("q", "")[:100].lower()
+        listed = [
+            model
+            for model in await models.models(viewer)
+            if search in model.id.lower() or any(search in one.name.lower() for one in model.routes)
         ]
         is_unpriced = request.query_params.get("unpriced") == "true"
         if is_unpriced:
-            found = [each for each in found if not all(one.is_priced for one in each.routes)]
+            listed = [model for model in listed if not all(one.is_priced for one in model.routes)]
         return await site.html(
             "models.html",
             viewer,
             section="models",
-            models=found,
-            wanted=wanted,
+            models=listed,
+            wanted=search,
             is_unpriced=is_unpriced,
         )
 
@@ -246,8 +246,8 @@ async def _change_feature(
 ) -> None:
     change, family = fields.get("change", ""), fields.get("family", "")
     if change == "mode":
-        asked = validated_request(ModeRequest, mode=fields.get("mode", ""), family=family)
-        await features.set_mode(viewer, *place, asked)
+        mode_request = validated_request(ModeRequest, mode=fields.get("mode", ""), family=family)
+        await features.set_mode(viewer, *place, mode_request)
     elif change == "approve":
         version = validated_request(
             LayoutDecision, version=fields.get("version", ""), family=family

@@ -128,18 +128,18 @@ def _add_team_forms(routes: APIRouter, site: Site, teams: TeamsResource) -> None
     async def create_team(request: Request) -> Response:
         """Makes a team."""
         viewer, fields = await site.check_form(request)
-        asked = validated_request(
+        new_team = validated_request(
             NewTeam, name=fields.get("name", ""), keeps_prompts="keep" in fields
         )
-        await teams.create(viewer, asked)
+        await teams.create(viewer, new_team)
         return redirect("/teams")
 
     @routes.post(f"{HOME}/teams/prompts")
     async def keep_prompts(request: Request) -> Response:
         """Has a team's prompts stored, or no more."""
         viewer, fields = await site.check_form(request)
-        asked = PromptRetention(keeps_prompts=fields.get("keep") == "yes")
-        await teams.keep_prompts(viewer, fields.get("team", ""), asked)
+        retention = PromptRetention(keeps_prompts=fields.get("keep") == "yes")
+        await teams.keep_prompts(viewer, fields.get("team", ""), retention)
         return redirect("/teams")
 
     @routes.post(f"{HOME}/teams/revoke-key")
@@ -153,11 +153,11 @@ def _add_team_forms(routes: APIRouter, site: Site, teams: TeamsResource) -> None
     async def set_key_budget(request: Request) -> Response:
         """Sets the budget of a key, or removes it where no limit is given."""
         viewer, fields = await site.check_form(request)
-        key, asked = fields.get("key", ""), _key_budget(fields)
-        if asked is None:
+        key, key_budget = fields.get("key", ""), _key_budget(fields)
+        if key_budget is None:
             await teams.budgets.remove(viewer, key)
         else:
-            await teams.budgets.set(viewer, key, asked)
+            await teams.budgets.set(viewer, key, key_budget)
         return redirect("/teams#keys")
 
 
@@ -171,7 +171,7 @@ def _add_people(routes: APIRouter, site: Site, shown: AccessResources) -> None:
             section="people",
             people=await people.list(viewer),
             teams=await shown.teams.list(viewer),
-            roles=[each.value for each in Role],
+            roles=[role.value for role in Role],
             link=link,
             base_url=str(request.base_url).rstrip("/"),
         )
@@ -186,8 +186,10 @@ def _add_people(routes: APIRouter, site: Site, shown: AccessResources) -> None:
         """Adds a person, and shows their link once."""
         viewer, fields = await site.check_form(request)
         role, teams = fields.get("role", ""), _chosen_teams(fields)
-        asked = validated_request(NewPerson, name=fields.get("name", ""), role=role, teams=teams)
-        return await show(viewer, request, await people.add(viewer, asked))
+        new_person = validated_request(
+            NewPerson, name=fields.get("name", ""), role=role, teams=teams
+        )
+        return await show(viewer, request, await people.add(viewer, new_person))
 
     @routes.post(f"{HOME}/people/change")
     async def change(request: Request) -> Response:
@@ -218,7 +220,7 @@ def _add_audit(routes: APIRouter, site: Site, shown: AccessResources) -> None:
             section="audit",
             page=await shown.audit.list(viewer, query),
             query=query,
-            names={each.id: each.name for each in await shown.teams.list(viewer)},
+            names={team.id: team.name for team in await shown.teams.list(viewer)},
             changed_values=changed_values,
         )
 
@@ -291,10 +293,10 @@ def _add_account(routes: APIRouter, site: Site, people: PeopleResource) -> None:
         viewer, fields = await site.check_form(request)
         if fields.get("password", "") != fields.get("again", ""):
             raise CallerError("The two new passwords differ.", code="invalid_form")
-        asked = validated_request(
+        new_password = validated_request(
             NewPassword, password=fields.get("password", ""), current=fields.get("current", "")
         )
-        await people.set_password(viewer, asked)
+        await people.set_password(viewer, new_password)
         return redirect("/account")
 
     @routes.post(f"{HOME}/account/end-session")

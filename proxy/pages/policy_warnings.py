@@ -54,21 +54,23 @@ def policy_warnings(
     ]
 
 
-def _upstreams_without_models(known: Catalog) -> Iterator[str]:
+def _upstreams_without_models(catalog: Catalog) -> Iterator[str]:
     """Upstreams that no listed model, no family and no default goes to."""
-    used = {route.upstream.name for model in known.models.values() for route in model.routes}
-    used |= {each.upstream.name for each in known.passing.families} | default_upstream(known)
-    used.add(known.default.upstream.name)
-    for name in sorted(known.upstreams.keys() - used):
+    used = {route.upstream.name for model in catalog.models.values() for route in model.routes}
+    used |= {family.upstream.name for family in catalog.passing.families} | default_upstream(
+        catalog
+    )
+    used.add(catalog.default.upstream.name)
+    for name in sorted(catalog.upstreams.keys() - used):
         yield (
             f"no model goes to the upstream {name}, only calls that ask for {name}/MODEL;"
             f' write [[models]] with an id and upstream = "{name}" in the catalog'
         )
 
 
-def _models_without_price(known: Catalog) -> Iterator[str]:
+def _models_without_price(catalog: Catalog) -> Iterator[str]:
     """Models that are sold and have no price on any route."""
-    names = [model.id for model in known.models.values() if _is_unpriced(model)]
+    names = [model.id for model in catalog.models.values() if _is_unpriced(model)]
     if names:
         more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
         yield (
@@ -82,27 +84,27 @@ def _is_unpriced(model: Model) -> bool:
     return sold and all(route.tariff is None for route in model.routes)
 
 
-def _ladders_without_routes(policies: Policies, known: Catalog) -> Iterator[str]:
+def _ladders_without_routes(policies: Policies, catalog: Catalog) -> Iterator[str]:
     """Ladders that lead to other routes where no model has any."""
-    if any(len(model.routes) > 1 for model in known.models.values()):
+    if any(len(model.routes) > 1 for model in catalog.models.values()):
         return
-    for each in policies.objectives:
-        if ladder_levels.ELSEWHERE in each.ladder:
+    for objective in policies.objectives:
+        if ladder_levels.ELSEWHERE in objective.ladder:
             yield (
-                f'objectives.{each.name}.ladder: no model has a second route, so "elsewhere"'
+                f'objectives.{objective.name}.ladder: no model has a second route, so "elsewhere"'
                 " moves no call; give one `routes` in the catalog"
             )
 
 
-def _undescribed_models(policies: Policies, known: Catalog) -> Iterator[str]:
+def _undescribed_models(policies: Policies, catalog: Catalog) -> Iterator[str]:
     """Models of ladders and ceilings whose fields do not tell which calls they can take."""
-    found = {
-        f"objectives.{each.name}.ladder": ladder_levels.model_levels(each)
-        for each in policies.objectives
-    } | {f"ceilings.{each.name}.cheaper": each.cheaper for each in policies.ceilings}
-    for where, names in found.items():
+    named = {
+        f"objectives.{policy.name}.ladder": ladder_levels.model_levels(policy)
+        for policy in policies.objectives
+    } | {f"ceilings.{policy.name}.cheaper": policy.cheaper for policy in policies.ceilings}
+    for where, names in named.items():
         for name in names:
-            model = known.find(name)
+            model = catalog.find(name)
             for what in _missing_fields(model) if model is not None else ():
                 yield f"{where}: nobody said {what}; write it in the catalog"
 
@@ -174,9 +176,9 @@ def _unknown_teams(policies: Policies, catalog: Catalog, teams: Collection[str])
         *((f"budgets.{b.name}.of", b.of) for b in policies.budgets if b.scope == "team"),
         *((f"teams.{team}.model_aliases", team) for team in catalog.team_aliases),
         *(
-            (f"{kind.array}.{each.name}.team", each.team)
+            (f"{kind.array}.{entry.name}.team", entry.team)
             for kind, entries in policies_by_kind(policies).items()
-            for each in entries
+            for entry in entries
             if "team" in kind.fields
         ),
     ]
@@ -188,9 +190,9 @@ def _unknown_teams(policies: Policies, catalog: Catalog, teams: Collection[str])
         yield f"{where}: there is no team {team}; {fix}"
 
 
-def default_upstream(known: Catalog) -> set[str]:
+def default_upstream(catalog: Catalog) -> set[str]:
     """The name of the upstream of models that no family matches; empty where there is none."""
-    return {known.passing.default.name} if known.passing.default is not None else set()
+    return {catalog.passing.default.name} if catalog.passing.default is not None else set()
 
 
 def accounts_of(teams: "Teams") -> Accounts:

@@ -44,8 +44,10 @@ def router(reader: ReceiptReader, authenticate: Authenticate) -> APIRouter:
 
         The cost is null where that of one attempt is unknown.
         """
-        found = await reader.receipts(call_id, key.team) if _CALL_ID.fullmatch(call_id) else ()
-        receipts = [receipt for receipt in found if receipt.key_id == key.id]
+        team_receipts = (
+            await reader.receipts(call_id, key.team) if _CALL_ID.fullmatch(call_id) else ()
+        )
+        receipts = [receipt for receipt in team_receipts if receipt.key_id == key.id]
         if not receipts:
             raise CallerError(
                 "This key made no call with this id.", code="call_not_found", status=404

@@ -152,10 +152,10 @@ def page_router() -> APIRouter:
 
 def _own_path(url: str) -> str:
     """The path and query of one of our own pages; that of the first page for any other URL."""
-    found = urlsplit(url)
-    if not found.path.startswith(f"{HOME}/"):
+    parts = urlsplit(url)
+    if not parts.path.startswith(f"{HOME}/"):
         return HOME
-    return f"{found.path}?{found.query}" if found.query else found.path
+    return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
 
 @dataclass(eq=False)
@@ -181,13 +181,13 @@ class Site:
             _SignInRequired: Nobody is signed in.
             CallerError: They may not.
         """
-        found = await self._read_viewer(request)
-        if found is None:
+        viewer = await self._read_viewer(request)
+        if viewer is None:
             query = f"?{request.url.query}" if request.url.query else ""
             raise _SignInRequired(f"{request.url.path}{query}")
         if action is not None:
-            check_allowed(found, action)
-        return found
+            check_allowed(viewer, action)
+        return viewer
 
     async def check_form(self, request: Request) -> tuple[Viewer, dict[str, str]]:
         """The person who submits a form of these pages, and its fields.
@@ -262,10 +262,10 @@ def static_router() -> APIRouter:
     @routes.get(f"{HOME}/static/{{name}}")
     async def static_file(request: Request, name: str) -> Response:
         """A file of the pages, compressed where the browser takes that."""
-        found = await run_in_threadpool(_static_file, name)
-        if found is None:
+        file = await run_in_threadpool(_static_file, name)
+        if file is None:
             raise CallerError("There is no such file.", code="not_found", status=404)
-        content, zipped, media_type, etag = found
+        content, zipped, media_type, etag = file
         headers = {**HEADERS, "vary": "accept-encoding", "etag": etag}
         headers["cache-control"] = _FOREVER if name == pages.CHART_LIBRARY else _ASK_AGAIN
         if request.headers.get("if-none-match") == etag:
@@ -282,8 +282,8 @@ def add_sign_in_redirect(app: FastAPI) -> None:
 
     async def send_to_form(_request: Request, error: Exception) -> Response:
         assert isinstance(error, _SignInRequired)  # noqa: S101 - registered for no other
-        wanted = "" if error.path == HOME else f"?next={quote(error.path, safe='')}"
-        return redirect(f"/sign-in{wanted}")
+        query = "" if error.path == HOME else f"?next={quote(error.path, safe='')}"
+        return redirect(f"/sign-in{query}")
 
     app.add_exception_handler(_SignInRequired, send_to_form)
 

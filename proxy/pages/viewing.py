@@ -29,22 +29,22 @@ def require_viewer(read: ReadViewer) -> Callable[[Request], Awaitable[None]]:
     async def check(request: Request) -> None:
         if request.method not in _SAFE_METHODS:
             check_source(request)
-        found = await read(request)
-        if found is None:
+        viewer = await read(request)
+        if viewer is None:
             raise CallerError(
                 "Sign in at /admin first: this needs its session. Keys of callers open nothing"
                 " here.",
                 code="not_signed_in",
                 status=401,
             )
-        request.state.viewer = found
+        request.state.viewer = viewer
 
     return check
 
 
 def _viewer(request: Request) -> Viewer:
-    found: Viewer = request.state.viewer
-    return found
+    viewer: Viewer = request.state.viewer
+    return viewer
 
 
 SignedIn = Annotated[Viewer, Depends(_viewer)]

@@ -244,11 +244,11 @@ class Store:
             OperatorError: The database will never take one of them, and takes none now.
             StoreError: The database is away.
         """
-        receipts = [decode(encode(each)) for each in receipts]
-        known = self.ledger.recorded_attempts(receipts)
+        receipts = [decode(encode(receipt)) for receipt in receipts]
+        recorded = self.ledger.recorded_attempts(receipts)
         if (why := self._insert(receipts)) is not None:
             raise OperatorError(why)
-        return len({(each.call_id, each.attempt) for each in receipts} - known)
+        return len({(receipt.call_id, receipt.attempt) for receipt in receipts} - recorded)
 
     async def ask(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs ``question`` off the event loop and returns or raises what it does."""

@@ -126,7 +126,7 @@ class IdentityProvider:
         """Hang up."""
         await self._client.aclose()
 
-    async def begin(self, wanted: str, lifetime_s: float) -> tuple[SignInAttempt, str]:
+    async def begin(self, page: str, lifetime_s: float) -> tuple[SignInAttempt, str]:
         """A sign-in, and the address at the provider where the person goes on.
 
         Raises:
@@ -137,7 +137,7 @@ class IdentityProvider:
             state=generate_token(43),
             nonce=generate_token(43),
             verifier=generate_token(64),
-            wanted=wanted,
+            wanted=page,
             expires=self._now() + lifetime_s,
         )
         url = prepare_grant_uri(
@@ -220,19 +220,19 @@ class IdentityProvider:
             return self._metadata
         issuer = self._settings.issuer
         url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
-        status, found = await self._ask("GET", url)
-        if status != 200 or found.get("issuer") != issuer:
+        status, metadata = await self._ask("GET", url)
+        if status != 200 or metadata.get("issuer") != issuer:
             raise _unready(f"{url} does not describe the issuer {issuer}")
-        self._metadata, self._metadata_at = found, self._now()
-        return found
+        self._metadata, self._metadata_at = metadata, self._now()
+        return metadata
 
     async def _read_keys(self) -> KeySet:
         if self._keys is not None and self._now() - self._keys_at < _METADATA_LIFETIME_S:
             return self._keys
-        status, found = await self._ask("GET", _endpoint(await self._read_metadata(), "jwks_uri"))
-        if status != 200 or not isinstance(found.get("keys"), list):
+        status, keys = await self._ask("GET", _endpoint(await self._read_metadata(), "jwks_uri"))
+        if status != 200 or not isinstance(keys.get("keys"), list):
             raise _unready("its keys cannot be read")
-        self._keys = KeySet.import_key_set({"keys": found["keys"]})
+        self._keys = KeySet.import_key_set({"keys": keys["keys"]})
         self._keys_at = self._now()
         return self._keys
 
@@ -265,10 +265,10 @@ class IdentityProvider:
 
 
 def _endpoint(metadata: Mapping[str, Any], name: str) -> str:
-    found = metadata.get(name)
-    if not isinstance(found, str):
+    url = metadata.get(name)
+    if not isinstance(url, str):
         raise _unready(f"its metadata names no {name}")
-    return found
+    return url
 
 
 def _sign_in_error(why: str) -> CallerError:

@@ -126,21 +126,21 @@ class AdminSessions:
 
     def forget(self, holder: str = "") -> None:
         """Have a person's sessions read again at their next request; everybody's for ""."""
-        for hashed, each in list(self._cached.items()):
-            if each.is_saved and holder in {"", each.found[0].holder}:
+        for hashed, cached in list(self._cached.items()):
+            if cached.is_saved and holder in {"", cached.found[0].holder}:
                 del self._cached[hashed]
 
     async def _read(self, hashed: bytes, cached: _Cached | None, now: float) -> Found | None:
         try:
-            found = await self._ask.answer("sessions", lambda: self._rows.find(hashed, now))
+            row = await self._ask.answer("sessions", lambda: self._rows.find(hashed, now))
         except Unready:
             is_recent = cached is not None and now - cached.read_at < OUTAGE_GRACE_S
             return cached.found if cached is not None and is_recent else None
-        if found is None:
+        if row is None:
             self._cached.pop(hashed, None)
             return None
-        self._keep(hashed, _Cached(found, now))
-        return found
+        self._keep(hashed, _Cached(row, now))
+        return row
 
     def _keep(self, hashed: bytes, cached: _Cached) -> None:
         self._cached[hashed] = cached

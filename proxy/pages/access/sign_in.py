@@ -48,10 +48,10 @@ class PageAccess:
 
     async def viewer(self, request: Request) -> Viewer | None:
         """The person whose session the request's cookie names; None for nobody."""
-        found = await self.sessions.find(_session_id(request))
-        if found is None:
+        signed_in = await self.sessions.find(_session_id(request))
+        if signed_in is None:
             return None
-        session, person = found
+        session, person = signed_in
         if person is None:
             if not self.methods.is_token_holder(session.holder):
                 return None
@@ -68,18 +68,18 @@ class PageAccess:
         """Have changes of a person hold at their next request."""
         self.sessions.forget(holder)
 
-    async def open_session(self, request: Request, who: SignInResult, wanted: str) -> Response:
+    async def open_session(self, request: Request, who: SignInResult, page: str) -> Response:
         """The answer that signs somebody in; the session before ends, and its id with it.
 
         Args:
             request: Request of their browser.
             who: The person.
-            wanted: Path of the page that follows; "" for the usual one.
+            page: Path of the page that follows; "" for the usual one.
         """
         await self.sessions.end(_session_id(request))
         browser = request.headers.get("user-agent", "")
         made = await self.sessions.begin(who.person, who.holder, who.method, browser)
-        follows = wanted.removeprefix(HOME) if wanted else who.first_page
+        follows = page.removeprefix(HOME) if page else who.first_page
         opened = redirect(follows)
         secure = is_secure(request)
         cookies = {SECURE_COOKIE if secure else COOKIE: (made, MAX_SESSION_S)}

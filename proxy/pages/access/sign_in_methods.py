@@ -162,8 +162,8 @@ class SignInMethods:
         if wait := self._limits.wait(name, address, browser):
             _log.info("A sign-in from %s has to wait %.0f s: too many failed", address, wait)
             raise _too_many(wait)
-        found = await self._ask.answer("people", lambda: self._people.password_hash(name))
-        person, hashed = (None, None) if found is None else found
+        row = await self._ask.answer("people", lambda: self._people.password_hash(name))
+        person, hashed = (None, None) if row is None else row
         matches = await self.passwords.matches(hashed, password, is_known=bool(browser))
         if not matches or person is None or hashed is None:
             self._limits.record_failure(name, address, browser)

@@ -51,23 +51,23 @@ def parse_group_roles(text: str) -> tuple[GroupRole, ...]:
     Raises:
         OperatorError: An entry has another form, an unknown role, or lacks its team.
     """
-    found = []
+    entries = []
     for entry in filter(None, map(str.strip, text.split(","))):
-        group, _, said = entry.rpartition("=")
-        role, _, team = said.partition(":")
-        known = {each.value: each for each in Role}
-        if not group or role not in known:
+        group, _, role_text = entry.rpartition("=")
+        role, _, team = role_text.partition(":")
+        roles_by_name = {member.value: member for member in Role}
+        if not group or role not in roles_by_name:
             raise OperatorError(
                 f"THRIFTGATE_OIDC_ROLES: {entry!r} is no group=role or group=role:team; roles are"
-                f" {', '.join(known)}."
+                f" {', '.join(roles_by_name)}."
             )
-        if known[role] not in ALL_TEAMS_ROLES and not team:
+        if roles_by_name[role] not in ALL_TEAMS_ROLES and not team:
             raise OperatorError(
                 f"THRIFTGATE_OIDC_ROLES: {entry!r} names no team, and a {role} sees own teams"
                 f" alone: write {entry}:TEAM."
             )
-        found.append(GroupRole(group, known[role], team))
-    return tuple(found)
+        entries.append(GroupRole(group, roles_by_name[role], team))
+    return tuple(entries)
 
 
 def granted_role(
@@ -83,11 +83,11 @@ def granted_role(
         groups: The person's groups.
         teams: Ids of teams, by name.
     """
-    entries = [each for each in roles if each.group in groups]
+    entries = [entry for entry in roles if entry.group in groups]
     if not entries:
         return None
     role = entries[0].role
-    named = (each.team for each in entries if each.role is role)
+    named = (entry.team for entry in entries if entry.role is role)
     return role, frozenset(teams[name] for name in named if name in teams)
 
 
@@ -116,26 +116,28 @@ class SingleSignOn:
         self._ask = ask
         self._key = hmac.digest(secret, b"thriftgate sign-in attempt", "sha256")
 
-    async def begin(self, wanted: str) -> tuple[str, str]:
+    async def begin(self, page: str) -> tuple[str, str]:
         """A signed attempt for the browser to keep, and the address where the person goes on."""
-        attempt, url = await self._provider.begin(wanted, _ATTEMPT_LIFETIME_S)
+        attempt, url = await self._provider.begin(page, _ATTEMPT_LIFETIME_S)
         return self._sign(attempt), url
 
-    def read_attempt(self, kept: str, state: str, now: float) -> SignInAttempt:
+    def read_attempt(self, cookie: str, state: str, now: float) -> SignInAttempt:
         """The attempt that a browser kept for us.
 
         Raises:
             CallerError: It is none of ours, too old, or another one than the provider answers.
         """
-        found = self._verify(kept)
-        is_ours = found is not None and hmac.compare_digest(found.state.encode(), state.encode())
-        if found is None or not is_ours or now >= found.expires:
+        attempt = self._verify(cookie)
+        is_ours = attempt is not None and hmac.compare_digest(
+            attempt.state.encode(), state.encode()
+        )
+        if attempt is None or not is_ours or now >= attempt.expires:
             raise CallerError(
                 "This sign-in did not begin in this browser, or took over ten minutes. Try again.",
                 code="sign_in_failed",
                 status=401,
             )
-        return found
+        return attempt
 
     async def finish(
         self, attempt: SignInAttempt, code: str, *, creates_people: bool, now: float
@@ -153,7 +155,7 @@ class SingleSignOn:
             Unready: The provider or the database does not answer.
         """
         identity = await self._provider.finish(attempt, code)
-        named = {each.name: each.id for each in await self._ask.answer("teams", self._teams.all)}
+        named = {team.name: team.id for team in await self._ask.answer("teams", self._teams.all)}
         granted = granted_role(self._roles, identity.groups, named)
         if granted is None:
             raise _no_access("none of your groups has a role here")
@@ -178,37 +180,37 @@ class SingleSignOn:
             ValueError: They have no access.
         """
         role, teams = granted
-        found = self._users.by_subject(identity.subject)
-        if found is None:
-            found = self._users.link_subject(identity.email, identity.subject, now=now, who=_WHO)
-        if found is None and creates:
+        person = self._users.by_subject(identity.subject)
+        if person is None:
+            person = self._users.link_subject(identity.email, identity.subject, now=now, who=_WHO)
+        if person is None and creates:
             return self._users.create(
                 identity.name, role, teams, now=now, who=_WHO, subject=identity.subject
             )
-        if found is None:
+        if person is None:
             raise ValueError(
                 "nobody has added you; an administrator adds a person whose name is your e-mail"
                 " address"
             )
-        if found.is_disabled:
+        if person.is_disabled:
             raise ValueError("your access was disabled")
-        if (found.role, found.teams) != (role, teams):
-            found = self._users.change_role(found.id, role, teams, now=now, who=_WHO)
-        return found
+        if (person.role, person.teams) != (role, teams):
+            person = self._users.change_role(person.id, role, teams, now=now, who=_WHO)
+        return person
 
     def _sign(self, attempt: SignInAttempt) -> str:
         content = msgspec.json.encode(attempt)
         return "~".join(map(_text, (content, hmac.digest(self._key, content, sha256))))
 
-    def _verify(self, kept: str) -> SignInAttempt | None:
+    def _verify(self, cookie: str) -> SignInAttempt | None:
         try:
-            content, _, mac = kept.partition("~")
-            said = urlsafe_b64decode(content)
+            content, _, mac = cookie.partition("~")
+            signed = urlsafe_b64decode(content)
             if not hmac.compare_digest(
-                urlsafe_b64decode(mac), hmac.digest(self._key, said, sha256)
+                urlsafe_b64decode(mac), hmac.digest(self._key, signed, sha256)
             ):
                 return None
-            return msgspec.json.decode(said, type=SignInAttempt)
+            return msgspec.json.decode(signed, type=SignInAttempt)
         except ValueError:
             return None
 
@@ -233,12 +235,12 @@ def router(
     @routes.get(f"{HOME}/sso")
     async def begin(request: Request) -> Response:
         """Sends a person to the provider."""
-        kept, url = await single.begin(page_path(request.query_params.get("next", "")))
+        cookie, url = await single.begin(page_path(request.query_params.get("next", "")))
         sent = RedirectResponse(url, 303, headers=HEADERS)
         secure = is_secure(request)
         sent.set_cookie(
             _SECURE_COOKIE if secure else _COOKIE,
-            kept,
+            cookie,
             max_age=int(_ATTEMPT_LIFETIME_S),
             path="/",
             secure=secure,

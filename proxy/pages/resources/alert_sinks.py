@@ -60,7 +60,7 @@ class AlertSinksResource:
             CallerError: They may see none.
         """
         check_allowed(viewer, Action.SEND_MESSAGES)
-        return [_view(each) for each in self._reloader.snapshot.policies.sinks]
+        return [_view(sink) for sink in self._reloader.snapshot.policies.sinks]
 
     async def test(self, viewer: Viewer, name: str) -> DeliveryResult:
         """Sends a sink a test alert that counts as open; no alert for its end follows.
@@ -77,15 +77,15 @@ class AlertSinksResource:
                 code="unknown_sink",
                 status=404,
             )
-        found, lacking = _reachable_sinks(sink)
-        if not found:
+        reachable, lacking = _reachable_sinks(sink)
+        if not reachable:
             raise CallerError(" ".join(lacking), code="not_configured")
         if name in self._underway:
             raise CallerError(f"{name} is being tested.", code="already_sending", status=409)
         self._underway.add(name)
         try:
             origin = f"{viewer.name} sent it from the dashboard"
-            failure = await send_test_alert(found[0], origin, self._now())
+            failure = await send_test_alert(reachable[0], origin, self._now())
         finally:
             self._underway.discard(name)
         result = delivery_result(name, failure)

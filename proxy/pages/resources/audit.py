@@ -43,16 +43,16 @@ class AuditResource:
             CallerError: The viewer may not see them.
         """
         check_allowed(viewer, Action.SEE_AUDIT_LOG)
-        found = await self._ask.answer(
+        entries = await self._ask.answer(
             "audit",
             lambda: self._audit.entries(
                 query.limit + 1, before=query.after, who=query.who, team=query.team
             ),
         )
-        shown = found[: query.limit]
+        shown = entries[: query.limit]
         return AuditPage(
-            entries=[_view(each) for each in shown],
-            next=shown[-1].id if len(found) > query.limit else None,
+            entries=[_view(entry) for entry in shown],
+            next=shown[-1].id if len(entries) > query.limit else None,
         )
 
     def router(self) -> APIRouter:

@@ -79,7 +79,8 @@ class ConfigurationResource:
             settings=_changed_settings(self._settings),
             models=len(snapshot.catalog.models),
             policies={
-                kind.array: len(each) for kind, each in policies_by_kind(snapshot.policies).items()
+                kind.array: len(policies)
+                for kind, policies in policies_by_kind(snapshot.policies).items()
             },
             troubles=self._troubles(),
             notes=self._notes(),
@@ -124,10 +125,10 @@ class ConfigurationResource:
 
 def _changed_settings(settings: Settings) -> list[SettingView]:
     """Settings that differ from their defaults; URLs may hold passwords, and are only named."""
-    found = []
+    changed = []
     for name, field in type(settings).model_fields.items():
         value = getattr(settings, name)
         if value != field.get_default(call_default_factory=True):
             shown = "(set)" if name in _SECRETS else str(value)
-            found.append(SettingView(name=f"{PREFIX}{name.upper()}", value=shown))
-    return found
+            changed.append(SettingView(name=f"{PREFIX}{name.upper()}", value=shown))
+    return changed

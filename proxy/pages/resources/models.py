@@ -162,7 +162,7 @@ class ModelsResource:
         """
         check_allowed(viewer, Action.SEE_COSTS)
         now = self._now()
-        return [self._model(each, now) for each in self._catalog().models.values()]
+        return [self._model(model, now) for model in self._catalog().models.values()]
 
     async def engines(self, viewer: Viewer) -> Sequence[ReplicaView]:
         """Replicas of engines, as the gateways of this data folder see them.
@@ -171,8 +171,10 @@ class ModelsResource:
             CallerError: The viewer may see none.
         """
         check_allowed(viewer, Action.SEE_OPERATIONS)
-        found = await asyncio.to_thread(read_traffic, self._folder, self._now())
-        return [_replica(gateway.pid, replica) for gateway in found for replica in gateway.replicas]
+        gateways = await asyncio.to_thread(read_traffic, self._folder, self._now())
+        return [
+            _replica(gateway.pid, replica) for gateway in gateways for replica in gateway.replicas
+        ]
 
     async def warming(self, viewer: Viewer) -> Sequence[WarmingView]:
         """Prompts that engines read ahead, as the gateways of this data folder see them.
@@ -181,10 +183,10 @@ class ModelsResource:
             CallerError: The viewer may see none.
         """
         check_allowed(viewer, Action.SEE_OPERATIONS)
-        found = await asyncio.to_thread(read_traffic, self._folder, self._now())
+        gateways = await asyncio.to_thread(read_traffic, self._folder, self._now())
         return [
             WarmingView(gateway=gateway.pid, **asdict(report))
-            for gateway in found
+            for gateway in gateways
             for report in gateway.warming
         ]
 
@@ -196,7 +198,9 @@ class ModelsResource:
         """
         check_allowed(viewer, Action.SEE_OPERATIONS)
         gateways = await asyncio.to_thread(read_traffic, self._folder, self._now())
-        by_profile = {report.profile: report for each in gateways for report in each.speculation}
+        by_profile = {
+            report.profile: report for gateway in gateways for report in gateway.speculation
+        }
         return [report for _, report in sorted(by_profile.items())]
 
     def router(self) -> APIRouter:
@@ -228,7 +232,7 @@ class ModelsResource:
     def _model(self, model: Model, now: float) -> ModelView:
         return ModelView(
             id=model.id,
-            routes=[self._route(each, now) for each in model.routes],
+            routes=[self._route(route, now) for route in model.routes],
             fallbacks=model.fallbacks,
             retires="" if model.retires is None else model.retires.isoformat(),
         )
@@ -265,19 +269,19 @@ def _price_source(route: Route) -> str:
     return "own" if route.has_own_price else "shipped"
 
 
-def _replica(gateway: int, found: ReplicaTraffic) -> ReplicaView:
-    reuse: PrefixReuse = found.reuse
+def _replica(gateway: int, traffic: ReplicaTraffic) -> ReplicaView:
+    reuse: PrefixReuse = traffic.reuse
     return ReplicaView(
         gateway=gateway,
-        name=found.name,
-        profile=found.profile,
-        model=found.model,
-        is_healthy=found.is_healthy,
-        reason=found.reason,
-        running=found.running,
-        waiting=found.waiting,
-        kv_usage=found.kv_usage,
-        calls_in_flight=found.calls_in_flight,
+        name=traffic.name,
+        profile=traffic.profile,
+        model=traffic.model,
+        is_healthy=traffic.is_healthy,
+        reason=traffic.reason,
+        running=traffic.running,
+        waiting=traffic.waiting,
+        kv_usage=traffic.kv_usage,
+        calls_in_flight=traffic.calls_in_flight,
         prompt_tokens=reuse.prompt_tokens,
         available=reuse.available,
         captured=reuse.captured,

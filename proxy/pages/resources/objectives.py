@@ -90,10 +90,10 @@ class ObjectivesResource:
             for each in await self._board.ceilings()
             if names is None or each.team in {EVERY, *names}
         ]
-        found = await self._board.objectives()
-        if found is None:
+        objectives = await self._board.objectives()
+        if objectives is None:
             return ObjectivesView(objectives=None, reroutes=None, timelines=None, ceilings=ceilings)
-        seen = [each for each in found if names is None or each.team in {EVERY, *names}]
+        seen = [each for each in objectives if names is None or each.team in {EVERY, *names}]
         shown = {each.name for each in seen}
         reroutes, misses = await self._board.reroutes(), await self._board.missed_times()
         own = None if reroutes is None else [each for each in reroutes if each.objective in shown]
@@ -108,14 +108,14 @@ class ObjectivesResource:
             ceilings=ceilings,
         )
 
-    async def pin(self, viewer: Viewer, name: str, asked: PinRequest) -> ObjectiveStatus:
+    async def pin(self, viewer: Viewer, name: str, request: PinRequest) -> ObjectiveStatus:
         """Pins an objective to a level; gateways follow within seconds.
 
         Raises:
             CallerError: They may not, there is no such objective, or it has no such level.
         """
         objective = await self._find(viewer, name)
-        if asked.level > len(objective.ladder):
+        if request.level > len(objective.ladder):
             raise CallerError(
                 f"{name} has the levels 0 to {len(objective.ladder)}.",
                 code="unknown_level",
@@ -124,9 +124,9 @@ class ObjectivesResource:
         now = self._now()
         pin = PinRow(
             objective=name,
-            level=asked.level,
-            until=now + asked.seconds,
-            why=asked.why,
+            level=request.level,
+            until=now + request.seconds,
+            why=request.why,
             made=now,
             who=viewer.name,
         )
@@ -155,9 +155,11 @@ class ObjectivesResource:
             return await self.list(viewer)
 
         @routes.put("/objectives/{name}/pin")
-        async def pin_objective(viewer: SignedIn, name: str, asked: PinRequest) -> ObjectiveStatus:
+        async def pin_objective(
+            viewer: SignedIn, name: str, request: PinRequest
+        ) -> ObjectiveStatus:
             """Pins an objective to a fallback level for a while."""
-            return await self.pin(viewer, name, asked)
+            return await self.pin(viewer, name, request)
 
         @routes.delete("/objectives/{name}/pin")
         async def release_objective(viewer: SignedIn, name: str) -> ObjectiveStatus:
@@ -171,13 +173,13 @@ class ObjectivesResource:
         if (own := viewer.teams) is None:
             return None
         teams = await self._ask("teams", self._store.teams.all)
-        return frozenset(each.name for each in teams or () if each.id in own)
+        return frozenset(team.name for team in teams or () if team.id in own)
 
     async def _find(self, viewer: Viewer, name: str) -> ObjectiveStatus:
         check_allowed(viewer, Action.CHANGE_OBJECTIVES)
-        for each in await self._board.objectives() or ():
-            if each.name == name:
-                return each
+        for objective in await self._board.objectives() or ():
+            if objective.name == name:
+                return objective
         raise CallerError(
             "There is no objective of this name; see GET /api/v1/objectives.",
             code="unknown_objective",

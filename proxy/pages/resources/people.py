@@ -76,23 +76,23 @@ class PeopleResource:
             CallerError: The viewer may not see them.
         """
         check_allowed(viewer, Action.CHANGE_USERS)
-        return [_person_view(each) for each in await self._change(self._users.all)]
+        return [_person_view(user) for user in await self._change(self._users.all)]
 
-    async def add(self, viewer: Viewer, asked: NewPerson) -> SignInLink:
+    async def add(self, viewer: Viewer, request: NewPerson) -> SignInLink:
         """Adds a person, and makes a link at which they set their password.
 
         Raises:
             CallerError: The viewer may not, the name is taken, or there is no such team.
         """
         check_allowed(viewer, Action.CHANGE_USERS)
-        await self._check_teams(asked.role, asked.teams)
+        await self._check_teams(request.role, request.teams)
         now = self._now()
         await self._change(
             lambda: self._users.create(
-                asked.name, asked.role, asked.teams, now=now, who=viewer.name
+                request.name, request.role, request.teams, now=now, who=viewer.name
             )
         )
-        return await self._link(viewer, asked.name)
+        return await self._link(viewer, request.name)
 
     async def make_link(self, viewer: Viewer, person: str) -> SignInLink:
         """Makes a link that signs a person in once, who has lost their password for instance.
@@ -103,7 +103,7 @@ class PeopleResource:
         check_allowed(viewer, Action.CHANGE_USERS)
         return await self._link(viewer, (await self._find(person)).name)
 
-    async def change_role(self, viewer: Viewer, person: str, asked: RoleChange) -> PersonView:
+    async def change_role(self, viewer: Viewer, person: str, request: RoleChange) -> PersonView:
         """Gives a person another role and other teams; it holds within seconds.
 
         Raises:
@@ -112,17 +112,17 @@ class PeopleResource:
         """
         check_allowed(viewer, Action.CHANGE_USERS)
         await self._find(person)
-        await self._check_teams(asked.role, asked.teams)
+        await self._check_teams(request.role, request.teams)
         now = self._now()
         changed = await self._change(
             lambda: self._users.change_role(
-                person, asked.role, asked.teams, now=now, who=viewer.name
+                person, request.role, request.teams, now=now, who=viewer.name
             )
         )
         self._access.forget(person)
         return _person_view(changed)
 
-    async def set_state(self, viewer: Viewer, person: str, asked: SignInState) -> PersonView:
+    async def set_state(self, viewer: Viewer, person: str, request: SignInState) -> PersonView:
         """Lets a person sign in no more, or again.
 
         Raises:
@@ -130,7 +130,7 @@ class PeopleResource:
         """
         check_allowed(viewer, Action.CHANGE_USERS)
         await self._find(person)
-        now, disabled = self._now(), asked.is_disabled
+        now, disabled = self._now(), request.is_disabled
         changed = await self._change(
             lambda: self._users.set_disabled(person, disabled=disabled, now=now, who=viewer.name)
         )
@@ -145,10 +145,10 @@ class PeopleResource:
             role=viewer.role.value,
             has_password=None if person is None else person.has_password,
             needs_current=_needs_current(viewer, person, sessions),
-            sessions=[_session_view(each, viewer) for each in sessions],
+            sessions=[_session_view(session, viewer) for session in sessions],
         )
 
-    async def set_password(self, viewer: Viewer, asked: NewPassword) -> None:
+    async def set_password(self, viewer: Viewer, request: NewPassword) -> None:
         """Sets the viewer's own password; their other sessions end.
 
         Raises:
@@ -159,10 +159,10 @@ class PeopleResource:
             raise CallerError(
                 "The admin token is no person, and has no password.", code="no_person", status=403
             )
-        check_new_password(asked.password, person.name)
+        check_new_password(request.password, person.name)
         methods = self._access.methods
         if _needs_current(viewer, person, sessions) and not await methods.confirm_password(
-            person.name, asked.current
+            person.name, request.current
         ):
             raise CallerError(
                 "This is not your current password.",
@@ -170,7 +170,7 @@ class PeopleResource:
                 param="current",
                 status=403,
             )
-        hashed, now = await methods.passwords.hash(asked.password), self._now()
+        hashed, now = await methods.passwords.hash(request.password), self._now()
         await self._change(
             lambda: self._users.set_password(person.id, hashed, now=now, who=viewer.name)
         )
@@ -210,9 +210,9 @@ class PeopleResource:
             return await self.list(viewer)
 
         @routes.post("/people", status_code=201)
-        async def add_person(viewer: SignedIn, asked: NewPerson) -> SignInLink:
+        async def add_person(viewer: SignedIn, request: NewPerson) -> SignInLink:
             """Adds a person; the link is in this answer alone."""
-            return await self.add(viewer, asked)
+            return await self.add(viewer, request)
 
         @routes.post("/people/{person}/link", status_code=201)
         async def make_link(viewer: SignedIn, person: ItemId) -> SignInLink:
@@ -220,14 +220,14 @@ class PeopleResource:
             return await self.make_link(viewer, person)
 
         @routes.put("/people/{person}/role")
-        async def change_role(viewer: SignedIn, person: ItemId, asked: RoleChange) -> PersonView:
+        async def change_role(viewer: SignedIn, person: ItemId, request: RoleChange) -> PersonView:
             """Gives a person another role and other teams."""
-            return await self.change_role(viewer, person, asked)
+            return await self.change_role(viewer, person, request)
 
         @routes.put("/people/{person}/state")
-        async def set_state(viewer: SignedIn, person: ItemId, asked: SignInState) -> PersonView:
+        async def set_state(viewer: SignedIn, person: ItemId, request: SignInState) -> PersonView:
             """Lets a person sign in no more, or again."""
-            return await self.set_state(viewer, person, asked)
+            return await self.set_state(viewer, person, request)
 
     def _add_account(self, routes: APIRouter) -> None:
         @routes.get("/account")
@@ -236,9 +236,9 @@ class PeopleResource:
             return await self.account(viewer)
 
         @routes.put("/account/password", status_code=204)
-        async def set_password(viewer: SignedIn, asked: NewPassword) -> None:
+        async def set_password(viewer: SignedIn, request: NewPassword) -> None:
             """Sets the viewer's own password."""
-            await self.set_password(viewer, asked)
+            await self.set_password(viewer, request)
 
         @routes.delete("/account/sessions/{session}", status_code=204)
         async def end_session(viewer: SignedIn, session: ItemId) -> None:
@@ -267,14 +267,14 @@ class PeopleResource:
         )
 
     async def _find(self, person: str) -> UserRecord:
-        found = await self._change(lambda: self._users.by_id(person))
-        if found is None:
+        user = await self._change(lambda: self._users.by_id(person))
+        if user is None:
             raise _unknown_person()
-        return found
+        return user
 
     async def _check_teams(self, role: Role, teams: Sequence[str]) -> None:
-        known = {each.id for each in await self._ask.answer("teams", self._teams.all)}
-        if not known.issuperset(teams):
+        team_ids = {team.id for team in await self._ask.answer("teams", self._teams.all)}
+        if not team_ids.issuperset(teams):
             raise CallerError(
                 "There is no team with one of these ids; see GET /api/v1/teams.",
                 code="unknown_team",
@@ -294,15 +294,15 @@ class PeopleResource:
             return None, ()
         now = self._now()
         person = await self._change(lambda: self._users.by_id(viewer.user))
-        found = await self._change(lambda: self._sessions.of_holder(viewer.user, now))
-        return person, found
+        sessions = await self._change(lambda: self._sessions.of_holder(viewer.user, now))
+        return person, sessions
 
 
 def _needs_current(
     viewer: Viewer, person: UserRecord | None, sessions: Sequence[SessionRecord]
 ) -> bool:
     """True if a new password needs the current one: unless the session began by a link."""
-    by_link = any(each.id == viewer.session and each.method == "link" for each in sessions)
+    by_link = any(session.id == viewer.session and session.method == "link" for session in sessions)
     return person is not None and person.has_password and not by_link
 
 

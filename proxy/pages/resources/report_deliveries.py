@@ -106,10 +106,10 @@ class ReportDeliveriesResource:
             return []
         if viewer.teams is not None:
             teams = await self._ask("teams", self._store.teams.all) or ()
-            own = viewer.teams | {each.name for each in teams if each.id in viewer.teams}
-            reports = tuple(each for each in reports if each.team != EVERY and each.team in own)
-        found = await self._ask("report deliveries", lambda: self._read(reports)) or {}
-        return [self._view(each, found.get(each.name)) for each in reports]
+            own = viewer.teams | {item.name for item in teams if item.id in viewer.teams}
+            reports = tuple(item for item in reports if item.team != EVERY and item.team in own)
+        by_report = await self._ask("report deliveries", lambda: self._read(reports)) or {}
+        return [self._view(item, by_report.get(item.name)) for item in reports]
 
     def router(self) -> APIRouter:
         """Routes of the API."""
@@ -125,10 +125,10 @@ class ReportDeliveriesResource:
     def _read(self, reports: Sequence[ScheduledReport]) -> Mapping[str, Sequence[ReportDelivery]]:
         """The last deliveries of reports by name; blocks."""
         last = self._store.report_deliveries.last_deliveries
-        return {each.name: last(each.name, MAX_DELIVERIES) for each in reports}
+        return {report.name: last(report.name, MAX_DELIVERIES) for report in reports}
 
     def _view(
-        self, report: ScheduledReport, found: Sequence[ReportDelivery] | None
+        self, report: ScheduledReport, deliveries: Sequence[ReportDelivery] | None
     ) -> ScheduledReportView:
         (senders,), problems = configured_senders([report], self._settings)
         following = current_period(report.every, report.time_zone, self._now() - SETTLE_S)
@@ -143,8 +143,8 @@ class ReportDeliveriesResource:
             next_period=period_name(following),
             next_due=following.bounds[1] + SETTLE_S,
             deliveries=None
-            if found is None
-            else [_delivery_view(each, report.time_zone) for each in found],
+            if deliveries is None
+            else [_delivery_view(delivery, report.time_zone) for delivery in deliveries],
         )
 
 

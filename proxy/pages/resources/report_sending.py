@@ -76,7 +76,7 @@ class ReportSending:
         self._figures = SavingsFigures(store, lambda: reloader.snapshot.catalog, now)
         self._underway: set[str] = set()
 
-    async def send(self, viewer: Viewer, name: str, asked: SendRequest) -> SentReportView:
+    async def send(self, viewer: Viewer, name: str, request: SendRequest) -> SentReportView:
         """Sends a report to its recipients now, once more where it was sent before.
 
         Raises:
@@ -85,7 +85,7 @@ class ReportSending:
         """
         check_allowed(viewer, Action.SEND_MESSAGES)
         report = self._find(name)
-        period = self._period(report, asked.period)
+        period = self._period(report, request.period)
         (senders,), problems = configured_senders([report], self._settings)
         if problems:
             raise CallerError(" ".join(problems), code="not_configured")
@@ -107,16 +107,16 @@ class ReportSending:
         routes = APIRouter(tags=["reports"])
 
         @routes.post("/reports/scheduled/{name}/send")
-        async def send_report(viewer: SignedIn, name: str, asked: SendRequest) -> SentReportView:
+        async def send_report(viewer: SignedIn, name: str, request: SendRequest) -> SentReportView:
             """Sends a scheduled report now; what its schedule sends stays as it is."""
-            return await self.send(viewer, name, asked)
+            return await self.send(viewer, name, request)
 
         return routes
 
     def _find(self, name: str) -> ScheduledReport:
-        for each in self._reloader.snapshot.policies.reports:
-            if each.name == name:
-                return each
+        for report in self._reloader.snapshot.policies.reports:
+            if report.name == name:
+                return report
         raise CallerError(
             "There is no report of this name in the policies file.",
             code="unknown_report",
@@ -127,25 +127,28 @@ class ReportSending:
         if not name:
             return last_period(report.every, report.time_zone, self._now())
         try:
-            found = named_period(report.every, name, report.time_zone)
+            period = named_period(report.every, name, report.time_zone)
         except ValueError:
             raise CallerError(
                 f"period: a {report.every} is written as {PERIOD_EXAMPLES[report.every]}.",
                 code="invalid_period",
                 param="period",
             ) from None
-        if found.bounds[1] > self._now():
+        if period.bounds[1] > self._now():
             raise CallerError(
                 f"period: {name} has not ended.", code="invalid_period", param="period"
             )
-        return found
+        return period
 
     def _messages(
         self, senders: ReportSenders, period: ReportPeriod
     ) -> Mapping[str, HttpMessage | AddressedMail]:
         """The message to each recipient; blocks."""
         content = report_content(self._store, senders.scheduled, period, self._figures)
-        return {each: senders.message(content, each, self._now()) for each in senders.recipients}
+        return {
+            recipient: senders.message(content, recipient, self._now())
+            for recipient in senders.recipients
+        }
 
 
 async def _send(
@@ -153,14 +156,16 @@ async def _send(
 ) -> list[DeliveryResult]:
     """Sends all messages at once, each within its own deadline."""
     async with HttpSender() as http:
-        found = await asyncio.gather(*(senders.send(http, each) for each in messages.values()))
-    return [delivery_result(to, failure) for to, failure in zip(messages, found, strict=True)]
+        failures = await asyncio.gather(
+            *(senders.send(http, message) for message in messages.values())
+        )
+    return [delivery_result(to, failure) for to, failure in zip(messages, failures, strict=True)]
 
 
 def delivery_result(recipient: str, failure: DeliveryFailure | None) -> DeliveryResult:
     """The result for one recipient, with what its server said."""
-    said = "" if failure is None else f"{failure.reason}. {failure.detail}".rstrip(" .") + "."
-    return DeliveryResult(recipient=recipient, failure=said)
+    message = "" if failure is None else f"{failure.reason}. {failure.detail}".rstrip(" .") + "."
+    return DeliveryResult(recipient=recipient, failure=message)
 
 
 def _change(
@@ -172,7 +177,7 @@ def _change(
         subject=name,
         after={
             "period": period_name(period),
-            "sent": sum(not each.failure for each in results),
-            "failed": sum(bool(each.failure) for each in results),
+            "sent": sum(not result.failure for result in results),
+            "failed": sum(bool(result.failure) for result in results),
         },
     )

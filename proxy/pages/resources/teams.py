@@ -91,14 +91,14 @@ class TeamsResource:
 
     async def list(self, viewer: Viewer) -> list[TeamView]:
         """Teams that the viewer may see, by name."""
-        found = await self._ask.answer("teams", self._teams.all)
+        teams = await self._ask.answer("teams", self._teams.all)
         return [
-            _team_view(each, viewer)
-            for each in found
-            if viewer.teams is None or each.id in viewer.teams
+            _team_view(team, viewer)
+            for team in teams
+            if viewer.teams is None or team.id in viewer.teams
         ]
 
-    async def create(self, viewer: Viewer, asked: NewTeam) -> TeamView:
+    async def create(self, viewer: Viewer, request: NewTeam) -> TeamView:
         """Makes a team.
 
         Raises:
@@ -109,7 +109,7 @@ class TeamsResource:
 
         def create() -> Team:
             return self._teams.create(
-                asked.name, now=now, keeps_prompts=asked.keeps_prompts, who=viewer.name
+                request.name, now=now, keeps_prompts=request.keeps_prompts, who=viewer.name
             )
 
         try:
@@ -117,14 +117,14 @@ class TeamsResource:
         except ValueError as error:
             raise CallerError(str(error), code="name_taken", param="name", status=409) from None
 
-    async def keep_prompts(self, viewer: Viewer, team: str, asked: PromptRetention) -> None:
+    async def keep_prompts(self, viewer: Viewer, team: str, request: PromptRetention) -> None:
         """Has the text of a team's prompts stored from now on, or no more.
 
         Raises:
             CallerError: They may not, or there is no such team.
         """
         check_allowed(viewer, Action.CHANGE_TEAMS)
-        now, keeps = self._now(), asked.keeps_prompts
+        now, keeps = self._now(), request.keeps_prompts
         was = await self._ask.answer(
             "teams",
             lambda: self._teams.keep_prompts(team, keeps=keeps, now=now, who=viewer.name),
@@ -149,45 +149,45 @@ class TeamsResource:
         check_allowed(viewer, Action.CHANGE_KEYS, team or None)
         teams = frozenset({team}) if team else viewer.teams
         start = _position(after) if after else None
-        found = await self._ask.answer(
+        page = await self._ask.answer(
             "keys", lambda: self._teams.keys_page(teams, limit + 1, before=start)
         )
         names = {each.id: each.name for each in await self._ask.answer("teams", self._teams.all)}
-        shown = found[:limit]
-        last = shown[-1] if len(found) > limit else None
+        shown = page[:limit]
+        last = shown[-1] if len(page) > limit else None
         return KeyPage(
             keys=[self._key_view(each, names) for each in shown],
             next=None if last is None else f"{last.created:.6f}_{last.id}",
         )
 
-    async def create_key(self, viewer: Viewer, asked: NewKey) -> CreatedKey:
+    async def create_key(self, viewer: Viewer, request: NewKey) -> CreatedKey:
         """Makes a key; its secret is told this once.
 
         Raises:
             CallerError: They may not, there is no such team, its time is over already, or its
                 budget cannot be set.
         """
-        check_allowed(viewer, Action.CHANGE_KEYS, asked.team)
+        check_allowed(viewer, Action.CHANGE_KEYS, request.team)
         now = self._now()
-        if asked.expires is not None and asked.expires <= now:
+        if request.expires is not None and request.expires <= now:
             raise CallerError(
                 "The key would have expired already; write a later time.",
                 code="already_expired",
                 param="expires",
             )
-        if asked.budget is not None:
-            self.budgets.check(asked.budget)
+        if request.budget is not None:
+            self.budgets.check(request.budget)
         limits = KeyLimits(
-            expires=asked.expires,
-            models=None if asked.models is None else frozenset(asked.models),
+            expires=request.expires,
+            models=None if request.models is None else frozenset(request.models),
         )
 
         def create() -> tuple[KeyRecord, str]:
             return self._teams.create_key(
-                asked.team,
-                asked.name,
+                request.team,
+                request.name,
                 now=now,
-                feature=asked.feature,
+                feature=request.feature,
                 limits=limits,
                 who=viewer.name,
             )
@@ -196,8 +196,8 @@ class TeamsResource:
             key, secret = await self._ask.answer("keys", create)
         except ValueError:
             raise _unknown_team() from None
-        if asked.budget is not None:
-            await self._limit(viewer, key.id, asked.budget)
+        if request.budget is not None:
+            await self._limit(viewer, key.id, request.budget)
         names = {each.id: each.name for each in await self._ask.answer("teams", self._teams.all)}
         return CreatedKey(key=self._key_view(key, names), secret=secret)
 
@@ -216,8 +216,8 @@ class TeamsResource:
             CallerError: They may not, or there is no such open key of their teams.
         """
         check_allowed(viewer, Action.CHANGE_KEYS)
-        found = await self._ask.answer("keys", lambda: self._teams.key(key))
-        is_theirs = found is not None and viewer.may(Action.CHANGE_KEYS, found.team)
+        record = await self._ask.answer("keys", lambda: self._teams.key(key))
+        is_theirs = record is not None and viewer.may(Action.CHANGE_KEYS, record.team)
         now = self._now()
         if not is_theirs or not await self._ask.answer(
             "keys", lambda: self._teams.revoke(key, now=now, who=viewer.name)
@@ -258,14 +258,14 @@ class TeamsResource:
             return await self.list(viewer)
 
         @routes.post("/teams", status_code=201)
-        async def create_team(viewer: SignedIn, asked: NewTeam) -> TeamView:
+        async def create_team(viewer: SignedIn, request: NewTeam) -> TeamView:
             """Makes a team."""
-            return await self.create(viewer, asked)
+            return await self.create(viewer, request)
 
         @routes.put("/teams/{team}/prompts", status_code=204)
-        async def keep_prompts(viewer: SignedIn, team: ItemId, asked: PromptRetention) -> None:
+        async def keep_prompts(viewer: SignedIn, team: ItemId, request: PromptRetention) -> None:
             """Has the text of a team's prompts stored, or no more."""
-            await self.keep_prompts(viewer, team, asked)
+            await self.keep_prompts(viewer, team, request)
 
         @routes.get("/keys")
         async def list_keys(
@@ -278,9 +278,9 @@ class TeamsResource:
             return await self.keys(viewer, team=team, after=after, limit=limit)
 
         @routes.post("/keys", status_code=201)
-        async def create_key(viewer: SignedIn, asked: NewKey) -> CreatedKey:
+        async def create_key(viewer: SignedIn, request: NewKey) -> CreatedKey:
             """Makes a key; its secret is in this answer alone."""
-            return await self.create_key(viewer, asked)
+            return await self.create_key(viewer, request)
 
         @routes.delete("/keys/{key}", status_code=204)
         async def revoke_key(viewer: SignedIn, key: ItemId) -> None:

@@ -152,9 +152,9 @@ class Journal:
 
         The disk may have taken some of them meanwhile.
         """
-        kept = {frame(line) for line in lines}
+        shipped = {frame(line) for line in lines}
         with self._lock:
-            while self._backlog and self._backlog[0] in kept:
+            while self._backlog and self._backlog[0] in shipped:
                 self._waiting -= len(self._backlog.popleft())
 
     def note_shipped(self, path: Path, lines: int) -> None:

@@ -40,7 +40,7 @@ def to_log_line(framed: bytes) -> str:
     whatever encoding the log has.
     """
     line = _PROMPT.sub("", strip_frame(framed).decode())
-    line = _NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], line)
+    line = _NOT_ASCII.sub(lambda match: json.dumps(match[0])[1:-1], line)
     return frame(line.encode())[1:].decode()
 
 
@@ -61,8 +61,8 @@ def receipt_from_log(line: str) -> Receipt | None:
         return _logged_receipt(line)
     if "call_id" in held and "outcome" in held:
         return _decode_receipt(line.encode())
-    found = (_logged_receipt(text.strip()) for text in _texts(held))
-    return next((each for each in found if each is not None), None)
+    receipts = (_logged_receipt(text.strip()) for text in _texts(held))
+    return next((receipt for receipt in receipts if receipt is not None), None)
 
 
 def _texts(held: dict[str, object]) -> Iterator[str]:

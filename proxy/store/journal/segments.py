@@ -208,16 +208,16 @@ def read(file: BinaryIO, start: int, most: int, *, sealed: bool) -> SegmentLines
 
 def receipts_of_call(folder: Path, call_id: str) -> list[Receipt]:
     """The receipts of a call that lie in the newest segments; costs a read of those files."""
-    wanted = call_id.encode()
-    found: list[Receipt] = []
+    encoded_id = call_id.encode()
+    receipts: list[Receipt] = []
     for path in sorted(list_segments(folder), key=_age)[:_PEEKED_BYTES]:
         try:
             text = path.read_bytes()
         except FileNotFoundError:
             continue
-        if wanted in text:
-            found += [r for r in _receipts(text, wanted) if r.call_id == call_id]
-    return found
+        if encoded_id in text:
+            receipts += [r for r in _receipts(text, encoded_id) if r.call_id == call_id]
+    return receipts
 
 
 def _sync(folder: Path) -> None:
@@ -237,9 +237,9 @@ def _age(path: Path) -> float:
         return 0.0
 
 
-def _receipts(text: bytes, wanted: bytes) -> Iterator[Receipt]:
+def _receipts(text: bytes, encoded_id: bytes) -> Iterator[Receipt]:
     for piece in text.rstrip(b"\0").split(b"\n"):
-        line = unframe(piece) if wanted in piece else None
+        line = unframe(piece) if encoded_id in piece else None
         if line is None:
             continue
         try:

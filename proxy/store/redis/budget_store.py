@@ -125,20 +125,20 @@ class RedisBudgetStore:
         check_distinct_counters(claims)
         if not claims:
             return ReservationGranted(())
-        asked = [
-            each
+        words_of_claims = [
+            word
             for claim in claims
-            for each in (claim.amount, claim.limit if claim.hard else "", _ms(claim.ends))
+            for word in (claim.amount, claim.limit if claim.hard else "", _ms(claim.ends))
         ]
         counters = [claim.counter for claim in claims]
-        words = (name, _ms(until - now), int(self.counts_ended), *asked)
-        found = await self._run(self._reserve, counters, now, *words, marked=only_whole)
-        if found[0] == _RESET_REPLY:
+        words = (name, _ms(until - now), int(self.counts_ended), *words_of_claims)
+        answer = await self._run(self._reserve, counters, now, *words, marked=only_whole)
+        if answer[0] == _RESET_REPLY:
             return None
-        if found[0]:
+        if answer[0]:
             after = 1 + 2 * len(claims)
-            return ReservationGranted(tuple(_levels(found[1:after])), tuple(found[after:]))
-        _, claim, spent, held, wait, running = found
+            return ReservationGranted(tuple(_levels(answer[1:after])), tuple(answer[after:]))
+        _, claim, spent, held, wait, running = answer
         frees = None if wait < 0 else now + wait / 1000
         return ReservationRefused(claim, CounterLevel(int(spent), int(held)), frees, running)
 
@@ -171,8 +171,8 @@ class RedisBudgetStore:
         """Raise the spent amount of each counter to at least this; returns the amounts before."""
         for amount in amounts.values():
             check_amount(amount)
-        found = await self._run(self._lift, list(amounts), now, *amounts.values())
-        return [int(each) for each in found]
+        raised = await self._run(self._lift, list(amounts), now, *amounts.values())
+        return [int(nanos) for nanos in raised]
 
     async def report(
         self, name: str, reports: Sequence[LeaseReport], now: float, ttl_s: float
@@ -188,8 +188,8 @@ class RedisBudgetStore:
         Raises:
             StoreError: If Redis cannot be asked.
         """
-        words = [word for each in reports for word in _script_arguments(each)]
-        counters = [each.counter for each in reports]
+        words = [word for report in reports for word in _script_arguments(report)]
+        counters = [report.counter for report in reports]
         words = [name, _ms(ttl_s), int(self.counts_ended), *words]
         rows = await self._run(self._lease, counters, now, *words, marked=True)
         return [
@@ -211,13 +211,13 @@ class RedisBudgetStore:
         for amount in amounts.values():
             check_amount(amount)
         words = (checkpoint, *amounts.values())
-        found = await self._run(self._restore, list(amounts), now, *words, marked=True)
-        return [int(each) for each in found]
+        restored = await self._run(self._restore, list(amounts), now, *words, marked=True)
+        return [int(nanos) for nanos in restored]
 
     async def condition(self, now: float) -> CountersCondition:
         """The condition of the counters, by their mark."""
-        found = await self._run(self._condition, (), now, marked=True)
-        return CountersCondition(found.decode())
+        condition = await self._run(self._condition, (), now, marked=True)
+        return CountersCondition(condition.decode())
 
     async def change_condition(
         self, before: CountersCondition, after: CountersCondition, now: float
@@ -230,8 +230,8 @@ class RedisBudgetStore:
         began = asyncio.get_running_loop().time()
         async with self._request_slot():
             seconds, micros = await answer_within(self._redis.time(), self._deadline)
-        asked = asyncio.get_running_loop().time() - began
-        return float(int(seconds) + int(micros) / 1_000_000 + asked / 2)
+        round_trip_s = asyncio.get_running_loop().time() - began
+        return float(int(seconds) + int(micros) / 1_000_000 + round_trip_s / 2)
 
     async def counters_from(self, beginning: str, most: int) -> list[str]:
         """The counters whose names begin so, in no order and at most so many.
@@ -242,7 +242,7 @@ class RedisBudgetStore:
         Raises:
             StoreError: Redis cannot be asked.
         """
-        found: set[str] = set()
+        counters: set[str] = set()
         start = f"{self._keys}counter:".encode()
         sought = _PATTERN.sub(r"\\\g<0>", f"{self._keys}counter:{beginning}")
         cursor = 0
@@ -250,10 +250,10 @@ class RedisBudgetStore:
             async with self._request_slot():
                 page = self._redis.scan(cursor, match=f"{sought}*", count=_PAGE)
                 cursor, keys = await answer_within(page, self._deadline)
-            found.update(key.removeprefix(start).decode(errors="replace") for key in keys)
-            if not cursor or len(found) >= most:
+            counters.update(key.removeprefix(start).decode(errors="replace") for key in keys)
+            if not cursor or len(counters) >= most:
                 break
-        return sorted(found)[:most]
+        return sorted(counters)[:most]
 
     async def aclose(self) -> None:
         """Let go of all connections, and do not wait long for a Redis that does not answer."""
@@ -315,8 +315,8 @@ def _script_arguments(report: LeaseReport) -> Iterator[str | int]:
         yield from (second, amount)
 
 
-def _levels(found: Sequence[bytes]) -> list[CounterLevel]:
-    numbers = [int(each) for each in found]
+def _levels(numbers_text: Sequence[bytes]) -> list[CounterLevel]:
+    numbers = [int(number) for number in numbers_text]
     return [CounterLevel(*pair) for pair in zip(numbers[::2], numbers[1::2], strict=True)]
 
 

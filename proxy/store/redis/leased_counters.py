@@ -81,12 +81,14 @@ class LeasedCounters:
             StoreError: Redis cannot be asked; what was not reported is reported again.
         """
         now = self._ticks()
-        for counter in [each for each, lease in self._leases.items() if lease.is_over(now)]:
+        for counter in [
+            counter_name for counter_name, lease in self._leases.items() if lease.is_over(now)
+        ]:
             del self._leases[counter]
         counters = iter(list(self._leases))
         while batch := list(islice(counters, _COUNTERS_PER_BATCH)):
             sent = self._ticks()
-            reports = [self._report(each, sent, is_last=is_last) for each in batch]
+            reports = [self._report(counter_name, sent, is_last=is_last) for counter_name in batch]
             renewals = await self.shared.report(self._name, reports, self._now(), TTL_S)
             for report, renewal in zip(reports, renewals, strict=True):
                 self._leases[report.counter].renew(report, renewal, sent)
@@ -147,16 +149,16 @@ class LeasedCounters:
         if name in self._here and (granted := self.reserve_leased(name, claims, now)) is not None:
             return granted
         try:
-            said = await self.shared.reserve(name, claims, now, until, only_whole=only_whole)
+            answer = await self.shared.reserve(name, claims, now, until, only_whole=only_whole)
         except StoreError:  # it may be held all the same
             self._uncertain[name] = None
             if len(self._uncertain) > _MAX_CANDIDATES:
                 del self._uncertain[next(iter(self._uncertain))]
             raise
-        if isinstance(said, ReservationGranted):
-            for claim, level in zip(claims, said.levels, strict=True):
+        if isinstance(answer, ReservationGranted):
+            for claim, level in zip(claims, answer.levels, strict=True):
                 self._consider(claim, level)
-        return said
+        return answer
 
     def _consider(self, claim: CounterClaim, level: CounterLevel) -> None:
         """Lease a counter that was asked for before, not long ago."""

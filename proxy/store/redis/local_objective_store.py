@@ -58,7 +58,7 @@ class LocalCounters:
                 continue
             if number not in self._slots:
                 self._slots = {
-                    each: had for each, had in self._slots.items() if retains_slot(each, now)
+                    slot: had for slot, had in self._slots.items() if retains_slot(slot, now)
                 }
             counts = self._slots.setdefault(number, {})
             if key in counts or len(counts) < MAX_KEYS:

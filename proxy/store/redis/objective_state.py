@@ -65,7 +65,7 @@ def nonzero_increments(increments: Mapping[Cell, Count]) -> Mapping[Cell, Count]
     _few("increments", len(increments), MAX_CELLS)
     for (key, number), count in increments.items():
         check_name(key)
-        if number < 0 or not all(0 <= each <= MAX_INCREMENT for each in count):
+        if number < 0 or not all(0 <= increment <= MAX_INCREMENT for increment in count):
             raise ValueError(
                 f"slot {number} and counts {count} are not between 0 and {MAX_INCREMENT}"
             )
@@ -93,9 +93,9 @@ def check_states(standings: Mapping[str, bytes]) -> None:
         ValueError: If one is out of bounds, or they are too many.
     """
     _few("standings", len(standings), MAX_KEYS)
-    for key, said in standings.items():
+    for key, state in standings.items():
         check_name(key)
-        _few("bytes", len(said), MAX_STATE_BYTES)
+        _few("bytes", len(state), MAX_STATE_BYTES)
 
 
 def check_lease(who: str, seconds: float) -> None:

@@ -184,9 +184,9 @@ class RedisCounters:
         numbers = list({number for (_, number), _ in cells})
         places = {number: place for place, number in enumerate(numbers, 1)}
         counts = [
-            each
+            word
             for (key, number), (good, bad) in cells
-            for each in (places[number], key, bad * _BAD_UNIT + good)
+            for word in (places[number], key, bad * _BAD_UNIT + good)
         ]
         slots = [f"slot:{number}" for number in numbers]
         await self._run(self._add, slots, *numbers, *counts)
@@ -208,10 +208,10 @@ class RedisCounters:
 
     async def _read_some(self, keys: Sequence[str], slots: range) -> Mapping[Cell, Count]:
         names = [f"slot:{number}" for number in slots]
-        now, *found = await self._run(self._cells, names, *keys)
+        now, *cells = await self._run(self._cells, names, *keys)
         return {
             (key, number): (int(count) % _BAD_UNIT, int(count) // _BAD_UNIT)
-            for number, counts in zip(slots, found, strict=True)
+            for number, counts in zip(slots, cells, strict=True)
             if retains_slot(number, int(now) / 1000)
             for key, count in zip(keys, counts.split(), strict=False)
             if count != b"0"
@@ -227,17 +227,17 @@ class RedisCounters:
         """Publish the states; earlier ones are replaced as a whole."""
         check_epoch(epoch)
         check_states(standings)
-        said = msgspec.msgpack.encode(standings)
-        return bool(await self._ask(self._publish, ["lease", "told"], epoch, said))
+        encoded = msgspec.msgpack.encode(standings)
+        return bool(await self._ask(self._publish, ["lease", "told"], epoch, encoded))
 
     async def standings(self) -> tuple[int, Mapping[str, bytes]]:
         """The states published last, and their epoch."""
         key = f"{self._keys}told"
-        epoch, said = await self._within_turn(lambda: self._redis.hmget(key, ["epoch", "said"]))
-        if epoch is None or said is None:
+        epoch, encoded = await self._within_turn(lambda: self._redis.hmget(key, ["epoch", "said"]))
+        if epoch is None or encoded is None:
             return 0, {}
         try:
-            return int(epoch), _Said.decode(said)
+            return int(epoch), _Said.decode(encoded)
         except ValueError as error:
             raise StoreError(f"{key} in Redis is nobody's standings: {error}") from error
 

@@ -294,20 +294,20 @@ def migrate(engine: Engine) -> None:
         OperatorError: A newer version has migrated them, or they are from before the first
             release.
     """
-    current, known = revision(engine), _revisions()
-    if current == known[-1]:
+    current, revisions = revision(engine), _revisions()
+    if current == revisions[-1]:
         return
-    if current is not None and current < known[0]:
+    if current is not None and current < revisions[0]:
         raise OperatorError(
             f"The database's tables are at revision {current}, from before the first release, and"
-            f" this version of Thriftgate begins with revision {known[0]}. Start a checkout of"
+            f" this version of Thriftgate begins with revision {revisions[0]}. Start a checkout of"
             " 2026-11-28 once, which brings them there, then this version."
         )
-    if current is not None and current not in known:
+    if current is not None and current not in revisions:
         raise OperatorError(
             f"The database's tables are at revision {current}, and this version of Thriftgate knows"
-            f" revisions up to {known[-1]}. Run the newer version, or restore a backup from before"
-            " its first start."
+            f" revisions up to {revisions[-1]}. Run the newer version, or restore a backup from"
+            " before its first start."
         )
     from alembic import command  # noqa: PLC0415 - it takes a quarter of a second to import
 

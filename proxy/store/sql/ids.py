@@ -44,7 +44,7 @@ def _chances() -> list[str]:
     """The digits behind the time of some ids: version, kind, and random ones."""
     some = os.urandom(_DIGITS // 2 * _DRAWS_PER_READ).hex()
     drawn = [some[start : start + _DIGITS] for start in range(0, len(some), _DIGITS)]
-    return [f"7{each[1:4]}{_VARIANTS[each[4]]}{each[5:]}" for each in drawn]
+    return [f"7{digits[1:4]}{_VARIANTS[digits[4]]}{digits[5:]}" for digits in drawn]
 
 
 def _milliseconds(at: float) -> int:

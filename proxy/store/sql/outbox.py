@@ -195,8 +195,8 @@ class Outbox:
         over = and_(alerts.ended.is_(None), alerts.expires <= micros(now))
         query = select(alerts.text).where(over).order_by(alerts.expires).limit(_ROWS_PER_DELETE)
         with read_transaction(self._engine) as connection:
-            found = _read(connection.execute(query).scalars())
-        return [resolve_alert(alert, alert.expires or now) for alert in found]
+            expired = _read(connection.execute(query).scalars())
+        return [resolve_alert(alert, alert.expires or now) for alert in expired]
 
     def retain(self, since: float) -> int:
         """Delete alerts that ended before ``since``, in epoch seconds; returns their number."""
@@ -242,17 +242,17 @@ class Outbox:
         """The messages sent last, after those that could not be sent."""
         with read_transaction(self._engine) as connection:
             lost = _read_messages(connection, schema.outbox.c.why != "", most)
-            told = _read_messages(connection, schema.outbox.c.sent.is_not(None), most)
-        return (lost + [letter for letter in told if not letter.why])[:most]
+            messages = _read_messages(connection, schema.outbox.c.sent.is_not(None), most)
+        return (lost + [letter for letter in messages if not letter.why])[:most]
 
 
 def _read(texts: Iterable[str]) -> list[Alert]:
     """The alerts of texts; what a newer version wrote that this one cannot read is left to it."""
-    found = []
-    for told in texts:
+    alerts = []
+    for alert_text in texts:
         with suppress(msgspec.DecodeError):
-            found.append(_decode(told))
-    return found
+            alerts.append(_decode(alert_text))
+    return alerts
 
 
 def _add_alert(
@@ -266,14 +266,14 @@ def _add_alert(
         "ended": None if alert.ended is None else micros(alert.ended),
         "expires": None if alert.expires is None else micros(alert.expires),
     }
-    kept = connection.execute(_OPENED if alert.is_open else _ENDED, row)
-    if not kept.rowcount:
+    stored = connection.execute(_OPENED if alert.is_open else _ENDED, row)
+    if not stored.rowcount:
         return False
     if not alert.is_open:  # also to those whom this process would not tell
         outbox = schema.outbox.c
-        told = update(schema.outbox).where(outbox.alert == alert.id)
+        messages = update(schema.outbox).where(outbox.alert == alert.id)
         ends = case((outbox.sent.is_not(None), micros(due)), else_=None)
-        connection.execute(told.values(phase=RESOLVED, due=ends, tries=0, why=""))
+        connection.execute(messages.values(phase=RESOLVED, due=ends, tries=0, why=""))
         return True
     addressed = [
         {"alert": alert.id, "sink": sink, "phase": OPEN, "due": micros(due)}

@@ -83,13 +83,13 @@ class ReportDeliveries:
         table = schema.report_deliveries.c
         newest = select(func.max(table.ends)).where(table.report == report)
         with read_transaction(self._engine) as connection:
-            known = connection.execute(newest).scalar()
-        if known is None:
+            newest_end = connection.execute(newest).scalar()
+        if newest_end is None:
             self._add(report, [""], [last], None)
             return 0
-        if known >= last.end.isoformat():
+        if newest_end >= last.end.isoformat():
             return 0
-        periods = list(periods_after(date.fromisoformat(known)))[-MAX_PERIODS:]
+        periods = list(periods_after(date.fromisoformat(newest_end)))[-MAX_PERIODS:]
         self._add(report, recipients, periods, micros(due))
         return len(periods)
 

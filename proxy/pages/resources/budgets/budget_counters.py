@@ -61,21 +61,21 @@ class BudgetsResource:
             CallerError: They may see none.
         """
         check_allowed(viewer, Action.SEE_COSTS)
-        found = await self._board.counters()
-        if found is None or viewer.teams is None:
-            return BudgetsView(counters=found)
+        counters = await self._board.counters()
+        if counters is None or viewer.teams is None:
+            return BudgetsView(counters=counters)
         teams = await self._ask("teams", self._store.teams.all) or ()
-        listed = {each.whose for each in found if each.scope == _KEY_SCOPE}
+        listed = {row.whose for row in counters if row.scope == _KEY_SCOPE}
         keys = await self._ask("keys", lambda: self._store.teams.key_teams(listed)) or {}
         own = {
-            _TEAM_SCOPE: {each.name for each in teams if each.id in viewer.teams} | viewer.teams,
+            _TEAM_SCOPE: {row.name for row in teams if row.id in viewer.teams} | viewer.teams,
             _KEY_SCOPE: {key for key, team in keys.items() if team in viewer.teams},
         }
         return BudgetsView(
             counters=[
-                each
-                for each in found
-                if each.scope == _SHARED_SCOPE or each.whose in own.get(each.scope, ())
+                row
+                for row in counters
+                if row.scope == _SHARED_SCOPE or row.whose in own.get(row.scope, ())
             ]
         )
 
@@ -88,10 +88,10 @@ class BudgetsResource:
         check_allowed(viewer, Action.SEE_OPERATIONS)
         if viewer.teams is not None:
             return AlertsView(alerts=(), total=0)
-        found = await self._board.open_alerts()
-        if found is None:
+        open_alerts = await self._board.open_alerts()
+        if open_alerts is None:
             return AlertsView(alerts=None, total=None)
-        ranked = sorted(found, key=lambda each: urgency_key(each.severity, each.began))
+        ranked = sorted(open_alerts, key=lambda alert: urgency_key(alert.severity, alert.began))
         return AlertsView(alerts=ranked[:_MAX_ALERTS], total=len(ranked))
 
     def router(self) -> APIRouter:

@@ -75,9 +75,9 @@ class BudgetOwners:
             CallerError: There is none, so that it would limit nobody.
         """
         if budget.scope in {_TEAM, _KEY} and budget.of != EVERY and self.team(budget) is None:
-            wanted = "name of a team" if budget.scope == _TEAM else "id of a key"
+            owner = "name of a team" if budget.scope == _TEAM else "id of a key"
             raise CallerError(
-                f"There is no {budget.scope} {budget.of}; write the {wanted}, which stands on the"
+                f"There is no {budget.scope} {budget.of}; write the {owner}, which stands on the"
                 " page of teams and keys.",
                 code=f"unknown_{budget.scope}",
                 param="of",

@@ -37,45 +37,45 @@ class BudgetRequest(BaseModel):
     alerts: Annotated[list[int], Field(max_length=100)] | None = None
 
 
-def requested_budget(name: str, asked: BudgetRequest) -> Budget:
+def requested_budget(name: str, request: BudgetRequest) -> Budget:
     """The budget of a request.
 
     Args:
         name: Its name.
-        asked: The request.
+        request: The request.
 
     Raises:
         CallerError: It breaks a rule; says which, and the fix.
     """
-    lines = "\n".join(f"{key} = {value}" for key, value in _toml_fields(name, asked).items())
+    lines = "\n".join(f"{key} = {value}" for key, value in _toml_fields(name, request).items())
     try:
-        (found,) = read(parse_toml(f"[[budgets]]\n{lines}\n", _SOURCE)).budgets
+        (budget,) = read(parse_toml(f"[[budgets]]\n{lines}\n", _SOURCE)).budgets
     except InvalidFile as bad:
         named = [(problem.where.rpartition(".")[2], problem) for problem in bad.problems]
         faults = [f"{field} {problem.what}; {problem.fix}." for field, problem in named]
         raise CallerError(" ".join(faults), code="invalid_budget", param=named[0][0]) from None
-    return found
+    return budget
 
 
-def _toml_fields(name: str, asked: BudgetRequest) -> dict[str, str]:
-    limit = asked.limit.strip()
-    is_count = asked.unit != BudgetUnit.USD and limit.isascii() and limit.isdigit()
+def _toml_fields(name: str, request: BudgetRequest) -> dict[str, str]:
+    limit = request.limit.strip()
+    is_count = request.unit != BudgetUnit.USD and limit.isascii() and limit.isdigit()
     fields = {
         "name": toml_value(name),
-        "scope": toml_value(asked.scope),
-        "of": toml_value(asked.of),
-        "unit": toml_value(asked.unit),
-        "window": toml_value(asked.window),
+        "scope": toml_value(request.scope),
+        "of": toml_value(request.of),
+        "unit": toml_value(request.unit),
+        "window": toml_value(request.window),
         "limit": str(int(limit)) if is_count else toml_value(limit),
-        "hard": "true" if asked.hard else "false",
+        "hard": "true" if request.hard else "false",
     }
     for key, text in (
-        ("hold", asked.hold),
-        ("on_loss", asked.on_loss),
-        ("unpriced", asked.unpriced),
+        ("hold", request.hold),
+        ("on_loss", request.on_loss),
+        ("unpriced", request.unpriced),
     ):
         if text is not None:
             fields[key] = toml_value(text)
-    if asked.alerts is not None:
-        fields["alerts"] = toml_value(asked.alerts)
+    if request.alerts is not None:
+        fields["alerts"] = toml_value(request.alerts)
     return fields

@@ -50,21 +50,21 @@ class KeyBudgets:
         """False where there is no policies file, without which no budgets are kept."""
         return self._stored.are_kept
 
-    def check(self, asked: KeyBudget) -> None:
+    def check(self, request: KeyBudget) -> None:
         """Check a budget before its key is made.
 
         Raises:
             CallerError: It breaks a rule, or no budgets are kept.
         """
-        self._stored.check_settable(requested_budget("key", asked.request("key")).name)
+        self._stored.check_settable(requested_budget("key", request.request("key")).name)
 
-    async def set(self, viewer: Viewer, key: str, asked: KeyBudget) -> None:
+    async def set(self, viewer: Viewer, key: str, request: KeyBudget) -> None:
         """Sets the budget of a key, in place of an earlier one.
 
         Raises:
             CallerError: As for other budgets.
         """
-        await self._stored.set(viewer, key, asked.request(key))
+        await self._stored.set(viewer, key, request.request(key))
 
     async def remove(self, viewer: Viewer, key: str) -> None:
         """Removes the budget of a key.
@@ -80,8 +80,12 @@ class KeyBudgets:
 
     def of(self, key: str) -> Sequence[KeyBudgetView]:
         """The budgets in force of this key alone, also those of the policies file."""
-        found = [each for each in self._stored.in_force() if each.scope == _KEY and each.of == key]
-        return [_view(each, key) for each in found]
+        budgets = [
+            budget
+            for budget in self._stored.in_force()
+            if budget.scope == _KEY and budget.of == key
+        ]
+        return [_view(budget, key) for budget in budgets]
 
 
 def _view(budget: Budget, key: str) -> KeyBudgetView:

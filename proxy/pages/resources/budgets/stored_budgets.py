@@ -101,21 +101,21 @@ class StoredBudgetsResource:
         read = await self._ask("stored budgets", self._read)
         if read is None:
             return StoredBudgetsView(budgets=None)
-        found, owners = read
-        seen = [each for each in found if owners.may_see(viewer, each.budget)]
-        return StoredBudgetsView(budgets=[self._view(each, viewer, owners) for each in seen])
+        all_stored, owners = read
+        seen = [stored for stored in all_stored if owners.may_see(viewer, stored.budget)]
+        return StoredBudgetsView(budgets=[self._view(stored, viewer, owners) for stored in seen])
 
-    async def set(self, viewer: Viewer, name: str, asked: BudgetRequest) -> None:
+    async def set(self, viewer: Viewer, name: str, request: BudgetRequest) -> None:
         """Sets a budget, in place of the one that people set by this name.
 
         Raises:
             CallerError: They may not, it breaks a rule, is of nobody, the policies file has one of
                 this name, there are too many, or it cannot take effect.
         """
-        budget = requested_budget(name, asked)
+        budget = requested_budget(name, request)
         earlier = await self._find(name)
-        known = [budget] if earlier is None else [budget, earlier.budget]
-        owners = await self._owners(known)
+        budgets_before = [budget] if earlier is None else [budget, earlier.budget]
+        owners = await self._owners(budgets_before)
         team = owners.check_change(viewer, budget)
         if earlier is not None:
             owners.check_change(viewer, earlier.budget)
@@ -136,22 +136,22 @@ class StoredBudgetsResource:
             CallerError: They may not, or there is none of this name.
         """
         check_allowed(viewer, Action.CHANGE_BUDGETS)
-        found = await self._find(name)
-        if found is None:
+        stored = await self._find(name)
+        if stored is None:
             raise CallerError(
                 "No budget of this name was set here; change those of the policies file there.",
                 code="unknown_budget",
                 status=404,
             )
-        team = (await self._owners([found.budget])).check_change(viewer, found.budget)
+        team = (await self._owners([stored.budget])).check_change(viewer, stored.budget)
         await self._store.ask(self._store.budgets.remove, name, viewer.name, self._now(), team)
         await self._apply()
 
     async def forget(self, viewer: Viewer, key: str) -> None:
         """Removes the budget of a key that was revoked, if it has one; gateways follow."""
-        found = await self._find(key)
-        if found is not None and found.budget.of == key:
-            team = (await self._owners([found.budget])).team(found.budget)
+        stored = await self._find(key)
+        if stored is not None and stored.budget.of == key:
+            team = (await self._owners([stored.budget])).team(stored.budget)
             await self._store.ask(self._store.budgets.remove, key, viewer.name, self._now(), team)
 
     def in_force(self) -> Sequence[Budget]:
@@ -189,9 +189,9 @@ class StoredBudgetsResource:
             return await self.list(viewer)
 
         @routes.put("/budgets/{name}", status_code=204)
-        async def set_budget(viewer: SignedIn, name: str, asked: BudgetRequest) -> None:
+        async def set_budget(viewer: SignedIn, name: str, request: BudgetRequest) -> None:
             """Sets a budget; gateways follow within seconds."""
-            await self.set(viewer, name, asked)
+            await self.set(viewer, name, request)
 
         @routes.delete("/budgets/{name}", status_code=204)
         async def remove_budget(viewer: SignedIn, name: str) -> None:
@@ -231,12 +231,12 @@ class StoredBudgetsResource:
 
     def _read(self) -> tuple[Sequence[StoredBudget], BudgetOwners]:
         """The budgets and their owners; blocks."""
-        found = self._store.budgets.all()
-        return found, BudgetOwners.read(self._store.teams, [each.budget for each in found])
+        stored = self._store.budgets.all()
+        return stored, BudgetOwners.read(self._store.teams, [budget.budget for budget in stored])
 
     async def _find(self, name: str) -> StoredBudget | None:
-        found = await self._store.ask(self._store.budgets.all)
-        return next((each for each in found if each.budget.name == name), None)
+        all_stored = await self._store.ask(self._store.budgets.all)
+        return next((stored for stored in all_stored if stored.budget.name == name), None)
 
     async def _owners(self, budgets: Sequence[Budget]) -> BudgetOwners:
         return await self._store.ask(BudgetOwners.read, self._store.teams, budgets)

@@ -79,7 +79,7 @@ class CacheHealth:
         check_allowed(viewer, Action.SEE_COSTS)
         period = query.period(self._now())
         catalog = self._catalog()
-        asked = CacheQuestion(
+        question = CacheQuestion(
             by=query.by,
             top=query.top,
             period=period,
@@ -90,7 +90,7 @@ class CacheHealth:
             floors=_floors(self._objectives()),
             max_loss_nanos=self.max_loss_nanos,
         )
-        return await self._ask.view("cache", cache_health_view, asked, finish)
+        return await self._ask.view("cache", cache_health_view, question, finish)
 
     async def evidence(self, viewer: Viewer, call_id: str) -> MissEvidenceView:
         """Evidence for the miss of a call.
@@ -100,14 +100,14 @@ class CacheHealth:
             Unready: The database did not answer in time.
         """
         check_allowed(viewer, Action.SEE_CALLS)
-        found = await self._ask.expect("evidence", lambda: self._read_evidence(viewer, call_id))
-        if not found:
+        evidence = await self._ask.expect("evidence", lambda: self._read_evidence(viewer, call_id))
+        if not evidence:
             raise CallerError(
                 "There is no such call of your teams whose cache missed.",
                 code="miss_not_found",
                 status=404,
             )
-        return found[0]
+        return evidence[0]
 
     def router(self) -> APIRouter:
         """The routes of the API."""
@@ -128,8 +128,10 @@ class CacheHealth:
     def _read_evidence(self, viewer: Viewer, call_id: str) -> list[MissEvidenceView]:
         """The evidence, in a list of one; [] where there is none for them; blocks."""
         receipts = self._store.ledger.attempts(call_id)
-        seen = [each for each in receipts if viewer.teams is None or each.team in viewer.teams]
-        missed = [each for each in seen if each.miss]
+        seen = [
+            attempt for attempt in receipts if viewer.teams is None or attempt.team in viewer.teams
+        ]
+        missed = [attempt for attempt in seen if attempt.miss]
         if not missed:
             return []
         receipt = missed[-1]
@@ -154,13 +156,18 @@ class CacheHealth:
 
 def _regimes(catalog: Catalog) -> dict[str, str]:
     """The rules that the cache of each route follows, by the route's name."""
-    return {each.name: each.regime for model in catalog.models.values() for each in model.routes}
+    return {route.name: route.regime for model in catalog.models.values() for route in model.routes}
 
 
 def _floors(objectives: Sequence[Objective]) -> list[CacheFloor]:
     """The floors of hit rates; objectives have teams by their names."""
     return [
-        CacheFloor(objective=each.name, team=each.team, feature=each.feature, floor=each.target)
-        for each in objectives
-        if each.metric is Metric.CACHE
+        CacheFloor(
+            objective=objective.name,
+            team=objective.team,
+            feature=objective.feature,
+            floor=objective.target,
+        )
+        for objective in objectives
+        if objective.metric is Metric.CACHE
     ]

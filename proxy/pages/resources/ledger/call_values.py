@@ -50,9 +50,9 @@ def call_story(
         user=first.user,
         endpoint=first.endpoint,
         requested=first.model,
-        cost_nanos=total_nanos(each.spent_nanos for each in receipts),
-        attempts=[_attempt_story(each, catalog) for each in receipts],
-        keeps_prompt=any(each.prompt is not None for each in receipts),
+        cost_nanos=total_nanos(receipt.spent_nanos for receipt in receipts),
+        attempts=[_attempt_story(receipt, catalog) for receipt in receipts],
+        keeps_prompt=any(receipt.prompt is not None for receipt in receipts),
     )
 
 
@@ -87,18 +87,18 @@ def _attempt_story(receipt: Receipt, catalog: Catalog) -> AttemptStory:
 
 def _sent_prompt(receipt: Receipt) -> SentPrompt | None:
     """Segments and marks of the prompt; None where its receipt keeps none."""
-    kept = receipt.segments
-    if kept is None:
+    prompt = receipt.segments
+    if prompt is None:
         return None
     segments, start = [], 0
-    for slot, tokens in kept.sizes():
+    for slot, tokens in prompt.sizes():
         if tokens:
             segments.append(SegmentSize(slot=slot, start=start, tokens=tokens))
         start += tokens
     return SentPrompt(
         total=start,
         segments=segments,
-        marks=[MarkPlace(tokens=mark.tokens, lifetime=mark.lifetime) for mark in kept.marks],
+        marks=[MarkPlace(tokens=mark.tokens, lifetime=mark.lifetime) for mark in prompt.marks],
         read=None if receipt.usage is None else receipt.usage.cache_read,
     )
 

@@ -116,7 +116,9 @@ class Calls:
         """
         check_allowed(viewer, Action.SEE_CALLS)
         receipts, names = await self._ask.expect("call", lambda: self._read_call(call_id))
-        seen = [each for each in receipts if viewer.teams is None or each.team in viewer.teams]
+        seen = [
+            receipt for receipt in receipts if viewer.teams is None or receipt.team in viewer.teams
+        ]
         if not seen:
             raise CallerError(
                 "Your teams made no call with this id.", code="call_not_found", status=404
@@ -132,10 +134,10 @@ class Calls:
         """
         check_allowed(viewer, Action.SEE_CALLS)
         names = await self._ask.expect("team names", self._team_names)
-        wanted = _live_filter(query, query.spend_filter(viewer, self._providers()))
+        is_wanted = _live_filter(query, query.spend_filter(viewer, self._providers()))
         stack = ExitStack()
-        listener = stack.enter_context(self._live.listener(wanted))
-        return self._events(listener, wanted, names, stack)
+        listener = stack.enter_context(self._live.listener(is_wanted))
+        return self._events(listener, is_wanted, names, stack)
 
     def router(self) -> APIRouter:
         """The routes of the API."""
@@ -170,11 +172,11 @@ class Calls:
         return {team.id: team.name for team in self._store.teams.all()}
 
     async def _events(
-        self, listener: LiveListener, wanted: Wanted, names: Mapping[str, str], end: ExitStack
+        self, listener: LiveListener, is_wanted: Wanted, names: Mapping[str, str], end: ExitStack
     ) -> AsyncGenerator[bytes]:
         with end:
             yield b"retry: 2000\n\n"
-            for row in list(self._live.newest(wanted, _NEWEST)):
+            for row in list(self._live.newest(is_wanted, _NEWEST)):
                 yield _event(row, names)
             dropped = 0
             async for call in follow(listener, _LIVE_LIFETIME_S, _HEARTBEAT_S):

@@ -45,21 +45,21 @@ class EventsResource:
         check_allowed(viewer, Action.SEE_OPERATIONS)
         start, end = period.bounds
         reroutes = (await self._objectives.list(viewer)).reroutes or ()
-        found = [
+        fallbacks = [
             EventView(
-                at=each.began,
+                at=reroute.began,
                 kind="fallback",
-                title=f"{each.objective}: {_change(each)}",
-                why=each.why,
-                is_bad=each.state == "degraded",
+                title=f"{reroute.objective}: {_change(reroute)}",
+                why=reroute.why,
+                is_bad=reroute.state == "degraded",
             )
-            for each in reroutes
-            if start <= each.began < end
+            for reroute in reroutes
+            if start <= reroute.began < end
         ]
-        others = await self._ask(
+        changes = await self._ask(
             "events", lambda: self._store.dashboard.read(events_view, viewer, start, end)
         )
-        return sorted([*found, *(others or ())], key=lambda each: -each.at)[:MAX_EVENTS]
+        return sorted([*fallbacks, *(changes or ())], key=lambda reroute: -reroute.at)[:MAX_EVENTS]
 
     def router(self) -> APIRouter:
         """Routes of the API."""

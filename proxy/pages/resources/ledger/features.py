@@ -92,31 +92,36 @@ class FeaturesResource:
             Unready: The database did not answer in time.
         """
         check_allowed(viewer, Action.SEE_COSTS, team)
-        asked = FeaturesQuestion(
+        question = FeaturesQuestion(
             teams=frozenset({team}), compaction=self._compaction, named=(team, feature)
         )
-        for each in await self._ask.view("feature", features_view, asked, view_itself):
-            if each.feature == feature:
-                return each
+        for view in await self._ask.view("feature", features_view, question, view_itself):
+            if view.feature == feature:
+                return view
         raise _unknown_team()
 
-    async def set_mode(self, viewer: Viewer, team: str, feature: str, asked: ModeRequest) -> None:
+    async def set_mode(self, viewer: Viewer, team: str, feature: str, request: ModeRequest) -> None:
         """Sets what planning may do; it holds for conversations that begin from now on.
 
         Raises:
             CallerError: They may not.
         """
-        place, store = await self._place(viewer, team, feature, asked.family), self._store
-        await store.ask(lambda: store.layouts.switch(place, asked.mode, viewer.name, self._now()))
+        place, store = await self._place(viewer, team, feature, request.family), self._store
+        await store.ask(lambda: store.layouts.switch(place, request.mode, viewer.name, self._now()))
 
-    async def decide(self, viewer: Viewer, team: str, feature: str, asked: LayoutDecision) -> None:
+    async def decide(
+        self, viewer: Viewer, team: str, feature: str, request: LayoutDecision
+    ) -> None:
         """Approves a version of a layout, or rolls the approved one back.
 
         Raises:
             CallerError: They may not, or there is no such version.
         """
-        place, layouts = await self._place(viewer, team, feature, asked.family), self._store.layouts
-        version, by, now = asked.version, viewer.name, self._now()
+        place, layouts = (
+            await self._place(viewer, team, feature, request.family),
+            self._store.layouts,
+        )
+        version, by, now = request.version, viewer.name, self._now()
         try:
             await self._store.ask(
                 lambda: (
@@ -156,7 +161,7 @@ class FeaturesResource:
             )
 
     async def set_compaction(
-        self, viewer: Viewer, team: str, feature: str, asked: CompactionModeRequest
+        self, viewer: Viewer, team: str, feature: str, request: CompactionModeRequest
     ) -> None:
         """Sets the mode of compaction, and how far it goes.
 
@@ -164,16 +169,16 @@ class FeaturesResource:
             CallerError: They may not.
         """
         await self._place(viewer, team, feature)
-        store, given = self._store, asked.model_fields_set
+        store, given = self._store, request.model_fields_set
         before = (await store.ask(store.compactions.all_settings)).of(team, feature)
         await store.ask(
             lambda: store.compactions.choose(
                 (team, feature),
-                asked.mode,
+                request.mode,
                 viewer.name,
                 self._now(),
-                keep_turns=asked.keep_turns if "keep_turns" in given else before.keep_turns,
-                target=asked.target_tokens if "target_tokens" in given else before.target,
+                keep_turns=request.keep_turns if "keep_turns" in given else before.keep_turns,
+                target=request.target_tokens if "target_tokens" in given else before.target,
             )
         )
 
@@ -193,14 +198,16 @@ class FeaturesResource:
             return await self.get(viewer, team, feature_from_path(feature))
 
         @routes.put(f"{path}/mode", status_code=204)
-        async def set_mode(viewer: SignedIn, team: str, feature: str, asked: ModeRequest) -> None:
+        async def set_mode(viewer: SignedIn, team: str, feature: str, request: ModeRequest) -> None:
             """Sets what planning may do."""
-            await self.set_mode(viewer, team, feature_from_path(feature), asked)
+            await self.set_mode(viewer, team, feature_from_path(feature), request)
 
         @routes.put(f"{path}/layout", status_code=204)
-        async def decide(viewer: SignedIn, team: str, feature: str, asked: LayoutDecision) -> None:
+        async def decide(
+            viewer: SignedIn, team: str, feature: str, request: LayoutDecision
+        ) -> None:
             """Approves a version of a layout; version null rolls back."""
-            await self.decide(viewer, team, feature_from_path(feature), asked)
+            await self.decide(viewer, team, feature_from_path(feature), request)
 
         @routes.post(f"{path}/resume", status_code=204)
         async def resume(viewer: SignedIn, team: str, feature: str) -> None:
@@ -209,10 +216,10 @@ class FeaturesResource:
 
         @routes.put(f"{path}/compaction", status_code=204)
         async def set_compaction(
-            viewer: SignedIn, team: str, feature: str, asked: CompactionModeRequest
+            viewer: SignedIn, team: str, feature: str, request: CompactionModeRequest
         ) -> None:
             """Sets the mode of compaction, and how far it goes."""
-            await self.set_compaction(viewer, team, feature_from_path(feature), asked)
+            await self.set_compaction(viewer, team, feature_from_path(feature), request)
 
         return routes
 
@@ -222,7 +229,7 @@ class FeaturesResource:
         """The scope of a change, whose team there is."""
         check_allowed(viewer, Action.CHANGE_TEAM_SETTINGS, team)
         teams = await self._store.ask(self._store.teams.all)
-        if all(each.id != team for each in teams):
+        if all(known_team.id != team for known_team in teams):
             raise _unknown_team()
         return LayoutScope(team, feature, family)
 

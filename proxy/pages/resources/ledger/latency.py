@@ -59,7 +59,7 @@ class LatencyResource:
         check_allowed(viewer, Action.SEE_COSTS)
         period = query.period(self._now())
         only = query.spend_filter(viewer, {})
-        asked = LatencyQuestion(
+        question = LatencyQuestion(
             metric=query.metric,
             by=query.by,
             top=query.top,
@@ -67,7 +67,7 @@ class LatencyResource:
             unit=_unit(query, period, only),
             only=only,
         )
-        return await self._ask.view("latency", latency_view, asked, finish)
+        return await self._ask.view("latency", latency_view, question, finish)
 
     def router(self) -> APIRouter:
         """The route of the API."""

@@ -96,4 +96,4 @@ class LedgerResources:
         every = (
             self.costs, self.reports, self.savings, self.cache, self.latency, self.calls
         )  # fmt: skip
-        return [each.router() for each in every]
+        return [resource.router() for resource in every]

@@ -38,8 +38,8 @@ class LiveListener:
         dropped: Calls that it was too slow for.
     """
 
-    def __init__(self, wanted: Wanted) -> None:
-        self._wanted = wanted
+    def __init__(self, is_wanted: Wanted) -> None:
+        self._wanted = is_wanted
         self._waiting: deque[Receipt] = deque()
         self._woken = asyncio.Event()
         self.dropped = 0
@@ -62,9 +62,9 @@ class LiveListener:
         except TimeoutError:
             return []
         self._woken.clear()
-        found = [call_row(receipt, {}) for receipt in self._waiting]
+        rows = [call_row(receipt, {}) for receipt in self._waiting]
         self._waiting.clear()
-        return found
+        return rows
 
 
 class LiveCalls:
@@ -84,13 +84,13 @@ class LiveCalls:
         for listener in self._listeners:
             listener.record(receipt)
 
-    def newest(self, wanted: Wanted, limit: int) -> Iterator[CallRow]:
+    def newest(self, is_wanted: Wanted, limit: int) -> Iterator[CallRow]:
         """The newest calls that are wanted, oldest of them first."""
-        found = [receipt for receipt in self._ring if wanted(receipt)]
-        yield from (call_row(each, {}) for each in found[-limit:] if limit)
+        receipts = [receipt for receipt in self._ring if is_wanted(receipt)]
+        yield from (call_row(call, {}) for call in receipts[-limit:] if limit)
 
     @contextmanager
-    def listener(self, wanted: Wanted) -> Iterator[LiveListener]:
+    def listener(self, is_wanted: Wanted) -> Iterator[LiveListener]:
         """A listener, for as long as the block lasts.
 
         Raises:
@@ -102,7 +102,7 @@ class LiveCalls:
                 code="too_many_listeners",
                 retry_after=60.0,
             )
-        made = LiveListener(wanted)
+        made = LiveListener(is_wanted)
         self._listeners.add(made)
         try:
             yield made

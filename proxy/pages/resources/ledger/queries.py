@@ -89,8 +89,8 @@ class CallQuery(PeriodQuery):
                 values[part] = frozenset({"" if value == NO_VALUE else value})
         provider = getattr(self, "provider", None)
         if provider is not None:
-            known = {provider: "", **providers}
-            of_it = (name for name, whose in known.items() if (whose or name) == provider)
+            upstreams = {provider: "", **providers}
+            of_it = (name for name, whose in upstreams.items() if (whose or name) == provider)
             values["upstream"] = frozenset(of_it)
         return SpendFilter(teams=viewer.teams, values=values)
 

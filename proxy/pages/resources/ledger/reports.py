@@ -76,16 +76,16 @@ class ReportQuery(FilterQuery):
         """
         if self.format is ReportFormat.FOCUS:
             return FOCUS_DIMENSIONS
-        known: dict[str, Dimension] = {each: each for each in DIMENSIONS}
-        asked = [each.strip() for each in self.by.split(",") if each.strip()] or ["team"]
-        unknown = [each for each in asked if each not in known]
+        by_name: dict[str, Dimension] = {name: name for name in DIMENSIONS}
+        names = [name.strip() for name in self.by.split(",") if name.strip()] or ["team"]
+        unknown = [name for name in names if name not in by_name]
         if unknown:
             raise CallerError(
                 f"by={unknown[0]}: there are {', '.join(DIMENSIONS)}.",
                 code="unknown_dimension",
                 param="by",
             )
-        return tuple(dict.fromkeys(known[each] for each in asked))
+        return tuple(dict.fromkeys(by_name[name] for name in names))
 
 
 class CostReportsResource:
@@ -140,9 +140,9 @@ class CostReportsResource:
         if order.key not in self._background:
             await self._ask("measured savings", self._figures.measure, _MEASUREMENT_SHARE)
             if not await self._is_long(query, period):
-                found = await self._read_quickly(self._question(period, by, only))
-                if found is not None:
-                    return found
+                report = await self._read_quickly(self._question(period, by, only))
+                if report is not None:
+                    return report
         packed = await self._background.take(order, wait_s)
         if isinstance(packed, PendingReport):
             return packed
@@ -155,17 +155,17 @@ class CostReportsResource:
             CallerError: As ``report``.
             Unready: As ``report``, or it is still being made.
         """
-        found = await self.report(viewer, query, _FILE_WAIT_S)
-        if isinstance(found, PendingReport):
+        answer = await self.report(viewer, query, _FILE_WAIT_S)
+        if isinstance(answer, PendingReport):
             raise Unready(
                 "The report waits until others are made; ask for it again."
-                if found.is_waiting
-                else f"The report is being made, {found.seconds:.0f} s so far; ask for it again.",
+                if answer.is_waiting
+                else f"The report is being made, {answer.seconds:.0f} s so far; ask for it again.",
                 code="report_pending",
                 retry_after=5.0,
             )
-        report = found.report
-        text = await run_in_threadpool(_text, report, found.names, query)
+        report = answer.report
+        text = await run_in_threadpool(_text, report, answer.names, query)
         ending = "json" if query.format is ReportFormat.JSON else "csv"
         return (
             text,

@@ -63,19 +63,19 @@ class SavingsResource:
         return SavingsQuestion(viewer=viewer, scope=scope, next=query.next, now=now)
 
     async def read_measured(
-        self, asked: SavingsQuestion, read: Callable[[SavingsQuestion], Awaitable[T]]
+        self, question: SavingsQuestion, read: Callable[[SavingsQuestion], Awaitable[T]]
     ) -> T:
         """Reads savings, and once more if planning was measured anew meanwhile.
 
         Raises:
             Unready: The database did not answer in time.
         """
-        found = await read(asked)
+        answer = await read(question)
         await self._refresh_measurement()
         latest = self._figures.measurement
-        if _comparisons(latest) == _comparisons(asked.scope.measurement):
-            return found
-        return await read(replace(asked, scope=replace(asked.scope, measurement=latest)))
+        if _comparisons(latest) == _comparisons(question.scope.measurement):
+            return answer
+        return await read(replace(question, scope=replace(question.scope, measurement=latest)))
 
     async def savings(
         self, viewer: Viewer, query: SavingsQuery, finish: Callable[[SavingsView], T]
@@ -86,8 +86,8 @@ class SavingsResource:
             Unready: The database did not answer in time.
         """
 
-        async def read(asked: SavingsQuestion) -> T:
-            return await self._ask.view("savings", savings_view, asked, finish)
+        async def read(question: SavingsQuestion) -> T:
+            return await self._ask.view("savings", savings_view, question, finish)
 
         return await self.read_measured(self.question(viewer, query), read)
 

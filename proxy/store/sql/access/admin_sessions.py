@@ -89,10 +89,10 @@ class SessionRows:
                 return None
             if row.holder.startswith(USER_PREFIX):
                 person = select(users).where(users.c.id == row.holder)
-                found = connection.execute(person).one_or_none()
-                if found is None or found.disabled_at is not None:
+                session_row = connection.execute(person).one_or_none()
+                if session_row is None or session_row.disabled_at is not None:
                     return None
-                holder = user_of(found)
+                holder = user_of(session_row)
         self._touch(row, now)
         return _session(row), holder
 
@@ -132,7 +132,9 @@ class SessionRows:
 
 def new_session(holder: str, method: str, browser: str, now: float) -> SessionRecord:
     """A session that begins now."""
-    shown = "".join(each for each in browser[:_MAX_BROWSER_CHARS] if each.isprintable())
+    shown = "".join(
+        character for character in browser[:_MAX_BROWSER_CHARS] if character.isprintable()
+    )
     return SessionRecord(
         id=f"ses_{token_hex(8)}", holder=holder, method=method, browser=shown, began=now, used=now
     )
@@ -148,9 +150,9 @@ def _end_oldest(connection: Connection, holder: str) -> None:
     """Make room for one more session of a person."""
     query = select(_TABLE.id).where(_TABLE.holder == holder)
     newest = query.order_by(_TABLE.used.desc(), _TABLE.id).limit(MAX_SESSIONS - 1)
-    kept = connection.execute(newest).scalars().all()
-    if len(kept) == MAX_SESSIONS - 1:
-        spare = delete(admin_sessions).where(_TABLE.holder == holder, _TABLE.id.not_in(kept))
+    newest_ids = connection.execute(newest).scalars().all()
+    if len(newest_ids) == MAX_SESSIONS - 1:
+        spare = delete(admin_sessions).where(_TABLE.holder == holder, _TABLE.id.not_in(newest_ids))
         connection.execute(spare)
 
 

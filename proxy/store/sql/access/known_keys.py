@@ -89,16 +89,16 @@ def read_known_keys(path: Path, url: str, now: float, max_age: float) -> KnownKe
     Raises:
         OperatorError: They must not be served.
     """
-    known = _decode(_read_content(path))
-    if known.database != _database_hash(url):
+    keys = _decode(_read_content(path))
+    if keys.database != _database_hash(url):
         raise OperatorError("they are those of another database")
-    age = now - known.confirmed_at
+    age = now - keys.confirmed_at
     if age < -_CLOCK_TOLERANCE_S:
         raise OperatorError("they were written in the future by this machine's clock")
     if age > max_age:
         old, limit = format_duration(round(age)), format_duration(max_age)
         raise OperatorError(f"the database confirmed them {old} ago, and they may be {limit} old")
-    return known
+    return keys
 
 
 class KnownKeysFile:
@@ -130,13 +130,13 @@ class KnownKeysFile:
         """
         if not keyring.is_current:
             return
-        found = (keyring.revision, keyring.teams)
-        is_changed = found != self._written_revision
+        state = (keyring.revision, keyring.teams)
+        is_changed = state != self._written_revision
         if not is_changed and now - self._written_at < CONFIRM_INTERVAL_S:
             return
         if is_changed:
             self._keys = _encode_keys(keyring.cached_keys())
-        self._written_revision, self._written_at = found, now
+        self._written_revision, self._written_at = state, now
         try:
             self._write(keyring.teams, now)
         except OSError as error:
@@ -184,10 +184,10 @@ def remove_known_keys(path: Path) -> None:
 
 def _remove_leftovers(path: Path, now: float) -> None:
     """Remove what processes have left that were killed while they wrote."""
-    for each in path.parent.glob(f"{path.name}.*"):
+    for leftover in path.parent.glob(f"{path.name}.*"):
         with suppress(OSError):
-            if each.stat().st_mtime < now - CONFIRM_INTERVAL_S:
-                each.unlink()
+            if leftover.stat().st_mtime < now - CONFIRM_INTERVAL_S:
+                leftover.unlink()
 
 
 def _read_content(path: Path) -> bytes:
@@ -208,19 +208,19 @@ def _decode(content: bytes) -> KnownKeys:
     try:
         if msgspec.json.decode(content, type=_Versioned).version != _VERSION:
             raise OperatorError("another version of Thriftgate wrote them")
-        known = msgspec.json.decode(content, type=KnownKeys)
-        known.by_hash()
+        keys = msgspec.json.decode(content, type=KnownKeys)
+        keys.by_hash()
     except msgspec.DecodeError as error:
         raise OperatorError(f"they cannot be read: {error}") from error
-    return known
+    return keys
 
 
 def _database_hash(url: str) -> str:
     """A hash of which database the URL names, and as which user."""
     where = make_url(url).difference_update_query(_CREDENTIALS)
     named = (where.username, where.host, where.port, where.database, sorted(where.query.items()))
-    said = repr((where.get_backend_name().startswith("postgres"), *named))
-    return blake2b(said.encode(), digest_size=16).hexdigest()
+    identity = repr((where.get_backend_name().startswith("postgres"), *named))
+    return blake2b(identity.encode(), digest_size=16).hexdigest()
 
 
 def _checksum(content: bytes) -> bytes:

@@ -166,13 +166,13 @@ class Teams:
         is_open = (keys.c.id == key_id) & keys.c.revoked_at.is_(None)
         close = update(keys).where(is_open).values(revoked_at=micros(now))
         with write_transaction(self._engine) as connection:
-            found = connection.execute(select(keys).where(is_open)).one_or_none()
-            if found is None or count_changed_rows(connection, close) != 1:
+            row = connection.execute(select(keys).where(is_open)).one_or_none()
+            if row is None or count_changed_rows(connection, close) != 1:
                 return False
             _count_change(connection)
-            before = _key_facts(_key(found))
+            before = _key_facts(_key(row))
             change = AuditedChange(
-                who=who, action="revoke key", subject=key_id, team=found.team, before=before
+                who=who, action="revoke key", subject=key_id, team=row.team, before=before
             )
             record_change(connection, change, now)
         return True
@@ -182,17 +182,17 @@ class Teams:
         teams = schema.teams
         change = update(teams).where(teams.c.id == team).values(keeps_prompts=int(keeps))
         with write_transaction(self._engine) as connection:
-            found = connection.execute(select(teams).where(teams.c.id == team)).one_or_none()
-            if found is None:
+            row = connection.execute(select(teams).where(teams.c.id == team)).one_or_none()
+            if row is None:
                 return False
             connection.execute(change)
             _count_change(connection)
             audited = AuditedChange(
                 who=who,
                 action="keep prompts" if keeps else "drop prompts",
-                subject=found.name,
+                subject=row.name,
                 team=team,
-                before={"keeps_prompts": bool(found.keeps_prompts)},
+                before={"keeps_prompts": bool(row.keeps_prompts)},
                 after={"keeps_prompts": keeps},
             )
             record_change(connection, audited, now)

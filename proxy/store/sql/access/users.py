@@ -137,10 +137,10 @@ class Users:
     def set_password(self, user: str, hashed: str, *, now: float, who: str) -> None:
         """Give a person a password, by its hash."""
         with write_transaction(self._engine) as connection:
-            found = _lock_user(connection, user)
+            record = _lock_user(connection, user)
             change = update(users).where(users.c.id == user).values(password=hashed)
             connection.execute(change)
-            _record(connection, "set password", found, now, who)
+            _record(connection, "set password", record, now, who)
 
     def refresh_hash(self, user: str, hashed: str) -> None:
         """Keep a hash of the same password, made by newer parameters."""
@@ -232,17 +232,17 @@ class Users:
         code = token_urlsafe(_CODE_BYTES)
         with write_transaction(self._engine) as connection:
             row = connection.execute(select(users).where(users.c.name == name)).one_or_none()
-            found = None if row is None else user_of(row)
-            if found is None and name == FIRST_ADMIN:
-                found = _new_admin(now)
-                _insert_user(connection, found, now, who)
-            if found is None or found.is_disabled:
+            user = None if row is None else user_of(row)
+            if user is None and name == FIRST_ADMIN:
+                user = _new_admin(now)
+                _insert_user(connection, user, now, who)
+            if user is None or user.is_disabled:
                 state = (
-                    "there is no person named {}" if found is None else "the person {} is disabled"
+                    "there is no person named {}" if user is None else "the person {} is disabled"
                 )
                 raise ValueError(state.format(repr(name)))
-            _insert_link(connection, found.id, code, now, now + lifetime_s)
-            _record(connection, "make sign-in link", found, now, who)
+            _insert_link(connection, user.id, code, now, now + lifetime_s)
+            _record(connection, "make sign-in link", user, now, who)
         return code
 
     def redeem_link(self, code: str, now: float) -> UserRecord | None:
@@ -260,8 +260,8 @@ class Users:
             if count_changed_rows(connection, claim) != 1:
                 return None
             row = connection.execute(holder.where(link.hash == _code_hash(code))).one()
-        found = user_of(row)
-        return None if found.is_disabled else found
+        user = user_of(row)
+        return None if user.is_disabled else user
 
     def _one(self, condition: ColumnElement[bool]) -> UserRecord | None:
         with read_transaction(self._engine) as connection:
@@ -353,8 +353,8 @@ def _check_admin_remains(connection: Connection, old: UserRecord, new: UserRecor
     stays = new.role is Role.ADMIN and not new.is_disabled
     if not was or stays:
         return
-    others = select(users.c.id).where(_IS_ADMIN, users.c.id != old.id).with_for_update()
-    if not connection.execute(others).all():
+    other_admins = select(users.c.id).where(_IS_ADMIN, users.c.id != old.id).with_for_update()
+    if not connection.execute(other_admins).all():
         raise ValueError(f"{old.name!r} is the last administrator; make another one first")
 
 

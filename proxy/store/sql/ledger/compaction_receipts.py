@@ -108,10 +108,10 @@ class CompactionReceipts:
             .order_by(calls.team, calls.feature)
         )
         with read_transaction(self._engine) as connection:
-            asked = _notes_costs(connection, since)
+            notes_costs = _notes_costs(connection, since)
             return [
                 CompactionTotals(
-                    notes_nanos=asked.get((row.team, summary_feature(row.feature)), 0),
+                    notes_nanos=notes_costs.get((row.team, summary_feature(row.feature)), 0),
                     **row._mapping,  # noqa: SLF001
                 )
                 for row in connection.execute(query)

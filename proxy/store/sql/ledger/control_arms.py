@@ -202,11 +202,11 @@ class Savings:
         """Each feature's arms since a moment compared, as ``samples`` tells them."""
         estimates = self.estimates(since, team=team, feature=feature)
         features: dict[tuple[str, str], dict[ExperimentArm, ArmTotals]] = {}
-        for each in self.samples(since, team=team, feature=feature):
+        for sample in self.samples(since, team=team, feature=feature):
             arms = features.setdefault(
-                (each.team, each.feature), dict.fromkeys(ExperimentArm, ArmTotals())
+                (sample.team, sample.feature), dict.fromkeys(ExperimentArm, ArmTotals())
             )
-            arms[each.arm] += each.sample
+            arms[sample.arm] += sample.sample
         return [
             Comparison(
                 team=key[0],
@@ -302,12 +302,12 @@ class ArmMeasurements:
         """
         at = now()
         comparisons = tuple(self._savings.compare(compared_since(at)))
-        found = ArmMeasurement(at=at, took=now() - at, comparisons=comparisons)
-        values = {"measured": micros(at), "text": msgspec.json.encode(found).decode()}
+        measurement = ArmMeasurement(at=at, took=now() - at, comparisons=comparisons)
+        values = {"measured": micros(at), "text": msgspec.json.encode(measurement).decode()}
         with suppress(StoreError), write_transaction(self._engine) as connection:
             # It counts here all the same; it is but measured once more elsewhere.
             connection.execute(_REPLACE_MEASUREMENT, values)
-        return found
+        return measurement
 
 
 def _planned_calls(
@@ -315,9 +315,9 @@ def _planned_calls(
 ) -> list[ColumnElement[bool]]:
     """Planned calls since a moment: one team's by the index for it, all teams' by their ids."""
     calls = schema.calls.c
-    wanted = [schema.PLANNED, calls.started >= micros(since)]
-    wanted.append(calls.team == team if team is not None else calls.call_id >= id_floor(since))
-    return wanted if feature is None else [*wanted, calls.feature == feature]
+    conditions = [schema.PLANNED, calls.started >= micros(since)]
+    conditions.append(calls.team == team if team is not None else calls.call_id >= id_floor(since))
+    return conditions if feature is None else [*conditions, calls.feature == feature]
 
 
 def _conversations(since: float, team: str | None, feature: str | None) -> Subquery:
@@ -354,11 +354,13 @@ def _conversations(since: float, team: str | None, feature: str | None) -> Subqu
 
 def _samples(conversations: Subquery) -> Select[Any]:
     """The sums over conversations, and those of products, which are too large for integers."""
-    each = conversations.c
-    groups = [each[name] for name in _KEY]
-    sums = [_sum(each[name], name) for name in ("cost", "tokens", "reads")]
+    columns = conversations.c
+    groups = [columns[name] for name in _KEY]
+    sums = [_sum(columns[name], name) for name in ("cost", "tokens", "reads")]
     products = [
-        func.sum(cast(each[first], Double) * cast(each[second], Double)).label(f"{first}_{second}")
+        func.sum(cast(columns[first], Double) * cast(columns[second], Double)).label(
+            f"{first}_{second}"
+        )
         for first, second in (
             ("cost", "cost"),
             ("cost", "tokens"),

@@ -122,13 +122,13 @@ def _call(row: RowMapping) -> ReroutedCall:
 
 def _read(texts: list[str]) -> list[Alert]:
     """The alerts of texts; what a newer version wrote that this one cannot read is left out."""
-    found = []
-    for told in texts:
+    alerts = []
+    for text in texts:
         try:
-            found.append(_decode(told))
+            alerts.append(_decode(text))
         except msgspec.DecodeError:
             continue
-    return found
+    return alerts
 
 
 def _stays(newest: list[Alert]) -> list[Reroute]:
@@ -157,5 +157,5 @@ def _source(alert: Alert, before: list[Alert]) -> str:
 
 
 def _level(alert: Alert) -> str:
-    found = _TITLE.search(alert.title)
-    return found["level"] if found else ""
+    match = _TITLE.search(alert.title)
+    return match["level"] if match else ""

@@ -43,7 +43,7 @@ def inserter(engine: Engine) -> Insert:
     def insert(receipts: Sequence[Receipt]) -> str | None:
         try:
             # Sorted, so that two writers wait for each other in one order and never in a ring.
-            rows = sorted((row_from_receipt(each) for each in receipts), key=_key)
+            rows = sorted((row_from_receipt(receipt) for receipt in receipts), key=_key)
             with write_transaction(engine) as connection:
                 put(connection, rows)
                 _keep_prompts(connection, receipts)
@@ -138,10 +138,10 @@ def _postgres(connection: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
 
 
 def _keep_prompts(connection: Connection, receipts: Sequence[Receipt]) -> None:
-    kept = sorted({r.call_id: r.prompt for r in receipts if r.prompt is not None}.items())
-    if kept:
+    prompts = sorted({r.call_id: r.prompt for r in receipts if r.prompt is not None}.items())
+    if prompts:
         mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
         connection.exec_driver_sql(
             f"INSERT INTO prompts (call_id, text) VALUES ({mark}, {mark}) ON CONFLICT DO NOTHING",  # noqa: S608
-            kept,
+            prompts,
         )

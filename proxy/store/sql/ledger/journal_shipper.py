@@ -94,9 +94,9 @@ class JournalShipper:
         """Wait until all that was appended before is in the database; False if it cannot be yet."""
         self._journal.sync()
         with self._sweeps:
-            wanted = self._begun + 1  # the sweep under way may have looked already
+            sweep = self._begun + 1  # the sweep under way may have looked already
             self._wake.set()
-            return self._sweeps.wait_for(lambda: self._ended >= wanted, timeout)
+            return self._sweeps.wait_for(lambda: self._ended >= sweep, timeout)
 
     def close(self, deadline: float) -> bool:
         """Drain what is there and stop; False if not all was drained within ``deadline`` seconds.
@@ -280,8 +280,10 @@ class JournalShipper:
         except OSError as error:
             why = error.strerror or error
             for line in torn:
-                said = line[:_SAID_BYTES]
-                _log.error("%s: a torn line was dropped (%s); it began %r", path.name, why, said)
+                beginning = line[:_SAID_BYTES]
+                _log.error(
+                    "%s: a torn line was dropped (%s); it began %r", path.name, why, beginning
+                )
         else:
             _log.warning("%s: %d torn lines were set aside in %s", path.name, len(torn), aside)
 

@@ -67,9 +67,9 @@ class Answers:
         """
         table = schema.calls
         names = ("team", "feature", "model", "route", "output", "reasoning", "notes")
-        told = ("outcome", "estimated", "call_id", "attempt")
+        more = ("outcome", "estimated", "call_id", "attempt")
         ends = (
-            select(*(table.c[name] for name in (*names, *told)))
+            select(*(table.c[name] for name in (*names, *more)))
             .order_by(table.c.call_id.desc(), table.c.attempt.desc())
             .limit(limit)
             .subquery("ends")

@@ -57,19 +57,19 @@ class ReceiptLedger:
         Raises:
             StoreError: The database is away, and the journal's newest part lacks the call.
         """
-        found: dict[int, Receipt] = {}
+        receipts: dict[int, Receipt] = {}
         away: StoreError | None = None
         # The drain may move the call after the first look, so the database is asked again.
         for look in (self._stored_receipts, self._journalled_receipts, self._stored_receipts):
             try:
-                found |= {receipt.attempt: receipt for receipt in look(call_id)}
+                receipts |= {receipt.attempt: receipt for receipt in look(call_id)}
             except StoreError as error:
                 away = error
-            if any(receipt.final for receipt in found.values()):
+            if any(receipt.final for receipt in receipts.values()):
                 break
-        if away is not None and not found:
+        if away is not None and not receipts:
             raise away
-        return [found[attempt] for attempt in sorted(found)]
+        return [receipts[attempt] for attempt in sorted(receipts)]
 
     def receipts_since(self, since: float, team: str = "") -> Iterator[Receipt]:
         """The receipts of all calls since a moment, as they arrived; with kept prompts.
@@ -105,13 +105,13 @@ class ReceiptLedger:
 
     def recorded_attempts(self, receipts: Collection[Receipt]) -> set[tuple[str, int]]:
         """Call and attempt of those receipts that the ledger already has."""
-        table, found = schema.calls.c, set[tuple[str, int]]()
+        table, recorded = schema.calls.c, set[tuple[str, int]]()
         rest = iter({receipt.call_id for receipt in receipts})
         with read_transaction(self._engine) as connection:
             while some := list(islice(rest, _IDS_PER_QUERY)):
                 query = select(table.call_id, table.attempt).where(table.call_id.in_(some))
-                found |= {(row.call_id, row.attempt) for row in connection.execute(query)}
-        return found
+                recorded |= {(row.call_id, row.attempt) for row in connection.execute(query)}
+        return recorded
 
     def missing_calls(self, call_ids: Collection[str]) -> list[str]:
         """Those of the calls that do not stand in the ledger exactly once, in order."""

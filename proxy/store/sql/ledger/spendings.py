@@ -105,17 +105,19 @@ class Spendings:
         )
         late: dict[str, Spending] = {}
         with read_transaction(self._engine, is_snapshot=ended_before is not None) as connection:
-            found = {row.whose: Spending(row.nanos, row.n) for row in connection.execute(query)}
+            spendings = {row.whose: Spending(row.nanos, row.n) for row in connection.execute(query)}
             if ended_before is not None:
                 since = max(start, ended_before - _MAX_ATTEMPT_S)
                 has_ended = _ended_micros() < micros(ended_before)
                 rows = self._calls(connection, scope, (since, end), ~has_ended)
                 late = {row.whose: Spending(row.nanos, row.n) for row in rows}
         return {
-            whose: Spending(each.nanos - late[whose].nanos, each.tokens - late[whose].tokens)
+            whose: Spending(
+                spending.nanos - late[whose].nanos, spending.tokens - late[whose].tokens
+            )
             if whose in late
-            else each
-            for whose, each in found.items()
+            else spending
+            for whose, spending in spendings.items()
         }
 
     def from_receipts(
@@ -129,9 +131,9 @@ class Spendings:
             end: The same, not included.
             ended_before: As for rollups.
         """
-        wanted = true() if ended_before is None else _ended_micros() < micros(ended_before)
+        condition = true() if ended_before is None else _ended_micros() < micros(ended_before)
         with read_transaction(self._engine) as connection:
-            rows = self._calls(connection, scope, (start, end), wanted)
+            rows = self._calls(connection, scope, (start, end), condition)
         return NamedSpendings(
             {row.whose: Spending(row.nanos, row.n, row.sent) for row in rows},
             is_whole=not rows or rows[0].calls < self._most_calls,
@@ -162,14 +164,16 @@ class Spendings:
         connection: Connection,
         scope: str,
         times: tuple[float, float],
-        wanted: ColumnElement[bool],
+        condition: ColumnElement[bool],
     ) -> Sequence[Row[Any]]:
         """Sums of the receipts of calls that arrived in this time, as far as they are wanted."""
         table, ids = schema.calls, schema.calls.c.call_id
         start, end = times
         read = (
             select(*(table.c[name] for name in _READ))
-            .where(ids >= id_floor(start), ids < id_floor(end), table.c.team != IDLE_TEAM, wanted)
+            .where(
+                ids >= id_floor(start), ids < id_floor(end), table.c.team != IDLE_TEAM, condition
+            )
             .order_by(ids)
             .limit(self._most_calls)
             .subquery("read")

@@ -107,7 +107,7 @@ class SumQuery:
 
     def has_hours(self, strips: Sequence[DayStrip]) -> bool:
         """True if these parts of days can be read by the hour."""
-        edges = (edge for each in strips for edge in (each.first, each.last))
+        edges = (edge for strip in strips for edge in (strip.first, strip.last))
         return self.hour_addends is not None and not any(edge % _HOUR_S for edge in edges)
 
     def numbers(self, rows: Columns) -> list[ColumnElement[Any]]:
@@ -201,7 +201,7 @@ def bucket_sums(connection: Connection, edges: Sequence[int], query: SumQuery) -
         query: The sums that are asked for.
     """
     totals, split = _Totals(), split_days(edges)
-    counted = [each for each in split.days if each[1] != _OUTSIDE]
+    counted = [day for day in split.days if day[1] != _OUTSIDE]
     weeks, days = _whole_weeks(counted)
     for rows, moment, some in (
         (rollup_weeks.c, rollup_weeks.c.week, weeks),
@@ -228,7 +228,12 @@ def _whole_weeks(days: Sequence[tuple[int, int]]) -> tuple[list[tuple[int, int]]
     for day, bucket in days:
         weeks[week_of(day), bucket].append((day, bucket))
     whole = [week for week, some in weeks.items() if len(some) == DAYS_PER_WEEK]
-    rest = [each for some in weeks.values() if len(some) < DAYS_PER_WEEK for each in some]
+    rest = [
+        numbered_day
+        for some in weeks.values()
+        if len(some) < DAYS_PER_WEEK
+        for numbered_day in some
+    ]
     return whole, rest
 
 
@@ -242,17 +247,17 @@ def _whole(
     first, last = counted[0][0], counted[-1][0]
     is_gapless = last - first == len(counted) - 1
     inside = moment.between(first, last) if is_gapless else moment.in_([n for n, _ in counted])
-    found = select(
+    query_rows = select(
         bucket_case(moment, counted).label("bucket"), *query.places(rows), *query.numbers(rows)
     ).where(inside, *filter_conditions(rows, query.only))
-    return _group_sums(found)
+    return _group_sums(query_rows)
 
 
 def _pending_sums(edges: Sequence[int], query: SumQuery) -> Select[Any]:
     """Sums of pending rows by the bucket of their quarter."""
     rows = rollup_pending.c
     starts = [(edge, bucket) for bucket, edge in enumerate(edges[:-1])]
-    found = select(
+    query_rows = select(
         bucket_case(rows.quarter, starts).label("bucket"),
         *query.places(rows),
         *query.numbers(rows),
@@ -261,7 +266,7 @@ def _pending_sums(edges: Sequence[int], query: SumQuery) -> Select[Any]:
         rows.quarter < edges[-1],
         *filter_conditions(rows, query.only),
     )
-    return _group_sums(found)
+    return _group_sums(query_rows)
 
 
 def _quarters(split: DaySplit, query: SumQuery) -> Select[Any]:
@@ -272,7 +277,7 @@ def _quarters(split: DaySplit, query: SumQuery) -> Select[Any]:
     """
     strips = _value_table(
         ("strip_day", "first", "last", "bucket", "counted_in"),
-        [astuple(each) for each in split.strips],
+        [astuple(strip) for strip in split.strips],
     )
     rows = schema.rollups.c
     places = (
@@ -286,7 +291,7 @@ def _quarters(split: DaySplit, query: SumQuery) -> Select[Any]:
         .prefix_with("MATERIALIZED")
     )  # fmt: skip
     same = and_(*(rows[name] == places.c[f"found_{name}"] for name in DAY_KEY))
-    found = (
+    query_rows = (
         select(
             places.c.bucket,
             places.c.counted_in,
@@ -296,7 +301,7 @@ def _quarters(split: DaySplit, query: SumQuery) -> Select[Any]:
         .select_from(places.join(schema.rollups, same))
         .where(rows.quarter >= places.c.first, rows.quarter < places.c.last)
     )
-    return _group_sums(found, "counted_in")
+    return _group_sums(query_rows, "counted_in")
 
 
 def _add_hours(
@@ -319,11 +324,11 @@ def _add_hours(
     days = defaultdict[int, list[DayStrip]](list)
     for each in strips:
         days[each.day].append(each)
-    found = select(rows.day.label("bucket"), *query.places(rows), *numbers).where(
+    query_rows = select(rows.day.label("bucket"), *query.places(rows), *numbers).where(
         rows.day.in_(sorted(days)), *filter_conditions(rows, query.only)
     )
     begins = {part: n * len(names) for n, part in enumerate(parts)}
-    for row in connection.execute(_group_sums(found)):
+    for row in connection.execute(_group_sums(query_rows)):
         place, sums_of_parts = tuple(row[1 : -len(numbers)]), row[-len(numbers) :]
         for strip in days[row[0]]:
             begin = begins[_hours_of(strip)]
@@ -349,7 +354,7 @@ def _value_table(names: Sequence[str], rows: Sequence[tuple[int, ...]]) -> CTE:
         ", ".join(f"{value} AS {name}" for name, value in zip(names, row, strict=True))
         for row in rows
     ]
-    table = text(" UNION ALL ".join(f"SELECT {each}" for each in named))
+    table = text(" UNION ALL ".join(f"SELECT {fields}" for fields in named))
     return table.columns(*(column(name, BigInteger) for name in names)).cte("strips")
 
 
@@ -357,12 +362,14 @@ def _group_sums(query: Select[Any], *more: str) -> Select[Any]:
     """The sums of a query's rows by bucket and place."""
     rows = query.subquery("rows").c
     groups = [
-        each for each in rows
-        if each.name in {"bucket", *more} or each.name.startswith("place_")
+        row_column for row_column in rows
+        if row_column.name in {"bucket", *more} or row_column.name.startswith("place_")
     ]  # fmt: skip
-    names = {each.name for each in groups}
+    names = {row_column.name for row_column in groups}
     sums = [
-        cast(func.sum(each), BigInteger).label(each.name) for each in rows if each.name not in names
+        cast(func.sum(row_column), BigInteger).label(row_column.name)
+        for row_column in rows
+        if row_column.name not in names
     ]
     return select(*groups, *sums).group_by(*groups)
 
@@ -376,7 +383,7 @@ def bucket_case(
         moment: A column, at or after the first start.
         starts: Moments from which on a bucket is the right one, ascending.
     """
-    changes = [each for n, each in enumerate(starts) if n == 0 or each[1] != starts[n - 1][1]]
+    changes = [start for n, start in enumerate(starts) if n == 0 or start[1] != starts[n - 1][1]]
     sql = _bucket_sql(str(moment), changes)
     return literal_column(sql, BigInteger)
 

@@ -110,8 +110,8 @@ def _move_in_sqlite(connection: Connection, table: str, limit: int) -> int:
         return 0
     rows = f"{table} WHERE rowid <= {last}"
     addition = _addition(connection, table, rows)
-    for each in addition.statements:
-        connection.exec_driver_sql(f"WITH moved AS (SELECT * FROM {rows}) {each}")  # noqa: S608 - as above
+    for statement in addition.statements:
+        connection.exec_driver_sql(f"WITH moved AS (SELECT * FROM {rows}) {statement}")  # noqa: S608 - as above
     return connection.exec_driver_sql(f"DELETE FROM {rows}").rowcount  # noqa: S608 - as above
 
 
@@ -119,13 +119,15 @@ def _move_in_postgres(connection: Connection, table: str, limit: int) -> int:
     """Move some rows by one statement: what it deletes is added, whoever else moves rows."""
     addition = _addition(connection, table, table)
     some = f"SELECT ctid FROM {table} WHERE {addition.only} LIMIT {limit}"  # noqa: S608 - as above
-    added = ", ".join(f"added_{n} AS ({each})" for n, each in enumerate(addition.statements))
+    added = ", ".join(
+        f"added_{n} AS ({added_statement})" for n, added_statement in enumerate(addition.statements)
+    )
     statement = (
         f"WITH moved AS (DELETE FROM {table} WHERE ctid IN ({some}) RETURNING *),"  # noqa: S608 - as above
         f" {added} SELECT count(*) FROM moved"
     )
-    found: int = connection.exec_driver_sql(statement.replace("%", "%%")).scalar_one()
-    return found
+    moved: int = connection.exec_driver_sql(statement.replace("%", "%%")).scalar_one()
+    return moved
 
 
 def _addition(connection: Connection, table: str, rows: str) -> _Addition:
@@ -139,9 +141,9 @@ def _addition(connection: Connection, table: str, rows: str) -> _Addition:
 
 
 def _histogram_addition(connection: Connection, rows: str) -> _Addition:
-    each = " UNION ".join(f"SELECT {metric} FROM {rows}" for metric in LATENCIES)  # noqa: S608 - as above
-    found = _values(connection, f"SELECT * FROM ({each}) AS buckets")  # noqa: S608 - as above
-    buckets = [bucket for bucket in found if bucket is not None] or [0]
+    metric_rows = " UNION ".join(f"SELECT {metric} FROM {rows}" for metric in LATENCIES)  # noqa: S608 - as above
+    values = _values(connection, f"SELECT * FROM ({metric_rows}) AS buckets")  # noqa: S608 - as above
+    buckets = [bucket for bucket in values if bucket is not None] or [0]
     some = f"IN ({', '.join(map(str, buckets))})"
     only = " AND ".join(f"({metric} IS NULL OR {metric} {some})" for metric in LATENCIES)
     return _Addition(histogram_statements(buckets), only)
@@ -150,5 +152,5 @@ def _histogram_addition(connection: Connection, rows: str) -> _Addition:
 def _values(connection: Connection, query: str) -> list[Any]:
     """The values that a query finds; [0] for none."""
     is_postgres = connection.dialect.name == "postgresql"
-    found = connection.exec_driver_sql(query.replace("%", "%%") if is_postgres else query)
-    return [*found.scalars()] or [0]
+    result = connection.exec_driver_sql(query.replace("%", "%%") if is_postgres else query)
+    return [*result.scalars()] or [0]

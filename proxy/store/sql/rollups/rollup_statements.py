@@ -236,7 +236,7 @@ def _histogram_statement(table: Table, times: Mapping[str, str], buckets: Collec
     names = ", ".join(key)
     place_key = [name for name in key if name != "metric"]
     place = ", ".join(times.get(name, name) for name in place_key)
-    each = " UNION ALL ".join(
+    metric_rows = " UNION ALL ".join(
         f"SELECT '{metric}' AS metric, {place}, {metric} AS bucket, count(*) AS calls FROM moved"  # noqa: S608 - as above
         f" WHERE {metric} IS NOT NULL GROUP BY {', '.join(place_key)}, {metric}"
         for metric in LATENCIES
@@ -245,7 +245,7 @@ def _histogram_statement(table: Table, times: Mapping[str, str], buckets: Collec
     counts = {HISTOGRAM[n]: f"sum(CASE bucket WHEN {n} THEN calls END)" for n in sorted(buckets)}
     return f"""
         INSERT INTO {table.name} ({names}, {", ".join(counts)})
-        SELECT {names}, {", ".join(counts.values())} FROM ({each}) AS latencies
+        SELECT {names}, {", ".join(counts.values())} FROM ({metric_rows}) AS latencies
         GROUP BY {names} ORDER BY {names} {_on_conflict(table, counts)}
     """  # noqa: S608 - as above
 

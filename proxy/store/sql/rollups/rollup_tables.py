@@ -35,9 +35,9 @@ def hour_column(name: str, hour: int) -> str:
 
 def _sums() -> list[Column[int]]:
     return [
-        Column(each.name, each.type, nullable=each.nullable)
-        for each in rollups.columns
-        if not each.primary_key
+        Column(column.name, column.type, nullable=column.nullable)
+        for column in rollups.columns
+        if not column.primary_key
     ]
 
 

@@ -44,8 +44,8 @@ def part_column(columns: Columns, part: Part) -> ColumnElement[str]:
     """The value of a part in a row of rollups or receipts."""
     if part == "model":
         return _answering_model(columns.route, columns.model)
-    found: ColumnElement[str] = columns[COLUMN_NAMES.get(part, part)]
-    return found
+    column: ColumnElement[str] = columns[COLUMN_NAMES.get(part, part)]
+    return column
 
 
 def filter_conditions(columns: Columns, only: SpendFilter) -> list[ColumnElement[bool]]:
@@ -55,8 +55,8 @@ def filter_conditions(columns: Columns, only: SpendFilter) -> list[ColumnElement
     for each.
     """
     teams = only.counted_teams
-    wanted = [columns.team.in_(_TEAMS if teams is None else sorted(teams))]
-    return wanted + [
+    conditions = [columns.team.in_(_TEAMS if teams is None else sorted(teams))]
+    return conditions + [
         part_column(columns, part).in_(sorted(values))
         for part, values in only.values.items()
         if part != "team"
@@ -68,11 +68,9 @@ def relabel(value: ColumnElement[Any], labels: Mapping[str, str]) -> ColumnEleme
     return case(labels, value=value, else_=value) if labels else value
 
 
-def merge_others(
-    value: ColumnElement[Any], shown: Iterable[str], others: str
-) -> ColumnElement[Any]:
+def merge_others(value: ColumnElement[Any], shown: Iterable[str], rest: str) -> ColumnElement[Any]:
     """A value where it is shown, and one for all others."""
-    return case((value.in_(sorted(shown)), value), else_=literal(others, schema.TEXT))
+    return case((value.in_(sorted(shown)), value), else_=literal(rest, schema.TEXT))
 
 
 def _answering_model(

@@ -81,17 +81,17 @@ def value_sums(read: Read, edges: Sequence[int], query: ValueQuery) -> Sums:
     return read(edges, query.at(place))
 
 
-def largest_values(found: Sums, by: str, limit: int, bucket: int = 0) -> frozenset[str]:
+def largest_values(sums: Sums, by: str, limit: int, bucket: int = 0) -> frozenset[str]:
     """So many values with the largest sums of a number in a bucket.
 
     Args:
-        found: Sums by bucket and value.
+        sums: Sums by bucket and value.
         by: The name of the number.
         limit: The number of values.
         bucket: The bucket that they are ranked by.
     """
     ranked = sorted(
-        (key for key in found if key[0] == bucket), key=lambda key: (-found[key][by], key[1])
+        (key for key in sums if key[0] == bucket), key=lambda key: (-sums[key][by], key[1])
     )
     return frozenset(value for _, value in ranked[:limit])
 

@@ -53,8 +53,8 @@ class Compactions:
         with read_transaction(self._engine) as connection:
             # Counted first: a change that is made meanwhile is noticed by the next look.
             changes = _changes(connection)
-            found = connection.execute(select(schema.compactions)).all()
-        return SettingsSnapshot(changes, {(row.team, row.feature): _setting(row) for row in found})
+            rows = connection.execute(select(schema.compactions)).all()
+        return SettingsSnapshot(changes, {(row.team, row.feature): _setting(row) for row in rows})
 
     def choose(
         self,

@@ -90,11 +90,11 @@ def place_of(row: Row[Any]) -> LayoutScope:
 def settings_from_row(row: Row[Any]) -> FeatureState:
     """The settings in a row of ``features``; with an unknown mode, prompts go unmodified."""
     is_known = not row.mode or row.mode in _MODES
-    found = _feature_state(row, row.mode if is_known else PlanningMode.OFF)
-    if is_known or found.suspended:
-        return found
+    state = _feature_state(row, row.mode if is_known else PlanningMode.OFF)
+    if is_known or state.suspended:
+        return state
     return msgspec.structs.replace(
-        found, suspended=UNKNOWN_MODE, suspended_at=found.changed_at or found.active_from
+        state, suspended=UNKNOWN_MODE, suspended_at=state.changed_at or state.active_from
     )
 
 
@@ -172,8 +172,8 @@ def ensure_proposal(
 ) -> Proposal:
     """The proposal with this digest at the locked place, made where there is none yet."""
     layouts = schema.layouts
-    known = select(layouts).where(row_of(layouts, place), layouts.c.digest == digest)
-    row = connection.execute(known).one_or_none()
+    is_same = select(layouts).where(row_of(layouts, place), layouts.c.digest == digest)
+    row = connection.execute(is_same).one_or_none()
     if row is None:
         newest = select(func.coalesce(func.max(layouts.c.version), 0)).where(row_of(layouts, place))
         version = connection.execute(newest).scalar_one() + 1

@@ -78,11 +78,11 @@ class Layouts:
         with read_transaction(self._engine) as connection:
             # Counted first: a change that is made meanwhile is noticed by the next look.
             changes = rows.count_changes(connection)
-            found = connection.execute(select(features)).all()
+            state_rows = connection.execute(select(features)).all()
             moves = {
                 (rows.place_of(row), row.version): row.moves for row in connection.execute(query)
             }
-        places = {rows.place_of(row): rows.settings_from_row(row) for row in found}
+        places = {rows.place_of(row): rows.settings_from_row(row) for row in state_rows}
         return FeatureStates(changes, places, moves, self._mode)
 
     def proposals(self, place: LayoutScope) -> Sequence[Proposal]:
@@ -95,11 +95,11 @@ class Layouts:
     def newest_proposals(self, most: int) -> Mapping[LayoutScope, Sequence[Proposal]]:
         """So many versions of all places' layouts, those that were made last, newest first."""
         query = select(schema.layouts).order_by(schema.layouts.c.made.desc()).limit(most)
-        found: defaultdict[LayoutScope, list[Proposal]] = defaultdict(list)
+        proposals: defaultdict[LayoutScope, list[Proposal]] = defaultdict(list)
         with read_transaction(self._engine) as connection:
             for row in connection.execute(query):
-                found[rows.place_of(row)].append(rows.proposal_from_row(row))
-        return found
+                proposals[rows.place_of(row)].append(rows.proposal_from_row(row))
+        return proposals
 
     def propose(self, place: LayoutScope, digest: str, moves: str, now: float) -> Proposal | None:
         """The proposal as it stands now; None where the team has too many features for one more.
@@ -113,14 +113,14 @@ class Layouts:
             if not self._has_room(connection, place):
                 return None
             hold = LockedSettings(connection, place, self._mode)
-            found = rows.ensure_proposal(connection, place, digest, moves, micros(now))
-            if found.state is not ProposalState.PROPOSED or not hold.is_open(found.moves, now):
-                return found
+            version = rows.ensure_proposal(connection, place, digest, moves, micros(now))
+            if version.state is not ProposalState.PROPOSED or not hold.is_open(version.moves, now):
+                return version
             before = hold.own
-            hold.approve(found.version, AUTO, now)
+            hold.approve(version.version, AUTO, now)
             change = _audit_entry(place, _APPROVE, AUTO, (before, hold.own))
             record_change(connection, change, now)
-            return rows.find_proposal(connection, place, found.version)
+            return rows.find_proposal(connection, place, version.version)
 
     def withdraw(self, place: LayoutScope, calls: int, now: float, keep: str = "") -> None:
         """Withdraw undecided layouts that no longer pay; another process may have seen more calls.
@@ -132,7 +132,9 @@ class Layouts:
             keep: Digest of the layout that pays by now; "" for none.
         """
         undecided = {
-            each.digest for each in self.proposals(place) if each.state is ProposalState.PROPOSED
+            proposal.digest
+            for proposal in self.proposals(place)
+            if proposal.state is ProposalState.PROPOSED
         }
         if undecided <= {keep}:
             return
@@ -178,8 +180,8 @@ class Layouts:
             hold = LockedSettings(connection, place, self._mode)
             before = hold.own
             parts = [
-                LockedSettings(connection, each, self._mode)
-                for each in _families_with_own_mode(connection, place)
+                LockedSettings(connection, family_place, self._mode)
+                for family_place in _families_with_own_mode(connection, place)
             ]
             for part in parts:
                 part.decide(by, now, mode="")
@@ -229,11 +231,11 @@ class Layouts:
     def _has_room(self, connection: Connection, place: LayoutScope) -> bool:
         """True if the place is known, or its team has few enough for one more."""
         features = schema.features
-        known = select(func.count()).where(rows.row_of(features, place))
-        others = select(func.count()).where(features.c.team == place.team)
+        is_listed = select(func.count()).where(rows.row_of(features, place))
+        listed = select(func.count()).where(features.c.team == place.team)
         return bool(
-            connection.execute(known).scalar_one()
-            or connection.execute(others).scalar_one() < self._features
+            connection.execute(is_listed).scalar_one()
+            or connection.execute(listed).scalar_one() < self._features
         )
 
 
@@ -304,10 +306,14 @@ def waiting_proposals(proposals: Sequence[Proposal]) -> list[Proposal]:
     Args:
         proposals: Of one place.
     """
-    decided = (each.decided_at for each in proposals if each.state is ProposalState.APPROVED)
+    decided = (
+        proposal.decided_at for proposal in proposals if proposal.state is ProposalState.APPROVED
+    )
     since = max(decided, default=-APPROVAL_DELAY_S) + APPROVAL_DELAY_S
     return [
-        each for each in proposals if each.state is ProposalState.PROPOSED and each.made >= since
+        proposal
+        for proposal in proposals
+        if proposal.state is ProposalState.PROPOSED and proposal.made >= since
     ]
 
 
@@ -317,13 +323,13 @@ def undecided_layouts(layouts: Layouts) -> list[UndecidedLayout]:
     None is of a feature where planning is off or suspended: approving changes nothing there.
     """
     states = layouts.standings()
-    found = []
+    undecided = []
     for place, proposals in layouts.newest_proposals(_MAX_PROPOSALS).items():
         state, waiting = states.of(place), waiting_proposals(proposals)
         newest = max(waiting, key=lambda proposal: proposal.made, default=None)
         if newest is not None and not state.is_off:
             layout = read_layout(newest.moves) or Layout()
-            found.append(
+            undecided.append(
                 UndecidedLayout(
                     place=place,
                     version=newest.version,
@@ -334,7 +340,7 @@ def undecided_layouts(layouts: Layouts) -> list[UndecidedLayout]:
                     mode=state.mode,
                 )
             )
-    return sorted(found, key=lambda layout: layout.place)
+    return sorted(undecided, key=lambda layout: layout.place)
 
 
 class Suspension(msgspec.Struct, frozen=True):
@@ -358,19 +364,21 @@ def suspend_harmful(
         now: Seconds since the epoch.
     """
     standings = layouts.standings()
-    found = []
-    for each in measured.comparisons:
-        place = LayoutScope(each.team, each.feature)
+    suspended = []
+    for comparison in measured.comparisons:
+        place = LayoutScope(comparison.team, comparison.feature)
         begun = _measured_from(standings, place)
         if standings.of(place).is_off or begun > now:
             continue
-        for judged in _compare_since(savings, each, begun) if begun > measured.since else [each]:
+        for judged in (
+            _compare_since(savings, comparison, begun) if begun > measured.since else [comparison]
+        ):
             why = judged.verdict.why
             if judged.verdict.finding is ComparisonFinding.WORSE and layouts.suspend(
                 place, why, now
             ):
-                found.append(Suspension(place, why))
-    return found
+                suspended.append(Suspension(place, why))
+    return suspended
 
 
 def _compare_since(savings: Savings, seen: Comparison, begun: float) -> list[Comparison]:

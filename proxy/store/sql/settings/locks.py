@@ -151,10 +151,10 @@ class LockedSettings:
     def _feature_state(self) -> FeatureState:
         features, place = schema.features, self._place
         query = select(features).where(
-            or_(*(rows.row_of(features, each) for each in {place, place.all_families}))
+            or_(*(rows.row_of(features, scope) for scope in {place, place.all_families}))
         )
-        found = self._connection.execute(query)
-        places = {rows.place_of(row): rows.settings_from_row(row) for row in found}
+        result = self._connection.execute(query)
+        places = {rows.place_of(row): rows.settings_from_row(row) for row in result}
         return FeatureStates(places=places, mode=self._mode).of(place)
 
 
@@ -175,19 +175,19 @@ def singleton_lock(engine: Engine) -> Iterator[bool]:
         return
     options = {"isolation_level": "AUTOCOMMIT"}
     with translated_errors(), engine.connect().execution_options(**options) as connection:
-        asked = {"lock": _LOCK_NUMBER}
-        is_alone = connection.execute(_TAKE, asked).scalar()
+        lock = {"lock": _LOCK_NUMBER}
+        is_alone = connection.execute(_TAKE, lock).scalar()
         try:
             yield bool(is_alone)
         finally:
             if is_alone:
-                _release(connection, asked)
+                _release(connection, lock)
 
 
-def _release(connection: Connection, asked: dict[str, int]) -> None:
+def _release(connection: Connection, lock: dict[str, int]) -> None:
     """Release the lock; where the database is away, by giving up the connection that holds it."""
     try:
-        connection.execute(_LEAVE, asked)
+        connection.execute(_LEAVE, lock)
     except SQLAlchemyError:
         connection.invalidate()
 

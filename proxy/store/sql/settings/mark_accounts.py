@@ -77,7 +77,7 @@ class MarkAccounts:
         table = rollup_tables.mark_accounts.c
         lost = case((table.balance < 0, -table.balance), else_=0)
         sums = select(
-            *(func.coalesce(func.sum(each), 0) for each in (table.staked, table.earned, lost)),
+            *(func.coalesce(func.sum(column), 0) for column in (table.staked, table.earned, lost)),
             func.count(),
         ).where(*_conditions(only))
         query = select(*(table[name] for name in _NAMES)).where(*_conditions(only))
@@ -140,9 +140,9 @@ def _lend(connection: Connection, loan: TeamLoan, limit: int, now: float) -> int
 
 def _conditions(only: SpendFilter) -> list[ColumnElement[bool]]:
     table = rollup_tables.mark_accounts.c
-    wanted = {"team": only.counted_teams, "feature": only.values.get("feature")}
+    filters = {"team": only.counted_teams, "feature": only.values.get("feature")}
     return [
-        table[name].in_(sorted(values)) for name, values in wanted.items() if values is not None
+        table[name].in_(sorted(values)) for name, values in filters.items() if values is not None
     ]
 
 

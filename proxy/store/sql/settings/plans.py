@@ -47,16 +47,20 @@ class Plans:
         """
         with read_transaction(self._engine) as connection:
             rows = _rows(connection, conversations)
-            found = {row.conversation: _decode(row.plan) for row in rows}
-            named = {plan.conversation for plan in found.values()} - {"", SEVERAL, *found}
+            plans_by_conversation = {row.conversation: _decode(row.plan) for row in rows}
+            named = {plan.conversation for plan in plans_by_conversation.values()} - {
+                "",
+                SEVERAL,
+                *plans_by_conversation,
+            }
             if named:
                 more = _rows(connection, sorted(named))
-                found |= {row.conversation: _decode(row.plan) for row in more}
+                plans_by_conversation |= {row.conversation: _decode(row.plan) for row in more}
                 rows = [*rows, *more]
         old = micros(now - _TOUCH_INTERVAL_S)
         if idle := [row.conversation for row in rows if row.used < old]:
             self._touch(idle, now)
-        return found
+        return plans_by_conversation
 
     def grow_all(self, plans: Mapping[str, Plan], now: float) -> dict[str, Plan]:
         """The plans of these conversations with what these add to them, kept in one step.
@@ -109,9 +113,9 @@ def _merge_plan(connection: Connection, conversation: str, plan: Plan, now: floa
         "plan": _encode(alone).decode(),
         "used": micros(now),
     }
-    kept = _decode(connection.execute(_KEEP, values).scalar_one())
-    grown = merge_plans(kept, plan)
-    if grown != kept:
+    stored = _decode(connection.execute(_KEEP, values).scalar_one())
+    grown = merge_plans(stored, plan)
+    if grown != stored:
         plans = schema.plans
         change = update(plans).where(plans.c.conversation == conversation)
         connection.execute(change.values(plan=_encode(grown).decode()))

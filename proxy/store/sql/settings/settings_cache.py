@@ -115,14 +115,14 @@ def _read_layouts(layouts: Layouts, before: FeatureStates) -> FeatureStates:
 
     A place whose mode cannot be read keeps what was last known of it, if anything.
     """
-    found, known = layouts.standings(), before.places
-    for flaw in _problems(found):
+    states, earlier = layouts.standings(), before.places
+    for flaw in _problems(states):
         _log.error("%s", flaw)
     places = {
-        place: known.get(place, each) if each.suspended == UNKNOWN_MODE else each
-        for place, each in found.places.items()
+        place: earlier.get(place, state) if state.suspended == UNKNOWN_MODE else state
+        for place, state in states.places.items()
     }
-    return msgspec.structs.replace(found, places=places)
+    return msgspec.structs.replace(states, places=places)
 
 
 def _problems(standings: FeatureStates) -> Iterator[str]:

@@ -52,17 +52,17 @@ class StoredBudgets:
         table = schema.stored_budgets
         with read_transaction(self._engine) as connection:
             rows = connection.execute(select(table).order_by(table.c.name)).all()
-        found = []
+        budgets = []
         for row in rows:
             with suppress(msgspec.DecodeError):
-                found.append(
+                budgets.append(
                     StoredBudget(
                         budget=_decode(row.text),
                         changed_by=row.changed_by,
                         changed_at=seconds(row.changed_at),
                     )
                 )
-        return found
+        return budgets
 
     def revision(self) -> tuple[int, int]:
         """A value that differs after each change: their number, and when one was last set."""
@@ -170,14 +170,14 @@ def _count_of_team(connection: Connection, team: str) -> int:
 def _facts(connection: Connection, name: str) -> Facts | None:
     """The fields of a stored budget; None where there is none."""
     table = schema.stored_budgets.c
-    found = connection.execute(select(table.text).where(table.name == name)).scalar()
-    if found is None:
+    text = connection.execute(select(table.text).where(table.name == name)).scalar()
+    if text is None:
         return None
-    fields: dict[str, Any] = msgspec.json.decode(found)
+    fields: dict[str, Any] = msgspec.json.decode(text)
     return fields
 
 
 def budgets_beside(file: Sequence[Budget], stored: Sequence[Budget]) -> tuple[Budget, ...]:
     """The budgets of the policies file, then the stored ones whose names it does not have."""
-    names = {each.name for each in file}
-    return (*file, *(each for each in stored if each.name not in names))
+    names = {budget.name for budget in file}
+    return (*file, *(budget for budget in stored if budget.name not in names))

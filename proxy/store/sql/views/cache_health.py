@@ -233,7 +233,9 @@ def compare_prompts(readers: Readers, call_id: str) -> ComparedPrompts:
     )
 
 
-def _features(found: Sums, states: FeatureStates, names: Mapping[str, str]) -> list[FeatureCache]:
+def _features(
+    sums_by_feature: Sums, states: FeatureStates, names: Mapping[str, str]
+) -> list[FeatureCache]:
     rows = [
         FeatureCache(
             team=team,
@@ -242,22 +244,22 @@ def _features(found: Sums, states: FeatureStates, names: Mapping[str, str]) -> l
             mode=(states.of(LayoutScope(team, feature)).mode or states.mode).value,
             sums=_cache_sums(sums),
         )
-        for (_, team, feature), sums in found.items()
+        for (_, team, feature), sums in sums_by_feature.items()
     ]
     rows.sort(key=lambda row: (-row.sums.missed_nanos, -row.sums.prompt_tokens, row.team))
     return rows[:_MAX_FEATURES]
 
 
 def _marks(readers: Readers, question: CacheQuestion, names: Mapping[str, str]) -> CacheMarks:
-    found = readers.marks.totals(question.only, _MAX_FEATURES)
+    totals = readers.marks.totals(question.only, _MAX_FEATURES)
     return CacheMarks(
-        staked_nanos=found.staked,
-        earned_nanos=found.earned,
-        net_nanos=found.earned - found.staked,
-        lost_nanos=found.lost,
+        staked_nanos=totals.staked,
+        earned_nanos=totals.earned,
+        net_nanos=totals.earned - totals.staked,
+        lost_nanos=totals.lost,
         max_loss_nanos=question.max_loss_nanos,
         max_team_loss_nanos=MAX_TEAM_LOSS_NANOS,
-        features=[_feature_marks(account, names) for account in found.largest],
+        features=[_feature_marks(account, names) for account in totals.largest],
     )
 
 
@@ -296,7 +298,7 @@ def _series(
         )
         for (_, value), sums in values.items()
     ]
-    return sorted(series, key=lambda each: (each.is_others, -each.sums.prompt_tokens, each.value))
+    return sorted(series, key=lambda row: (row.is_others, -row.sums.prompt_tokens, row.value))
 
 
 def _floors(
@@ -304,8 +306,8 @@ def _floors(
 ) -> list[CacheFloor]:
     """Floors that bind calls of these teams; objectives have teams by their names."""
     teams = only.counted_teams
-    seen = None if teams is None else {EVERY, *(names.get(each, each) for each in teams)}
-    return [each for each in floors if seen is None or each.team in seen]
+    seen = None if teams is None else {EVERY, *(names.get(floor, floor) for floor in teams)}
+    return [floor for floor in floors if seen is None or floor.team in seen]
 
 
 def _all_prompt_tokens(rows: Columns) -> ColumnElement[int]:

@@ -129,21 +129,23 @@ def _page_query(search: CallSearch, last: str, first: str) -> Select[Any]:
 
 def _conditions(search: CallSearch) -> list[ColumnElement[bool]]:
     calls, teams = schema.calls.c, search.only.counted_teams
-    found: list[ColumnElement[bool]] = [] if teams is None else [calls.team.in_(sorted(teams))]
-    found += [
+    conditions: list[ColumnElement[bool]] = [] if teams is None else [calls.team.in_(sorted(teams))]
+    conditions += [
         part_column(calls, part).in_(sorted(values))
         for part, values in search.only.values.items()
         if part != "team"
     ]
     if search.outcome:
-        found.append(calls.outcome == search.outcome)
+        conditions.append(calls.outcome == search.outcome)
     if search.miss:
-        found.append(calls.miss.is_not(None) if search.miss == "*" else calls.miss == search.miss)
+        conditions.append(
+            calls.miss.is_not(None) if search.miss == "*" else calls.miss == search.miss
+        )
     if search.is_rerouted:
-        found.append(calls.reroute_reason.is_not(None))
+        conditions.append(calls.reroute_reason.is_not(None))
     if search.min_cost_nanos:
-        found.append(calls.cost_nanos >= search.min_cost_nanos)
+        conditions.append(calls.cost_nanos >= search.min_cost_nanos)
     if search.is_unpriced:
         is_used = calls.input.is_not(None) | (calls.outcome == Outcome.ANSWERED.value)
-        found += [calls.cost_nanos.is_(None), is_used]
-    return found
+        conditions += [calls.cost_nanos.is_(None), is_used]
+    return conditions

@@ -151,8 +151,10 @@ def _month(readers: Readers, question: CostsQuestion) -> MonthForecast:
     def nanos_between(first: int, last: int) -> int:
         return sum(nanos for start, nanos in costs if first <= start < last)
 
-    known = [(day.first, nanos_between(*day.bounds)) for day in past.days]
-    return month_forecast(today, nanos_between(month[0], end), nanos_between(begun, end), known)
+    nanos_by_day = [(day.first, nanos_between(*day.bounds)) for day in past.days]
+    return month_forecast(
+        today, nanos_between(month[0], end), nanos_between(begun, end), nanos_by_day
+    )
 
 
 def _names(readers: Readers, by: CostDimension, values: Collection[str]) -> Mapping[str, str]:
@@ -238,9 +240,11 @@ def _read_receipts(connection: Connection, edges: Sequence[int], query: SumQuery
     )
     sums: dict[str, ColumnElement[Any]] = {name: literal_column(SUMS[name]) for name in _SUMMED}
     sums |= {name: func.sum(part) for name, part in _partial_sums(rows, 1).items()}
-    groups = [each for each in rows if each.name == "bucket" or each.name.startswith("place_")]
+    groups = [
+        column for column in rows if column.name == "bucket" or column.name.startswith("place_")
+    ]
     summed = select(
-        *groups, *(cast(each, BigInteger).label(name) for name, each in sums.items())
+        *groups, *(cast(column, BigInteger).label(name) for name, column in sums.items())
     ).group_by(*groups)
     return {
         tuple(row[: len(groups)]): {name: row._mapping[name] or 0 for name in sums}  # noqa: SLF001

@@ -111,7 +111,7 @@ class FeaturesQuestion:
     named: tuple[str, str] | None = None
 
 
-def features_view(readers: Readers, asked: FeaturesQuestion) -> Sequence[FeatureView]:
+def features_view(readers: Readers, question: FeaturesQuestion) -> Sequence[FeatureView]:
     """Features that have a mode or a layout; or the named one alone, if its team exists; blocks."""
     states, chosen = readers.layouts.standings(), readers.compactions.all_settings()
     names = readers.team_names()
@@ -120,28 +120,32 @@ def features_view(readers: Readers, asked: FeaturesQuestion) -> Sequence[Feature
     for scope in states.places:
         scopes[scope.team, scope.feature].append(scope)
     places = scopes.keys() | chosen.features.keys()
-    if asked.named is not None:
-        places = {asked.named} if asked.named[0] in names or asked.named in places else set()
-    seen = sorted(each for each in places if asked.teams is None or each[0] in asked.teams)
-    found = []
+    if question.named is not None:
+        places = (
+            {question.named} if question.named[0] in names or question.named in places else set()
+        )
+    seen = sorted(place for place in places if question.teams is None or place[0] in question.teams)
+    views = []
     for team, feature in seen[:_MAX_FEATURES]:
         setting = chosen.of(team, feature)
         every = (LayoutScope(team, feature), *sorted(scopes.get((team, feature), ())))
-        layouts = [_layout(each, states, proposals.get(each, ())) for each in dict.fromkeys(every)]
-        found.append(
+        layouts = [
+            _layout(place, states, proposals.get(place, ())) for place in dict.fromkeys(every)
+        ]
+        views.append(
             FeatureView(
                 team=team,
                 team_name=names.get(team, team),
                 feature=feature,
                 layouts=layouts,
-                compaction=setting.effective_mode(asked.compaction),
+                compaction=setting.effective_mode(question.compaction),
                 compaction_chosen=setting.mode,
                 compaction_why=setting.why,
                 keep_turns=setting.keep_turns,
                 target_tokens=setting.target,
             )
         )
-    return found
+    return views
 
 
 def _layout(
@@ -154,7 +158,7 @@ def _layout(
         version=held.version,
         suspended=held.suspended,
         changed_by=held.changed_by,
-        versions=[_version(each, is_waiting=each in waiting) for each in versions],
+        versions=[_version(version, is_waiting=version in waiting) for version in versions],
     )
 
 

@@ -121,8 +121,8 @@ def histograms_by_time(
     """Histograms of hours or days of UTC that have calls, by their beginning in seconds."""
     if question.unit != "hour":
         days = latency_day_histograms.c.day
-        found = _histograms(connection, question, [days], [_PENDING_DAY])
-        return {day * _DAY_S: histogram for (day,), histogram in found.items()}
+        by_day = _histograms(connection, question, [days], [_PENDING_DAY])
+        return {day * _DAY_S: histogram for (day,), histogram in by_day.items()}
     start, end = question.period.bounds
     hours, pending = latency_hour_histograms.c.hour, latency_pending.c.hour
     whole = _stored_counts(latency_hour_histograms.c, question, [hours]).where(
@@ -214,15 +214,15 @@ def _add_rows(
     connection: Connection, stored: Select[Any], pending: Select[Any]
 ) -> dict[tuple[Any, ...], Histogram]:
     """Histograms by key, of two queries: key and counts, and key, bucket and count."""
-    found = defaultdict[tuple[Any, ...], Histogram](Histogram)
+    histograms = defaultdict[tuple[Any, ...], Histogram](Histogram)
     for row in connection.execute(stored):
-        histogram = found[tuple(row[: -len(HISTOGRAM)])]
+        histogram = histograms[tuple(row[: -len(HISTOGRAM)])]
         for bucket, count in enumerate(row[-len(HISTOGRAM) :]):
             if count:
                 histogram[bucket] += count
     for *key, bucket, count in connection.execute(pending):
-        found[tuple(key)][bucket] += count
-    return found
+        histograms[tuple(key)][bucket] += count
+    return histograms
 
 
 def _stored_counts(

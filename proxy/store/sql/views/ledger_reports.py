@@ -92,10 +92,10 @@ class LedgerReports:
         if "model" not in by:
             return [_spend(read, row) for row in rows]
         parts = _shown_parts(by)
-        found = [_spend(parts, row) for row in _merge_rows(parts, rows)]
+        spends = [_spend(parts, row) for row in _merge_rows(parts, rows)]
         if "user" in by:
-            return sorted(found, key=lambda row: -(row.cost_nanos or 0))
-        return sorted(found, key=lambda row: [getattr(row, part) for part in parts])
+            return sorted(spends, key=lambda row: -(row.cost_nanos or 0))
+        return sorted(spends, key=lambda row: [getattr(row, part) for part in parts])
 
     def has_more_receipts(self, period: ReportPeriod, count: int) -> bool:
         """True if a period has more receipts than so many."""
@@ -103,8 +103,8 @@ class LedgerReports:
         ids = schema.calls.c.call_id
         query = select(ids).where(ids >= id_floor(start), ids < id_floor(end))
         with read_transaction(self._engine) as connection:
-            found = connection.execute(query.order_by(ids).offset(count).limit(1))
-            return found.scalar() is not None
+            result = connection.execute(query.order_by(ids).offset(count).limit(1))
+            return result.scalar() is not None
 
     def times(
         self, period: ReportPeriod, by: Collection[Part] = BY_TEAM
@@ -124,8 +124,8 @@ class LedgerReports:
                     if ttft is not None:
                         ttfts[key].append(ttft)
         return {
-            key: Times(_percentiles(ttfts.get(key)), _percentiles(found), len(found))
-            for key, found in durations.items()
+            key: Times(_percentiles(ttfts.get(key)), _percentiles(micros), len(micros))
+            for key, micros in durations.items()
         }
 
     def upstream_usage(self, upstreams: Sequence[str], since: float) -> list[UpstreamUsage]:
@@ -151,8 +151,8 @@ def _shown_parts(by: Collection[Part]) -> list[Part]:
 
 def _parts_to_read(by: Collection[Part]) -> list[Part]:
     """The parts that are read for a report."""
-    wanted = {*by, *_ANSWERED_BY} if "model" in by else set(by)
-    return [part for part in (*_PARTS, "user") if part in wanted]
+    parts = {*by, *_ANSWERED_BY} if "model" in by else set(by)
+    return [part for part in (*_PARTS, "user") if part in parts]
 
 
 def _value(part: Part, read: Mapping[str, Any]) -> str:
@@ -165,17 +165,17 @@ def _merge_rows(
     parts: Sequence[Part], rows: Iterable[Mapping[str, Any]]
 ) -> Iterator[Mapping[str, Any]]:
     """Rows with the model that answered, summed where they have all parts in common."""
-    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    merged: dict[tuple[str, ...], dict[str, Any]] = {}
     for row in rows:
         values: dict[str, str] = {part: _value(part, row) for part in parts}
         key = tuple(values.values())
-        if key not in found:
-            found[key] = {**row, **values}
+        if key not in merged:
+            merged[key] = {**row, **values}
             continue
-        sums = found[key]
+        sums = merged[key]
         for name in (*_SUMMED, *_IDLE):
             sums[name] = row[name] if sums[name] is None else sums[name] + (row[name] or 0)
-    yield from found.values()
+    yield from merged.values()
 
 
 def _times(parts: Sequence[Part], start: int, end: int) -> Select[Any]:
@@ -207,16 +207,16 @@ def _query(parts: list[Part], start: int, end: int, only: SpendFilter) -> Select
     """Sums of days along the primary key, which need no sorting, and then the sums of those."""
     table = schema.rollups.c
     deepest = max((_PARTS.index(part) for part in parts), default=0)
-    first, *others = (table[_COLUMNS.get(part, part)] for part in _PARTS[: deepest + 1])
+    first, *deeper = (table[_COLUMNS.get(part, part)] for part in _PARTS[: deepest + 1])
     days = (
-        select(first, table.day, *others, *(_sum(table[name]) for name in _SUMMED))
+        select(first, table.day, *deeper, *(_sum(table[name]) for name in _SUMMED))
         .where(
             table.day.between(start // _DAY_S, end // _DAY_S),
             table.quarter >= start,
             table.quarter < end,
             *filter_conditions(table, only),
         )
-        .group_by(first, table.day, *others)
+        .group_by(first, table.day, *deeper)
         .subquery("days")
         .c
     )
@@ -233,7 +233,10 @@ def _from_receipts(parts: list[Part], start: int, end: int, only: SpendFilter) -
     """Sums of receipts, the dearest first; ids sort by time, which bounds what is read."""
     table = schema.calls.c
     groups = [table[_COLUMNS.get(part, part)].label(part) for part in parts]
-    sums = [cast(literal_column(told), BigInteger).label(name) for name, told in SUMS.items()]
+    sums = [
+        cast(literal_column(expression), BigInteger).label(name)
+        for name, expression in SUMS.items()
+    ]
     idle = _idle_part(table, table.cost_nanos), _idle_part(table, literal(1))
     sums += [_sum(part).label(label) for label, part in zip(_IDLE, idle, strict=True)]
     dearest = func.coalesce(func.sum(table.cost_nanos), 0).desc()

@@ -127,8 +127,8 @@ class ReaderProcess:
         result, failure = answer
         if failure:
             raise StoreError(failure)
-        found: T = result
-        return found
+        reply: T = result
+        return reply
 
     def close(self) -> None:
         """End the process, whatever it reads."""
@@ -224,8 +224,8 @@ async def read_apart(
     result, failure = pickle.loads(answer)  # noqa: S301 - of a process of ours
     if failure:
         raise StoreError(failure)
-    found: T = result
-    return found
+    reply: T = result
+    return reply
 
 
 def _answer_one() -> None:
@@ -243,8 +243,8 @@ def _end_with_input() -> None:
     os._exit(1)
 
 
-def _answer(reads: DashboardReads, asked: _Question) -> _Answer:
-    question, args, kwargs = asked
+def _answer(reads: DashboardReads, query: _Question) -> _Answer:
+    question, args, kwargs = query
     try:
         return reads.read(question, *args, **kwargs), ""
     except StoreError as error:

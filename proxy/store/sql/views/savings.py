@@ -181,8 +181,8 @@ def _calls_by_scope(counted: CountedSavings, catalog: Catalog) -> Counter[Layout
     calls: Counter[LayoutScope] = Counter()
     for place, sums in counted.places.items():
         scope = layout_scope(place, catalog)
-        for each in {scope, scope.all_families}:
-            calls[each] += sums.calls
+        for family_scope in {scope, scope.all_families}:
+            calls[family_scope] += sums.calls
     return calls
 
 
@@ -211,20 +211,20 @@ def _feature_row(
     )
 
 
-def measured_saving(found: Comparison, team_name: str) -> MeasuredSaving:
+def measured_saving(comparison: Comparison, team_name: str) -> MeasuredSaving:
     """A feature's comparison with its control arm, as a view shows it."""
-    verdict = found.verdict
+    verdict = comparison.verdict
     saving = verdict.saving
     return MeasuredSaving(
-        team=found.team,
+        team=comparison.team,
         team_name=team_name,
-        feature=found.feature,
+        feature=comparison.feature,
         finding=verdict.finding.value,
         share=None if saving is None else saving.value,
         low=None if saving is None else saving.low,
         high=None if saving is None else saving.high,
-        treated_conversations=found.treated.conversations,
-        control_conversations=found.control.conversations,
-        missing_conversations=found.missing_conversations,
+        treated_conversations=comparison.treated.conversations,
+        control_conversations=comparison.control.conversations,
+        missing_conversations=comparison.missing_conversations,
         why=verdict.why,
     )

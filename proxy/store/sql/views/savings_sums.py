@@ -110,12 +110,12 @@ def first_quarter(connection: Connection, period: tuple[int, int], only: SpendFi
         return select(func.min(rows.quarter)).where(*conditions, *filter_conditions(rows, only))
 
     quarters = [connection.execute(first(rollup_pending.c)).scalar()]
-    known = connection.execute(first_day).scalar()
-    if known is not None:
+    day_number = connection.execute(first_day).scalar()
+    if day_number is not None:
         # Calls of its first hours may be before the start; the next day has some, or none.
-        days = rollups.c.day.between(known, known + 1)
+        days = rollups.c.day.between(day_number, day_number + 1)
         quarter = connection.execute(first(rollups.c).where(days)).scalar()
-        quarters.append(max(start, (known + 1) * _DAY_S) if quarter is None else quarter)
+        quarters.append(max(start, (day_number + 1) * _DAY_S) if quarter is None else quarter)
     return min((quarter for quarter in quarters if quarter is not None), default=None)
 
 
