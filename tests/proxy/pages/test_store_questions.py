@@ -122,7 +122,7 @@ def test_a_query_given_up_while_it_waits_for_a_thread_is_never_run(
     ask_board(store, run, router=wheel(objective()), timeout_s=1.5)
 
 
-def test_what_is_all_that_is_asked_for_is_said_to_be_late_where_it_does_not_come(
+def test_a_question_that_a_page_cannot_do_without_is_said_to_be_late(
     store: Store,
 ) -> None:
     async def expect(question: Callable[[], list[str]], timeout_s: float) -> list[str]:
