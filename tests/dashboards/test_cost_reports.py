@@ -85,9 +85,9 @@ def test_months_fill_their_period(first: date, days: int) -> None:
     period = ReportPeriod(first=first, end=date.fromordinal(first.toordinal() + days), zone="UTC")
     months = months_of(period)
 
-    assert [day for each in months for day in each.days] == list(period.days)
-    assert all(each.first.month == each.days[-1].first.month for each in months)
-    assert all(each.first.day == 1 for each in months[1:])
+    assert [day for month in months for day in month.days] == list(period.days)
+    assert all(month.first.month == month.days[-1].first.month for month in months)
+    assert all(month.first.day == 1 for month in months[1:])
 
 
 def test_after_december_comes_january() -> None:

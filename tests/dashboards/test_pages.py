@@ -291,7 +291,7 @@ def _with_harmless_texts(row: Any) -> Any:
             return value.replace(EVIL, "plain")
         return value if not hasattr(value, "__dataclass_fields__") else _with_harmless_texts(value)
 
-    return replace(row, **{each.name: tame(getattr(row, each.name)) for each in fields(row)})
+    return replace(row, **{field.name: tame(getattr(row, field.name)) for field in fields(row)})
 
 
 def test_an_evil_id_leads_nowhere_else():

@@ -18,40 +18,44 @@ def body(*contents: str, **more: object) -> str:
 
 
 def test_the_part_and_the_text_at_which_prompts_part_are_found() -> None:
-    found = prompt_difference(
+    difference = prompt_difference(
         body("Rules. Today is Tuesday.", "Hi"), body("Rules. Today is Monday.", "Hi")
     )
 
-    assert (found.part, found.common_parts) == ("messages[0].content", 1)
-    assert (found.common, found.missed, found.hit) == ("Rules. Today is ", "Tuesday.", "Monday.")
-    assert found.common_chars == 16
+    assert (difference.part, difference.common_parts) == ("messages[0].content", 1)
+    assert (difference.common, difference.missed, difference.hit) == (
+        "Rules. Today is ",
+        "Tuesday.",
+        "Monday.",
+    )
+    assert difference.common_chars == 16
 
 
 def test_tools_and_system_come_before_messages_whatever_their_order_in_json() -> None:
-    found = prompt_difference(
+    difference = prompt_difference(
         body("a", system="x", tools=[{"name": "t1"}]), body("b", tools=[{"name": "t2"}], system="y")
     )
 
-    assert found.part == "tools[0].name"
+    assert difference.part == "tools[0].name"
 
 
 def test_a_prompt_that_goes_on_differs_at_its_first_new_part() -> None:
-    found = prompt_difference(body("a", "b"), body("a"))
+    difference = prompt_difference(body("a", "b"), body("a"))
 
-    assert (found.part, found.missed, found.hit) == ("messages[1].role", "user", "")
+    assert (difference.part, difference.missed, difference.hit) == ("messages[1].role", "user", "")
 
 
 def test_texts_that_are_no_json_are_compared_as_they_are() -> None:
-    found = prompt_difference("abc", "abd")
+    difference = prompt_difference("abc", "abd")
 
-    assert (found.part, found.common, found.missed) == ("body", "ab", "c")
+    assert (difference.part, difference.common, difference.missed) == ("body", "ab", "c")
 
 
 def test_long_prompts_are_cut_and_said_to_be() -> None:
     long = "x" * MAX_COMPARED_CHARS
-    found = prompt_difference(long + "a", long + "b")
+    difference = prompt_difference(long + "a", long + "b")
 
-    assert (found.part, found.is_cut) == ("", True)
+    assert (difference.part, difference.is_cut) == ("", True)
 
 
 @pytest.mark.slow
@@ -60,5 +64,5 @@ def test_equal_prompts_have_no_difference_and_others_say_where(one: object, othe
     first, second = json.dumps(one), json.dumps(other)
 
     assert not prompt_difference(first, first).part
-    found = prompt_difference(first, second)
-    assert found.common_chars == 0 or found.missed[:1] != found.hit[:1]
+    difference = prompt_difference(first, second)
+    assert difference.common_chars == 0 or difference.missed[:1] != difference.hit[:1]

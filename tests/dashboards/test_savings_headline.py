@@ -37,13 +37,13 @@ SHARES = st.none() | st.lists(st.floats(-5, 0.9), min_size=3, max_size=3).map(
 def test_steps_lead_from_no_caches_over_sending_directly_to_the_paid_cost(
     sums: SavingsSums, share: MeasuredShare | None
 ) -> None:
-    found = savings_headline(count_planning(sums, share))
-    caching, *own = found.steps
+    headline = savings_headline(count_planning(sums, share))
+    caching, *own = headline.steps
 
-    assert found.unmodified_nanos + caching.nanos == found.direct_nanos
-    assert found.direct_nanos + sum(step.nanos for step in own) == found.paid_nanos
-    assert found.saved_nanos == found.direct_nanos - found.paid_nanos
-    assert found.saved_low_nanos <= found.saved_nanos <= found.saved_high_nanos
+    assert headline.unmodified_nanos + caching.nanos == headline.direct_nanos
+    assert headline.direct_nanos + sum(step.nanos for step in own) == headline.paid_nanos
+    assert headline.saved_nanos == headline.direct_nanos - headline.paid_nanos
+    assert headline.saved_low_nanos <= headline.saved_nanos <= headline.saved_high_nanos
 
 
 @given(SUMS, SHARES)
@@ -81,16 +81,20 @@ def test_headlines_of_parts_add_up(
     both = savings_headline(parts[0].plus(parts[1]))
 
     for name in ("direct_nanos", "paid_nanos", "saved_nanos", "saved_low_nanos"):
-        assert getattr(both, name) == sum(getattr(savings_headline(each), name) for each in parts)
+        assert getattr(both, name) == sum(getattr(savings_headline(part), name) for part in parts)
 
 
 def test_a_measured_share_counts_in_place_of_the_estimate_with_its_interval() -> None:
     sums = SavingsSums(list_nanos=80, cost_nanos=80, planning_nanos=70, planned_cost_nanos=80)
-    found = savings_headline(count_planning(sums, MeasuredShare(value=0.2, low=0.0, high=0.5)))
+    headline = savings_headline(count_planning(sums, MeasuredShare(value=0.2, low=0.0, high=0.5)))
 
-    assert (found.saved_low_nanos, found.saved_nanos, found.saved_high_nanos) == (0, 20, 80)
-    assert (found.direct_nanos, found.saved_share) == (100, 0.2)
-    assert {each.name: each.sureness for each in found.steps}["planning"] == "measured"
+    assert (headline.saved_low_nanos, headline.saved_nanos, headline.saved_high_nanos) == (
+        0,
+        20,
+        80,
+    )
+    assert (headline.direct_nanos, headline.saved_share) == (100, 0.2)
+    assert {step.name: step.sureness for step in headline.steps}["planning"] == "measured"
 
 
 def test_planning_that_is_measured_of_some_features_is_partly_measured() -> None:
@@ -140,9 +144,11 @@ def test_a_loss_is_called_one() -> None:
 
 def test_an_interval_is_said_where_a_control_arm_measured() -> None:
     sums = SavingsSums(list_nanos=80, cost_nanos=80, planned_cost_nanos=80)
-    found = savings_headline(count_planning(sums, MeasuredShare(value=0.2, low=0.0, high=0.5)))
+    headline = savings_headline(count_planning(sums, MeasuredShare(value=0.2, low=0.0, high=0.5)))
 
-    assert headline_sentences(found)[-1].startswith("By control arms, 95 % sure to lie between $0")
+    assert headline_sentences(headline)[-1].startswith(
+        "By control arms, 95 % sure to lie between $0"
+    )
 
 
 @pytest.mark.parametrize("count", [0, MAX_UNCOUNTED, 10 * MAX_UNCOUNTED])

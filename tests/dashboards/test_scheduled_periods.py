@@ -62,13 +62,13 @@ def test_a_month_that_weeks_reported_in_part_is_reported_whole() -> None:
 def test_the_last_period_is_whole_over_and_found_by_its_name(
     every: ReportInterval, at: float
 ) -> None:
-    found = last_period(every, "Europe/Berlin", at)
+    period = last_period(every, "Europe/Berlin", at)
 
-    assert found.bounds[1] <= at
-    assert at - found.bounds[1] < 32 * 86_400
-    assert named_period(every, period_name(found), "Europe/Berlin") == found
-    day_before = found.end - timedelta(days=1)
-    assert list(periods_after(day_before, found, every))[-1] == found
+    assert period.bounds[1] <= at
+    assert at - period.bounds[1] < 32 * 86_400
+    assert named_period(every, period_name(period), "Europe/Berlin") == period
+    day_before = period.end - timedelta(days=1)
+    assert list(periods_after(day_before, period, every))[-1] == period
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def test_a_stacked_panel_says_so():
 def test_a_variable_offers_the_values_of_its_label_and_all():
     variables = board_with()["templating"]["list"]
 
-    assert [each["name"] for each in variables] == ["source", "team"]
+    assert [variable["name"] for variable in variables] == ["source", "team"]
     assert variables[1]["query"]["query"] == "label_values(m, team)"
     assert variables[1]["allValue"] == ".*"
 

@@ -18,11 +18,11 @@ def forecast(cost: Callable[[date], int], first: date = date(2026, 10, 29)) -> M
 
 def test_the_cost_of_a_unit_is_rounded_and_leaves_idle_time_out() -> None:
     sums = CostSums(calls=3, attempts=4, priced_nanos=1_010, usage=Usage(input=600, output=400))
-    found = cost_amounts(sums, idle_nanos=10)
+    amounts = cost_amounts(sums, idle_nanos=10)
 
-    assert found.cost_nanos == 1_010
-    assert (found.nanos_per_call, found.nanos_per_1k_calls) == (333, 333_333)
-    assert found.nanos_per_1m_tokens == 1_000_000
+    assert amounts.cost_nanos == 1_010
+    assert (amounts.nanos_per_call, amounts.nanos_per_1k_calls) == (333, 333_333)
+    assert amounts.nanos_per_1m_tokens == 1_000_000
 
 
 def test_units_of_nothing_or_of_unknown_cost_are_unknown() -> None:

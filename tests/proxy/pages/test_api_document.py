@@ -35,8 +35,8 @@ def test_no_request_that_the_document_allows_or_nearly_allows_meets_a_bug(
     headers = {"cookie": dashboard.cookies[Role.ADMIN], "sec-fetch-site": "same-origin"}
     bugs: list[str] = []
     statuses: set[int] = set()
-    for found in document.get_all_operations():
-        operation = found.ok()
+    for found_operation in document.get_all_operations():
+        operation = found_operation.ok()
 
         @given(case=operation.as_strategy())
         @settings(

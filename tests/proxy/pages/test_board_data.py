@@ -37,7 +37,7 @@ def test_where_nothing_is_promised_nothing_is_told(store: Store) -> None:
             board.counters,
             board.open_alerts,
         )
-        return [await each() for each in parts]
+        return [await part() for part in parts]
 
     assert ask_board(store, everything) == [[], [], [], [], [], []]
 

@@ -33,6 +33,6 @@ def test_our_own_pages_and_programs_are_taken(headers: dict[str, str]) -> None:
 
 
 def test_fields_of_a_form_are_read_with_empty_ones() -> None:
-    found = asyncio.run(form_fields(a_request({}, b"name=+web+app+&feature=")))
+    fields = asyncio.run(form_fields(a_request({}, b"name=+web+app+&feature=")))
 
-    assert found == {"name": "web app", "feature": ""}
+    assert fields == {"name": "web app", "feature": ""}

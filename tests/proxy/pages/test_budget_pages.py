@@ -27,7 +27,9 @@ def submit_form(dashboard: Dashboard, **fields: str) -> Budget | str:
     if answer.status != 303:
         return answer.body.decode()
     return next(
-        each for each in dashboard.reloader.snapshot.policies.budgets if each.name == FORM["name"]
+        budget
+        for budget in dashboard.reloader.snapshot.policies.budgets
+        if budget.name == FORM["name"]
     )
 
 
@@ -43,25 +45,25 @@ def submit_form(dashboard: Dashboard, **fields: str) -> Budget | str:
 def test_percents_are_written_as_people_write_them(
     dashboard: Dashboard, text: str, percents: tuple[int, ...]
 ) -> None:
-    found = submit_form(dashboard, alerts=text, hard="yes")
+    form = submit_form(dashboard, alerts=text, hard="yes")
 
-    assert isinstance(found, Budget)
-    assert found.alerts == percents
+    assert isinstance(form, Budget)
+    assert form.alerts == percents
 
 
 def test_empty_choices_are_the_defaults_and_no_mistakes(dashboard: Dashboard) -> None:
-    found = submit_form(dashboard, hold="", on_loss="", unpriced="", hard="")
+    form = submit_form(dashboard, hold="", on_loss="", unpriced="", hard="")
 
-    assert isinstance(found, Budget)
-    assert (found.of, found.hard, found.on_loss) == ("*", False, "open")
+    assert isinstance(form, Budget)
+    assert (form.of, form.hard, form.on_loss) == ("*", False, "open")
 
 
 @pytest.mark.parametrize("text", ["half", "60;90", "-1"])
 def test_percents_that_are_none_are_explained(dashboard: Dashboard, text: str) -> None:
-    said = submit_form(dashboard, alerts=text)
+    form = submit_form(dashboard, alerts=text)
 
-    assert isinstance(said, str)
-    assert "alerts" in said
+    assert isinstance(form, str)
+    assert "alerts" in form
 
 
 def test_a_form_with_faults_keeps_its_values_and_names_all_of_them(dashboard: Dashboard) -> None:

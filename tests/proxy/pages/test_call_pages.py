@@ -62,7 +62,7 @@ def pages(store: Store) -> CallPagesBrowser:
 
 def test_calls_are_listed_newest_first_with_their_notes(pages: CallPagesBrowser) -> None:
     html = pages.text("/calls?from=2026-09-20&to=2026-09-22")
-    places = [html.index(f"/admin/calls/{each.call_id}") for each in reversed(pages.receipts)]
+    places = [html.index(f"/admin/calls/{receipt.call_id}") for receipt in reversed(pages.receipts)]
 
     assert places == sorted(places)
     assert "missed: expired" in html

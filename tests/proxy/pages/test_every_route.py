@@ -174,13 +174,13 @@ def ask_route(dashboard: Dashboard, endpoint: PageEndpoint, **headers: Any) -> A
 
 def protected_routes(dashboard: Dashboard) -> Iterator[PageEndpoint]:
     """The routes that need a sign-in."""
-    for each in dashboard.endpoints():
-        if ROUTES[each.method, each.path][0] is not OPEN:
-            yield each
+    for endpoint in dashboard.endpoints():
+        if ROUTES[endpoint.method, endpoint.path][0] is not OPEN:
+            yield endpoint
 
 
 def test_every_route_is_in_the_table(dashboard: Dashboard) -> None:
-    assert {(each.method, each.path) for each in dashboard.endpoints()} == set(ROUTES)
+    assert {(endpoint.method, endpoint.path) for endpoint in dashboard.endpoints()} == set(ROUTES)
 
 
 def test_a_route_is_open_to_its_roles_and_to_no_other(dashboard: Dashboard) -> None:
@@ -282,9 +282,9 @@ def read_pages(dashboard: Dashboard, **values: str) -> dict[str, str]:
     """Every page as an admin reads it, by its path with these values."""
     cookie = dashboard.cookies[Role.ADMIN]
     paths = [
-        fill_path(each.path, **values)
-        for each in dashboard.endpoints()
-        if each.is_page and each.is_safe and "static" not in each.path
+        fill_path(endpoint.path, **values)
+        for endpoint in dashboard.endpoints()
+        if endpoint.is_page and endpoint.is_safe and "static" not in endpoint.path
     ]
     return {path: dashboard.ask("GET", path, cookie=cookie).body.decode() for path in paths}
 

@@ -116,8 +116,8 @@ def test_an_account_without_a_password_asks_for_one_and_sets_it(dashboard: Dashb
     assert "Another password" in page(dashboard, "/account", Role.VIEWER)
     opened = dashboard.ask("POST", "/admin/sign-in", sent={"name": "viewer", "password": PASSWORD})
     assert opened.status == 303
-    found = dashboard.store.sessions.of_holder(dashboard.people[Role.VIEWER].id, NOW)
-    ids = {each.method: each.id for each in found}
+    holder = dashboard.store.sessions.of_holder(dashboard.people[Role.VIEWER].id, NOW)
+    ids = {each.method: each.id for each in holder}
     assert all(each in page(dashboard, "/account", Role.VIEWER) for each in ids.values())
     submit(dashboard, "/account/end-session", Role.VIEWER, session=ids["password"])
     assert dashboard.ask("GET", "/admin/account", cookie=new_cookie(opened)).status == 303

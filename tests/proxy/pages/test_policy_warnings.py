@@ -65,13 +65,15 @@ def test_models_that_are_sold_at_no_known_price_are_listed_once():
     own = replace(KNOWN, tariff=None)
     many = {f"m{n}": (sold,) for n in range(12)}
 
-    (found,) = policy_warnings(Policies(), catalog(dear=(KNOWN, sold), own=(own,), **many), None)
-    assert found == (
+    (policy_warning,) = policy_warnings(
+        Policies(), catalog(dear=(KNOWN, sold), own=(own,), **many), None
+    )
+    assert policy_warning == (
         "no price is known of m0, m1, m2, m3, m4, m5, m6, m7, m8, m9 and 2 more: what their calls"
         " cost is unknown, and hard budgets of dollars refuse them; write `price` in the catalog"
     )
-    (found,) = policy_warnings(Policies(), catalog(m=(sold,)), None)
-    assert found.startswith("no price is known of m: ")
+    (policy_warning,) = policy_warnings(Policies(), catalog(m=(sold,)), None)
+    assert policy_warning.startswith("no price is known of m: ")
 
 
 def test_a_model_of_which_little_is_said_takes_few_calls():
@@ -80,9 +82,9 @@ def test_a_model_of_which_little_is_said_takes_few_calls():
         ceilings=(Ceiling(name="c", limit=1, cheaper=("small",)),),
     )
     bare = replace(KNOWN, window=None, max_output=None, can=None)
-    found = policy_warnings(policies, catalog(small=(bare, bare)), None)
+    warnings = policy_warnings(policies, catalog(small=(bare, bare)), None)
 
-    assert found[:3] == [
+    assert warnings[:3] == [
         (
             "objectives.o.ladder: nobody said the `window` of small, so it takes no calls;"
             " write it in the catalog"
@@ -96,8 +98,8 @@ def test_a_model_of_which_little_is_said_takes_few_calls():
             " limit their output; write it in the catalog"
         ),
     ]
-    assert len(found) == 6
-    assert found[3].startswith("ceilings.c.cheaper: nobody said the `window`")
+    assert len(warnings) == 6
+    assert warnings[3].startswith("ceilings.c.cheaper: nobody said the `window`")
     assert policy_warnings(policies, catalog(small=(bare, KNOWN)), None) == []
 
 

@@ -71,7 +71,7 @@ async def page(board: LiveBoard) -> list[bool]:
         board.counters,
         board.open_alerts,
     )
-    return [found is not None for found in await asyncio.gather(*(each() for each in parts))]
+    return [found is not None for found in await asyncio.gather(*(part() for part in parts))]
 
 
 def test_a_question_that_takes_too_long_is_given_up_and_keeps_one_thread_alone(

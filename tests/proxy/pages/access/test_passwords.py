@@ -42,7 +42,7 @@ def test_more_hashes_than_fit_are_refused_instead_of_queued() -> None:
         return await asyncio.gather(*tries, return_exceptions=True)
 
     results = asyncio.run(play())
-    assert sum(isinstance(each, Unready) for each in results) == 2
+    assert sum(isinstance(result, Unready) for result in results) == 2
     assert results.count(False) == passwords._MAX_PENDING
     assert asyncio.run(made.matches(None, "x", is_known=True)) is False
     made.close()

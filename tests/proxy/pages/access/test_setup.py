@@ -16,7 +16,7 @@ def paths(store: Store, **settings: Any) -> set[str]:
     async def run() -> set[str]:
         context = fake_app_context(Settings(**settings), store, AppContextCalls())
         async with open_access(context, lambda: 0.0) as (_, routers):
-            return {route.path for each in routers for route in each.routes}  # type: ignore[attr-defined]
+            return {route.path for router in routers for route in router.routes}  # type: ignore[attr-defined]
 
     return asyncio.run(run())
 

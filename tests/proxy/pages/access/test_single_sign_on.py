@@ -89,8 +89,8 @@ def session_of(got: AsgiConnection) -> str:
     cookies: list[str] = [
         value.decode() for name, value in got.sent[0]["headers"] if name == b"set-cookie"
     ]
-    (opened,) = [each for each in cookies if each.startswith("thriftgate_admin=")]
-    assert any(each.startswith('thriftgate_sso=""') for each in cookies)
+    (opened,) = [cookie for cookie in cookies if cookie.startswith("thriftgate_admin=")]
+    assert any(cookie.startswith('thriftgate_sso=""') for cookie in cookies)
     return opened.partition(";")[0]
 
 
@@ -106,7 +106,9 @@ def test_a_person_whom_an_administrator_added_signs_in_with_the_role_of_their_gr
     ann = site.store.users.find("ann@acme.example")
     assert ann is not None
     assert ann.teams == {site.dashboard.own, site.dashboard.other}
-    actions = [each.change.action for each in site.store.audit.entries(9, who="identity provider")]
+    actions = [
+        entry.change.action for entry in site.store.audit.entries(9, who="identity provider")
+    ]
     assert sorted(actions) == ["change role", "link to identity provider"]
 
 

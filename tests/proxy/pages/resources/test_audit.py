@@ -32,9 +32,9 @@ def test_changes_are_listed_page_by_page_and_by_person_and_team(dashboard: Dashb
         dashboard.store.teams.create(name, now=NOW + 1 + number, who="mei")
 
     first = entries(dashboard, "limit=2")
-    assert [each["subject"] for each in first["entries"]] == ["team 4", "team 3"]
+    assert [entry["subject"] for entry in first["entries"]] == ["team 4", "team 3"]
     rest = entries(dashboard, f"limit=3&after={first['next']}")
-    assert [each["subject"] for each in rest["entries"]] == ["team 2", "team 1", "team 0"]
+    assert [entry["subject"] for entry in rest["entries"]] == ["team 2", "team 1", "team 0"]
     mine = entries(dashboard, "who=mei")
     assert (len(mine["entries"]), mine["next"]) == (5, None)
     (made,) = entries(dashboard, f"team={dashboard.own}")["entries"]

@@ -40,7 +40,7 @@ def test_settings_are_shown_without_secrets(tmp_path: Path) -> None:
     )
     shown = asyncio.run(desk.resource.get(ADMIN))
 
-    assert {each.name for each in shown.settings} >= {"THRIFTGATE_ADMIN_TOKEN"}
+    assert {setting.name for setting in shown.settings} >= {"THRIFTGATE_ADMIN_TOKEN"}
     assert "hunter2" not in str(shown)
     assert "a-secret" not in str(shown)
 

@@ -72,8 +72,8 @@ def test_engines_are_those_of_gateways_that_run(tmp_path: Path) -> None:
     TrafficFile(tmp_path, 7).write(EngineTraffic(pid=7, at=NOW, replicas=(replica,)))
     TrafficFile(tmp_path, 8).write(EngineTraffic(pid=8, at=NOW - 999, replicas=(replica,)))
 
-    (found,) = asyncio.run(resource(tmp_path).engines(BOB))
-    assert (found.gateway, found.name, found.delivered) == (7, "local:0", 60)
+    (engine,) = asyncio.run(resource(tmp_path).engines(BOB))
+    assert (engine.gateway, engine.name, engine.delivered) == (7, "local:0", 60)
 
 
 def test_warming_is_of_each_gateway_and_the_advice_on_speculation_of_each_profile(

@@ -51,7 +51,7 @@ def timelines(store: Store, *reroutes: Reroute) -> dict[str, StateTimeline]:
 
 
 def test_the_last_day_of_an_objective_is_told_by_its_reroutes(store: Store) -> None:
-    (found,) = timelines(
+    (timeline,) = timelines(
         store,
         a_reroute(objective="acme", began=NOW - 60, ended=None, state="pinned", level=""),
         a_reroute(objective="acme", began=NOW - 90_000, ended=NOW - 80_000),
@@ -59,8 +59,8 @@ def test_the_last_day_of_an_objective_is_told_by_its_reroutes(store: Store) -> N
         a_reroute(objective="another"),
     ).values()
 
-    assert (found.objective, found.began, found.ended) == ("acme", NOW - 86_400, NOW)
-    assert [(each.state, each.level, each.began, each.ended) for each in found.spans] == [
+    assert (timeline.objective, timeline.began, timeline.ended) == ("acme", NOW - 86_400, NOW)
+    assert [(span.state, span.level, span.began, span.ended) for span in timeline.spans] == [
         ("degraded", "small", NOW - 86_400, NOW - 80_000),
         ("pinned", "", NOW - 60, NOW),
     ]
@@ -89,8 +89,8 @@ def test_a_pin_is_set_and_released_and_both_are_audited(store: Store) -> None:
 
     asyncio.run(desk.resource.release(ADMIN, "everyone"))
     assert store.pins.current_pins(NOW) == {}
-    changes = {each.change.action: each.change for each in store.audit.entries(10, who="ann")}
-    assert {name: each.subject for name, each in changes.items()} == {
+    changes = {entry.change.action: entry.change for entry in store.audit.entries(10, who="ann")}
+    assert {name: entry.subject for name, entry in changes.items()} == {
         "pin objective": "everyone",
         "release objective": "everyone",
     }
@@ -133,9 +133,9 @@ def test_the_last_day_of_a_missed_objective_is_told_by_its_alerts(store: Store) 
     ]
     board = FakeBoard(overview(objectives=[missed], reroutes=[], missed_times=times))
     resource = ObjectivesResource(board, store, StoreQuestions(store), lambda: NOW)
-    (found,) = asyncio.run(resource.list(ADMIN)).timelines or ()
+    (timeline,) = asyncio.run(resource.list(ADMIN)).timelines or ()
 
-    assert [(each.state, each.began, each.ended) for each in found.spans] == [
+    assert [(span.state, span.began, span.ended) for span in timeline.spans] == [
         ("missed", NOW - 900, NOW - 500),
         ("missed", NOW - 30, NOW),
     ]

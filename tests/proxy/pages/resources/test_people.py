@@ -117,8 +117,8 @@ def test_a_person_sees_and_ends_own_sessions_and_nobody_elses(dashboard: Dashboa
     viewer = dashboard.people[Role.VIEWER]
     here, there = dashboard.cookies[Role.VIEWER], dashboard.cookie(viewer)
     _, account = got(dashboard, "GET", "/account", cookie=here)
-    assert [each["is_this"] for each in account["sessions"]].count(True) == 1
-    (other,) = [each["id"] for each in account["sessions"] if not each["is_this"]]
+    assert [session["is_this"] for session in account["sessions"]].count(True) == 1
+    (other,) = [session["id"] for session in account["sessions"] if not session["is_this"]]
     assert got(dashboard, "DELETE", f"/account/sessions/{other}")[0] == 404  # an administrator
 
     assert got(dashboard, "DELETE", f"/account/sessions/{other}", cookie=here)[0] == 204

@@ -42,7 +42,7 @@ def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
 
 def reports_by_name(dashboard: Dashboard, role: Role = Role.FINANCE) -> dict[str, Any]:
     answer = dashboard.ask_as(role, "GET", "/api/v1/reports/scheduled")
-    return {each["name"]: each for each in json.loads(answer.body)}
+    return {load["name"]: load for load in json.loads(answer.body)}
 
 
 def page(dashboard: Dashboard, role: Role = Role.FINANCE) -> str:
@@ -80,7 +80,10 @@ def test_deliveries_say_what_was_sent_when_and_what_failed_why(dashboard: Dashbo
     lost = deliveries.claim_due("weekly", [ADDRESS], NOW, 600.0)
     assert lost is not None
     deliveries.mark_failed(lost, "it answered 550", None)
-    found = {each["state"]: each for each in reports_by_name(dashboard)["weekly"]["deliveries"]}
+    found = {
+        delivery["state"]: delivery
+        for delivery in reports_by_name(dashboard)["weekly"]["deliveries"]
+    }
 
     assert found["sent"]["sent"] == NOW - 60
     assert (found["failing"]["why"], found["failing"]["due"]) == ("it answered 451", NOW + 60)

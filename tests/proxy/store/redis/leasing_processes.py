@@ -159,8 +159,8 @@ class LeasingProcesses:
         await self.processes[which].renew()
 
     async def level(self, counter: str = "team") -> CounterLevel:
-        (found,) = await super(UnreliableBudgetStore, self.wires[0]).levels([counter], self.now)
-        return found
+        (level,) = await super(UnreliableBudgetStore, self.wires[0]).levels([counter], self.now)
+        return level
 
     async def close(self) -> None:
         for wire, process in zip(self.wires, self.processes, strict=True):

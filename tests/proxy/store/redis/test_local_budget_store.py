@@ -26,11 +26,13 @@ def test_a_thousand_reservations_of_ten_cents_against_five_dollars_admit_exactly
         )
 
         granted = [
-            number for number, each in enumerate(answers) if isinstance(each, ReservationGranted)
+            number
+            for number, answer in enumerate(answers)
+            if isinstance(answer, ReservationGranted)
         ]
         full = CounterLevel(0, 5_000_000_000)
         assert len(granted) == 50
-        assert [each for each in answers if isinstance(each, ReservationRefused)] == [
+        assert [answer for answer in answers if isinstance(answer, ReservationRefused)] == [
             ReservationRefused(0, full, LATER, 50)
         ] * 950
         for number in granted:

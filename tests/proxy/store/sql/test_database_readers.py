@@ -23,8 +23,8 @@ def closing_engines(*engines: Engine) -> Iterator[tuple[Engine, ...]]:
     try:
         yield engines
     finally:
-        for each in engines:
-            each.dispose()
+        for engine in engines:
+            engine.dispose()
 
 
 def test_a_reader_sees_what_is_committed_and_can_write_nothing(url: str) -> None:

@@ -105,7 +105,9 @@ def test_refusals_are_counted_and_a_letter_can_be_given_up(outbox: Outbox) -> No
     outbox.mark_failed([letter], "it answered 400", None, is_refused=True)
 
     assert due(outbox, now=NOW + 1e8) == []
-    assert [(each.tries, each.due) for each in outbox.last_messages(9)] == [(2, None)]
+    assert [(last_message.tries, last_message.due) for last_message in outbox.last_messages(9)] == [
+        (2, None)
+    ]
 
 
 def test_an_end_is_reported_after_the_beginning(outbox: Outbox) -> None:
@@ -273,7 +275,10 @@ def test_open_and_sent_alerts_are_shown_the_newest_first(outbox: Outbox) -> None
 
     outbox.mark_sent(due(outbox), NOW, never)
     outbox.mark_failed(due(outbox, "hook"), "away", NOW + 9)
-    assert [(each.alert.subject, each.sink, each.why) for each in outbox.last_messages(3)] == [
+    assert [
+        (last_message.alert.subject, last_message.sink, last_message.why)
+        for last_message in outbox.last_messages(3)
+    ] == [
         ("b", "hook", "away"),
         ("a", "hook", "away"),
         ("b", "slack", ""),

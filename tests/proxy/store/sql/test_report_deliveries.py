@@ -89,22 +89,22 @@ def test_a_claimed_delivery_nobody_else_gets_until_the_lease_ends(
 
 def test_gateways_that_claim_together_share_deliveries_and_none_goes_twice(url: str) -> None:
     engines = [open_database(url) for _ in range(4)]
-    gateways = [ReportDeliveries(each) for each in engines]
+    gateways = [ReportDeliveries(engine) for engine in engines]
     recipients = tuple(f"mailto:{n}@example.com" for n in range(20))
 
     def work(deliveries: ReportDeliveries) -> list[str]:
         schedule(deliveries, NOW, recipients)
         schedule(deliveries, NOW + A_WEEK, recipients)
         found = []
-        while (each := claim(deliveries, NOW + A_WEEK, recipients)) is not None:
-            deliveries.mark_sent(each, NOW + A_WEEK)
-            found.append(each.recipient)
+        while (engine := claim(deliveries, NOW + A_WEEK, recipients)) is not None:
+            deliveries.mark_sent(engine, NOW + A_WEEK)
+            found.append(engine.recipient)
         return found
 
     with ThreadPoolExecutor(4) as threads:
         taken = [to for found in threads.map(work, gateways) for to in found]
-    for each in engines:
-        each.dispose()
+    for engine in engines:
+        engine.dispose()
 
     assert sorted(taken) == sorted(recipients)
 
@@ -117,8 +117,13 @@ def test_a_sent_report_is_never_due_again(deliveries: ReportDeliveries) -> None:
     deliveries.mark_sent(claimed, NOW + A_WEEK + 5)
 
     assert claim(deliveries, NOW + 99 * A_WEEK) is None
-    (kept,) = deliveries.last_deliveries("r", 9)
-    assert (kept.sent, kept.due, kept.tries, kept.why) == (NOW + A_WEEK + 5, None, 0, "")
+    (last_delivery,) = deliveries.last_deliveries("r", 9)
+    assert (last_delivery.sent, last_delivery.due, last_delivery.tries, last_delivery.why) == (
+        NOW + A_WEEK + 5,
+        None,
+        0,
+        "",
+    )
 
 
 def test_a_failed_report_is_due_later_with_its_reason_and_may_be_given_up(

@@ -12,10 +12,10 @@ SENT: dict[str, Any] = {"scope": "team", "unit": "usd", "window": "month", "limi
 
 
 def test_fields_left_out_have_the_default_of_the_policies_file() -> None:
-    found = requested_budget("own", BudgetRequest(**SENT))
+    budget = requested_budget("own", BudgetRequest(**SENT))
 
-    assert (found.of, found.limit, found.hard) == ("*", 12_500_000_000, True)
-    assert (found.hold, found.on_loss, found.unpriced, found.alerts) == (
+    assert (budget.of, budget.limit, budget.hard) == ("*", 12_500_000_000, True)
+    assert (budget.hold, budget.on_loss, budget.unpriced, budget.alerts) == (
         HoldPolicy.P95,
         OnStoreLoss.CLOSED,
         UnpricedPolicy.OWN,
@@ -25,9 +25,9 @@ def test_fields_left_out_have_the_default_of_the_policies_file() -> None:
 
 def test_every_field_of_the_policies_file_can_be_sent() -> None:
     more: dict[str, Any] = {"hold": "worst", "on_loss": "open", "unpriced": "allow", "alerts": [1]}
-    found = requested_budget("own", BudgetRequest(**SENT, **more))
+    budget = requested_budget("own", BudgetRequest(**SENT, **more))
 
-    assert (found.hold, found.on_loss, found.unpriced, found.alerts) == (
+    assert (budget.hold, budget.on_loss, budget.unpriced, budget.alerts) == (
         HoldPolicy.WORST,
         OnStoreLoss.OPEN,
         UnpricedPolicy.ALLOW,

@@ -34,7 +34,7 @@ def made(dashboard: Dashboard, **budget: str) -> Any:
 
 
 def in_force(dashboard: Dashboard) -> dict[str, Budget]:
-    return {each.name: each for each in dashboard.reloader.snapshot.policies.budgets}
+    return {budget.name: budget for budget in dashboard.reloader.snapshot.policies.budgets}
 
 
 def test_a_key_is_made_with_a_budget_that_is_in_force_before_its_secret_is_shown(
@@ -53,8 +53,8 @@ def test_a_key_is_made_with_a_budget_that_is_in_force_before_its_secret_is_shown
     )
     own = {"name": key, "limit": "25", "unit": "usd", "window": "month", "is_own": True}
     assert found["key"]["budgets"] == [own]
-    done = {each.change.action for each in dashboard.store.audit.entries(9, who=BOSS.value)}
-    assert done == {"create key", "create budget"}
+    actions = {entry.change.action for entry in dashboard.store.audit.entries(9, who=BOSS.value)}
+    assert actions == {"create key", "create budget"}
 
 
 @pytest.mark.parametrize("wrong", [{"limit": "-1"}, {"window": "year"}, {"unit": "euros"}])

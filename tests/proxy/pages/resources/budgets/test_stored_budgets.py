@@ -42,7 +42,7 @@ def page(dashboard: Dashboard, role: Role = Role.ADMIN) -> str:
 
 
 def in_force(dashboard: Dashboard) -> dict[str, Budget]:
-    return {each.name: each for each in dashboard.reloader.snapshot.policies.budgets}
+    return {budget.name: budget for budget in dashboard.reloader.snapshot.policies.budgets}
 
 
 def test_a_budget_that_is_set_is_in_force_at_once(dashboard: Dashboard) -> None:

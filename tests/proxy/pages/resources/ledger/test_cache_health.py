@@ -59,7 +59,7 @@ def test_hit_rates_are_read_tokens_of_prompt_tokens(api: AdminApi) -> None:
     body = api.ok("/cache")
 
     assert body["total"]["hit_rate"] == pytest.approx(140 / 300)
-    assert [(each["value"], each["sums"]["hit_rate"]) for each in body["series"]] == [
+    assert [(layer["value"], layer["sums"]["hit_rate"]) for layer in body["series"]] == [
         ("x", 0.45),
         ("y", 0.5),
     ]
@@ -79,12 +79,12 @@ def test_routes_are_told_apart_by_the_rules_of_their_caches(api: AdminApi) -> No
     )
     series = api.ok("/cache", by="regime")["series"]
 
-    assert [(each["value"], each["sums"]["hit_rate"]) for each in series] == [
+    assert [(one["value"], one["sums"]["hit_rate"]) for one in series] == [
         ("implicit", 0.45),
         ("block-chain", 0.6),
         ("(none)", 0.0),
     ]
-    assert [each["hit_rates"][-2] for each in series] == [0.45, 0.6, 0.0]
+    assert [one["hit_rates"][-2] for one in series] == [0.45, 0.6, 0.0]
 
 
 def test_reasons_are_summed_by_money_with_their_fix_and_an_example(api: AdminApi) -> None:
@@ -140,7 +140,7 @@ def test_cache_marks_are_summed_and_listed_by_feature(api: AdminApi) -> None:
     keep_marks(api, LayoutScope("a", "x", "claude"), LayoutScope("b", "y", "claude"))
     marks = api.ok("/cache")["marks"]
 
-    assert [each["feature"] for each in marks["features"]] == ["y", "x"]
+    assert [mark["feature"] for mark in marks["features"]] == ["y", "x"]
     assert marks["features"][1] == {
         "team": "a",
         "team_name": "a",
@@ -167,7 +167,7 @@ def test_a_viewer_of_one_team_sees_no_cache_marks_of_another(api: AdminApi) -> N
     keep_marks(api, LayoutScope("a", "x", "claude"), LayoutScope("b", "secret", "claude"))
     marks = api.ok("/cache", of_team("a"))["marks"]
 
-    assert [each["feature"] for each in marks["features"]] == ["x"]
+    assert [mark["feature"] for mark in marks["features"]] == ["x"]
     assert (marks["staked_nanos"], marks["lost_nanos"]) == (5, 3)
     assert api.ok("/cache", of_team("a"), team="b")["marks"]["features"] == []
 

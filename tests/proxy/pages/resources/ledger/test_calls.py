@@ -157,8 +157,8 @@ def test_live_calls_and_the_ledgers_list_have_the_same_filters(
         seen: list[str] = []
         with suppress(TimeoutError):
             async with asyncio.timeout(0.05):  # calls of before come at once, then none
-                async for each in events:
-                    data = each.partition(b"data: ")[2]
+                async for event in events:
+                    data = event.partition(b"data: ")[2]
                     seen += [json.loads(data)["call_id"]] if data else []
         return seen
 

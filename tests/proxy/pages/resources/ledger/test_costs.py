@@ -30,7 +30,7 @@ def a_call(n: int, days_ago: float, **changes: Any):
 
 
 def stack(body: Any) -> dict[str, int]:
-    return {each["value"]: each["sums"]["cost_nanos"] for each in body["series"]}
+    return {layer["value"]: layer["sums"]["cost_nanos"] for layer in body["series"]}
 
 
 def test_costs_are_stacked_the_dearest_first_and_add_up(api: AdminApi) -> None:
@@ -44,12 +44,12 @@ def test_costs_are_stacked_the_dearest_first_and_add_up(api: AdminApi) -> None:
     )
     body = api.ok("/costs", top=2)
 
-    assert [(each["name"], each["sums"]["cost_nanos"]) for each in body["series"]] == [
+    assert [(layer["name"], layer["sums"]["cost_nanos"]) for layer in body["series"]] == [
         ("b", 7 * DOLLAR),
         ("Search", 5 * DOLLAR),
         ("(others)", 3 * DOLLAR),
     ]
-    assert [each["is_others"] for each in body["series"]] == [False, False, True]
+    assert [layer["is_others"] for layer in body["series"]] == [False, False, True]
     assert (body["total"]["cost_nanos"], body["total"]["calls"]) == (15 * DOLLAR, 4)
     assert (body["before"]["cost_nanos"], body["series"][0]["before"]["calls"]) == (3 * DOLLAR, 1)
     assert len(body["starts"]) == len(body["series"][0]["cost_nanos"]) == 30
@@ -84,7 +84,7 @@ def test_every_filter_drills_down_to_what_its_layer_showed(api: AdminApi) -> Non
     assert stack(api.ok("/costs", by="provider")) == {"openai": 3, "other": 4}
     assert stack(api.ok("/costs", by="model")) == {"m": 3, "n": 4}
     assert stack(api.ok("/costs", by="feature")) == {"f": 6, "(none)": 1}
-    assert "ci" in {each["name"] for each in api.ok("/costs", by="key")["series"]}
+    assert "ci" in {layer["name"] for layer in api.ok("/costs", by="key")["series"]}
 
 
 def test_the_total_is_that_of_the_cost_report_to_the_nano_dollar(api: AdminApi) -> None:
@@ -97,7 +97,7 @@ def test_the_total_is_that_of_the_cost_report_to_the_nano_dollar(api: AdminApi) 
             == cost_report(api.store.reports, period, ("model", "day")).total.cost_nanos
         )
         assert (
-            sum(sum(filter(None, each["cost_nanos"])) for each in body["series"])
+            sum(sum(filter(None, layer["cost_nanos"])) for layer in body["series"])
             == (body["total"]["cost_nanos"])
         )
 

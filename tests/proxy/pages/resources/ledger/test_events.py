@@ -57,7 +57,7 @@ def test_fallbacks_alerts_and_changes_stand_in_one_list_the_newest_first(
 def test_change_of_an_objectives_state_alone_names_the_state(store: Store, tmp_path: Path) -> None:
     pinned = a_reroute(source="", level="", state="pinned")
     with closing(Dashboard(store, tmp_path, FakeBoard(overview(reroutes=[pinned])))) as shown:
-        assert [each["title"] for each in events(shown)] == ["chat-ttft: pinned"]
+        assert [event["title"] for event in events(shown)] == ["chat-ttft: pinned"]
 
 
 def test_a_layout_that_approves_itself_is_an_event(dashboard: Dashboard) -> None:
@@ -75,7 +75,7 @@ def test_a_member_sees_changes_of_own_teams_and_no_alerts(dashboard: Dashboard) 
     change_modes(dashboard)
     dashboard.store.outbox.add([an_alert(severity=Severity.NOTE, began=NOW - 30)], {}, NOW)
 
-    titles = {each["title"] for each in events(dashboard, Role.VIEWER)}
+    titles = {event["title"] for event in events(dashboard, Role.VIEWER)}
     assert titles == {"set layout mode: acme, chat", "chat-ttft: as asked → small"}
     assert len(events(dashboard, Role.FINANCE)) == 4
 

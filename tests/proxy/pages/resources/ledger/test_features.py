@@ -68,7 +68,10 @@ def test_savings_reckoned_before_an_approval_are_shown_no_more(desk: FeaturesHar
     view = asyncio.run(desk.resource.get(desk.viewer(Role.VIEWER), desk.acme, "chat"))
 
     (_, on_gpt) = view.layouts
-    assert [(each.version, each.saving_nanos) for each in on_gpt.versions] == [(2, None), (1, 0)]
+    assert [(version.version, version.saving_nanos) for version in on_gpt.versions] == [
+        (2, None),
+        (1, 0),
+    ]
 
 
 def test_a_member_sees_features_of_the_own_team_only(desk: FeaturesHarness) -> None:

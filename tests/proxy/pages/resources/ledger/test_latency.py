@@ -82,6 +82,6 @@ def test_times_between_tokens_are_known_of_streams(api: AdminApi) -> None:
 
 def test_phases_of_engines_are_means(api: AdminApi) -> None:
     api.keep(*(an_engine_receipt(n, started=NOW - 100, upstream="gpu") for n in (2, 4)))
-    (found,) = api.ok("/latency")["phases"]
+    (phase,) = api.ok("/latency")["phases"]
 
-    assert (found["upstream"], found["calls"], found["prefill"]) == ("gpu", 2, 0.375)
+    assert (phase["upstream"], phase["calls"], phase["prefill"]) == ("gpu", 2, 0.375)

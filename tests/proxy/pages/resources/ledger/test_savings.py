@@ -141,11 +141,11 @@ def test_layouts_that_would_change_nothing_are_no_savings(api: AdminApi) -> None
     layouts = api.store.layouts
     layouts.switch(LayoutScope("a", "off"), PlanningMode.OFF, "ann", NOW)
     layouts.suspend(LayoutScope("a", "suspended"), "it is dearer", NOW)
-    (found,) = api.ok("/savings")["next"]
+    (proposal,) = api.ok("/savings")["next"]
 
-    assert (found["feature"], found["version"], found["moves"]) == ("observes", 1, 1)
-    assert (found["is_observed"], found["may_apply"]) == (True, True)
-    assert found["link"] == "/admin/layouts/a/observes"
+    assert (proposal["feature"], proposal["version"], proposal["moves"]) == ("observes", 1, 1)
+    assert (proposal["is_observed"], proposal["may_apply"]) == (True, True)
+    assert proposal["link"] == "/admin/layouts/a/observes"
 
 
 def test_a_suspended_feature_counts_nothing_and_is_named(api: AdminApi) -> None:

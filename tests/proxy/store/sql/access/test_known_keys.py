@@ -232,8 +232,8 @@ def test_a_file_that_cannot_follow_a_change_is_removed_and_the_log_says_so_once(
         file.refresh(keyring, NOW + later)
 
     assert not path.exists()
-    (said,) = caplog.messages
-    assert said.endswith("they take more than 16 MiB")
+    (message,) = caplog.messages
+    assert message.endswith("they take more than 16 MiB")
 
 
 def test_the_partial_file_of_a_killed_process_is_removed(

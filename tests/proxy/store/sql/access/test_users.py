@@ -71,9 +71,9 @@ def test_a_link_signs_in_once_and_in_time(users: Users) -> None:
     code = users.create_link("ann", now=NOW)
 
     assert users.redeem_link("guessed", NOW + 1) is None
-    found = users.redeem_link(code, NOW + 1)
-    assert found is not None
-    assert found.name == "ann"
+    link = users.redeem_link(code, NOW + 1)
+    assert link is not None
+    assert link.name == "ann"
     assert users.redeem_link(code, NOW + 2) is None
     late = users.create_link("ann", now=NOW)
     assert users.redeem_link(late, NOW + LINK_LIFETIME_S) is None
@@ -84,10 +84,10 @@ def test_the_first_link_makes_the_administrator(users: Users) -> None:
     code = users.create_link(FIRST_ADMIN, now=NOW)
     assert not users.has_admin(), "nobody can sign in once the link is lost"
 
-    found = users.redeem_link(code, NOW + 1)
-    assert found is not None
-    assert found.role is Role.ADMIN
-    users.set_password(found.id, "$argon2id$1", now=NOW + 2, who=found.name)
+    link = users.redeem_link(code, NOW + 1)
+    assert link is not None
+    assert link.role is Role.ADMIN
+    users.set_password(link.id, "$argon2id$1", now=NOW + 2, who=link.name)
     assert users.has_admin()
 
 
@@ -126,8 +126,8 @@ def test_changes_of_people_are_written_down_without_their_passwords(
     users.set_disabled(ann.id, disabled=True, now=NOW + 5, who="root")
     users.set_disabled(ann.id, disabled=False, now=NOW + 6, who="root")
 
-    entries = [each.change for each in reversed(AuditLog(engine).entries(10))]
-    assert [(each.who, each.action) for each in entries] == [
+    entries = [entry.change for entry in reversed(AuditLog(engine).entries(10))]
+    assert [(entry.who, entry.action) for entry in entries] == [
         ("root", "add person"),
         ("ann", "set password"),
         ("root", "change role"),

@@ -67,9 +67,9 @@ def test_each_features_compactions_are_summed(engine: Engine) -> None:
 def test_a_compaction_that_no_upstream_accepted_saved_nothing(engine: Engine) -> None:
     failed = {"outcome": Outcome.FAILED, "status": 400, "usage": None, "compaction_nanos": None}
     inserter(engine)([compacted_receipt(1), compacted_receipt(2, reset=True, **failed)])
-    (found,) = CompactionReceipts(engine).totals(START)
+    (total,) = CompactionReceipts(engine).totals(START)
 
-    assert (found.calls, found.compacted, found.resets, found.tokens_saved) == (1, 1, 0, 600)
+    assert (total.calls, total.compacted, total.resets, total.tokens_saved) == (1, 1, 0, 600)
 
 
 def test_calls_shortened_by_mode_trim_are_counted_apart(engine: Engine) -> None:
@@ -80,10 +80,10 @@ def test_calls_shortened_by_mode_trim_are_counted_apart(engine: Engine) -> None:
             compacted_receipt(3, compaction="trim"),
         ]
     )
-    (found,) = CompactionReceipts(engine).totals(START)
+    (total,) = CompactionReceipts(engine).totals(START)
 
-    assert (found.calls, found.compacted, found.trimmed) == (3, 1, 2)
-    assert found.tokens_saved == 1_800
+    assert (total.calls, total.compacted, total.trimmed) == (3, 1, 2)
+    assert total.tokens_saved == 1_800
 
 
 def test_a_call_that_no_fact_shortened_is_trimmed_whatever_its_mode_allows(engine: Engine) -> None:
@@ -96,10 +96,10 @@ def test_a_call_that_no_fact_shortened_is_trimmed_whatever_its_mode_allows(engin
             compacted_receipt(5, compacted=False, compaction_why="control", compaction_nanos=None),
         ]
     )
-    (found,) = CompactionReceipts(engine).totals(START)
+    (total,) = CompactionReceipts(engine).totals(START)
 
-    assert (found.calls, found.compacted, found.trimmed) == (5, 2, 2)
-    assert found.tokens_saved == 4 * 600
+    assert (total.calls, total.compacted, total.trimmed) == (5, 2, 2)
+    assert total.tokens_saved == 4 * 600
 
 
 def test_the_cost_of_notes_is_reported_and_taken_off_savings(engine: Engine) -> None:

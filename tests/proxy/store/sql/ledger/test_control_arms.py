@@ -64,9 +64,9 @@ def test_each_arms_sums_are_those_of_its_conversations(engine: Engine, savings: 
 
     assert (treated.team, treated.feature, treated.model) == ("team_0", "support", "m")
     for found in (control, treated):
-        wanted = by_hand(each for each in receipts if each.arm == found.arm)
+        expected = by_hand(receipt for receipt in receipts if receipt.arm == found.arm)
         for name in ArmTotals.__struct_fields__:
-            assert getattr(found.sample, name) == pytest.approx(getattr(wanted, name), rel=1e-12)
+            assert getattr(found.sample, name) == pytest.approx(getattr(expected, name), rel=1e-12)
     assert (control.arm, treated.arm) == (ExperimentArm.CONTROL, ExperimentArm.TREATED)
     assert (control.sample.conversations, treated.sample.conversations) == (8, 32)
     assert type(treated.sample.cost) is int
@@ -170,7 +170,7 @@ def test_misses_are_summed_by_reason_the_dearest_first(engine: Engine, savings: 
         a_sum("expired", 3, 30, 300, 2, "idle 2 s"),
         a_sum("elsewhere", 1, 7, None, 4),
     ]
-    assert [each.team for each in savings.misses(START)] == ["team_0"] * 3 + ["team_1"]
+    assert [miss.team for miss in savings.misses(START)] == ["team_0"] * 3 + ["team_1"]
 
 
 def test_an_estimate_is_there_from_the_first_call(engine: Engine, savings: Savings) -> None:

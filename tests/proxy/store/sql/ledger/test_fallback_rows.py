@@ -79,7 +79,7 @@ def test_the_cost_of_a_rerouted_call_covers_all_its_attempts(engine, fallbacks) 
     keep(engine, a_receipt(2, final=False, **nothing), a_moved(2, attempt=1, cost_nanos=4))
     keep(engine, a_receipt(3, final=False, cost_nanos=None), a_moved(3, attempt=1, cost_nanos=4))
 
-    assert [each.cost_nanos for each in fallbacks.calls(10)] == [None, 4, 7]
+    assert [call.cost_nanos for call in fallbacks.calls(10)] == [None, 4, 7]
 
 
 def test_a_call_that_what_it_asked_for_answered_in_the_end_was_not_moved(engine, fallbacks) -> None:
@@ -159,7 +159,7 @@ def test_an_alert_title_of_an_earlier_version_still_gives_its_fallback_level(
     said = "chat is degraded, on level 1: small"
     Outbox(engine).add([an_alert(kind="move", title=said)], {}, START)
 
-    assert [each.level for each in fallbacks.reroutes(10)] == ["small"]
+    assert [reroute.level for reroute in fallbacks.reroutes(10)] == ["small"]
 
 
 def test_a_second_reroute_starts_from_the_requested_model(engine, fallbacks) -> None:
@@ -176,7 +176,7 @@ def test_a_second_reroute_starts_from_the_requested_model(engine, fallbacks) -> 
 def test_the_oldest_stay_that_is_reported_still_knows_where_it_came_from(engine, fallbacks) -> None:
     keep_alerts(engine, ladder_objective("small", "tiny"), (DEGRADED, 1), (DEGRADED, 2))
 
-    assert [each.source for each in fallbacks.reroutes(1)] == ["small"]
+    assert [reroute.source for reroute in fallbacks.reroutes(1)] == ["small"]
 
 
 def test_other_alerts_are_no_stays_whatever_they_say(engine, fallbacks) -> None:

@@ -89,7 +89,7 @@ def test_calls_that_differ_are_inserted_by_few_statements(tmp_path: Path) -> Non
         insert([a_receipt(n, **dict(ChainMap(*mixed)))])
     engine.dispose()
 
-    inserts = [each for each in statements if each.startswith("INSERT INTO calls")]
+    inserts = [statement for statement in statements if statement.startswith("INSERT INTO calls")]
     assert len(inserts) <= 1 + len(features)
 
 

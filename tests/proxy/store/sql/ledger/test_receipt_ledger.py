@@ -31,7 +31,7 @@ def test_a_team_finds_its_call_with_all_attempts_and_the_prompt_it_keeps(
     inserter(engine)([ANSWERED, FAILED, a_receipt(5)])
 
     kept = [FAILED, ANSWERED]
-    assert [each.attempt for each in ledger.call_receipts(CALL, TEAM)] == [0, 1]
+    assert [call_receipt.attempt for call_receipt in ledger.call_receipts(CALL, TEAM)] == [0, 1]
     assert ledger.call_receipts(CALL, TEAM)[1] == kept[1]
 
 
@@ -70,7 +70,7 @@ def test_whoever_runs_the_gateway_finds_anybodys_call(
 ) -> None:
     inserter(engine)([ANSWERED, FAILED])
 
-    assert [each.attempt for each in ledger.attempts(CALL)] == [0, 1]
+    assert [attempt.attempt for attempt in ledger.attempts(CALL)] == [0, 1]
     assert ledger.attempts("call_unheard_of") == []
 
 

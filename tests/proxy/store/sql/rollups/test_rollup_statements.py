@@ -70,16 +70,16 @@ def histograms_of(engine: Engine, table: Table) -> dict[tuple[Any, ...], tuple[i
 
 def histogram(calls: Iterable[Receipt], place: Any) -> dict[tuple[Any, ...], tuple[int]]:
     found: Counter[tuple[Any, ...]] = Counter()
-    for each in calls:
-        if not each.final or each.outcome is Outcome.REFUSED:
+    for call in calls:
+        if not call.final or call.outcome is Outcome.REFUSED:
             continue
-        times = {"duration": each.duration, "ttft": each.ttft}
-        generated = each.usage.generated_tokens if each.usage else 0
-        if each.streamed and generated > 1 and each.ttft is not None:
-            times["itl"] = (each.duration - each.ttft) / (generated - 1)
+        times = {"duration": call.duration, "ttft": call.ttft}
+        generated = call.usage.generated_tokens if call.usage else 0
+        if call.streamed and generated > 1 and call.ttft is not None:
+            times["itl"] = (call.duration - call.ttft) / (generated - 1)
         for metric, seconds in times.items():
             if seconds is not None:
-                found[(metric, *place(each), bucket_of(int(round(seconds * 1e6, 3))))] += 1
+                found[(metric, *place(call), bucket_of(int(round(seconds * 1e6, 3))))] += 1
     return {key: (count,) for key, count in found.items()}
 
 

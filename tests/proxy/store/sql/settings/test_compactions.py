@@ -23,9 +23,9 @@ def test_nothing_is_chosen_to_begin_with(compactions: Compactions) -> None:
 
 def test_a_choice_holds_and_is_counted(compactions: Compactions) -> None:
     made = compactions.choose(PLACE, CompactionMode.FACTS, "ann", NOW, keep_turns=4, target=3_000)
-    found = compactions.all_settings()
+    settings = compactions.all_settings()
 
-    assert found.of(*PLACE) == made
+    assert settings.of(*PLACE) == made
     assert made == FeatureSettings(
         mode=CompactionMode.FACTS,
         keep_turns=4,
@@ -34,7 +34,7 @@ def test_a_choice_holds_and_is_counted(compactions: Compactions) -> None:
         changed_by="ann",
         changed_at=NOW,
     )
-    assert found.changes == compactions.changes() == 1
+    assert settings.changes == compactions.changes() == 1
 
 
 def test_a_step_back_holds_until_a_person_resumes(compactions: Compactions) -> None:

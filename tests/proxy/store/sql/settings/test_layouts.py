@@ -132,7 +132,7 @@ def test_a_rollback_brings_back_the_layout_before_and_then_none(layouts: Layouts
 
     assert after_one == (2, 1)
     assert (version(layouts, NOW + 244), version(layouts, NOW + 245)) == (0, 0)  # it observes again
-    states = [(each.state, each.decided_by) for each in layouts.proposals(PLACE)]
+    states = [(proposal.state, proposal.decided_by) for proposal in layouts.proposals(PLACE)]
     assert states == [(ProposalState.ROLLED_BACK, "bob")] * 2
     with pytest.raises(ValueError, match="none to roll back"):
         layouts.rollback(PLACE, "bob", NOW + 300)
@@ -285,7 +285,7 @@ def test_undecided_proposals_take_bounded_room_and_decided_ones_stay(layouts: La
     for n in range(1, 31):
         layouts.propose(PLACE, f"d{n}", "[]", NOW + n)
 
-    assert [each.version for each in layouts.proposals(PLACE)] == [1, *range(12, 32)]
+    assert [proposal.version for proposal in layouts.proposals(PLACE)] == [1, *range(12, 32)]
 
 
 def test_a_team_may_name_so_many_features_and_no_more(engine: Engine) -> None:

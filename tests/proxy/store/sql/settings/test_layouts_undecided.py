@@ -20,7 +20,10 @@ def layouts(engine: Engine) -> Layouts:
 
 def list_promises(layouts: Layouts) -> list[tuple[int, int]]:
     """Version and nano-dollars of each layout that waits for a decision."""
-    return [(each.version, each.nanos) for each in undecided_layouts(layouts)]
+    return [
+        (undecided_layout.version, undecided_layout.nanos)
+        for undecided_layout in undecided_layouts(layouts)
+    ]
 
 
 def layout_that_saves(nanos: int, calls: int = 0) -> str:
@@ -59,7 +62,7 @@ def test_layout_that_was_proposed_last_is_promised(layouts: Layouts) -> None:
 
 def list_states(layouts: Layouts) -> list[str]:
     """State of each version, the oldest first."""
-    return [each.state.value for each in layouts.proposals(PLACE)]
+    return [proposal.state.value for proposal in layouts.proposals(PLACE)]
 
 
 def test_layout_that_later_calls_speak_against_waits_no_more_but_stays_in_history(

@@ -71,7 +71,7 @@ def test_an_ended_pin_is_remembered_with_its_end_and_its_author(pins):
         pin(level=0, made=NOW + 10, until=NOW + 20, who="bob"),
         pin(until=NOW + 10, who="ann"),
     ]
-    assert [each.objective for each in pins.last_pins(1)] == ["errors"]
+    assert [last_pin.objective for last_pin in pins.last_pins(1)] == ["errors"]
 
 
 def test_a_pin_that_ended_long_ago_is_forgotten_with_the_next(pins):
@@ -79,7 +79,7 @@ def test_a_pin_that_ended_long_ago_is_forgotten_with_the_next(pins):
     pins.set(pin("new", made=NOW + 91 * 86_400, until=NOW + 92 * 86_400))
 
     assert list(pins.current_pins(NOW)) == ["new"]
-    assert [each.objective for each in pins.last_pins(20)] == ["new"]
+    assert [last_pin.objective for last_pin in pins.last_pins(20)] == ["new"]
 
 
 def test_two_who_pin_the_same_at_once_are_both_heard(pins):

@@ -107,7 +107,7 @@ def test_a_row_of_a_newer_version_is_left_out(budgets: StoredBudgets, engine: En
             )
         )
 
-    assert [each.budget.name for each in budgets.all()] == ["day"]
+    assert [budget.budget.name for budget in budgets.all()] == ["day"]
 
 
 def test_a_budget_of_the_file_replaces_the_stored_one_of_its_name() -> None:

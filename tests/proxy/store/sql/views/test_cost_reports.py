@@ -32,13 +32,13 @@ def test_a_packed_report_is_the_report_as_it_was_read(store: Store) -> None:
     engine = store._engine
     book(engine, [a_receipt(n, list_nanos=100, cost_nanos=80) for n in range(3)], 0.5)
     asked = question(engine, measured=True)
-    found = read_cost_report(Readers(engine), asked)
+    report = read_cost_report(Readers(engine), asked)
 
-    assert unpack_cost_report(pack_cost_report(Readers(engine), asked)) == found
-    assert found.read_at == NOW
-    assert found.report.total.cost_nanos == 240
-    assert found.report.savings is not None
-    assert found.report.savings.saved_nanos == 60
+    assert unpack_cost_report(pack_cost_report(Readers(engine), asked)) == report
+    assert report.read_at == NOW
+    assert report.report.total.cost_nanos == 240
+    assert report.report.savings is not None
+    assert report.report.savings.saved_nanos == 60
 
 
 def test_a_report_has_no_headline_before_arms_were_compared(store: Store) -> None:

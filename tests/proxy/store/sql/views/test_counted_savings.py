@@ -64,7 +64,7 @@ def both_arms(engine: Engine, *, treated: int, control: int, size: int = 60) -> 
 
 
 def planning(found: SavingsHeadline) -> int:
-    return -next(each.nanos for each in found.steps if each.name == "planning")
+    return -next(step.nanos for step in found.steps if step.name == "planning")
 
 
 def test_an_estimate_counts_until_the_control_arm_has_measured(engine: Engine) -> None:

@@ -118,14 +118,14 @@ def test_every_grouping_adds_up_to_the_receipts(
     if is_old:
         forget_receipts(engine)
     report = cost_report(reports, period, by, PROVIDERS)
-    wanted = plain_sums(period, found)
+    sums = plain_sums(period, found)
     document = cost_document(report, {})
 
-    assert report.total == wanted
+    assert report.total == sums
     assert len({row.values for row in report.rows}) == len(report.rows)
     assert all(len(row.values) == len(set(by)) for row in report.rows)
     costs = [row["cost_usd"] for row in document["rows"] if row["cost_usd"] is not None]
-    assert sum(map(Decimal, costs)) * 10**9 == wanted.priced_nanos
+    assert sum(map(Decimal, costs)) * 10**9 == sums.priced_nanos
 
 
 @examples(12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

@@ -287,18 +287,18 @@ def child_processes() -> list[psutil.Process]:
 async def first_child() -> psutil.Process:
     """The first of them, once there is one."""
     while True:
-        if found := child_processes():
-            return found[0]
+        if processes := child_processes():
+            return processes[0]
         await asyncio.sleep(0.01)
 
 
 def test_a_question_apart_is_answered_by_a_process_that_is_gone_then(
     url: str, here: HereReads, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    found = asyncio.run(read_apart((url, PlanningMode.AUTO), 60.0, calls_view, ONE_CALL))
+    answer = asyncio.run(read_apart((url, PlanningMode.AUTO), 60.0, calls_view, ONE_CALL))
 
     assert capfd.readouterr() == ("", "")
-    assert found == here.read(calls_view, ONE_CALL)
+    assert answer == here.read(calls_view, ONE_CALL)
     assert child_processes() == []
 
 
@@ -326,8 +326,8 @@ def test_a_question_apart_says_what_the_database_did_and_that_its_process_was_ki
         (await first_child()).kill()
 
     async def ask() -> None:
-        asked = read_apart((url, PlanningMode.AUTO), 600.0, sleep_long, 600.0)
-        await asyncio.gather(asked, kill())
+        answering = read_apart((url, PlanningMode.AUTO), 600.0, sleep_long, 600.0)
+        await asyncio.gather(answering, kill())
 
     with pytest.raises(OSError, match="has ended"):
         asyncio.run(ask())

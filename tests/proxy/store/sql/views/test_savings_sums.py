@@ -100,7 +100,7 @@ def test_a_lost_attempt_of_the_model_asked_for_costs_extra(engine: Engine) -> No
 def test_calls_are_counted_by_the_model_asked_for_and_the_route(ledger: Engine) -> None:
     places, _ = sums(ledger, only=ONE_TEAM)
 
-    assert sorted(each.calls for each in places.values()) == [1, 1]
+    assert sorted(place.calls for place in places.values()) == [1, 1]
     assert places["a", "x", "big", "lab/small"].calls == 1
 
 
