@@ -6,10 +6,9 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from dashboards.access import Action, Viewer
-from dashboards.views.access import AuditEntryView, AuditPage
+from dashboards.views.access import AuditPage
 from proxy.pages.store_questions import StoreAsker
 from proxy.pages.viewing import SignedIn, check_allowed
-from proxy.store.sql.access.audit_log import AuditEntry
 from proxy.store.store import Store
 
 
@@ -51,7 +50,7 @@ class AuditResource:
         )
         shown = entries[: query.limit]
         return AuditPage(
-            entries=[_view(entry) for entry in shown],
+            entries=shown,
             next=shown[-1].id if len(entries) > query.limit else None,
         )
 
@@ -67,17 +66,3 @@ class AuditResource:
             return await self.list(viewer, query)
 
         return routes
-
-
-def _view(entry: AuditEntry) -> AuditEntryView:
-    change = entry.change
-    return AuditEntryView(
-        id=entry.id,
-        at=entry.at,
-        who=change.who,
-        action=change.action,
-        subject=change.subject,
-        team=change.team,
-        before=change.before,
-        after=change.after,
-    )

@@ -188,7 +188,7 @@ def test_commands_are_written_down_with_the_account_that_ran_them(
     monkeypatch.setenv("LOGNAME", "mei")
     runner.said(keys, "create", "--team", "else")
 
-    changes = [entry.change for entry in runner.open().audit.entries(10)]
+    changes = list(runner.open().audit.entries(10))
     assert {(change.who, change.action) for change in changes if change.who == "mei"} == {
         ("mei", "create key"),
         ("mei", "create team"),

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection, Engine, Row, and_, insert, select
 
+from dashboards.views.access import AuditEntryView
 from proxy.store.sql.access.access_tables import audit_log
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.timestamps import micros, seconds
@@ -43,21 +44,6 @@ class AuditedChange:
     after: Facts | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditEntry:
-    """A change as it stands in the log.
-
-    Attributes:
-        id: Sorts by time.
-        at: Seconds since the epoch.
-        change: The change itself.
-    """
-
-    id: str
-    at: float
-    change: AuditedChange
-
-
 def record_change(connection: Connection, change: AuditedChange, now: float) -> None:
     """Write a change down in the transaction that makes it, so that neither is kept alone."""
     values = {
@@ -86,7 +72,7 @@ class AuditLog:
 
     def entries(
         self, limit: int, *, before: str = "", who: str = "", team: str = ""
-    ) -> Sequence[AuditEntry]:
+    ) -> Sequence[AuditEntryView]:
         """Changes, the newest first.
 
         Args:
@@ -107,7 +93,7 @@ class AuditLog:
 
     def changes_between(
         self, start: float, end: float, actions: Collection[str], most: int
-    ) -> Sequence[AuditEntry]:
+    ) -> Sequence[AuditEntryView]:
         """Changes of some kinds in a period, the newest first.
 
         Args:
@@ -133,18 +119,16 @@ def _first_id(at: float) -> str:
     return f"chg_{max(int(at * 1000), 0):012x}"
 
 
-def _entry(row: Row[Any]) -> AuditEntry:
-    return AuditEntry(
+def _entry(row: Row[Any]) -> AuditEntryView:
+    return AuditEntryView(
         id=row.id,
         at=seconds(row.at),
-        change=AuditedChange(
-            who=row.who,
-            action=row.action,
-            subject=row.subject,
-            team=row.team,
-            before=_facts(row.before),
-            after=_facts(row.after),
-        ),
+        who=row.who,
+        action=row.action,
+        subject=row.subject,
+        team=row.team,
+        before=_facts(row.before),
+        after=_facts(row.after),
     )
 
 

@@ -1,15 +1,13 @@
-"""The last answers, from receipts: how long they were, and whether they kept to their ceilings."""
+"""The last answers, from receipts: how long they were."""
 
 from typing import Final
 
 import msgspec
-from sqlalchemy import BigInteger, Engine, case, cast, func, select
+from sqlalchemy import Engine, select
 
 from proxy.records.receipt import Outcome
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
-from slo.budget import EVERY
-from slo.ceiling import Ceiling
 
 #: Receipts that one question reads at most; the newest.
 MAX_RECEIPTS: Final = 20_000
@@ -33,22 +31,6 @@ class PastAnswer(msgspec.Struct, frozen=True):
     route: str
     generated: int
     notes: str
-
-
-class CeilingCompliance(msgspec.Struct, frozen=True):
-    """Counts of the calls under a ceiling, and of those that stayed within it.
-
-    Attributes:
-        calls: Those that used something and whose cost is known.
-        within: Those of them that cost no more than the ceiling.
-        unpriced: Those whose cost nobody knows; they are none of the calls.
-        dearest: Cost of the dearest of them, in nano-dollars; None where there are none.
-    """
-
-    calls: int
-    within: int
-    unpriced: int
-    dearest: int | None
 
 
 class Answers:
@@ -91,38 +73,3 @@ class Answers:
                     query
                 )
             ]
-
-    def ceiling_compliance(self, ceiling: Ceiling, most: int = MAX_RECEIPTS) -> CeilingCompliance:
-        """Compliance with a ceiling, by the last receipts of all; a call's attempts are one cost.
-
-        Args:
-            ceiling: The ceiling, as it is now.
-            most: Receipts to look at.
-        """
-        table = schema.calls
-        names = ("call_id", "team", "feature", "output", "cost_nanos")
-        ends = (
-            select(*(table.c[name] for name in names))
-            .order_by(table.c.call_id.desc(), table.c.attempt.desc())
-            .limit(most)
-            .subquery("ends")
-        )
-        used = select(
-            cast(func.sum(ends.c.cost_nanos), BigInteger).label("nanos"),
-            func.sum(case((ends.c.cost_nanos.is_(None), 1), else_=0)).label("unknown"),
-        ).where(ends.c.output.is_not(None))
-        if ceiling.team != EVERY:
-            named = select(schema.teams.c.id).where(schema.teams.c.name == ceiling.team)
-            used = used.where(ends.c.team.in_(named))
-        if ceiling.feature != EVERY:
-            used = used.where(ends.c.feature == ceiling.feature)
-        calls = used.group_by(ends.c.call_id).subquery("calls")
-        nanos, is_known = calls.c.nanos, calls.c.unknown == 0
-        query = select(
-            func.count().filter(is_known),
-            func.count().filter(is_known, nanos <= ceiling.limit),
-            func.count().filter(calls.c.unknown > 0),
-            func.max(nanos).filter(is_known),
-        ).select_from(calls)
-        with read_transaction(self._engine) as connection:
-            return CeilingCompliance(*connection.execute(query).one())

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dashboards.access import Viewer
-from proxy.store.sql.access.audit_log import AuditEntry
+from dashboards.views.access import AuditEntryView
 from proxy.store.sql.views.readers import Readers
 from slo.alert import Alert, Severity
 
@@ -57,17 +57,15 @@ def events_view(readers: Readers, viewer: Viewer, start: float, end: float) -> S
     return events
 
 
-def _may_see(viewer: Viewer, entry: AuditEntry) -> bool:
+def _may_see(viewer: Viewer, entry: AuditEntryView) -> bool:
     """True for changes of own teams, and of no team in particular."""
-    team = entry.change.team
-    return viewer.teams is None or team is None or team in viewer.teams
+    return viewer.teams is None or entry.team is None or entry.team in viewer.teams
 
 
-def _change_event(entry: AuditEntry, names: Mapping[str, str]) -> EventView:
+def _change_event(entry: AuditEntryView, names: Mapping[str, str]) -> EventView:
     """A change, without who made it: that stands in the audit log."""
-    change = entry.change
-    team = "" if change.team is None else f"{names.get(change.team, change.team)}, "
-    before, after = change.before or {}, change.after or {}
+    team = "" if entry.team is None else f"{names.get(entry.team, entry.team)}, "
+    before, after = entry.before or {}, entry.after or {}
     differing = [
         f"{name}: {_text(before.get(name))} → {_text(value)}"
         for name, value in after.items()
@@ -75,9 +73,9 @@ def _change_event(entry: AuditEntry, names: Mapping[str, str]) -> EventView:
     ]
     return EventView(
         at=entry.at,
-        kind=_CHANGES[change.action],
-        title=f"{change.action}: {team}{change.subject}",
-        why=", ".join(differing) if change.before is not None else "",
+        kind=_CHANGES[entry.action],
+        title=f"{entry.action}: {team}{entry.subject}",
+        why=", ".join(differing) if entry.before is not None else "",
     )
 
 

@@ -106,9 +106,7 @@ def test_a_person_whom_an_administrator_added_signs_in_with_the_role_of_their_gr
     ann = site.store.users.find("ann@acme.example")
     assert ann is not None
     assert ann.teams == {site.dashboard.own, site.dashboard.other}
-    actions = [
-        entry.change.action for entry in site.store.audit.entries(9, who="identity provider")
-    ]
+    actions = [entry.action for entry in site.store.audit.entries(9, who="identity provider")]
     assert sorted(actions) == ["change role", "link to identity provider"]
 
 

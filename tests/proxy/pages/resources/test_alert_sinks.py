@@ -37,9 +37,9 @@ def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
 def audit_of_tests(dashboard: Dashboard) -> list[tuple[str, str, object]]:
     """The person, the sink and the result of each test, the newest first."""
     return [
-        (entry.change.who, entry.change.subject, (entry.change.after or {})["worked"])
+        (entry.who, entry.subject, (entry.after or {})["worked"])
         for entry in dashboard.store.audit.entries(20)
-        if entry.change.action == "test sink"
+        if entry.action == "test sink"
     ]
 
 

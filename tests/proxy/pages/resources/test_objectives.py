@@ -89,7 +89,7 @@ def test_a_pin_is_set_and_released_and_both_are_audited(store: Store) -> None:
 
     asyncio.run(desk.resource.release(ADMIN, "everyone"))
     assert store.pins.current_pins(NOW) == {}
-    changes = {entry.change.action: entry.change for entry in store.audit.entries(10, who="ann")}
+    changes = {entry.action: entry for entry in store.audit.entries(10, who="ann")}
     assert {name: entry.subject for name, entry in changes.items()} == {
         "pin objective": "everyone",
         "release objective": "everyone",

@@ -38,9 +38,9 @@ def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
 def audit_of_reports(dashboard: Dashboard) -> list[tuple[str, object]]:
     """The person and the results of each sending, the newest first."""
     return [
-        (entry.change.who, entry.change.after)
+        (entry.who, entry.after)
         for entry in dashboard.store.audit.entries(20)
-        if entry.change.action == "send report"
+        if entry.action == "send report"
     ]
 
 

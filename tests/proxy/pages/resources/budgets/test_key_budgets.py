@@ -53,7 +53,7 @@ def test_a_key_is_made_with_a_budget_that_is_in_force_before_its_secret_is_shown
     )
     own = {"name": key, "limit": "25", "unit": "usd", "window": "month", "is_own": True}
     assert found["key"]["budgets"] == [own]
-    actions = {entry.change.action for entry in dashboard.store.audit.entries(9, who=BOSS.value)}
+    actions = {entry.action for entry in dashboard.store.audit.entries(9, who=BOSS.value)}
     assert actions == {"create key", "create budget"}
 
 

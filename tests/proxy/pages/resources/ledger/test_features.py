@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from compaction.policy import CompactionMode
 from dashboards.access import Role, Viewer
+from dashboards.views.access import AuditEntryView
 from proxy.errors import CallerError
 from proxy.pages.resources.ledger.features import (
     CompactionModeRequest,
@@ -20,7 +21,6 @@ from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.view_formats import view_itself
 from proxy.prefix.layouts.layout import Layout
 from proxy.records.feature_mode import LayoutScope, PlanningMode
-from proxy.store.sql.access.audit_log import AuditedChange
 from proxy.store.store import Store
 from tests.fakes.board import NOW
 
@@ -40,10 +40,10 @@ class FeaturesHarness:
         for team in (self.acme, self.other):
             store.layouts.propose(LayoutScope(team, "chat", "gpt"), "d1", MOVES, NOW)
 
-    def audit_entries(self) -> list[AuditedChange]:
+    def audit_entries(self) -> list[AuditEntryView]:
         """Changes by ann, in the order of their names."""
         found = self.store.audit.entries(100, who="ann")
-        return [each.change for each in sorted(found, key=lambda each: each.change.action)]
+        return sorted(found, key=lambda each: each.action)
 
     def viewer(self, role: Role) -> Viewer:
         return Viewer(name="ann", role=role, own_teams=frozenset({self.acme}))

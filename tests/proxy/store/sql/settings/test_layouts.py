@@ -189,11 +189,11 @@ def test_a_proposal_that_approves_itself_stands_once_in_the_audit_log(
     layouts.propose(PLACE, "d2", "[]", NOW + 80)
     entry, of_ann = AuditLog(engine).entries(10)
 
-    assert (entry.at, entry.change.who, entry.change.action) == (NOW + 60, "auto", "approve layout")
-    assert (entry.change.team, entry.change.subject) == ("team_1", "support on claude")
-    assert (entry.change.before or {})["layout"] == 0
-    assert (entry.change.after or {})["layout"] == 1
-    assert of_ann.change.who == "ann"
+    assert (entry.at, entry.who, entry.action) == (NOW + 60, "auto", "approve layout")
+    assert (entry.team, entry.subject) == ("team_1", "support on claude")
+    assert (entry.before or {})["layout"] == 0
+    assert (entry.after or {})["layout"] == 1
+    assert of_ann.who == "ann"
 
 
 def test_features_without_a_mode_have_the_one_that_was_set(engine: Engine) -> None:

@@ -50,7 +50,7 @@ def test_each_change_is_in_the_audit_log_with_values_before_and_after(
     budgets.set(a_budget(limit=7), "bob", NOW + 1, "team_1")
     budgets.remove("day", "cy", NOW + 2, "team_1")
 
-    changes = [each.change for each in reversed(AuditLog(engine).entries(9))]
+    changes = list(reversed(AuditLog(engine).entries(9)))
     assert [(each.who, each.action, each.team) for each in changes] == [
         ("ann", "create budget", "team_1"),
         ("bob", "change budget", "team_1"),
