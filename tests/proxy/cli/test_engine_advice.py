@@ -91,7 +91,7 @@ def test_advice_shows_measured_speed_ups_by_setting_band_and_feature(
     assert (band["sequences"], band["share"]) == ("1", 1.0)
     assert band["speed_up"][1] == pytest.approx(1.5, abs=0.01)
     assert "Measured, by sequences at once:" in shown
-    ngram = next(each for each in document["options"] if each["setting"] == "ngram:3")
+    ngram = next(option for option in document["options"] if option["setting"] == "ngram:3")
     assert ngram["speed_up_measured"][1] == pytest.approx(1.5, abs=0.01)
     assert "1.50x" in shown
     (feature,) = document["features"]
@@ -125,7 +125,7 @@ def test_each_feature_has_its_own_recommendation(tmp_path, runner):
     document = json.loads(runner.said(both, "advise", "house", "--json", "--days", "10000"))
     edit, poem = document["features"]
 
-    ran = next(each for each in edit["options"] if each["setting"] == "ngram:3")
+    ran = next(option for option in edit["options"] if option["setting"] == "ngram:3")
     assert ran["speed_up_measured"] == [1.6, 1.6, 1.6]
     assert (ran["acceptance_rate"], ran["tokens_per_step"]) == (0.778, 3.33)
     assert edit["recommended"].startswith("ngram:")
@@ -210,8 +210,8 @@ def test_advice_and_plan_print_the_benchmarks_of_other_techniques(runner, group)
 
     assert command in runner.said(group, "advise", "house")
     assert command in runner.said(group, "plan", "house")
-    assert [each["technique"] for each in document] == ["prefix caching", "chunked prefill"]
-    assert [each["technique"] for each in planned] == [
+    assert [row["technique"] for row in document] == ["prefix caching", "chunked prefill"]
+    assert [row["technique"] for row in planned] == [
         "speculation: n-gram",
-        *(each["technique"] for each in document),
+        *(row["technique"] for row in document),
     ]

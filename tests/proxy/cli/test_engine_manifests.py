@@ -47,7 +47,7 @@ def test_manifest_prints_yaml_that_a_pipe_can_take_and_how_to_apply_it(runner, f
     output = runner.said(group, "manifest", "house", "--for", "kubernetes", "--file", file)
 
     assert output.startswith("# kubectl apply -f FILE\n")
-    assert [each["kind"] for each in yaml.safe_load_all(output)] == ["Service", "StatefulSet"]
+    assert [part["kind"] for part in yaml.safe_load_all(output)] == ["Service", "StatefulSet"]
 
 
 def test_manifest_prints_the_table_for_the_gateway(runner, file):
@@ -59,9 +59,11 @@ def test_manifest_prints_the_table_for_the_gateway(runner, file):
 
 
 def test_manifest_of_attached_replicas_fails_with_the_reason(runner, file):
-    _, said = runner.failure_of(group, "manifest", "remote", "--for", "kubernetes", "--file", file)
+    _, output = runner.failure_of(
+        group, "manifest", "remote", "--for", "kubernetes", "--file", file
+    )
 
-    assert "others run its replicas" in said
+    assert "others run its replicas" in output
 
 
 def test_manifest_takes_the_speculation_that_plan_shows_and_says_why(runner, file):

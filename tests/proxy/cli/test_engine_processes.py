@@ -87,11 +87,11 @@ def test_engine_serve_drains_on_sigterm_and_ends_with_0(tmp_path):
     with engine_gateway(tmp_path) as process:
         replica = wait_for_replica(tmp_path, "ready")
         process.send_signal(signal.SIGTERM)
-        said, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=60)
 
     assert process.returncode == 0
     name = replica["name"]
-    assert said.splitlines() == [
+    assert output.splitlines() == [
         f"Replica {name}: starting",
         f"Replica {name}: ready at {replica['base_url']}",
         "Draining; a second signal ends the replicas at once.",
@@ -253,7 +253,7 @@ def test_status_is_one_json_document_for_scripts(tmp_path, output, kept_state):
 
     (engine,) = json.loads(output.text)["engines"]
     assert (engine["profile"], engine["is_running"]) == ("tiny", False)
-    assert [each["state"] for each in engine["replicas"]] == ["ready", "crash_loop"]
+    assert [replica["state"] for replica in engine["replicas"]] == ["ready", "crash_loop"]
     assert engine["replicas"][0]["pid"] == 4711
 
 

@@ -22,8 +22,8 @@ def problem(text: str) -> str:
     """The only problem of a text."""
     with pytest.raises(InvalidFile) as caught:
         parse_profiles(text, "engines.toml")
-    (found,) = caught.value.problems
-    return str(found)
+    (only,) = caught.value.problems
+    return str(only)
 
 
 def house(table: str, engine: str = "vllm") -> str:
@@ -136,7 +136,7 @@ def test_every_problem_of_a_file_is_reported_at_once():
     with pytest.raises(InvalidFile) as caught:
         parse_profiles(text, "engines.toml")
 
-    assert [each.line for each in caught.value.problems] == [4, 5, 6]
+    assert [issue.line for issue in caught.value.problems] == [4, 5, 6]
 
 
 @given(launchable_profiles())
@@ -158,7 +158,7 @@ def test_any_values_give_profiles_or_problems_and_never_another_error(table):
     try:
         parse_profiles("\n".join(["[engines.a]", *lines]), "engines.toml")
     except InvalidFile as bad:
-        fixes = [each.fix for each in bad.problems]
+        fixes = [issue.fix for issue in bad.problems]
 
     assert all(fixes)
 

@@ -94,7 +94,9 @@ def test_every_technique_has_a_flag_or_none_on_each_engine():
 
 
 @pytest.mark.parametrize(
-    "technique", [each for each in TECHNIQUES if each.bench], ids=lambda each: each.name
+    "technique",
+    [technique for technique in TECHNIQUES if technique.bench],
+    ids=lambda technique: technique.name,
 )
 def test_the_benchmark_of_a_technique_is_a_command_that_the_command_line_takes(
     tmp_path, technique: Technique
@@ -111,7 +113,9 @@ def test_the_benchmark_of_a_technique_is_a_command_that_the_command_line_takes(
 
 
 @pytest.mark.parametrize(
-    "technique", [each for each in TECHNIQUES if each.bench], ids=lambda each: each.name
+    "technique",
+    [technique for technique in TECHNIQUES if technique.bench],
+    ids=lambda technique: technique.name,
 )
 def test_a_benchmark_has_calls_for_all_of_its_callers(technique: Technique):
     words = technique.bench.split()

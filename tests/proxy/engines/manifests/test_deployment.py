@@ -42,7 +42,7 @@ def test_a_replica_listens_on_all_addresses_of_its_pod_and_takes_the_gpus_it_is_
 
     assert arguments[arguments.index("--host") + 1] == "0.0.0.0"  # noqa: S104
     assert arguments[arguments.index("--port") + 1] == "8000"
-    assert "CUDA_VISIBLE_DEVICES" not in {each["name"] for each in deployment.environment()}
+    assert "CUDA_VISIBLE_DEVICES" not in {variable["name"] for variable in deployment.environment()}
     assert deployment.resources() == {"limits": {"nvidia.com/gpu": 2}}
     assert plan_deployment(replace(PROFILE, gpus=0), OPTIONS).resources() == {}
 

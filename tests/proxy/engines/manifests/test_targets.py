@@ -21,9 +21,9 @@ PROFILE = EngineProfile(
 )
 SCALED = ManifestOptions(namespace="llm", max_replicas=4)
 VLLM_EXAMPLES = [
-    each
-    for each in example_profiles().values()
-    if each.engine is Engine.VLLM and not each.is_attached
+    profile
+    for profile in example_profiles().values()
+    if profile.engine is Engine.VLLM and not profile.is_attached
 ]
 
 

@@ -63,14 +63,14 @@ def test_calls_that_wait_while_the_cache_is_full_are_a_reason_without_preemption
 
 
 @pytest.mark.parametrize(
-    "each",
+    "reading",
     [page(waiting=3.0, kv_usage=0.5), page(waiting=0.0, kv_usage=0.99), page(running=0.0)],
-    ids=["waits for other reasons", "full and nobody waits", "idle"],
+    ids=["waits for other reasons", "full and no call waits", "idle"],
 )
-def test_readings_in_which_no_call_lacks_kv_memory_are_no_reason(each):
+def test_readings_in_which_no_call_lacks_kv_memory_are_no_reason(reading):
     sums = KVSums()
     for _ in range(100):
-        sums.add(each, NOW)
+        sums.add(reading, NOW)
 
     assert kv_advice(a_profile(""), {"auto": sums}) == ""
 

@@ -24,13 +24,13 @@ def test_a_prompt_matches_up_to_where_it_differs_from_earlier_ones():
     model.touch(chain("abcd"))
     model.touch(chain("abxyz"))
 
-    assert [matched_links(model, each) for each in ("abcq", "abxy", "q", "")] == [3, 4, 0, 0]
+    assert [matched_links(model, path) for path in ("abcq", "abxy", "q", "")] == [3, 4, 0, 0]
 
 
 def test_the_least_recently_used_prompt_is_dropped_first_and_from_its_end():
     model = CacheModel(5 * BLOCK)
-    for each in ("abc", "xyz"):
-        model.touch(chain(each))
+    for path in ("abc", "xyz"):
+        model.touch(chain(path))
 
     assert (matched_links(model, "abc"), matched_links(model, "xyz")) == (2, 3)
 
@@ -39,20 +39,20 @@ def test_the_least_recently_used_prompt_is_dropped_first_and_from_its_end():
 def test_a_match_found_by_halving_is_that_of_an_lru_of_blocks(paths, room):
     model, cache = CacheModel(room * BLOCK), BlockCache(room)
     for path in paths:
-        each = chain(path)
+        prompt = chain(path)
 
-        assert model.matched_links(each) == cache.read(each.links)
-        model.touch(each)
+        assert model.matched_links(prompt) == cache.read(prompt.links)
+        model.touch(prompt)
         assert len(model) <= room
 
 
 def learn(model: CacheModel, path: str, cached_tokens: int) -> None:
     """Send a prompt, and report what was cached of it."""
-    each = chain(path)
-    links = model.matched_links(each)
-    used_at = model.used_at(each, links)
-    model.touch(each)
-    model.learn(each.tokens_at(links), used_at, cached_tokens)
+    prompt = chain(path)
+    links = model.matched_links(prompt)
+    used_at = model.used_at(prompt, links)
+    model.touch(prompt)
+    model.learn(prompt.tokens_at(links), used_at, cached_tokens)
 
 
 def test_one_report_after_a_silent_restart_drops_all_that_was_held_before_it():
@@ -143,10 +143,10 @@ def test_a_replica_with_another_cache_size_is_resized():
 )
 def test_a_guess_of_the_match_does_not_change_it(paths, room, path, guess):
     model = CacheModel(room * BLOCK)
-    for number, each in enumerate(paths):
-        used_at = model.used_at(chain(each), matched_links(model, each))
-        expected = matched_links(model, each) * BLOCK
-        model.touch(chain(each))
+    for number, text in enumerate(paths):
+        used_at = model.used_at(chain(text), matched_links(model, text))
+        expected = matched_links(model, text) * BLOCK
+        model.touch(chain(text))
         if number % 5 == 4:
             model.learn(expected, used_at, 0)
 

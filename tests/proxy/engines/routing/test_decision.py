@@ -33,10 +33,10 @@ def cost(name: str, seconds: float, matched: int = 0, queue_s: float = 0.0, **mo
     )
 
 
-def names(costs, asked: RoutingRequest | None = None, policy: RoutingPolicy = POLICY) -> list[str]:
-    asking = asked or request()
+def names(costs, query: RoutingRequest | None = None, policy: RoutingPolicy = POLICY) -> list[str]:
+    asking = query or request()
     home = home_rule(asking, policy)
-    return [each.name for each in rank_replicas(costs, asking, policy, home).order]
+    return [cost.name for cost in rank_replicas(costs, asking, policy, home).order]
 
 
 def test_replicas_are_ordered_by_cost():
@@ -91,24 +91,24 @@ def test_of_equal_replicas_the_one_that_holds_most_of_the_prompt_is_first():
 
 def test_the_home_is_forgiven_prefill_by_the_share_of_load_that_others_send():
     costs = [cost(name, 5, prefill_s=4) for name in "abcd"]
-    asked = request(conversation="c")
-    home = names(costs, asked)[0]
+    query = request(conversation="c")
+    home = names(costs, query)[0]
 
-    def seconds(others: float) -> dict[str, float]:
-        credited = credit_home(costs, home_rule(asked, POLICY), POLICY.home_credit * others)
-        return {each.name: each.seconds for each in credited}
+    def seconds(others_share: float) -> dict[str, float]:
+        credited = credit_home(costs, home_rule(query, POLICY), POLICY.home_credit * others_share)
+        return {cost.name: cost.seconds for cost in credited}
 
     assert seconds(0.0) == dict.fromkeys("abcd", 5)
     assert seconds(0.5) == {**dict.fromkeys("abcd", 5), home: 5 - 0.5 * 4.0 * 4}
-    assert credit_home([], home_rule(asked, POLICY), 0.3) == []
+    assert credit_home([], home_rule(query, POLICY), 0.3) == []
 
 
 def test_a_prompt_without_a_conversation_has_its_home_by_its_first_tokens():
     links = tuple(range(20))
     long, other = links, (*links[:9], 98, 99)
     keys = {
-        RoutingRequest(chain=PromptChain(each, 256, 5_120)).home_key(2_048)
-        for each in (long, other)
+        RoutingRequest(chain=PromptChain(links, 256, 5_120)).home_key(2_048)
+        for links in (long, other)
     }
 
     assert keys == {links[7].to_bytes(8, "big")}
@@ -135,12 +135,12 @@ def test_one_replica_less_moves_only_the_conversations_whose_home_it_was(replica
 
 def test_one_call_in_a_hundred_tries_the_second_best_and_always_the_same_one():
     costs = [cost("a", 1), cost("b", 1.5)]
-    asked = [request(n) for n in range(5_000)]
+    query = [request(n) for n in range(5_000)]
 
-    firsts = [names(costs, each, RoutingPolicy())[0] for each in asked]
+    firsts = [names(costs, one, RoutingPolicy())[0] for one in query]
 
     assert 25 < firsts.count("b") < 75
-    assert firsts == [names(costs, each, RoutingPolicy())[0] for each in asked]
+    assert firsts == [names(costs, one, RoutingPolicy())[0] for one in query]
 
 
 def test_a_second_best_that_costs_far_more_or_is_full_is_not_explored():
@@ -151,9 +151,9 @@ def test_a_second_best_that_costs_far_more_or_is_full_is_not_explored():
 
 
 def test_only_healthy_replicas_of_an_allowed_region_may_be_used():
-    asked = RoutingRequest(chain=request().chain, regions=frozenset({"eu"}))
+    query = RoutingRequest(chain=request().chain, regions=frozenset({"eu"}))
 
-    assert asked.may_use(ReplicaCandidate(name="a", region="eu"))
-    assert not asked.may_use(ReplicaCandidate(name="a", region="us"))
-    assert not asked.may_use(ReplicaCandidate(name="a"))
-    assert not asked.may_use(ReplicaCandidate(name="a", region="eu", is_healthy=False))
+    assert query.may_use(ReplicaCandidate(name="a", region="eu"))
+    assert not query.may_use(ReplicaCandidate(name="a", region="us"))
+    assert not query.may_use(ReplicaCandidate(name="a"))
+    assert not query.may_use(ReplicaCandidate(name="a", region="eu", is_healthy=False))

@@ -72,9 +72,9 @@ def test_a_message_is_a_topic_a_number_and_a_batch():
 
 @pytest.mark.parametrize("keys", [["acme"], [["cache_salt", "acme"]]])
 def test_the_salt_of_a_prompt_stands_in_its_first_block(keys: list[Any]):
-    (found,) = stored_event(extra_keys=[keys, None])
+    (event,) = stored_event(extra_keys=[keys, None])
 
-    assert (found.cache_salt, found.block_hashes) == ("acme", (b"h1", b"h2"))
+    assert (event.cache_salt, event.block_hashes) == ("acme", (b"h1", b"h2"))
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ def test_blocks_that_cannot_be_known_by_their_tokens_are_left_out(changes: dict[
 
 
 def test_blocks_from_an_image_on_are_left_out():
-    (found,) = stored_event(extra_keys=[None, [["image", 5]]])
+    (event,) = stored_event(extra_keys=[None, [["image", 5]]])
 
-    assert (found.block_hashes, found.token_ids) == ((b"h1",), tuple(TOKENS[:4]))
+    assert (event.block_hashes, event.token_ids) == ((b"h1",), tuple(TOKENS[:4]))
 
 
 def test_events_of_unknown_kinds_are_passed_over():

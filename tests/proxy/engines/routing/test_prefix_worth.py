@@ -92,7 +92,7 @@ def test_a_replica_that_holds_more_never_lacks_more(prompts, links, held):
         tuple(hash((tuple(prompt[: n + 1]),)) for n in range(len(prompt))) for prompt in prompts
     ]
     own = chain(*(hash((tuple(links[: n + 1]),)) for n in range(len(links))))
-    matches = [min(each, len(links)) * BLOCK for each in held]
+    matches = [min(count, len(links)) * BLOCK for count in held]
     worth = prefix_worth(own, matches, noted_prompts(*chained), DEFAULT_POLICY)
 
     missing = [worth.missing_tokens(match) for match in sorted(matches)]

@@ -29,7 +29,7 @@ def test_prompts_of_other_organisations_or_models_share_no_link():
     roots = [chain_root("m", "acme"), chain_root("m", "other"), chain_root("n", "acme")]
     chains = [chain(content, root) for root in roots]
 
-    assert len({link for each in chains for link in each.links}) == 3 * len(chains[0].links)
+    assert len({link for chain_ in chains for link in chain_.links}) == 3 * len(chains[0].links)
 
 
 def test_an_owner_cannot_be_written_to_look_like_another():

@@ -26,14 +26,14 @@ def request(path: str = "p" * 40, **more) -> RoutingRequest:
     return RoutingRequest(chain=PromptChain(links, BLOCK, BLOCK * len(path)), **more)
 
 
-def first(router: ReplicaRouter, asked: RoutingRequest, replicas=REPLICAS, now: float = 0.0) -> str:
-    return router.decide(asked, replicas, now).order[0].name
+def first(router: ReplicaRouter, query: RoutingRequest, replicas=REPLICAS, now: float = 0.0) -> str:
+    return router.decide(query, replicas, now).order[0].name
 
 
-def serve(router: ReplicaRouter, asked: RoutingRequest, cached: int | None = None) -> str:
+def serve(router: ReplicaRouter, query: RoutingRequest, cached: int | None = None) -> str:
     """Send a call to the first replica, and end it."""
-    best = router.decide(asked, REPLICAS, 0.0).order[0]
-    call = router.send(asked, best, 0.0)
+    best = router.decide(query, REPLICAS, 0.0).order[0]
+    call = router.send(query, best, 0.0)
     call.begin_answer(0.0)
     call.end(0.0, best.matched_tokens if cached is None else cached)
     return best.name
@@ -97,8 +97,8 @@ def test_own_calls_that_ended_since_a_report_are_no_load_of_others():
 def test_calls_on_their_way_count_as_load_before_any_report_shows_them():
     router = ReplicaRouter(CALM)
     sent = [
-        router.send(asked, router.decide(asked, REPLICAS, 0.0).order[0], 0.0)
-        for asked in (request(letter * 40) for letter in "stuv")
+        router.send(query, router.decide(query, REPLICAS, 0.0).order[0], 0.0)
+        for query in (request(letter * 40) for letter in "stuv")
     ]
 
     costs = router.decide(request(), REPLICAS, 0.0).order
@@ -106,16 +106,16 @@ def test_calls_on_their_way_count_as_load_before_any_report_shows_them():
     for call in sent:
         call.end(0.0)
         call.end(0.0)
-    assert [each.queue_s for each in router.decide(request(), REPLICAS, 0.0).order] == [0.0] * 4
+    assert [cost.queue_s for cost in router.decide(request(), REPLICAS, 0.0).order] == [0.0] * 4
 
 
 def test_a_call_outside_its_preferred_region_pays_for_it_unless_it_is_warm_there():
     near, far = ReplicaCandidate(name="n", region="eu"), ReplicaCandidate(name="f", region="us")
-    router, asked = ReplicaRouter(CALM), request("a" * 40, preferred_region="eu")
-    assert first(router, asked, [near, far]) == "n"
+    router, query = ReplicaRouter(CALM), request("a" * 40, preferred_region="eu")
+    assert first(router, query, [near, far]) == "n"
 
-    costs = router.decide(asked, [near, far], 0.0).order
-    router.send(asked, costs[1], 0.0).end(0.0, 0)
+    costs = router.decide(query, [near, far], 0.0).order
+    router.send(query, costs[1], 0.0).end(0.0, 0)
 
     again = request("a" * 44, preferred_region="eu")
     assert first(router, again, [near, far]) == "f"
@@ -125,9 +125,9 @@ def in_flight(router: ReplicaRouter, replicas, calls: int, path: str = "p" * 16)
     """The replicas of so many calls that begin alike, end otherwise, and are all under way."""
     names: Counter[str] = Counter()
     for number in range(calls):
-        asked = request(path + chr(ord("A") + number))
-        best = router.decide(asked, replicas, 0.0).order[0]
-        router.send(asked, best, 0.0).begin_answer(0.0)
+        query = request(path + chr(ord("A") + number))
+        best = router.decide(query, replicas, 0.0).order[0]
+        router.send(query, best, 0.0).begin_answer(0.0)
         names[best.name] += 1
     return names
 
@@ -145,8 +145,8 @@ def test_calls_that_share_a_prefix_are_spread_over_the_slots_of_all_replicas():
 def test_a_replica_that_is_added_gets_its_share_of_calls_with_a_common_prefix():
     router, two = ReplicaRouter(CALM), [replace(replica, slots=8) for replica in REPLICAS[:2]]
     for number in range(40):
-        asked = request("p" * 16 + chr(ord("A") + number))
-        call = router.send(asked, router.decide(asked, two[:1], 0.0).order[0], 0.0)
+        query = request("p" * 16 + chr(ord("A") + number))
+        call = router.send(query, router.decide(query, two[:1], 0.0).order[0], 0.0)
         call.begin_answer(0.1)
         call.end(2.0, 0)
 
@@ -180,11 +180,11 @@ def test_a_replica_that_begins_far_later_than_the_others_loses_its_share_without
     names: Counter[str] = Counter()
     for number in range(90):
         path = f"{number:02}" * 8
-        asked = request(path)
+        query = request(path)
         now = float(number)
-        best = router.decide(asked, REPLICAS[:3], now).order[0]
+        best = router.decide(query, REPLICAS[:3], now).order[0]
         slow = 15.0 if best.name == "b" else 1.0
-        call = router.send(asked, best, now)
+        call = router.send(query, best, now)
         call.begin_answer(now + 0.4 * slow)
         call.end(now + 0.4 * slow + 0.2, 0)
         names[best.name] += number >= 30
@@ -235,7 +235,7 @@ def test_an_answer_in_one_piece_is_not_taken_for_a_late_first_token():
                 kv_usage=st.floats(0, 1),
             ),
         ),
-        unique_by=lambda each: each.name,
+        unique_by=lambda replica: replica.name,
     ),
     st.frozensets(st.sampled_from(["eu", "us"])),
     st.lists(st.text("pq", max_size=6), max_size=5),
@@ -246,12 +246,12 @@ def test_no_call_goes_to_an_unhealthy_replica_or_a_region_that_is_not_allowed(
     router = ReplicaRouter(RoutingPolicy(explore_share=0.5))
     allowed = {e.name for e in replicas if e.is_healthy and (not regions or e.region in regions)}
     for path in prompts:
-        asked = request(path, regions=regions, preferred_region="eu")
-        order = router.decide(asked, replicas, 5.0).order
+        query = request(path, regions=regions, preferred_region="eu")
+        order = router.decide(query, replicas, 5.0).order
 
-        assert {each.name for each in order} == allowed
-        for each in order[:1]:
-            router.send(asked, each, 0.0).end(0.0, 0)
+        assert {cost.name for cost in order} == allowed
+        for cost in order[:1]:
+            router.send(query, cost, 0.0).end(0.0, 0)
 
 
 @given(st.lists(st.text("pqr", max_size=8), max_size=20), st.text("pqr", max_size=8))
@@ -269,15 +269,15 @@ def test_two_gateways_that_saw_the_same_calls_decide_alike(prompts, last):
 
 @given(st.text(min_size=1, max_size=6))
 def test_gateways_that_saw_nothing_send_a_conversation_to_the_same_home(conversation):
-    asked = request(conversation=conversation)
+    query = request(conversation=conversation)
 
-    assert first(ReplicaRouter(), asked) == first(ReplicaRouter(), asked)
+    assert first(ReplicaRouter(), query) == first(ReplicaRouter(), query)
 
 
 def test_a_gateway_beside_others_prefers_the_home_to_the_shortest_queue():
     alone, beside = ReplicaRouter(replace(CALM, home_credit=0.0)), ReplicaRouter(CALM)
-    asked = request("z" * 40, conversation="c")
-    home = first(ReplicaRouter(CALM), asked)
+    query = request("z" * 40, conversation="c")
+    home = first(ReplicaRouter(CALM), query)
     busy = [
         replace(replica, load=LoadReport(at=0, running=30 if replica.name == home else 10))
         for replica in REPLICAS
@@ -285,20 +285,20 @@ def test_a_gateway_beside_others_prefers_the_home_to_the_shortest_queue():
     for _ in range(200):
         beside.decide(request("y"), busy, 0.0)
 
-    assert first(alone, asked, busy) != home
-    assert first(beside, asked, busy) == home
+    assert first(alone, query, busy) != home
+    assert first(beside, query, busy) == home
 
 
 def test_one_answer_after_a_silent_restart_corrects_what_all_conversations_expect():
     router = ReplicaRouter(CALM)
     only = REPLICAS[:1]
     talks = [request(letter * 40) for letter in "stuvw"]
-    for asked in talks:
-        router.send(asked, router.decide(asked, only, 0.0).order[0], 0.0).end(0.0, 0)
+    for query in talks:
+        router.send(query, router.decide(query, only, 0.0).order[0], 0.0).end(0.0, 0)
 
     router.send(talks[-1], router.decide(talks[-1], only, 0.0).order[0], 0.0).end(0.0, 0)
 
-    expected = [router.decide(asked, only, 0.0).order[0].matched_tokens for asked in talks]
+    expected = [router.decide(query, only, 0.0).order[0].matched_tokens for query in talks]
     assert expected == [0, 0, 0, 0, 40 * BLOCK]
 
 
@@ -352,7 +352,7 @@ def test_calls_in_flight_are_counted_by_replica():
 def test_the_event_index_of_a_replica_goes_over_the_guess_of_its_cache():
     tokens = tuple(range(1_024))
     exact = chain_of_token_ids(chain_root("m", ""), array("I", tokens).tobytes(), 16)
-    asked = replace(request("p" * 4), token_chain=exact)
+    query = replace(request("p" * 4), token_chain=exact)
     router, index = ReplicaRouter(CALM), KvEventIndex("m", 1_000)
     stored = BlockStored(
         block_hashes=tuple(range(50)),
@@ -360,13 +360,13 @@ def test_the_event_index_of_a_replica_goes_over_the_guess_of_its_cache():
         token_ids=tokens[:800],
         block_size=16,
     )
-    router.decide(asked, REPLICAS, 0.0)
+    router.decide(query, REPLICAS, 0.0)
     router.read_events("c", index)
     router.read_events("never seen", index)
     index.apply(0, [stored])
 
-    best = router.decide(asked, REPLICAS, 0.0).order[0]
-    router.send(asked, best, 0.0).end(0.0, 0)
+    best = router.decide(query, REPLICAS, 0.0).order[0]
+    router.send(query, best, 0.0).end(0.0, 0)
 
     assert (best.name, best.matched_tokens) == ("c", 800)
 
@@ -374,17 +374,17 @@ def test_the_event_index_of_a_replica_goes_over_the_guess_of_its_cache():
 def test_events_that_began_late_add_to_the_guess_and_do_not_replace_it():
     tokens = tuple(range(1_024))
     exact = chain_of_token_ids(chain_root("m", ""), array("I", tokens).tobytes(), 16)
-    asked = replace(request("p" * 4), token_chain=exact)
+    query = replace(request("p" * 4), token_chain=exact)
     router, index = ReplicaRouter(CALM), KvEventIndex("m", 1_000)
-    first = router.decide(asked, REPLICAS, 0.0).order[0]
-    router.send(asked, first, 0.0).end(0.0)
+    first = router.decide(query, REPLICAS, 0.0).order[0]
+    router.send(query, first, 0.0).end(0.0)
     router.read_events(first.name, index)
     index.apply(7, [])
 
-    late = router.decide(asked, REPLICAS, 0.0).order[0]
+    late = router.decide(query, REPLICAS, 0.0).order[0]
     index.apply(8, [AllBlocksCleared()])
     cleared = next(
-        each for each in router.decide(asked, REPLICAS, 0.0).order if each.name == first.name
+        cost for cost in router.decide(query, REPLICAS, 0.0).order if cost.name == first.name
     )
 
     assert late.matched_tokens > 0

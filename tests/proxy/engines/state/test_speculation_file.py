@@ -124,7 +124,7 @@ def test_another_kv_format_begins_evidence_anew_and_keeps_the_sums_of_both_forma
     resolve_auto(profile, recorder.record, NOW)
     old = replace(REPORT, weights=("m.gguf", ""), kv_dtype="auto")
     new = replace(old, name="8001", kv_dtype="fp8")
-    pages = [page(100.0 + 5 * each, 1.0 + 5 * each, running=1.0) for each in range(4)]
+    pages = [page(100.0 + 5 * n, 1.0 + 5 * n, running=1.0) for n in range(4)]
     recorder.note([old], {"8000": pages[0]}, NOW)
     resolve_auto(replace(profile, kv_dtype=KVDtype.FP8), recorder.record, NOW)
     recorder.note([old], {"8000": pages[1]}, NOW + 5)

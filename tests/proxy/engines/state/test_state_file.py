@@ -40,8 +40,8 @@ def test_the_state_is_readable_by_its_owner_alone_and_nothing_else_is_left(tmp_p
     with locked_profile(folder):
         EngineStateFile(folder, "chat", 3.0).write([REPLICA])
 
-    assert sorted(each.name for each in folder.iterdir()) == ["lock", "state.json"]
-    assert all(each.stat().st_mode & 0o077 == 0 for each in folder.iterdir())
+    assert sorted(file.name for file in folder.iterdir()) == ["lock", "state.json"]
+    assert all(file.stat().st_mode & 0o077 == 0 for file in folder.iterdir())
 
 
 def test_a_profile_is_supervised_once(tmp_path):

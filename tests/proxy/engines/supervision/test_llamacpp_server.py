@@ -134,7 +134,7 @@ def test_a_real_server_answers_reuses_a_prefix_and_drafts_with_a_model():
     with running(profile) as process:
         first = chat(profile, "Which plans are there?")
         second = chat(profile, "Which plans are there?")
-        found = metrics(profile)
+        counts = metrics(profile)
         process.send_signal(signal.SIGTERM)
 
         assert process.wait(20) == 0
@@ -148,11 +148,11 @@ def test_a_real_server_answers_reuses_a_prefix_and_drafts_with_a_model():
     assert cached == prompt - 1
     names = LLAMACPP.metrics
     for alternatives in (getattr(names, field) for field in names.__dataclass_fields__):
-        assert not alternatives or alternatives[0] in found
-    assert found[names.spec_accepted_tokens[0]] > 0.5 * found[names.spec_draft_tokens[0]] > 0
-    assert found[names.cached_prompt_tokens[0]] == cached
+        assert not alternatives or alternatives[0] in counts
+    assert counts[names.spec_accepted_tokens[0]] > 0.5 * counts[names.spec_draft_tokens[0]] > 0
+    assert counts[names.cached_prompt_tokens[0]] == cached
     assert LLAMACPP.prompt_tokens_exclude_cached
-    assert found[names.prompt_tokens[0]] == 2 * prompt - cached
+    assert counts[names.prompt_tokens[0]] == 2 * prompt - cached
 
 
 @needs_wheel
@@ -162,12 +162,12 @@ def test_a_real_server_drafts_from_text_that_repeats():
         first = chat(profile, "Which plans are there?")
         text = first["choices"][0]["message"]["content"]
         chat(profile, "Which plans are there?", text, "Which plans are there?")
-        found = metrics(profile)
+        counts = metrics(profile)
         process.send_signal(signal.SIGINT)
 
         assert process.wait(20) == 0
-    assert found[LLAMACPP.metrics.spec_draft_tokens[0]] > 0
-    assert found[LLAMACPP.metrics.spec_accepted_tokens[0]] > 0
+    assert counts[LLAMACPP.metrics.spec_draft_tokens[0]] > 0
+    assert counts[LLAMACPP.metrics.spec_accepted_tokens[0]] > 0
 
 
 @needs_wheel

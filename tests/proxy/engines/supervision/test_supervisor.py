@@ -239,9 +239,9 @@ def test_a_rolling_change_never_leaves_a_caller_without_an_answer(supervise):
     old = engine_command()
     plan = engine_plan("--start-delay", "0.3")
 
-    why, urls, seen, kept = change(supervise, [old], plan)
+    why, urls, seen, remaining = change(supervise, [old], plan)
 
-    assert (why, kept) == ("", [])
+    assert (why, remaining) == ("", [])
     assert seen == {old.base_url, *urls}
     assert urls != [old.base_url]
 
@@ -250,37 +250,37 @@ def test_a_rolling_change_that_stops_first_keeps_the_ports_and_one_replica_ready
     old = [engine_command(), engine_command(replica=1)]
     plan = engine_plan("--start-delay", "0.1", count=2, stops_first=True)
 
-    why, urls, seen, kept = change(supervise, old, plan)
+    why, urls, seen, remaining = change(supervise, old, plan)
 
-    assert (why, kept) == ("", [])
-    assert set(urls) == {each.base_url for each in old} >= seen
+    assert (why, remaining) == ("", [])
+    assert set(urls) == {command.base_url for command in old} >= seen
 
 
 def test_a_failed_start_in_place_brings_the_old_replica_back(supervise):
     old = [engine_command(), engine_command(replica=1)]
     plan = engine_plan("--exit-code", "2", count=2, stops_first=True)
 
-    why, urls, _, kept = change(supervise, old, plan)
+    why, urls, _, remaining = change(supervise, old, plan)
 
     assert "stays: exited with status 2" in why
-    assert set(urls) == {each.base_url for each in old}
-    assert len(kept) == 1
+    assert set(urls) == {command.base_url for command in old}
+    assert len(remaining) == 1
 
 
 def test_a_single_replica_is_not_stopped_before_the_new_one_starts(supervise):
     old = engine_command()
 
-    why, urls, _, kept = change(supervise, [old], engine_plan("--say", "2", stops_first=True))
+    why, urls, _, remaining = change(supervise, [old], engine_plan("--say", "2", stops_first=True))
 
     assert "no other replica is ready" in why
-    assert (urls, len(kept)) == ([old.base_url], 1)
+    assert (urls, len(remaining)) == ([old.base_url], 1)
 
 
 def test_a_rolling_change_to_an_engine_that_does_not_start_keeps_the_old_one(supervise):
-    why, _, _, kept = change(supervise, [engine_command()], engine_plan("--exit-code", "2"))
+    why, _, _, remaining = change(supervise, [engine_command()], engine_plan("--exit-code", "2"))
 
     assert "stays: exited with status 2" in why
-    assert len(kept) == 1
+    assert len(remaining) == 1
 
 
 def test_a_replica_whose_command_is_the_same_is_replaced_only_on_demand(supervise):

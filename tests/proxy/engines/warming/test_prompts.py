@@ -37,9 +37,9 @@ def test_the_system_prompt_is_all_that_stands_before_the_first_message_of_a_user
 
 def test_the_same_prompt_has_one_name_whatever_follows_and_other_tools_another():
     names = [
-        found.digest
-        for each in (body(SYSTEM, USER), body(SYSTEM, {**USER, "content": "Bye"}, user="u"))
-        if (found := system_prompt(each, CHAT)) is not None
+        prompt.digest
+        for written in (body(SYSTEM, USER), body(SYSTEM, {**USER, "content": "Bye"}, user="u"))
+        if (prompt := system_prompt(written, CHAT)) is not None
     ]
     other = system_prompt(body(SYSTEM, USER, tools=TOOLS), CHAT)
 
@@ -64,12 +64,12 @@ def test_the_next_turn_holds_the_answer_and_stands_in_for_what_is_not_known():
 
 
 def test_the_next_turn_after_tool_calls_begins_with_their_results():
-    calls = [{"id": each, "type": "function", "function": {}} for each in "ab"]
+    calls = [{"id": call_id, "type": "function", "function": {}} for call_id in "ab"]
     answer = {"role": "assistant", "content": None, "tool_calls": calls}
     turn = orjson.loads(next_turn(body(USER), orjson.dumps(answer), CHAT) or b"")
 
     assert turn["messages"][2:] == [
-        {"role": "tool", "tool_call_id": each, "content": ""} for each in "ab"
+        {"role": "tool", "tool_call_id": call_id, "content": ""} for call_id in "ab"
     ]
 
 
@@ -112,7 +112,7 @@ def test_prompts_of_several_parts_have_names_of_their_own():
         prompt_of_call(instructions="b", tools=[]),
         prompt_of_call(instructions="a", tools=TOOLS),
     ]
-    assert len({each.digest for each in result if each is not None}) == 3
+    assert len({prompt.digest for prompt in result if prompt is not None}) == 3
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ _TEXTS = st.text(max_size=20)
 
 @given(st.lists(_TEXTS, min_size=1, max_size=4), _TEXTS, _TEXTS)
 def test_a_next_turn_begins_as_the_call_that_will_come(said: list[str], answer: str, question: str):
-    messages = [{"role": "user", "content": each} for each in said]
+    messages = [{"role": "user", "content": text} for text in said]
     assistant = {"role": "assistant", "content": answer}
     warmed = call_prompt(next_turn(body(*messages), orjson.dumps(assistant), CHAT) or b"", CHAT)
     come = call_prompt(body(*messages, assistant, {"role": "user", "content": question}), CHAT)

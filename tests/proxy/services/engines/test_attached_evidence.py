@@ -143,7 +143,7 @@ def test_advice_on_an_attached_engine_has_its_acceptance_and_its_measured_speed_
     group = lambda terminal: engines(terminal, lambda: Settings(engines=file, folder=tmp_path))  # noqa: E731
     document = json.loads(runner.said(group, "advise", "house", "--json"))
 
-    ran = next(each for each in document["options"] if each["setting"] == "ngram:3")
+    ran = next(option for option in document["options"] if option["setting"] == "ngram:3")
     assert ran["drafts"] > 1_000
     assert ran["acceptance_rate"] == pytest.approx(0.5, abs=0.01)
     assert ran["speed_up_measured"][1] == pytest.approx(1.8, abs=0.05)

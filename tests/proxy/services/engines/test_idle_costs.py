@@ -93,8 +93,10 @@ def test_an_hour_is_one_row_that_is_no_call_and_no_attempt(store: Store) -> None
 
     assert (row.calls, row.attempts, row.errors, row.unpriced, row.estimated) == (0, 0, 0, 0, 0)
     assert row.idle_nanos == row.cost_nanos
-    booked = [each for each in store.ledger.receipts_since(0.0) if each.team == IDLE_TEAM]
-    assert [(each.started - BEGIN, each.duration) for each in booked if each.duration] == [
+    booked = [receipt for receipt in store.ledger.receipts_since(0.0) if receipt.team == IDLE_TEAM]
+    assert [
+        (receipt.started - BEGIN, receipt.duration) for receipt in booked if receipt.duration
+    ] == [
         (0.0, HOUR),
         (HOUR, HOUR),
         (2.0 * HOUR, HOUR),
@@ -222,6 +224,6 @@ def test_whatever_calls_used_their_time_and_the_idle_time_are_the_time_paid(
         ]
     )
     run(store, hours=5, upstreams=[replica(name)])
-    ids = [each for each in store.ledger.receipts_since(0.0) if each.upstream == name]
+    ids = [receipt for receipt in store.ledger.receipts_since(0.0) if receipt.upstream == name]
 
-    assert round(sum(each.gpu_seconds or 0 for each in ids) * 1e6) == 4 * HOUR * 2 * 1_000_000
+    assert round(sum(receipt.gpu_seconds or 0 for receipt in ids) * 1e6) == 4 * HOUR * 2 * 1_000_000

@@ -42,9 +42,9 @@ ROUTE = route("house:0", model="m")
 
 def test_the_engine_is_asked_for_what_the_prompt_is_made_of_and_nothing_else():
     tools = [{"type": "function"}]
-    found, transport = play(lambda t: t.token_bytes(chat(tools=tools), ROUTE, URL), TOKENS)
+    answer, transport = play(lambda t: t.token_bytes(chat(tools=tools), ROUTE, URL), TOKENS)
 
-    assert found == WORDS
+    assert answer == WORDS
     ((_, sent),) = transport.sent
     assert sent.path == "/tokenize"
     assert orjson.loads(sent.body) == {"model": "m", "messages": MESSAGES, "tools": tools}
@@ -54,9 +54,9 @@ def test_a_prompt_is_tokenized_once():
     async def story(tokenizer: PromptTokenizer) -> list[bytes | None]:
         return [await tokenizer.token_bytes(chat(max_tokens=n), ROUTE, URL) for n in (1, 2)]
 
-    found, transport = play(story, TOKENS)
+    answer, transport = play(story, TOKENS)
 
-    assert found == [WORDS, WORDS]
+    assert answer == [WORDS, WORDS]
     assert len(transport.sent) == 1
 
 
@@ -78,11 +78,11 @@ def test_an_engine_that_cannot_is_asked_no_more_for_a_while():
         await asyncio.sleep(11.0)
         return await tokenizer.token_bytes(chat(), ROUTE, URL)
 
-    found, transport = play(
+    answer, transport = play(
         story, failed_answer(404), broken_connection(), ScriptedAnswer([b"{}"]), TOKENS
     )
 
-    assert found == WORDS
+    assert answer == WORDS
     assert len(transport.sent) == 4
 
 
@@ -91,9 +91,9 @@ def test_other_endpoints_large_and_unreadable_bodies_are_not_asked_about():
 
     async def story(tokenizer: PromptTokenizer) -> list[bytes | None]:
         calls = [large, call(b'{"input":"a"}', endpoint="embeddings"), call(b'{"model":"m"}')]
-        return [await tokenizer.token_bytes(each, ROUTE, URL) for each in calls]
+        return [await tokenizer.token_bytes(call_, ROUTE, URL) for call_ in calls]
 
-    found, transport = play(story)
+    answer, transport = play(story)
 
-    assert found == [None, None, None]
+    assert answer == [None, None, None]
     assert transport.sent == []

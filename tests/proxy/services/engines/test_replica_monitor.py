@@ -156,14 +156,14 @@ def test_a_replica_is_followed_to_the_port_that_a_rolling_change_gave_it():
     reports = [report("8001", ProcessState.READY), report("8007", ProcessState.READY)]
     by_replica = reports_by_replica(a_profile("replicas = 2"), reports)
 
-    assert [each.name for each in by_replica if each] == ["8007", "8001"]
+    assert [report.name for report in by_replica if report] == ["8007", "8001"]
 
 
 def test_of_an_old_and_a_new_replica_the_ready_one_gets_the_calls():
     reports = [report("8000", ProcessState.DRAINING), report("8009", ProcessState.READY)]
     by_replica = reports_by_replica(a_profile(""), reports)
 
-    assert [each.name for each in by_replica if each] == ["8009"]
+    assert [report.name for report in by_replica if report] == ["8009"]
 
 
 def starts(change: Callable[[PlayedPages], None]) -> int:
@@ -242,7 +242,7 @@ def test_the_monitor_hands_readings_to_its_listeners():
 
     run_in_virtual_time(story)
 
-    assert [(each.name, each.metrics is not None) for each in seen] == [("house:0", True)]
+    assert [(status.name, status.metrics is not None) for status in seen] == [("house:0", True)]
 
 
 def test_changed_profiles_are_watched_and_what_is_known_of_the_others_stays():

@@ -303,7 +303,7 @@ def test_a_prompt_that_a_replica_was_warmed_with_is_believed_to_be_there():
         await gateway.serve(chat(1))
         home = (await gateway.order(chat(2))).ready[0].replica
         assert home is not None
-        other = next(each for each in gateway.monitor.statuses() if each.name != home.name)
+        other = next(status for status in gateway.monitor.statuses() if status.name != home.name)
         for name in names(gateway.choices):
             status = gateway.monitor.status(name)
             assert status is not None
@@ -328,8 +328,8 @@ def test_a_prompt_that_a_replica_was_warmed_with_is_believed_to_be_there():
 )
 def test_a_replica_is_idle_once_nobodys_calls_are_there(page, own, idle):
     async def story(pages: PlayedPages) -> tuple[bool, bool]:
-        for each in "a:1", "b:2", "c:3":
-            pages.answers[f"http://{each}/metrics"] = page
+        for host in "a:1", "b:2", "c:3":
+            pages.answers[f"http://{host}/metrics"] = page
         gateway = RoutingGateway(pages)
         tickets = []
         for _ in range(own):  # at work while the page is read

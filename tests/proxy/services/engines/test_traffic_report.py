@@ -60,11 +60,11 @@ def test_reuse_is_told_by_model_and_replica_and_load_by_replica(tmp_path: Path):
                 await report.run(TrafficFile(tmp_path, 7))
         return report.traffic({}), read_traffic(tmp_path, loop.time())
 
-    now, (kept,) = run_in_virtual_time(story)
+    now, (written,) = run_in_virtual_time(story)
 
-    assert (kept.pid, kept.at, kept.replicas) == (7, 10.0, now.replicas)
+    assert (written.pid, written.at, written.replicas) == (7, 10.0, now.replicas)
     (whole,) = now.models.values()
-    used, other = sorted(now.replicas, key=lambda each: -each.reuse.prompt_tokens)
+    used, other = sorted(now.replicas, key=lambda replica: -replica.reuse.prompt_tokens)
     assert used.reuse == whole
     assert other.reuse.prompt_tokens == 0
     assert whole.prompt_tokens > whole.available >= whole.captured > 0.4 * whole.prompt_tokens
@@ -92,7 +92,7 @@ def test_a_replica_that_was_never_asked_has_no_reuse_and_no_load_that_nobody_tol
 
 def test_warming_and_the_advice_on_speculation_are_told_by_profile():
     house = a_profile('gpu = "H100"')
-    found = advise(house, add_samples(draft_model=(180, 0.7, 1), none=(100, None, 1)))
+    advised = advise(house, add_samples(draft_model=(180, 0.7, 1), none=(100, None, 1)))
 
     async def story() -> EngineTraffic:
         monitor = PlayedPages().monitor(a_profile(TABLE))
@@ -103,7 +103,7 @@ def test_warming_and_the_advice_on_speculation_are_told_by_profile():
         accounts.nanos["house", kind] += 7_000
         accounts.note_use("house", kind, 800, rate=400.0)
         return TrafficReport(monitor, routing, 7, lambda: 0.0).traffic(
-            {"house": ProfileAdvice(found, "More KV.")}
+            {"house": ProfileAdvice(advised, "More KV.")}
         )
 
     report = run_in_virtual_time(story)

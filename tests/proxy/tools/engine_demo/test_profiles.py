@@ -21,7 +21,8 @@ MEGABYTES_OF_BOTH_MODELS = 3
 def test_three_profiles_differ_in_port_and_speculation():
     profiles = read_profiles(profiles_text([8_001, 8_002, 8_003], "0.25"))
     methods = {
-        name: each.speculation and each.speculation.method for name, each in profiles.items()
+        name: profile.speculation and profile.speculation.method
+        for name, profile in profiles.items()
     }
 
     assert [profile.port for profile in profiles.values()] == [8_001, 8_002, 8_003]
@@ -55,6 +56,6 @@ def test_the_catalog_of_the_engine_demo_reaches_each_engine_by_its_name():
 
     assert set(catalog["upstreams"]) == {PLAIN, DRAFTED, NGRAM}
     assert catalog["upstreams"][DRAFTED]["base_url"] == "http://127.0.0.1:8002/v1"
-    assert [(each["id"], each["upstream"]) for each in catalog["models"]] == [
+    assert [(model["id"], model["upstream"]) for model in catalog["models"]] == [
         (name, name) for name in profiles
     ]

@@ -61,8 +61,8 @@ class Sender:
     def messages(self) -> list[list[str]]:
         """The texts of each prompt that was sent."""
         return [
-            [message["content"] for message in orjson.loads(each.body)["messages"]]
-            for _, each in self.sent
+            [message["content"] for message in orjson.loads(sent.body)["messages"]]
+            for _, sent in self.sent
         ]
 
 
@@ -154,10 +154,10 @@ def test_a_responses_conversation_is_read_ahead_as_the_responses_call_that_will_
     stage = play(story)
     unknown = {"role": "user", "content": "."}
     hello = {"role": "user", "content": "Hello"}
-    inputs = [orjson.loads(each.body)["input"] for _, each in stage.sender.sent]
+    inputs = [orjson.loads(sent.body)["input"] for _, sent in stage.sender.sent]
     assert inputs == [[hello, item, unknown], [hello, item, unknown], [unknown]]
-    assert {each.endpoint for _, each in stage.sender.sent} == {"responses"}
-    assert [each.body for each in stage.warmed] == [each.body for _, each in stage.sender.sent]
+    assert {sent.endpoint for _, sent in stage.sender.sent} == {"responses"}
+    assert [sent.body for sent in stage.warmed] == [sent.body for _, sent in stage.sender.sent]
 
 
 def test_a_messages_call_is_read_ahead_in_chat_and_routed_by_what_its_caller_writes():
@@ -276,7 +276,7 @@ def test_prompts_of_different_teams_are_warmed_apart():
                 await stage.serve(chat(key=key))
         stage.restart()
         await asyncio.sleep(30.0)
-        return sorted(each.key.team for _, each in stage.sender.sent)
+        return sorted(sent.key.team for _, sent in stage.sender.sent)
 
     assert play(story, 'warming = { next_turn = false }\nserved_name = "m"') == [
         "team_1",

@@ -38,8 +38,8 @@ def send(
         transport = FakeTransport([script])
         deps, ledger = fake_dependencies(transport)
         routes = tuple(
-            replace(route(each, upstream=upstream(each)), name=f"{each}/m")
-            for each in ("house:0", name)
+            replace(route(replica, upstream=upstream(replica)), name=f"{replica}/m")
+            for replica in ("house:0", name)
         )
         names = replace(
             catalog(*routes),
@@ -58,14 +58,16 @@ def send(
             error.receipts = ledger.receipts  # type: ignore[attr-defined]
             raise
 
-    def upstream(each: str) -> Upstream:
-        return Upstream(name=each, kind="openai", base_url=f"http://{each}/v1", engine="house")
+    def upstream(replica: str) -> Upstream:
+        return Upstream(
+            name=replica, kind="openai", base_url=f"http://{replica}/v1", engine="house"
+        )
 
     return run_in_virtual_time(story)
 
 
 def test_a_warming_call_asks_one_replica_for_one_token_under_a_feature_of_its_own():
-    receipt, transport, kept = send(ScriptedAnswer([COMPLETION]))
+    receipt, transport, receipts = send(ScriptedAnswer([COMPLETION]))
 
     ((name, sent),) = transport.sent
     assert name == "house:1"
@@ -75,7 +77,7 @@ def test_a_warming_call_asks_one_replica_for_one_token_under_a_feature_of_its_ow
         "stream": False,
     }
     assert receipt is not None
-    assert kept == [receipt]
+    assert receipts == [receipt]
     assert (receipt.feature, receipt.upstream) == ("warming:chat", "house:1")
     assert (receipt.call_id, receipt.started, receipt.outcome) == (
         "call_own",

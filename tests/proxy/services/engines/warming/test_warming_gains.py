@@ -33,12 +33,12 @@ def test_a_call_after_its_typed_prompt_gains_the_tokens_that_were_computed_for_t
     gains = WarmingGains(WarmingAccounts())
     warm_and_settle(gains)
     gains.note_call(HOUSE, chain("a" * 4_400), 1_000)
-    found, key = gains.accounts, ("house", TYPED)
+    accounts, key = gains.accounts, ("house", TYPED)
 
-    assert found.results == {(*key, WarmingResult.WARMED): 1}
-    assert (found.tokens[key], found.nanos[key]) == (900, 700)
-    assert (found.used_calls[key], found.used_tokens[key]) == (1, 900)
-    assert found.saved_s == {key: 1.8}
+    assert accounts.results == {(*key, WarmingResult.WARMED): 1}
+    assert (accounts.tokens[key], accounts.nanos[key]) == (900, 700)
+    assert (accounts.used_calls[key], accounts.used_tokens[key]) == (1, 900)
+    assert accounts.saved_s == {key: 1.8}
 
 
 def test_a_prompt_is_counted_as_used_once_and_only_at_its_replica():

@@ -11,7 +11,7 @@ def test_a_prompt_of_another_team_or_salt_has_another_name():
     other = call(b"{}", key=msgspec.structs.replace(KEY, team="team_2"))
     salted = call(b"{}", salt="s" * 32)
 
-    assert len({owned_key(each, b"digest") for each in (mine, other, salted)}) == 3
+    assert len({owned_key(owner, b"digest") for owner in (mine, other, salted)}) == 3
     assert owned_key(mine, b"digest") == owned_key(call(b"{ }"), b"digest")
 
 
