@@ -15,13 +15,13 @@ from typing import Final, TypeVar
 import msgspec
 
 from proxy.calls.abandoned_attempts import note_sent
+from proxy.calls.converted_calls import CONVERTED_ENDPOINTS, convert_call
 from proxy.calls.deadlines import AwaitedEvent
 from proxy.calls.finished_turn import finished_turn
 from proxy.calls.metering import Meter
 from proxy.calls.plausible_usage import usage_reader
 from proxy.calls.ports import CallContext, CheaperRoute, CompactionPort
 from proxy.calls.requirements import missing_capability
-from proxy.calls.responses_on_chat import CONVERTED_ENDPOINTS, call_on_chat
 from proxy.calls.retry_policy import BILLED_ENDPOINTS
 from proxy.calls.route_choice import (
     ReplicaTicket,
@@ -124,7 +124,7 @@ class Attempt:
         call = self.context.call
         if call.endpoint not in CONVERTED_ENDPOINTS:
             return None
-        say = partial(call_on_chat, call, self.choice.route)
+        say = partial(convert_call, call, self.choice.route)
         translated = await self._run_translation(say)
         if isinstance(translated, UpstreamError):
             return translated

@@ -5,11 +5,10 @@ from typing import Any
 
 import msgspec
 
-from proxy.calls.messages_on_chat import TranslatedCall
+from proxy.calls.converted_calls import ConvertedCall
 from proxy.calls.phases import phase_fields
 from proxy.calls.replica_costs import ReplicaUse
 from proxy.calls.requirements import request_traits
-from proxy.calls.responses_on_chat import ResponsesOnChat
 from proxy.catalog.entries import Route
 from proxy.prefix.explain.reasons import CacheMiss, ReasonConfidence
 from proxy.prefix.planned import Passthrough, Planned
@@ -62,7 +61,7 @@ class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
     sent_at: float | None = None
     replica_use: ReplicaUse | None = None
     replica: str = ""
-    translated: TranslatedCall | ResponsesOnChat | None = None
+    translated: ConvertedCall | None = None
 
     @property
     def asked_call(self) -> Call:

@@ -1,6 +1,6 @@
 """Requests of calls that are said in chat first, as an attempt makes them."""
 
-from proxy.calls.responses_on_chat import call_on_chat
+from proxy.calls.converted_calls import convert_call
 from proxy.calls.translation import prepare
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError
@@ -10,7 +10,7 @@ from proxy.records.call import Call
 
 def prepare_converted(call: Call, route: Route) -> PreparedRequest:
     """The request whose reader answers in the caller's API; errors name the caller's fields."""
-    converted = call_on_chat(call, route)
+    converted = convert_call(call, route)
     if converted is None:
         return prepare(call, route)
     try:

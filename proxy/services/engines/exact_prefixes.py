@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.messages_on_chat import chat_translation
+from proxy.calls.converted_calls import convert_messages
 from proxy.catalog.entries import Route
 from proxy.engines.routing.decision import RoutingRequest
 from proxy.engines.routing.prompt_chain import chain_of_token_ids, chain_root
@@ -91,7 +91,7 @@ async def _in_chat(call: Call, route: Route) -> Call:
 
 
 def _messages_in_chat(call: Call, route: Route) -> Call:
-    translated = chat_translation(call, route)
+    translated = convert_messages(call, route)
     return call if translated is None else translated.call
 
 

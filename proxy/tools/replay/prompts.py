@@ -7,7 +7,7 @@ import orjson
 
 from proxy.caches.port import CachedPrompt
 from proxy.calls import translation
-from proxy.calls.messages_on_chat import chat_translation
+from proxy.calls.converted_calls import convert_messages
 from proxy.catalog.entries import Model, Route
 from proxy.errors import CallerError, OperatorError, UpstreamError
 from proxy.records.call import MESSAGES, Call, Key
@@ -64,7 +64,7 @@ class PromptReader:
         if not line.is_native:
             return line
         try:
-            found = chat_translation(self._call(line.body, now, MESSAGES), self.route)
+            found = convert_messages(self._call(line.body, now, MESSAGES), self.route)
         except CallerError as error:
             raise OperatorError(str(error)[:_WORDS]) from None
         if found is None:

@@ -6,11 +6,10 @@ from math import inf
 import msgspec
 import pytest
 
-from proxy.calls.messages_on_chat import TranslatedCall
+from proxy.calls.converted_calls import ConvertedCall
 from proxy.calls.ports import CallContext, CheaperRoute
 from proxy.calls.route_choice import RouteChoice, RoutingDecision, requested_routes
 from proxy.errors import UpstreamError
-from proxy.providers.messages.settings import AnswerSettings
 from tests.fakes.call_dependencies import route
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.upstream import broken_connection
@@ -63,7 +62,7 @@ def test_reasoning_that_an_upstream_cannot_decrypt_is_left_out_once():
     way, found = course(line()), []
     for _ in range(3):
         opening = way.next_attempt()
-        translated = TranslatedCall(opening.info.call, (), AnswerSettings(model="m"))
+        translated = ConvertedCall(opening.info.call, (), lambda reader: reader)
         opening.info = msgspec.structs.replace(opening.info, translated=translated)
         pause = way.pause_after_failure(opening, UNREAD)
         found.append((opening.choice.route.name, opening.choice.reasoning, pause))
