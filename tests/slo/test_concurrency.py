@@ -10,7 +10,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from slo.concurrency import (
     IDLE_RESET_S,
     INITIAL_LIMIT,
-    MAX_LIMIT,
     MAX_SLOWNESS,
     MIN_AVERAGED_CALLS,
     MIN_LIMIT,
@@ -384,10 +383,6 @@ class ConcurrencyMachine(RuleBasedStateMachine):
 
 TestLimiting = ConcurrencyMachine.TestCase
 TestLimiting.settings = examples(30, stateful_step_count=40, deadline=None)
-
-
-def test_the_bounds_are_in_order():
-    assert MIN_LIMIT < INITIAL_LIMIT < MAX_LIMIT
 
 
 @pytest.mark.parametrize(("calls_per_failure", "is_smaller"), [(9, True), (11, False)])
