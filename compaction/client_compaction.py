@@ -1,7 +1,7 @@
 """Detects callers that compact their conversation themselves; those calls are sent unmodified.
 
-A harness that compacts asks its model for a summary of all that was said. Shortened before that, it
-would be a summary of a summary; and what a provider shortened is bound to its place.
+- An agent asks its model for a summary: compacted before that, it would be a summary of a summary.
+- A provider has compacted the conversation: its items are valid only in their place.
 """
 
 import re

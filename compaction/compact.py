@@ -1,8 +1,8 @@
-"""Compacts a chat: the caller's messages → the messages that are sent in their place.
+"""The entry point of the package: turns a chat's messages into the shorter list that is sent.
 
-The one entrance of the package. What comes back depends on the messages and the policy alone: the
-same in every process, today and after a restart, and the beginning of what comes back for a longer
-conversation, until the next compaction.
+The result depends on the messages and the policy alone, so every process computes the same, also
+after a restart. As a conversation grows, each result begins with the one before, until the next
+compaction; so the provider's prompt cache keeps hitting.
 """
 
 from bisect import bisect

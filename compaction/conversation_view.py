@@ -1,9 +1,8 @@
-"""The conversation view of compaction: messages in units, and where they may be cut.
+"""A conversation as units that stay together, and the points where it may be cut.
 
-A point is a length of the conversation at which its client must have asked for an answer: what
-comes last there is a user's word or a whole set of results, and the assistant speaks next. What
-is decided at a point depends on the messages before it alone, so it can be decided again, later
-and elsewhere, from any longer conversation.
+A *point* is a length of the conversation at which the client must have called the model: the last
+message is a user's, or completes a set of tool results. A decision at a point depends only on the
+messages before it, so it can be repeated later from any longer conversation.
 """
 
 from bisect import bisect_left, bisect_right

@@ -1,9 +1,9 @@
-"""The cost model: decides whether compacting now costs less than sending all unmodified.
+"""Decides whether compacting now costs less than sending the conversation unmodified.
 
-A conversation costs a reading of its cache on every call. A compaction makes each later call
-shorter and pays for that once: what stands behind the cut is written to the cache anew. Everything
-here follows from the prefix and the policy alone: every replica and every restart must decide the
-same, so a cache that went cold cannot be seen, and prices count as if it were warm.
+Every call reads the conversation from the prompt cache. A compaction makes later calls shorter and
+costs once: everything behind the cut is written to the cache anew. All replicas must decide alike,
+also after a restart, so the decision depends on the messages and the policy alone. It cannot see a
+cold cache, and assumes a warm one.
 
 Sums are in tokens of uncached input.
 """

@@ -1,4 +1,4 @@
-"""Losses of compaction: values of compacted text that were needed, or are no longer sent."""
+"""Measures what compaction lost: values that later calls needed, or that are sent no more."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

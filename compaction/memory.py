@@ -1,6 +1,6 @@
-"""The memory between calls: parsed messages, analyses of texts, conversation states.
+"""Caches between calls: parsed messages, text analyses, conversation states.
 
-Nothing depends on it but time: what is forgotten is decided again, the same way.
+They save time alone: whatever is evicted is computed again, with the same result.
 """
 
 from collections import OrderedDict

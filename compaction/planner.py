@@ -1,12 +1,12 @@
-"""The compaction planner: decides call by call from what was said before each.
+"""Plans compaction: decides at each point of a conversation, from its first messages on.
 
 ::
 
     point ─ extend suffix ─ cut ─ estimate ─ decision ─┬─ no: goes on unmodified
                                                        └─ segment ─ decision ─ compaction
 
-A longer conversation repeats the decisions of a shorter one that it begins with: so the bytes sent
-stay the beginning of what is sent later, but at a compaction, and nothing has to be kept anywhere.
+A longer conversation repeats the decisions of a shorter one that it begins with. So what is sent
+stays the beginning of what is sent later, except at a compaction, and no state has to be stored.
 """
 
 from collections.abc import Callable, Sequence

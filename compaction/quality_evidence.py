@@ -1,11 +1,11 @@
-"""Evidence of quality: the values that later tool calls needed of compacted text, and those lost.
+"""Evidence of quality: compacted values that later tool calls needed, and those that were lost.
 
-A model that needs an id writes it into a call. Where that id had stood in compacted text only, the
-call shows whether it was still to be found in what was sent. That costs no model call, and a
-feature whose calls miss too much steps back to a gentler mode by itself.
+A model that needs an id writes it into a tool call. If the id stood in compacted text only, the
+call shows whether it was still in what was sent. That costs no model call, and a feature that loses
+too much steps back to a gentler mode.
 
-A model that was not shown an id can hardly write it. So what is lost shows in conversations that
-was sent unmodified, held against how they would have been compacted; they are judged by themselves.
+A model that was not shown an id can hardly write it. So losses show in conversations that are sent
+unmodified: they are compared with what compaction would have sent, and judged separately.
 """
 
 from math import sqrt

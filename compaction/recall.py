@@ -1,7 +1,7 @@
-"""Recall: a value that was compacted away and is named again gets its source beside it.
+"""Recall: where a message names a value that was compacted away, its source is quoted beside it.
 
-It is quoted in the message that names it, for data must not look like anybody's words. What comes
-back depends on the messages before alone, so it stays as it is on all later calls.
+The quote is part of that message, marked as data and not as instructions. It depends on the earlier
+messages alone, so it stays the same on all later calls.
 """
 
 import re

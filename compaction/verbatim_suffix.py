@@ -1,6 +1,7 @@
-"""The verbatim suffix: messages not compacted, with results shortened and values recalled.
+"""The verbatim suffix: the newest messages, which are not compacted; long results are shortened.
 
-A message once said is said the same way until the next compaction.
+A message that names a compacted value gets its source. Once sent, a message is sent the same way
+until the next compaction.
 """
 
 from collections.abc import Callable, Sequence

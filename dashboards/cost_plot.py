@@ -1,4 +1,4 @@
-"""Cumulative costs as lines of a plot: places of its ticks and points, for ``cost_curves.svg``."""
+"""Coordinates of the chart of cumulative costs, ticks and points, for ``cost_curves.svg``."""
 
 from dataclasses import dataclass
 from typing import Final

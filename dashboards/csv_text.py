@@ -1,4 +1,4 @@
-"""CSV by RFC 4180 for spreadsheets: texts that outsiders chose never begin a formula."""
+"""CSV by RFC 4180 for spreadsheets; text from outside is never read as a formula."""
 
 import csv
 import io

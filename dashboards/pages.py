@@ -1,7 +1,7 @@
-"""The pages as HTML, of values alone: nothing is asked here, and every text is escaped.
+"""Renders the pages as HTML from values alone: reads nothing, and escapes every text.
 
-Names of models, features, teams and users are callers' text. Templates escape whatever they are
-given; none of them marks a text as safe.
+Names of models, features, teams and users are callers' text. Templates escape all values; none
+marks a text as safe.
 """
 
 from collections.abc import Mapping

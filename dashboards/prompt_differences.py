@@ -1,4 +1,4 @@
-"""The first difference of two prompts, by the part of the request that it is in."""
+"""Finds the first difference of two prompts, and the part of the request that holds it."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

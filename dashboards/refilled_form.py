@@ -1,4 +1,4 @@
-"""A page with one of its forms as it was submitted, and the faults of its fields beside it.
+"""Shows a page with one of its forms as it was submitted, and an error beside each wrong field.
 
 The pages are this package's own and escape all texts, so a ``<`` begins a tag and a ``>`` ends it.
 Each form is found by its action and hidden fields, and all that is put into it is escaped.

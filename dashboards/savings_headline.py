@@ -1,14 +1,13 @@
-"""The one figure of what was saved against sending directly, which every page and report shows.
+"""The headline of savings against sending directly, the same figure on every page and report.
 
 ::
 
     without caches ─ provider's own caching ─▶ sent directly ─ planning ─ compaction ─ routing ─
     discounts ─▶ paid
 
-Every step is a difference of which one side was paid; only the other side is counterfactual. All
-but the first are the gateway's, and the headline is their sum: what a provider's cache would have
-saved any caller is not in it. Planning counts by its estimate, by the control arm's measurement
-where there is one, and not at all where it was suspended or refuted.
+Each step compares what was paid with one counterfactual. All but the first are the gateway's, and
+the headline is their sum: the provider's own caching would have saved any caller as much. Planning
+counts as the control arm measured it, else by its estimate; suspended or refuted, not at all.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The composition root: settings → adapters → routes. It owns clock, tasks and lifespan.
+"""The composition root: builds the app from settings; owns clock, tasks and lifespan.
 
 Everything is built here and handed down as arguments; leaving the context closes it in reverse.
 """

@@ -1,10 +1,10 @@
-"""The catalog, the engines and the policies that settings name, read and checked.
+"""Reads and checks the files that settings name: catalog, engines, policies.
 
 An error names file and line.
 
-What the operator may change while the gateway runs stands in these files; settings are read once.
-All files together make one immutable snapshot. A running gateway swaps it whole
-(``proxy.reloading``): whatever follows it first prepares, which may fail, and then commits.
+All that the operator may change while the gateway runs stands in these files; settings are read
+once. All files together make one immutable snapshot. A running gateway swaps it whole
+(``proxy.reloading``): each part first prepares, which may fail, and then commits.
 """
 
 import os

@@ -1,1 +1,1 @@
-"""Promises to teams: usage, prices, cost; pure."""
+"""Objectives, budgets, ceilings and prices, and the controller that follows them; pure."""

@@ -1,4 +1,4 @@
-"""Routes that fail are left alone for a while.
+"""Circuit breaker: a route that fails gets no calls for a while, then one probe.
 
 ::
 

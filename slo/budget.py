@@ -1,4 +1,4 @@
-"""Budgets: how much of what may be used, by whom, in which window; and which apply to a call."""
+"""Budgets: a limit on dollars, tokens or requests in a window; finds those that apply to a call."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Number of calls a route takes at once, learned from how long it takes to begin its answers.
+"""Limits the calls in flight on a route by how long it takes to begin its answers.
 
 Netflix's Gradient2, on a latency that does not grow with the prompt: a call's time to first token,
 divided by what its uncached tokens take where nothing waits (``TtftModel``). While that stays near

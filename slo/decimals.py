@@ -1,4 +1,4 @@
-"""Decimals as people write them, and dollars among them, exactly."""
+"""Reads and writes decimals and dollar amounts exactly, as people write them."""
 
 import re
 from fractions import Fraction

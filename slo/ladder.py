@@ -1,7 +1,7 @@
 """Decides if a fallback level can answer a call, and if a switch to it saves money.
 
-A level that lacks what a call needs would turn a slow answer into none, so capabilities come
-first. A capability that nobody declared counts as missing.
+A model that lacks what a call needs (tools, images, a long prompt) would turn a slow answer into
+none, so capabilities are checked first. One that the catalog does not declare counts as missing.
 """
 
 import msgspec

@@ -1,4 +1,4 @@
-"""Latency limits of a call by the objectives that it counts in: for what may act on them early."""
+"""The tightest latency limits that a call's objectives set; schedulers of engines get them."""
 
 from collections.abc import Iterable
 from typing import Final

@@ -1,8 +1,8 @@
-"""Objectives: what share of which calls shall go well, and whether a call that ended did.
+"""Objectives: the share of calls that shall meet a limit; judges each call that ended.
 
-Every objective is a share of good events, so that counting two numbers is enough to keep it: "95
-percent of first tokens within 500 ms" counts calls within and calls beyond. Such counts add up over
-time and over processes, and no quantile has to be estimated.
+Every objective is a share of good events, so two counters are enough to judge it: "95 percent of
+first tokens within 500 ms" counts calls within and calls beyond. Such counts add up over time and
+over processes, and no quantile has to be estimated.
 """
 
 from collections.abc import Iterable, Mapping

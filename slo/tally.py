@@ -1,7 +1,7 @@
-"""Number of calls were good and how many bad, lately: counts in slots of ten seconds, by key.
+"""Counts good and bad calls of late, by key, in slots of ten seconds.
 
-Slots are the same for every process, so tallies add up: each process drains its increments into a
-store, and whoever judges merges what all of them drained.
+All processes use the same slots, so counts add up: each process moves its increments to a store,
+and the process that judges adds up those of all.
 """
 
 from collections.abc import Mapping

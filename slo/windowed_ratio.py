@@ -1,4 +1,4 @@
-"""A part and its whole over the last seconds: failures of calls, retries of calls, cost of cost."""
+"""A ratio over the last seconds, such as failures per call, or retries per call."""
 
 from typing import Final
 

@@ -1,1 +1,1 @@
-"""Facts: a line each for what later turns need of earlier ones, with the turns it comes from."""
+"""Facts: one line for each thing that later turns need from earlier ones, with its turns."""

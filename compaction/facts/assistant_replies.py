@@ -1,4 +1,4 @@
-"""Replies of the assistant that later words lean on: offers, promises and outcomes."""
+"""Facts from the assistant's replies: offers, promises and outcomes that later messages need."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Tool calls: how they are said in a line, when two are the same, and which change something."""
+"""Renders a tool call on one line; tells which calls are equal, and which change something."""
 
 import re
 from collections.abc import Sequence

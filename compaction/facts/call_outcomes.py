@@ -1,4 +1,4 @@
-"""The outcome of a call: its exit, short answer or error; never more than its result says."""
+"""The outcome of a tool call (exit status, short answer or error), taken from its result alone."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

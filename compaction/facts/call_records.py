@@ -1,4 +1,4 @@
-"""Calls with their results as facts: actions, records and errors, and which results are current."""
+"""Facts from tool calls and their results: actions, records, errors; drops outdated results."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Commands as facts: what was run and what for, how it ended, and the names its output showed."""
+"""Facts from shell commands: the command and its purpose, its outcome, and names in its output."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

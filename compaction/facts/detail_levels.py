@@ -1,4 +1,4 @@
-"""Detail levels: a region as a segment, with as much of it as there is room for."""
+"""Detail levels: turns a region into the most detailed segment that fits a number of tokens."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Paths, and what was done to them."""
+"""Facts about files: each path, and what was done to it."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,7 @@
-"""The last detail level: as much of a region as there is room for, by what it is worth.
+"""The last detail level: keeps the most valuable facts of a region that fit a number of tokens.
 
-A record stands with its key and its fields, or goes whole and is named as gone; an action stands
-with its outcome, or goes whole. Where that is more than the room there is, the room is exceeded.
+A record keeps its key and fields, or is dropped whole and named as dropped; an action keeps its
+outcome, or is dropped whole. Where even that does not fit, the limit is exceeded.
 """
 
 from bisect import bisect_right

@@ -1,4 +1,4 @@
-"""Statements as facts: what users said, asked for and ruled, and what the assistant planned."""
+"""Facts from statements: what users said, asked for and ruled, and what the assistant planned."""
 
 import re
 from collections.abc import Iterator

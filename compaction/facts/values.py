@@ -1,4 +1,4 @@
-"""Values that stand nowhere else: what the assistant worked out or quoted."""
+"""Facts from the assistant's texts: values it worked out or quoted that stand in no other fact."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

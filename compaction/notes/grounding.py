@@ -1,4 +1,4 @@
-"""The grounding check: does a sentence stand on what was said, by its ids, words and quotes."""
+"""The grounding check: compares a sentence's ids, words and quotes with the conversation."""
 
 import re
 from bisect import bisect_right

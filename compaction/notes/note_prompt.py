@@ -1,16 +1,15 @@
 """The prompt that asks a small model for notes on a region.
 
-How it is used, off the path of any call:
+It is used in the background, and no call waits for it:
 
 ::
 
-    part(region)
-      └─ request(part, known, model=…) ─▶ sent through the gateway as a call of its own
-           └─ answer, finish ─▶ checked.believed(answer, finish, part, known).lines()
-                └─ kept under keys.named(…), first writer wins; joins the next segment
+    note_request_body(region, known facts) ─▶ sent through the gateway as a call of its own
+        └─ answer ─▶ validate_notes ─▶ stored under notes_key(…): the first writer wins
+                                        └─ added to the next segment
 
-A segment once sent stays as it is: notes that come later wait for the next compaction. ``known``
-are the facts that rules found in the part, its segment's where it has one.
+A segment that was sent stays as it is, so new notes wait for the next compaction. The known facts
+are those that rules found in the region.
 """
 
 from collections.abc import Collection, Iterator, Sequence

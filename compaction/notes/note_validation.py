@@ -1,8 +1,7 @@
-"""Validation of a model's notes, line by line: those that are grounded in what was said are taken.
+"""Validates a model's notes line by line, and keeps those grounded in the conversation.
 
-A note is no fact because a model wrote it. What cannot be checked is not taken: a line that is
-dropped costs a note, a line that is wrong costs trust. What no check here can see is a sentence
-that says the contrary in the source's own words.
+A line that cannot be checked is dropped: a missing note costs little, a wrong one costs trust. No
+check here detects a sentence that says the contrary in its source's own words.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Values by key, bounded by how many there are and by what they weigh."""
+"""A cache that is bounded by the number of its values and by their sizes."""
 
 from typing import Generic, TypeVar
 

@@ -1,8 +1,8 @@
-"""Tool results that a harness without tool calls of the API's sends in the user's role.
+"""Finds tool calls and results that an agent writes as plain text, without the API's tool calls.
 
-The model writes what it wants done in plain text, the harness answers as if a user spoke. Such an
-answer is known by what frames it and by the command right before it; a person who pastes the same
-with no command before it stays a user.
+The model writes its command as text, and the agent answers in the user's role. A user's message
+counts as a result only if its framing shows it and the command stands right before it; text that a
+person pastes stays a user's message.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""A cache of parsed messages: a conversation sends most of its own again."""
+"""A cache of parsed messages: each call of a conversation sends most of its messages again."""
 
 from collections.abc import Sequence
 from functools import partial

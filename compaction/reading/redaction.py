@@ -1,4 +1,4 @@
-"""Keys and passwords that tools or the model wrote down: taken out of what is kept."""
+"""Removes keys and passwords from the text that compaction keeps."""
 
 import re
 from collections.abc import Mapping

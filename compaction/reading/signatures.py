@@ -1,6 +1,6 @@
-"""Detects content that only holds where it stands: signed thinking, opaque state.
+"""Detects content that is valid only in its place: signed thinking, opaque state.
 
-A provider checks it against what came before, so nothing before it may change.
+A provider checks it against the messages before it, so none of those may change.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""A cache of text analyses: every call brings most of its texts again.
+"""A cache of text analyses: each call of a conversation sends most of its texts again.
 
-A text is looked through at several places: where a result is shortened, on each level of the
-ladder, and again at the next call. What is found depends on the text alone.
+One text is analysed at several places: where a result is shortened, on each detail level, and again
+at the next call. The analysis depends on the text alone.
 """
 
 from collections.abc import Callable

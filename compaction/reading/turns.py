@@ -1,4 +1,4 @@
-"""Units that are kept or compacted whole, and the turns they make up."""
+"""Groups messages into units that are kept or compacted whole, and units into turns."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""A result that was there before: said by pointing to it."""
+"""Replaces a tool result that repeats an earlier one by a reference to it."""
 
 from collections.abc import Mapping
 from typing import Final

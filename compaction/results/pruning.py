@@ -1,7 +1,8 @@
-"""A value by what tells in it: ids, amounts, dates, times, states and names.
+"""Prunes JSON results: keeps ids, amounts, dates, times, states and names.
 
-Members nobody spoke of that tell nothing are left out in all of a result's objects alike: parts of
-addresses, prose, counts. Of long lists of objects the first ones stay, and those spoken of.
+Other fields (parts of addresses, prose, counts) are left out of all objects of a result alike,
+unless the conversation mentions them. Of a long list of objects the first ones stay, and those that
+are mentioned.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""A result that can be read again: what went wrong in it, and the names that it shows."""
+"""Summarises a result that the agent can read again, such as a file: its errors and its names."""
 
 import re
 from collections.abc import Sequence

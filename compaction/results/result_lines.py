@@ -1,4 +1,4 @@
-"""A result as a line: whole, or by its telling columns."""
+"""Renders a tool result on one line: whole where it is short, else by its most telling values."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The profile of a region's results: records, or results that can be read again."""
+"""Classifies a region's tool results: records to keep, or output that the agent can read again."""
 
 import re
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""Outlines that tools print as YAML: names with values, lists with dashes; nothing cleverer.
+"""Reads outlines that tools print as YAML: names with values, and lists with dashes.
 
-Whatever is unusual makes the whole text unreadable: it then stays unmodified.
+Any other syntax makes the whole text unreadable; it then stays unmodified.
 """
 
 import json

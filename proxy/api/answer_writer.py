@@ -1,4 +1,4 @@
-"""Writes one answer: what uvicorn's cycle would write, in fewer steps and packets.
+"""Writes one HTTP answer in fewer steps and packets than uvicorn's own cycle does.
 
 ::
 
@@ -7,10 +7,10 @@
     start without one ─ its head waits for the first chunk, for one turn at most
     any other start ─ uvicorn's cycle, whose head waits as long
 
-uvicorn checks and joins each header of each answer, and writes heads by themselves; uvloop sends
-each write at once. So an answer took a system call, a packet and a wake-up of the caller more.
-Heads with the same names are checked once here. An app that fails before its body is answered for
-in full.
+uvicorn checks and joins each header of each answer and writes the head by itself, and uvloop sends
+each write at once. That costs an extra system call, packet and wake-up of the caller for each
+answer. Here head and body are joined, and a list of header names is checked once. An app that fails
+before its body still gets a whole error answer, as no head was sent yet.
 
 Source: ASGI specification 3.0, Response Start: servers need not send a head before its body.
 """

@@ -1,11 +1,11 @@
-"""Deadlines for what a caller has to do next on its connection: send a request, or read an answer.
+"""Deadlines on a caller's connection for its next step: to send a request, or to read an answer.
 
 ::
 
     connected ─▶ HEADERS ─▶ BODY ─▶ ANSWER ─▶ IDLE ─▶ HEADERS …
 
-One timer per connection: when it rings it looks how far the caller is. A request that arrives at
-once, as most do, sets none.
+Each connection has one timer, which checks the phase when it fires. A request that arrives at once,
+as most do, sets none.
 """
 
 import asyncio

@@ -1,12 +1,12 @@
-"""Parses what callers send, in slices that each end a few requests at most.
+"""Parses received bytes in small slices, so that pipelined requests cannot fill the memory.
 
 ::
 
     received ─▶ slice ─▶ parser ─▶ 16 requests that wait at most ─▶ answered in turn
        └─ enough wait: the rest is kept, and the connection is not read until none waits
 
-uvicorn parses all that it gets, and reads on whenever an app listens for its caller to leave. So a
-million short requests became as many objects.
+uvicorn parses all that it gets, and reads on while an app waits for its caller to disconnect: a
+million short requests became a million objects.
 """
 
 from typing import Final

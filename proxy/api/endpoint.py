@@ -1,7 +1,7 @@
-"""The front door: calls go straight to the pipeline, everything else to the pages behind.
+"""The ASGI entry point: calls go straight to the pipeline, everything else to the FastAPI app.
 
-One raw ASGI callable around the FastAPI app. Routing, body models and middleware cost more than all
-of our own work on a call, so a call meets none of them.
+FastAPI's routing, body models and middleware cost more than all of our own work on a call, so calls
+bypass them.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Anthropic's API as callers speak it: which requests do, and the paths that they use.
+"""Recognises requests of Anthropic's API, and maps the paths that its clients use to one.
 
 =============================  ======================  =========================
 base URL of the client          path of its request     the gateway's

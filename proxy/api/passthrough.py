@@ -1,4 +1,4 @@
-"""The caller's side of a call, over ASGI."""
+"""Writes a call's answer to its caller over ASGI: status, headers, body, errors."""
 
 from collections.abc import Awaitable, Mapping
 from functools import lru_cache

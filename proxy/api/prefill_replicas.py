@@ -1,4 +1,4 @@
-"""Replicas that live calls come first at: prompts are warmed where nobody waits, one at a time.
+"""Warms prompts on replicas that are not busy, one at a time; live calls come first.
 
 ::
 
@@ -6,8 +6,8 @@
                        send ─ is another prompt read there? ──► the earlier one ends
     a call ──── send ─ is a prompt read there? ───────────────► that ends at once
 
-It is busy where a quarter of its slots answer calls. With four of them or less, or where they are
-unknown, one call is enough, also one that ended a moment ago.
+A replica is busy where a quarter of its slots answer calls. With four slots or less, or an unknown
+number, one call is enough, also one that ended a moment ago.
 """
 
 import asyncio

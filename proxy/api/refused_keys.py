@@ -1,7 +1,7 @@
-"""Refuses calls without a good key, and says so in the log: seldom, and without the key.
+"""Refuses calls without a valid key, and logs that at most once in ten seconds, without the key.
 
-A caller with a wrong key tries again and again, and one who guesses keys does so at any rate. So
-there is one line in ten seconds, which counts those since the line before.
+A client with a wrong key retries, and attackers guess keys. So one line counts all refusals since
+the line before.
 """
 
 import logging

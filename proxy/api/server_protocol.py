@@ -1,9 +1,9 @@
-"""The server's side of callers' connections: uvicorn's, within limits, with answers in turn.
+"""The server's protocol for callers' connections: uvicorn's, with limits and answers in turn.
 
-uvicorn answers and shuts down. What is ours are the limits of ``guarded_connection``, those of
-``bounded_parsing``, and the order of answers where a caller sends what is refused unread.
-WebSockets are left out; a request to upgrade is passed over. What an app sends goes through
-``answer_writer``.
+uvicorn answers and shuts down. This adds the limits of ``guarded_connection`` and
+``bounded_parsing``, and keeps answers in order where a request is refused before it is read.
+WebSockets are not served; a request to upgrade is answered as if it asked for none. Answers go
+through ``answer_writer``.
 """
 
 from uvicorn._types import ASGI3Application

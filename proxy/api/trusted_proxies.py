@@ -1,4 +1,4 @@
-"""The address of a caller behind proxies whose word counts."""
+"""Finds a caller's address behind reverse proxies that are trusted."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache

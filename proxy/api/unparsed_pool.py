@@ -1,12 +1,12 @@
-"""The bytes that all connections together may keep of requests that are not parsed yet.
+"""A limit, shared by all connections, on the bytes of requests that are not parsed yet.
 
 ::
 
-    a connection asks ─▶ room: it is counted
-                      └▶ none: of the address with the most bytes, the connection that has kept
-                               its bytes longest ends, until there is room
+    a connection asks ─▶ room: its bytes are counted
+                      └▶ no room: of the address with the most bytes, the connection that has
+                         kept its bytes longest is closed, until there is room
 
-So strangers who send half of large requests end one another, and who completes a request passes.
+So clients that send half requests displace each other, and complete requests pass.
 """
 
 from collections import Counter

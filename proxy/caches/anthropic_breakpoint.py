@@ -1,4 +1,4 @@
-"""Anthropic's prompt cache, and Bedrock's: entries at marks, found a few blocks back from one."""
+"""Anthropic's and Bedrock's prompt cache: entries end at marks; a lookup goes a few blocks back."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""OpenAI's prompt cache up to GPT-5.5: free, every few tokens, and known to one machine only."""
+"""OpenAI's prompt cache up to GPT-5.5: free writes, an entry every few tokens, on one machine."""
 
 from collections import OrderedDict
 from collections.abc import Mapping

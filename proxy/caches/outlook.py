@@ -1,4 +1,4 @@
-"""The regime of a route's cache as planning sees it; prices as multiples of fresh ones."""
+"""A route's cache rules for planning, with prices as multiples of an uncached token's."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

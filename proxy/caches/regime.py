@@ -1,4 +1,4 @@
-"""A route's cache rules, as values; prices are multiples of a fresh token's.
+"""A route's cache rules as values; prices are multiples of an uncached token's.
 
 Who writes and where is in ``proxy.caches``; this is what a planner can count on.
 """

@@ -1,4 +1,4 @@
-"""Caches by the name of their rules: the only place that knows those names."""
+"""Builds the model of a prompt cache by the name of its rules in the catalog."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,10 +1,10 @@
-"""One attempt, from its choice to the first content byte of its answer.
+"""One attempt, from its route to the first content byte of its answer.
 
 ::
 
     convert → compact → plan → translate → reserve → send → commit
 
-It keeps no receipt: whoever let it run knows how the call goes on, and so what became of it.
+It writes no receipt: only the code that runs it knows how the call goes on, and so its outcome.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
-"""Models in a batch of Messages calls, under the names that the batch's upstream knows them by.
+"""Translates the model names in a batch of Messages calls to those of the batch's upstream.
 
-A batch goes whole to one upstream. So a name that means another model for the team is said in that
-upstream's words, and a batch that asks for a model of another provider is refused: a request that
-was left out or went elsewhere would be missing among the batch's results.
+A batch goes whole to one upstream. A team's alias becomes the upstream's name. A batch that names
+another provider's model is refused: a request sent elsewhere would be missing among its results.
 
 Source: Anthropic API, create a message batch (2026-11).
 """

@@ -1,4 +1,4 @@
-"""The receipts of attempts that came to no answer."""
+"""Writes the receipts of attempts that got no answer."""
 
 import asyncio
 

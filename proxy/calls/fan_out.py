@@ -1,6 +1,6 @@
-"""Calls held back while another writes the prefix they could read.
+"""Holds calls back while another call writes the cached prefix that they could read.
 
-Within one process: replicas do not know of each other's calls.
+Works within one process: replicas do not know of each other's calls.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A turn of a conversation that was answered to its end: its prompt as sent, and its answer."""
+"""A turn that was answered to its end: its prompt as sent, and its answer, for the next turn."""
 
 from collections.abc import Callable
 from typing import Final

@@ -1,4 +1,4 @@
-"""Attempts that lost: another one of the same call began first. What is said and learnt of them."""
+"""Hedged attempts that lost, as another began first: their receipts, and their routes' slowness."""
 
 from math import inf
 from typing import Final

@@ -5,9 +5,9 @@
     upstream's bytes ──┬── reader ──▶ caller
                        └── Meter.feed
 
-A chunk of a stream is parsed only if it may tell something: usage, an id, an error, the end. What
-looks like it inside generated text is not believed, for only the places of the wire are read.
-Usage may come anywhere and more than once; what comes later replaces what it names anew.
+A chunk of a stream is parsed only if it may hold usage, an id, an error or the end. Only the wire's
+own fields are read, so a lookalike inside generated text does not count. Usage may come anywhere
+and more than once; a later count replaces the earlier one of its name.
 """
 
 from collections.abc import Callable, Iterator, Mapping

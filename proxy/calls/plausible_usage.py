@@ -1,4 +1,4 @@
-"""Reads reported usage, and believes no counts that the model and its window cannot give."""
+"""Reads reported usage, and rejects counts that the model and its window cannot give."""
 
 from collections.abc import Callable, Mapping
 from functools import partial

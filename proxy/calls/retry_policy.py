@@ -1,4 +1,4 @@
-"""True if a failed attempt is worth another; pure."""
+"""Decides if a failed attempt is retried, and after which pause; pure."""
 
 import msgspec
 

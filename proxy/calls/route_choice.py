@@ -1,4 +1,4 @@
-"""The routes that a call may take, their order, and what was decided besides; pure."""
+"""The routes that a call may take, in order, each with the reason for a reroute; pure."""
 
 import difflib
 import re

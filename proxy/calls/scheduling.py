@@ -1,4 +1,4 @@
-"""Hints of a call for an engine's scheduler: its time left, its team, its expected length."""
+"""Builds the hints that an engine's scheduler gets: the call's time left, team, expected length."""
 
 from typing import Final
 

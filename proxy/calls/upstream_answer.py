@@ -1,4 +1,4 @@
-"""An upstream's answer from its commit point on: what came first is here, the rest follows."""
+"""An upstream's answer after the commit point: its first bytes, and the rest as it comes."""
 
 import asyncio
 from typing import Final

@@ -1,6 +1,6 @@
-"""Estimates usage that upstreams do not report, off the event loop, and learns from theirs.
+"""Estimates usage that an upstream does not report, and learns the ratio from those that do.
 
-Fails open: an estimate that is not ready in time is made from lengths alone.
+It runs off the event loop. An estimate that is not ready in time is made from lengths alone.
 """
 
 import asyncio

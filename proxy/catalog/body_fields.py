@@ -1,4 +1,4 @@
-"""Odd fields of an upstream's bodies: read from its table, so that they need no code."""
+"""Reads an upstream's table of body fields to add, rename or drop, which then need no code."""
 
 import math
 from datetime import date, time

@@ -1,4 +1,4 @@
-"""The checked catalog: every listed model, every upstream, and where unlisted names pass."""
+"""The checked catalog: every listed model, every upstream, and the upstreams of unlisted models."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Entries of a checked catalog; nothing here is optional because unchecked."""
+"""The entries of a checked catalog as frozen values: models, routes, upstreams."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""One file's entries over another's, field by field, before anything is judged but names."""
+"""Merges one catalog file over another, field by field, before their values are checked."""
 
 from dataclasses import replace
 

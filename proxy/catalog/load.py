@@ -1,4 +1,4 @@
-"""TOML texts into a checked catalog: the shipped one, and a user's over it."""
+"""Loads the catalog: the shipped TOML with the operator's file over it, checked."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Names of models that mean another model of the catalog, for the calls of one team."""
+"""Model aliases: names that mean another model of the catalog for one team's calls."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Exact numbers out of a catalog: prices, factors, days and hours; never a float among them."""
+"""Reads prices, factors, days and hours of a catalog as exact numbers, never as floats."""
 
 import re
 from datetime import UTC, date, datetime, time

@@ -1,9 +1,9 @@
-"""The price of a model that no catalog prices yet: its predecessor's, until told otherwise.
+"""Prices a model that the catalog does not list yet like its predecessor.
 
 Models of one line differ in their version alone: ``gpt-6.3-sol`` follows ``gpt-6.2-sol``, and
-``claude-sonnet-5-6`` follows ``claude-sonnet-5-5``. Other words are other tiers or sizes, of which
-nothing is guessed. A version that is older than the newest priced one, or too far ahead to be its
-successor, is of no known price: ``gpt-99`` is a made-up name.
+``claude-sonnet-5-6`` follows ``claude-sonnet-5-5``. Other words are other tiers or sizes, which get
+no price. Neither does a version older than the newest priced one, or too far ahead to be its
+successor: ``gpt-99`` is a made-up name.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""A price table into a tariff."""
+"""Reads a price table of the catalog as a tariff."""
 
 from collections.abc import Mapping
 from dataclasses import replace

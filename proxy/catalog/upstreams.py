@@ -1,4 +1,4 @@
-"""An upstream's table into an upstream, whose address and headers can be sent as they are."""
+"""Reads an upstream's table of the catalog; checks that its address and headers can be sent."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""``thriftgate budgets``: what is spent and held of each budget now."""
+"""``thriftgate budgets``: the amounts spent and held of each budget now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``thriftgate check``: whether settings, catalog and policies are sound, and what to note of them.
+"""``thriftgate check``: validates settings, catalog and policies, and warns of likely mistakes.
 
 It also describes policies and upstreams in short, as ``thriftgate serve`` does when it starts.
 """

@@ -1,4 +1,4 @@
-"""``thriftgate compact FILE``: what would be sent of a conversation, and why."""
+"""``thriftgate compact FILE``: shows what would be sent of a conversation, and why."""
 
 from collections.abc import Callable, Iterator
 from itertools import groupby

@@ -1,7 +1,7 @@
 """A dry run of compaction: a conversation from a file, compacted as the gateway would.
 
-What is done is decided by the gateway's own quick counts. What is told of the whole prompt is
-counted exactly, so far as the model's vocabulary is published.
+Decisions use the gateway's own quick estimates. The figures shown for the whole prompt are exact
+where the model's vocabulary is published.
 """
 
 from bisect import bisect_left

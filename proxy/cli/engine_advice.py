@@ -1,4 +1,4 @@
-"""``thriftgate engine advise``: which speculation pays on a profile, and how that is known."""
+"""``thriftgate engine advise``: which speculation pays on a profile, with the measurements."""
 
 from pathlib import Path
 from typing import Any, Final

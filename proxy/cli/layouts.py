@@ -1,4 +1,4 @@
-"""``thriftgate layout``: how each feature is planned, and what a person decides about it."""
+"""``thriftgate layout``: shows how each feature is planned, and sets what a person decides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of ``thriftgate savings`` on cache marks: paid ahead, earned back, and lost."""
+"""The part of ``thriftgate savings`` on cache marks: surcharges paid, earned back, and lost."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""``thriftgate report``: what was spent, by team and what else; ``report cost`` is beside it."""
+"""``thriftgate report``: spending by team and another dimension; ``report cost`` is beside it."""
 
 from collections.abc import Callable
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""``thriftgate serve`` and ``demo``: a gateway for callers, and one before the simulator.
+"""``thriftgate serve`` starts the gateway, ``demo`` a gateway in front of the simulator.
 
 What each needs is checked before the gateway itself is imported.
 """

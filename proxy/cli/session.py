@@ -1,7 +1,7 @@
-"""One run of the command line: its consoles and clock, and what it reads as the settings say.
+"""One run of the command line: its consoles, its clock, and loaders of what the settings name.
 
-Whatever cannot be read ends the command with the reason. What reads is imported on use: help needs
-none of it, and the store and Redis take longer to import than most commands take to run.
+If anything cannot be read, the command ends with the reason. Loaders are imported on first use:
+help needs none, and the store and Redis take longer to import than most commands take to run.
 """
 
 from __future__ import annotations

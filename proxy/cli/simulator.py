@@ -1,7 +1,7 @@
 """``thriftgate simulator``: the simulated upstream by itself, for a gateway of one's own.
 
-It says everywhere that it is simulated: here, in the catalog's lines, in a header of every answer
-and in every answer's text.
+It is marked as simulated here, in the catalog's lines, in a header of every answer and in every
+answer's text.
 """
 
 from __future__ import annotations

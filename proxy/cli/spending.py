@@ -1,4 +1,4 @@
-"""Spending by team and what else as a table, for ``thriftgate report``."""
+"""The table of spending by team and another dimension, for ``thriftgate report``."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple

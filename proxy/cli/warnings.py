@@ -1,4 +1,4 @@
-"""Notes of ``thriftgate check`` on what is valid and may not do what was meant."""
+"""Warnings of ``thriftgate check``: settings that are valid and probably a mistake."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches

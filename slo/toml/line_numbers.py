@@ -1,4 +1,4 @@
-"""Finds the line of each entry of a TOML text, which the standard library's parser forgets."""
+"""Finds the line of each entry of a TOML text; the standard library's parser does not keep them."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""A TOML text as values that know where they stand."""
+"""Parses TOML into values that know their line."""
 
 import re
 import tomllib
