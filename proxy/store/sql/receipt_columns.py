@@ -6,9 +6,8 @@
                       ├─ receipt ─▶ row
                       └─ row ─▶ receipt
 
-A field's type says its column: texts are text, seconds whole microseconds, yes and no 1 and 0. What
-is no default value of a receipt is never null before ``notes``. Fields behind it came with later
-migrations, and are null where they have their default.
+A field's type says its column: texts are text, seconds whole microseconds, yes and no 1 and 0. Up
+to ``notes`` only what is None is null; fields behind it are null where they have their default.
 """
 
 from collections.abc import Callable, Mapping, Sequence

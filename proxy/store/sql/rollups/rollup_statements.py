@@ -46,6 +46,10 @@ _IS_UNANSWERED: Final = (
     f" AND coalesce(compaction_why, '') <> '{NOTES}'"
 )
 
+COUNTS: Final = ("calls", "attempts", "errors", "estimated", "unpriced")
+"""Sums that are numbers of calls and attempts."""
+SPEND_SUMS: Final = (*COUNTS, *schema.BUCKETS, "list_nanos", "cost_nanos")
+"""Sums that say what was spent, on what."""
 SUMS: Final[Mapping[str, str]] = {
     "calls": "sum(final)",
     "attempts": "count(*)",

@@ -37,7 +37,7 @@ from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.rollups.bucket_sums import SumQuery, Sums, bucket_case, bucket_sums
-from proxy.store.sql.rollups.rollup_statements import SUMS
+from proxy.store.sql.rollups.rollup_statements import COUNTS, SPEND_SUMS, SUMS
 from proxy.store.sql.rollups.spend_filters import Columns, filter_conditions
 from proxy.store.sql.rollups.value_sums import (
     OTHER_VALUES,
@@ -53,8 +53,6 @@ from proxy.store.sql.views.series import SeriesQuestion, series_name
 from slo.usage import Usage
 
 _MICROS: Final = 1_000_000
-_COUNTS: Final = ("calls", "attempts", "errors", "estimated", "unpriced")
-_SUMMED: Final = (*_COUNTS, *schema.BUCKETS, "list_nanos", "cost_nanos")
 #: Columns of receipts that sums are made of.
 _RECEIPT_COLUMNS: Final = (
     *("final", "outcome", "estimated", "team", "feature", "list_nanos", "cost_nanos"),
@@ -191,7 +189,7 @@ def _cost_sums(numbers: Mapping[str, int]) -> CostSums:
     """Sums by name as a value; those that were not read are 0."""
     sums = defaultdict(int, numbers)
     return CostSums(
-        **{name: sums[name] for name in _COUNTS}
+        **{name: sums[name] for name in COUNTS}
         | {"attempts": sums["attempts"] - sums["idle_attempts"]},
         priced_list_nanos=sums["list_nanos"],
         priced_nanos=sums["cost_nanos"],
@@ -211,7 +209,7 @@ def _costs(rows: Columns | Mapping[str, ColumnElement[Any]]) -> Mapping[str, Col
 
 
 def _addends(rows: Columns) -> Mapping[str, ColumnElement[int]]:
-    return {**{name: rows[name] for name in _SUMMED}, **_partial_sums(rows, rows.attempts)}
+    return {**{name: rows[name] for name in SPEND_SUMS}, **_partial_sums(rows, rows.attempts)}
 
 
 def _partial_sums(rows: Columns, attempts: ColumnElement[int] | int) -> Mapping[str, Any]:
@@ -238,7 +236,7 @@ def _read_receipts(connection: Connection, edges: Sequence[int], query: SumQuery
         .subquery("rows")
         .c
     )
-    sums: dict[str, ColumnElement[Any]] = {name: literal_column(SUMS[name]) for name in _SUMMED}
+    sums: dict[str, ColumnElement[Any]] = {name: literal_column(SUMS[name]) for name in SPEND_SUMS}
     sums |= {name: func.sum(part) for name, part in _partial_sums(rows, 1).items()}
     groups = [
         column for column in rows if column.name == "bucket" or column.name.startswith("place_")

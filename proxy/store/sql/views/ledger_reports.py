@@ -44,13 +44,12 @@ from proxy.store.sql.ledger.engine_usage import (
     feature_speeds,
     upstream_usage,
 )
-from proxy.store.sql.rollups.rollup_statements import SUMS
-from proxy.store.sql.rollups.spend_filters import filter_conditions
+from proxy.store.sql.rollups.rollup_statements import COUNTS, SPEND_SUMS, SUMS
+from proxy.store.sql.rollups.spend_filters import COLUMN_NAMES, filter_conditions
 from proxy.store.sql.timestamps import seconds
 from slo.usage import Usage
 
 _PARTS: tuple[Part, ...] = ("team", "feature", "requested", "route", "upstream", "key")
-_COLUMNS: dict[Part, str] = {"requested": "model", "key": "key_id", "user": "user_hash"}
 #: Columns with the model that answered.
 _ANSWERED_BY: tuple[Part, ...] = ("requested", "route")
 _PERCENTS = (50, 95, 99)
@@ -58,12 +57,8 @@ _PAGE_ROWS = 5_000
 #: Seconds that a statement which reads receipts may take on PostgreSQL.
 _RECEIPTS_TIMEOUT_S = 600.0
 _DAY_S = 86_400
-_COUNTS = ("calls", "attempts", "errors", "estimated", "unpriced")
 _SUMMED = (
-    *_COUNTS,
-    *schema.BUCKETS,
-    "list_nanos",
-    "cost_nanos",
+    *SPEND_SUMS,
     "ttft_sum",
     "ttft_count",
     "duration_sum",
@@ -181,7 +176,7 @@ def _merge_rows(
 def _times(parts: Sequence[Part], start: int, end: int) -> Select[Any]:
     """Parts and times of calls, of the newest; of those that were refused nobody waited."""
     table = schema.calls.c
-    columns = (table[_COLUMNS.get(part, part)] for part in parts)
+    columns = (table[COLUMN_NAMES.get(part, part)] for part in parts)
     return (
         select(*columns, table.ttft, table.duration)
         .where(
@@ -207,7 +202,7 @@ def _query(parts: list[Part], start: int, end: int, only: SpendFilter) -> Select
     """Sums of days along the primary key, which need no sorting, and then the sums of those."""
     table = schema.rollups.c
     deepest = max((_PARTS.index(part) for part in parts), default=0)
-    first, *deeper = (table[_COLUMNS.get(part, part)] for part in _PARTS[: deepest + 1])
+    first, *deeper = (table[COLUMN_NAMES.get(part, part)] for part in _PARTS[: deepest + 1])
     days = (
         select(first, table.day, *deeper, *(_sum(table[name]) for name in _SUMMED))
         .where(
@@ -220,7 +215,7 @@ def _query(parts: list[Part], start: int, end: int, only: SpendFilter) -> Select
         .subquery("days")
         .c
     )
-    groups = [days[_COLUMNS.get(part, part)].label(part) for part in parts]
+    groups = [days[COLUMN_NAMES.get(part, part)].label(part) for part in parts]
     idle = (_sum(_idle_part(days, days[name])).label(label) for label, name in _IDLE.items())
     return (
         select(*groups, *(_sum(days[name]) for name in _SUMMED), *idle)
@@ -232,7 +227,7 @@ def _query(parts: list[Part], start: int, end: int, only: SpendFilter) -> Select
 def _from_receipts(parts: list[Part], start: int, end: int, only: SpendFilter) -> Select[Any]:
     """Sums of receipts, the dearest first; ids sort by time, which bounds what is read."""
     table = schema.calls.c
-    groups = [table[_COLUMNS.get(part, part)].label(part) for part in parts]
+    groups = [table[COLUMN_NAMES.get(part, part)].label(part) for part in parts]
     sums = [
         cast(literal_column(expression), BigInteger).label(name)
         for name, expression in SUMS.items()
@@ -269,7 +264,7 @@ def _is_shown(row: Row[Any]) -> bool:
 def _spend(parts: Sequence[Part], named: Mapping[str, Any]) -> Spend:
     return Spend(
         **{part: named[part] for part in parts},
-        **{count: named[count] for count in _COUNTS}
+        **{count: named[count] for count in COUNTS}
         | {"attempts": named["attempts"] - named["idle_attempts"]},
         usage=Usage(**{bucket: named[bucket] for bucket in schema.BUCKETS}),
         list_nanos=_cost(named["list_nanos"], named["unpriced"]),
