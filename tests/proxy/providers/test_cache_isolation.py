@@ -70,8 +70,8 @@ def test_a_key_of_the_callers_parts_its_own_cache_and_no_others(
 ):
     there = to(regime, provider)
     mine, same, other, theirs = (
-        fields(there, salt, **{field: said})[field]
-        for salt, said in ((ONE, "k"), (ONE, "k"), (ONE, "j"), (TWO, "k"))
+        fields(there, salt, **{field: own_key})[field]
+        for salt, own_key in ((ONE, "k"), (ONE, "k"), (ONE, "j"), (TWO, "k"))
     )
 
     assert mine == same
@@ -157,7 +157,7 @@ def test_each_of_several_teams_gets_a_salt_of_its_own():
     seal = Pseudonymizer(b"secret")
     mine = call(b"{}")
     theirs = call(b"{}", key=msgspec.structs.replace(KEY, team="team_2"))
-    salts = [add_cache_salt(one, 2, seal).salt for one in (mine, mine, theirs)]
+    salts = [add_cache_salt(team_call, 2, seal).salt for team_call in (mine, mine, theirs)]
 
     assert salts[0] == salts[1] != salts[2]
     assert {len(salt) for salt in salts} == {32}

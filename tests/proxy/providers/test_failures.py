@@ -119,16 +119,16 @@ def test_a_failure_in_html_keeps_none_of_its_words() -> None:
     ("status", "code"), [(405, "method_not_allowed"), (418, "upstream_refused"), (451, "moved")]
 )
 def test_a_status_that_no_table_lists_keeps_its_message(status: int, code: str) -> None:
-    said = _body(message="Not in this country.", **({"code": code} if code == "moved" else {}))
+    body = _body(message="Not in this country.", **({"code": code} if code == "moved" else {}))
     for error in (
-        openai_failure(status, {}, said),
+        openai_failure(status, {}, body),
         messages_failure(
             status, {}, b'{"type":"error","error":{"message":"Not in this country."}}'
         ),
     ):
         assert (error.status, error.message) == (status, "Not in this country.")
         assert (error.type, error.retryable) == ("invalid_request_error", False)
-    assert openai_failure(status, {}, said).code == code
+    assert openai_failure(status, {}, body).code == code
 
 
 def test_a_numeric_code_is_kept_as_digits() -> None:
@@ -157,7 +157,7 @@ def test_an_error_keeps_its_further_fields_and_its_null_and_numeric_codes() -> N
     groq = openai_failure(400, {}, _body(**_GROQ))
     router = openai_failure(429, {}, _body(**_OPENROUTER))
     null = openai_failure(400, {}, _body(message="No.", type=None, param=None, code=None))
-    errors = [orjson.loads(envelope(each))["error"] for each in (groq, router, null)]
+    errors = [orjson.loads(envelope(error_read))["error"] for error_read in (groq, router, null)]
 
     assert errors[0] == {**_GROQ, "param": None}
     assert errors[1]["code"] == 429

@@ -125,18 +125,18 @@ def test_bytes_lose_their_keys_and_nothing_else():
 def test_bytes_before_an_error_stay_unmodified(end, error):
     content = b'data: {"error":null,"text":"{\\"error\\":\\"sk-abcdef123456\\"}"}' + end
     run = content + error + end + content
-    kept, redacted = content, (error + end + content).replace(b"sk-abcdef123456", b"[redacted]")
+    before, redacted = content, (error + end + content).replace(b"sk-abcdef123456", b"[redacted]")
 
-    assert redact_error_keys(run) == kept + redacted
+    assert redact_error_keys(run) == before + redacted
     assert redact_error_keys(error) == error.replace(b"sk-abcdef123456", b"[redacted]")
 
 
 @pytest.mark.parametrize("said", ['sent "Bearer abc.def" to us', 'use "api_key=hunter22" here'])
 def test_an_error_that_quotes_a_key_stays_json_without_it(said):
     event = redact_error_keys(b"data: " + orjson.dumps({"error": {"message": said}}) + b"\n\n")
-    told = orjson.loads(event.removeprefix(b"data: "))["error"]["message"]
+    error_read = orjson.loads(event.removeprefix(b"data: "))["error"]["message"]
 
-    assert told in {'sent "[redacted]" to us', 'use "[redacted]" here'}
+    assert error_read in {'sent "[redacted]" to us', 'use "[redacted]" here'}
 
 
 def test_a_run_whose_error_is_not_found_loses_all_its_keys():
@@ -166,12 +166,12 @@ def test_an_upstreams_message_is_kept_for_the_log_without_its_keys():
     ],
 )
 def test_of_an_answer_that_failed_only_the_error_loses_keys_and_stays_json(error, left):
-    said = "basic idea: the key sk-abcdef123456 of " + "0123456789abcdef" * 2
-    whole = orjson.dumps({"id": "resp_1", "error": error, "output": [{"text": said}]})
+    generated = "basic idea: the key sk-abcdef123456 of " + "0123456789abcdef" * 2
+    whole = orjson.dumps({"id": "resp_1", "error": error, "output": [{"text": generated}]})
 
-    told = orjson.loads(redact_answer_keys(whole))
+    error_read = orjson.loads(redact_answer_keys(whole))
 
-    assert told == {"id": "resp_1", "error": left, "output": [{"text": said}]}
+    assert error_read == {"id": "resp_1", "error": left, "output": [{"text": generated}]}
 
 
 def test_an_answer_whose_error_holds_no_key_stays_byte_for_byte():

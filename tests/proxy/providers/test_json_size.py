@@ -28,10 +28,10 @@ JSON = st.recursive(
 def size(value: object) -> JsonSize:
     """The size of a value, by walking it."""
     if isinstance(value, dict):
-        inner = [size(each) for each in value.values()]
+        inner = [size(inner_value) for inner_value in value.values()]
         keys, values = len(value), max(len(value) - 1, 0)
     elif isinstance(value, list):
-        inner = [size(each) for each in value]
+        inner = [size(inner_value) for inner_value in value]
         keys, values = 0, 1 + max(len(value) - 1, 0)
     else:
         return JsonSize(0, 0)

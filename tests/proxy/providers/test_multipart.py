@@ -107,6 +107,6 @@ def test_a_form_that_a_client_wrote_names_the_new_model_and_keeps_its_file(
 
     head = b"content-type: " + content_type.encode() + b"\r\n\r\n"
     parts = message_from_bytes(head + body).walk()
-    found = {part.get_param("name", header="content-disposition"): part for part in parts}
-    assert found["model"].get_payload(decode=True) == "new-é".encode()
+    by_name = {part.get_param("name", header="content-disposition"): part for part in parts}
+    assert by_name["model"].get_payload(decode=True) == "new-é".encode()
     assert (b"\r\n\r\n" + content + b"\r\n--") in body

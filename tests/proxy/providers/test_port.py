@@ -24,8 +24,8 @@ def wire(there: Route) -> Wire:
 
 @pytest.mark.parametrize("body", [ASKED, STREAMED])
 def test_a_request_is_the_same_each_time_and_leaves_the_call_alone(wire, there, body):
-    asked = call(body)
-    first, second = (wire.request(asked, there) for _ in range(2))
+    given = call(body)
+    first, second = (wire.request(given, there) for _ in range(2))
 
     assert (first.method, first.path, first.headers, first.body, first.notes) == (
         second.method,
@@ -35,7 +35,7 @@ def test_a_request_is_the_same_each_time_and_leaves_the_call_alone(wire, there, 
         second.notes,
     )
     assert first.path.startswith("/")
-    assert asked.body == body
+    assert given.body == body
 
 
 def test_each_attempt_has_a_reader_of_its_own(wire, there):

@@ -36,34 +36,34 @@ ALL = frozenset({VLLM, LLM_D, DYNAMO})
 def prepared_request(
     path: str = "/chat/completions", headers: dict[str, str] | None = None, **body: Any
 ) -> PreparedRequest:
-    said = orjson.dumps({"model": "m", **body})
-    return PreparedRequest(method="POST", path=path, headers=headers or {}, body=said)
+    sent_body = orjson.dumps({"model": "m", **body})
+    return PreparedRequest(method="POST", path=path, headers=headers or {}, body=sent_body)
 
 
 def body_with(kinds: frozenset[str], hints: CallHints = URGENT, **body: Any) -> dict[str, Any]:
-    found: dict[str, Any] = orjson.loads(add_hints(prepared_request(**body), kinds, hints).body)
-    return found
+    fields: dict[str, Any] = orjson.loads(add_hints(prepared_request(**body), kinds, hints).body)
+    return fields
 
 
 def test_vllm_is_told_the_milliseconds_that_are_left_and_nothing_else():
-    found = add_hints(prepared_request(), frozenset({VLLM}), URGENT)
+    hinted = add_hints(prepared_request(), frozenset({VLLM}), URGENT)
 
-    assert orjson.loads(found.body) == {"model": "m", "priority": 500}
-    assert found.headers == {}
+    assert orjson.loads(hinted.body) == {"model": "m", "priority": 500}
+    assert hinted.headers == {}
 
 
 def test_llm_d_is_told_limits_objective_and_team_in_headers_and_the_body_is_not_touched():
     sent = prepared_request(headers={"accept": "a"})
-    found = add_hints(sent, frozenset({LLM_D}), URGENT)
+    hinted = add_hints(sent, frozenset({LLM_D}), URGENT)
 
-    assert found.headers == {
+    assert hinted.headers == {
         "accept": "a",
         TTFT_HEADER: "500",
         TPOT_HEADER: "20",
         OBJECTIVE_HEADER: "chat-fast",
         FAIRNESS_HEADER: "f" * 32,
     }
-    assert found.body is sent.body
+    assert hinted.body is sent.body
 
 
 def test_dynamo_is_told_how_much_earlier_the_call_goes_and_the_output_expected():
@@ -150,8 +150,8 @@ def test_who_has_less_time_never_goes_later(one: float, two: float):
     less, more = sorted((one, two))
     first, second = CallHints(wait_s=less), CallHints(wait_s=more)
     bumps = [
-        body_with(frozenset({DYNAMO}), each)["nvext"]["agent_hints"]["priority"]
-        for each in (first, second)
+        body_with(frozenset({DYNAMO}), hints)["nvext"]["agent_hints"]["priority"]
+        for hints in (first, second)
     ]
 
     assert vllm_priority(first) <= vllm_priority(second) <= PATIENT_S * 1_000

@@ -41,7 +41,7 @@ def _split_at(stream: bytes, cuts: list[int]) -> list[bytes]:
 
 def _plain(stream: bytes) -> list[ServerSentEvent]:
     """The same rules, read slowly: line by line, as the standard tells them."""
-    found: list[ServerSentEvent] = []
+    events_read: list[ServerSentEvent] = []
     name = ""
     values: list[bytes] = []
     lines = re.split(rb"\r\n|\n|\r", stream)
@@ -49,13 +49,13 @@ def _plain(stream: bytes) -> list[ServerSentEvent]:
         field, _, value = line.partition(b":")
         if not line:
             if values:
-                found.append(ServerSentEvent(name, b"\n".join(values)))
+                events_read.append(ServerSentEvent(name, b"\n".join(values)))
             name, values = "", []
         elif field == b"data":
             values.append(value.removeprefix(b" "))
         elif field == b"event":
             name = value.removeprefix(b" ").decode()
-    return found
+    return events_read
 
 
 @given(_STREAMS, st.lists(st.integers(0, 10_000)))
@@ -66,9 +66,9 @@ def test_any_chunking_gives_the_same_bytes_and_the_same_events(
     runs = [frames.feed(chunk) for chunk in _split_at(stream, cuts)]
 
     # A CR after CR LF waits for its own LF, so it ends no line yet.
-    told = stream[:-1] if stream.endswith(b"\r\n\r") else stream
+    complete = stream[:-1] if stream.endswith(b"\r\n\r") else stream
     assert b"".join(runs) + frames.unfinished_event() == stream
-    assert [event for run in runs for event in parse_events(run)] == _plain(told)
+    assert [event for run in runs for event in parse_events(run)] == _plain(complete)
 
 
 @given(_STREAMS, st.lists(st.integers(0, 10_000)), st.integers(0, 20))
@@ -179,8 +179,8 @@ def test_keep_alive_comments_are_idle(run, idle):
     ],
 )
 def test_a_stream_is_reported_by_its_first_bytes_and_never_by_fewer(head, is_stream):
-    found = [begins_stream(head[:end]) for end in range(len(head) + 1)]
+    decisions = [begins_stream(head[:end]) for end in range(len(head) + 1)]
 
-    assert found[-1] is is_stream
-    assert set(found[: found.index(is_stream)]) == {None}
-    assert set(found[found.index(is_stream) :]) == {is_stream}
+    assert decisions[-1] is is_stream
+    assert set(decisions[: decisions.index(is_stream)]) == {None}
+    assert set(decisions[decisions.index(is_stream) :]) == {is_stream}

@@ -9,9 +9,9 @@ from proxy.providers.answers.answer_fields import AnswerFields, read_answer
 
 
 def read(value: object) -> AnswerFields:
-    found = read_answer(orjson.dumps(value), max_repaired_bytes=0)
-    assert found is not None
-    return found
+    answer = read_answer(orjson.dumps(value), max_repaired_bytes=0)
+    assert answer is not None
+    return answer
 
 
 def usages(answer: AnswerFields) -> list[dict[str, Any] | None]:
@@ -67,14 +67,14 @@ def test_usage_may_stand_in_a_choice_that_has_ended(choices, found):
     answer = read_answer(orjson.dumps({"id": "c", "choices": choices}), max_repaired_bytes=0)
 
     assert answer is not None
-    assert [said for part in answer.parts() if (said := part.usage_object()) is not None] == found
+    assert [usage for part in answer.parts() if (usage := part.usage_object()) is not None] == found
 
 
 def test_a_number_that_none_can_hold_is_none_and_the_rest_of_the_usage_is_read():
-    found = read_answer(b'{"usage":{"a":1e999,"b":2}}', max_repaired_bytes=0)
+    answer = read_answer(b'{"usage":{"a":1e999,"b":2}}', max_repaired_bytes=0)
 
-    assert found is not None
-    assert usages(found) == [{"a": None, "b": 2}]
+    assert answer is not None
+    assert usages(answer) == [{"a": None, "b": 2}]
 
 
 @pytest.mark.parametrize("error", [None, "", {}, [], 0, False])
@@ -124,9 +124,9 @@ def test_a_short_answer_of_nearly_json_is_read():
     nearly = b'{"id":"a","x":NaN}'
 
     assert read_answer(nearly, max_repaired_bytes=0) is None
-    found = read_answer(nearly, max_repaired_bytes=100)
-    assert found is not None
-    assert found.answer_id() == "a"
+    answer = read_answer(nearly, max_repaired_bytes=100)
+    assert answer is not None
+    assert answer.answer_id() == "a"
     assert read_answer(b"[NaN]", max_repaired_bytes=100) is None
 
 

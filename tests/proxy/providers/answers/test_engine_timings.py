@@ -81,10 +81,11 @@ def test_no_more_draft_tokens_are_accepted_than_were_proposed() -> None:
 @given(st.dictionaries(st.sampled_from([*LLAMACPP, *VLLM]), JSON))
 def test_any_json_in_a_report_is_read_without_a_failure(report: dict[str, object]) -> None:
     written = orjson.dumps(report, option=orjson.OPT_NON_STR_KEYS) if _fits(report) else b"{"
-    for found in (read_timings(written, b""), read_timings(b"", written)):
-        if found is not None:
+    for timings in (read_timings(written, b""), read_timings(b"", written)):
+        if timings is not None:
             assert all(
-                value is None or value >= 0 for value in (found.queue, found.prefill, found.decode)
+                value is None or value >= 0
+                for value in (timings.queue, timings.prefill, timings.decode)
             )
 
 

@@ -232,9 +232,9 @@ def test_the_text_of_an_answer_with_very_many_keys_is_found_without_parsing_it()
     body = b'{%b,"choices":[{"message":{"content":"He said \\"text\\": \\"no\\"","x":"y"}}],%b'
 
     for end in (DENSE + b"}", b'"text" : "to the end'):
-        found = [piece for _, piece in answer_pieces(body % (DENSE, end))]
-        assert found[0] == r"He said \"text\": \"no\""
-        assert found[1:] == (["to the end"] if b"end" in end else [])
+        texts = [piece for _, piece in answer_pieces(body % (DENSE, end))]
+        assert texts[0] == r"He said \"text\": \"no\""
+        assert texts[1:] == (["to the end"] if b"end" in end else [])
 
 
 @pytest.mark.parametrize("gap", range(0, 80, 7))

@@ -49,4 +49,4 @@ def test_a_failed_candidate_is_noticed_in_the_words_of_googles_openai_endpoint()
 
     assert error is not None
     assert error.message == "The model failed with MALFORMED_FUNCTION_CALL. Try again."
-    assert [failed_chat_finish(one) for one in ("stop", "other", "", None)] == [None] * 4
+    assert [failed_chat_finish(reason) for reason in ("stop", "other", "", None)] == [None] * 4

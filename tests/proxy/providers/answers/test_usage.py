@@ -256,12 +256,12 @@ def test_no_bucket_is_ever_negative_and_the_prompt_is_the_prompt(
 
 def test_later_usage_replaces_the_counts_it_names_and_null_names_none() -> None:
     fields: dict[str, Any] = {}
-    for said in (
+    for later in (
         {"input_tokens": 9, "output_tokens": 1, "cache_creation": {"1h": 20, "5m": 3}},
         {"input_tokens": None, "output_tokens": 30, "cache_creation": {"1h": None, "5m": 4}},
         {"cache_creation": None, "tier": "standard"},
     ):
-        merge_usage(fields, said)
+        merge_usage(fields, later)
 
     assert fields == {
         "input_tokens": 9,

@@ -18,9 +18,9 @@ def route_with(traits: frozenset[str] = ALL_TRAITS, model: str = "claude") -> Ro
 
 
 def translate(body: dict[str, Any], route: Route | None = None) -> dict[str, Any]:
-    said = messages_body(orjson.dumps(body), route or route_with())
-    found: dict[str, Any] = orjson.loads(said.body)
-    return found
+    request = messages_body(orjson.dumps(body), route or route_with())
+    fields: dict[str, Any] = orjson.loads(request.body)
+    return fields
 
 
 def blocks_of(body: dict[str, Any]) -> Iterator[dict[str, Any]]:

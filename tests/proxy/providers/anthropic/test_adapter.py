@@ -193,18 +193,18 @@ def _sse(content: list[dict[str, Any]]) -> bytes:
         events.append({"type": "content_block_stop"})
     events.append({"type": "message_delta", "delta": {"stop_reason": "end_turn"}})
     events.append({"type": "message_stop"})
-    return b"".join(b"data: " + orjson.dumps(each) + b"\n\n" for each in events)
+    return b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in events)
 
 
 def _join_texts(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The content, neighbouring words as one block."""
-    found: list[dict[str, Any]] = []
+    joined: list[dict[str, Any]] = []
     for block in content:
-        if found and found[-1]["type"] == block["type"] == "text":
-            found[-1] = {"type": "text", "text": found[-1]["text"] + block["text"]}
+        if joined and joined[-1]["type"] == block["type"] == "text":
+            joined[-1] = {"type": "text", "text": joined[-1]["text"] + block["text"]}
         else:
-            found.append(block)
-    return found
+            joined.append(block)
+    return joined
 
 
 def _items(
@@ -280,7 +280,7 @@ def test_a_compaction_goes_through_a_response_and_comes_back_as_it_was(*, stream
         started = {"type": "content_block_start", "content_block": {"type": "compaction"}}
         delta = _COMPACTION | {"type": "compaction_delta"}
         events = [started, {"type": "content_block_delta", "delta": delta}]
-        run = b"".join(b"data: " + orjson.dumps(each) + b"\n\n" for each in events)
+        run = b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in events)
         head, rest = _STREAM.split(b"\n\n", 1)
         stop = b'data: {"type":"content_block_stop"}\n\n'
         given = _read(prepared, head + b"\n\n" + run + stop + rest)
@@ -324,8 +324,8 @@ def test_a_model_is_shown_as_openai_shows_one(answered, shown):
     assert (prepared.method, prepared.path, prepared.body) == ("GET", "/models/claude", b"")
     assert prepared.headers["anthropic-version"] == "2023-06-01"
     assert prepared.reader is not None
-    said = prepared.reader.feed(answered[:5]) + prepared.reader.feed(answered[5:])
-    assert orjson.loads(said + prepared.reader.end()) == shown
+    shown_model = prepared.reader.feed(answered[:5]) + prepared.reader.feed(answered[5:])
+    assert orjson.loads(shown_model + prepared.reader.end()) == shown
 
 
 def test_a_model_is_deleted_nowhere_at_anthropic():

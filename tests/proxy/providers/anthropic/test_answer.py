@@ -13,9 +13,9 @@ from proxy.providers.chat.chat_answer import ChatReply
 def _completion(*content: dict[str, Any], **fields: Any) -> dict[str, Any]:
     body = {"id": "msg_1", "type": "message", "content": content, "stop_reason": "end_turn"}
     reader = WholeAnswer(ChatReply("public", 1_700_000_000))
-    found: dict[str, Any] = orjson.loads(reader.feed(orjson.dumps(body | fields)))
+    completion: dict[str, Any] = orjson.loads(reader.feed(orjson.dumps(body | fields)))
     assert reader.end() == b""
-    return found
+    return completion
 
 
 def _message(*content: dict[str, Any]) -> dict[str, Any]:

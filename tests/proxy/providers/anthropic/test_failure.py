@@ -70,8 +70,8 @@ def test_a_body_in_another_shape_is_not_passed_on() -> None:
 def test_details_by_which_the_sdk_goes_on_reach_the_caller() -> None:
     details = {"error_code": "thread_not_found"}
     error = {"type": "not_found_error", "message": "No thread.", "details": details}
-    found = messages_failure(404, {}, orjson.dumps({"type": "error", "error": error}))
+    error_found = messages_failure(404, {}, orjson.dumps({"type": "error", "error": error}))
 
-    assert orjson.loads(messages_envelope(found))["error"]["details"] == details
+    assert orjson.loads(messages_envelope(error_found))["error"]["details"] == details
     ours = messages_failure(401, {}, orjson.dumps({"error": error}))
     assert "details" not in ours.details

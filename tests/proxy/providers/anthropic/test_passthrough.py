@@ -75,8 +75,8 @@ def test_calls_of_provider_state_pass_through(endpoint, method, body):
 
 def test_a_model_is_shown_as_the_upstream_shows_it_to_a_caller_of_its_own_api():
     version = {"anthropic-version": "2023-06-01"}
-    asked = call(b"", endpoint="models/claude", method="GET", fields=None, headers=version)
-    prepared = AnthropicWire().request(asked, replace(ROUTE, model="claude-1"))
+    model_call = call(b"", endpoint="models/claude", method="GET", fields=None, headers=version)
+    prepared = AnthropicWire().request(model_call, replace(ROUTE, model="claude-1"))
 
     assert (prepared.path, prepared.reader) == ("/models/claude-1", None)
 
@@ -113,12 +113,12 @@ def conversation(*blocks: dict[str, str]) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("endpoint", ["messages", "messages/count_tokens"])
 def test_thinking_of_other_models_is_left_out_when_a_conversation_comes_to_claude(endpoint):
-    claudes, said = thinking_block("EqQBCkYI"), {"type": "text", "text": "So."}
-    turns = conversation(thinking_block(own_signature("Secret.")), claudes, said)
+    claudes, words = thinking_block("EqQBCkYI"), {"type": "text", "text": "So."}
+    turns = conversation(thinking_block(own_signature("Secret.")), claudes, words)
     call = messages(orjson.dumps({"model": "claude", "messages": turns}), endpoint)
     prepared = AnthropicWire().request(call, ROUTE)
 
-    assert orjson.loads(prepared.body)["messages"] == conversation(claudes, said)
+    assert orjson.loads(prepared.body)["messages"] == conversation(claudes, words)
     assert prepared.notes == ("left out 1 thinking block of other models",)
 
 

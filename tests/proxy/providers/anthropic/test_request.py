@@ -75,11 +75,11 @@ _SENT = {
 
 
 def test_a_whole_call_is_said_in_anthropics_words() -> None:
-    said = messages_body(orjson.dumps(_ASKED), route_with())
+    sent = messages_body(orjson.dumps(_ASKED), route_with())
 
-    assert said.notes == ("dropped seed: the model has no such parameter",)
-    check(orjson.loads(said.body))
-    assert orjson.loads(said.body) == _SENT
+    assert sent.notes == ("dropped seed: the model has no such parameter",)
+    check(orjson.loads(sent.body))
+    assert orjson.loads(sent.body) == _SENT
 
 
 def test_blocks_of_the_model_go_back_byte_for_byte() -> None:
@@ -102,10 +102,10 @@ def test_a_route_without_a_name_of_its_own_keeps_the_callers() -> None:
 def test_a_schema_for_the_answer_is_sent_where_the_model_can_promise_it() -> None:
     schema = {"type": "object", "properties": {"z": {}, "a": {}}, "additionalProperties": False}
     form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
-    said = messages_body(orjson.dumps(hello(response_format=form)), route_with())
+    sent = messages_body(orjson.dumps(hello(response_format=form)), route_with())
 
-    assert orjson.dumps(schema) in said.body
-    assert orjson.loads(said.body)["output_config"]["format"]["schema"] == schema
+    assert orjson.dumps(schema) in sent.body
+    assert orjson.loads(sent.body)["output_config"]["format"]["schema"] == schema
     with refusing(400) as caught:
         translate(hello(response_format=form), route_with(frozenset()))
     assert caught.value.param == "response_format"
@@ -121,15 +121,15 @@ def test_any_json_is_asked_for_in_words_after_the_callers_own() -> None:
 
 def test_an_open_schema_is_closed_with_a_note() -> None:
     form = {"type": "json_schema", "json_schema": {"schema": {"type": "object"}}}
-    said = messages_body(
+    sent = messages_body(
         orjson.dumps(hello(response_format=form)), route_with(frozenset({"structured"}))
     )
 
-    assert orjson.loads(said.body)["output_config"]["format"] == {
+    assert orjson.loads(sent.body)["output_config"]["format"] == {
         "type": "json_schema",
         "schema": {"type": "object", "additionalProperties": False},
     }
-    assert said.notes == ("closed the objects of response_format: the model supports no others",)
+    assert sent.notes == ("closed the objects of response_format: the model supports no others",)
 
 
 @pytest.mark.parametrize("form", [{"type": "xml"}, {"type": "json_schema"}])
@@ -190,9 +190,9 @@ def test_no_messages_is_refused() -> None:
 def test_a_compaction_on_demand_gets_no_turn_of_ours_behind_the_answer() -> None:
     talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
     body = orjson.dumps({"messages": talk, "compaction": {"type": "summarize"}})
-    found = messages_body(body, route_with())
-    said = orjson.loads(found.body)
+    request = messages_body(body, route_with())
+    sent = orjson.loads(request.body)
 
-    assert [message["role"] for message in said["messages"]] == ["user", "assistant"]
-    assert said["compaction"] == {"type": "summarize"}
-    assert (found.betas, found.notes) == (("compact-2026-09-04",), ())
+    assert [message["role"] for message in sent["messages"]] == ["user", "assistant"]
+    assert sent["compaction"] == {"type": "summarize"}
+    assert (request.betas, request.notes) == (("compact-2026-09-04",), ())

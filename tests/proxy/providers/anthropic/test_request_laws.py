@@ -31,11 +31,11 @@ _TRAITS = ["sampling", "forced_tools", "adaptive_thinking", "budget_thinking", "
 def _outcome(body: bytes, traits: frozenset[str]) -> dict[str, Any] | CallerError:
     """Return what is sent, checked; or why nothing is."""
     try:
-        said: dict[str, Any] = orjson.loads(messages_body(body, route_with(traits)).body)
+        sent: dict[str, Any] = orjson.loads(messages_body(body, route_with(traits)).body)
     except CallerError as error:
         return error
-    check(said)
-    return said
+    check(sent)
+    return sent
 
 
 _WORDS = st.sampled_from(["", " ", "hi", "…"])
@@ -221,12 +221,15 @@ def test_recorded_calls_of_an_agent_framework_can_be_said() -> None:
     folder = _RECORDED / "crewAIInc+crewAI"
     if not folder.is_dir():
         pytest.skip("the recorded crewAI calls are not here")
-    said = 0
+    sayable = 0
     for path in sorted(folder.rglob("*.yaml"))[:60]:
         loaded = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        for one in loaded["interactions"]:
-            if "chat/completions" in one["request"]["uri"] and one["request"]["body"]:
-                check(translate(orjson.loads(one["request"]["body"])))
-                said += 1
+        for interaction in loaded["interactions"]:
+            if (
+                "chat/completions" in interaction["request"]["uri"]
+                and interaction["request"]["body"]
+            ):
+                check(translate(orjson.loads(interaction["request"]["body"])))
+                sayable += 1
 
-    assert said > 30
+    assert sayable > 30

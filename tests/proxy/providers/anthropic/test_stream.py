@@ -130,12 +130,12 @@ def test_a_stream_says_what_the_whole_answer_says() -> None:
 @given(st.lists(st.sampled_from([*_BLOCKS, {"type": "compaction", "content": "c"}]), max_size=8))
 def test_a_stream_tells_the_order_that_the_whole_answer_tells(blocks: list[dict[str, Any]]) -> None:
     reader = _reader()
-    told = _message_of(reader.feed(_stream(blocks)) + reader.end()).get("thinking_blocks", [])
-    bare = [{name: one[name] for name in one if name != "index"} for one in told]
+    entries = _message_of(reader.feed(_stream(blocks)) + reader.end()).get("thinking_blocks", [])
+    bare = [{name: entry[name] for name in entry if name != "index"} for entry in entries]
     whole = WholeAnswer(ChatReply("public", 0)).feed(orjson.dumps({"content": blocks}))
 
     assert bare == orjson.loads(whole)["choices"][0]["message"].get("thinking_blocks", [])
-    assert [one.get("index", 0) for one in told] == list(range(len(told)))
+    assert [entry.get("index", 0) for entry in entries] == list(range(len(entries)))
 
 
 @pytest.mark.slow
@@ -161,17 +161,17 @@ def test_every_chunk_is_one_the_official_client_reads() -> None:
 
 
 def test_usage_comes_in_the_last_chunk_and_only_when_asked_for() -> None:
-    asked = _chunks(_reader(wants_usage=True).feed(_stream([_TEXT])))
+    with_usage = _chunks(_reader(wants_usage=True).feed(_stream([_TEXT])))
     unasked = _chunks(_reader().feed(_stream([_TEXT])))
 
-    assert asked[-1]["choices"] == []
-    assert asked[-1]["usage"]["prompt_tokens"] == 129
-    assert asked[-1]["usage"]["completion_tokens"] == 30
-    assert asked[-1]["usage"]["prompt_tokens_details"] == {
+    assert with_usage[-1]["choices"] == []
+    assert with_usage[-1]["usage"]["prompt_tokens"] == 129
+    assert with_usage[-1]["usage"]["completion_tokens"] == 30
+    assert with_usage[-1]["usage"]["prompt_tokens_details"] == {
         "cached_tokens": 100,
         "cache_write_tokens": 20,
     }
-    assert all(chunk["usage"] is None for chunk in asked[:-1])
+    assert all(chunk["usage"] is None for chunk in with_usage[:-1])
     assert all("usage" not in chunk for chunk in unasked)
 
 
@@ -223,7 +223,7 @@ _ENDS = st.sampled_from([b"", b"data: {oops\n\n", _event("error", error={}), _ev
 def test_any_chunking_gives_the_caller_the_same_bytes(
     blocks: list[dict[str, Any]], odd: bytes, place: int, cuts: list[int], newline: bytes
 ) -> None:
-    events = [one + b"\n\n" for one in _stream(blocks).split(b"\n\n")[:-1]]
+    events = [event + b"\n\n" for event in _stream(blocks).split(b"\n\n")[:-1]]
     run = b"".join([*events[:place], odd, *events[place:]]).replace(b"\n", newline)
     frames = EventFramer()
 
@@ -293,8 +293,8 @@ def test_an_event_that_cannot_be_read_fails_once_all_before_it_was_given(data: b
 
 def test_a_stream_cut_off_is_the_upstreams_failure() -> None:
     reader = _reader()
-    said = _stream([_TEXT])
-    reader.feed(said[: said.index(b"event: message_delta")])
+    stream = _stream([_TEXT])
+    reader.feed(stream[: stream.index(b"event: message_delta")])
     with pytest.raises(UpstreamError) as caught:
         reader.end()
 
@@ -303,10 +303,10 @@ def test_a_stream_cut_off_is_the_upstreams_failure() -> None:
 
 def test_a_stream_that_says_why_it_stops_but_not_that_it_has_is_whole() -> None:
     whole, early = _reader(wants_usage=True), _reader(wants_usage=True)
-    said = _stream([_TEXT])
+    stream = _stream([_TEXT])
 
-    begun = early.feed(said[: -len(_event("message_stop"))])
-    assert begun + early.end() == whole.feed(said) + whole.end()
+    begun = early.feed(stream[: -len(_event("message_stop"))])
+    assert begun + early.end() == whole.feed(stream) + whole.end()
 
 
 def test_an_error_event_without_an_error_is_still_one() -> None:

@@ -91,10 +91,14 @@ def test_a_short_answer_leaves_no_room_to_think() -> None:
 def test_calls_that_lost_their_thinking_are_not_thought_on() -> None:
     result = Turn("user", [{"type": "tool_result"}])
     lost = [Turn("user"), Turn("assistant", [{"type": "tool_use"}]), result]
-    kept = [Turn("user"), Turn("assistant", [Raw(b"{}"), {"type": "tool_use"}]), result]
+    turns_with_thinking = [
+        Turn("user"),
+        Turn("assistant", [Raw(b"{}"), {"type": "tool_use"}]),
+        result,
+    ]
 
     assert _thinking(_BUDGET, "high", turns=lost) == Thinking()
-    assert _thinking(_BUDGET, "high", turns=kept).is_on
+    assert _thinking(_BUDGET, "high", turns=turns_with_thinking).is_on
     assert _thinking(_ADAPTIVE, "high", turns=lost).is_on
 
 

@@ -150,7 +150,7 @@ _PIECES: list[dict[str, Any]] = [
 
 def test_blocks_joined_from_a_stream_are_sent_without_their_numbers() -> None:
     a, b, _ = _THOUGHTS
-    events = [one | {"index": number} for number, one in enumerate([a, b])]
+    events = [block | {"index": number} for number, block in enumerate([a, b])]
 
     assert _again({"type": "text", "text": "so"}, thinking_blocks=events)[:2] == [a, b]
 
@@ -171,15 +171,15 @@ def test_no_opaque_block_changes_its_place_among_what_says_something(pieces: lis
 
 def _blocks(content: list[Any]) -> list[Any]:
     """The content in order, all words between two blocks as one and without blank ends."""
-    found: list[Any] = []
+    joined: list[Any] = []
     for block in content:
         if block["type"] != "text":
-            found.append(block)
-        elif found and isinstance(found[-1], str):
-            found[-1] += block["text"]
+            joined.append(block)
+        elif joined and isinstance(joined[-1], str):
+            joined[-1] += block["text"]
         else:
-            found.append(block["text"])
-    return [block for block in found if not isinstance(block, str) or block.strip()]
+            joined.append(block["text"])
+    return [block for block in joined if not isinstance(block, str) or block.strip()]
 
 
 @pytest.mark.parametrize("changed", [{"content": "sO"}, {"content": None}, {"tool_calls": []}])

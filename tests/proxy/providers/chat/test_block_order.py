@@ -25,7 +25,7 @@ _ANSWERS = st.lists(st.sampled_from(["so ", "on 👋", "\n", _A, _B, _C, 0]), ma
 
 def _message_fields(answer: list[Any]) -> tuple[list[Raw], str, list[tuple[str, dict[str, Any]]]]:
     """The three fields of the chat message for an answer; a number stands for a call."""
-    order, told, words, calls = BlockOrder(), list[Any](), "", list[tuple[str, dict[str, Any]]]()
+    order, entries, words, calls = BlockOrder(), list[Any](), "", list[tuple[str, dict[str, Any]]]()
     for block in answer:
         if isinstance(block, str):
             order.note_words(block)
@@ -34,9 +34,9 @@ def _message_fields(answer: list[Any]) -> tuple[list[Raw], str, list[tuple[str, 
             calls.append((f"t{len(calls)}", _call(len(calls))))
             order.note_call(calls[-1][0])
         else:
-            told += order.entries_for_block(block)
-    told += order.final_entries()
-    return [Raw(msgspec.json.encode(block)) for block in told], words, calls
+            entries += order.entries_for_block(block)
+    entries += order.final_entries()
+    return [Raw(msgspec.json.encode(block)) for block in entries], words, calls
 
 
 def _call(number: int) -> dict[str, Any]:
@@ -89,10 +89,10 @@ def test_a_place_says_nothing_of_the_words_but_their_length_and_digest() -> None
 
 
 def test_text_added_after_the_last_block_keeps_the_order() -> None:
-    told, words, calls = _message_fields([_A, "so", 0, _B])
+    entries, words, calls = _message_fields([_A, "so", 0, _B])
     more = [*calls, ("new", {"type": "tool_use", "id": "new"})]
 
-    assert _restore(told, words + " and on", more) == [
+    assert _restore(entries, words + " and on", more) == [
         _A,
         _text("so"),
         _call(0),
@@ -103,9 +103,9 @@ def test_text_added_after_the_last_block_keeps_the_order() -> None:
 
 
 def test_calls_are_found_by_their_ids() -> None:
-    told, words, calls = _message_fields([_A, 0, _B, 0, _C])
+    entries, words, calls = _message_fields([_A, 0, _B, 0, _C])
 
-    assert _restore(told, words, calls[::-1]) == [_A, _call(0), _B, _call(1), _C]
+    assert _restore(entries, words, calls[::-1]) == [_A, _call(0), _B, _call(1), _C]
 
 
 @pytest.mark.parametrize(
@@ -120,9 +120,9 @@ def test_calls_are_found_by_their_ids() -> None:
     ],
 )
 def test_words_or_calls_that_were_changed_give_no_order(words: str, calls: Any) -> None:
-    told, *_ = _message_fields([_A, "so", 0, _B])
+    entries, *_ = _message_fields([_A, "so", 0, _B])
 
-    assert _restore(told, words, calls) is None
+    assert _restore(entries, words, calls) is None
 
 
 @pytest.mark.parametrize(
@@ -141,11 +141,11 @@ def test_a_place_that_was_tampered_with_gives_no_order(place: bytes) -> None:
 
 
 def test_the_callers_own_parts_stay_apart_and_keep_their_markers() -> None:
-    told, *_ = _message_fields([_A, "abcd", _B, "ef"])
+    entries, *_ = _message_fields([_A, "abcd", _B, "ef"])
     mark = {"cache_control": {"type": "ephemeral"}}
     parts = [_text("ab", **mark), _text(""), _text("cde", **mark), _text("f")]
 
-    assert restore_order(told, parts, []) == [
+    assert restore_order(entries, parts, []) == [
         _A,
         _text("ab", **mark),
         _text(""),

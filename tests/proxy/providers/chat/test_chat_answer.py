@@ -84,9 +84,9 @@ def test_the_error_of_a_stream_is_an_event_of_chat() -> None:
 
 def test_the_facts_of_a_reply_are_those_of_the_call() -> None:
     body = b'{"model":"m","stream":true,"stream_options":{"include_usage":true}}'
-    asked = call(body, fields=parse_request_fields(body), arrived=7.9)
+    chat_call = call(body, fields=parse_request_fields(body), arrived=7.9)
 
-    assert chat_reply(asked) == ChatReply("m", 7, wants_usage=True)
+    assert chat_reply(chat_call) == ChatReply("m", 7, wants_usage=True)
 
 
 def test_usage_counts_cache_writes_only_where_the_provider_does() -> None:

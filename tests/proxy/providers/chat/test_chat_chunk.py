@@ -60,11 +60,11 @@ def test_a_token_without_bytes_has_none() -> None:
 
 
 def test_blocks_stay_the_bytes_they_were() -> None:
-    found = read_chunk(b'{"choices":[{"delta":{"thinking_blocks":[{"b":1.50, "a":2}]}}]}')
+    chunk = read_chunk(b'{"choices":[{"delta":{"thinking_blocks":[{"b":1.50, "a":2}]}}]}')
 
-    assert found.choices is not None
-    assert found.choices[0].delta is not None
-    assert [bytes(raw) for raw in found.choices[0].delta.thinking_blocks or ()] == [
+    assert chunk.choices is not None
+    assert chunk.choices[0].delta is not None
+    assert [bytes(raw) for raw in chunk.choices[0].delta.thinking_blocks or ()] == [
         b'{"b":1.50, "a":2}'
     ]
 

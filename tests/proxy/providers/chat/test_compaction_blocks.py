@@ -119,6 +119,6 @@ def test_an_answer_that_edited_nothing_tells_nothing(found: object) -> None:
 
 
 def test_an_answer_tells_its_edits() -> None:
-    told = {"applied_edits": [CLEAR | {"cleared_tool_uses": 2, "cleared_input_tokens": 9}]}
+    management = {"applied_edits": [CLEAR | {"cleared_tool_uses": 2, "cleared_input_tokens": 9}]}
 
-    assert applied_edits(told) == told
+    assert applied_edits(management) == management

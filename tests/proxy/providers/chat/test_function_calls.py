@@ -22,8 +22,10 @@ ASKED = [
 
 
 def as_tools(**fields: object) -> dict[str, Any]:
-    said: dict[str, Any] = orjson.loads(with_tools(orjson.dumps({"messages": ASKED, **fields})))
-    return said
+    fields_sent: dict[str, Any] = orjson.loads(
+        with_tools(orjson.dumps({"messages": ASKED, **fields}))
+    )
+    return fields_sent
 
 
 def test_functions_their_calls_and_results_become_those_of_tools() -> None:
@@ -95,10 +97,12 @@ def test_streamed_tool_call_is_read_as_a_function_call() -> None:
     ended = event({}, "tool_calls")
     reader = FunctionCallReader(PassthroughReader())
     done = b"data: [DONE]\n\n"
-    said = reader.feed(event({"content": "So"}) + event(first) + event(second))
-    said += reader.feed(event(part(1, name="other"))) + reader.feed(ended + done) + reader.end()
+    answer_read = reader.feed(event({"content": "So"}) + event(first) + event(second))
+    answer_read += (
+        reader.feed(event(part(1, name="other"))) + reader.feed(ended + done) + reader.end()
+    )
 
-    assert said == (
+    assert answer_read == (
         event({"content": "So"})
         + event({"function_call": {"name": "weather", "arguments": ""}})
         + event({"function_call": {"arguments": "{}"}})
@@ -110,7 +114,7 @@ def test_streamed_tool_call_is_read_as_a_function_call() -> None:
 
 def test_gemini_calls_a_function_and_its_caller_reads_function_call() -> None:
     body = orjson.dumps({"model": "gemini-x", "messages": ASKED, "functions": [FUNCTION]})
-    asked = Call(
+    chat_call = Call(
         id="1",
         key=Key(id="k", team="t", team_name="T"),
         method="POST",
@@ -120,12 +124,12 @@ def test_gemini_calls_a_function_and_its_caller_reads_function_call() -> None:
         fields=parse_request_fields(body),
         arrived=7.0,
     )
-    prepared = GeminiWire().request(asked, gemini_route())
+    prepared = GeminiWire().request(chat_call, gemini_route())
     assert prepared.reader is not None
-    said = orjson.loads(prepared.reader.feed(orjson.dumps(answer(call("weather")))))["choices"][0]
+    choice = orjson.loads(prepared.reader.feed(orjson.dumps(answer(call("weather")))))["choices"][0]
 
     assert b'"functionDeclarations"' in prepared.body
     assert b'"functionResponse"' in prepared.body
-    assert said["message"]["function_call"]["name"] == "weather"
-    assert "tool_calls" not in said["message"]
-    assert said["finish_reason"] == "function_call"
+    assert choice["message"]["function_call"]["name"] == "weather"
+    assert "tool_calls" not in choice["message"]
+    assert choice["finish_reason"] == "function_call"

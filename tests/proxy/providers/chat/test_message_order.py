@@ -17,14 +17,14 @@ _CALL: dict[str, Any] = {"id": "t1", "function": {"name": "f", "arguments": "{}"
 
 def _message(**fields: object) -> Delta:
     order = BlockOrder()
-    told = order.entries_for_block(_A)
+    entries = order.entries_for_block(_A)
     order.note_words("see ")
     order.note_call("t1")
-    told += order.entries_for_block(_B)
+    entries += order.entries_for_block(_B)
     message: dict[str, Any] = {
         "content": "see here",
         "reasoning_content": "ab",
-        "thinking_blocks": told,
+        "thinking_blocks": entries,
         "tool_calls": [_CALL],
     }
     return msgspec.json.decode(msgspec.json.encode(message | fields), type=Delta)
@@ -79,9 +79,9 @@ def test_a_message_whose_order_is_unknown_stays_whole_with_numbered_calls() -> N
 
 
 def test_places_of_the_order_are_no_thinking_blocks() -> None:
-    told = _message().thinking_blocks or []
+    entries = _message().thinking_blocks or []
 
-    assert [bytes(raw) for raw in blocks_of(told)] == [
+    assert [bytes(raw) for raw in blocks_of(entries)] == [
         msgspec.json.encode(_A),
         msgspec.json.encode(_B),
     ]

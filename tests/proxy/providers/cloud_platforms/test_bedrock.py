@@ -22,30 +22,33 @@ TURNS = [{"role": "user", "content": "Hi"}]
 
 def request(endpoint="messages", model=MODEL, headers=None, **fields):
     body = orjson.dumps({"model": "claude", "messages": TURNS, **fields})
-    one = call(body, endpoint, fields=parse_request_fields(body), headers=headers or {})
+    asked_call = call(body, endpoint, fields=parse_request_fields(body), headers=headers or {})
     route = Route(name="aws/claude", upstream=UPSTREAM, model=model, max_output=64)
-    return WIRE.request(one, route)
+    return WIRE.request(asked_call, route)
 
 
 def test_a_message_is_invoked_with_its_model_in_the_path_and_the_version_in_the_body():
-    found = request(max_tokens=9, stream=False)
+    prepared = request(max_tokens=9, stream=False)
 
-    assert (found.method, found.path) == ("POST", f"/model/{MODEL.replace(':', '%3A')}/invoke")
-    assert found.headers == {"content-type": "application/json"}
-    assert orjson.loads(found.body) == {
+    assert (prepared.method, prepared.path) == (
+        "POST",
+        f"/model/{MODEL.replace(':', '%3A')}/invoke",
+    )
+    assert prepared.headers == {"content-type": "application/json"}
+    assert orjson.loads(prepared.body) == {
         "messages": TURNS,
         "max_tokens": 9,
         "anthropic_version": "bedrock-2023-05-31",
     }
-    assert (found.reader, found.endpoint) == (None, "messages")
+    assert (prepared.reader, prepared.endpoint) == (None, "messages")
 
 
 @pytest.mark.parametrize("endpoint", ["messages", "chat/completions"])
 def test_a_stream_is_another_path_and_no_field(endpoint):
-    found = request(endpoint, max_tokens=9, stream=True)
+    prepared = request(endpoint, max_tokens=9, stream=True)
 
-    assert found.path.endswith("/invoke-with-response-stream")
-    assert "stream" not in orjson.loads(found.body)
+    assert prepared.path.endswith("/invoke-with-response-stream")
+    assert "stream" not in orjson.loads(prepared.body)
 
 
 def test_the_name_of_a_profile_of_ones_own_is_one_part_of_the_path():
@@ -57,29 +60,29 @@ def test_the_name_of_a_profile_of_ones_own_is_one_part_of_the_path():
 
 
 def test_a_chat_call_is_translated_and_its_omissions_noted():
-    found = request("chat/completions", service_tier="priority")
-    body = orjson.loads(found.body)
+    prepared = request("chat/completions", service_tier="priority")
+    body = orjson.loads(prepared.body)
 
     assert body["max_tokens"] == 64
     assert body["messages"][0]["role"] == "user"
     assert "service_tier" not in body
-    assert found.reader is not None
+    assert prepared.reader is not None
 
 
 def test_tokens_are_counted_of_the_model_itself():
-    found = request("messages/count_tokens", system="Be brief.")
-    asked = orjson.loads(b64decode(orjson.loads(found.body)["input"]["invokeModel"]["body"]))
+    prepared = request("messages/count_tokens", system="Be brief.")
+    counted = orjson.loads(b64decode(orjson.loads(prepared.body)["input"]["invokeModel"]["body"]))
 
-    assert found.path == "/model/anthropic.claude-opus-4-8-v1%3A0/count-tokens"
-    assert asked == {
+    assert prepared.path == "/model/anthropic.claude-opus-4-8-v1%3A0/count-tokens"
+    assert counted == {
         "messages": TURNS,
         "system": "Be brief.",
         "anthropic_version": "bedrock-2023-05-31",
         "max_tokens": 1,
     }
-    assert found.reader is not None
-    assert found.reader.feed(b'{"inputTokens":') + found.reader.feed(b"14}") == b""
-    assert orjson.loads(found.reader.end()) == {"input_tokens": 14}
+    assert prepared.reader is not None
+    assert prepared.reader.feed(b'{"inputTokens":') + prepared.reader.feed(b"14}") == b""
+    assert orjson.loads(prepared.reader.end()) == {"input_tokens": 14}
 
 
 def test_a_bedrock_count_without_tokens_is_an_error():
@@ -105,17 +108,17 @@ def test_a_bedrock_count_without_tokens_is_an_error():
     ],
 )
 def test_an_error_is_known_by_its_type(status, kind, shown, code, retryable):
-    found = WIRE.failure(status, {"x-amzn-errortype": kind}, b'{"message":"No."}')
+    prepared = WIRE.failure(status, {"x-amzn-errortype": kind}, b'{"message":"No."}')
 
-    assert (found.status, found.code, found.retryable) == (shown, code, retryable)
+    assert (prepared.status, prepared.code, prepared.retryable) == (shown, code, retryable)
 
 
 def test_the_words_of_a_refusal_are_passed_on():
-    found = WIRE.failure(
+    prepared = WIRE.failure(
         400, {"x-amzn-errortype": "ValidationException"}, b'{"message":"Too long."}'
     )
 
-    assert found.message == "Too long."
+    assert prepared.message == "Too long."
 
 
 def test_usage_is_anthropics_and_the_region_is_the_upstreams():

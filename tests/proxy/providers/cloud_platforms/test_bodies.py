@@ -39,17 +39,17 @@ def test_all_but_the_model_is_the_callers_byte_for_byte():
 
 @pytest.mark.parametrize("field", ["service_tier", "speed", "diagnostics"])
 def test_fields_that_change_no_answer_are_left_out_with_a_note(field):
-    found = said(messages_request(**{field: "x"}))
+    sent = said(messages_request(**{field: "x"}))
 
-    assert field not in orjson.loads(found.body)
-    assert found.notes == (f"left out {field}: Cloud does not take it",)
+    assert field not in orjson.loads(sent.body)
+    assert sent.notes == (f"left out {field}: Cloud does not take it",)
 
 
 def test_fields_that_say_nothing_are_left_out_without_a_note():
-    found = said(messages_request(service_tier=None, container=None))
+    sent = said(messages_request(service_tier=None, container=None))
 
-    assert "service_tier" not in orjson.loads(found.body)
-    assert found.notes == ()
+    assert "service_tier" not in orjson.loads(sent.body)
+    assert sent.notes == ()
 
 
 @pytest.mark.parametrize("field", ["container", "thread", "mcp_servers", "inference_geo"])
@@ -61,36 +61,36 @@ def test_fields_that_would_change_an_answer_are_refused_by_name(field):
 
 
 def test_of_the_callers_betas_those_that_the_cloud_takes_go_into_the_body():
-    found = said(messages_request(), "a, c,b,a")
+    sent = said(messages_request(), "a, c,b,a")
 
-    assert orjson.loads(found.body)["anthropic_beta"] == ["a", "b"]
-    assert found.headers == {"content-type": "application/json"}
-    assert found.notes == ("left out c: no beta feature that Cloud takes",)
+    assert orjson.loads(sent.body)["anthropic_beta"] == ["a", "b"]
+    assert sent.headers == {"content-type": "application/json"}
+    assert sent.notes == ("left out c: no beta feature that Cloud takes",)
 
 
 def test_the_operators_betas_are_sent_whatever_they_are():
-    found = said(messages_request(), "o,a", always={"Anthropic-Beta": "o"})
+    sent = said(messages_request(), "o,a", always={"Anthropic-Beta": "o"})
 
-    assert orjson.loads(found.body)["anthropic_beta"] == ["o", "a"]
-    assert found.notes == ()
+    assert orjson.loads(sent.body)["anthropic_beta"] == ["o", "a"]
+    assert sent.notes == ()
 
 
 def test_betas_stand_in_the_header_where_the_cloud_reads_them_there():
     form = CloudForm(title="Cloud", version=b'"v"', without=("model",))
-    found = said(messages_request(), "a,c", form)
+    sent = said(messages_request(), "a,c", form)
     every = said(messages_request(), "a,c", form, taken=None)
 
-    assert found.headers["anthropic-beta"] == "a"
+    assert sent.headers["anthropic-beta"] == "a"
     assert every.headers["anthropic-beta"] == "a,c"
-    assert "anthropic_beta" not in orjson.loads(found.body)
+    assert "anthropic_beta" not in orjson.loads(sent.body)
 
 
 def test_a_beta_goes_by_the_name_that_the_cloud_knows():
-    found = said(
+    sent = said(
         messages_request(), "advanced-tool-use-2025-11-20", taken=["tool-search-tool-2025-10-19"]
     )
 
-    assert orjson.loads(found.body)["anthropic_beta"] == ["tool-search-tool-2025-10-19"]
+    assert orjson.loads(sent.body)["anthropic_beta"] == ["tool-search-tool-2025-10-19"]
 
 
 @pytest.mark.parametrize(
@@ -129,19 +129,19 @@ def test_a_mark_at_the_top_is_set_on_the_last_block_that_takes_one(content, writ
 )
 def test_a_mark_at_the_top_that_fits_nowhere_is_left_out_with_a_note(content):
     turns = [{"role": "user", "content": content}]
-    found = said(messages_request(messages=turns, cache_control=MARK))
+    sent = said(messages_request(messages=turns, cache_control=MARK))
 
-    assert orjson.loads(found.body)["messages"] == turns
-    assert found.notes[0].startswith("left out cache_control at the top")
+    assert orjson.loads(sent.body)["messages"] == turns
+    assert sent.notes[0].startswith("left out cache_control at the top")
 
 
 def test_a_mark_at_the_top_is_left_out_beside_four_others():
     block = {"type": "text", "text": "a", "cache_control": MARK}
     turn = {"role": "user", "content": "So?"}
-    found = said(messages_request(system=[block] * 4, messages=[turn], cache_control=MARK))
+    sent = said(messages_request(system=[block] * 4, messages=[turn], cache_control=MARK))
 
-    assert orjson.loads(found.body)["messages"] == [turn]
-    assert found.notes
+    assert orjson.loads(sent.body)["messages"] == [turn]
+    assert sent.notes
 
 
 def test_a_mark_at_the_top_stays_where_the_cloud_takes_it():
@@ -160,11 +160,11 @@ ROUTE = Route(
 
 def test_the_model_is_the_routes_name_for_it_else_the_callers():
     body = messages_request()
-    one = call(body, "messages", fields=parse_request_fields(body))
+    cloud_call = call(body, "messages", fields=parse_request_fields(body))
     named = Route(name="up/m", upstream=ROUTE.upstream, model="theirs")
 
-    assert served_model(one, named, FORM) == "theirs"
-    assert served_model(one, ROUTE, FORM) == "m"
+    assert served_model(cloud_call, named, FORM) == "theirs"
+    assert served_model(cloud_call, ROUTE, FORM) == "m"
 
 
 @pytest.mark.parametrize(
@@ -179,15 +179,15 @@ def test_the_model_is_the_routes_name_for_it_else_the_callers():
     ],
 )
 def test_calls_that_the_cloud_has_not_are_refused_in_one_sentence(method, endpoint):
-    one = call(b"{}", endpoint, method=method)
+    cloud_call = call(b"{}", endpoint, method=method)
     with refusing(400, f"takes no /v1/{endpoint} from here") as caught:
-        served_model(one, ROUTE, FORM)
+        served_model(cloud_call, ROUTE, FORM)
 
     assert caught.value.code == "unsupported_endpoint"
 
 
 def test_a_call_without_a_model_is_refused():
-    one = call(b"{}", "messages", fields=parse_request_fields(b"{}"))
+    cloud_call = call(b"{}", "messages", fields=parse_request_fields(b"{}"))
 
     with refusing(400, "Name a model"):
-        served_model(one, ROUTE, FORM)
+        served_model(cloud_call, ROUTE, FORM)

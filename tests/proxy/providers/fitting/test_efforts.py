@@ -56,8 +56,8 @@ def test_a_translated_call_says_how_it_thinks(said, becomes):
     body = orjson.dumps({"model": "m", "messages": [HELLO], **said})
     there = route("deepseek", traits=TRAITS, model="deepseek-v4-pro")
     prepared = prepare(call(body), there, is_substitute=True)
-    found = orjson.loads(prepared.body)
+    sent = orjson.loads(prepared.body)
 
-    assert {name: found[name] for name in found if name not in {"model", "messages"}} == becomes
+    assert {name: sent[name] for name in sent if name not in {"model", "messages"}} == becomes
     assert (THINKING_DISABLED in prepared.notes) is ("thinking" in becomes)
     assert prepare(call(body), there).body == body.replace(b'"m"', b'"deepseek-v4-pro"')

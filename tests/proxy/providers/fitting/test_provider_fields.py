@@ -52,8 +52,8 @@ def fields(prepared: PreparedRequest) -> dict[str, Any]:
     ],
 )
 def test_fields_that_a_strict_provider_refuses_are_left_out(provider, stays):
-    asked = {"prompt_cache_key": "k", "modalities": ["text"], "chat_template_kwargs": {"a": 1}}
-    prepared = prepare_for(at(provider), **asked)
+    given = {"prompt_cache_key": "k", "modalities": ["text"], "chat_template_kwargs": {"a": 1}}
+    prepared = prepare_for(at(provider), **given)
 
     assert fields(prepared) == stays
     assert "chat_template_kwargs" in prepared.notes[0]
@@ -160,12 +160,12 @@ def test_a_prediction_goes_in_the_form_that_the_provider_takes(provider, said, n
 
 
 def test_a_stream_is_not_asked_for_usage_that_is_sent_unasked():
-    asked = {"stream": True, "stream_options": {"include_usage": True}}
+    given = {"stream": True, "stream_options": {"include_usage": True}}
 
-    prepared = prepare_for(at("mistral", asks_usage=False), **asked)
+    prepared = prepare_for(at("mistral", asks_usage=False), **given)
     assert fields(prepared) == {"stream": True}
     assert prepared.notes == ("dropped stream_options: usage is sent unasked",)
-    assert fields(prepare_for(at("openai"), **asked)) == asked
+    assert fields(prepare_for(at("openai"), **given)) == given
 
 
 def request_with(body: bytes) -> PreparedRequest:

@@ -71,12 +71,15 @@ def subschemas(schema: object) -> list[dict[str, Any]]:
         return []
     inner: list[Any] = [schema.get("items"), schema.get("additionalProperties")]
     for name in ("properties", "$defs", "definitions"):
-        found = schema.get(name)
-        inner += found.values() if isinstance(found, dict) else ()
+        value = schema.get(name)
+        inner += value.values() if isinstance(value, dict) else ()
     for name in ("anyOf", "allOf", "oneOf", "prefixItems"):
-        found = schema.get(name)
-        inner += found if isinstance(found, list) else ()
-    return [schema, *(subschema for one in inner for subschema in subschemas(one))]
+        value = schema.get(name)
+        inner += value if isinstance(value, list) else ()
+    return [
+        schema,
+        *(subschema for inner_schema in inner for subschema in subschemas(inner_schema)),
+    ]
 
 
 def refused_keywords(schema: object, rules: SchemaRules) -> list[str]:

@@ -227,7 +227,7 @@ def test_a_field_that_cannot_be_read_keeps_no_other_from_being_translated(traits
 
 
 def test_a_responses_call_to_a_model_that_does_not_reason_says_nothing_of_reasoning():
-    asked = {
+    given = {
         "input": [
             {"type": "reasoning", "encrypted_content": "x"},
             {"role": "user", "content": "a"},
@@ -236,7 +236,7 @@ def test_a_responses_call_to_a_model_that_does_not_reason_says_nothing_of_reason
         "include": ["reasoning.encrypted_content", "message.output_text.logprobs"],
         "text": {"verbosity": "low", "format": {"type": "text"}},
     }
-    prepared = prepare_for(OLDER, "responses", **asked)
+    prepared = prepare_for(OLDER, "responses", **given)
 
     assert fields(prepared) == {
         "input": [{"role": "user", "content": "a"}],

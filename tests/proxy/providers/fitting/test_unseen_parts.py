@@ -23,8 +23,8 @@ def blind_route(can: frozenset[str] | None = BLIND) -> Route:
 
 def seen_body(**body: Any) -> Any:
     """The body that a model without vision gets."""
-    asked = call(json.dumps({"model": "m", **body}).encode())
-    return json.loads(without_unseen_parts(asked, blind_route()).body)
+    given = call(json.dumps({"model": "m", **body}).encode())
+    return json.loads(without_unseen_parts(given, blind_route()).body)
 
 
 def test_line_stands_in_place_of_each_image_and_file_of_a_chat_call():
@@ -64,12 +64,12 @@ def test_images_of_messages_and_of_tool_results_are_left_out_of_a_responses_call
     ],
 )
 def test_call_without_images_or_that_cannot_be_read_is_unmodified(raw: bytes):
-    asked = call(raw, fields=None)
-    assert without_unseen_parts(asked, blind_route()) is asked
+    given = call(raw, fields=None)
+    assert without_unseen_parts(given, blind_route()) is given
 
 
 @pytest.mark.parametrize("can", [None, frozenset({"tools", "vision"})])
 def test_model_that_sees_or_of_which_nobody_said_gets_the_images(can: frozenset[str] | None):
-    asked = call(json.dumps({"messages": [{"role": "user", "content": [IMAGE]}]}).encode())
+    given = call(json.dumps({"messages": [{"role": "user", "content": [IMAGE]}]}).encode())
     assert can_see(blind_route(can))
-    assert without_unseen_parts(asked, blind_route(can)) is asked
+    assert without_unseen_parts(given, blind_route(can)) is given

@@ -75,10 +75,10 @@ def test_chat_and_responses_calls_become_the_same_gemini_contents(endpoint: str)
 def test_answers_come_back_in_the_callers_api(endpoint: str, signs: bytes, *, stream: bool) -> None:
     pieces = answer({"text": "abc"}, finish="STOP", usage=USAGE)
     run = event_stream(pieces) if stream else orjson.dumps(pieces)
-    found = read_answer(translate(endpoint, stream=stream), run)
+    read = read_answer(translate(endpoint, stream=stream), run)
 
-    assert b"abc" in found
-    assert signs in found
+    assert b"abc" in read
+    assert signs in read
 
 
 def test_a_refusal_of_a_responses_call_names_the_callers_field() -> None:

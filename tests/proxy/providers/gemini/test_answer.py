@@ -14,13 +14,13 @@ from tests.fakes.gemini_answers import USAGE, Json, answer, call
 
 def completion(reported: Json) -> Json:
     reader = WholeCompletion(ChatReply("gemini-x", 7))
-    said: Json = orjson.loads(reader.feed(orjson.dumps(reported)) + reader.end())
-    ChatCompletion.model_validate(said, strict=True)
-    return said
+    completion_read: Json = orjson.loads(reader.feed(orjson.dumps(reported)) + reader.end())
+    ChatCompletion.model_validate(completion_read, strict=True)
+    return completion_read
 
 
 def test_thoughts_words_and_calls_are_an_assistant_message() -> None:
-    found = completion(
+    completion_read = completion(
         answer(
             {"text": "Hm", "thought": True},
             {"text": "I "},
@@ -31,10 +31,14 @@ def test_thoughts_words_and_calls_are_an_assistant_message() -> None:
             usage=USAGE,
         )
     )
-    choice = found["choices"][0]
+    choice = completion_read["choices"][0]
     message = choice["message"]
 
-    assert (found["id"], found["model"], found["created"]) == ("r-1", "gemini-x", 7)
+    assert (completion_read["id"], completion_read["model"], completion_read["created"]) == (
+        "r-1",
+        "gemini-x",
+        7,
+    )
     assert (message["content"], message["reasoning_content"]) == ("I look.", "Hm")
     assert message["extra_content"] == {"google": {"thought_signature": "dHh0"}}
     first, second = message["tool_calls"]
@@ -44,7 +48,7 @@ def test_thoughts_words_and_calls_are_an_assistant_message() -> None:
     assert second["id"].startswith("call_")
     assert "extra_content" not in second
     assert choice["finish_reason"] == "tool_calls"
-    assert found["usage"]["completion_tokens"] == 9
+    assert completion_read["usage"]["completion_tokens"] == 9
 
 
 @pytest.mark.parametrize(
@@ -63,17 +67,19 @@ def test_the_reason_to_stop_is_chats(finish: str | None, reason: str) -> None:
 
 
 def test_a_blocked_prompt_of_gemini_is_filtered_content() -> None:
-    found = completion({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": USAGE})
+    completion_read = completion(
+        {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": USAGE}
+    )
 
-    assert found["choices"][0]["finish_reason"] == "content_filter"
+    assert completion_read["choices"][0]["finish_reason"] == "content_filter"
 
 
 def test_each_candidate_is_a_choice() -> None:
-    found = answer({"text": "a"}, finish="STOP")
+    several = answer({"text": "a"}, finish="STOP")
     other = answer({"text": "b"}, finish="STOP")["candidates"][0] | {"index": 1}
-    found["candidates"].append(other)
+    several["candidates"].append(other)
 
-    contents = [choice["message"]["content"] for choice in completion(found)["choices"]]
+    contents = [choice["message"]["content"] for choice in completion(several)["choices"]]
     assert contents == ["a", "b"]
 
 
@@ -87,10 +93,10 @@ def test_a_candidate_that_failed_is_an_error_that_may_be_tried_again() -> None:
 
 
 def test_a_good_candidate_is_given_beside_a_failed_one() -> None:
-    found = answer({"text": "a"}, finish="STOP")
-    found["candidates"].append(answer(finish="OTHER")["candidates"][0] | {"index": 1})
+    several = answer({"text": "a"}, finish="STOP")
+    several["candidates"].append(answer(finish="OTHER")["candidates"][0] | {"index": 1})
 
-    assert completion(found)["choices"][0]["message"]["content"] == "a"
+    assert completion(several)["choices"][0]["message"]["content"] == "a"
 
 
 @pytest.mark.parametrize(

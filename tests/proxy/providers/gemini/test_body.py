@@ -8,9 +8,9 @@ from tests.fakes.refusals import refusing
 
 def test_googles_own_options_are_read() -> None:
     body = b'{"messages":[],"extra_body":{"google":{"cached_content":"cachedContents/a"}}}'
-    asked, names = read_chat(body)
+    body_read, names = read_chat(body)
 
-    assert asked.google.cached_content == "cachedContents/a"
+    assert body_read.google.cached_content == "cachedContents/a"
     assert names == {"messages", "extra_body"}
     assert read_chat(b'{"messages":[],"extra_body":{}}')[0].google.cached_content is None
 

@@ -15,13 +15,13 @@ SIGNED = {"google": {"thought_signature": "c2ln"}}
 
 
 def said(*messages: Json) -> tuple[Json, tuple[str, ...]]:
-    found = generate_body(orjson.dumps({"messages": [*messages]}), gemini_route(), "gemini-x")
-    return orjson.loads(found.body), found.notes
+    request = generate_body(orjson.dumps({"messages": [*messages]}), gemini_route(), "gemini-x")
+    return orjson.loads(request.body), request.notes
 
 
 def contents(*messages: Json) -> list[Json]:
-    found: list[Json] = said(*messages)[0]["contents"]
-    return found
+    turns: list[Json] = said(*messages)[0]["contents"]
+    return turns
 
 
 def user(content: Any) -> Json:
@@ -99,15 +99,15 @@ def test_a_part_that_cannot_be_said_is_refused_with_its_place(part: Json, param:
 
 def test_calls_keep_ids_arguments_and_signatures_and_results_follow_together() -> None:
     calls = call("c0", extra_content=SIGNED), call("c1")
-    found = generate_body(
+    request = generate_body(
         orjson.dumps({"messages": [user("Hi"), model(*calls), tool("c0"), tool("c1"), user("?")]}),
         gemini_route(),
         "gemini-x",
     )
-    body = orjson.loads(found.body)
+    body = orjson.loads(request.body)
     args = {"b": 1, "a": 2}
 
-    assert b'"args":{"b": 1,"a":2}' in found.body
+    assert b'"args":{"b": 1,"a":2}' in request.body
     assert body["contents"][1:] == [
         {"role": "model", "parts": [
             {"functionCall": {"id": "c0", "name": "weather", "args": args},

@@ -12,8 +12,8 @@ from tests.fakes.refusals import refusing
 
 def said(model: str = "gemini-3.8-flash", **fields: Any) -> tuple[Json, tuple[str, ...]]:
     body = {"messages": [{"role": "user", "content": "Hi"}], **fields}
-    found = generate_body(orjson.dumps(body), gemini_route(max_output=50), model)
-    return orjson.loads(found.body), found.notes
+    request = generate_body(orjson.dumps(body), gemini_route(max_output=50), model)
+    return orjson.loads(request.body), request.notes
 
 
 SCHEMA = {"type": "object"}

@@ -15,17 +15,17 @@ HI: Json = {"role": "user", "content": "Hi"}
 def test_fields_without_a_word_are_named_and_those_of_the_gateway_are_not() -> None:
     body = {"messages": [HI], "stream": True, "user": "u", "store": False, "logit_bias": None,
             "stream_options": {"include_usage": True}, "metadata": {"feature": "f"}}  # fmt: skip
-    found = generate_body(orjson.dumps(body), gemini_route(), "gemini-x")
+    request = generate_body(orjson.dumps(body), gemini_route(), "gemini-x")
 
-    assert orjson.loads(found.body) == {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
-    assert found.notes == ("dropped store, user: the model has no such parameter",)
+    assert orjson.loads(request.body) == {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
+    assert request.notes == ("dropped store, user: the model has no such parameter",)
 
 
 def test_an_explicit_cache_is_named() -> None:
     body = {"messages": [HI], "extra_body": {"google": {"cached_content": "cachedContents/a"}}}
-    found = generate_body(orjson.dumps(body), gemini_route(), "gemini-x")
+    request = generate_body(orjson.dumps(body), gemini_route(), "gemini-x")
 
-    assert orjson.loads(found.body)["cachedContent"] == "cachedContents/a"
+    assert orjson.loads(request.body)["cachedContent"] == "cachedContents/a"
 
 
 @pytest.mark.parametrize(

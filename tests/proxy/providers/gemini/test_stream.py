@@ -32,28 +32,30 @@ def read(run: bytes, *, wants_usage: bool = True) -> bytes:
 
 
 def chunks(run: bytes) -> list[Json]:
-    found = [orjson.loads(one.data) for one in parse_events(run) if one.data != b"[DONE]"]
-    for one in found:
-        ChatCompletionChunk.model_validate(one, strict=True)
-    return found
+    chunks_read = [
+        orjson.loads(event.data) for event in parse_events(run) if event.data != b"[DONE]"
+    ]
+    for event in chunks_read:
+        ChatCompletionChunk.model_validate(event, strict=True)
+    return chunks_read
 
 
 def test_a_stream_is_a_chat_stream_with_its_end() -> None:
-    found = read(STREAM)
-    deltas = [chunk["choices"][0]["delta"] for chunk in chunks(found) if chunk["choices"]]
+    run = read(STREAM)
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks(run) if chunk["choices"]]
     events = [delta["tool_calls"][0] for delta in deltas if "tool_calls" in delta]
 
-    assert found.endswith(b"data: [DONE]\n\n")
+    assert run.endswith(b"data: [DONE]\n\n")
     assert deltas[0]["role"] == "assistant"
     assert (deltas[1], deltas[2]) == ({"reasoning_content": "Hm"}, {"content": "I lóok."})
-    assert [(one["index"], one["function"]["arguments"]) for one in events] == [
+    assert [(call["index"], call["function"]["arguments"]) for call in events] == [
         (0, '{"city":"Bern"}'),
         (1, '{"city":"Bern"}'),
     ]
     assert events[0]["extra_content"] == {"google": {"thought_signature": "c2ln"}}
     assert deltas[-2] == {"extra_content": {"google": {"thought_signature": "dHh0"}}}
-    assert chunks(found)[-2]["choices"][0]["finish_reason"] == "tool_calls"
-    assert chunks(found)[-1]["usage"]["prompt_tokens_details"] == {"cached_tokens": 60}
+    assert chunks(run)[-2]["choices"][0]["finish_reason"] == "tool_calls"
+    assert chunks(run)[-1]["usage"]["prompt_tokens_details"] == {"cached_tokens": 60}
 
 
 def test_usage_is_told_only_where_it_was_asked_for() -> None:
@@ -70,16 +72,16 @@ def test_any_chunking_gives_the_same_bytes(cuts: list[int]) -> None:
 
 
 def test_a_blocked_prompt_ends_as_filtered_content() -> None:
-    found = chunks(read(event_stream({"promptFeedback": {"blockReason": "SAFETY"}})))
+    chunks_read = chunks(read(event_stream({"promptFeedback": {"blockReason": "SAFETY"}})))
 
-    assert found[-1]["choices"][0]["finish_reason"] == "content_filter"
+    assert chunks_read[-1]["choices"][0]["finish_reason"] == "content_filter"
 
 
 def test_an_error_midway_is_the_last_event() -> None:
     broken = event_stream(answer({"text": "a"}), {"error": {"code": 503, "message": "busy"}})
-    found = [orjson.loads(event.data) for event in parse_events(read(broken))]
+    events = [orjson.loads(event.data) for event in parse_events(read(broken))]
 
-    assert "error" in found[-1]
+    assert "error" in events[-1]
 
 
 @pytest.mark.parametrize("run", [b"", event_stream(answer({"text": "a"})), b"data: <html>\n\n"])

@@ -19,8 +19,8 @@ TOOLS = [tool("a"), tool("b")]
 
 def said(**fields: Any) -> tuple[Json, tuple[str, ...]]:
     body = {"messages": [{"role": "user", "content": "Hi"}], **fields}
-    found = generate_body(orjson.dumps(body), gemini_route(), "gemini-x")
-    return orjson.loads(found.body), found.notes
+    request = generate_body(orjson.dumps(body), gemini_route(), "gemini-x")
+    return orjson.loads(request.body), request.notes
 
 
 def test_functions_are_declared_with_their_schemas_as_they_are() -> None:

@@ -32,11 +32,11 @@ def test_the_stop_reason_follows_chats_and_what_was_said(
 ) -> None:
     ending = Ending()
     ending.finish, ending.stop = finish, stop
-    told = "END" if reason == "stop_sequence" else None
+    sequence = "END" if reason == "stop_sequence" else None
 
     assert ending.delta(calls=calls, refused=refused) == {
         "stop_reason": reason,
-        "stop_sequence": told,
+        "stop_sequence": sequence,
     }
 
 

@@ -53,14 +53,14 @@ def payloads(run: bytes) -> list[Json]:
 
 
 def test_a_stream_has_anthropics_events_in_their_order() -> None:
-    found = messages_stream(chat_stream(chunk(content="Hi"), chunk("stop"), usage=USAGE))
-    first, *_, last_but_one, _ = payloads(found)
+    events = messages_stream(chat_stream(chunk(content="Hi"), chunk("stop"), usage=USAGE))
+    first, *_, last_but_one, _ = payloads(events)
 
-    assert names(found) == [
+    assert names(events) == [
         "message_start", "content_block_start", "ping", "content_block_delta",
         "content_block_stop", "message_delta", "message_stop",
     ]  # fmt: skip
-    assert [payload["type"] for payload in payloads(found)] == names(found)
+    assert [payload["type"] for payload in payloads(events)] == names(events)
     assert first["message"]["id"] == "msg_7f"
     assert last_but_one == {
         "type": "message_delta",
@@ -75,10 +75,10 @@ def test_a_stream_has_anthropics_events_in_their_order() -> None:
 
 
 def test_comments_of_the_upstream_keep_the_callers_stream_awake() -> None:
-    found = messages_stream(STREAM, thinking="shown")
+    events = messages_stream(STREAM, thinking="shown")
 
-    assert found.startswith(b": ping\n\nevent: message_start")
-    assert names(found).count("ping") == 3
+    assert events.startswith(b": ping\n\nevent: message_start")
+    assert names(events).count("ping") == 3
 
 
 @given(st.lists(st.integers(1, len(STREAM) - 1), max_size=12))
@@ -107,11 +107,11 @@ def test_blocks_never_overlap_and_are_numbered_in_order(kinds: list[str]) -> Non
         if kind != "piece" or "call" in kinds[:n]
     ]
     try:
-        found = payloads(messages_stream(chat_stream(*chunks, chunk("stop")), thinking="shown"))
+        events = payloads(messages_stream(chat_stream(*chunks, chunk("stop")), thinking="shown"))
     except UpstreamError:
         return  # a piece of a call that no chunk had begun has no name
     open_block, started = None, 0
-    for event in found:
+    for event in events:
         if event["type"] == "content_block_start":
             assert (open_block, event["index"]) == (None, started)
             open_block, started = event["index"], started + 1
@@ -121,23 +121,23 @@ def test_blocks_never_overlap_and_are_numbered_in_order(kinds: list[str]) -> Non
             assert event["index"] == open_block
             open_block = None
     assert open_block is None
-    assert [found[0]["type"], found[-1]["type"]] == ["message_start", "message_stop"]
+    assert [events[0]["type"], events[-1]["type"]] == ["message_start", "message_stop"]
 
 
 def test_a_whole_completion_is_the_message_that_its_stream_would_be() -> None:
-    found = message_of(
+    events = message_of(
         completion("tool_calls", USAGE, content="Hello", reasoning_content="Hm", tool_calls=CALLS),
         thinking="shown",
     )
 
-    assert Message.model_validate(found, strict=True).to_dict(mode="json") == found
-    assert found["id"] == "msg_7f"
-    assert [block["type"] for block in found["content"]] == [
+    assert Message.model_validate(events, strict=True).to_dict(mode="json") == events
+    assert events["id"] == "msg_7f"
+    assert [block["type"] for block in events["content"]] == [
         "thinking", "text", "tool_use", "tool_use",
     ]  # fmt: skip
-    assert found["content"][2]["input"] == {"a": 1}
-    assert found["stop_reason"] == "tool_use"
-    assert found["usage"]["cache_read_input_tokens"] == 60
+    assert events["content"][2]["input"] == {"a": 1}
+    assert events["stop_reason"] == "tool_use"
+    assert events["usage"]["cache_read_input_tokens"] == 60
 
 
 def test_the_stop_sequence_is_named_where_the_upstream_names_it() -> None:
@@ -158,8 +158,8 @@ def test_an_engines_other_reasons_to_stop_are_no_stop_sequences(reason: Any) -> 
     ended["choices"][0]["stop_reason"] = reason
     run = chat_stream(chunk(content="Hi"), ended)
 
-    found = payloads(messages_stream(run, stops=frozenset({"END"})))
-    assert found[-2]["delta"]["stop_reason"] == "end_turn"
+    events = payloads(messages_stream(run, stops=frozenset({"END"})))
+    assert events[-2]["delta"]["stop_reason"] == "end_turn"
 
 
 def test_only_the_first_choice_is_told() -> None:
@@ -187,9 +187,9 @@ def test_a_stream_that_is_cut_or_none_ends_with_an_error(run: bytes) -> None:
 
 def test_chunks_before_an_unreadable_one_are_told_first() -> None:
     reader = messages_reader(PassthroughReader(), settings(), streamed=True)
-    told = reader.feed(chat_stream(chunk(content="Hi"), b"data: <html>\n\n"))
+    before = reader.feed(chat_stream(chunk(content="Hi"), b"data: <html>\n\n"))
 
-    assert names(told)[-1] == "content_block_delta"
+    assert names(before)[-1] == "content_block_delta"
     with pytest.raises(UpstreamError):
         reader.feed(chat_stream(chunk(content="no")))
 
@@ -224,10 +224,12 @@ def test_an_empty_answer_is_an_empty_message() -> None:
     ],
 )
 def test_an_error_midway_is_anthropics_and_the_last_event(error: Any, kind: str) -> None:
-    found = messages_stream(chat_stream(chunk(content="Hi"), {"error": error}, chunk(content="no")))
+    events = messages_stream(
+        chat_stream(chunk(content="Hi"), {"error": error}, chunk(content="no"))
+    )
 
-    assert names(found)[-1] == "error"
-    assert payloads(found)[-1]["error"]["type"] == kind
+    assert names(events)[-1] == "error"
+    assert payloads(events)[-1]["error"]["type"] == kind
 
 
 def test_usage_is_estimated_until_the_upstream_reports_it() -> None:
@@ -248,10 +250,10 @@ def test_usage_is_estimated_until_the_upstream_reports_it() -> None:
 
 @pytest.mark.parametrize("odd", [[], "many", True, {"prompt_tokens": 10**12}])
 def test_usage_is_estimated_where_the_reported_one_is_unreadable(odd: Any) -> None:
-    found = payloads(
+    events = payloads(
         messages_stream(
             chat_stream(chunk(content="Hi"), chunk("stop"), usage=odd), prompt_tokens=50
         )
     )
 
-    assert found[-2]["usage"]["input_tokens"] == 50
+    assert events[-2]["usage"]["input_tokens"] == 50

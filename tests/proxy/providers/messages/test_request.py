@@ -86,10 +86,10 @@ def test_tokens_are_counted_by_the_models_vocabulary_without_a_limit() -> None:
         "tools": chat_body_and_notes(tools=[WEATHER])[0]["tools"],
     }
 
-    found = prompt_tokens(body, ChatTarget(), counter, "gpt-4o")
+    counted = prompt_tokens(body, ChatTarget(), counter, "gpt-4o")
 
-    assert found == counter.prompt_tokens(orjson.dumps(fields), "chat/completions", "gpt-4o")
-    assert found > prompt_tokens(messages_call(), ChatTarget(), counter, "gpt-4o")
+    assert counted == counter.prompt_tokens(orjson.dumps(fields), "chat/completions", "gpt-4o")
+    assert counted > prompt_tokens(messages_call(), ChatTarget(), counter, "gpt-4o")
 
 
 def test_counting_refuses_what_sending_would_refuse() -> None:

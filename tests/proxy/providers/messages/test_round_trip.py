@@ -58,7 +58,9 @@ inputs = st.dictionaries(st.text(max_size=5), values, max_size=3)
 @st.composite
 def turns(draw: st.DrawFn) -> list[Json]:
     """Alternating turns, each call answered in the next."""
-    found: list[Json] = [{"role": "user", "content": draw(st.lists(said, min_size=1, max_size=3))}]
+    turns_drawn: list[Json] = [
+        {"role": "user", "content": draw(st.lists(said, min_size=1, max_size=3))}
+    ]
     for number in range(draw(st.integers(0, 3))):
         names = [f"toolu_{number}_{n}" for n in range(draw(st.integers(0, 2)))]
         calls = [
@@ -67,7 +69,7 @@ def turns(draw: st.DrawFn) -> list[Json]:
         ]
         before = draw(st.lists(texts | thoughts, max_size=3))
         last = calls or [draw(texts)]
-        found.append({"role": "assistant", "content": [*before, *last]})
+        turns_drawn.append({"role": "assistant", "content": [*before, *last]})
         results = [
             {"type": "tool_result", "tool_use_id": name,
              "content": draw(st.lists(texts | images, min_size=1, max_size=2)),
@@ -75,8 +77,8 @@ def turns(draw: st.DrawFn) -> list[Json]:
             for name in names
         ]  # fmt: skip
         more = draw(st.lists(said, min_size=0 if results else 1, max_size=2))
-        found.append({"role": "user", "content": [*results, *more]})
-    return found
+        turns_drawn.append({"role": "user", "content": [*results, *more]})
+    return turns_drawn
 
 
 @st.composite
@@ -172,11 +174,11 @@ def _lost(body: Json) -> set[str]:
     """Words of the notes that have to be there."""
     blocks = [block for message in body["messages"] for block in message["content"]]
     results = [block for block in blocks if block["type"] == "tool_result"]
-    inner = [one for block in results for one in block["content"]]
+    inner = [block_inside for block in results for block_inside in block["content"]]
     has: dict[str, Any] = {
         "thinking blocks": any("thinking" in block["type"] for block in blocks),
         "is_error": any(block.get("is_error") for block in results),
-        "images of tool results": any(one["type"] == "image" for one in inner),
+        "images of tool results": any(block_inside["type"] == "image" for block_inside in inner),
         "thinking as reasoning_effort": "thinking" in body and "output_config" not in body,
     }
     return {name for name, is_there in has.items() if is_there}
@@ -192,20 +194,20 @@ def test_a_call_to_another_model_says_all_that_chat_can_and_names_the_rest(body:
             for block in message["content"]
             if block.get("source", {}).get("url") != "https://x.test/a.pdf"
         ] or [{"type": "text", "text": "?"}]
-    found = chat_request(orjson.dumps(body), ChatTarget())
-    said_to_model = _parts_of_chat(orjson.loads(found.body))
+    request = chat_request(orjson.dumps(body), ChatTarget())
+    said_to_model = _parts_of_chat(orjson.loads(request.body))
 
-    wanted = [pair for pair in _normal(body) if pair[0] != "text"]
-    assert [pair for pair in said_to_model if pair[0] != "text"] == wanted
+    pairs = [pair for pair in _normal(body) if pair[0] != "text"]
+    assert [pair for pair in said_to_model if pair[0] != "text"] == pairs
     everything = "".join(text for kind, text in said_to_model if kind == "text")
     at = 0
     for kind, text in _normal(body):
         if kind == "text":
             at = everything.index(text, at)
-    assert {name for name in _lost(body) if any(name in note for note in found.notes)} == _lost(
+    assert {name for name in _lost(body) if any(name in note for note in request.notes)} == _lost(
         body
     )
-    assert len(found.notes) == len(_lost(body))
+    assert len(request.notes) == len(_lost(body))
 
 
 usages = st.fixed_dictionaries(
@@ -307,23 +309,25 @@ def _message_of_stream(run: bytes) -> Json:
     message: Json = {}
     partial = ""
     for event in parse_events(run):
-        found = orjson.loads(event.data)
-        if found["type"] == "message_start":
-            message = found["message"]
-        elif found["type"] == "content_block_start":
-            message["content"].append(found["content_block"])
+        decoded_event = orjson.loads(event.data)
+        if decoded_event["type"] == "message_start":
+            message = decoded_event["message"]
+        elif decoded_event["type"] == "content_block_start":
+            message["content"].append(decoded_event["content_block"])
             partial = ""
-        elif found["type"] == "content_block_delta":
-            block = message["content"][found["index"]]
-            delta = {name: value for name, value in found["delta"].items() if name != "type"}
+        elif decoded_event["type"] == "content_block_delta":
+            block = message["content"][decoded_event["index"]]
+            delta = {
+                name: value for name, value in decoded_event["delta"].items() if name != "type"
+            }
             for name, value in delta.items():
                 if name == "partial_json":
                     partial += value
                     block["input"] = orjson.loads(partial)
                 else:
                     block[name] += value
-        elif found["type"] == "message_delta":
-            message |= found["delta"] | {"usage": found["usage"]}
+        elif decoded_event["type"] == "message_delta":
+            message |= decoded_event["delta"] | {"usage": decoded_event["usage"]}
     return message
 
 

@@ -196,14 +196,14 @@ def test_an_error_midway_is_raised() -> None:
 
 def _cuts(said: list[str]) -> list[Json]:
     """Chunks of a stream: words, reasoning and calls in any order."""
-    found, index = [], 0
+    cuts, index = [], 0
     for kind in said:
         if kind == "call":
-            found.append(chunk(tool_calls=[part(index, '{"a":1}', "weather", id=f"c{index}")]))
+            cuts.append(chunk(tool_calls=[part(index, '{"a":1}', "weather", id=f"c{index}")]))
             index += 1
         else:
-            found.append(chunk(**{kind: "words"}))
-    return found
+            cuts.append(chunk(**{kind: "words"}))
+    return cuts
 
 
 @given(st.lists(st.sampled_from(["content", "reasoning_content", "refusal", "call"]), max_size=9))
@@ -213,8 +213,8 @@ def test_a_stream_of_any_order_is_a_message(said: list[str]) -> None:
     with gateway.client().messages.stream(**request_fields(thinking=THINKING)) as stream:
         message = stream.get_final_message()
 
-    told = "".join(block.text for block in message.content if block.type == "text")
-    assert told == "words" * (said.count("content") + said.count("refusal"))
+    words = "".join(block.text for block in message.content if block.type == "text")
+    assert words == "words" * (said.count("content") + said.count("refusal"))
     made = [block for block in message.content if block.type == "tool_use"]
     assert len({block.id for block in made}) == len(made) == said.count("call")
 

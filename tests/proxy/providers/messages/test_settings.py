@@ -9,10 +9,10 @@ TEXT = ChatTarget(thinking="text")
 
 
 def test_they_name_the_model_and_the_stop_sequences() -> None:
-    found = request(stop_sequences=["a", "b"]).settings
+    settings = request(stop_sequences=["a", "b"]).settings
 
-    assert (found.model, found.stops) == ("gpt-x", frozenset({"a", "b"}))
-    assert found.digest != request().settings.digest
+    assert (settings.model, settings.stops) == ("gpt-x", frozenset({"a", "b"}))
+    assert settings.digest != request().settings.digest
 
 
 @pytest.mark.parametrize(

@@ -98,8 +98,8 @@ def test_a_phase_is_sealed_with_the_model_that_named_it(phase: str) -> None:
 
 @pytest.mark.parametrize("phase", [None, "", "draft", 7, ["commentary"], {"phase": "commentary"}])
 def test_a_phase_that_is_not_known_is_neither_sealed_nor_taken_from_a_seal(phase: object) -> None:
-    told = {"type": "phase", "maker": MAKER, "phase": phase}
-    forged = seal_parts(OpaqueParts(thinking_blocks=["x", told]))
+    entry = {"type": "phase", "maker": MAKER, "phase": phase}
+    forged = seal_parts(OpaqueParts(thinking_blocks=["x", entry]))
 
     assert phase_signature(phase, MAKER) == ""
     assert sealed_phase(forged) is None
@@ -121,9 +121,9 @@ def test_a_signature_of_anything_else_holds_no_phase(signature: str | None) -> N
 
 
 def test_a_sealed_phase_brings_nothing_along() -> None:
-    told = {"type": "phase", "maker": MAKER, "phase": "commentary", "id": "rs_1", "more": [1]}
+    entry = {"type": "phase", "maker": MAKER, "phase": "commentary", "id": "rs_1", "more": [1]}
 
-    assert sealed_phase(seal_parts(OpaqueParts(thinking_blocks=[told]))) == {
+    assert sealed_phase(seal_parts(OpaqueParts(thinking_blocks=[entry]))) == {
         "type": "phase",
         "maker": MAKER,
         "phase": "commentary",

@@ -28,8 +28,8 @@ def _tool_calls(*blocks: Json) -> list[Json]:
     body, _ = chat_body_and_notes(
         user("Hi"), assistant(*blocks), user(*(result(b["id"]) for b in blocks))
     )
-    found: list[Json] = body["messages"][1]["tool_calls"]
-    return found
+    tool_calls_sent: list[Json] = body["messages"][1]["tool_calls"]
+    return tool_calls_sent
 
 
 def test_a_tool_keeps_its_words_and_its_schema_byte_for_byte() -> None:

@@ -43,8 +43,8 @@ def tool(name: str, content: Any = "22 degrees", **more: Any) -> Json:
 
 
 def messages(*given: Json, **fields: Any) -> list[Json]:
-    found: list[Json] = chat_body_and_notes(*given, **fields)[0]["messages"]
-    return found
+    messages_sent: list[Json] = chat_body_and_notes(*given, **fields)[0]["messages"]
+    return messages_sent
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,8 @@ def test_a_mark_on_a_result_stays_on_its_message() -> None:
 def test_a_results_text_stays_the_same_when_a_mark_within_it_moves_on() -> None:
     marked = result("t1", [text("a", cache_control=MARK), text("b", cache_control=MARK)])
     moved_on = result("t1", [text("a"), text("b")])
-    asked = (user("Hi"), assistant(calls("t1")))
-    before, after = (messages(*asked, user(given))[-1] for given in (marked, moved_on))
+    history = (user("Hi"), assistant(calls("t1")))
+    before, after = (messages(*history, user(given))[-1] for given in (marked, moved_on))
 
     assert before == {**after, "cache_control": MARK}
     assert after["content"] == "a\n\nb"
@@ -233,9 +233,9 @@ def test_the_place_of_thinking_among_calls_is_told_to_claude() -> None:
         user(result("t1")),
         target=CLAUDE,
     )
-    told = chat[1]["thinking_blocks"]
+    blocks = chat[1]["thinking_blocks"]
 
-    assert [one["type"] for one in told] == [
+    assert [block["type"] for block in blocks] == [
         "thinking", "said", "redacted_thinking", "called", "thinking",
     ]  # fmt: skip
 
@@ -302,9 +302,9 @@ def test_google_gets_its_signatures_of_calls_back_and_a_placeholder_for_others(
     before: list[Json], extras: list[Json | None]
 ) -> None:
     given = [user("Hi"), assistant(*before, *CALLED["content"]), user(result("t1"), result("t2"))]
-    found = messages(*given, target=ChatTarget(takes_call_extras=True))[1]["tool_calls"]
+    sent_calls = messages(*given, target=ChatTarget(takes_call_extras=True))[1]["tool_calls"]
 
-    assert [call.get("extra_content") for call in found] == extras
+    assert [call.get("extra_content") for call in sent_calls] == extras
     assert all("extra_content" not in call for call in messages(*given)[1]["tool_calls"])
 
 

@@ -144,12 +144,14 @@ def test_a_model_is_deleted_by_the_name_its_upstream_has_for_it():
 def test_a_form_names_the_model_as_its_upstream_does():
     sent = b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n--b--\r\n'
     headers = {"content-type": "multipart/form-data; boundary=b"}
-    asked = call(
+    given_call = call(
         sent, "audio/transcriptions", headers=headers, fields=parse_request_fields(b'{"model":"m"}')
     )
 
-    assert WIRE.request(asked, to()).body is sent
-    assert WIRE.request(asked, to(model="theirs")).body == sent.replace(b"\nm\r", b"\ntheirs\r")
+    assert WIRE.request(given_call, to()).body is sent
+    assert WIRE.request(given_call, to(model="theirs")).body == sent.replace(
+        b"\nm\r", b"\ntheirs\r"
+    )
 
 
 def test_the_upstream_path_keeps_the_callers_query():
@@ -159,8 +161,8 @@ def test_the_upstream_path_keeps_the_callers_query():
 
 
 def test_an_upstream_without_responses_is_asked_in_chat():
-    asked = call(b'{"model":"m","input":"Hello"}', endpoint="responses")
-    prepared = WIRE.request(asked, to(model="theirs", serves_responses=False))
+    given_call = call(b'{"model":"m","input":"Hello"}', endpoint="responses")
+    prepared = WIRE.request(given_call, to(model="theirs", serves_responses=False))
 
     assert prepared.path == "/chat/completions"
     assert json.loads(prepared.body)["model"] == "theirs"
@@ -173,20 +175,22 @@ def test_an_upstream_without_responses_is_asked_in_chat():
         "choices": [{"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}],
         "usage": USAGE,
     }
-    said = prepared.reader.feed(json.dumps(answer).encode()) + prepared.reader.end()
-    assert json.loads(said)["output"][0]["content"][0]["text"] == "Hi"
+    answer_read = prepared.reader.feed(json.dumps(answer).encode()) + prepared.reader.end()
+    assert json.loads(answer_read)["output"][0]["content"][0]["text"] == "Hi"
 
 
 def test_an_upstream_without_responses_keeps_the_callers_name_of_the_model():
-    asked = call(b'{"model":"m","input":"Hello"}', endpoint="responses")
+    given_call = call(b'{"model":"m","input":"Hello"}', endpoint="responses")
 
-    assert json.loads(WIRE.request(asked, to(serves_responses=False)).body)["model"] == "m"
+    assert json.loads(WIRE.request(given_call, to(serves_responses=False)).body)["model"] == "m"
 
 
 def test_a_responses_feature_that_chat_lacks_is_refused():
-    asked = call(b'{"model":"m","input":"Hi","previous_response_id":"r"}', endpoint="responses")
+    given_call = call(
+        b'{"model":"m","input":"Hi","previous_response_id":"r"}', endpoint="responses"
+    )
     with refusing(400):
-        WIRE.request(asked, to(serves_responses=False))
+        WIRE.request(given_call, to(serves_responses=False))
 
 
 def test_usage_is_in_disjoint_buckets():

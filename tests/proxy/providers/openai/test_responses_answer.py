@@ -16,18 +16,18 @@ MAKER = "openai/gpt-x"
 
 def read_completion(whole: Json, maker: str = "") -> Json:
     reader = WholeResponse(ResponsesReply(model="claude-x", created=7, maker=maker))
-    found: Json = orjson.loads(reader.feed(orjson.dumps(whole)) + reader.end())
-    ChatCompletion.model_validate(found, strict=True)
-    return found
+    completion: Json = orjson.loads(reader.feed(orjson.dumps(whole)) + reader.end())
+    ChatCompletion.model_validate(completion, strict=True)
+    return completion
 
 
 def test_words_calls_and_usage_are_those_of_the_response():
-    found = read_completion(
+    completion = read_completion(
         response(THOUGHT, message_item("I look."), CALL, service_tier="default")
     )
-    (choice,) = found["choices"]
+    (choice,) = completion["choices"]
 
-    assert (found["id"], found["model"]) == ("chatcmpl-1", "claude-x")
+    assert (completion["id"], completion["model"]) == ("chatcmpl-1", "claude-x")
     assert choice["finish_reason"] == "tool_calls"
     assert choice["message"] == {
         "role": "assistant",
@@ -41,9 +41,9 @@ def test_words_calls_and_usage_are_those_of_the_response():
             }
         ],
     }
-    assert found["usage"]["prompt_tokens_details"] == {"cached_tokens": 60}
-    assert found["usage"]["completion_tokens"] == 9
-    assert found["service_tier"] == "default"
+    assert completion["usage"]["prompt_tokens_details"] == {"cached_tokens": 60}
+    assert completion["usage"]["completion_tokens"] == 9
+    assert completion["service_tier"] == "default"
 
 
 def test_encrypted_reasoning_is_sealed_for_a_caller_that_sends_it_back():
@@ -59,9 +59,9 @@ def test_a_whole_answer_goes_back_in_the_order_that_it_came():
     later, second = {**THOUGHT, "id": "rs_2"}, {**CALL, "id": "fc_2", "call_id": "call_2"}
     whole = response(THOUGHT, message_item("So."), CALL, later, second)
     message = read_completion(whole, MAKER)["choices"][0]["message"]
-    found = input_items([msgspec.json.decode(orjson.dumps(message), type=ChatTurn)], MAKER)
+    items = input_items([msgspec.json.decode(orjson.dumps(message), type=ChatTurn)], MAKER)
 
-    assert [one.get("id") or one.get("role") or one["call_id"] for one in found] == [
+    assert [item.get("id") or item.get("role") or item["call_id"] for item in items] == [
         "rs_1", "assistant", "call_1", "rs_2", "call_2",
     ]  # fmt: skip
 
@@ -72,7 +72,7 @@ def test_the_phase_of_each_message_goes_back_with_it():
     message = read_completion(whole, MAKER)["choices"][0]["message"]
     found = input_items([msgspec.json.decode(orjson.dumps(message), type=ChatTurn)], MAKER)
 
-    assert [one.get("phase") for one in found] == [None, "commentary", None, None, "final_answer"]
+    assert [item.get("phase") for item in found] == [None, "commentary", None, None, "final_answer"]
     assert "thinking_blocks" not in read_completion(whole)["choices"][0]["message"]
 
 

@@ -27,8 +27,8 @@ RESULTS: list[dict[str, Any]] = [
 
 def items(*messages: dict[str, Any], maker: str = MAKER) -> list[dict[str, Any]]:
     turns = msgspec.json.decode(msgspec.json.encode(messages), type=list[ChatTurn])
-    found = input_items(turns, maker)
-    read = msgspec.json.decode(msgspec.json.encode(found))
+    items_made = input_items(turns, maker)
+    read = msgspec.json.decode(msgspec.json.encode(items_made))
     TypeAdapter(ResponseInputParam).validate_python(read)
     return list(read)
 
@@ -41,9 +41,9 @@ def test_parts_and_their_breakpoints_go_along():
     point = {"prompt_cache_breakpoint": {"mode": "explicit"}}
     image = {"type": "image_url", "image_url": {"url": "http://a", "detail": "low"}}
     file = {"type": "file", "file": {"file_data": "data:,x", "filename": "a"}}
-    asked = [{"type": "text", "text": "Hi", **point}, image, file]
+    parts = [{"type": "text", "text": "Hi", **point}, image, file]
     input_items = items(
-        {"role": "system", "content": "Be brief."}, {"role": "user", "content": asked}
+        {"role": "system", "content": "Be brief."}, {"role": "user", "content": parts}
     )
 
     assert input_items == [
@@ -89,7 +89,7 @@ def test_sealed_reasoning_stands_where_it_stood():
     }
     input_items = items({"role": "user", "content": "Hi"}, answer, RESULTS[0])
 
-    assert [one.get("id") or one.get("role") or one["type"] for one in input_items] == [
+    assert [item.get("id") or item.get("role") or item["type"] for item in input_items] == [
         "user", "rs_1", "assistant", "rs_2", "function_call", "function_call_output",
     ]  # fmt: skip
 
@@ -105,7 +105,7 @@ def test_reasoning_that_nothing_follows_or_that_lost_its_place_is_left_out(answe
     blocks = [*answer.get("thinking_blocks", ()), sealed_block(THOUGHT)]
     input_items = items({"role": "assistant", **answer, "thinking_blocks": blocks})
 
-    assert "reasoning" not in {one.get("type") for one in input_items}
+    assert "reasoning" not in {item.get("type") for item in input_items}
 
 
 def _phase_block(phase: str, maker: str = MAKER) -> dict[str, str]:
@@ -131,7 +131,7 @@ def test_messages_keep_their_phases():
     input_items = items(phased_answer(), RESULTS[0])
 
     assert [
-        (one.get("type"), one.get("content"), one.get("phase")) for one in input_items[:-1]
+        (item.get("type"), item.get("content"), item.get("phase")) for item in input_items[:-1]
     ] == [
         ("reasoning", None, None),
         (None, "I look.", "commentary"),
@@ -167,8 +167,8 @@ def test_a_phase_that_no_message_follows_brings_nothing_in():
     answer = {"role": "assistant", "content": None, "tool_calls": CALLS[:1]}
     input_items = items({**answer, "thinking_blocks": blocks + order.final_entries()}, RESULTS[0])
 
-    assert [one["type"] for one in input_items] == ["function_call", "function_call_output"]
-    assert not any("phase" in one for one in input_items)
+    assert [item["type"] for item in input_items] == ["function_call", "function_call_output"]
+    assert not any("phase" in item for item in input_items)
 
 
 def test_reasoning_that_a_caller_repeats_goes_once() -> None:
@@ -176,7 +176,7 @@ def test_reasoning_that_a_caller_repeats_goes_once() -> None:
     twice = {"role": "assistant", "content": "Hi", "thinking_blocks": [sealed_block(THOUGHT)] * 2}
     input_items = items(twice, {"role": "user", "content": "So?"}, twice)
 
-    assert [one.get("id") or one["role"] for one in input_items] == [
+    assert [item.get("id") or item["role"] for item in input_items] == [
         "rs_1", "assistant", "user", "assistant",
     ]  # fmt: skip
 

@@ -83,9 +83,9 @@ def test_a_call_with_tools_keeps_its_effort_and_says_how_it_went():
     ],
 )  # fmt: skip
 def test_parameters_are_said_in_the_words_of_responses(said, becomes):
-    found, plain = body(**said), body()
+    sent, plain = body(**said), body()
 
-    assert {name: value for name, value in found.items() if value != plain.get(name)} == {
+    assert {name: value for name, value in sent.items() if value != plain.get(name)} == {
         name: value for name, value in becomes.items() if value != plain.get(name)
     }
 

@@ -52,10 +52,12 @@ def _data_of(run: bytes) -> list[bytes]:
 
 
 def chunks(run: bytes) -> list[Json]:
-    found = [orjson.loads(one.data) for one in parse_events(run) if one.data != b"[DONE]"]
-    for one in found:
-        ChatCompletionChunk.model_validate(one, strict=True)
-    return found
+    chunks_read = [
+        orjson.loads(event.data) for event in parse_events(run) if event.data != b"[DONE]"
+    ]
+    for event in chunks_read:
+        ChatCompletionChunk.model_validate(event, strict=True)
+    return chunks_read
 
 
 def test_a_stream_says_what_the_whole_answer_says() -> None:
@@ -64,10 +66,10 @@ def test_a_stream_says_what_the_whole_answer_says() -> None:
         state.handle_chunk(ChatCompletionChunk.model_validate(chunk))
     streamed = state.get_final_completion().to_dict()
     whole = orjson.loads(WholeResponse(reply("")).feed(orjson.dumps(WHOLE)))
-    told, meant = streamed["choices"][0]["message"], whole["choices"][0]["message"]  # type: ignore[index]
+    from_stream, from_whole = streamed["choices"][0]["message"], whole["choices"][0]["message"]  # type: ignore[index]
 
-    assert told["content"] == meant["content"] == "I lóok.\n\nWait."
-    assert [call["function"]["arguments"] for call in told["tool_calls"]] == [
+    assert from_stream["content"] == from_whole["content"] == "I lóok.\n\nWait."
+    assert [call["function"]["arguments"] for call in from_stream["tool_calls"]] == [
         CALL["arguments"],
         SECOND["arguments"],
     ]
@@ -133,9 +135,9 @@ def test_parts_of_a_summary_are_one_block_of_thinking_with_its_seal() -> None:
 
 
 def test_a_message_without_words_leaves_no_paragraph() -> None:
-    said = response(message_item(""), message_item("Hi"), message_item(""))
+    whole = response(message_item(""), message_item("Hi"), message_item(""))
     deltas = [
-        chunk["choices"][0]["delta"] for chunk in chunks(read(stream_of(said))) if chunk["choices"]
+        chunk["choices"][0]["delta"] for chunk in chunks(read(stream_of(whole))) if chunk["choices"]
     ]
 
     assert "".join(delta.get("content") or "" for delta in deltas) == "Hi"
@@ -163,10 +165,10 @@ def test_a_custom_call_is_told_as_one() -> None:
     item = {"type": "custom_tool_call", "call_id": "call_1", "name": "patch", "input": ""}
     begun = {"type": "response.output_item.added", "item": item}
     more = {"type": "response.custom_tool_call_input.delta", "delta": "*** Begin"}
-    found = [
+    chunks_read = [
         orjson.loads(event.data) for event in parse_events(reader().feed(event_run(begun, more)))
     ]
-    calls = [one["choices"][0]["delta"]["tool_calls"][0] for one in found[1:]]
+    calls = [one["choices"][0]["delta"]["tool_calls"][0] for one in chunks_read[1:]]
 
     assert calls[0] == {
         "index": 0,
@@ -190,8 +192,8 @@ def test_a_custom_call_is_told_as_one() -> None:
 )
 def test_a_failure_ends_the_stream_with_an_error(failure: Json) -> None:
     stream = reader()
-    told = stream.feed(event_run(failure, {"type": "response.output_text.delta", "delta": "x"}))
-    (event,) = parse_events(told)
+    last = stream.feed(event_run(failure, {"type": "response.output_text.delta", "delta": "x"}))
+    (event,) = parse_events(last)
 
     assert orjson.loads(event.data)["error"]["code"] == "upstream_error"
     assert stream.end() == b""
@@ -208,11 +210,11 @@ def test_a_stream_that_ends_midway_or_is_unreadable_is_an_error() -> None:
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=6))
 def test_any_chunking_gives_the_same_bytes(cuts: list[int]) -> None:
-    framer, stream, told = EventFramer(), reader(), []
+    framer, stream, pieces_read = EventFramer(), reader(), []
     for start, stop in pairwise([0, *sorted(cuts), len(STREAM)]):
-        told.append(stream.feed(framer.feed(STREAM[start:stop])))
+        pieces_read.append(stream.feed(framer.feed(STREAM[start:stop])))
 
-    assert b"".join([*told, stream.end()]) == read(STREAM)
+    assert b"".join([*pieces_read, stream.end()]) == read(STREAM)
 
 
 def test_hosted_tools_leave_a_stream_readable_and_its_citations_stay() -> None:
@@ -220,7 +222,7 @@ def test_hosted_tools_leave_a_stream_readable_and_its_citations_stay() -> None:
     searched = {"type": "tool_search_call", "call_id": None, "arguments": {"paths": ["a"]}}
     delta, added = "response.output_text.delta", "response.output_text.annotation.added"
     done = response(searched, message_item("See."), message_item("There."))
-    found = chunks(
+    chunks_read = chunks(
         read(
             event_run(
                 {"type": "response.output_item.added", "output_index": 0, "item": searched},
@@ -237,9 +239,9 @@ def test_hosted_tools_leave_a_stream_readable_and_its_citations_stay() -> None:
             )
         )
     )
-    deltas = [choice["delta"] for each in found for choice in each["choices"]]
-    words = "".join(each.get("content") or "" for each in deltas)
-    (link,) = [note["url_citation"] for each in deltas for note in each.get("annotations") or ()]
+    deltas = [choice["delta"] for chunk in chunks_read for choice in chunk["choices"]]
+    words = "".join(chunk.get("content") or "" for chunk in deltas)
+    (link,) = [note["url_citation"] for chunk in deltas for note in chunk.get("annotations") or ()]
 
     assert words == "See.\n\nThere."
     assert words[link["start_index"] : link["end_index"]] == "There"

@@ -124,14 +124,14 @@ def test_ids_end_as_the_chat_id_does_or_as_the_request_demands(
     ],
 )
 def test_usage_is_the_same_counts_under_other_names(chat: Any, said: Any) -> None:
-    found = usage(chat)
+    responses_usage = usage(chat)
 
-    assert found is not None
+    assert responses_usage is not None
     assert (
-        found["input_tokens"],
-        found["input_tokens_details"]["cached_tokens"],
-        found["input_tokens_details"]["cache_write_tokens"],
-        found["output_tokens"],
-        found["output_tokens_details"]["reasoning_tokens"],
-        found["total_tokens"],
+        responses_usage["input_tokens"],
+        responses_usage["input_tokens_details"]["cached_tokens"],
+        responses_usage["input_tokens_details"]["cache_write_tokens"],
+        responses_usage["output_tokens"],
+        responses_usage["output_tokens_details"]["reasoning_tokens"],
+        responses_usage["total_tokens"],
     ) == said

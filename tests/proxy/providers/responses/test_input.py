@@ -150,11 +150,11 @@ def test_a_conversation_that_goes_on_keeps_the_messages_it_had(
 
 @given(ITEMS)
 def test_every_call_and_every_word_is_said_once_and_in_order(items: Any) -> None:
-    said = messages(None, items)
-    calls = [call["id"] for message in said for call in message.get("tool_calls", ())]
+    chat = messages(None, items)
+    calls = [call["id"] for message in chat for call in message.get("tool_calls", ())]
 
     assert calls == [item["call_id"] for item in items if item in (CALL, CUSTOM)]
-    assert [m for m in said if m["role"] == "user"] == [item for item in items if item == USER]
+    assert [m for m in chat if m["role"] == "user"] == [item for item in items if item == USER]
 
 
 BLOCK = {"type": "compaction", "content": "so far", "signature": "s=="}

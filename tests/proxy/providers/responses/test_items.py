@@ -24,16 +24,16 @@ TOKEN = Token(token="H", logprob=-0.5)
 
 def kinds(events: Iterable[Event]) -> list[str]:
     """The short names of the events, each of which the SDK can read."""
-    found = list(events)
-    for number, event in enumerate(found):
+    events_read = list(events)
+    for number, event in enumerate(events_read):
         EVENT.validate_python(event | {"sequence_number": number})
-    return [str(event["type"]).removeprefix("response.") for event in found]
+    return [str(event["type"]).removeprefix("response.") for event in events_read]
 
 
 def read(item: OutputItem) -> Event:
-    said = item.item("completed")
-    ITEM.validate_python(said)
-    return said
+    item_read = item.item("completed")
+    ITEM.validate_python(item_read)
+    return item_read
 
 
 def test_a_message_says_its_text_and_then_its_refusal() -> None:

@@ -45,10 +45,10 @@ def test_tools_in_the_input_are_offered_and_make_no_message() -> None:
     converted = chat_body(
         body(input=[IN_INPUT, {"role": "developer", "content": "Be brief."}, USER])
     )
-    said = orjson.loads(converted.body)
+    chat = orjson.loads(converted.body)
 
     assert names(converted.body) == ["agents__spawn", "agents__exec", "read"]
-    assert [message["role"] for message in said["messages"]] == ["developer", "user"]
+    assert [message["role"] for message in chat["messages"]] == ["developer", "user"]
 
 
 def test_a_tool_that_is_offered_again_takes_its_earlier_place() -> None:
@@ -70,8 +70,8 @@ def test_earlier_calls_go_by_the_flat_name() -> None:
         {"type": "function_call_output", "call_id": "c1", "output": "ok"},
         {"type": "custom_tool_call_output", "call_id": "c2", "output": "ok"},
     ]
-    said = orjson.loads(chat_body(body(input=given, tools=[AGENTS])).body)
-    calls = said["messages"][1]["tool_calls"]
+    chat = orjson.loads(chat_body(body(input=given, tools=[AGENTS])).body)
+    calls = chat["messages"][1]["tool_calls"]
 
     assert calls[0]["function"]["name"] == "agents__spawn"
     assert calls[1]["custom"]["name"] == "agents__exec"
@@ -88,8 +88,8 @@ def test_a_call_comes_back_with_the_callers_own_name_and_namespace() -> None:
     message = {"role": "assistant", "content": None, "tool_calls": calls}
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
     reader = responses_reader(PassthroughReader(), fields, streamed=False, created=0.0)
-    said = reader.feed(orjson.dumps({"id": "chatcmpl-1", "choices": [choice]})) + reader.end()
-    first, second, third = orjson.loads(said)["output"]
+    answer = reader.feed(orjson.dumps({"id": "chatcmpl-1", "choices": [choice]})) + reader.end()
+    first, second, third = orjson.loads(answer)["output"]
 
     assert (first["name"], first["namespace"]) == ("spawn", "agents")
     assert second["name"] == "read"
@@ -102,10 +102,10 @@ def test_a_call_comes_back_with_the_callers_own_name_and_namespace() -> None:
 
 
 def test_long_names_stay_within_64_characters_and_apart() -> None:
-    one, other = flat_name("n" * 40, "a" * 40), flat_name("n" * 40, "a" * 39 + "b")
+    first, other = flat_name("n" * 40, "a" * 40), flat_name("n" * 40, "a" * 39 + "b")
 
-    assert len(one) == len(other) == 64
-    assert one != other
+    assert len(first) == len(other) == 64
+    assert first != other
     assert flat_name(None, "read") == flat_name("", "read") == "read"
 
 
@@ -125,9 +125,9 @@ def test_a_tool_of_free_text_becomes_a_function_where_a_model_has_none() -> None
     output = {"type": "custom_tool_call_output", "call_id": "c1", "output": "ok"}
     choice = {"type": "custom", "name": "exec"}
     fields = body(input=[USER, call, output], tools=[{**EXEC, "format": form}], tool_choice=choice)
-    said = orjson.loads(chat_body(fields, takes_custom=False).body)
-    function = said["tools"][0]["function"]
-    earlier = said["messages"][1]["tool_calls"][0]
+    chat = orjson.loads(chat_body(fields, takes_custom=False).body)
+    function = chat["tools"][0]["function"]
+    earlier = chat["messages"][1]["tool_calls"][0]
 
     assert function["name"] == "exec"
     assert function["description"] == (
@@ -135,7 +135,7 @@ def test_a_tool_of_free_text_becomes_a_function_where_a_model_has_none() -> None
     )
     assert function["parameters"]["required"] == ["input"]
     assert orjson.loads(earlier["function"]["arguments"]) == {"input": 'say("é")'}
-    assert said["tool_choice"] == {"type": "function", "function": {"name": "exec"}}
+    assert chat["tool_choice"] == {"type": "function", "function": {"name": "exec"}}
 
 
 def test_a_call_of_such_a_function_streams_back_as_one_of_the_tool() -> None:
@@ -153,8 +153,8 @@ def test_a_call_of_such_a_function_streams_back_as_one_of_the_tool() -> None:
         )
     )
     reader = responses_reader(PassthroughReader(), fields, streamed=True, created=0.0)
-    said = reader.feed(run + b"data: [DONE]\n\n") + reader.end()
-    events = [orjson.loads(line[6:]) for line in said.splitlines() if line.startswith(b"data: ")]
+    answer = reader.feed(run + b"data: [DONE]\n\n") + reader.end()
+    events = [orjson.loads(line[6:]) for line in answer.splitlines() if line.startswith(b"data: ")]
     names = [event["type"].removeprefix("response.") for event in events]
 
     assert names[2:-1] == [

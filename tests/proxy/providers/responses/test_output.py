@@ -15,11 +15,11 @@ def gain(output: ResponseOutput, **delta: object) -> list[str]:
 
 def kinds(events: Iterable[Event]) -> list[str]:
     """The events in short, those that begin or end an item with its type."""
-    found = []
+    kinds_seen = []
     for event in events:
         kind = str(event["type"]).removeprefix("response.")
-        found.append(f"{kind} {event['item']['type']}" if "item" in event else kind)
-    return found
+        kinds_seen.append(f"{kind} {event['item']['type']}" if "item" in event else kind)
+    return kinds_seen
 
 
 def part(index: int | None, arguments: str, **more: object) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def test_a_compaction_is_an_item_of_its_own_among_the_thoughts() -> None:
     output = ResponseOutput("1")
     block = {"type": "compaction", "content": "so far"}
     thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
-    blocks = [msgspec.Raw(msgspec.json.encode(each)) for each in (block, thought)]
+    blocks = [msgspec.Raw(msgspec.json.encode(block_object)) for block_object in (block, thought)]
 
     assert kinds(output.gain(Delta(thinking_blocks=blocks), [])) == [
         "output_item.added compaction",

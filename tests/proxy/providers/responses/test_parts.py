@@ -9,8 +9,8 @@ EXPLICIT = {"mode": "explicit", "ttl": "12h"}
 
 
 def part(given: dict[str, object]) -> InputPart:
-    found: InputPart = msgspec.convert(given, AnyPart)
-    return found
+    converted: InputPart = msgspec.convert(given, AnyPart)
+    return converted
 
 
 @pytest.mark.parametrize(
@@ -66,10 +66,10 @@ def test_a_part_that_chat_lacks_is_refused_with_its_fix(given: Any, fix: str) ->
 
 
 def test_text_stays_text_and_parts_stay_parts() -> None:
-    one: Content = [part({"type": "input_text", "text": "a"})]  # type: ignore[list-item]  # one of the union
+    parts_given: Content = [part({"type": "input_text", "text": "a"})]  # type: ignore[list-item]  # one of the union
 
     assert chat_content("a") == "a"
-    assert chat_content(one) == [{"type": "text", "text": "a"}]
+    assert chat_content(parts_given) == [{"type": "text", "text": "a"}]
 
 
 def test_an_input_part_of_no_type_has_no_chat_form() -> None:

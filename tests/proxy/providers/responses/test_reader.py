@@ -29,13 +29,13 @@ EVENT: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)
 
 def said(answer: bytes) -> list[dict[str, Any]]:
     """The events, each checked: the SDK can read it, and its name and number are right."""
-    found = []
+    events = []
     for number, event in enumerate(parse_events(answer)):
         fields = orjson.loads(event.data)
         EVENT.validate_python(fields)
         assert (event.name, fields["sequence_number"]) == (fields["type"], number)
-        found.append(fields)
-    return found
+        events.append(fields)
+    return events
 
 
 def test_a_stream_of_chunks_is_the_events_of_a_response_in_order() -> None:
@@ -118,13 +118,13 @@ def test_deltas_add_up_to_the_final_items(kinds: list[str], data: st.DataObject)
         else chunk(**{kind: data.draw(text)})
         for kind in kinds
     ]
-    found = said(read_stream(*chunks, chunk(finish="stop"), DONE))
+    events = said(read_stream(*chunks, chunk(finish="stop"), DONE))
     deltas: dict[str, str] = {}
-    for event in found:
+    for event in events:
         if event["type"].endswith(".delta"):
             deltas[event["item_id"]] = deltas.get(event["item_id"], "") + event["delta"]
 
-    assert {item["id"]: _text(item) for item in found[-1]["response"]["output"]} == deltas
+    assert {item["id"]: _text(item) for item in events[-1]["response"]["output"]} == deltas
 
 
 def _text(item: dict[str, Any]) -> str:
@@ -148,10 +148,10 @@ def _text(item: dict[str, Any]) -> str:
 def test_a_broken_stream_ends_with_an_error_and_a_failed_response(
     pieces: list[bytes], code: str
 ) -> None:
-    found = said(read_stream(*pieces))
+    events = said(read_stream(*pieces))
 
-    assert [event["type"] for event in found[-2:]] == ["error", "response.failed"]
-    assert (found[0]["type"], found[-2]["code"]) == ("response.created", code)
+    assert [event["type"] for event in events[-2:]] == ["error", "response.failed"]
+    assert (events[0]["type"], events[-2]["code"]) == ("response.created", code)
 
 
 def test_a_stream_that_only_forgot_its_last_line_is_complete() -> None:
@@ -193,6 +193,6 @@ CHUNKS = st.recursive(
 @pytest.mark.slow
 @given(st.lists(CHUNKS, max_size=4))
 def test_any_json_upstream_still_makes_a_whole_stream(chunks: list[Any]) -> None:
-    found = said(read_stream(*map(sse, chunks)))
+    events = said(read_stream(*map(sse, chunks)))
 
-    assert found[-1]["type"] in ("response.completed", "response.incomplete", "response.failed")
+    assert events[-1]["type"] in ("response.completed", "response.incomplete", "response.failed")

@@ -107,10 +107,10 @@ def test_a_conversation_with_tools_goes_round() -> None:
     ]
     sdk.responses.create(model="m", input=history, tools=TOOLS, store=False)
 
-    kept = {name: value for name, value in MESSAGE.items() if name != "reasoning_content"}
+    sent_back = {name: value for name, value in MESSAGE.items() if name != "reasoning_content"}
     assert sent[1]["messages"] == [
         *sent[0]["messages"],
-        kept,
+        sent_back,
         {"role": "tool", "tool_call_id": "c1", "content": "42"},
         {"role": "tool", "tool_call_id": "c2", "content": "42"},
     ]
@@ -173,11 +173,11 @@ def test_signed_thoughts_of_anthropic_go_round_through_the_sdk() -> None:
 
     sdk = client(answer, "text/event-stream")
     effort: Any = {"effort": "high"}
-    asked: list[Any] = [{"role": "user", "content": "Hi"}]
-    with sdk.responses.stream(model="m", input=asked, tools=TOOLS, reasoning=effort) as stream:
+    history: list[Any] = [{"role": "user", "content": "Hi"}]
+    with sdk.responses.stream(model="m", input=history, tools=TOOLS, reasoning=effort) as stream:
         response = stream.get_final_response()
     result: Any = {"type": "function_call_output", "call_id": "toolu_1", "output": "42"}
-    again = [*asked, *response.output, result]
+    again = [*history, *response.output, result]
     sdk.responses.create(model="m", input=again, tools=TOOLS, reasoning=effort, stream=True)
 
     assert response.usage is not None

@@ -154,11 +154,11 @@ FIELDS = st.sampled_from([*SHAPED, *CAUTIOUS, "metadata", "other"])
 def test_any_json_is_either_said_or_refused(asked: Any) -> None:
     body = orjson.dumps(asked)
     try:
-        said = orjson.loads(chat_body(body).body)
+        chat = orjson.loads(chat_body(body).body)
     except CallerError:
         return
 
-    assert isinstance(said["messages"], list)
+    assert isinstance(chat["messages"], list)
 
 
 @given(st.binary(max_size=30))
