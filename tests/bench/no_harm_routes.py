@@ -153,7 +153,7 @@ _vocabulary = cache(LineVocabulary)
 
 def new_upstream(clock: Callable[[], float]) -> Simulator:
     """A simulator of all models of the table."""
-    settings = SimulatorSettings(models=_models(), kept=_KEPT)
+    settings = SimulatorSettings(models=_models(), max_records=_KEPT)
     return Simulator(settings, clock=clock, sleep=asyncio.sleep, vocabulary=_vocabulary())
 
 

@@ -213,7 +213,7 @@ async def virtual_gateway(
     """
     clock, loop = WallClock(), asyncio.get_running_loop()
     lab = Simulator(
-        SimulatorSettings(models=MODELS, keepalive=5.0, kept=100_000),
+        SimulatorSettings(models=MODELS, keepalive=5.0, max_records=100_000),
         clock=loop.time,
         sleep=asyncio.sleep,
     )

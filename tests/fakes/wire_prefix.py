@@ -92,7 +92,7 @@ class WireReader:
         wire: WireName = "anthropic" if is_claude else "openai"
         model = SimulatedModel(wire=wire, regime=by.regime, traits=by.traits)
         speech = MESSAGES if is_claude else CHAT
-        return speech.asked(
+        return speech.read_request(
             parse_body(prepared.body), ReadingContext(self._vocabulary, model, "key")
         ).prompt
 

@@ -36,7 +36,7 @@ class SlowableReplica:
     def __init__(self, *, has_metrics: bool, becomes_slow: bool) -> None:
         model = SimulatedModel(regime="", ttft=0.2, per_1k=0.0, itl=0.001)
         self._simulator = Simulator(
-            SimulatorSettings(models={"house-llm": model}, keepalive=5.0, kept=10_000),
+            SimulatorSettings(models={"house-llm": model}, keepalive=5.0, max_records=10_000),
             clock=asyncio.get_running_loop().time,
             sleep=asyncio.sleep,
         )

@@ -97,24 +97,24 @@ class ChatClient:
         while timing.error and self._adapt_to(refusal):
             timing, refusal = await self._exchange(self.body(model, prompt, _FIRST_ANSWER_TOKENS))
         if timing.error and timing.error != "no content":
-            said = refusal.decode(errors="replace").strip()[:300]
+            message = refusal.decode(errors="replace").strip()[:300]
             raise OperatorError(
                 f"{self._target.base_url} does not answer {model}: {timing.error}."
-                + (f" It says: {said}" if said else "")
+                + (f" It says: {message}" if message else "")
             )
         return timing.prompt_tokens
 
     def body(self, model: str, prompt: str, output_tokens: int) -> bytes:
         """A streamed chat completion as JSON."""
-        asked: dict[str, Any] = {
+        body: dict[str, Any] = {
             "model": model,
             "messages": [{"role": "user", "content": prompt}],
             "stream": True,
             self._limit_field: output_tokens,
         }
         if self._asks_usage:
-            asked["stream_options"] = {"include_usage": True}
-        return orjson.dumps(asked | dict(self._target.extra_body))
+            body["stream_options"] = {"include_usage": True}
+        return orjson.dumps(body | dict(self._target.extra_body))
 
     async def measure(self, body: bytes) -> CallTiming:
         """The times of one call; a failure is a value with a name."""
@@ -198,8 +198,8 @@ def base_url(url: str) -> str:
 def _refusal_name(status: int, body: bytes) -> str:
     """The status, and the code or type that the body gives the error."""
     try:
-        found = msgspec.json.decode(body)
-        error = found.get("error") or found.get("message")
+        document = msgspec.json.decode(body)
+        error = document.get("error") or document.get("message")
     except (msgspec.DecodeError, AttributeError):
         return f"HTTP {status}"
     return f"HTTP {status} {error_name(error)}" if error else f"HTTP {status}"

@@ -83,8 +83,10 @@ def latency_specification(
     """The chart in Vega-Lite: a column for each prompt length, a row for each figure."""
     lengths = sorted({cell.shape.prompt_tokens for cell in cells})
     rows = [*_LATENCIES, ("output tokens/s", "output_tokens_per_s")]
-    known = [(name, field) for name, field in rows if any(getattr(cell, field) for cell in cells)]
-    domains = {field: _domain(field, cells) for _, field in known}
+    measured = [
+        (name, field) for name, field in rows if any(getattr(cell, field) for cell in cells)
+    ]
+    domains = {field: _domain(field, cells) for _, field in measured}
     by_length = {
         length: [cell for cell in cells if cell.shape.prompt_tokens == length] for length in lengths
     }
@@ -92,7 +94,7 @@ def latency_specification(
         {
             "title": {"text": f"{length:,} prompt tokens", "anchor": "middle", "fontSize": 13},
             "vconcat": [
-                _panel(axis, field, by_length[length], domains[field]) for axis, field in known
+                _panel(axis, field, by_length[length], domains[field]) for axis, field in measured
             ],
         }
         for length in lengths

@@ -92,7 +92,7 @@ def _metric_lines(
     if not shown:
         return
     columns = min(max(width - _LABEL_WIDTH, _MIN_SCALE_WIDTH), _MAX_SCALE_WIDTH)
-    scale = _LogScale([value for _, found in shown for value in (found.p50, found.p99)], columns)
+    scale = _LogScale([value for _, figure in shown for value in (figure.p50, figure.p99)], columns)
     yield ""
     yield f"{name}, ms (log scale): {_MARKS[0]} p50  {_MARKS[1]} p95  {_MARKS[2]} p99"
     yield f"{'':{_LABEL_WIDTH}}{scale.axis()}"
@@ -118,9 +118,9 @@ class _LogScale:
         """The ticks, each where it stands; one without room is left out."""
         line = ""
         for tick in self._ticks:
-            at = self._column(tick)
-            if not line or at > len(line) + 1:
-                line = f"{line:{at}}{tick:,g}"
+            column = self._column(tick)
+            if not line or column > len(line) + 1:
+                line = f"{line:{column}}{tick:,g}"
         return line
 
     def marks(self, figure: LatencyPercentiles) -> str:

@@ -169,28 +169,28 @@ def doubts(plan: LatencyPlan, ratio: TokenRatio, cells: Sequence[CellFigures]) -
     if ratio.is_estimate:
         yield "The server reports no usage: prompt lengths are estimates, tokens are unknown."
     yield from _prefix_doubts(cells)
-    short = [each for each in cells if _is_short(each, plan.output_tokens)]
+    short = [cell for cell in cells if _is_short(cell, plan.output_tokens)]
     if short:
         yield (
             f"{_cell_names(short)}: answers ended before {plan.output_tokens} tokens; where the"
             " server takes it, --extra-body '{\"ignore_eos\": true}' makes them whole."
         )
-    if busy := [each for each in cells if each.client_load > _BUSY_CLIENT]:
+    if busy := [cell for cell in cells if cell.client_load > _BUSY_CLIENT]:
         yield f"{_cell_names(busy)}: this client was busy itself, so times are too long."
 
 
 def _prefix_doubts(cells: Sequence[CellFigures]) -> Iterator[str]:
     """Combinations whose prefix was not as it should be, by the cached tokens told."""
-    told = [(each, each.cached_share) for each in cells if each.cached_share is not None]
+    reported = [(cell, cell.cached_share) for cell in cells if cell.cached_share is not None]
     cold = [
-        each
-        for each, share in told
-        if each.shape.prefix is PrefixState.COLD and share > _MAX_COLD_SHARE
+        cell
+        for cell, share in reported
+        if cell.shape.prefix is PrefixState.COLD and share > _MAX_COLD_SHARE
     ]
     warm = [
-        each
-        for each, share in told
-        if each.shape.prefix is PrefixState.WARM and share < _MIN_WARM_SHARE
+        cell
+        for cell, share in reported
+        if cell.shape.prefix is PrefixState.WARM and share < _MIN_WARM_SHARE
     ]
     if cold:
         yield (
@@ -210,13 +210,13 @@ def cell_name(shape: CellShape) -> str:
     return f"{shape.prompt_tokens:,} tokens {shape.prefix}, {callers}"
 
 
-def _is_short(cell: CellFigures, wanted: int) -> bool:
-    return cell.output_tokens is not None and cell.output_tokens < wanted * _SHORT_ANSWER
+def _is_short(cell: CellFigures, expected: int) -> bool:
+    return cell.output_tokens is not None and cell.output_tokens < expected * _SHORT_ANSWER
 
 
 def _cell_names(cells: Sequence[CellFigures]) -> str:
     """The first names of combinations, and the number of the others."""
-    names = [cell_name(each.shape) for each in cells[:2]]
+    names = [cell_name(cell.shape) for cell in cells[:2]]
     if len(cells) > 2:
         names.append(f"{len(cells) - 2} more")
     return "; ".join(names)

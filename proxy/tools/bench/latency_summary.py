@@ -36,11 +36,11 @@ class LatencyPercentiles(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, values: Iterable[float | None]) -> "LatencyPercentiles | None":
         """Of those values that are known, seconds as milliseconds; None if none is."""
-        known = sorted(value * _MS for value in values if value is not None)
-        if not known:
+        numbers = sorted(value * _MS for value in values if value is not None)
+        if not numbers:
             return None
-        ranks = (known[max(0, -(-len(known) * each // 100) - 1)] for each in (50, 95, 99))
-        figures = (sum(known) / len(known), *ranks, known[-1])
+        ranks = (numbers[max(0, -(-len(numbers) * percent // 100) - 1)] for percent in (50, 95, 99))
+        figures = (sum(numbers) / len(numbers), *ranks, numbers[-1])
         return cls(*(round(figure, 3) for figure in figures))
 
 
@@ -181,36 +181,42 @@ def _is_within(call: CallTiming, limits_ms: Mapping[str, float]) -> bool:
 
 def _sum_known(counts: Iterable[int | None]) -> int | None:
     """The sum of the counts; None if one is unknown, or there are none."""
-    known = list(counts)
-    if not known or None in known:
+    known_counts = list(counts)
+    if not known_counts or None in known_counts:
         return None
-    return sum(count for count in known if count is not None)
+    return sum(count for count in known_counts if count is not None)
 
 
 def _median(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return round(median(known), 3) if known else None
+    numbers = [value for value in values if value is not None]
+    return round(median(numbers), 3) if numbers else None
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return round(sum(known) / len(known), 3) if known else None
+    numbers = [value for value in values if value is not None]
+    return round(sum(numbers) / len(numbers), 3) if numbers else None
 
 
 def _cached_share(calls: Sequence[CallTiming]) -> float | None:
-    told = [call for call in calls if call.cached_tokens is not None and call.prompt_tokens]
-    prompt = sum(call.prompt_tokens or 0 for call in told)
-    return round(sum(call.cached_tokens or 0 for call in told) / prompt, 4) if prompt else None
+    counted = [call for call in calls if call.cached_tokens is not None and call.prompt_tokens]
+    prompt = sum(call.prompt_tokens or 0 for call in counted)
+    return round(sum(call.cached_tokens or 0 for call in counted) / prompt, 4) if prompt else None
 
 
 def _engine_ms(
     calls: Sequence[CallTiming], of: Callable[[EngineTiming], float | None]
 ) -> float | None:
-    found = _median(of(call.engine) for call in calls if call.engine is not None)
-    return None if found is None else round(found * _MS, 3)
+    median_ms = _median(of(call.engine) for call in calls if call.engine is not None)
+    return None if median_ms is None else round(median_ms * _MS, 3)
 
 
 def _acceptance_rate(calls: Sequence[CallTiming]) -> float | None:
-    told = [call.engine for call in calls if call.engine is not None and call.engine.draft_tokens]
-    drafts = sum(engine.draft_tokens or 0 for engine in told)
-    return round(sum(each.accepted_tokens or 0 for each in told) / drafts, 4) if drafts else None
+    engines = [
+        call.engine for call in calls if call.engine is not None and call.engine.draft_tokens
+    ]
+    drafts = sum(engine.draft_tokens or 0 for engine in engines)
+    return (
+        round(sum(engine.accepted_tokens or 0 for engine in engines) / drafts, 4)
+        if drafts
+        else None
+    )

@@ -141,15 +141,15 @@ class AnswerTimer:
         error = self.error or self._incompleteness()
         if error:
             return CallTiming(started_s=self._started_s, ended_s=now, error=error)
-        at = self._content_at
+        content_at = self._content_at
         usage = None if self._usage is None else openai_usage(self._usage)
         hidden = 0 if usage is None or self._has_reasoning else usage.reasoning
         output = None if usage is None else usage.generated_tokens
         return CallTiming(
             started_s=self._started_s,
             ended_s=now,
-            ttft_s=at[0] - self._started_s,
-            chunk_gaps_s=tuple(later - at[n] for n, later in enumerate(at[1:])),
+            ttft_s=content_at[0] - self._started_s,
+            chunk_gaps_s=tuple(later - content_at[n] for n, later in enumerate(content_at[1:])),
             prompt_tokens=None if usage is None else usage.prompt_tokens,
             cached_tokens=usage.cache_read if usage and _tells_cached(self._usage or {}) else None,
             output_tokens=output,
@@ -184,16 +184,16 @@ def error_name(error: object) -> str:
     if not isinstance(error, Mapping):
         return str(error)[:60]
     names = (error.get(key) for key in ("code", "type", "message"))
-    found = [name for name in names if isinstance(name, str) and name]
-    return found[0][:60] if found else "unnamed"
+    texts = [name for name in names if isinstance(name, str) and name]
+    return texts[0][:60] if texts else "unnamed"
 
 
 def _tells_cached(usage: Mapping[str, Any]) -> bool:
     """True if a usage object says how much of the prompt was read from a cache."""
     details = usage.get("prompt_tokens_details")
-    told = details if isinstance(details, dict) else {}
+    numbers = details if isinstance(details, dict) else {}
     return (
-        token_count(told, "cached_tokens") is not None
+        token_count(numbers, "cached_tokens") is not None
         or token_count(usage, _DEEPSEEK_HIT, "cached_tokens") is not None
     )
 
@@ -224,7 +224,7 @@ def _first_count(*counts: int | None) -> int | None:
     return next((count for count in counts if count is not None), None)
 
 
-def _seconds(found: Mapping[str, Any], name: str) -> float | None:
+def _seconds(fields: Mapping[str, Any], name: str) -> float | None:
     """Milliseconds under a name as seconds; None if there are none."""
-    value = found.get(name)
+    value = fields.get(name)
     return value / 1000 if isinstance(value, int | float) and value >= 0 else None

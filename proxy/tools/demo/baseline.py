@@ -72,45 +72,46 @@ class CostBaseline(msgspec.Struct, frozen=True):
     arranged: Mapping[str, CallTotals] = {}
 
 
-def baseline_costs(sent: Iterable[DemoCall], catalog: Catalog, at: float) -> CostBaseline:
+def baseline_costs(demo_calls: Iterable[DemoCall], catalog: Catalog, now: float) -> CostBaseline:
     """Both; takes some milliseconds for each call.
 
     Args:
-        sent: The calls; those that failed are left out.
+        demo_calls: The calls; those that failed are left out.
         catalog: The models they asked for; each is reached by the first of its routes.
-        at: The moment whose prices are valid, in seconds since the epoch.
+        now: The moment whose prices are valid, in seconds since the epoch.
     """
     vocabulary = LineVocabulary()
     direct: dict[str, CallTotals] = {}
     arranged: dict[str, CallTotals] = {}
-    for name, calls in _by_model(sent).items():
+    for name, calls in _by_model(demo_calls).items():
         model = catalog.models[name]
         reading = PromptReader(model, model.routes[0], vocabulary)
-        _add(direct, _replay_calls(calls, reading, UnmodifiedVariant(), at))
+        _add(direct, _replay_calls(calls, reading, UnmodifiedVariant(), now))
         _add(
-            arranged, _replay_calls(calls, reading, PlannedVariant(reading, at, arranges=True), at)
+            arranged,
+            _replay_calls(calls, reading, PlannedVariant(reading, now, arranges=True), now),
         )
     return CostBaseline(direct, arranged)
 
 
 def order_costs(
-    sent: Iterable[DemoCall], built: CostBaseline, catalog: Catalog, at: float
+    demo_calls: Iterable[DemoCall], built: CostBaseline, catalog: Catalog, now: float
 ) -> CostBaseline:
     """The totals of the badly built feature, had its prompts been built in each order.
 
     Args:
-        sent: The calls.
+        demo_calls: The calls.
         built: Totals of the calls as they were built.
         catalog: As for ``baseline_costs``.
-        at: The same.
+        now: The same.
     """
-    calls = [call for call in sent if _is_badly_built(call.planned.conversation.script)]
+    calls = [call for call in demo_calls if _is_badly_built(call.planned.conversation.script)]
     if not calls:
         return CostBaseline()
     team, order = calls[0].planned.team, PromptOrder.VARIABLE_FIRST
     direct, arranged = {order.value: built.direct[team]}, {order.value: built.arranged[team]}
     for order in (PromptOrder.STABLE_FIRST, PromptOrder.SHARED_PREFIX):
-        totals = baseline_costs([_in_order(call, order) for call in calls], catalog, at)
+        totals = baseline_costs([_in_order(call, order) for call in calls], catalog, now)
         direct[order.value], arranged[order.value] = totals.direct[team], totals.arranged[team]
     return CostBaseline(direct, arranged)
 
@@ -128,10 +129,10 @@ def _in_order(call: DemoCall, order: PromptOrder) -> DemoCall:
     return replace(call, planned=replace(call.planned, conversation=built))
 
 
-def _by_model(sent: Iterable[DemoCall]) -> dict[str, list[DemoCall]]:
+def _by_model(demo_calls: Iterable[DemoCall]) -> dict[str, list[DemoCall]]:
     """The calls that were answered; a cache belongs to one model."""
     calls: dict[str, list[DemoCall]] = {}
-    for call in sent:
+    for call in demo_calls:
         if not call.error:
             calls.setdefault(call.planned.model, []).append(call)
     return calls
@@ -143,13 +144,13 @@ def _add(sums: dict[str, CallTotals], totals: Iterable[tuple[str, CallTotals]]) 
 
 
 def _replay_calls(
-    calls: Iterable[DemoCall], reading: PromptReader, variant: ReplayVariant, at: float
+    calls: Iterable[DemoCall], reading: PromptReader, variant: ReplayVariant, start: float
 ) -> Iterator[tuple[str, CallTotals]]:
     """The team of each call and what it comes to, all sent to one model in this way."""
     world = UpstreamSimulation(reading.simulated)
     tariff = reading.route.tariff
     for call in calls:
-        line, now = _line(call), call.planned.at.timestamp()
+        line, now = _line(call), call.planned.time.timestamp()
         arrived = Arrived(
             prompt=reading.read_prompt(variant.body(line, now), now),
             generated=reading.generated_tokens(line.reply),
@@ -158,19 +159,19 @@ def _replay_calls(
         )
         usage = call_usage(world.serve(arrived, now), output=call.output)
         variant.record_answer(usage)
-        cost = None if tariff is None else call_cost(usage, tariff, at)
+        cost = None if tariff is None else call_cost(usage, tariff, start)
         nanos = None if cost is None else cost.effective_nanos
         yield call.planned.team, CallTotals(usage.prompt_tokens, usage.cache_read, nanos, 1)
 
 
-def _line(sent: DemoCall) -> RecordedCall:
+def _line(demo_call: DemoCall) -> RecordedCall:
     """The call as a recorded one; its body is made again from the answers that came before."""
-    planned = sent.planned
+    planned = demo_call.planned
     return RecordedCall(
         at=None,
         conversation=planned.conversation.id,
         key=planned.team,
         feature=planned.feature,
         body=orjson.dumps(planned.body()),
-        reply=orjson.dumps(sent.message),
+        reply=orjson.dumps(demo_call.message),
     )

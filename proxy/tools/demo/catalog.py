@@ -28,5 +28,5 @@ def simulated_models(shipped: Catalog) -> Mapping[str, SimulatedModel]:
 
 def _upstream(upstream: Upstream, base_url: str) -> str:
     header, value = credentials(upstream, KEY)
-    told = f'base_url = "{base_url}", key_env = "", headers = {{ {header} = "{value}" }}'
-    return f"{upstream.name} = {{ {told} }}"
+    line = f'base_url = "{base_url}", key_env = "", headers = {{ {header} = "{value}" }}'
+    return f"{upstream.name} = {{ {line} }}"

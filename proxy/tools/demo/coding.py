@@ -77,12 +77,12 @@ class CodingScript:
         """One call after each step."""
         return len(self.task.steps)
 
-    def body(self, turn: int, at: datetime, answers: Sequence[Message | None]) -> dict[str, Any]:
+    def body(self, turn: int, time: datetime, answers: Sequence[Message | None]) -> dict[str, Any]:
         """The work so far, below the place it happens in, with the tools in some order."""
         home = self.user.split()[0].lower()
         system = (
             f"Working directory: /home/{home}/src/stockroom\n"
-            f"Today's date: {at:%A, %d %B %Y}\n"
+            f"Today's date: {time:%A, %d %B %Y}\n"
             f"User: {self.user}\n"
             f"Branch: {self.task.branch}\n\n{self.rules}"
         )
@@ -99,9 +99,9 @@ class CodingScript:
         """The messages after the system's; each tool call of the agent is answered."""
         for number, step in enumerate(self.task.steps[: turn + 1]):
             if number:
-                said = self._agent_message(number, step, answers[number - 1])
-                yield said
-                yield from _results(said, step)
+                message = self._agent_message(number, step, answers[number - 1])
+                yield message
+                yield from _results(message, step)
             if step.asks:
                 yield {"role": "user", "content": step.asks}
 
@@ -112,13 +112,13 @@ class CodingScript:
         """
         if answer and answer.get("tool_calls"):
             return answer
-        said: Message = {
+        message: Message = {
             "role": "assistant",
             "content": answer["content"] if answer else step.says,
         }
         if step.uses:
-            said["tool_calls"] = [self._call(number, *use) for use in enumerate(step.uses)]
-        return said
+            message["tool_calls"] = [self._call(number, *use) for use in enumerate(step.uses)]
+        return message
 
     def _call(self, number: int, index: int, use: ToolUse) -> dict[str, Any]:
         """A recorded tool call with an id as providers make them."""
@@ -127,10 +127,10 @@ class CodingScript:
         return {"id": name, "type": "function", "function": function}
 
 
-def _results(said: Message, step: CodingStep) -> Iterator[Message]:
+def _results(message: Message, step: CodingStep) -> Iterator[Message]:
     """A result for each call: the next recorded one of that tool, if the step has one left."""
     left = list(step.uses)
-    for call in said.get("tool_calls", ()):
+    for call in message.get("tool_calls", ()):
         use = next((use for use in left if use.tool == call["function"]["name"]), None)
         if use:
             left.remove(use)

@@ -38,12 +38,12 @@ class Script(Protocol):
         """Number of calls it makes."""
         ...
 
-    def body(self, turn: int, at: datetime, answers: Sequence[Message | None]) -> dict[str, Any]:
+    def body(self, turn: int, time: datetime, answers: Sequence[Message | None]) -> dict[str, Any]:
         """The body of one call, without ``model`` and ``stream``.
 
         Args:
             turn: Number of the call, from 0.
-            at: Time on the application's clock.
+            time: Time on the application's clock.
             answers: The assistant's messages to the calls before it; None where there was none,
                 and then the application goes on as its script says.
         """
@@ -58,9 +58,9 @@ class DemoConversation:
         self.script = script
         self._answers: list[Message | None] = [None] * script.length
 
-    def body(self, turn: int, at: datetime) -> dict[str, Any]:
+    def body(self, turn: int, time: datetime) -> dict[str, Any]:
         """The body of one call, with the answers that have come so far in its history."""
-        return self.script.body(turn, at, self._answers[:turn])
+        return self.script.body(turn, time, self._answers[:turn])
 
     def with_script(self, script: Script) -> "DemoConversation":
         """The same answers in another script of as many turns."""
@@ -76,8 +76,8 @@ class DemoConversation:
             message: As the chat wire has it: ``content`` and, where tools are called,
                 ``tool_calls``; the rest is left out.
         """
-        kept = {name: message[name] for name in ("content", "tool_calls") if message.get(name)}
-        self._answers[turn] = {"role": "assistant", **kept} if kept else None
+        answer = {name: message[name] for name in ("content", "tool_calls") if message.get(name)}
+        self._answers[turn] = {"role": "assistant", **answer} if answer else None
 
 
 def seeded_random(*seed: object) -> random.Random:

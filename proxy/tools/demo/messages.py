@@ -68,8 +68,8 @@ def outcome(console: Console, result: DemoResult) -> None:
     console.print()
     console.print(_pace(result), soft_wrap=True)
     console.print(_ledger(result), style="red" if result.lacking else "", soft_wrap=True)
-    for sent in result.failed_calls[:_ERRORS_SHOWN]:
-        console.print(f"Failed: {sent.planned.model}: {sent.error}", style="red", markup=False)
+    for call in result.failed_calls[:_ERRORS_SHOWN]:
+        console.print(f"Failed: {call.planned.model}: {call.error}", style="red", markup=False)
     if len(result.failed_calls) > _ERRORS_SHOWN:
         console.print(f"… and {len(result.failed_calls) - _ERRORS_SHOWN} more failed.", style="red")
     if result.orders.direct:
@@ -133,10 +133,10 @@ def _questions(folder: str, result: DemoResult) -> Iterator[str]:
 def commands(base_url: str, key: str) -> tuple[str, str]:
     """A curl line and a Python snippet that make a call with this key."""
     openai, anthropic = _MODELS
-    asked = f'{{"model": "{openai}", "messages": [{{"role": "user", "content": "Hello!"}}]}}'
+    body = f'{{"model": "{openai}", "messages": [{{"role": "user", "content": "Hello!"}}]}}'
     curl = (
         f"curl -i {base_url}/chat/completions -H 'Authorization: Bearer {key}' "
-        f"-H 'Content-Type: application/json' -d '{asked}'"
+        f"-H 'Content-Type: application/json' -d '{body}'"
     )
     snippet = (
         "from openai import OpenAI\n\n"
@@ -230,15 +230,15 @@ def _less(nanos: int | None, direct: int | None) -> str:
 
 
 def _pace(result: DemoResult) -> str:
-    waits = [sent.ttft for sent in result.sent if sent.ttft is not None]
+    waits = [call.ttft for call in result.calls if call.ttft is not None]
     first = f", first token of a stream after {median(waits) * 1000:.0f} ms" if waits else ""
-    rate = len(result.sent) / result.seconds if result.seconds else 0.0
-    calls = quantity(len(result.sent), "call")
+    rate = len(result.calls) / result.seconds if result.seconds else 0.0
+    calls = quantity(len(result.calls), "call")
     return f"{calls} in {result.seconds:.1f} s, {rate:.0f} a second{first}."
 
 
 def _ledger(result: DemoResult) -> str:
-    answered = len(result.sent) - len(result.failed_calls)
+    answered = len(result.calls) - len(result.failed_calls)
     if result.lacking:
         return (
             f"Ledger: {len(result.lacking)} of {answered} answered calls are not there exactly "

@@ -72,14 +72,14 @@ class PlannedCall:
         number: Its place in the plan, from 0.
         conversation: Conversation that it is a part of.
         turn: Number of the call in the conversation, from 0.
-        at: Time on the application's clock.
+        time: Time on the application's clock.
         streamed: True if its answer is wanted as a stream.
     """
 
     number: int
     conversation: DemoConversation
     turn: int
-    at: datetime
+    time: datetime
     streamed: bool
 
     @property
@@ -99,13 +99,13 @@ class PlannedCall:
 
     def body(self) -> dict[str, Any]:
         """Keyword arguments for ``client.chat.completions.create``."""
-        asked = self.conversation.body(self.turn, self.at)
+        body = self.conversation.body(self.turn, self.time)
         how: dict[str, Any] = {"model": self.model, "stream": self.streamed}
         if self.streamed:
             how["stream_options"] = {"include_usage": True}
-        if asked.get("tools") and self.model.startswith("gpt-"):
+        if body.get("tools") and self.model.startswith("gpt-"):
             how["reasoning_effort"] = "none"  # beside tools, GPT-5.4 and later take no other
-        return {**how, **asked}
+        return {**how, **body}
 
     def record_answer(self, message: Mapping[str, Any]) -> None:
         """Give the assistant's message back to the conversation, for its next turn."""
@@ -123,13 +123,16 @@ def calls(*, start: datetime, seed: int = 2, count: int = 200) -> Iterator[Plann
         seed: Another seed gives other conversations in another order.
         count: Number of calls.
     """
-    turns = merge(*(_turns(each, f"{seed}/{each.kind}") for each in _APPLICATIONS), key=_time_of)
+    turns = merge(
+        *(_turns(application, f"{seed}/{application.kind}") for application in _APPLICATIONS),
+        key=_time_of,
+    )
     for number, (seconds, _, conversation, turn) in enumerate(islice(turns, count)):
         yield PlannedCall(
             number=number,
             conversation=conversation,
             turn=turn,
-            at=start + timedelta(seconds=seconds),
+            time=start + timedelta(seconds=seconds),
             streamed=number % 2 == 0,
         )
 
@@ -150,10 +153,10 @@ def _turns(application: _Application, seed: str) -> Iterator[_Turn]:
         while open_turns and open_turns[0][0] <= began:
             yield heappop(open_turns)
         conversation = DemoConversation(f"{application.kind}-{number}", script)
-        pauses, at = seeded_random(seed, "pauses", number), float(began)
+        pauses, second = seeded_random(seed, "pauses", number), float(began)
         for turn in range(script.length):
-            heappush(open_turns, (at, number, conversation, turn))
-            at += pauses.uniform(*application.pause_s)
+            heappush(open_turns, (second, number, conversation, turn))
+            second += pauses.uniform(*application.pause_s)
 
 
 def _endless(scripts: Callable[[str], Sequence[Script]], seed: str) -> Iterator[Script]:

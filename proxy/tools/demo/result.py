@@ -28,7 +28,7 @@ class DemoResult:
     """The demo's outcome.
 
     Attributes:
-        sent: Every call, as the client saw it.
+        calls: Every call, as the client saw it.
         seconds: From the first call to the last answer.
         rows: Costs in the ledger by team, in the order of ``names``.
         total: The same of all teams as one row; none where no call was made.
@@ -41,7 +41,7 @@ class DemoResult:
         proposed: The features that a layout was learned for, under their teams' names.
     """
 
-    sent: tuple[DemoCall, ...]
+    calls: tuple[DemoCall, ...]
     seconds: float
     rows: tuple[Spend, ...]
     total: tuple[Spend, ...]
@@ -56,7 +56,7 @@ class DemoResult:
     @property
     def failed_calls(self) -> tuple[DemoCall, ...]:
         """Calls that were not answered, or not to the end."""
-        return tuple(sent for sent in self.sent if sent.error)
+        return tuple(call for call in self.calls if call.error)
 
     @property
     def is_sound(self) -> bool:
@@ -73,9 +73,9 @@ class DemoResult:
         replayed: the same calls sent directly, and with layouts applied as soon as they are
         learned. ``orders`` has both for the badly built feature, by the order of its prompts.
         """
-        others = self.otherwise
+        baseline = self.otherwise
         per_team = {
-            name: _account_of(row) | self._savings(name) | _baseline_totals(others, [name])
+            name: _account_of(row) | self._savings(name) | _baseline_totals(baseline, [name])
             for row in self.rows
             for name in [self.names.get(row.team or "", "")]
         }
@@ -83,14 +83,14 @@ class DemoResult:
         line = {
             **account,
             **self._savings(""),
-            **_baseline_totals(others, others.direct),
-            "calls": len(self.sent),
+            **_baseline_totals(baseline, baseline.direct),
+            "calls": len(self.calls),
             "ledger_calls": self.ledger_calls,
             "ledger_complete": not self.lacking,
             "lacking": list(self.lacking),
             "errors": [
-                {"call_id": sent.call_id, "model": sent.planned.model, "error": sent.error}
-                for sent in self.failed_calls
+                {"call_id": call.call_id, "model": call.planned.model, "error": call.error}
+                for call in self.failed_calls
             ],
             "seconds": round(self.seconds, 3),
             "simulated": True,
@@ -105,15 +105,15 @@ class DemoResult:
 
     def _savings(self, team: str) -> dict[str, Any]:
         """The headline of a team, or of all for ""; {} where none was read."""
-        found = self.savings.get(team)
-        if found is None:
+        savings = self.savings.get(team)
+        if savings is None:
             return {}
-        return {"direct_cost_usd": _usd(found.direct_nanos), "savings": savings_document(found)}
+        return {"direct_cost_usd": _usd(savings.direct_nanos), "savings": savings_document(savings)}
 
 
 def of_store(
     store: Store,
-    sent: Iterable[DemoCall],
+    demo_calls: Iterable[DemoCall],
     *,
     seconds: float,
     names: Mapping[str, str],
@@ -124,7 +124,7 @@ def of_store(
 
     Args:
         store: Store that the gateway filled.
-        sent: Every call.
+        demo_calls: Every call.
         seconds: Seconds that they took.
         names: The teams' names by id.
         since: Start of the gateway, not days ago.
@@ -132,12 +132,12 @@ def of_store(
     """
     store.drain.flush(_FLUSH)
     period = days(since)
-    calls = tuple(sent)
+    calls = tuple(demo_calls)
     answered = [call.call_id for call in calls if call.call_id]
     nameless = [f"call {call.planned.number}" for call in calls if not (call.call_id or call.error)]
     order = list(names)
     return DemoResult(
-        sent=calls,
+        calls=calls,
         seconds=seconds,
         rows=tuple(
             sorted(store.reports.spend(period), key=lambda row: order.index(row.team or ""))
@@ -179,10 +179,10 @@ def days(since: datetime) -> ReportPeriod:
     return ReportPeriod(first=day, end=day + timedelta(days=2), zone="UTC")
 
 
-def _baseline_totals(found: CostBaseline, teams: Iterable[str]) -> dict[str, Any]:
+def _baseline_totals(baseline: CostBaseline, teams: Iterable[str]) -> dict[str, Any]:
     """The baseline totals of those teams' calls."""
     names = list(teams)
-    direct, arranged = (total(each, names) for each in (found.direct, found.arranged))
+    direct, arranged = (total(ways, names) for ways in (baseline.direct, baseline.arranged))
     return {
         "direct_hit_rate": round(direct.hit_rate, 4),
         "arranged_hit_rate": round(arranged.hit_rate, 4),

@@ -39,10 +39,10 @@ def run(
 
     The arguments are those of ``demo``.
     """
-    told: list[DemoResult] = []
+    results: list[DemoResult] = []
 
     def both(result: DemoResult) -> None:
-        told.append(result)
+        results.append(result)
         tell(result)
 
     async def play() -> None:
@@ -50,7 +50,7 @@ def run(
 
     if not run_until_stopped(play):
         console.print("\nStopped.")
-    return int(not told[0].is_sound) if told else _INTERRUPTED
+    return int(not results[0].is_sound) if results else _INTERRUPTED
 
 
 def run_until_stopped(play: Callable[[], Coroutine[Any, Any, object]]) -> bool:
@@ -111,10 +111,10 @@ async def demo(
 
 async def _dashboard_link(staged: DemoSession) -> str:
     """A link that signs in to the dashboard once; it holds for an hour from the start on."""
-    users, made = staged.gateway.store.users, staged.since.timestamp()
+    users, created_at = staged.gateway.store.users, staged.since.timestamp()
 
     def create() -> str:
-        return users.create_link(FIRST_ADMIN, now=made, lifetime_s=_LINK_LIFETIME_S)
+        return users.create_link(FIRST_ADMIN, now=created_at, lifetime_s=_LINK_LIFETIME_S)
 
     code = await staged.gateway.store.ask(create)
     return sign_in_url(staged.base_url.removesuffix("/v1"), code, HOME_PATH)
@@ -126,7 +126,7 @@ async def _result(console: Console, staged: DemoSession, count: int) -> DemoResu
     calls = plan.calls(start=staged.since - _SPAN, count=count)
     began = ticks()
     async with progress(console, staged, count) as tell:
-        sent = await send(
+        demo_calls = await send(
             calls, base_url=staged.base_url, keys=staged.keys, clock=staged.clock, tell=tell
         )
     seconds = ticks() - began
@@ -134,7 +134,7 @@ async def _result(console: Console, staged: DemoSession, count: int) -> DemoResu
     result = await store.ask(
         of_store,
         store,
-        sent,
+        demo_calls,
         seconds=seconds,
         names=staged.names,
         since=staged.since,
@@ -142,13 +142,15 @@ async def _result(console: Console, staged: DemoSession, count: int) -> DemoResu
     )
     # While it replays, the last lessons are learned: proposals are asked for after it.
     with console.status("Replaying the same calls, sent directly and at their own pace"):
-        otherwise, orders = await asyncio.to_thread(_baselines, staged, sent)
+        otherwise, orders = await asyncio.to_thread(_baselines, staged, demo_calls)
     learned = await store.ask(learned_features, store, staged.names)
     return replace(result, otherwise=otherwise, orders=orders, proposed=learned)
 
 
-def _baselines(staged: DemoSession, sent: list[DemoCall]) -> tuple[CostBaseline, CostBaseline]:
+def _baselines(
+    staged: DemoSession, demo_calls: list[DemoCall]
+) -> tuple[CostBaseline, CostBaseline]:
     """The totals of the calls sent in other ways, and of a feature's prompts in other orders."""
-    catalog, at = staged.gateway.catalog, staged.since.timestamp()
-    otherwise = baseline_costs(sent, catalog, at)
-    return otherwise, order_costs(sent, otherwise, catalog, at)
+    catalog, now = staged.gateway.catalog, staged.since.timestamp()
+    otherwise = baseline_costs(demo_calls, catalog, now)
+    return otherwise, order_costs(demo_calls, otherwise, catalog, now)

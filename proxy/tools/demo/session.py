@@ -71,9 +71,9 @@ class DemoClock:
         """Seconds since the epoch."""
         return self._ahead + self._ticks()
 
-    def reach(self, at: datetime) -> None:
+    def reach(self, time: datetime) -> None:
         """Jump to that moment, if it is yet to come."""
-        self._ahead += max(0.0, at.timestamp() - self())
+        self._ahead += max(0.0, time.timestamp() - self())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

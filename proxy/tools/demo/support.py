@@ -76,14 +76,14 @@ class SupportScript:
         """One call for each question."""
         return len(self.case.turns)
 
-    def body(self, turn: int, at: datetime, answers: Sequence[Message | None]) -> dict[str, Any]:
+    def body(self, turn: int, time: datetime, answers: Sequence[Message | None]) -> dict[str, Any]:
         """The chat so far, with a system message made for this question."""
         history: list[Message] = []
         for number, (question, _) in enumerate(self.case.turns[: turn + 1]):
             if number:
                 history.append(answers[number - 1] or {"role": "assistant", "content": _SORRY})
             history.append({"role": "user", "content": question})
-        context = self._context(turn, at)
+        context = self._context(turn, time)
         if self.order is PromptOrder.VARIABLE_FIRST:
             system: Any = f"{context}\n\n{self._customer}\n\n{self.handbook}"
         elif self.order is PromptOrder.STABLE_FIRST:
@@ -106,11 +106,11 @@ class SupportScript:
     def _customer(self) -> str:
         return f"You are talking to: {self.case.shop} (plan: {self.case.plan})"
 
-    def _context(self, turn: int, at: datetime) -> str:
+    def _context(self, turn: int, time: datetime) -> str:
         """The text that is another one in each call: the time, and the passages."""
         return "\n\n".join(
             (
-                f"Current date and time: {at:%A, %d %B %Y, %H:%M:%S} UTC",
+                f"Current date and time: {time:%A, %d %B %Y, %H:%M:%S} UTC",
                 "Passages found for the customer's question:",
                 *(f"[{title}]\n{self.passages[title]}" for title in self._found(turn)),
             )
@@ -120,10 +120,10 @@ class SupportScript:
         """Titles of passages as a search ranks them: the fitting ones among others."""
         rank = seeded_random(self.seed, "search", turn)
         fitting = self.case.turns[turn][1]
-        others = rank.sample(sorted(self.passages.keys() - set(fitting)), _PASSAGES - len(fitting))
-        found = [*fitting, *others]
-        rank.shuffle(found)
-        return found
+        fillers = rank.sample(sorted(self.passages.keys() - set(fitting)), _PASSAGES - len(fitting))
+        articles = [*fitting, *fillers]
+        rank.shuffle(articles)
+        return articles
 
 
 @cache

@@ -73,12 +73,12 @@ async def send(
         try:
             if before is not None:
                 await before
-            clock.reach(planned.at)
-            sent = await _send_call(clients[planned.team], planned)
+            clock.reach(planned.time)
+            call = await _send_call(clients[planned.team], planned)
         finally:
             gate.release()
-        tell(sent)
-        return sent
+        tell(call)
+        return call
 
     async with AsyncExitStack() as stack:
         clients = {

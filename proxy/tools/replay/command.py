@@ -182,7 +182,7 @@ def _print_ways(out: Console, report: ReplayReport) -> None:
     """The table of the ways, each with a bar as long as its cost."""
     from dashboards.formatting import dollars, signed_percent
 
-    most = max((row.nanos or 0 for row in report.ways), default=0)
+    maximum = max((row.nanos or 0 for row in report.ways), default=0)
     head = ("", "cost", "change", "hit rate", "read", "written", "input")
     rows = [
         (
@@ -196,9 +196,9 @@ def _print_ways(out: Console, report: ReplayReport) -> None:
         )
         for number, row in enumerate(report.ways)
     ]
-    taken = sum(max(map(len, column)) + _GUTTER for column in zip(head, *rows, strict=True))
-    room = max(0, min(_BAR, out.width - taken))
-    bars = ("█" * (room * (row.nanos or 0) // (most or 1)) for row in report.ways)
+    width = sum(max(map(len, column)) + _GUTTER for column in zip(head, *rows, strict=True))
+    room = max(0, min(_BAR, out.width - width))
+    bars = ("█" * (room * (row.nanos or 0) // (maximum or 1)) for row in report.ways)
     barred = [(*row, bar) for row, bar in zip(rows, bars, strict=True)]
     _print_table(out, (*head, ""), barred, left=(0, len(head)))
     out.print()
@@ -219,18 +219,18 @@ def _print_table(
     out.print(table)
 
 
-def named_model(known: Catalog, name: str) -> Model:
+def named_model(catalog: Catalog, name: str) -> Model:
     """The model of that name.
 
     Raises:
         typer.BadParameter: If there is none.
     """
-    found = known.find(name)
-    if found is None:
-        near = ", ".join(get_close_matches(name, known.models))
+    model = catalog.find(name)
+    if model is None:
+        near = ", ".join(get_close_matches(name, catalog.models))
         mend = f"did you mean {near}?" if near else "the catalog has none with a name like it"
         raise typer.BadParameter(f"there is no model {name!r}; {mend}", param_hint="--model")
-    return found
+    return model
 
 
 @contextmanager

@@ -80,18 +80,18 @@ class CompactedVariant:
 
     def body(self, line: RecordedCall, now: float) -> bytes:
         """The chat body as it is compacted and planned; the line's own where it cannot be."""
-        found = _NOT_COMPACTED if line.is_native else self._compact(line, now)
-        sent = found.sent
-        if sent is None:
-            self._leave(found.why)
+        compaction = _NOT_COMPACTED if line.is_native else self._compact(line, now)
+        shortened = compaction.sent
+        if shortened is None:
+            self._leave(compaction.why)
             return self._planning.body(line, now)
-        if _length(sent.body) < _length(line.body):
+        if _length(shortened.body) < _length(line.body):
             self._calls += 1
-            self._resets += found.reset
+            self._resets += compaction.reset
         else:
             self._trimmed += 1
-            self._leave(found.why)
-        compacted = msgspec.structs.replace(line, body=sent.body, origin=sent.origin)
+            self._leave(compaction.why)
+        compacted = msgspec.structs.replace(line, body=shortened.body, origin=shortened.origin)
         return self._planning.body(compacted, now)
 
     def record_answer(self, usage: Usage) -> None:

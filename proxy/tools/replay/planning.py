@@ -58,7 +58,7 @@ class PlannedVariant:
         names: True if callers name their conversations, in the header that says so; where they do
             not, a conversation is known by its prompt alone.
         stake: Amount that a feature's marks may lose, in nano-dollars times a million tokens.
-        most: Features remembered.
+        max_features: Features remembered.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class PlannedVariant:
         arranges: bool,
         names: bool = True,
         stake: float = DEFAULT_STAKE,
-        most: int = 4_096,
+        max_features: int = 4_096,
     ) -> None:
         self.name = DEFAULT if arranges else WITHOUT_LAYOUTS
         self._planner = Planner(_SECRET, share=0.0, stake=stake)
@@ -79,7 +79,7 @@ class PlannedVariant:
         self._lessons = LayoutLearner()
         self._arranges = arranges
         self._names = names
-        self._most = most
+        self._most = max_features
         self._features: OrderedDict[LayoutScope, FeatureProgress] = OrderedDict()
         self._planned: Planned | None = None
         self._answers: deque[tuple[float, Planned, Usage]] = deque()
@@ -140,19 +140,25 @@ class PlannedVariant:
     def unmoved_features(self) -> tuple[UnmovedFeature, ...]:
         """The features of which no text moved where some could, and why: those of most calls."""
         self._learn_from_answers(inf)
-        known = self._features.items() if self._arranges else ()
-        stayed = [(at, each) for at, each in known if not each.moved]
+        features = self._features.items() if self._arranges else ()
+        stayed = [(scope, progress) for scope, progress in features if not progress.moved]
         return tuple(
-            UnmovedFeature(feature=at.feature, calls=each.calls, why=each.why())
-            for at, each in nlargest(_MAX_SHOWN_FEATURES, stayed, key=lambda one: one[1].calls)
+            UnmovedFeature(feature=scope.feature, calls=progress.calls, why=progress.why())
+            for scope, progress in nlargest(
+                _MAX_SHOWN_FEATURES, stayed, key=lambda one: one[1].calls
+            )
         )
 
     def waiting_features(self) -> tuple[WaitingFeature, ...]:
         """The features whose cache marks wait at the end of the log: those of most such calls."""
-        waiting = [(at, each) for at, each in self._features.items() if each.waits]
+        waiting = [
+            (scope, progress) for scope, progress in self._features.items() if progress.waits
+        ]
         return tuple(
-            WaitingFeature(feature=at.feature, calls=each.waiting, why=each.waits)
-            for at, each in nlargest(_MAX_SHOWN_FEATURES, waiting, key=lambda one: one[1].waiting)
+            WaitingFeature(feature=scope.feature, calls=progress.waiting, why=progress.waits)
+            for scope, progress in nlargest(
+                _MAX_SHOWN_FEATURES, waiting, key=lambda one: one[1].waiting
+            )
         )
 
     def _learn(self, planned: Planned, usage: Usage) -> None:
@@ -176,14 +182,14 @@ class PlannedVariant:
         is_closed = self._now < feature.closed_until
         if is_closed or not feature.varies or not is_due(feature.planned):
             return
-        held = feature.layout_version(feature.current_version)
-        found = self._lessons.proposal(planned, held)
-        feature.beyond = self._beyond(planned) if found is None and held is None else 0
-        known = feature.layouts
-        if found is None or layout_effect(found) in map(layout_effect, known):
+        current = feature.layout_version(feature.current_version)
+        proposal = self._lessons.proposal(planned, current)
+        feature.beyond = self._beyond(planned) if proposal is None and current is None else 0
+        layouts = feature.layouts
+        if proposal is None or layout_effect(proposal) in map(layout_effect, layouts):
             return
-        if held is None or is_worth_replacing(found):
-            feature.approve(found)
+        if current is None or is_worth_replacing(proposal):
+            feature.approve(proposal)
 
     def _beyond(self, planned: Planned) -> int:
         """The least tokens that the cache keeps, where moves would pay but for them; else 0."""
@@ -192,15 +198,15 @@ class PlannedVariant:
             return 0
         keeping = msgspec.structs.replace(regime, least=0)
         elsewhere = msgspec.structs.replace(planned.target, regime=keeping)
-        found = self._lessons.proposal(msgspec.structs.replace(planned, target=elsewhere))
-        return 0 if found is None else regime.least
+        proposal = self._lessons.proposal(msgspec.structs.replace(planned, target=elsewhere))
+        return 0 if proposal is None else regime.least
 
-    def _feature(self, at: LayoutScope) -> FeatureProgress:
-        found = self._features.setdefault(at, FeatureProgress())
-        self._features.move_to_end(at)
+    def _feature(self, scope: LayoutScope) -> FeatureProgress:
+        progress = self._features.setdefault(scope, FeatureProgress())
+        self._features.move_to_end(scope)
         while len(self._features) > self._most:
             self._features.popitem(last=False)
-        return found
+        return progress
 
 
 def recorded_as_call(line: RecordedCall, now: float) -> Call:

@@ -64,12 +64,12 @@ class PromptReader:
         if not line.is_native:
             return line
         try:
-            found = convert_messages(self._call(line.body, now, MESSAGES), self.route)
+            translated = convert_messages(self._call(line.body, now, MESSAGES), self.route)
         except CallerError as error:
             raise OperatorError(str(error)[:_WORDS]) from None
-        if found is None:
+        if translated is None:
             return line
-        return msgspec.structs.replace(line, body=found.call.body, is_native=False)
+        return msgspec.structs.replace(line, body=translated.call.body, is_native=False)
 
     def read_prompt(self, body: bytes, now: float, *, is_native: bool = False) -> CachedPrompt:
         """The prompt that a chat body makes, or one of a Messages call.
@@ -81,11 +81,11 @@ class PromptReader:
             kind = self.route.upstream.kind
             call = self._call(body, now, MESSAGES if is_native else _CHAT)
             prepared = translation.prepare(call, self.route)
-            sent = orjson.loads(body if kind == "gemini" else prepared.body)
+            document = orjson.loads(body if kind == "gemini" else prepared.body)
             if self.route.upstream.speaks_messages:
-                sent.setdefault("model", self.route.model)  # clouds have it in the path
-                return messages_bodies.messages_prompt(sent, self._context)
-            return chat_bodies.chat_prompt(sent, self._context)
+                document.setdefault("model", self.route.model)  # clouds have it in the path
+                return messages_bodies.messages_prompt(document, self._context)
+            return chat_bodies.chat_prompt(document, self._context)
         except (CallerError, UpstreamError) as error:
             raise OperatorError(str(error)[:_WORDS]) from None
         except _SHAPE_ERRORS as error:

@@ -117,12 +117,12 @@ def _way_row(name: str, way: VariantTotals, as_sent: VariantTotals) -> WayRow:
 
 
 def _feature_row(feature: FeatureTotals) -> FeatureRow:
-    as_sent, *others = feature.ways
+    as_sent, *rest = feature.ways
     return FeatureRow(
         feature=_short(feature.feature),
         calls=feature.calls,
         nanos=as_sent.nanos,
-        changes=tuple(_change(way.nanos, as_sent.nanos) for way in others),
+        changes=tuple(_change(way.nanos, as_sent.nanos) for way in rest),
     )
 
 

@@ -62,7 +62,7 @@ class ModelReplay:
         line = reading.in_route_api(self._with_replayed_model(line), now)
         prompt = reading.read_prompt(line.body, now, is_native=line.is_native)
         generated = reading.generated_tokens(line.reply)
-        sent = SimulatedCall(
+        call = SimulatedCall(
             prompt=prompt,
             generated=generated,
             length=len(generated) if line.generated is None else line.generated,
@@ -70,12 +70,12 @@ class ModelReplay:
         )
         feature = self._totals.of(line.feature)
         answers = [
-            self._send(number, line, sent, feature, now) for number in range(len(self._variants))
+            self._send(number, line, call, feature, now) for number in range(len(self._variants))
         ]
         longest = max(usage.prompt_tokens for usage, _ in answers)
-        feature.least.add(*self._least(sent, longest, now))
+        feature.least.add(*self._least(call, longest, now))
         if line.is_answered:
-            feature.add_answer(self._answer_cost(sent, now))
+            feature.add_answer(self._answer_cost(call, now))
         else:
             feature.unanswered += 1
         self._calls += 1
@@ -95,12 +95,12 @@ class ModelReplay:
     ) -> tuple[Usage, int | None]:
         """Send the call one way; returns its usage and cost."""
         variant, totals = self._variants[number], to.ways[number]
-        sent = self._prepare(variant, line, as_sent, now)
+        simulated = self._prepare(variant, line, as_sent, now)
         usage = None
-        if sent is not None:
+        if simulated is not None:
             try:
-                served = self._worlds[number].serve(sent, now)
-                usage = call_usage(served, output=sent.length)
+                served = self._worlds[number].serve(simulated, now)
+                usage = call_usage(served, output=simulated.length)
             except ValueError:
                 usage = None
         if usage is None:
@@ -110,17 +110,17 @@ class ModelReplay:
         variant.record_answer(usage)
         return usage, cost
 
-    def _least(self, sent: SimulatedCall, longest: int, now: float) -> tuple[Usage, int | None]:
+    def _least(self, call: SimulatedCall, longest: int, now: float) -> tuple[Usage, int | None]:
         """The call with its whole prompt read, where the cache may hold any of it.
 
         Nothing is held before the first call, and no prompt below the least that is kept.
         """
-        tokens = sent.prompt.tokens
+        tokens = call.prompt.tokens
         if self._calls and longest >= self._least_tokens and self._reading.route.regime:
-            usage = Usage(cache_read=tokens, output=sent.length)
+            usage = Usage(cache_read=tokens, output=call.length)
             if (cost := self._cost(usage, now)) is not None:
                 return usage, cost
-        usage = Usage(input=tokens, output=sent.length)
+        usage = Usage(input=tokens, output=call.length)
         return usage, self._cost(usage, now)
 
     def _prepare(
@@ -136,9 +136,9 @@ class ModelReplay:
             return None
         return msgspec.structs.replace(as_sent, prompt=prompt)
 
-    def _answer_cost(self, sent: SimulatedCall, now: float) -> int | None:
-        prompt = Usage(input=sent.prompt.tokens)
-        whole = self._cost(msgspec.structs.replace(prompt, output=sent.length), now)
+    def _answer_cost(self, call: SimulatedCall, now: float) -> int | None:
+        prompt = Usage(input=call.prompt.tokens)
+        whole = self._cost(msgspec.structs.replace(prompt, output=call.length), now)
         alone = self._cost(prompt, now)
         return None if whole is None or alone is None else whole - alone
 

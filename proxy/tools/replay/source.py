@@ -124,9 +124,9 @@ class RecordedSource:
                 for found_at, call in _sort_in_window(timed, self._window):
                     if shift is None:
                         shift = 0.0 if last is None else max(0.0, last + self.gap - found_at)
-                    at = found_at + shift
-                    self.late += last is not None and at < last
-                    last = at if last is None else max(last, at)
+                    time = found_at + shift
+                    self.late += last is not None and time < last
+                    last = time if last is None else max(last, time)
                     first = last if first is None else first
                     yield first + (last - first) / self._speed, call
 
@@ -135,9 +135,9 @@ class RecordedSource:
         next_at = 0.0
         for call in calls:
             self.untimed += call.at is None
-            at = next_at if call.at is None else call.at
-            next_at = at + self.gap
-            yield at, call
+            time = next_at if call.at is None else call.at
+            next_at = time + self.gap
+            yield time, call
 
     def _calls(self, path: Path, file: BinaryIO) -> Iterator[RecordedCall]:
         session: SessionReader | None = None
@@ -162,11 +162,11 @@ class RecordedSource:
             yield from self._readable(session.end(), where)
 
     def _readable(
-        self, found: Iterable[RecordedCall | OperatorError], where: str
+        self, calls: Iterable[RecordedCall | OperatorError], where: str
     ) -> Iterator[RecordedCall]:
         """The calls, each with its place; what is none is counted."""
         try:
-            for call in found:
+            for call in calls:
                 if isinstance(call, OperatorError):
                     self.bad.add(str(call), where)
                 else:
@@ -180,13 +180,13 @@ def _sort_in_window(
 ) -> Iterator[tuple[float, RecordedCall]]:
     """The calls by time, as far as a window lets them change places."""
     waiting: list[tuple[float, int, RecordedCall]] = []
-    held = 0
-    for number, (at, call) in enumerate(timed):
-        heappush(waiting, (at, number, call))
-        held += len(call.body) + _CALL_BYTES
-        while held > window:
+    waiting_bytes = 0
+    for number, (time, call) in enumerate(timed):
+        heappush(waiting, (time, number, call))
+        waiting_bytes += len(call.body) + _CALL_BYTES
+        while waiting_bytes > window:
             at_first, _, first = heappop(waiting)
-            held -= len(first.body) + _CALL_BYTES
+            waiting_bytes -= len(first.body) + _CALL_BYTES
             yield at_first, first
     while waiting:
         at_first, _, first = heappop(waiting)

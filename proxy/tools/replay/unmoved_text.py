@@ -123,8 +123,8 @@ class FeatureProgress(msgspec.Struct):
         if planned.prompt.messages != draft.prompt.messages:
             self.moved += 1
         elif planned.plan.layout:
-            self.note = next((each for each in planned.notes if _STAYS in each), _NOTHING)
-        texts = [said for _, said in instructions(draft.prompt)]
+            self.note = next((note for note in planned.notes if _STAYS in note), _NOTHING)
+        texts = [text for _, text in instructions(draft.prompt)]
         if not texts:
             return
         self.ruled += 1

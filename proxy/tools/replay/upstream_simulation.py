@@ -30,8 +30,8 @@ class _Answer:
 
     __slots__ = ("begun", "gone", "sent")
 
-    def __init__(self, sent: SimulatedCall) -> None:
-        self.sent = sent
+    def __init__(self, call: SimulatedCall) -> None:
+        self.sent = call
         self.begun = False
         self.gone = False
 
@@ -60,65 +60,65 @@ class UpstreamSimulation:
         self._held = 0
         self._number = 0
 
-    def serve(self, sent: SimulatedCall, now: float) -> Served:
+    def serve(self, call: SimulatedCall, now: float) -> Served:
         """Serves the call from the simulated cache; returns its cache reads and writes.
 
         Raises:
             ValueError: The provider would refuse its marks; says why.
         """
-        self._arrive(sent, now)
-        served = self._cache.serve(sent.prompt, now)
-        self._leave(sent, now, served.read)
+        self._arrive(call, now)
+        served = self._cache.serve(call.prompt, now)
+        self._leave(call, now, served.read)
         return served
 
-    def _arrive(self, sent: SimulatedCall, now: float) -> None:
+    def _arrive(self, call: SimulatedCall, now: float) -> None:
         """Let what is over by now be over, each at its time; then what the call shows to be."""
         while self._due and self._due[0][0] <= now:
             self._step()
-        before = self._open.get(sent.conversation)
-        if before is not None and _goes_on(before.sent.prompt, sent.prompt):
+        before = self._open.get(call.conversation)
+        if before is not None and _goes_on(before.sent.prompt, call.prompt):
             self._finish(before, now)
 
-    def _leave(self, sent: SimulatedCall, now: float, read: int) -> None:
+    def _leave(self, call: SimulatedCall, now: float, read: int) -> None:
         """Let the answer come, in its time."""
         model = self._model
-        answer = _Answer(sent)
-        begins = now + model.ttft + model.per_1k * (sent.prompt.tokens - read) / 1000
+        answer = _Answer(call)
+        begins = now + model.ttft + model.per_1k * (call.prompt.tokens - read) / 1000
         self._later(begins, answer, ends=False)
-        self._later(begins + model.itl * sent.length, answer, ends=True)
-        if sent.conversation:
-            self._open[sent.conversation] = answer
-        self._held += sent.prompt.tokens
+        self._later(begins + model.itl * call.length, answer, ends=True)
+        if call.conversation:
+            self._open[call.conversation] = answer
+        self._held += call.prompt.tokens
         while self._held > self._room:
             self._step()
 
-    def _later(self, at: float, answer: _Answer, *, ends: bool) -> None:
+    def _later(self, time: float, answer: _Answer, *, ends: bool) -> None:
         self._number += 1
-        heappush(self._due, (at, self._number, answer, ends))
+        heappush(self._due, (time, self._number, answer, ends))
 
     def _step(self) -> None:
         """Let the first that is due happen."""
-        at, _, answer, ends = heappop(self._due)
+        time, _, answer, ends = heappop(self._due)
         if ends:
-            self._finish(answer, at)
+            self._finish(answer, time)
             self._held -= answer.sent.prompt.tokens
         else:
-            self._begin(answer, at)
+            self._begin(answer, time)
 
-    def _begin(self, answer: _Answer, at: float) -> None:
+    def _begin(self, answer: _Answer, now: float) -> None:
         if not answer.begun:
             answer.begun = True
-            self._cache.begin_answer(answer.sent.prompt, at)
+            self._cache.begin_answer(answer.sent.prompt, now)
 
-    def _finish(self, answer: _Answer, at: float) -> None:
+    def _finish(self, answer: _Answer, now: float) -> None:
         if answer.gone:
             return
-        self._begin(answer, at)
+        self._begin(answer, now)
         answer.gone = True
-        sent = answer.sent
-        self._cache.finish_answer(sent.prompt, sent.generated, at)
-        if self._open.get(sent.conversation) is answer:
-            del self._open[sent.conversation]
+        call = answer.sent
+        self._cache.finish_answer(call.prompt, call.generated, now)
+        if self._open.get(call.conversation) is answer:
+            del self._open[call.conversation]
 
 
 def _goes_on(before: CachedPrompt, after: CachedPrompt) -> bool:

@@ -100,10 +100,10 @@ class FeatureTotals(msgspec.Struct, kw_only=True):
     def with_estimated_answers(self, mean: int | None) -> "FeatureTotals":
         """The same, its unanswered calls charged for the mean answer, of this feature if known."""
         own = self.mean_answer_nanos()
-        each = own if own is not None else mean or 0
+        answer_nanos = own if own is not None else mean or 0
         *ways, least = (msgspec.structs.replace(way) for way in (*self.ways, self.least))
         for way in (*ways, least):
-            way.charge(self.unanswered * each)
+            way.charge(self.unanswered * answer_nanos)
         return msgspec.structs.replace(self, ways=ways, least=least)
 
 
@@ -156,11 +156,11 @@ class CumulativeCosts:
 
     Args:
         ways: Number of ways that calls are sent.
-        most: Points that are kept.
+        max_points: Points that are kept.
     """
 
-    def __init__(self, ways: int, most: int = 200) -> None:
-        self._most = most
+    def __init__(self, ways: int, max_points: int = 200) -> None:
+        self._most = max_points
         self._sums = [0] * ways
         self._calls = self._unanswered = 0
         self._step = 1
@@ -168,12 +168,12 @@ class CumulativeCosts:
 
     def add(self, costs: Sequence[int | None], *, is_answered: bool) -> None:
         """Add a call with its cost in each way; one without a known price is left out."""
-        known = [nanos for nanos in costs if nanos is not None]
-        if len(known) < len(self._sums):
+        amounts = [nanos for nanos in costs if nanos is not None]
+        if len(amounts) < len(self._sums):
             return
         self._calls += 1
         self._unanswered += not is_answered
-        self._sums = [total + nanos for total, nanos in zip(self._sums, known, strict=True)]
+        self._sums = [total + nanos for total, nanos in zip(self._sums, amounts, strict=True)]
         if self._calls % self._step == 0:
             self._points.append((self._calls, self._unanswered, tuple(self._sums)))
         if len(self._points) > self._most:

@@ -22,7 +22,7 @@ class LineVocabulary(Vocabulary):
 
     def ids(self, text: str) -> tuple[int, ...]:
         """The text's token ids."""
-        known = super().ids
+        ids = super().ids
         if len(text) <= _SHORT and "\n" not in text:
-            return known(text)
-        return tuple(chain.from_iterable(known(piece) for piece in _LINE.findall(text) if piece))
+            return ids(text)
+        return tuple(chain.from_iterable(ids(piece) for piece in _LINE.findall(text) if piece))

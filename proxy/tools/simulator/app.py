@@ -166,8 +166,8 @@ def _cues(lab: Simulator, request: Request, body: Body) -> FaultDirectives:
     Raises:
         Refusal: If one is unknown.
     """
-    said = body.get("model")
-    model, _, behind = said.partition("+") if isinstance(said, str) else ("", "", "")
+    name = body.get("model")
+    model, _, behind = name.partition("+") if isinstance(name, str) else ("", "", "")
     try:
         cues = (
             _header_directives(request)
@@ -227,27 +227,27 @@ def _retry(wire: WireName, seconds: float) -> list[tuple[str, str]]:
 def _headers(
     lab: Simulator, wire: WireName, exchange: SimulatedExchange, seconds: float
 ) -> list[tuple[str, str]]:
-    told = [("x-simulator", "simulated")]
+    headers = [("x-simulator", "simulated")]
     if wire == "anthropic":
-        told += [
+        headers += [
             ("request-id", exchange.request_id),
             ("anthropic-organization-id", "thriftgate-simulator"),
         ]
     else:
-        told += [
+        headers += [
             ("x-request-id", exchange.request_id),
             ("openai-organization", "thriftgate-simulator"),
             ("openai-version", "2020-10-01"),
             ("openai-processing-ms", f"{seconds * 1000:.0f}"),
         ]
-    return told + limits.headers(wire, lab.requests, lab.tokens, lab.clock())
+    return headers + limits.headers(wire, lab.requests, lab.tokens, lab.clock())
 
 
 def _moderation(lab: Simulator, body: Body, key: str, cues: FaultDirectives) -> PlayedAnswer:
     """Every text is found harmless."""
     inputs = body.get("input")
-    found = {"flagged": False, "categories": {}, "category_scores": {}}
-    results = [found] * (len(inputs) if isinstance(inputs, list) else 1)
+    verdict = {"flagged": False, "categories": {}, "category_scores": {}}
+    results = [verdict] * (len(inputs) if isinstance(inputs, list) else 1)
     answer = {"id": f"modr-{lab.number()}", "model": body.get("model"), "results": results}
     return calls.plain(lab, answer, cues)
 
@@ -328,7 +328,7 @@ def _new_file(lab: Simulator, request: Request) -> Json:
 
 def _batch_page(lab: Simulator, kind: str) -> Json:
     batches = [
-        each for each in lab.batches.batches() if kind in {each.get("object"), each.get("type")}
+        batch for batch in lab.batches.batches() if kind in {batch.get("object"), batch.get("type")}
     ]
     return {"object": "list", "data": batches, "has_more": False}
 
@@ -342,8 +342,8 @@ def _models(lab: Simulator, request: Request) -> Json:
     if "anthropic-version" in request.headers:
         names = [name for name, model in lab.settings.models.items() if model.wire == "anthropic"]
         ends = {"first_id": names[0], "last_id": names[-1]} if names else {}
-        told = [_anthropic_model(name) for name in names]
-        return {"data": told, "has_more": False, **ends}
+        models = [_anthropic_model(name) for name in names]
+        return {"data": models, "has_more": False, **ends}
     openai = [name for name, model in lab.settings.models.items() if model.wire == "openai"]
     return {"object": "list", "data": [_openai_model(name) for name in openai]}
 

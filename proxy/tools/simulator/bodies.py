@@ -53,8 +53,8 @@ def required_field(body: Body, name: str, kind: type | tuple[type, ...]) -> Any:
     raise provider_refusal(400, f"{name}: Field required, not empty.", code=code, param=name)
 
 
-def output_bound(body: Body, names: tuple[str, ...], most: int) -> int:
-    """The first of those fields that bounds the answer, at most ``most``.
+def output_bound(body: Body, names: tuple[str, ...], limit: int) -> int:
+    """The first of those fields that bounds the answer, at most ``limit``.
 
     Raises:
         Refusal: If it is no positive integer.
@@ -67,8 +67,8 @@ def output_bound(body: Body, names: tuple[str, ...], most: int) -> int:
             raise provider_refusal(
                 400, f"{name}: must be at least 1.", code="invalid_value", param=name
             )
-        return min(value, most)
-    return most
+        return min(value, limit)
+    return limit
 
 
 def wants_usage_chunk(body: Body, model: SimulatedModel) -> bool:
@@ -97,10 +97,10 @@ def ttl(mark: object, default: Ttl) -> Ttl | None:
     """
     if not isinstance(mark, dict):
         return None
-    asked = mark.get("ttl") or default
-    if asked not in _TTLS:
-        raise provider_refusal(400, f"ttl: {asked!r} is not supported.", param="ttl")
-    return _TTLS[asked]
+    time_to_live = mark.get("ttl") or default
+    if time_to_live not in _TTLS:
+        raise provider_refusal(400, f"ttl: {time_to_live!r} is not supported.", param="ttl")
+    return _TTLS[time_to_live]
 
 
 def stops(value: object) -> tuple[str, ...]:
@@ -111,16 +111,16 @@ def stops(value: object) -> tuple[str, ...]:
     """
     if value is None or isinstance(value, str):
         return (value,) if value else ()
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise provider_refusal(400, "stop: one text or a list of texts.", param="stop")
     return tuple(value)
 
 
-def tokens(said: object) -> tuple[int, ...]:
+def tokens(ids: object) -> tuple[int, ...]:
     """The token ids that were given instead of a text; none if that is not what they are."""
-    if not isinstance(said, list) or not all(type(token) is int for token in said):
+    if not isinstance(ids, list) or not all(type(token) is int for token in ids):
         return ()
-    return tuple(said) if all(0 <= token < _TOKENS for token in said) else ()
+    return tuple(ids) if all(0 <= token < _TOKENS for token in ids) else ()
 
 
 def to_json(value: object) -> str:

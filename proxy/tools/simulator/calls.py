@@ -83,41 +83,41 @@ class _Timing:
 
 
 def generate_answer(
-    lab: Simulator, speech: EndpointDialect, given: Body, key: str, cues: FaultDirectives
+    lab: Simulator, speech: EndpointDialect, request_body: Body, key: str, cues: FaultDirectives
 ) -> PlayedAnswer:
     """The answer of a model that writes text.
 
     Raises:
         Refusal: If the provider would refuse.
     """
-    given = _with_history(lab, speech, given)
-    model = _model(lab, given, speech.wire)
-    asked = _read_reply_request(speech, given, ReadingContext(lab.vocabulary, model, key))
-    _check_length(speech, model, asked.prompt.tokens)
-    cache, now = lab.cache(_name(lab, given)), lab.clock()
+    request_body = _with_history(lab, speech, request_body)
+    model = _model(lab, request_body, speech.wire)
+    request = _read_reply_request(speech, request_body, ReadingContext(lab.vocabulary, model, key))
+    _check_length(speech, model, request.prompt.tokens)
+    cache, now = lab.cache(_name(lab, request_body)), lab.clock()
     try:
-        served = cache.serve(asked.prompt, now)
+        served = cache.serve(request.prompt, now)
     except ValueError as refused:
         raise provider_refusal(400, f"cache: {refused}") from refused
     with refuse_misshapen():
-        told = _scripted_reply(lab, model, asked, served, cues)
-    _charge(lab, speech.wire, told.usage)
-    _store(lab, speech, given, told)
-    seconds = _seconds(told)
+        scripted = _scripted_reply(lab, model, request, served, cues)
+    _charge(lab, speech.wire, scripted.usage)
+    _store(lab, speech, request_body, scripted)
+    seconds = _seconds(scripted)
     timing = _Timing(
         wait=seconds * _scale(lab, cues),
-        begun=lambda: cache.begin_answer(asked.prompt, lab.clock()),
-        ended=lambda: cache.finish_answer(asked.prompt, told.replies[0].tokens, lab.clock()),
+        begun=lambda: cache.begin_answer(request.prompt, lab.clock()),
+        ended=lambda: cache.finish_answer(request.prompt, scripted.replies[0].tokens, lab.clock()),
     )
-    if not asked.stream:
-        return _whole(lab, speech.answer(told), cues, told.usage, timing)
-    events = with_usage_as_cued(speech.events(told), cues, speech.midway(told))
+    if not request.stream:
+        return _whole(lab, speech.answer(scripted), cues, scripted.usage, timing)
+    events = with_usage_as_cued(speech.events(scripted), cues, speech.midway(scripted))
     frames = [frame(event) for event in events]
     itl = model.itl * _scale(lab, cues)
     opening = StreamOpening(speech.opening, _pause(timing))
     content = stream(frames, cues, _error_frame(speech), itl, opening)
     steps = _steps(lab, cues, timing, chain([HEAD], content), _ping(speech.wire))
-    return PlayedAnswer(steps=steps, usage=told.usage, seconds=seconds, streamed=True)
+    return PlayedAnswer(steps=steps, usage=scripted.usage, seconds=seconds, streamed=True)
 
 
 def batched_answer(lab: Simulator, speech: EndpointDialect, key: str, body: Body) -> Json:
@@ -195,12 +195,12 @@ def _model(lab: Simulator, body: Body, wire: WireName) -> SimulatedModel:
 
 
 def _read_reply_request(
-    speech: EndpointDialect, given: Body, context: ReadingContext
+    speech: EndpointDialect, request_body: Body, context: ReadingContext
 ) -> ReplyRequest:
     if context.model.dimensions:
         raise provider_refusal(400, "model: this model gives vectors only.", param="model")
     with refuse_misshapen():
-        return speech.asked(given, context)
+        return speech.read_request(request_body, context)
 
 
 def _check_length(speech: EndpointDialect, model: SimulatedModel, tokens: int) -> None:
@@ -230,30 +230,32 @@ def refuse_misshapen() -> Iterator[None]:
     try:
         yield
     except _MISSHAPEN as wrong:
-        said = f"{type(wrong).__name__}: {wrong}"
-        raise provider_refusal(400, f"A part of the body has the wrong shape ({said}).") from wrong
+        reason = f"{type(wrong).__name__}: {wrong}"
+        raise provider_refusal(
+            400, f"A part of the body has the wrong shape ({reason})."
+        ) from wrong
 
 
 def _scripted_reply(
     lab: Simulator,
     model: SimulatedModel,
-    asked: ReplyRequest,
+    request: ReplyRequest,
     served: Served,
     cues: FaultDirectives,
 ) -> ScriptedReply:
     replies = [
-        reply(asked, cues, lab.vocabulary, model.words, index=index) for index in range(asked.n)
+        reply(request, cues, lab.vocabulary, model.words, index=index) for index in range(request.n)
     ]
     usage = call_usage(
         served,
-        output=sum(len(each.tokens) for each in replies),
-        reasoning=sum(each.reasoning for each in replies),
+        output=sum(len(reply.tokens) for reply in replies),
+        reasoning=sum(reply.reasoning for reply in replies),
     )
     return ScriptedReply(
         id=lab.number(),
         created=int(lab.clock()),
         model=model,
-        asked=asked,
+        request=request,
         replies=replies,
         usage=usage,
     )
@@ -275,8 +277,8 @@ def _seconds(scripted: ScriptedReply) -> float:
     """Simulated seconds until the first byte: prefill, hidden reasoning, all of a JSON answer."""
     model, usage = scripted.model, scripted.usage
     uncached = usage.prompt_tokens - usage.cache_read
-    before = 0 if scripted.asked.shows_reasoning else usage.reasoning
-    tokens = before if scripted.asked.stream else usage.generated_tokens
+    before = 0 if scripted.request.shows_reasoning else usage.reasoning
+    tokens = before if scripted.request.stream else usage.generated_tokens
     return model.ttft + model.per_1k * uncached / 1000 + model.itl * tokens
 
 
@@ -337,25 +339,25 @@ def _ping(wire: WireName) -> bytes:
 
 def _error_frame(speech: EndpointDialect) -> StreamFrame:
     """The error that may still come after a stream has begun."""
-    told = error(speech.wire, of_status(_ERROR_STATUS[speech.wire]))
+    document = error(speech.wire, of_status(_ERROR_STATUS[speech.wire]))
     if speech is RESPONSES:
-        code = told["code"] or told["type"]
-        flat = {**told, "type": "error", "code": code, "sequence_number": 0}
+        code = document["code"] or document["type"]
+        flat = {**document, "type": "error", "code": code, "sequence_number": 0}
         return frame(StreamEvent(flat, "error"))
     if speech.wire == "anthropic":
-        return frame(StreamEvent({"type": "error", "error": told}, "error"))
-    return frame(StreamEvent({"error": told}))
+        return frame(StreamEvent({"type": "error", "error": document}, "error"))
+    return frame(StreamEvent({"error": document}))
 
 
-def _with_history(lab: Simulator, speech: EndpointDialect, given: Body) -> Body:
+def _with_history(lab: Simulator, speech: EndpointDialect, request_body: Body) -> Body:
     """The body with the conversation it continues in front of its input.
 
     Raises:
         Refusal: If that conversation is unknown.
     """
-    previous = given.get("previous_response_id")
+    previous = request_body.get("previous_response_id")
     if speech is not RESPONSES or previous is None:
-        return given
+        return request_body
     before = lab.responses.get(previous) if isinstance(previous, str) else None
     if before is None:
         raise provider_refusal(
@@ -364,12 +366,14 @@ def _with_history(lab: Simulator, speech: EndpointDialect, given: Body) -> Body:
             code="previous_response_not_found",
             param="previous_response_id",
         )
-    return {**given, "input": [*before, *items(given)]}
+    return {**request_body, "input": [*before, *items(request_body)]}
 
 
-def _store(lab: Simulator, speech: EndpointDialect, given: Body, scripted: ScriptedReply) -> None:
-    if speech is RESPONSES and given.get("store") is not False:
-        lab.store(f"resp_{scripted.id}", [*items(given), *output_items(scripted)])
+def _store(
+    lab: Simulator, speech: EndpointDialect, request_body: Body, scripted: ScriptedReply
+) -> None:
+    if speech is RESPONSES and request_body.get("store") is not False:
+        lab.store(f"resp_{scripted.id}", [*items(request_body), *output_items(scripted)])
 
 
 def _nothing() -> None:

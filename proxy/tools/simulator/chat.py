@@ -32,7 +32,7 @@ def counts(usage: Usage, *, units: bool) -> Json:
         units: True to add DeepSeek's hit and miss counts.
     """
     written = usage.prompt_tokens - usage.input - usage.cache_read
-    told: Json = {
+    document: Json = {
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.generated_tokens,
         "total_tokens": usage.prompt_tokens + usage.generated_tokens,
@@ -49,9 +49,9 @@ def counts(usage: Usage, *, units: bool) -> Json:
         },
     }
     if units:
-        told["prompt_cache_hit_tokens"] = usage.cache_read
-        told["prompt_cache_miss_tokens"] = usage.prompt_tokens - usage.cache_read
-    return told
+        document["prompt_cache_hit_tokens"] = usage.cache_read
+        document["prompt_cache_miss_tokens"] = usage.prompt_tokens - usage.cache_read
+    return document
 
 
 def answer(scripted: ScriptedReply) -> Json:
@@ -80,7 +80,7 @@ def events(scripted: ScriptedReply) -> Sequence[StreamEvent]:
     if not scripted.model.asks_usage:
         last_chunk = chunks[-1].payload or {}
         chunks[-1] = StreamEvent(last_chunk | {"usage": _counts(scripted, scripted.usage)})
-    elif scripted.asked.usage_chunk:
+    elif scripted.request.usage_chunk:
         for chunk in chunks:
             assert chunk.payload is not None  # noqa: S101 - only [DONE] has none
             chunk.payload["usage"] = None
@@ -105,10 +105,10 @@ def _object(scripted: ScriptedReply, kind: str, choices: list[Json]) -> Json:
         "id": f"chatcmpl-{scripted.id}",
         "object": kind,
         "created": scripted.created,
-        "model": scripted.asked.model,
+        "model": scripted.request.model,
         "choices": choices,
         "system_fingerprint": "fp_simulated",
-        **(scripted.asked.echoes or {}),
+        **(scripted.request.echoes or {}),
     }
 
 
@@ -139,9 +139,9 @@ def _choice(scripted: ScriptedReply, index: int, reply: ModelReply) -> Iterator[
     first = {"role": "assistant", "content": None if reply.calls else "", "refusal": None}
     yield StreamEvent(_chunk(scripted, index, first))
     field = "refusal" if reply.finish == "refusal" else "content"
-    said = pieces(reply.text)
-    for piece in said:
-        tokens = max(1, len(reply.tokens) // len(said))
+    deltas = pieces(reply.text)
+    for piece in deltas:
+        tokens = max(1, len(reply.tokens) // len(deltas))
         yield StreamEvent(_chunk(scripted, index, {field: piece}), tokens=tokens)
     for number, call in enumerate(reply.calls):
         yield from _tool_call_events(scripted, index, number, call)
@@ -163,7 +163,7 @@ def _tool_call_events(
 CHAT = EndpointDialect(
     wire="openai",
     prefix="chatcmpl",
-    asked=read_chat_request,
+    read_request=read_chat_request,
     answer=answer,
     events=events,
     midway=midway,

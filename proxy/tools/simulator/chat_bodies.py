@@ -52,14 +52,14 @@ def read_chat_request(body: Body, context: ReadingContext) -> ReplyRequest:
     messages = required_field(body, "messages", list)
     _check(body, messages, context)
     tools = [_tool(tool) for tool in body.get("tools") or ()]
-    most = output_bound(body, ("max_completion_tokens", "max_tokens"), context.model.max_output)
+    bound = output_bound(body, ("max_completion_tokens", "max_tokens"), context.model.max_output)
     form = body.get("response_format") or {}
     effort = body.get("reasoning_effort") or "none"
     return ReplyRequest(
         model=body["model"],
         prompt=chat_prompt(body, context),
         closing=closing_text(body),
-        max_tokens=most,
+        max_tokens=bound,
         stream=bool(body.get("stream")),
         usage_chunk=wants_usage_chunk(body, context.model),
         tools=tools,
@@ -145,9 +145,9 @@ def check_unmarked(body: Body, messages: Sequence[Json]) -> None:
     """
     contents = [message.get("content", message.get("output")) for message in messages]
     parts = [part for content in contents if isinstance(content, list) for part in content]
-    given = set(body).union(*(part for part in parts if isinstance(part, dict)))
+    fields = set(body).union(*(part for part in parts if isinstance(part, dict)))
     for name in ("prompt_cache_options", "prompt_cache_breakpoint"):
-        if name in given:
+        if name in fields:
             raise provider_refusal(
                 400,
                 f"'{name}' is not supported with this model.",
@@ -214,29 +214,29 @@ def cacheable(
 
 def blocks(rendering: PromptRenderer, message: Json) -> list[RenderedPart]:
     """The blocks of a message: its content, what it refuses with, and the tools it calls."""
-    found = content_parts(rendering, message.get("content"))
+    parts = content_parts(rendering, message.get("content"))
     if message.get("refusal"):
-        found.append(rendering.text(message["refusal"]))
-    return found + [_tool_call(rendering, call) for call in message.get("tool_calls") or ()]
+        parts.append(rendering.text(message["refusal"]))
+    return parts + [_tool_call(rendering, call) for call in message.get("tool_calls") or ()]
 
 
-def content_parts(rendering: PromptRenderer, said: object) -> list[RenderedPart]:
+def content_parts(rendering: PromptRenderer, content: object) -> list[RenderedPart]:
     """The blocks of a message's content, given as text or as parts."""
-    if said is None:
+    if content is None:
         return []
-    if isinstance(said, str):
-        return [rendering.text(said)]
-    if not isinstance(said, list):
+    if isinstance(content, str):
+        return [rendering.text(content)]
+    if not isinstance(content, list):
         raise provider_refusal(400, "content: must be text or a list of parts.", param="messages")
-    return [_part(rendering, part) for part in said]
+    return [_part(rendering, part) for part in content]
 
 
 def _part(rendering: PromptRenderer, part: Json) -> RenderedPart:
     kind = part["type"]
     mark = ttl(part.get("prompt_cache_breakpoint"), "30m")
-    said = part.get("text", part.get("refusal"))
-    if isinstance(said, str):
-        return rendering.text(said, mark)
+    content = part.get("text", part.get("refusal"))
+    if isinstance(content, str):
+        return rendering.text(content, mark)
     inner = part.get(kind, part)
     detail = inner.get("detail") if isinstance(inner, dict) else part.get("detail")
     text = to_json(inner)

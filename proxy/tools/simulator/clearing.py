@@ -35,8 +35,8 @@ def check_edits(body: Body, betas: str) -> None:
     Raises:
         Refusal: If an edit is unknown or out of order, or its beta was not asked for.
     """
-    given = {beta.strip() for beta in betas.split(",")}
-    if body.get("compaction") is not None and ON_DEMAND not in given:
+    names = {beta.strip() for beta in betas.split(",")}
+    if body.get("compaction") is not None and ON_DEMAND not in names:
         raise provider_refusal(400, "compaction: Extra inputs are not permitted")
     if body.get("context_management") is None:
         return
@@ -44,7 +44,7 @@ def check_edits(body: Body, betas: str) -> None:
     for kind in kinds:
         if kind not in _BETAS:
             raise provider_refusal(400, f"context_management.edits: {kind!r} is unknown")
-    if not given & ({_BETAS[kind] for kind in kinds} or {EDITING, COMPACTING}):
+    if not names & ({_BETAS[kind] for kind in kinds} or {EDITING, COMPACTING}):
         raise provider_refusal(400, "context_management: Extra inputs are not permitted")
     if _THINKING in kinds[1:]:
         raise provider_refusal(400, f"context_management.edits: {_THINKING} must come first")
@@ -82,8 +82,8 @@ def _clear_one_edit(body: Body, edit: Json, counted: Counted) -> tuple[Body, lis
     gained = before - counted(shorter)
     if gained <= 0 or gained < (edit.get("clear_at_least") or {"value": 0})["value"]:
         return body, []
-    told = {"type": _CLEARS, "cleared_tool_uses": len(old), "cleared_input_tokens": gained}
-    return shorter, [told]
+    applied = {"type": _CLEARS, "cleared_tool_uses": len(old), "cleared_input_tokens": gained}
+    return shorter, [applied]
 
 
 def _results(body: Body) -> Iterator[Json]:

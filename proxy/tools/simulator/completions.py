@@ -25,14 +25,14 @@ _FINISH = {"length": "length"}
 
 def read_completions_request(body: Body, context: ReadingContext) -> ReplyRequest:
     """Reads the request of a completions body; it takes one prompt, as text or as token ids."""
-    said = body.get("prompt")
-    if isinstance(said, list) and len(said) == 1 and not isinstance(said[0], int):
-        said = said[0]
+    prompt = body.get("prompt")
+    if isinstance(prompt, list) and len(prompt) == 1 and not isinstance(prompt[0], int):
+        prompt = prompt[0]
     rendering = PromptRenderer(context.vocabulary)
-    if isinstance(said, str) and said:
-        rendering.message("user", [rendering.text(said)])
-    elif tokens(said):
-        rendering.message("user", [RenderedPart("text", tokens(said))])
+    if isinstance(prompt, str) and prompt:
+        rendering.message("user", [rendering.text(prompt)])
+    elif tokens(prompt):
+        rendering.message("user", [RenderedPart("text", tokens(prompt))])
     else:
         raise provider_refusal(400, "prompt: one text or one list of token ids.", param="prompt")
     bound = {"max_tokens": _USUAL_BOUND} | {k: v for k, v in body.items() if v is not None}
@@ -57,11 +57,11 @@ def answer(scripted: ScriptedReply) -> Json:
 def events(scripted: ScriptedReply) -> Sequence[StreamEvent]:
     """The answer as a stream."""
     reply = scripted.replies[0]
-    said = pieces(reply.text)
-    share = len(reply.tokens) // max(1, len(said))
-    chunks = [StreamEvent(_object(scripted, piece, None), tokens=max(1, share)) for piece in said]
+    deltas = pieces(reply.text)
+    share = len(reply.tokens) // max(1, len(deltas))
+    chunks = [StreamEvent(_object(scripted, piece, None), tokens=max(1, share)) for piece in deltas]
     chunks.append(StreamEvent(_object(scripted, "", _FINISH.get(reply.finish, "stop"))))
-    if scripted.asked.usage_chunk:
+    if scripted.request.usage_chunk:
         chunks = [StreamEvent((e.payload or {}) | {"usage": None}, tokens=e.tokens) for e in chunks]
         last = _object(scripted, "", None) | {"choices": [], "usage": _counts(scripted.usage)}
         chunks.append(StreamEvent(last))
@@ -84,7 +84,7 @@ def _object(scripted: ScriptedReply, text: str, finish: str | None) -> Json:
         "id": f"cmpl-{scripted.id}",
         "object": "text_completion",
         "created": scripted.created,
-        "model": scripted.asked.model,
+        "model": scripted.request.model,
         "choices": [choice],
         "system_fingerprint": "fp_simulated",
     }
@@ -93,7 +93,7 @@ def _object(scripted: ScriptedReply, text: str, finish: str | None) -> Json:
 COMPLETIONS = EndpointDialect(
     wire="openai",
     prefix="cmpl",
-    asked=read_completions_request,
+    read_request=read_completions_request,
     answer=answer,
     events=events,
     midway=midway,

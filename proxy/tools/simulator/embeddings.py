@@ -32,7 +32,7 @@ def embed_inputs(body: Body, model: SimulatedModel, vocabulary: Vocabulary) -> t
         raise provider_refusal(
             400, "This model gives no vectors of that length.", param="dimensions"
         )
-    inputs = [_ids(each, vocabulary) for each in _inputs(body.get("input"))]
+    inputs = [_ids(element, vocabulary) for element in _inputs(body.get("input"))]
     total = sum(len(ids) for ids in inputs)
     packed = body.get("encoding_format") == "base64"
     answer: Json = {
@@ -60,18 +60,18 @@ def vector(ids: Sequence[int], size: int) -> list[float]:
     return list(array("f", [point / length for point in points]))
 
 
-def _inputs(said: object) -> Sequence[object]:
-    if isinstance(said, list) and said and not isinstance(said[0], int):
-        inputs: Sequence[object] = said
+def _inputs(value: object) -> Sequence[object]:
+    if isinstance(value, list) and value and not isinstance(value[0], int):
+        inputs: Sequence[object] = value
     else:
-        inputs = [said]
+        inputs = [value]
     if len(inputs) > _MOST_INPUTS:
         raise provider_refusal(400, f"input: at most {_MOST_INPUTS} texts.", param="input")
     return inputs
 
 
-def _ids(said: object, vocabulary: Vocabulary) -> Sequence[int]:
-    ids = vocabulary.ids(said) if isinstance(said, str) else tokens(said)
+def _ids(value: object, vocabulary: Vocabulary) -> Sequence[int]:
+    ids = vocabulary.ids(value) if isinstance(value, str) else tokens(value)
     if not 0 < len(ids) <= _MOST_TOKENS:
         reason = f"input: each text must have 1 to {_MOST_TOKENS} tokens."
         raise provider_refusal(400, reason, code="invalid_value", param="input")

@@ -141,12 +141,12 @@ def next_tool_call(body: Mapping[str, Any]) -> FaultDirectives:
     As many were made as assistant's turns called tools since the text that directs them.
     """
     messages = body.get("messages", body.get("input"))
-    made = 0
+    calls = 0
     for message in reversed(messages if isinstance(messages, list) else [messages]):
         steps = [*_tool_steps(closing_text({"messages": [message]}))]
         if steps:
-            return _offered_call(steps[made]) if made < len(steps) else FaultDirectives()
-        made += _calls_tools(message)
+            return _offered_call(steps[calls]) if calls < len(steps) else FaultDirectives()
+        calls += _calls_tools(message)
     return FaultDirectives()
 
 
@@ -184,14 +184,14 @@ def closing_text(body: Mapping[str, Any]) -> str:
 
     A cue counts only there, so a growing conversation does not repeat it for ever.
     """
-    said = body.get("messages", body.get("input", body.get("prompt", "")))
-    if isinstance(said, list) and said:
-        said = said[-1]
-    if isinstance(said, dict):
-        said = said.get("content", "") if said.get("role") == "user" else ""
-    if isinstance(said, list):
-        said = " ".join(_part_text(part) for part in said)
-    return said if isinstance(said, str) else ""
+    content = body.get("messages", body.get("input", body.get("prompt", "")))
+    if isinstance(content, list) and content:
+        content = content[-1]
+    if isinstance(content, dict):
+        content = content.get("content", "") if content.get("role") == "user" else ""
+    if isinstance(content, list):
+        content = " ".join(_part_text(part) for part in content)
+    return content if isinstance(content, str) else ""
 
 
 def _part_text(part: object) -> str:

@@ -29,7 +29,7 @@ def image_answer(body: Body, created: int) -> Json:
     """
     prompt = required_field(body, "prompt", str)
     count = output_bound({"n": 1, **body}, ("n",), _MAX_IMAGES)
-    read, made = len(prompt) // _CHARS_PER_TOKEN + 1, count * _IMAGE_TOKENS
+    read, generated = len(prompt) // _CHARS_PER_TOKEN + 1, count * _IMAGE_TOKENS
     pixel = base64.b64encode(_grey_pixel()).decode()
     return {
         "created": created,
@@ -38,8 +38,8 @@ def image_answer(body: Body, created: int) -> Json:
         "usage": {
             "input_tokens": read,
             "input_tokens_details": {"text_tokens": read, "image_tokens": 0},
-            "output_tokens": made,
-            "total_tokens": read + made,
+            "output_tokens": generated,
+            "total_tokens": read + generated,
         },
     }
 

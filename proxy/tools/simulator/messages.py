@@ -29,12 +29,12 @@ def answer(scripted: ScriptedReply) -> Json:
     reply = scripted.replies[0]
     ending = {"stop_reason": _STOP[reply.finish], "stop_sequence": reply.stop or None}
     whole = _object(scripted, _content_blocks(reply)) | ending | {"usage": counts(scripted.usage)}
-    return whole | dict(scripted.asked.echoes or {})
+    return whole | dict(scripted.request.echoes or {})
 
 
 def counts(usage: Usage) -> Json:
     """Usage as Anthropic tells it: what was read and written is not among the input tokens."""
-    told: Json = {
+    document: Json = {
         "input_tokens": usage.input,
         "cache_creation_input_tokens": usage.write_5m + usage.write_1h,
         "cache_read_input_tokens": usage.cache_read,
@@ -46,8 +46,8 @@ def counts(usage: Usage) -> Json:
         "service_tier": "standard",
     }
     if usage.reasoning:
-        told["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
-    return told
+        document["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
+    return document
 
 
 def events(scripted: ScriptedReply) -> Sequence[StreamEvent]:
@@ -78,7 +78,7 @@ def _message_object(scripted: ScriptedReply) -> Iterator[StreamEvent]:
         if index == 0:
             yield StreamEvent({}, "ping")
     ending = {"stop_reason": _STOP[reply.finish], "stop_sequence": reply.stop or None}
-    edited = dict(scripted.asked.echoes or {})
+    edited = dict(scripted.request.echoes or {})
     yield StreamEvent({"delta": ending, "usage": counts(scripted.usage)} | edited, "message_delta")
     yield StreamEvent({}, "message_stop")
 
@@ -100,18 +100,18 @@ def _empty_block(block: Json) -> Json:
 def _deltas(block: Json, reply: ModelReply) -> Iterator[tuple[Json, int]]:
     match block["type"]:
         case "thinking":
-            said = pieces(block["thinking"])
-            for piece in said:
-                share = max(1, reply.reasoning // len(said))
+            deltas = pieces(block["thinking"])
+            for piece in deltas:
+                share = max(1, reply.reasoning // len(deltas))
                 yield {"type": "thinking_delta", "thinking": piece}, share
             yield {"type": "signature_delta", "signature": block["signature"]}, 0
         case "tool_use":
             for piece in pieces(orjson.dumps(block["input"]).decode()):
                 yield {"type": "input_json_delta", "partial_json": piece}, 3
         case _:
-            said = pieces(block["text"])
-            for piece in said:
-                share = max(1, len(reply.tokens) // len(said))
+            deltas = pieces(block["text"])
+            for piece in deltas:
+                share = max(1, len(reply.tokens) // len(deltas))
                 yield {"type": "text_delta", "text": piece}, share
 
 
@@ -120,7 +120,7 @@ def _object(scripted: ScriptedReply, content: list[Json]) -> Json:
         "id": f"msg_{scripted.id}",
         "type": "message",
         "role": "assistant",
-        "model": scripted.asked.model,
+        "model": scripted.request.model,
         "content": content,
     }
 
@@ -143,7 +143,7 @@ def _tool_use_block(call: ScriptedCall) -> Json:
 MESSAGES = EndpointDialect(
     wire="anthropic",
     prefix="msg",
-    asked=read_messages_request,
+    read_request=read_messages_request,
     answer=answer,
     events=events,
     midway=midway,

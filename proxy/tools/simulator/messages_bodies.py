@@ -29,10 +29,12 @@ def read_messages_request(body: Body, context: ReadingContext) -> ReplyRequest:
         for tool in body.get("tools") or ()
     ]
     form = (body.get("output_config") or {}).get("format") or {}
-    seen, edits = clear_tool_results(body, lambda given: messages_prompt(given, context).tokens)
+    cleared, edits = clear_tool_results(
+        body, lambda remaining: messages_prompt(remaining, context).tokens
+    )
     return ReplyRequest(
         model=body["model"],
-        prompt=messages_prompt(seen, context),
+        prompt=messages_prompt(cleared, context),
         closing=closing_text(body),
         max_tokens=min(body["max_tokens"], context.model.max_output),
         stream=bool(body.get("stream")),
@@ -73,14 +75,14 @@ def messages_prompt(body: Body, context: ReadingContext) -> CachedPrompt:
         start = opening("")
     effort = (body.get("output_config") or {}).get("effort")
     form = (body.get("output_config") or {}).get("format")
-    said = (context.key, body["model"], effort, form and to_json(form))
-    return rendering.to_prompt(scope="\n".join(str(each) for each in said))
+    settings = (context.key, body["model"], effort, form and to_json(form))
+    return rendering.to_prompt(scope="\n".join(str(setting) for setting in settings))
 
 
 def _cache_key_parts(body: Body) -> str:
     """The parameters that the messages' cache depends on; "" for the defaults."""
-    said = [body.get("tool_choice"), body.get("thinking")]
-    return to_json(said) if any(said) else ""
+    parts = [body.get("tool_choice"), body.get("thinking")]
+    return to_json(parts) if any(parts) else ""
 
 
 def _forced_tools(choice: Mapping[str, str], tools: Sequence[ReplyTool]) -> Sequence[str]:
@@ -106,10 +108,10 @@ def _tool(rendering: PromptRenderer, tool: Json) -> RenderedPart:
     return rendering.text(to_json(bare), ttl(tool.get("cache_control"), "5m"))
 
 
-def _content_parts(rendering: PromptRenderer, said: object) -> list[RenderedPart]:
-    if isinstance(said, str):
-        return [rendering.text(said)]
-    return [_block(rendering, block) for block in said] if isinstance(said, list) else []
+def _content_parts(rendering: PromptRenderer, content: object) -> list[RenderedPart]:
+    if isinstance(content, str):
+        return [rendering.text(content)]
+    return [_block(rendering, block) for block in content] if isinstance(content, list) else []
 
 
 def _block(rendering: PromptRenderer, block: Json) -> RenderedPart:
@@ -127,9 +129,9 @@ def _block(rendering: PromptRenderer, block: Json) -> RenderedPart:
 
 
 def _opaque(block: Json, mark: Ttl | None) -> RenderedPart:
-    said = to_json(block.get("source", block))
-    count = _PICTURE if block["type"] == "image" else len(said) // _CHARACTERS_PER_TOKEN + 1
-    return opaque(block["type"], said, count, mark)
+    source = to_json(block.get("source", block))
+    count = _PICTURE if block["type"] == "image" else len(source) // _CHARACTERS_PER_TOKEN + 1
+    return opaque(block["type"], source, count, mark)
 
 
 def _result(rendering: PromptRenderer, block: Json, mark: Ttl | None) -> RenderedPart:

@@ -81,8 +81,8 @@ def blocks(body: Body) -> Iterator[Json]:
         yield from _blocks(message["content"])
 
 
-def _blocks(said: object) -> Sequence[Json]:
-    return said if isinstance(said, list) else ()
+def _blocks(content: object) -> Sequence[Json]:
+    return content if isinstance(content, list) else ()
 
 
 def _refusal(message: str) -> UpstreamError:
@@ -95,8 +95,8 @@ def _unsupported_thread() -> UpstreamError:
     Source: anthropic 2.11, message threads (2026-11).
     """
     error = _refusal("thread: not supported for this request")
-    kept = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
-    error.details = {"details": kept}
+    details = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+    error.details = {"details": details}
     return error
 
 
@@ -128,15 +128,15 @@ def _check_turns(messages: Sequence[Json], model: SimulatedModel, *, compacts: b
 
 def _is_compaction(message: Json, place: int) -> bool:
     """True if the block at this place of a message stands for all before it."""
-    said = _blocks(message["content"])
-    return bool(said) and said[place].get("type") == "compaction"
+    content = _blocks(message["content"])
+    return bool(content) and content[place].get("type") == "compaction"
 
 
 def _check_content(index: int, message: Json) -> None:
-    said = message.get("content")
-    if not isinstance(said, str | list) or not said:
+    content = message.get("content")
+    if not isinstance(content, str | list) or not content:
         raise _refusal(f"messages.{index}.content: must not be empty")
-    for place, block in enumerate(_blocks(said)):
+    for place, block in enumerate(_blocks(content)):
         where = f"messages.{index}.content.{place}"
         if block.get("type") == "text" and not block.get("text"):
             raise _refusal(f"{where}: text content blocks must be non-empty")
@@ -148,8 +148,8 @@ def _check_tools(messages: Sequence[Json]) -> None:
     """Each tool use is answered in the next message, results first; no result without its use."""
     called: list[str] = []
     for index, message in enumerate(messages):
-        said = _blocks(message["content"])
-        answered = [block["tool_use_id"] for block in said if block["type"] == "tool_result"]
+        content = _blocks(message["content"])
+        answered = [block["tool_use_id"] for block in content if block["type"] == "tool_result"]
         missing = [use for use in called if use not in answered]
         if missing:
             raise _refusal(
@@ -162,17 +162,17 @@ def _check_tools(messages: Sequence[Json]) -> None:
                 f"messages.{index}: `tool_result` blocks without a `tool_use` in the message "
                 f"before: {', '.join(strange)}"
             )
-        if any(block["type"] != "tool_result" for block in said[: len(answered)]):
+        if any(block["type"] != "tool_result" for block in content[: len(answered)]):
             raise _refusal(f"messages.{index}: `tool_result` blocks must come first")
-        called = [block["id"] for block in said if block["type"] == "tool_use"]
+        called = [block["id"] for block in content if block["type"] == "tool_use"]
     if called:
         raise _refusal(f"messages: `tool_use` ids without a result: {', '.join(called)}")
 
 
 def _check_sampling(body: Body, model: SimulatedModel) -> None:
-    given = [name for name in _SAMPLING if name in body]
-    if given and "sampling" not in model.traits:
-        raise _refusal(f"{given[0]}: not supported by this model")
+    parameters = [name for name in _SAMPLING if name in body]
+    if parameters and "sampling" not in model.traits:
+        raise _refusal(f"{parameters[0]}: not supported by this model")
     if not 0 <= (body.get("temperature") or 0) <= 1:
         raise _refusal("temperature: must be between 0 and 1")
 
@@ -250,9 +250,9 @@ def _check_breakpoints(body: Body) -> None:
 def _check_automatic(life: str, lives: list[str], message: Json) -> None:
     """Automatic caching takes one of the four places, or none where the last block has it."""
     able = [block for block in _blocks(message["content"]) if block["type"] not in _UNMARKABLE]
-    given = able[-1].get("cache_control") if able else None
-    if given and given.get("ttl", "5m") == life:
+    mark = able[-1].get("cache_control") if able else None
+    if mark and mark.get("ttl", "5m") == life:
         return
-    if given or len(lives) >= _MOST_BREAKPOINTS:
+    if mark or len(lives) >= _MOST_BREAKPOINTS:
         raise _refusal("cache_control: automatic caching conflicts with the breakpoints given")
     lives.append(life)

@@ -93,7 +93,7 @@ class SimulatorSettings:
         keepalive: Real seconds between two keep-alives.
         requests_per_minute: Calls a minute that the rate limit lets pass.
         tokens_per_minute: The same in prompt tokens.
-        kept: Most exchanges, and most responses, that are remembered.
+        max_records: Most exchanges, and most responses, that are remembered.
     """
 
     models: Mapping[str, SimulatedModel] = field(default_factory=lambda: MODELS)
@@ -102,7 +102,7 @@ class SimulatorSettings:
     keepalive: float = 0.05
     requests_per_minute: int = 100_000
     tokens_per_minute: int = 1_000_000_000
-    kept: int = 512
+    max_records: int = 512
 
 
 def served_name(models: Mapping[str, SimulatedModel], name: str) -> str:

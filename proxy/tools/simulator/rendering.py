@@ -32,24 +32,24 @@ class Vocabulary:
 
     def ids(self, text: str) -> tuple[int, ...]:
         """The text's token ids."""
-        found = self._known.get(text)
-        if found is not None:
+        ids = self._known.get(text)
+        if ids is not None:
             self._known.move_to_end(text)
-            return found
-        found = tuple(self._encode(text))
-        self._known[text] = found
-        self._held += len(found)
+            return ids
+        ids = tuple(self._encode(text))
+        self._known[text] = ids
+        self._held += len(ids)
         while self._held > self._bound:
             _, dropped = self._known.popitem(last=False)
             self._held -= len(dropped)
-        return found
+        return ids
 
-    def truncate_text(self, text: str, most: int) -> str:
+    def truncate_text(self, text: str, limit: int) -> str:
         """The longest beginning of the text that is at most that many tokens."""
         low, high = 0, len(text)
         while low < high:
             middle = (low + high + 1) // 2
-            if len(self._encode(text[:middle])) > most:
+            if len(self._encode(text[:middle])) > limit:
                 high = middle - 1
             else:
                 low = middle
@@ -144,16 +144,16 @@ def call_text(name: str, arguments: str) -> str:
     return f"{name} {arguments}"
 
 
-def opaque(kind: str, said: str, count: int, mark: Ttl | None = None) -> RenderedPart:
+def opaque(kind: str, source: str, count: int, mark: Ttl | None = None) -> RenderedPart:
     """A block without text, such as an image: ``count`` ids that depend on what was said."""
-    seed = blake2b(said.encode(), digest_size=8).digest()
+    seed = blake2b(source.encode(), digest_size=8).digest()
     first = _OPAQUE + int.from_bytes(seed) % _OPAQUE_IDS
     return RenderedPart(kind, tuple(range(first, first + count)), mark)
 
 
-def opening(said: str) -> int:
+def opening(parameters: str) -> int:
     """The id that opens a message under parameters that change it; the usual one for ""."""
-    if not said:
+    if not parameters:
         return _START
-    seed = blake2b(said.encode(), digest_size=8).digest()
+    seed = blake2b(parameters.encode(), digest_size=8).digest()
     return _OPAQUE + int.from_bytes(seed) % _OPAQUE_IDS

@@ -104,23 +104,23 @@ class ModelReply:
 
 
 def reply(
-    asked: ReplyRequest, cues: FaultDirectives, vocabulary: Vocabulary, words: int, index: int = 0
+    request: ReplyRequest, cues: FaultDirectives, vocabulary: Vocabulary, words: int, index: int = 0
 ) -> ModelReply:
     """The answer to a prompt; ``index`` tells the answers of one call apart."""
-    seed = _seed(asked, index)
+    seed = _seed(request, index)
     thrown = seeded_random(seed)
-    reasoning = min(asked.reasoning, asked.max_tokens)
+    reasoning = min(request.reasoning, request.max_tokens)
     thinking = ""
-    if asked.shows_reasoning and reasoning:
+    if request.shows_reasoning and reasoning:
         thinking = vocabulary.truncate_text(prose(thrown, "", reasoning), reasoning)
         reasoning = len(vocabulary.ids(thinking))
-    left = asked.max_tokens - reasoning
-    names = asked.forced or _directed_tools(asked, cues)
+    left = request.max_tokens - reasoning
+    names = request.forced or _directed_tools(request, cues)
     if names and "refuse" not in cues:
-        given = [decode_arguments(each) for each in cues.values("args") if each]
-        answer = _tool_call_reply(asked, names, given, seed, vocabulary)
+        arguments = [decode_arguments(cue) for cue in cues.values("args") if cue]
+        answer = _tool_call_reply(request, names, arguments, seed, vocabulary)
     else:
-        answer = _text_reply(_text(asked, cues, thrown, words), asked, cues, vocabulary)
+        answer = _text_reply(_text(request, cues, thrown, words), request, cues, vocabulary)
     return _limit_answer(answer, left, reasoning, thinking, vocabulary)
 
 
@@ -131,34 +131,38 @@ def signature(thinking: str) -> str:
     ).decode()
 
 
-def _seed(asked: ReplyRequest, index: int) -> int:
-    said = f"{asked.closing}\n{asked.prompt.tokens}\n{index}".encode()
-    return int.from_bytes(blake2b(said, digest_size=8).digest())
+def _seed(request: ReplyRequest, index: int) -> int:
+    seed = f"{request.closing}\n{request.prompt.tokens}\n{index}".encode()
+    return int.from_bytes(blake2b(seed, digest_size=8).digest())
 
 
-def _directed_tools(asked: ReplyRequest, cues: FaultDirectives) -> Sequence[str]:
+def _directed_tools(request: ReplyRequest, cues: FaultDirectives) -> Sequence[str]:
     """The tools a script wants called; a call without a name means the first."""
-    if not asked.tools:
+    if not request.tools:
         return ()
-    offered = {tool.name for tool in asked.tools}
+    offered = {tool.name for tool in request.tools}
     directed = [name for name in cues.values("offered-call") if name in offered]
-    return [*(name or asked.tools[0].name for name in cues.values("call")), *directed]
+    return [*(name or request.tools[0].name for name in cues.values("call")), *directed]
 
 
 def _tool_call_reply(
-    asked: ReplyRequest,
+    request: ReplyRequest,
     names: Sequence[str],
-    given: Sequence[str],
+    given_arguments: Sequence[str],
     seed: int,
     vocabulary: Vocabulary,
 ) -> ModelReply:
     """Calls of these tools, with the given arguments or, beyond those, ones by their schemas."""
-    schemas = {tool.name: tool.schema for tool in asked.tools}
+    schemas = {tool.name: tool.schema for tool in request.tools}
     calls = []
     for index, name in enumerate(names):
         schema = schemas.get(name, {})
-        found = sample(schema, seeded_random(seed + index)) if schema.get("properties") else {}
-        arguments = given[index] if index < len(given) else orjson.dumps(found).decode()
+        sampled = sample(schema, seeded_random(seed + index)) if schema.get("properties") else {}
+        arguments = (
+            given_arguments[index]
+            if index < len(given_arguments)
+            else orjson.dumps(sampled).decode()
+        )
         called = ScriptedCall(
             id=f"{seed % 2**40:010x}{index:02d}",
             name=name,
@@ -169,24 +173,24 @@ def _tool_call_reply(
     return ModelReply(calls=tuple(calls), finish="tools", tokens=vocabulary.ids(text))
 
 
-def _text(asked: ReplyRequest, cues: FaultDirectives, thrown: Random, words: int) -> str:
+def _text(request: ReplyRequest, cues: FaultDirectives, thrown: Random, words: int) -> str:
     if "refuse" in cues:
         return refusal()
-    if asked.schema is not None:
-        return orjson.dumps(sample(asked.schema, thrown)).decode()
-    wanted = int(cues.number("words", words * (0.5 + thrown.random())))
-    return prose(thrown, without_directives(asked.closing), wanted)
+    if request.schema is not None:
+        return orjson.dumps(sample(request.schema, thrown)).decode()
+    length = int(cues.number("words", words * (0.5 + thrown.random())))
+    return prose(thrown, without_directives(request.closing), length)
 
 
 def _text_reply(
-    text: str, asked: ReplyRequest, cues: FaultDirectives, vocabulary: Vocabulary
+    text: str, request: ReplyRequest, cues: FaultDirectives, vocabulary: Vocabulary
 ) -> ModelReply:
-    met = [(text.find(stop), stop) for stop in asked.stops if stop and stop in text]
+    met = [(text.find(stop), stop) for stop in request.stops if stop and stop in text]
     finish: Finish = "refusal" if "refuse" in cues else "stop"
     stop = ""
     if met:
-        at, stop = min(met)
-        text, finish = text[:at], "sequence"
+        index, stop = min(met)
+        text, finish = text[:index], "sequence"
     return ModelReply(text=text, finish=finish, stop=stop, tokens=vocabulary.ids(text))
 
 

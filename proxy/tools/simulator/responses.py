@@ -96,9 +96,9 @@ def _text_events(scripted: ScriptedReply, reply: ModelReply, index: int) -> Iter
         "response.output_item.added",
     )
     yield StreamEvent(place | {"part": _part(reply, "")}, "response.content_part.added")
-    said = pieces(reply.text)
-    for piece in said:
-        tokens = max(1, len(reply.tokens) // len(said))
+    deltas = pieces(reply.text)
+    for piece in deltas:
+        tokens = max(1, len(reply.tokens) // len(deltas))
         delta = place | {"delta": piece} | ({} if refused else {"logprobs": []})
         yield StreamEvent(delta, f"response.{kind}.delta", tokens)
     done = place | {field: reply.text} | ({} if refused else {"logprobs": []})
@@ -131,11 +131,11 @@ def _object(scripted: ScriptedReply, status: str, items: list[Json]) -> Json:
         "background": False,
         "error": None,
         "incomplete_details": None,
-        "model": scripted.asked.model,
+        "model": scripted.request.model,
         "output": items,
         "usage": None,
         "user": None,
-        **(scripted.asked.echoes or {}),
+        **(scripted.request.echoes or {}),
     }
 
 
@@ -144,7 +144,7 @@ def _reasoning(scripted: ScriptedReply) -> list[Json]:
     if not scripted.replies[0].reasoning:
         return []
     item_id = f"rs_{scripted.id}"
-    sealed = {"encrypted_content": signature(item_id)} if scripted.asked.seals_reasoning else {}
+    sealed = {"encrypted_content": signature(item_id)} if scripted.request.seals_reasoning else {}
     return [{"id": item_id, "type": "reasoning", "summary": [], **sealed}]
 
 
@@ -155,7 +155,7 @@ def _message(scripted: ScriptedReply, content: list[Json], status: str) -> Json:
         "role": "assistant",
         "status": status,
         "content": content,
-        **({"phase": "final_answer"} if scripted.asked.names_phase else {}),
+        **({"phase": "final_answer"} if scripted.request.names_phase else {}),
     }
 
 
@@ -179,7 +179,7 @@ def _tool_call_item(call: ScriptedCall, arguments: str, status: str) -> Json:
 RESPONSES = EndpointDialect(
     wire="openai",
     prefix="resp",
-    asked=read_responses_request,
+    read_request=read_responses_request,
     answer=answer,
     events=events,
     midway=midway,

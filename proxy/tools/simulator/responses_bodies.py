@@ -33,16 +33,16 @@ def items(body: Body) -> list[Json]:
     Raises:
         Refusal: If there is none.
     """
-    said = required_field(body, "input", (str, list))
-    return [{"role": "user", "content": said}] if isinstance(said, str) else list(said)
+    value = required_field(body, "input", (str, list))
+    return [{"role": "user", "content": value}] if isinstance(value, str) else list(value)
 
 
 def read_responses_request(body: Body, context: ReadingContext) -> ReplyRequest:
     """Reads the request of a Responses body."""
-    given = items(body)
-    _check(given)
+    turns = items(body)
+    _check(turns)
     if context.model.regime == "openai-interval":
-        check_unmarked(body, given)
+        check_unmarked(body, turns)
     tools = [
         ReplyTool(name=tool["name"], schema=dict(tool.get("parameters") or {}))
         for tool in body.get("tools") or ()
@@ -52,7 +52,7 @@ def read_responses_request(body: Body, context: ReadingContext) -> ReplyRequest:
     effort = (body.get("reasoning") or {}).get("effort") or "none"
     return ReplyRequest(
         model=body["model"],
-        prompt=_responses_prompt(body, given, context),
+        prompt=_responses_prompt(body, turns, context),
         closing=closing_text(body),
         max_tokens=output_bound(body, ("max_output_tokens",), context.model.max_output),
         stream=bool(body.get("stream")),
@@ -66,11 +66,11 @@ def read_responses_request(body: Body, context: ReadingContext) -> ReplyRequest:
     )
 
 
-def _check(given: Sequence[Json]) -> None:
+def _check(turns: Sequence[Json]) -> None:
     """Each output answers a call before it, each call is answered, and no seal is broken."""
-    _check_reasoning([item for item in given if item.get("type") == "reasoning"])
+    _check_reasoning([item for item in turns if item.get("type") == "reasoning"])
     open_calls: set[str] = set()
-    for item in given:
+    for item in turns:
         if item.get("phase") not in _PHASES:
             raise provider_refusal(400, f"Invalid value: {item['phase']!r}.", param="input")
         if item.get("type") == "function_call":
@@ -93,16 +93,16 @@ def _check_reasoning(items: Sequence[Json]) -> None:
 
     Source: OpenAI's errors (openai/codex 8145, 2025-12; vercel/ai 7883, 2025-08).
     """
-    found: set[str] = set()
+    ids: set[str] = set()
     for item in items:
         name, sealed = str(item.get("id") or ""), item.get("encrypted_content")
         if sealed is not None and sealed != signature(name):
             reason = f"The encrypted content for item {name} could not be verified."
             raise provider_refusal(400, reason, code="invalid_encrypted_content")
-        if name and name in found:
-            told = f"Duplicate item found with id {name}. Remove duplicate items."
-            raise provider_refusal(400, told, param="input")
-        found.add(name)
+        if name and name in ids:
+            message = f"Duplicate item found with id {name}. Remove duplicate items."
+            raise provider_refusal(400, message, param="input")
+        ids.add(name)
 
 
 def _echoes(body: Body) -> Json:
@@ -131,7 +131,7 @@ def _schema(form: Json) -> Json | None:
     return {} if form.get("type") == "json_object" else None
 
 
-def _responses_prompt(body: Body, given: Sequence[Json], context: ReadingContext) -> CachedPrompt:
+def _responses_prompt(body: Body, turns: Sequence[Json], context: ReadingContext) -> CachedPrompt:
     rendering = PromptRenderer(context.vocabulary)
     if body.get("tools"):
         rendering.message("tools", [rendering.text(to_json(tool)) for tool in body["tools"]])
@@ -140,7 +140,7 @@ def _responses_prompt(body: Body, given: Sequence[Json], context: ReadingContext
         rendering.message("system", [rendering.text(to_json(text["format"]))])
     if body.get("instructions"):
         rendering.message("developer", [rendering.text(body["instructions"])])
-    for item in given:
+    for item in turns:
         _item(rendering, item)
     shaping = ((body.get("reasoning") or {}).get("effort"), text.get("verbosity"))
     return cacheable(rendering, body, context, *shaping)
@@ -156,8 +156,8 @@ def _item(rendering: PromptRenderer, item: Json) -> None:
         case "function_call":
             rendering.message("assistant", [rendering.tool_call(item["name"], item["arguments"])])
         case "additional_tools":
-            said = [rendering.text(to_json(tool)) for tool in item.get("tools") or ()]
-            rendering.message("tools", said)
+            tools = [rendering.text(to_json(tool)) for tool in item.get("tools") or ()]
+            rendering.message("tools", tools)
         case "function_call_output":
             rendering.message("tool", content_parts(rendering, item.get("output")))
         case _:

@@ -72,8 +72,8 @@ class _Sampler:
     def _object(self, schema: Schema, depth: int) -> dict[str, object]:
         properties: Mapping[str, Schema] = schema.get("properties", {})
         required = schema.get("required", ())
-        wanted = [name for name in properties if depth <= _DEEPEST or name in required]
-        return {name: self.value(properties[name], depth + 1) for name in wanted}
+        included = [name for name in properties if depth <= _DEEPEST or name in required]
+        return {name: self.value(properties[name], depth + 1) for name in included}
 
     def _array(self, schema: Schema, depth: int) -> list[object]:
         least = schema.get("minItems", 0)
@@ -93,10 +93,10 @@ class _Sampler:
         return self._dice.randint(first, max(first, floor(high / step))) * step
 
     def _resolve_reference(self, reference: str) -> Schema:
-        found: Any = self._root
+        node: Any = self._root
         for name in reference.removeprefix("#").strip("/").split("/"):
-            found = found[name] if name else found
-        return dict(found)
+            node = node[name] if name else node
+        return dict(node)
 
 
 def _choice(options: list[Schema], depth: int) -> Schema:
@@ -112,5 +112,5 @@ def _string(schema: Schema, dice: Random) -> str:
     text = f"{MARK} {dice.choice(_WORDS)} {dice.choice(_WORDS)}"
     least: int = schema.get("minLength", 0)
     text += "." * (least - len(text))
-    most: int = schema.get("maxLength", len(text))
-    return text[:most]
+    limit: int = schema.get("maxLength", len(text))
+    return text[:limit]

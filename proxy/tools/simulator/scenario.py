@@ -89,28 +89,29 @@ class Scenario:
         self._start = start
         self._calls = [0] * len(self._phases)
         self._limits = [
-            RateAllowance(each.requests_per_minute or 1, start + each.at) for each in self._phases
+            RateAllowance(phase.requests_per_minute or 1, start + phase.at)
+            for phase in self._phases
         ]
 
     def cues(self, model: str, now: float) -> FaultDirectives:
         """The directives for a call to the model that arrives now."""
-        found = FaultDirectives()
+        directives = FaultDirectives()
         for index, phase in enumerate(self._phases):
             if phase.holds(model, now - self._start):
-                found += self._met(index, phase, now)
-        return found
+                directives += self._met(index, phase, now)
+        return directives
 
     def _met(self, index: int, phase: ScenarioPhase, now: float) -> FaultDirectives:
         """The directives of one phase for the call."""
         wait = self._limits[index].take(1, now) if phase.has_limit else 0.0
         if wait:
             return parse_cues(f"429={wait:.3f}")
-        found = parse_cues(f"slow={phase.slow:g}") if phase.slow != 1 else FaultDirectives()
+        directives = parse_cues(f"slow={phase.slow:g}") if phase.slow != 1 else FaultDirectives()
         if phase.fault:
             before, self._calls[index] = self._calls[index], self._calls[index] + 1
             if int(before * phase.share) < int((before + 1) * phase.share):
-                found += parse_cues(phase.fault)
-        return found
+                directives += parse_cues(phase.fault)
+        return directives
 
 
 def read(text: str, file: str, models: Collection[str]) -> tuple[ScenarioPhase, ...]:
@@ -126,17 +127,17 @@ def read(text: str, file: str, models: Collection[str]) -> tuple[ScenarioPhase, 
     """
     problems: list[Problem] = []
     top = TableReader(parse_toml(text, file), ("phases",), problems)
-    found = tuple(_phase(each, models, problems) for each in top.elements("phases"))
-    if not found and not problems:
+    phases = tuple(_phase(element, models, problems) for element in top.elements("phases"))
+    if not phases and not problems:
         problems.append(top.node.problem("has no phases", "write a table [[phases]]"))
     if problems:
         raise InvalidFile(problems)
-    return found
+    return phases
 
 
 def _phase(node: Node, models: Collection[str], problems: list[Problem]) -> ScenarioPhase:
     fields = TableReader(node, _KEYS, problems)
-    named = [checked_choice(each, models, problems) for each in fields.elements("models")]
+    named = [checked_choice(element, models, problems) for element in fields.elements("models")]
     if "at" not in fields.nodes:
         problems.append(node.problem("has no `at`", 'write at = "0s" for from the start'))
     if not {"slow", "fault", "requests_per_minute"} & fields.nodes.keys():
@@ -144,14 +145,14 @@ def _phase(node: Node, models: Collection[str], problems: list[Problem]) -> Scen
         problems.append(node.problem("does nothing", fix))
     if "share" in fields.nodes and "fault" not in fields.nodes:
         fields.add_problem("share", "is of no fault", "write a fault, too")
-    at, lasts = _duration(fields, "at"), _duration(fields, "for")
+    start, lasts = _duration(fields, "at"), _duration(fields, "for")
     limit = fields.get("requests_per_minute", int)
     if limit == 0:
         fix = 'write fault = "429" to refuse all calls'
         fields.add_problem("requests_per_minute", "is 0", fix)
     return ScenarioPhase(
-        at=at or 0.0,
-        until=None if lasts is None else (at or 0.0) + lasts,
+        at=start or 0.0,
+        until=None if lasts is None else (start or 0.0) + lasts,
         models=tuple(named),
         slow=_number(fields, "slow", 1_000.0),
         fault=_fault(fields),
@@ -165,22 +166,22 @@ def _duration(fields: TableReader, key: str) -> float | None:
     text = fields.text(key, "10m")
     if text is None:
         return None
-    found = parse_duration(text)
-    if found is None:
+    seconds = parse_duration(text)
+    if seconds is None:
         fix = 'write a duration, such as "90s" or "10m"'
         fields.add_problem(key, f'is "{text}"', fix)
-    return found
+    return seconds
 
 
-def _number(fields: TableReader, key: str, most: float) -> float:
+def _number(fields: TableReader, key: str, maximum: float) -> float:
     """A number above 0 and up to this; 1 where the key is absent."""
     node = fields.nodes.get(key)
     if node is None:
         return 1.0
     value = node.value
     is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
-    if not is_number or not 0 < value <= most:
-        fix = f"write a number above 0 and up to {most:g}"
+    if not is_number or not 0 < value <= maximum:
+        fix = f"write a number above 0 and up to {maximum:g}"
         fields.add_problem(key, f"is {describe_value(value)}", fix)
         return 1.0
     return float(value)
@@ -199,5 +200,5 @@ def _faults(text: str) -> Iterator[tuple[str, str]]:
     try:
         parse_cues(text)
     except ValueError:
-        known = ", ".join(name for name in NAMES if name != "ok")
-        yield f'is "{text}"', f"write a status from 400 to 599, or some of {known}"
+        names = ", ".join(name for name in NAMES if name != "ok")
+        yield f'is "{text}"', f"write a status from 400 to 599, or some of {names}"

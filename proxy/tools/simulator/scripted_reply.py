@@ -20,7 +20,7 @@ class ScriptedReply:
         id: A number of its own; each wire adds its prefix.
         created: Seconds since the epoch.
         model: Behaviour of the model.
-        asked: Request that was made.
+        request: Request that was made.
         replies: One, or as many as were asked for.
         usage: Usage that is charged.
     """
@@ -28,7 +28,7 @@ class ScriptedReply:
     id: str
     created: int
     model: SimulatedModel
-    asked: ReplyRequest
+    request: ReplyRequest
     replies: Sequence[ModelReply]
     usage: Usage
 
@@ -48,7 +48,7 @@ class EndpointDialect:
     Attributes:
         wire: Whose it is.
         prefix: Prefix of its answer ids.
-        asked: Returns the request in a body; raises Refusal.
+        read_request: Returns the request in a body; raises Refusal.
         answer: The JSON answer.
         events: The stream.
         opening: Number of events that open a stream at once, long before its content.
@@ -57,7 +57,7 @@ class EndpointDialect:
 
     wire: WireName
     prefix: str
-    asked: Callable[[Body, ReadingContext], ReplyRequest]
+    read_request: Callable[[Body, ReadingContext], ReplyRequest]
     answer: Callable[[ScriptedReply], Json]
     events: Callable[[ScriptedReply], Sequence[StreamEvent]]
     midway: Callable[[ScriptedReply], StreamEvent]

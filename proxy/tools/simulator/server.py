@@ -57,8 +57,8 @@ class _Protocol(HttpToolsProtocol):
         self.scope["extensions"] = {RESET: self._reset}  # type: ignore[dict-item] # ours, not ASGI's
 
     def _reset(self) -> None:
-        told = self.transport.get_extra_info("socket")
-        if told is not None and not self.transport.is_closing():
-            with socket.socket(fileno=os.dup(told.fileno())) as same:
+        connection = self.transport.get_extra_info("socket")
+        if connection is not None and not self.transport.is_closing():
+            with socket.socket(fileno=os.dup(connection.fileno())) as same:
                 same.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
         self.transport.abort()

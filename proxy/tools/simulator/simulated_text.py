@@ -62,10 +62,10 @@ def seeded_random(seed: int) -> Random:
 
 def prose(thrown: Random, about: str, words: int) -> str:
     """About that many words, marked, that mention what they are about; at least one sentence."""
-    said = [MARK, _opening(thrown, about)]
-    while sum(len(sentence.split()) for sentence in said) < words:
-        said.append(_sentence(thrown))
-    return " ".join(said)
+    sentences = [MARK, _opening(thrown, about)]
+    while sum(len(sentence.split()) for sentence in sentences) < words:
+        sentences.append(_sentence(thrown))
+    return " ".join(sentences)
 
 
 def refusal() -> str:

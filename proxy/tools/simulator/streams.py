@@ -85,19 +85,21 @@ def with_usage_as_cued(
     events: Sequence[StreamEvent], cues: FaultDirectives, midway: StreamEvent
 ) -> list[StreamEvent]:
     """The events with their usage left out, doubled, zeroed, or also sent early."""
-    told = list(events)
+    remaining = list(events)
     if "no-usage" in cues:
-        told = [event for event in told if not _without_usage(event)]
+        remaining = [event for event in remaining if not _without_usage(event)]
     if "zero-usage" in cues:
-        for event in told:
+        for event in remaining:
             zero_usage(event.payload)
     if "double-usage" in cues:
-        last = max((i for i, event in enumerate(told) if _holders(event.payload)), default=None)
-        told[:] = told if last is None else [*told[: last + 1], *told[last:]]
+        last = max(
+            (i for i, event in enumerate(remaining) if _holders(event.payload)), default=None
+        )
+        remaining[:] = remaining if last is None else [*remaining[: last + 1], *remaining[last:]]
     if "early-usage" in cues:
-        contents = [i for i, event in enumerate(told) if event.tokens]
-        told.insert(contents[len(contents) // 2] if contents else 1, midway)
-    return told
+        contents = [i for i, event in enumerate(remaining) if event.tokens]
+        remaining.insert(contents[len(contents) // 2] if contents else 1, midway)
+    return remaining
 
 
 def zero_usage(payload: Json | None) -> None:
@@ -153,23 +155,23 @@ def keepalives(ping: bytes, count: int | None, seconds: float) -> Iterator[Strea
 def _play_frames(
     frames: Sequence[StreamFrame], cues: FaultDirectives, itl: float, thrown: Random | None
 ) -> Iterator[StreamStep]:
-    for each in frames:
-        if each.tokens and itl:
-            yield StreamStep("wait", seconds=each.tokens * itl)
-        data = each.data.replace(b"\n", b"\r\n") if "crlf" in cues else each.data
-        yield from _data_steps(data, each.tokens, thrown)
+    for sent_frame in frames:
+        if sent_frame.tokens and itl:
+            yield StreamStep("wait", seconds=sent_frame.tokens * itl)
+        data = sent_frame.data.replace(b"\n", b"\r\n") if "crlf" in cues else sent_frame.data
+        yield from _data_steps(data, sent_frame.tokens, thrown)
 
 
 def _apply_faults(frames: list[StreamFrame], cues: FaultDirectives) -> list[StreamFrame]:
     if "no-done" in cues:
         frames.pop()
     if "malformed" in cues:
-        at = _place(frames, cues.number("malformed", 2))
-        whole = frames[at]
-        frames[at] = replace(whole, data=whole.data[: len(whole.data) // 2] + b"\n\n")
+        index = _place(frames, cues.number("malformed", 2))
+        whole = frames[index]
+        frames[index] = replace(whole, data=whole.data[: len(whole.data) // 2] + b"\n\n")
     if "no-blank-line" in cues:
-        at = _place(frames, cues.number("no-blank-line", 2))
-        frames[at] = replace(frames[at], data=frames[at].data[:-1])
+        index = _place(frames, cues.number("no-blank-line", 2))
+        frames[index] = replace(frames[index], data=frames[index].data[:-1])
     return frames
 
 
@@ -180,14 +182,14 @@ def _cut_frames(
     ends = (("error-event", None), ("short", None), ("stall", SILENCE), ("death", CUT))
     for name, last in ends:
         if name in cues:
-            kept = frames[: _place(frames, cues.number(name, 2))]
-            return ([*kept, error] if name == "error-event" else kept), last
+            frames_sent = frames[: _place(frames, cues.number(name, 2))]
+            return ([*frames_sent, error] if name == "error-event" else frames_sent), last
     return frames, None
 
 
 def _place(frames: Sequence[StreamFrame], after: float) -> int:
     """Place of the content frame that has that many before it; the last one if too few."""
-    places = [index for index, each in enumerate(frames) if each.tokens] or [0]
+    places = [index for index, frame in enumerate(frames) if frame.tokens] or [0]
     return places[min(int(after), len(places) - 1)]
 
 

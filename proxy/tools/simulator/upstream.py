@@ -85,7 +85,7 @@ class Simulator:
     """One simulated provider, or several behind one address.
 
     Everything it keeps is bounded: the exchanges, the stored responses and the batches by
-    ``settings.kept``, the caches by themselves, the script by whoever writes it.
+    ``settings.max_records``, the caches by themselves, the script by whoever writes it.
     """
 
     def __init__(
@@ -102,9 +102,9 @@ class Simulator:
         self.clock = clock
         self.sleep = sleep
         self.vocabulary = vocabulary or Vocabulary()
-        self.exchanges: deque[SimulatedExchange] = deque(maxlen=settings.kept)
+        self.exchanges: deque[SimulatedExchange] = deque(maxlen=settings.max_records)
         self.responses: OrderedDict[str, list[Json]] = OrderedDict()
-        self.batches = BatchShelf(settings.kept)
+        self.batches = BatchShelf(settings.max_records)
         self.requests = RateAllowance(settings.requests_per_minute, clock())
         self.tokens = RateAllowance(settings.tokens_per_minute, clock())
         self._caches = {name: caches(model) for name, model in settings.models.items()}
@@ -119,7 +119,7 @@ class Simulator:
         Raises:
             ValueError: If one of them is unknown.
         """
-        self._script.extend([parse_directives(each) for each in cues])
+        self._script.extend([parse_directives(cue) for cue in cues])
 
     def next_scripted(self) -> FaultDirectives:
         """The next entry of the script; none when it has run out."""
@@ -153,5 +153,5 @@ class Simulator:
     def store(self, response_id: str, items: list[Json]) -> None:
         """Keep a conversation under the id of its latest response."""
         self.responses[response_id] = items
-        while len(self.responses) > self.settings.kept:
+        while len(self.responses) > self.settings.max_records:
             self.responses.popitem(last=False)

@@ -243,7 +243,9 @@ def blocks_before_tail(raw: bytes, tail: int, regime: str) -> Sequence[TokenBloc
     found = orjson.loads(raw)
     if tail:
         found["input"] = found["input"][:-tail]
-    return RESPONSES.asked(parse_body(orjson.dumps(found)), context(regime)).prompt.blocks[:-1]
+    return RESPONSES.read_request(parse_body(orjson.dumps(found)), context(regime)).prompt.blocks[
+        :-1
+    ]
 
 
 def core(blocks: Sequence[TokenBlock]) -> list[tuple[str, tuple[int, ...]]]:

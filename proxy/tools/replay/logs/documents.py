@@ -66,7 +66,7 @@ def log_values(
     file: BinaryIO,
     *,
     longest: int = MAX_VALUE_BYTES,
-    most: int = MAX_FILE_BYTES,
+    max_bytes: int = MAX_FILE_BYTES,
     report_progress: Callable[[int], None] = lambda _bytes: None,
 ) -> Iterator[LogValue]:
     """Each JSON value of the file that may be a call, and each that cannot be read.
@@ -74,11 +74,11 @@ def log_values(
     Args:
         file: The file, at its start; it can be read again from there.
         longest: Bytes of the longest value that is read.
-        most: Bytes that are read of it at most.
+        max_bytes: Bytes that are read of it at most.
         report_progress: Called with the number of bytes read, each time.
 
     Raises:
-        OperatorError: If it is broken gzip, packed otherwise, or holds more than ``most``.
+        OperatorError: If it is broken gzip, packed otherwise, or holds more than ``max_bytes``.
     """
     try:
         if file.read(len(_ZSTD)) == _ZSTD:
@@ -86,16 +86,18 @@ def log_values(
         file.seek(0)
         has_lines = _has_lines(file, longest)
         file.seek(0)
-        most = most if has_lines else min(most, MAX_DOCUMENT_BYTES)
-        read = _bounded_reader(file, most, report_progress)
+        max_bytes = max_bytes if has_lines else min(max_bytes, MAX_DOCUMENT_BYTES)
+        read = _bounded_reader(file, max_bytes, report_progress)
         yield from (_lines if has_lines else _elements)(read, longest)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise OperatorError(f"its gzip data is damaged: {error}") from None
 
 
-def _bounded_reader(file: BinaryIO, most: int, report_progress: Callable[[int], None]) -> _Read:
+def _bounded_reader(
+    file: BinaryIO, max_bytes: int, report_progress: Callable[[int], None]
+) -> _Read:
     """Reads a line or a part of one; counts, and ends the reading beyond a bound."""
-    left = most
+    left = max_bytes
 
     def read(size: int) -> bytes:
         nonlocal left
@@ -104,7 +106,7 @@ def _bounded_reader(file: BinaryIO, most: int, report_progress: Callable[[int], 
         report_progress(len(data))
         if left < 0:
             raise OperatorError(
-                f"it holds more than {most:,} bytes once unpacked: replay a part of it"
+                f"it holds more than {max_bytes:,} bytes once unpacked: replay a part of it"
             )
         return data
 

@@ -142,7 +142,7 @@ def _call(record: Json) -> RecordedCall:
     generated = answer.generated or _own_usage(record) or first_count(record, _GENERATED)
     conversation = record.get("conversation")
     return RecordedCall(
-        at=next((at for at in map(seconds, values(record, _TIME)) if at is not None), None),
+        at=next((time for time in map(seconds, values(record, _TIME)) if time is not None), None),
         conversation="" if conversation is None else str(conversation),
         key=first_text(record, ("key", "key_id")),
         feature=_feature(record),

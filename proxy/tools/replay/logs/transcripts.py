@@ -175,14 +175,14 @@ class _CodexSession:
     def end(self) -> Iterator[RecordedCall | OperatorError]:
         return self._close({})
 
-    def _item(self, item: Json, at: float | None) -> Iterator[RecordedCall | OperatorError]:
+    def _item(self, item: Json, time: float | None) -> Iterator[RecordedCall | OperatorError]:
         kind = str(item.get("type"))
         if kind == "reasoning" or kind.endswith("_call") or item.get("role") == "assistant":
             self._output.append(item)
         elif kind == "message" or kind.endswith("_call_output"):
             yield from self.end()
             self._items.append(item)
-            self._at = at
+            self._at = time
 
     def _close(self, usage: Any) -> Iterator[RecordedCall | OperatorError]:  # noqa: ANN401 - JSON
         """The call whose output is complete."""

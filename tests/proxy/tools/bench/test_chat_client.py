@@ -72,7 +72,7 @@ def first_call(*scripts: ScriptedAnswer) -> tuple[int | None, list[dict[str, obj
         transport = FakeTransport(scripts)
         client = ChatClient(transport, BenchTarget(base_url="http://engine/v1"), ticks)
         tokens = await client.first_call("m", "hello")
-        return tokens, [json.loads(sent.body) for _, sent in transport.sent]
+        return tokens, [json.loads(request.body) for _, request in transport.sent]
 
     return run_in_instant_time(call())
 

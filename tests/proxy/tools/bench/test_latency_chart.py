@@ -52,8 +52,8 @@ def test_the_legend_names_the_prefixes_that_were_measured():
     cold = [cell for cell in CELLS if cell.shape.prefix is PrefixState.COLD]
     colors = [panel["encoding"]["color"]["scale"] for panel in panels(cold)[0]]  # type: ignore[index]
 
-    assert {tuple(each["domain"]) for each in colors} == {("cold",)}
-    assert {len(each["range"]) for each in colors} == {1}
+    assert {tuple(color["domain"]) for color in colors} == {("cold",)}
+    assert {len(color["range"]) for color in colors} == {1}
 
 
 @pytest.mark.slow
@@ -75,6 +75,6 @@ def test_the_chart_is_a_png():
     png = latency_png(CELLS, "Latency of tiny", "http://127.0.0.1:8000/v1")
 
     assert png.startswith(b"\x89PNG")
-    width, height = (int.from_bytes(png[at : at + 4]) for at in (16, 20))
+    width, height = (int.from_bytes(png[offset : offset + 4]) for offset in (16, 20))
     assert width > 1000
     assert height > 800

@@ -4,13 +4,13 @@ from tests.proxy.tools.bench.test_latency_summary import SHAPE, call, failure
 
 
 def cell(*ttfts_s: float, limits: dict[str, float] | None = None) -> CellFigures:
-    return cell_figures(SHAPE, [call(ttft_s=each) for each in ttfts_s], limits or {}, 0.0)
+    return cell_figures(SHAPE, [call(ttft_s=ttft) for ttft in ttfts_s], limits or {}, 0.0)
 
 
 def cells_of(column: str, *rows: CellFigures) -> list[str]:
     table = latency_table(rows)
-    headers = [each.header for each in table.columns]
-    return [str(each) for each in table.columns[headers.index(column)].cells]
+    headers = [shown_column.header for shown_column in table.columns]
+    return [str(cell) for cell in table.columns[headers.index(column)].cells]
 
 
 def test_the_table_has_a_row_for_each_combination():
@@ -20,7 +20,7 @@ def test_the_table_has_a_row_for_each_combination():
 
 def test_goodput_has_columns_only_where_limits_are_set():
     assert cells_of("within limits", cell(0.2, 0.9, limits={"ttft": 500})) == ["50%"]
-    assert "within limits" not in [each.header for each in latency_table([cell(0.2)]).columns]
+    assert "within limits" not in [column.header for column in latency_table([cell(0.2)]).columns]
 
 
 def test_failures_are_listed_by_name_most_frequent_first():

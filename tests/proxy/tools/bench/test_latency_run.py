@@ -28,10 +28,14 @@ class CountingEngine:
         body = json.loads(prepared.body)
         prompt = body["messages"][0]["content"]
         words = prompt.split()
-        cached = max((self._common_words(words, seen.split()) for seen in self.prompts), default=0)
+        cached = max(
+            (self._common_words(words, earlier.split()) for earlier in self.prompts), default=0
+        )
         self.prompts.append(prompt)
-        told = chat_usage(2 * len(words), 4, prompt_tokens_details={"cached_tokens": 2 * cached})
-        usage = event({"choices": [], "usage": told})
+        usage_document = chat_usage(
+            2 * len(words), 4, prompt_tokens_details={"cached_tokens": 2 * cached}
+        )
+        usage = event({"choices": [], "usage": usage_document})
         return FakeExchange(
             ScriptedAnswer(
                 [After(0.5, chunk("a b")), After(0.5, chunk("c d")), STOP + usage], headers=EVENTS
@@ -39,8 +43,8 @@ class CountingEngine:
         )
 
     @staticmethod
-    def _common_words(words: list[str], seen: list[str]) -> int:
-        pairs = zip(words, seen, strict=False)
+    def _common_words(words: list[str], earlier: list[str]) -> int:
+        pairs = zip(words, earlier, strict=False)
         return next((n for n, (one, other) in enumerate(pairs) if one != other), len(words))
 
 
@@ -61,15 +65,15 @@ def plan(**changes: object) -> LatencyPlan:
     return LatencyPlan(**fields | changes)  # type: ignore[arg-type]
 
 
-def measure(wanted: LatencyPlan) -> tuple[list[CellFigures], LatencyRun, CountingEngine]:
+def measure(chosen: LatencyPlan) -> tuple[list[CellFigures], LatencyRun, CountingEngine]:
     engine = CountingEngine()
     cells: list[CellFigures] = []
 
     async def run() -> LatencyRun:
         client = ChatClient(engine, BenchTarget(base_url="http://engine/v1"), ticks)
-        made = LatencyRun(client, wanted, ticks, lambda: 0.0)
-        await made.measure(cells.append)
-        return made
+        measurement = LatencyRun(client, chosen, ticks, lambda: 0.0)
+        await measurement.measure(cells.append)
+        return measurement
 
     return cells, run_in_instant_time(run()), engine
 
@@ -108,10 +112,10 @@ def test_no_call_starts_after_the_combinations_time_is_up():
 
 
 def test_the_plan_announces_no_fewer_calls_than_it_makes():
-    wanted = plan()
-    _, _, engine = measure(wanted)
+    chosen = plan()
+    _, _, engine = measure(chosen)
 
-    assert len(engine.prompts) == wanted.max_calls
+    assert len(engine.prompts) == chosen.max_calls
 
 
 def test_a_server_that_refuses_the_first_call_ends_the_run():
@@ -127,8 +131,8 @@ def test_a_server_that_refuses_the_first_call_ends_the_run():
         run_in_instant_time(run())
 
 
-def doubts_of(cells: list[CellFigures], wanted: LatencyPlan, ratio: TokenRatio) -> Iterator[str]:
-    return doubts(wanted, ratio, cells)
+def doubts_of(cells: list[CellFigures], chosen: LatencyPlan, ratio: TokenRatio) -> Iterator[str]:
+    return doubts(chosen, ratio, cells)
 
 
 def test_a_whole_run_with_cold_and_warm_prompts_leaves_no_doubts():

@@ -34,34 +34,34 @@ def figures(*calls: CallTiming, **limits: float) -> CellFigures:
 
 
 def test_percentiles_are_values_that_were_seen():
-    found = LatencyPercentiles.of(n / 1000 for n in range(1, 101))
+    percentiles = LatencyPercentiles.of(n / 1000 for n in range(1, 101))
 
-    assert found == LatencyPercentiles(50.5, 50.0, 95.0, 99.0, 100.0)
+    assert percentiles == LatencyPercentiles(50.5, 50.0, 95.0, 99.0, 100.0)
     assert LatencyPercentiles.of([None]) is None
 
 
 def test_failed_calls_are_counted_by_name_and_in_no_other_figure():
-    found = figures(call(), failure("HTTP 429"), failure("HTTP 429"), failure("timeout"))
+    summary = figures(call(), failure("HTTP 429"), failure("HTTP 429"), failure("timeout"))
 
-    assert (found.calls, found.failed) == (1, 3)
-    assert found.errors == {"HTTP 429": 2, "timeout": 1}
-    assert found.ttft_ms is not None
-    assert found.ttft_ms.max == 200.0
+    assert (summary.calls, summary.failed) == (1, 3)
+    assert summary.errors == {"HTTP 429": 2, "timeout": 1}
+    assert summary.ttft_ms is not None
+    assert summary.ttft_ms.max == 200.0
 
 
 def test_throughput_is_per_second_from_the_first_start_to_the_last_end():
-    found = figures(call(0.0), call(1.0))
+    summary = figures(call(0.0), call(1.0))
 
-    assert (found.seconds, found.requests_per_s, found.output_tokens_per_s) == (2.0, 1.0, 7.0)
+    assert (summary.seconds, summary.requests_per_s, summary.output_tokens_per_s) == (2.0, 1.0, 7.0)
 
 
 def test_itl_is_per_token_and_inter_chunk_latency_per_chunk():
-    found = figures(call())
+    summary = figures(call())
 
-    assert found.itl_ms is not None
-    assert found.icl_ms is not None
-    assert (found.itl_ms.p50, found.icl_ms.p50) == (100.0, 300.0)
-    assert found.tokens_per_chunk == pytest.approx(7 / 3, abs=0.001)
+    assert summary.itl_ms is not None
+    assert summary.icl_ms is not None
+    assert (summary.itl_ms.p50, summary.icl_ms.p50) == (100.0, 300.0)
+    assert summary.tokens_per_chunk == pytest.approx(7 / 3, abs=0.001)
 
 
 def test_one_answer_of_unknown_tokens_makes_their_rate_unknown():
@@ -71,27 +71,27 @@ def test_one_answer_of_unknown_tokens_makes_their_rate_unknown():
 
 
 def test_goodput_counts_calls_within_every_limit_and_failures_as_bad():
-    found = figures(call(), call(ttft_s=0.6), failure("x"), call(), ttft=500, itl=150)
+    summary = figures(call(), call(ttft_s=0.6), failure("x"), call(), ttft=500, itl=150)
 
-    assert found.goodput_share == 0.5
-    assert found.goodput_per_s == 2.0
+    assert summary.goodput_share == 0.5
+    assert summary.goodput_per_s == 2.0
     assert figures(call()).goodput_share is None
 
 
 def test_cached_share_is_of_tokens_and_unknown_where_nothing_is_told():
-    found = figures(call(cached_tokens=90), call(cached_tokens=0, prompt_tokens=300))
+    summary = figures(call(cached_tokens=90), call(cached_tokens=0, prompt_tokens=300))
 
-    assert found.cached_share == pytest.approx(90 / 400)
+    assert summary.cached_share == pytest.approx(90 / 400)
     assert figures(call()).cached_share is None
 
 
 def test_the_engines_own_account_is_summed_up():
     engine = EngineTiming(prefill_s=0.1, decode_s=0.5, draft_tokens=10, accepted_tokens=7)
-    found = figures(call(engine=engine), call())
+    summary = figures(call(engine=engine), call())
 
-    assert (found.engine_prefill_ms, found.engine_decode_ms) == (100.0, 500.0)
-    assert found.engine_queue_ms is None
-    assert found.acceptance_rate == 0.7
+    assert (summary.engine_prefill_ms, summary.engine_decode_ms) == (100.0, 500.0)
+    assert summary.engine_queue_ms is None
+    assert summary.acceptance_rate == 0.7
 
 
 def test_goodput_limits_are_names_and_milliseconds():

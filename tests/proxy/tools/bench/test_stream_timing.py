@@ -13,8 +13,8 @@ def usage(prompt: int, generated: int, **rest: object) -> bytes:
 
 def timing_of(*pieces: tuple[float, bytes], end: float = 9.0) -> CallTiming:
     timer = AnswerTimer(1.0)
-    for at, piece in pieces:
-        timer.feed(at, piece)
+    for second, piece in pieces:
+        timer.feed(second, piece)
     return timer.call_timing(end)
 
 
@@ -44,10 +44,10 @@ def test_without_a_usage_tokens_are_unknown():
 
 
 def test_cached_tokens_are_unknown_where_the_usage_does_not_tell_them():
-    told = usage(100, 5, prompt_tokens_details={"cached_tokens": 64})
+    usage_document = usage(100, 5, prompt_tokens_details={"cached_tokens": 64})
     untold = usage(100, 5)
 
-    assert timing_of((2.0, chunk("a") + STOP + told)).cached_tokens == 64
+    assert timing_of((2.0, chunk("a") + STOP + usage_document)).cached_tokens == 64
     assert timing_of((2.0, chunk("a") + STOP + untold)).cached_tokens is None
 
 
@@ -83,11 +83,14 @@ def test_an_event_cut_into_two_pieces_counts_when_it_is_whole():
 
 
 def test_an_error_inside_a_stream_is_a_failure_with_its_name():
-    told = event(
+    error_event = event(
         {"error": {"message": "EngineCore died", "type": "InternalServerError", "code": 500}}
     )
 
-    assert timing_of((2.0, chunk("a") + told + DONE)).error == "stream error: InternalServerError"
+    assert (
+        timing_of((2.0, chunk("a") + error_event + DONE)).error
+        == "stream error: InternalServerError"
+    )
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ class Says:
     team: str = "acme-support"
     feature: str = "small-talk"
 
-    def body(self, turn: int, at: datetime, answers: Sequence[Message | None]) -> dict[str, Any]:
+    def body(self, turn: int, time: datetime, answers: Sequence[Message | None]) -> dict[str, Any]:
         history: list[Message] = []
         for answer in answers:
             history += [{"role": "user", "content": self.text}, answer or {"role": "assistant"}]
@@ -46,7 +46,7 @@ def plan(*scripts: Says, streamed: bool = False) -> list[PlannedCall]:
             number=number,
             conversation=by_name[conversation.id],
             turn=turn,
-            at=NOW,
+            time=NOW,
             streamed=streamed,
         )
         for number, (conversation, turn) in enumerate(turns)
@@ -65,5 +65,5 @@ async def send_calls(staged: DemoSession, calls: Sequence[PlannedCall]) -> list[
         base_url=staged.base_url,
         keys=staged.keys,
         clock=staged.clock,
-        tell=lambda each: None,
+        tell=lambda _: None,
     )

@@ -23,37 +23,37 @@ def catalog() -> Catalog:
 
 def answer_all(*scripts: Says) -> list[DemoCall]:
     """Every call of the scripts, answered in the same words."""
-    sent = []
-    for made in plan(*scripts):
-        planned = replace(made, at=NOW + timedelta(minutes=made.turn))
+    answered = []
+    for call in plan(*scripts):
+        planned = replace(call, time=NOW + timedelta(minutes=call.turn))
         planned.record_answer(ANSWER)
-        sent.append(DemoCall(planned=planned, call_id="call", output=2, message=ANSWER))
-    return sent
+        answered.append(DemoCall(planned=planned, call_id="call", output=2, message=ANSWER))
+    return answered
 
 
 def answer_the_demos_calls(count: int) -> list[DemoCall]:
     """So many calls of the demo's plan, answered in a hundred tokens."""
     answer = {"role": "assistant", "content": "This answer is simulated. " * 20}
-    sent = []
+    answered = []
     for planned in calls(start=NOW, count=count):
         planned.record_answer(answer)
-        sent.append(DemoCall(planned=planned, call_id="call", output=100, message=answer))
-    return sent
+        answered.append(DemoCall(planned=planned, call_id="call", output=100, message=answer))
+    return answered
 
 
 def test_a_call_sent_directly_reads_what_its_provider_keeps_without_being_asked(catalog):
-    found = baseline_costs(answer_all(Says(RULES, model="gpt-5.5", length=2)), catalog, AT)
-    direct = found.direct["acme-support"]
+    costs = baseline_costs(answer_all(Says(RULES, model="gpt-5.5", length=2)), catalog, AT)
+    direct = costs.direct["acme-support"]
 
     assert 0 < direct.read < direct.prompt
     assert direct.nanos
 
 
 def test_directly_nothing_is_read_where_a_provider_wants_marks(catalog):
-    found = baseline_costs(
+    costs = baseline_costs(
         answer_all(Says(RULES, model="claude-sonnet-5-5", length=48)), catalog, AT
     )
-    direct, arranged = found.direct["acme-support"], found.arranged["acme-support"]
+    direct, arranged = costs.direct["acme-support"], costs.arranged["acme-support"]
 
     assert direct.read == 0
     assert arranged.read > 0
@@ -63,28 +63,28 @@ def test_directly_nothing_is_read_where_a_provider_wants_marks(catalog):
 def test_teams_are_told_apart_and_failed_calls_left_out(catalog):
     answered = answer_all(Says("Hello!"), Says("Hello!", team="acme-engineering", model="gpt-5.5"))
     (unasked,) = plan(Says("Hello!", model="no-such-model"))
-    found = baseline_costs(
+    costs = baseline_costs(
         [*answered, DemoCall(planned=unasked, call_id="", error="refused")], catalog, AT
     )
 
-    assert set(found.direct) == set(found.arranged) == {"acme-support", "acme-engineering"}
-    assert found.direct["acme-support"].prompt == found.direct["acme-engineering"].prompt
+    assert set(costs.direct) == set(costs.arranged) == {"acme-support", "acme-engineering"}
+    assert costs.direct["acme-support"].prompt == costs.direct["acme-engineering"].prompt
 
 
 def test_a_price_that_nobody_knows_is_unknown(catalog):
     model = catalog.models["gpt-5.5"]
     unpriced = replace(model, routes=(replace(model.routes[0], tariff=None),))
-    known = replace(catalog, models={"gpt-5.5": unpriced})
-    found = baseline_costs(answer_all(Says("Hello!", model="gpt-5.5")), known, AT)
+    unpriced_catalog = replace(catalog, models={"gpt-5.5": unpriced})
+    costs = baseline_costs(answer_all(Says("Hello!", model="gpt-5.5")), unpriced_catalog, AT)
 
-    assert found.direct["acme-support"].nanos is None
+    assert costs.direct["acme-support"].nanos is None
 
 
 def test_prompts_with_what_stays_first_are_read_where_the_bad_order_reads_nothing(catalog):
-    sent = answer_the_demos_calls(60)
-    mine = [call for call in sent if call.planned.feature == "support-chat"]
+    demo_calls = answer_the_demos_calls(60)
+    mine = [call for call in demo_calls if call.planned.feature == "support-chat"]
     built = baseline_costs(mine, catalog, AT)
-    orders = order_costs(sent, built, catalog, AT)
+    orders = order_costs(demo_calls, built, catalog, AT)
 
     assert list(orders.direct) == ["variable first", "stable first", "shared prefix"]
     assert orders.direct["variable first"] == built.direct["acme-support"]

@@ -19,23 +19,23 @@ def shipped_catalog() -> Catalog:
 @pytest.fixture(scope="module")
 def catalog_at_lab(shipped_catalog: Catalog) -> Catalog:
     upstreams = "".join(
-        f'[upstreams.{each.name}]\nkind = "{each.kind}"\nbase_url = "{each.base_url}"\n'
-        f'key_env = "{each.key_env}"\n'
-        for each in shipped_catalog.upstreams.values()
+        f'[upstreams.{upstream.name}]\nkind = "{upstream.kind}"\nbase_url = "{upstream.base_url}"\n'
+        f'key_env = "{upstream.key_env}"\n'
+        for upstream in shipped_catalog.upstreams.values()
     )
     return load(f'default = "openai"\n{upstreams}', redirected_catalog(shipped_catalog, LAB))
 
 
 def test_every_upstream_is_the_lab(shipped_catalog: Catalog, catalog_at_lab: Catalog) -> None:
     assert catalog_at_lab.upstreams.keys() == shipped_catalog.upstreams.keys()
-    assert {each.base_url for each in catalog_at_lab.upstreams.values()} == {LAB}
+    assert {upstream.base_url for upstream in catalog_at_lab.upstreams.values()} == {LAB}
 
 
 def test_no_upstream_knows_where_a_real_key_is(
     shipped_catalog: Catalog, catalog_at_lab: Catalog
 ) -> None:
-    assert any(each.key_env for each in shipped_catalog.upstreams.values())
-    assert not any(each.key_env for each in catalog_at_lab.upstreams.values())
+    assert any(upstream.key_env for upstream in shipped_catalog.upstreams.values())
+    assert not any(upstream.key_env for upstream in catalog_at_lab.upstreams.values())
 
 
 def test_the_lab_serves_every_model_on_its_wire(shipped_catalog: Catalog) -> None:
@@ -77,4 +77,4 @@ def test_every_text_model_has_the_window_of_its_catalog(shipped_catalog: Catalog
     served = simulated_models(shipped_catalog)
 
     assert {name: served[name].window for name in windows} == windows
-    assert sum(each is not None for each in windows.values()) > 50
+    assert sum(window is not None for window in windows.values()) > 50

@@ -31,11 +31,11 @@ def unanswered_ids(messages: list[Message]) -> set[str]:
 
 
 def test_an_agent_gathers_its_tools_once_for_a_session_and_each_in_another_order() -> None:
-    made = agents("2", MODEL)
-    orders = [{tuple(names(agent, turn)) for turn in range(agent.length)} for agent in made]
+    sessions = agents("2", MODEL)
+    orders = [{tuple(names(agent, turn)) for turn in range(agent.length)} for agent in sessions]
 
     assert {len(order) for order in orders} == {1}
-    assert len(set.union(*orders)) == len(made)
+    assert len(set.union(*orders)) == len(sessions)
     assert {frozenset(order) for order in set.union(*orders)} == {frozenset(TOOLS)}
     assert 8 <= len(TOOLS) <= 12
 
@@ -63,8 +63,8 @@ def test_place_date_and_user_are_the_first_lines() -> None:
 
 
 def test_every_agent_works_for_another_user() -> None:
-    made = agents("2", MODEL)
-    assert len({agent.user for agent in made}) == len(made) == len(tasks())
+    sessions = agents("2", MODEL)
+    assert len({agent.user for agent in sessions}) == len(sessions) == len(tasks())
 
 
 def test_recorded_tool_calls_fit_their_definitions() -> None:
@@ -110,8 +110,8 @@ def test_ids_of_tool_calls_are_unique_within_a_conversation() -> None:
 
 def test_real_words_replace_the_recorded_ones_and_recorded_calls_stay() -> None:
     agent = agents("2", MODEL)[0]
-    said = {"role": "assistant", "content": "Simulated."}
-    message = agent.body(1, NOON, [said])["messages"][2]
+    reply = {"role": "assistant", "content": "Simulated."}
+    message = agent.body(1, NOON, [reply])["messages"][2]
     assert message["content"] == "Simulated."
     assert len(message["tool_calls"]) == len(agent.task.steps[1].uses)
 
@@ -129,9 +129,9 @@ def test_real_tool_calls_are_kept_and_answered(turn: int) -> None:
         {"id": "call_a", "type": "function", "function": {"name": use.tool, "arguments": "{}"}},
         {"id": "call_b", "type": "function", "function": {"name": "commit", "arguments": "{}"}},
     ]
-    said = {"role": "assistant", "tool_calls": calls}
-    messages = agent.body(turn, NOON, [*[None] * (turn - 1), said])["messages"]
-    assert said in messages
+    reply = {"role": "assistant", "tool_calls": calls}
+    messages = agent.body(turn, NOON, [*[None] * (turn - 1), reply])["messages"]
+    assert reply in messages
     assert unanswered_ids(messages) == set()
     results = {m["tool_call_id"]: m["content"] for m in messages if m["role"] == "tool"}
     assert results["call_a"] == use.result
@@ -142,10 +142,10 @@ def test_a_tool_call_the_script_did_not_expect_is_answered_before_the_user_write
     agent = agents("2", MODEL)[0]
     turn = next(n for n, step in enumerate(agent.task.steps) if n and step.asks)
     call = {"id": "call_a", "type": "function", "function": {"name": "commit", "arguments": "{}"}}
-    said = {"role": "assistant", "tool_calls": [call]}
-    *_, result, asked = agent.body(turn, NOON, [*[None] * (turn - 1), said])["messages"]
+    reply = {"role": "assistant", "tool_calls": [call]}
+    *_, result, question = agent.body(turn, NOON, [*[None] * (turn - 1), reply])["messages"]
     assert result["tool_call_id"] == "call_a"
-    assert asked == {"role": "user", "content": agent.task.steps[turn].asks}
+    assert question == {"role": "user", "content": agent.task.steps[turn].asks}
 
 
 def test_a_file_is_read_with_its_lines_numbered() -> None:

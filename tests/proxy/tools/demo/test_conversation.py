@@ -22,8 +22,8 @@ class EchoScript:
     model = "gpt-5.5"
     length = 3
 
-    def body(self, turn: int, at: datetime, answers: Sequence[Message | None]) -> dict[str, Any]:
-        return {"turn": turn, "at": at, "answers": list(answers)}
+    def body(self, turn: int, time: datetime, answers: Sequence[Message | None]) -> dict[str, Any]:
+        return {"turn": turn, "at": time, "answers": list(answers)}
 
 
 def test_a_turn_sees_the_answers_before_it_and_no_others() -> None:

@@ -23,14 +23,14 @@ def a_sent(**changes: Any) -> DemoCall:
     return DemoCall(**{"planned": planned, "call_id": "call_1", **changes})
 
 
-def a_result(*sent: DemoCall, **changes: Any) -> DemoResult:
+def a_result(*demo_calls: DemoCall, **changes: Any) -> DemoResult:
     fields: dict[str, Any] = {
-        "sent": sent,
+        "calls": demo_calls,
         "seconds": 2.0,
         "rows": (a_spend(),),
         "total": (a_spend(team=None),),
         "names": {"team_1": "acme"},
-        "ledger_calls": len(sent),
+        "ledger_calls": len(demo_calls),
         "lacking": (),
     }
     return DemoResult(**(fields | changes))

@@ -30,11 +30,11 @@ ANSWER = {"role": "assistant", "content": "This answer is simulated. " * 20}
 @pytest.fixture(scope="module")
 def calls_and_bodies() -> Played:
     """Every call with its body, each answered before the next is made."""
-    made = []
+    planned_bodies = []
     for planned in calls(start=START):
-        made.append((planned, planned.body()))
+        planned_bodies.append((planned, planned.body()))
         planned.record_answer(ANSWER)
-    return made
+    return planned_bodies
 
 
 def tokens(body: Body) -> int:
@@ -127,14 +127,14 @@ def test_customers_pause_longer_than_agents(calls_and_bodies: Played) -> None:
     for planned, _ in calls_and_bodies:
         name = planned.conversation.id
         if planned.turn:
-            pauses[planned.feature].append((planned.at - last[name]).total_seconds())
-        last[name] = planned.at
+            pauses[planned.feature].append((planned.time - last[name]).total_seconds())
+        last[name] = planned.time
     assert 4 <= min(pauses["coding-agent"]) < max(pauses["coding-agent"]) <= 40
     assert 15 <= min(pauses["support-chat"]) < max(pauses["support-chat"]) <= 90
 
 
 def test_clocks_go_forward(calls_and_bodies: Played) -> None:
-    times = [planned.at for planned, _ in calls_and_bodies]
+    times = [planned.time for planned, _ in calls_and_bodies]
     assert times[0] == START
     assert times == sorted(times)
 
@@ -154,8 +154,8 @@ def test_a_body_made_late_is_the_body_made_at_once() -> None:
 
 @given(count=st.integers(0, 400), seed=st.integers())
 def test_any_number_of_calls_can_be_planned(count: int, seed: int) -> None:
-    made: list[PlannedCall] = list(calls(start=START, count=count, seed=seed))
-    assert [planned.number for planned in made] == list(range(count))
-    assert abs(2 * sum(planned.streamed for planned in made) - count) <= 1
-    pairs = [(planned.conversation.id, planned.turn) for planned in made]
+    planned: list[PlannedCall] = list(calls(start=START, count=count, seed=seed))
+    assert [planned.number for planned in planned] == list(range(count))
+    assert abs(2 * sum(planned.streamed for planned in planned) - count) <= 1
+    pairs = [(planned.conversation.id, planned.turn) for planned in planned]
     assert len(pairs) == len(set(pairs))

@@ -35,39 +35,39 @@ def a_sent(n: int, **changes: Any) -> DemoCall:
     return DemoCall(**{"planned": planned, "call_id": a_receipt(n).call_id, **changes})
 
 
-def result(store: Store, *sent: DemoCall) -> DemoResult:
-    return of_store(store, sent, seconds=2.0, names=NAMES, since=SINCE, catalog=CATALOG)
+def result(store: Store, *demo_calls: DemoCall) -> DemoResult:
+    return of_store(store, demo_calls, seconds=2.0, names=NAMES, since=SINCE, catalog=CATALOG)
 
 
 def test_a_ledger_with_every_call_is_complete(store: Store) -> None:
     for n in range(4):
         store.keep(a_receipt(n))
-    found = result(store, *map(a_sent, range(4)))
+    shown = result(store, *map(a_sent, range(4)))
 
-    assert found.is_sound
-    assert found.ledger_calls == 4
-    assert found.lacking == ()
+    assert shown.is_sound
+    assert shown.ledger_calls == 4
+    assert shown.lacking == ()
 
 
 def test_a_call_the_ledger_lacks_is_named(store: Store) -> None:
     store.keep(a_receipt(0))
-    found = result(store, a_sent(0), a_sent(1))
+    shown = result(store, a_sent(0), a_sent(1))
 
-    assert not found.is_sound
-    assert found.lacking == (a_receipt(1).call_id,)
+    assert not shown.is_sound
+    assert shown.lacking == (a_receipt(1).call_id,)
 
 
 def test_an_answer_without_an_id_cannot_be_in_the_ledger(store: Store) -> None:
-    found = result(store, a_sent(0, call_id=""))
+    shown = result(store, a_sent(0, call_id=""))
 
-    assert found.lacking == ("call 0",)
+    assert shown.lacking == ("call 0",)
 
 
 def test_a_call_that_never_reached_the_gateway_is_an_error_and_not_lacking(store: Store) -> None:
-    found = result(store, a_sent(0, call_id="", error="APIConnectionError: no"))
+    shown = result(store, a_sent(0, call_id="", error="APIConnectionError: no"))
 
-    assert found.lacking == ()
-    assert not found.is_sound
+    assert shown.lacking == ()
+    assert not shown.is_sound
 
 
 def test_the_json_line_adds_up(store: Store) -> None:

@@ -32,12 +32,12 @@ def level() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def result_and_output() -> tuple[DemoResult, str]:
     out = StringIO()
-    told: list[DemoResult] = []
+    results: list[DemoResult] = []
     playing = demo(
-        Console(file=out, width=80), now=NOW, port=0, stays=False, tell=told.append, count=COUNT
+        Console(file=out, width=80), now=NOW, port=0, stays=False, tell=results.append, count=COUNT
     )
     result = uvloop.run(playing)
-    assert told == [result]
+    assert results == [result]
     return result, out.getvalue()
 
 
@@ -47,16 +47,16 @@ def test_every_call_is_answered_and_in_the_ledger_once(
     result, _ = result_and_output
 
     assert result.is_sound
-    assert len(result.sent) == result.ledger_calls == COUNT
+    assert len(result.calls) == result.ledger_calls == COUNT
 
 
 def test_the_ledger_says_what_the_sdk_was_told(result_and_output: tuple[DemoResult, str]) -> None:
     result, _ = result_and_output
     (total,) = result.total
 
-    assert total.usage.prompt_tokens == sum(sent.input for sent in result.sent)
-    assert total.usage.cache_read == sum(sent.cached for sent in result.sent)
-    assert total.usage.generated_tokens == sum(sent.output for sent in result.sent)
+    assert total.usage.prompt_tokens == sum(call.input for call in result.calls)
+    assert total.usage.cache_read == sum(call.cached for call in result.calls)
+    assert total.usage.generated_tokens == sum(call.output for call in result.calls)
     assert total.cost_nanos
     assert not total.unpriced
     assert not total.estimated
@@ -69,7 +69,8 @@ def test_other_ways_are_reckoned_from_the_same_calls(
     (total,) = result.total
 
     assert (
-        sum(each.prompt for each in result.otherwise.direct.values()) == total.usage.prompt_tokens
+        sum(totals.prompt for totals in result.otherwise.direct.values())
+        == total.usage.prompt_tokens
     )
     assert "directly" in text
 
@@ -97,21 +98,21 @@ def status(console: Console, tell: Callable[[DemoResult], None]) -> int:
 
 
 def test_a_termination_ends_it_with_status_0_once_the_result_is_told() -> None:
-    told: list[DemoResult] = []
+    results: list[DemoResult] = []
 
     def stop(result: DemoResult) -> None:
-        told.append(result)
+        results.append(result)
         os.kill(os.getpid(), signal.SIGTERM)
 
     assert status(Console(quiet=True), stop) == 0
-    assert len(told) == 1
+    assert len(results) == 1
 
 
 def test_a_demo_stopped_before_its_result_is_no_success() -> None:
-    told: list[DemoResult] = []
+    results: list[DemoResult] = []
 
-    assert status(InterruptingConsole(file=StringIO()), told.append) == 130
-    assert told == []
+    assert status(InterruptingConsole(file=StringIO()), results.append) == 130
+    assert results == []
 
 
 @pytest.mark.usefixtures("level")
@@ -119,16 +120,16 @@ def test_json_is_the_only_line() -> None:
     arguments = ["demo", "--exit", "--json", "--port", "0", "--calls", str(COUNT)]
     ran = CliRunner().invoke(main._commands, arguments)
     (line,) = ran.stdout.splitlines()
-    found = orjson.loads(line)
+    document = orjson.loads(line)
 
     assert ran.exit_code == 0
-    assert found["calls"] == found["ledger_calls"] == COUNT
-    assert found["ledger_complete"] is True
-    assert found["cost_usd"] > 0
-    assert found["direct_cost_usd"] > 0
-    assert 0 <= found["direct_hit_rate"] <= 1
-    assert found["orders"].keys() == {"variable first", "stable first", "shared prefix"}
-    assert found["orders"]["stable first"]["direct_cost_usd"] > 0
+    assert document["calls"] == document["ledger_calls"] == COUNT
+    assert document["ledger_complete"] is True
+    assert document["cost_usd"] > 0
+    assert document["direct_cost_usd"] > 0
+    assert 0 <= document["direct_hit_rate"] <= 1
+    assert document["orders"].keys() == {"variable first", "stable first", "shared prefix"}
+    assert document["orders"]["stable first"]["direct_cost_usd"] > 0
 
 
 def test_without_its_extra_the_demo_says_what_to_install() -> None:

@@ -60,8 +60,8 @@ def test_nothing_is_left_and_no_real_setting_is_used(
 
 
 def test_the_next_free_port_is_taken() -> None:
-    with socket.create_server((HOST, 0)) as taken:
-        port = taken.getsockname()[1]
+    with socket.create_server((HOST, 0)) as listener:
+        port = listener.getsockname()[1]
 
         async def base_url() -> str:
             async with run_session(now=NOW, start=NOW, port=port) as staged:
@@ -85,7 +85,7 @@ def test_the_providers_caches_are_at_work() -> None:
     async def scene() -> list[int]:
         async with a_stage() as staged:
             says = Says("Refunds are paid within fourteen days. " * 300, length=2)
-            return [each.cached for each in await send_calls(staged, plan(says))]
+            return [call.cached for call in await send_calls(staged, plan(says))]
 
     first, second = asyncio.run(scene())
 
@@ -101,7 +101,7 @@ def test_every_model_of_the_catalog_that_chat_completions_serve_answers() -> Non
             names = [n for n in models if "embedding" not in n and n not in unasked]
             calls = plan(*(Says("Hello! [[fault:words=5]]", model=name) for name in names))
             answers = await send_calls(staged, calls)
-            return {each.planned.model: each.error for each in answers if each.error}
+            return {answer.planned.model: answer.error for answer in answers if answer.error}
 
     assert asyncio.run(scene()) == {}
 
@@ -111,7 +111,9 @@ def test_embedding_models_answer() -> None:
         async with a_stage() as staged:
             key = staged.keys[TEAMS[0]]
             async with AsyncOpenAI(base_url=staged.base_url, api_key=key) as client:
-                made = await client.embeddings.create(model="text-embedding-3-small", input="Hi")
-                return len(made.data[0].embedding)
+                embeddings = await client.embeddings.create(
+                    model="text-embedding-3-small", input="Hi"
+                )
+                return len(embeddings.data[0].embedding)
 
     assert asyncio.run(scene()) == 1536

@@ -9,8 +9,8 @@ MODEL = "gpt-5.6-terra"
 MARK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 
 
-def system(chat: SupportScript, turn: int = 0, at: datetime = NOON) -> str:
-    first = chat.body(turn, at, [None] * turn)["messages"][0]
+def system(chat: SupportScript, turn: int = 0, time: datetime = NOON) -> str:
+    first = chat.body(turn, time, [None] * turn)["messages"][0]
     assert first["role"] == "system"
     return str(first["content"])
 
@@ -24,7 +24,7 @@ def test_the_first_line_is_the_time() -> None:
 
 def test_two_calls_differ_before_anything_that_could_be_shared() -> None:
     chat = chats("2", MODEL)[0]
-    one, other = system(chat), system(chat, at=NOON.replace(second=8))
+    one, other = system(chat), system(chat, time=NOON.replace(second=8))
     assert one.splitlines()[0] != other.splitlines()[0]
     assert one.splitlines()[1:] == other.splitlines()[1:]
 
@@ -41,16 +41,16 @@ def test_each_question_finds_its_passages_among_others_in_varying_order() -> Non
     orders = set()
     for chat in chats("2", MODEL):
         for turn, (_, fitting) in enumerate(chat.case.turns):
-            found = chat._found(turn)
-            assert set(fitting) <= set(found)
-            assert len(found) == len(set(found)) == 4
-            orders.add(found.index(fitting[0]))
+            passages = chat._found(turn)
+            assert set(fitting) <= set(passages)
+            assert len(passages) == len(set(passages)) == 4
+            orders.add(passages.index(fitting[0]))
     assert orders == {0, 1, 2, 3}
 
 
 def test_every_passage_named_by_a_case_exists() -> None:
     passages = sections("passages.md")
-    named = {title for case in cases() for _, found in case.turns for title in found}
+    named = {title for case in cases() for _, title_names in case.turns for title in title_names}
     assert named <= passages.keys()
 
 
@@ -60,8 +60,8 @@ def test_customers_write_three_to_six_times() -> None:
 
 def test_the_history_holds_the_real_answers() -> None:
     chat = chats("2", MODEL)[0]
-    said = {"role": "assistant", "content": "Within 28 days."}
-    messages = chat.body(2, NOON, [said, None])["messages"]
+    reply = {"role": "assistant", "content": "Within 28 days."}
+    messages = chat.body(2, NOON, [reply, None])["messages"]
     assert [message["role"] for message in messages] == [
         "system",
         "user",
@@ -70,7 +70,7 @@ def test_the_history_holds_the_real_answers() -> None:
         "assistant",
         "user",
     ]
-    assert messages[2] == said
+    assert messages[2] == reply
     assert messages[4]["content"].startswith("Sorry")
     assert [message["content"] for message in messages[1::2]] == [
         question for question, _ in chat.case.turns[:3]
@@ -78,17 +78,17 @@ def test_the_history_holds_the_real_answers() -> None:
 
 
 def test_each_customer_chats_once() -> None:
-    made = chats("2", MODEL)
-    assert {chat.case for chat in made} == set(cases())
-    assert len(made) == len(cases())
-    assert {chat.model for chat in made} == {MODEL}
+    sessions = chats("2", MODEL)
+    assert {chat.case for chat in sessions} == set(cases())
+    assert len(sessions) == len(cases())
+    assert {chat.model for chat in sessions} == {MODEL}
 
 
-def parts(chat: SupportScript, turn: int, at: datetime = NOON) -> list[tuple[str, str]]:
+def parts(chat: SupportScript, turn: int, time: datetime = NOON) -> list[tuple[str, str]]:
     """Role and text of each part of a prompt, in order."""
     return [
         (message["role"], part["text"])
-        for message in chat.body(turn, at, [None] * turn)["messages"]
+        for message in chat.body(turn, time, [None] * turn)["messages"]
         for part in (
             [{"text": message["content"]}]
             if isinstance(message["content"], str)

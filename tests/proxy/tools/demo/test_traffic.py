@@ -32,21 +32,21 @@ def answers(planned_calls: list[PlannedCall]) -> list[DemoCall]:
 def test_each_call_is_answered_under_an_id_of_its_own(
     planned_calls: list[PlannedCall], answers: list[DemoCall]
 ) -> None:
-    assert [each.planned for each in answers] == planned_calls
-    assert [each.error for each in answers] == [""] * len(planned_calls)
-    assert len({each.call_id for each in answers if each.call_id}) == len(planned_calls)
+    assert [answer.planned for answer in answers] == planned_calls
+    assert [answer.error for answer in answers] == [""] * len(planned_calls)
+    assert len({answer.call_id for answer in answers if answer.call_id}) == len(planned_calls)
 
 
 def test_each_answer_says_what_it_used(answers: list[DemoCall]) -> None:
-    assert all(each.input > 0 and each.output > 0 for each in answers)
+    assert all(answer.input > 0 and answer.output > 0 for answer in answers)
 
 
 def test_streams_tell_when_their_first_token_came(answers: list[DemoCall]) -> None:
-    waits = [each.ttft for each in answers if each.planned.streamed]
+    waits = [answer.ttft for answer in answers if answer.planned.streamed]
 
     assert len(waits) == len(answers) / 2
     assert all(wait is not None and wait > 0 for wait in waits)
-    assert {each.ttft for each in answers if not each.planned.streamed} == {None}
+    assert {answer.ttft for answer in answers if not answer.planned.streamed} == {None}
 
 
 @pytest.mark.parametrize("streamed", [True, False])
@@ -62,26 +62,26 @@ def test_a_turn_has_the_answer_before_it_in_its_history(*, streamed: bool) -> No
 @pytest.mark.parametrize("streamed", [True, False])
 def test_tool_calls_come_back_whole(*, streamed: bool) -> None:
     planned = list(calls(start=NOW, count=60))
-    coding = next(each for each in planned if each.feature == "coding-agent")
+    coding = next(call for call in planned if call.feature == "coding-agent")
     scripted = coding.conversation
     answered: dict[int, Message | None] = {}
 
     class Asks(Says):
         def body(
-            self, turn: int, at: datetime, answers: Sequence[Message | None]
+            self, turn: int, time: datetime, answers: Sequence[Message | None]
         ) -> dict[str, Any]:
             answered.update(enumerate(answers))
-            asked = [{"role": "user", "content": "Go. [[fault:call]] [[fault:call]]"}]
-            return {"messages": asked, "tools": scripted.body(0, NOW)["tools"]}
+            messages = [{"role": "user", "content": "Go. [[fault:call]] [[fault:call]]"}]
+            return {"messages": messages, "tools": scripted.body(0, NOW)["tools"]}
 
     two = plan(Asks("", length=2), streamed=streamed)
-    assert [each.error for each in outcome(two)] == ["", ""]
-    made = (answered[0] or {})["tool_calls"]
+    assert [call.error for call in outcome(two)] == ["", ""]
+    tool_calls = (answered[0] or {})["tool_calls"]
 
-    assert len(made) == 2
-    assert len({each["id"] for each in made}) == 2
-    assert all(each["function"]["name"] for each in made)
-    assert all(each["function"]["arguments"].startswith("{") for each in made)
+    assert len(tool_calls) == 2
+    assert len({tool_call["id"] for tool_call in tool_calls}) == 2
+    assert all(tool_call["function"]["name"] for tool_call in tool_calls)
+    assert all(tool_call["function"]["arguments"].startswith("{") for tool_call in tool_calls)
 
 
 def test_a_refused_call_is_told_not_raised() -> None:

@@ -120,7 +120,7 @@ def call(
 def with_times(
     calls: Sequence[RecordedCall], gap: float = 10.0
 ) -> list[tuple[float, RecordedCall]]:
-    return [(number * gap, each) for number, each in enumerate(calls)]
+    return [(number * gap, call) for number, call in enumerate(calls)]
 
 
 def dialogue(first: Json, turns: int, conversation: str = "c") -> list[RecordedCall]:

@@ -92,19 +92,17 @@ def test_several_features_are_shown_apart(badly_built, file):
 def test_json_is_one_line_and_nothing_else(file):
     result = run_command(str(file), str(file), "--model", "uncached", "--json", "--gap", "1")
 
-    found = orjson.loads(result.stdout)
-    assert found["calls"] == 8
-    assert found["headline"].startswith("8 calls cost $")
-    assert len(found["ways"]) == 5
+    document = orjson.loads(result.stdout)
+    assert document["calls"] == 8
+    assert document["headline"].startswith("8 calls cost $")
+    assert len(document["ways"]) == 5
     assert result.stdout.count("\n") == 1
     assert result.stderr == ""
 
 
-@pytest.mark.parametrize(
-    ("asked", "near"), [("mark", "marks"), ("zzz", "none with a name like it")]
-)
-def test_an_unknown_model_is_told_with_those_near(file, asked, near):
-    result = run_command(str(file), "--model", asked)
+@pytest.mark.parametrize(("name", "near"), [("mark", "marks"), ("zzz", "none with a name like it")])
+def test_an_unknown_model_is_told_with_those_near(file, name, near):
+    result = run_command(str(file), "--model", name)
 
     assert result.exit_code == 2
     assert near in " ".join(result.stderr.replace("│", "").split())

@@ -40,17 +40,17 @@ def agent(turns: int, size: int = 60) -> list[RecordedCall]:
     for turn in range(turns):
         messages.append(user(f"Where is order ORD-{turn}?"))
         function = {"name": "read_file", "arguments": f'{{"path":"orders/{turn}.txt"}}'}
-        asked = {
+        reply = {
             "role": "assistant",
             "content": None,
             "tool_calls": [{"id": f"c{turn}", "type": "function", "function": function}],
         }
-        calls.append(call(*messages, reply=asked))
-        found = " ".join(
+        calls.append(call(*messages, reply=reply))
+        text = " ".join(
             f"In year {turn * size + n} the ship with order ORD-{turn} lay before the quay."
             for n in range(size)
         )
-        messages += [asked, {"role": "tool", "tool_call_id": f"c{turn}", "content": found}]
+        messages += [reply, {"role": "tool", "tool_call_id": f"c{turn}", "content": text}]
         answer = assistant(f"Order ORD-{turn} was sent.")
         calls.append(call(*messages, reply=answer))
         messages.append(answer)
@@ -65,11 +65,11 @@ def small(vocabulary) -> PromptReader:
 
 
 def bodies_of(variant: CompactedVariant, calls: list[RecordedCall]) -> list[bytes]:
-    found = []
+    sent_bodies = []
     for now, line in with_times(calls):
-        found.append(variant.body(line, now))
+        sent_bodies.append(variant.body(line, now))
         variant.record_answer(NOTHING)
-    return found
+    return sent_bodies
 
 
 def test_a_long_conversation_is_sent_shorter_and_its_prefix_moves_at_resets_alone(vocabulary):
@@ -102,8 +102,8 @@ def test_a_short_conversation_goes_as_it_is_arranged_with_its_reason_counted(voc
     variant = CompactedVariant(prompt_reader("breakpoints", vocabulary), 0.0)
     calls = dialogue(LONG, 3)
 
-    for line, sent in zip(calls, bodies_of(variant, calls), strict=True):
-        assert_nothing_lost(line.body, sent)
+    for line, body_sent in zip(calls, bodies_of(variant, calls), strict=True):
+        assert_nothing_lost(line.body, body_sent)
     assert variant.totals().calls == 0
     assert sum(variant.totals().uncompacted.values()) == 3
 
@@ -142,9 +142,9 @@ def test_results_said_shorter_are_counted_apart(vocabulary):
     lines = agent(2)
     messages = orjson.loads(lines[-1].body)["messages"]
     messages[3]["content"] = orjson.dumps(rows).decode()
-    sent = variant.body(call(*messages), 0.0)
+    body_sent = variant.body(call(*messages), 0.0)
 
-    assert len(sent) < len(orjson.dumps(messages))
+    assert len(body_sent) < len(orjson.dumps(messages))
     assert (variant.totals().calls, variant.totals().trimmed) == (0, 1)
 
 

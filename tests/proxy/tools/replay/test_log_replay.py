@@ -95,8 +95,8 @@ def test_calls_at_no_known_price_are_in_no_cost_where_others_have_one():
 
 
 def one_shot(number: int, model: str) -> RecordedCall:
-    said = [system(f"Call {number}.", *RULES * 20), user(f"Hi {number}")]
-    return RecordedCall(at=None, feature="f", body=body(*said), models=(model,))
+    messages = [system(f"Call {number}.", *RULES * 20), user(f"Hi {number}")]
+    return RecordedCall(at=None, feature="f", body=body(*messages), models=(model,))
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_a_feature_whose_marks_lost_what_they_may_waits(model, calls, waiting):
 
     assert [feature.calls for feature in outcome.waiting] == waiting
     assert all(
-        "marks wait behind the tools: they lost more than they earned" in each.why
-        for each in outcome.waiting
+        "marks wait behind the tools: they lost more than they earned" in feature.why
+        for feature in outcome.waiting
     )
 
 

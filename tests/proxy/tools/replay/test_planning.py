@@ -49,11 +49,11 @@ def built_badly(conversations: int = 30) -> list[RecordedCall]:
 
 def bodies(variant: PlannedVariant, calls: list[RecordedCall]) -> list[bytes]:
     """Return what is sent of each call; each is answered before the next."""
-    found = []
+    sent_bodies = []
     for now, line in with_times(calls):
-        found.append(variant.body(line, now))
+        sent_bodies.append(variant.body(line, now))
         variant.record_answer(NOTHING)
-    return found
+    return sent_bodies
 
 
 def opening(raw: bytes) -> str:
@@ -71,32 +71,32 @@ def test_conversations_are_told_apart_by_name_only_where_callers_name_them(
     vocabulary, names, conversations
 ):
     variant = PlannedVariant(prompt_reader("blocks", vocabulary), 0.0, arranges=False, names=names)
-    found = set()
+    scopes = set()
     for name in ("a", "b"):
         variant.body(call(system(*LONG), user("Who are you?"), conversation=name), 0.0)
         assert variant._planned is not None
-        found.add(variant._planned.draft.conversation)
+        scopes.add(variant._planned.draft.conversation)
 
-    assert len(found) == conversations
+    assert len(scopes) == conversations
 
 
 def test_variable_text_moves_once_the_traffic_has_shown_it_and_no_sooner(vocabulary):
     calls = built_badly()
-    found = bodies(planning(vocabulary), calls)
+    sent_bodies = bodies(planning(vocabulary), calls)
 
-    stays = [opening(raw).startswith("Call number") for raw in found]
+    stays = [opening(raw).startswith("Call number") for raw in sent_bodies]
 
     assert stays == sorted(stays, reverse=True)
     assert all(stays[:5])
     assert not stays[-1]
-    for line, raw in zip(calls, found, strict=True):
+    for line, raw in zip(calls, sent_bodies, strict=True):
         assert_nothing_lost(line.body, raw)
 
 
 def test_marked_moves_no_text(vocabulary):
-    found = bodies(planning(vocabulary, arranges=False), built_badly())
+    sent_bodies = bodies(planning(vocabulary, arranges=False), built_badly())
 
-    assert all(opening(raw).startswith("Call number") for raw in found)
+    assert all(opening(raw).startswith("Call number") for raw in sent_bodies)
 
 
 def test_a_conversation_that_has_begun_keeps_the_layout_it_began_with(vocabulary):
@@ -116,7 +116,7 @@ def test_the_same_evidence_makes_no_further_layout(vocabulary):
     variant = planning(vocabulary)
     bodies(variant, built_badly(120))
 
-    assert [len(each.layouts) for each in variant._features.values()] == [1]
+    assert [len(feature.layouts) for feature in variant._features.values()] == [1]
 
 
 def test_another_feature_has_layouts_of_its_own(vocabulary):
@@ -135,7 +135,7 @@ def test_tools_that_come_shuffled_go_by_name_in_both(vocabulary):
             line = call(system(*LONG), user(f"Hello {number}!"), tools=order)
             raw = variant.body(line, 0.0)
 
-        assert [each["function"]["name"] for each in orjson.loads(raw)["tools"]] == [
+        assert [tool["function"]["name"] for tool in orjson.loads(raw)["tools"]] == [
             "hotels",
             "trains",
             "weather",
@@ -175,9 +175,9 @@ def clumsy(vocabulary) -> PlannedVariant:
 def test_a_line_that_planning_fails_on_goes_as_it_came_and_is_told_of_once(vocabulary, caplog):
     variant = clumsy(vocabulary)
     bad, good = (call(system(*LONG), user(word)) for word in ("before", "meanwhile"))
-    found = bodies(variant, [bad, good, bad])
+    sent_bodies = bodies(variant, [bad, good, bad])
 
-    assert [found[0], found[2]] == [bad.body] * 2
+    assert [sent_bodies[0], sent_bodies[2]] == [bad.body] * 2
     assert [record.levelname for record in caplog.records] == ["ERROR"]
     (feature,) = variant._features.values()
     assert (feature.planned, feature.passed) == (1, 2)
@@ -190,7 +190,7 @@ def test_a_line_that_nothing_can_be_learned_from_costs_no_other(vocabulary, capl
     bodies(variant, [bad, good, bad])
 
     assert [record.levelname for record in caplog.records] == ["ERROR"]
-    assert [each.planned for each in variant._features.values()] == [1]
+    assert [feature.planned for feature in variant._features.values()] == [1]
 
 
 @pytest.mark.parametrize("model", ["breakpoints", "marks", "blocks", "uncached"])
@@ -199,12 +199,12 @@ def test_a_prompt_of_rules_alone_is_planned(vocabulary, model):
     bodies(variant, [call(system(*LONG))] * 2)
     variant.unmoved_features()  # every answer has come
 
-    assert [each.planned for each in variant._features.values()] == [2]
+    assert [feature.planned for feature in variant._features.values()] == [2]
 
 
 @pytest.mark.parametrize("model", ["breakpoints", "marks", "blocks", "uncached"])
 def test_planning_costs_no_more_than_what_was_sent(vocabulary, model):
-    calls = [each for n in range(6) for each in dialogue(system(*LONG), 5, f"c{n}")]
+    calls = [line for n in range(6) for line in dialogue(system(*LONG), 5, f"c{n}")]
     read = prompt_reader(model, vocabulary)
     variants = [PlannedVariant(read, 0.0, arranges=arranges) for arranges in (False, True)]
     run = replay(with_times(calls), read, variants)
@@ -246,8 +246,8 @@ def test_recorded_calls_of_anthropics_api_are_planned_in_the_form_that_their_rou
     way = planning(vocabulary, model, arranges=False)
     calls = with_times([native(number) for number in range(30)])
     run = replay(calls, prompt_reader(model, vocabulary), (way,), day=0.0)
-    sent, marked = sum_of(run.features())
+    unplanned, marked = sum_of(run.features())
 
-    assert sent.calls == 30
-    assert marked.cache_read_tokens >= sent.cache_read_tokens
+    assert unplanned.calls == 30
+    assert marked.cache_read_tokens >= unplanned.cache_read_tokens
     assert marked.cache_read_tokens > 0

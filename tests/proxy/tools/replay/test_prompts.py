@@ -17,27 +17,27 @@ ASKED = body(system("Be brief."), user("Hello"), tools=[tool("notes")])
 def test_an_openai_route_is_shown_what_the_lab_would_see(vocabulary):
     route = prompt_reader("breakpoints", vocabulary)
 
-    found = route.read_prompt(ASKED, 0.0)
+    prompt = route.read_prompt(ASKED, 0.0)
 
-    sent = orjson.loads(replace_fields(ASKED, {"model": b'"gpt-6.1-sol"'}))
+    document = orjson.loads(replace_fields(ASKED, {"model": b'"gpt-6.1-sol"'}))
     context = ReadingContext(vocabulary, route.simulated, "replay")
-    assert found == chat_bodies.chat_prompt(sent, context)
-    assert [block.role for block in found.blocks] == ["tools", "system", "user", "assistant"]
+    assert prompt == chat_bodies.chat_prompt(document, context)
+    assert [block.role for block in prompt.blocks] == ["tools", "system", "user", "assistant"]
 
 
 def test_an_anthropic_route_is_shown_messages_with_their_marks(vocabulary):
     marked = {"type": "text", "text": "Hello", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
 
-    found = prompt_reader("marks", vocabulary).read_prompt(
+    prompt = prompt_reader("marks", vocabulary).read_prompt(
         body({"role": "user", "content": [marked]}), 0.0
     )
 
-    assert [block.mark for block in found.blocks] == ["1h", None]
+    assert [block.mark for block in prompt.blocks] == ["1h", None]
 
 
 @pytest.mark.parametrize("name", ["breakpoints", "marks"])
 @pytest.mark.parametrize(
-    "asked",
+    "request_body",
     [
         b"[]",
         body({"role": "user", "content": [{"text": "Hi"}]}),
@@ -47,24 +47,24 @@ def test_an_anthropic_route_is_shown_messages_with_their_marks(vocabulary):
         body(user("Hi"), tools=[{"type": "function"}], response_format=3),
     ],
 )
-def test_a_prompt_that_cannot_be_sent_says_why(name, asked, vocabulary):
-    with pytest.raises(OperatorError) as found:
-        prompt_reader(name, vocabulary).read_prompt(asked, 0.0)
+def test_a_prompt_that_cannot_be_sent_says_why(name, request_body, vocabulary):
+    with pytest.raises(OperatorError) as error:
+        prompt_reader(name, vocabulary).read_prompt(request_body, 0.0)
 
-    assert str(found.value)
-    assert "' object" not in str(found.value)
+    assert str(error.value)
+    assert "' object" not in str(error.value)
 
 
 def test_an_answer_is_the_tokens_that_the_next_prompt_holds(vocabulary):
     route = prompt_reader("blocks", vocabulary)
     call = {"type": "function", "id": "1", "function": {"name": "f", "arguments": '{"a":1}'}}
-    said = {"role": "assistant", "content": "I look.", "tool_calls": [call]}
+    reply = {"role": "assistant", "content": "I look.", "tool_calls": [call]}
 
-    generated = route.generated_tokens(orjson.dumps(said))
+    generated = route.generated_tokens(orjson.dumps(reply))
 
-    found = route.read_prompt(body(user("Hi"), said, user("And?")), 0.0)
-    held = [token for block in found.blocks if block.message == 1 for token in block.tokens]
-    assert tuple(held[3:-1]) == generated
+    prompt = route.read_prompt(body(user("Hi"), reply, user("And?")), 0.0)
+    tokens = [token for block in prompt.blocks if block.message == 1 for token in block.tokens]
+    assert tuple(tokens[3:-1]) == generated
 
 
 @pytest.mark.parametrize(
@@ -87,15 +87,15 @@ def test_an_answer_of_any_shape_has_tokens_or_none(reply, text, vocabulary):
 
 
 def test_a_model_is_read_by_its_public_name(vocabulary):
-    found = prompt_reader("breakpoints", vocabulary)
+    reader = prompt_reader("breakpoints", vocabulary)
 
-    assert found.public == "breakpoints"
-    assert found.simulated.regime == CATALOG.models["breakpoints"].routes[0].regime
+    assert reader.public == "breakpoints"
+    assert reader.simulated.regime == CATALOG.models["breakpoints"].routes[0].regime
 
 
 def test_a_route_of_googles_native_api_is_shown_the_chat_it_was_asked(vocabulary):
     upstream = Upstream(name="g", kind="gemini", base_url="https://g.test/v1beta")
     route = Route(name="g/n", upstream=upstream, model="gemini-x", regime="implicit")
-    found = PromptReader(Model(id="n", routes=(route,)), route, vocabulary).read_prompt(ASKED, 0.0)
+    prompt = PromptReader(Model(id="n", routes=(route,)), route, vocabulary).read_prompt(ASKED, 0.0)
 
-    assert [block.role for block in found.blocks] == ["tools", "system", "user", "assistant"]
+    assert [block.role for block in prompt.blocks] == ["tools", "system", "user", "assistant"]

@@ -29,7 +29,7 @@ def feature(
 
 def outcome(*features: FeatureTotals, **fields) -> LogOutcome:
     model = ReplayedModel(model="m", route="r", regime="openai-interval", calls=300, has_price=True)
-    known = {
+    options = {
         "models": (model,),
         "unnamed": 0,
         "left_out": (),
@@ -37,7 +37,7 @@ def outcome(*features: FeatureTotals, **fields) -> LogOutcome:
         "unmoved": (),
         "compaction": ReplayedCompaction(),
     }
-    return LogOutcome(features=features, **{**known, **fields})
+    return LogOutcome(features=features, **{**options, **fields})
 
 
 def report(*features: FeatureTotals, **fields) -> ReplayReport:
@@ -52,10 +52,10 @@ def test_the_first_line_is_the_result():
 
 
 def test_prompts_without_answers_say_so_in_the_first_line():
-    found = report(feature("chat", 120, 102, 61, 57, unanswered=300))
+    summary = report(feature("chat", 120, 102, 61, 57, unanswered=300))
 
-    assert found.headline.startswith("300 calls cost $1.20 without their answers;")
-    assert "The log has no answers" in " ".join(found.remarks)
+    assert summary.headline.startswith("300 calls cost $1.20 without their answers;")
+    assert "The log has no answers" in " ".join(summary.remarks)
 
 
 def test_calls_without_a_price_tell_what_they_read():
@@ -72,16 +72,16 @@ def test_a_log_whose_models_are_unknown_is_not_told_how_logs_look():
 
 
 def test_no_call_is_no_result():
-    found = report()
+    summary = report()
 
-    assert (found.headline, found.ways, found.calls) == ("No call could be replayed.", (), 0)
+    assert (summary.headline, summary.ways, summary.calls) == ("No call could be replayed.", (), 0)
 
 
 def test_steps_begin_with_the_gateway_and_go_on_by_what_they_save():
-    found = report(feature("small", 100, 90, 80, 60), feature("large", 500, 500, 200, 100))
+    summary = report(feature("small", 100, 90, 80, 60), feature("large", 500, 500, 200, 100))
 
     header = " Its calls send the header x-thriftgate-feature: {}."
-    gateway, *steps = [action.what for action in found.actions]
+    gateway, *steps = [action.what for action in summary.actions]
     assert gateway == (
         "Send your calls through the gateway, unchanged: saves $3.20, $3.10 of it by layouts, which"
         " it learns for each feature that your calls name in the header x-thriftgate-feature. It"
@@ -92,7 +92,7 @@ def test_steps_begin_with_the_gateway_and_go_on_by_what_they_save():
         "Let it send old turns as facts, feature large: saves $1.00 more." + header.format("large"),
         "Let it send old turns as facts, feature small: saves $0.20 more." + header.format("small"),
     ]
-    assert found.actions[1].commands == ("thriftgate compaction mode default large facts",)
+    assert summary.actions[1].commands == ("thriftgate compaction mode default large facts",)
 
 
 def test_an_agent_is_pointed_at_the_gateway_by_its_own_lines():
@@ -103,10 +103,10 @@ def test_an_agent_is_pointed_at_the_gateway_by_its_own_lines():
 
 
 def test_a_name_from_a_log_stays_one_word_of_its_command_and_moves_no_cursor():
-    found = report(feature("x\x1b[2J\n'; reboot #", 100, 90, 90, 50))
+    summary = report(feature("x\x1b[2J\n'; reboot #", 100, 90, 90, 50))
 
-    assert found.features[0].feature == "x [2J '; reboot #"
-    assert found.actions[1].commands == (
+    assert summary.features[0].feature == "x [2J '; reboot #"
+    assert summary.actions[1].commands == (
         """thriftgate compaction mode default 'x [2J '"'"'; reboot #' facts""",
     )
 
@@ -118,11 +118,11 @@ def test_the_last_row_is_the_least_that_these_prompts_can_cost():
 
 
 def test_each_way_has_its_curve():
-    found = report(feature("chat", 3, 2, 1, 1), curve_calls=(9,), curves=[(3,), (2,), (1,), (1,)])
+    summary = report(feature("chat", 3, 2, 1, 1), curve_calls=(9,), curves=[(3,), (2,), (1,), (1,)])
 
     names = ("as sent", "without layouts", "by default", "compacted")
     ways = (CostCurve(name=name, nanos=(n,)) for name, n in zip(names, (3, 2, 1, 1), strict=True))
-    assert found.curves == CostCurves(calls=(9,), ways=tuple(ways))
+    assert summary.curves == CostCurves(calls=(9,), ways=tuple(ways))
     assert report(feature("chat", None, None, None, None)).curves is None
 
 
@@ -195,9 +195,9 @@ def test_calls_without_a_time_are_named_with_the_gap_that_stands_for_it():
 
 def test_a_feature_whose_marks_wait_says_for_what():
     waiting = WaitingFeature(feature="chat", calls=120, why="marks wait: it lost $0.01 of $0.01")
-    found = report(feature("chat", 100, 100, 100, 100), waiting=(waiting,))
+    summary = report(feature("chat", 100, 100, 100, 100), waiting=(waiting,))
 
     assert (
         "Sent without all of its cache marks, feature chat (120 calls): marks wait: it lost $0.01"
         " of $0.01."
-    ) in found.remarks
+    ) in summary.remarks

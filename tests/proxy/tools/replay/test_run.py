@@ -86,9 +86,9 @@ def test_a_call_that_cannot_be_sent_says_why_and_is_in_no_total(vocabulary):
 
 
 def test_a_call_without_a_recorded_answer_is_counted(vocabulary):
-    known = RecordedCall(at=None, feature="f", body=body(user("Hi")), generated=9)
+    recorded = RecordedCall(at=None, feature="f", body=body(user("Hi")), generated=9)
 
-    run = replay(with_times([call(user("Hi")), known]), prompt_reader("breakpoints", vocabulary))
+    run = replay(with_times([call(user("Hi")), recorded]), prompt_reader("breakpoints", vocabulary))
     (feature,) = run.features()
 
     assert feature.unanswered == 1
@@ -100,7 +100,7 @@ def test_calls_are_counted_under_their_features(vocabulary):
 
     run = replay(with_times(calls), prompt_reader("breakpoints", vocabulary))
 
-    assert [(found.feature, found.calls) for found in run.features()] == [("a", 2), ("b", 1)]
+    assert [(feature.feature, feature.calls) for feature in run.features()] == [("a", 2), ("b", 1)]
 
 
 @pytest.mark.parametrize(
@@ -121,10 +121,10 @@ def test_a_call_that_the_provider_would_refuse_counts_as_uncached_and_is_reporte
 
 
 def test_a_mark_that_the_cache_refuses_counts_as_uncached(vocabulary):
-    said = [user("Hi"), assistant("Yes"), user("So?")]
+    messages = [user("Hi"), assistant("Yes"), user("So?")]
     variant = MarkingVariant({"prompt_cache_breakpoint": {"ttl": "30m"}}, place=1)
 
-    _, marked = ways(vocabulary, "breakpoints", [call(*said)], variant)
+    _, marked = ways(vocabulary, "breakpoints", [call(*messages)], variant)
 
     assert marked.refused == 1
 

@@ -27,8 +27,8 @@ def a_row(t: float | None, text: str) -> dict[str, object]:
     return {"t": t, "conversation": text, "body": {"messages": [{"role": "user", "content": ""}]}}
 
 
-def read(found: RecordedSource) -> list[tuple[float, str]]:
-    return [(at, line.conversation) for at, line in found]
+def read(recorded: RecordedSource) -> list[tuple[float, str]]:
+    return [(time, line.conversation) for time, line in recorded]
 
 
 def test_calls_come_in_the_order_of_their_times(write_rows):
@@ -51,33 +51,33 @@ def test_an_export_that_begins_with_the_newest_is_put_in_order(write_rows):
 
 def test_beyond_the_window_time_never_goes_back_and_late_calls_are_counted(write_rows):
     late = [a_row(float(n + 10), "") for n in range(20)]
-    found = RecordedSource([write_rows("a", *late, a_row(1, ""))], window=6_000)
+    recorded = RecordedSource([write_rows("a", *late, a_row(1, ""))], window=6_000)
 
-    times = [at for at, _ in read(found)]
+    times = [time for time, _ in read(recorded)]
 
     assert times[0] == 10
     assert times == sorted(times)
-    assert found.late == 1
+    assert recorded.late == 1
 
 
 def test_a_window_holds_a_bounded_number_of_bytes(write_rows):
     body = {"messages": [{"role": "user", "content": "x" * 5_000}]}
     rows = [{"t": t, "conversation": str(t), "body": body} for t in (3, 4, 2, 1)]
-    found = RecordedSource([write_rows("a", *rows)], window=6_000)
+    recorded = RecordedSource([write_rows("a", *rows)], window=6_000)
 
-    assert [name for _, name in read(found)] == ["3", "2", "1", "4"]
+    assert [name for _, name in read(recorded)] == ["3", "2", "1", "4"]
 
 
 def test_calls_without_times_are_a_gap_apart(write_rows):
     path = write_rows("a", a_row(None, "1"), a_row(None, "2"), a_row(None, "3"))
 
-    assert [at for at, _ in read(RecordedSource([path], gap=3))] == [0, 3, 6]
+    assert [time for time, _ in read(RecordedSource([path], gap=3))] == [0, 3, 6]
 
 
 def test_speed_shortens_the_time_between_calls(write_rows):
     path = write_rows("a", a_row(100, "1"), a_row(120, "2"), a_row(130, "3"))
 
-    assert [at for at, _ in read(RecordedSource([path], speed=10))] == [100, 102, 103]
+    assert [time for time, _ in read(RecordedSource([path], speed=10))] == [100, 102, 103]
 
 
 def test_a_file_goes_on_where_the_one_before_ended(write_rows):
@@ -85,17 +85,23 @@ def test_a_file_goes_on_where_the_one_before_ended(write_rows):
     two = write_rows("b", a_row(0, "3"), a_row(5, "4"))
     later = write_rows("c", a_row(500, "5"))
 
-    assert [at for at, _ in read(RecordedSource([one, two, later], gap=2))] == [0, 50, 52, 57, 500]
+    assert [time for time, _ in read(RecordedSource([one, two, later], gap=2))] == [
+        0,
+        50,
+        52,
+        57,
+        500,
+    ]
 
 
 def test_equal_reasons_are_counted_once_with_the_place_of_the_first(write_rows):
     path = write_rows("a", b"{", b"", a_row(1, "good"), b"{", b"\xff", {"body": 5})
 
-    found = RecordedSource([path])
+    recorded = RecordedSource([path])
 
-    assert read(found) == [(1, "good")]
-    assert found.bad.total == 4
-    assert [(bad.count, bad.first) for bad in found.bad.most_frequent()] == [
+    assert read(recorded) == [(1, "good")]
+    assert recorded.bad.total == 4
+    assert [(bad.count, bad.first) for bad in recorded.bad.most_frequent()] == [
         (2, "a:1"),
         (1, "a:5"),
         (1, "a:6"),
@@ -150,40 +156,40 @@ def test_a_line_is_read_up_to_the_longest_and_the_next_is_never_lost(tmp_path, r
     path = tmp_path / "a"
     first = orjson.dumps(a_row(1, "first, and longer than the others"))
     path.write_bytes(end.join(first if n == 0 else orjson.dumps(a_row(2, "next")) for n in (0, 1)))
-    told: list[int] = []
+    offsets: list[int] = []
 
-    found = RecordedSource([path], longest=len(first) + room, tell=told.append)
+    recorded = RecordedSource([path], longest=len(first) + room, tell=offsets.append)
 
-    assert [name for _, name in read(found)][-1:] == ["next"]
-    assert (found.bad.total == 0) is is_read
-    assert sum(told) == path.stat().st_size
+    assert [name for _, name in read(recorded)][-1:] == ["next"]
+    assert (recorded.bad.total == 0) is is_read
+    assert sum(offsets) == path.stat().st_size
 
 
 def test_a_line_without_end_is_one_bad_line(write_rows):
     long = b'{"t": 1, "x": "' + b"x" * (3 * 2**20) + b'"}'
     path = write_rows("a", long, a_row(1, "good"))
-    told: list[int] = []
+    offsets: list[int] = []
 
-    found = RecordedSource([path], longest=2**20, tell=told.append)
+    recorded = RecordedSource([path], longest=2**20, tell=offsets.append)
 
-    assert read(found) == [(1, "good")]
-    assert [bad.first for bad in found.bad.most_frequent()] == ["a:1"]
-    assert sum(told) == path.stat().st_size
+    assert read(recorded) == [(1, "good")]
+    assert [bad.first for bad in recorded.bad.most_frequent()] == ["a:1"]
+    assert sum(offsets) == path.stat().st_size
 
 
 def test_a_session_with_a_message_of_the_wrong_form_is_read_on(write_rows):
     rows = [orjson.loads(line) for line in claude_code(3).splitlines()]
     rows[1]["message"]["content"] = []
 
-    found = RecordedSource([write_rows("session", *rows)])
+    recorded = RecordedSource([write_rows("session", *rows)])
 
-    assert len(list(found)) == 2
-    assert [(reason.why, reason.count) for reason in found.bad.most_frequent()] == [
+    assert len(list(recorded)) == 2
+    assert [(reason.why, reason.count) for reason in recorded.bad.most_frequent()] == [
         ("one of its fields has the wrong form", 1)
     ]
 
 
 def test_a_first_line_of_an_odd_type_is_no_transcript(write_rows):
-    found = RecordedSource([write_rows("odd", {"type": [], "payload": 1}, a_row(1, "first"))])
+    recorded = RecordedSource([write_rows("odd", {"type": [], "payload": 1}, a_row(1, "first"))])
 
-    assert read(found) == [(1, "first")]
+    assert read(recorded) == [(1, "first")]

@@ -26,17 +26,17 @@ LONG = [f"{rule} It stands in volume {number}." for number, rule in enumerate(RU
 
 def numbered_call(number: int) -> RecordedCall:
     """A conversation of one call, whose number stands above the rules."""
-    said = system(f"Call number {number}.", *LONG)
-    return call(said, user(f"Who are you, {number}?"), conversation=str(number))
+    instructions = system(f"Call number {number}.", *LONG)
+    return call(instructions, user(f"Who are you, {number}?"), conversation=str(number))
 
 
 def numbered_calls(turns: int) -> list[RecordedCall]:
     """One conversation, whose instructions begin with the number of the call."""
-    said = [user("Who are you?")]
+    messages = [user("Who are you?")]
     calls = []
     for turn in range(turns):
-        calls.append(call(system(f"Call number {turn}.", *LONG), *said, conversation="long"))
-        said += [assistant(f"I am {turn}."), user(f"And then, after {turn}?")]
+        calls.append(call(system(f"Call number {turn}.", *LONG), *messages, conversation="long"))
+        messages += [assistant(f"I am {turn}."), user(f"And then, after {turn}?")]
     return calls
 
 
@@ -55,9 +55,9 @@ def unmoved_features(
 
 
 def why(vocabulary, calls: list[RecordedCall], model: str = "blocks") -> str:
-    (found,) = unmoved_features(vocabulary, calls, model)
-    assert (found.feature, found.calls) == ("f", len(calls))
-    return found.why
+    (feature,) = unmoved_features(vocabulary, calls, model)
+    assert (feature.feature, feature.calls) == ("f", len(calls))
+    return feature.why
 
 
 def test_a_feature_whose_text_moved_needs_no_reason(vocabulary):
@@ -65,9 +65,9 @@ def test_a_feature_whose_text_moved_needs_no_reason(vocabulary):
 
 
 def test_text_that_its_caller_declared_and_that_moved_needs_none_either(vocabulary):
-    said = user("<tg:variable>It is noon.</tg:variable> What is there to eat?")
+    question = user("<tg:variable>It is noon.</tg:variable> What is there to eat?")
 
-    assert unmoved_features(vocabulary, [call(said)]) == []
+    assert unmoved_features(vocabulary, [call(question)]) == []
 
 
 def test_marking_alone_moves_nothing_and_tells_nothing(vocabulary):
@@ -78,10 +78,10 @@ def test_marking_alone_moves_nothing_and_tells_nothing(vocabulary):
 
 
 def test_calls_that_cannot_be_planned(vocabulary):
-    found = why(vocabulary, [call({"role": 7, "content": "Well?"})])
+    reason = why(vocabulary, [call({"role": 7, "content": "Well?"})])
 
-    assert found.startswith("no call could be planned: ")
-    assert len(found) > len("no call could be planned: ")
+    assert reason.startswith("no call could be planned: ")
+    assert len(reason) > len("no call could be planned: ")
 
 
 def test_calls_without_instructions(vocabulary):
@@ -116,12 +116,12 @@ def test_moves_that_no_conversation_could_begin_with(vocabulary):
 
 
 def test_moves_that_fit_no_later_conversation(vocabulary):
-    others = [
+    later = [
         call(system("Other rules.", "Few." * 600), user(f"{n}"), conversation=f"{n}")
         for n in (1, 2)
     ]
 
-    assert why(vocabulary, [*numbered_calls(12), *others]).startswith("Detail stays: ")
+    assert why(vocabulary, [*numbered_calls(12), *later]).startswith("Detail stays: ")
 
 
 def test_texts_that_have_nothing_in_common(vocabulary):
@@ -136,26 +136,32 @@ def test_texts_that_have_nothing_in_common(vocabulary):
 
 
 def test_prompts_too_small_to_be_planned_by_a_gateway_are_not_planned_here(vocabulary):
-    found = why(vocabulary, [call(system("Be brief."), user("Hi"))])
+    reason = why(vocabulary, [call(system("Be brief."), user("Hi"))])
 
-    assert found == "no call could be planned: its prompts are under 2 KB"
+    assert reason == "no call could be planned: its prompts are under 2 KB"
 
 
 def test_those_of_most_calls_are_told(vocabulary):
-    calls = [each for n in range(1, 9) for each in of(f"f{n}", [call(user("Hi"))] * n)]
+    calls = [line for n in range(1, 9) for line in of(f"f{n}", [call(user("Hi"))] * n)]
 
-    found = unmoved_features(vocabulary, calls)
+    features = unmoved_features(vocabulary, calls)
 
-    assert [(each.feature, each.calls) for each in found] == [(f"f{n}", n) for n in (8, 7, 6, 5, 4)]
+    assert [(feature.feature, feature.calls) for feature in features] == [
+        (f"f{n}", n) for n in (8, 7, 6, 5, 4)
+    ]
 
 
 def test_features_remembered_are_bounded_and_one_that_returns_goes_on(vocabulary):
     arranged = [numbered_call(number) for number in range(30)]
-    others = [each for n in range(5) for each in of(f"f{n}", [call(user("Hi"))])]
+    rest = [line for n in range(5) for line in of(f"f{n}", [call(user("Hi"))])]
 
-    found = unmoved_features(vocabulary, [*arranged, *others, arranged[-1]], most=3)
+    features = unmoved_features(vocabulary, [*arranged, *rest, arranged[-1]], max_features=3)
 
-    assert [(each.feature, each.calls) for each in found] == [("f3", 1), ("f4", 1), ("f", 1)]
+    assert [(feature.feature, feature.calls) for feature in features] == [
+        ("f3", 1),
+        ("f4", 1),
+        ("f", 1),
+    ]
 
 
 def test_a_layout_that_is_rolled_back_gives_way_to_the_one_before():

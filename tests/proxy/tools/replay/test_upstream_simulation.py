@@ -33,8 +33,8 @@ class SimulatedUpstream:
             prompt=prompt, generated=generated, length=len(generated), conversation=conversation
         )
 
-    def read(self, sent: SimulatedCall, now: float) -> int:
-        return self.world.serve(sent, now).read
+    def read(self, call: SimulatedCall, now: float) -> int:
+        return self.world.serve(call, now).read
 
 
 def test_a_prompt_can_be_read_once_its_answer_has_begun(vocabulary):
@@ -80,9 +80,9 @@ def test_an_answer_that_was_over_before_the_next_call_was_over_in_its_own_time(
 ):
     def read(now: float) -> int:
         upstream = SimulatedUpstream(vocabulary, model)
-        said = [RULED, user("One"), assistant("Yes"), user("Two")]
-        upstream.read(upstream.simulated_call(*said[:2], conversation=conversation), 0.0)
-        return upstream.read(upstream.simulated_call(*said, conversation=conversation), now)
+        messages = [RULED, user("One"), assistant("Yes"), user("Two")]
+        upstream.read(upstream.simulated_call(*messages[:2], conversation=conversation), 0.0)
+        return upstream.read(upstream.simulated_call(*messages, conversation=conversation), now)
 
     rules = prefix_unit.DEEPSEEK if model is UNITS else longest_prefix.provider_rules("")
     lifetime = rules.lifetime
@@ -127,9 +127,9 @@ def test_answers_that_a_call_showed_to_be_over_are_bounded_too(vocabulary):
 
 def test_a_refusal_is_told(vocabulary):
     upstream = SimulatedUpstream(vocabulary, MARKS)
-    sent = upstream.simulated_call(user("x"))
-    first, *rest = sent.prompt.blocks
-    prompt = replace(sent.prompt, blocks=(replace(first, mark="12h"), *rest))
+    simulated = upstream.simulated_call(user("x"))
+    first, *rest = simulated.prompt.blocks
+    prompt = replace(simulated.prompt, blocks=(replace(first, mark="12h"), *rest))
 
     with pytest.raises(ValueError, match="ttl"):
-        upstream.read(msgspec.structs.replace(sent, prompt=prompt), 0.0)
+        upstream.read(msgspec.structs.replace(simulated, prompt=prompt), 0.0)

@@ -94,7 +94,7 @@ def totals_of(*nanos: int | None) -> list[VariantTotals]:
 
 @pytest.mark.parametrize("calls", [1, 4, 5, 9, 1_000])
 def test_curves_are_bounded_and_end_at_the_last_call(calls: int):
-    costs = CumulativeCosts(2, most=4)
+    costs = CumulativeCosts(2, max_points=4)
     for _ in range(calls):
         costs.add((3, 1), is_answered=True)
 

@@ -134,7 +134,7 @@ def user(text: str) -> Any:
 
 
 def scripted_reply(
-    asked: ReplyRequest,
+    request: ReplyRequest,
     *replies: ModelReply,
     model: str = "gpt-6.1-sol",
     usage: Usage | None = None,
@@ -144,7 +144,7 @@ def scripted_reply(
         id="7",
         created=1_790_000_000,
         model=MODELS[model],
-        asked=asked,
+        request=request,
         replies=replies or (ModelReply(text="It is so.", tokens=(1, 2, 3, 4)),),
         usage=usage or Usage(input=10, cache_read=20, write_30m=5, write_12h=2, output=4),
     )

@@ -241,7 +241,7 @@ def test_a_stream_split_anywhere_is_the_same_stream(scene: SimulatorHarness) -> 
     usual = [data for _, data in events(scene.chat(stream=True)) if data]
     split = [data for _, data in events(scene.chat(stream=True, cues="split=4")) if data]
 
-    assert [each["choices"] for each in split] == [each["choices"] for each in usual]
+    assert [event["choices"] for event in split] == [event["choices"] for event in usual]
 
 
 def test_line_ends_of_two_characters_are_all_that_changes(scene: SimulatorHarness) -> None:

@@ -21,13 +21,13 @@ FORM_TYPE = "multipart/form-data; boundary=b"
 def test_a_batch_of_messages_has_a_result_for_each_of_its_calls(scene: SimulatorHarness) -> None:
     unknown = MESSAGE | {"model": "claude-0"}
     requests = [{"custom_id": "a", "params": MESSAGE}, {"custom_id": "b", "params": unknown}]
-    made = scene.send("POST", "messages/batches", {"requests": requests}, headers=CLAUDE).json()
+    created = scene.send("POST", "messages/batches", {"requests": requests}, headers=CLAUDE).json()
 
-    assert made["processing_status"] == "ended"
-    assert (made["request_counts"]["succeeded"], made["request_counts"]["errored"]) == (1, 1)
-    shown = scene.send("GET", f"messages/batches/{made['id']}", None, headers=CLAUDE).json()
-    assert shown == made
-    path = f"messages/batches/{made['id']}/results"
+    assert created["processing_status"] == "ended"
+    assert (created["request_counts"]["succeeded"], created["request_counts"]["errored"]) == (1, 1)
+    shown = scene.send("GET", f"messages/batches/{created['id']}", None, headers=CLAUDE).json()
+    assert shown == created
+    path = f"messages/batches/{created['id']}/results"
     lines = scene.send("GET", path, None, headers=CLAUDE).content.splitlines()
     first, second = map(orjson.loads, lines)
     assert (first["custom_id"], first["result"]["message"]["role"]) == ("a", "assistant")
@@ -52,7 +52,7 @@ def test_a_batch_of_openais_is_made_from_an_uploaded_file(scene: SimulatorHarnes
     assert result["custom_id"] == "a"
     assert result["response"]["body"]["object"] == "chat.completion"
     listed = scene.send("GET", "batches", None, headers=BEARER).json()
-    assert [each["id"] for each in listed["data"]] == [batch["id"]]
+    assert [listed_batch["id"] for listed_batch in listed["data"]] == [batch["id"]]
 
 
 @pytest.mark.parametrize("path", ["batches/b", "files/f/content", "messages/batches/b"])

@@ -161,8 +161,8 @@ def test_a_stream_says_its_usage_as_cued(scene: SimulatorHarness) -> None:
 
 def claude_usages(scene: SimulatorHarness, cues: str) -> list[Json]:
     answer = scene.anthropic({"messages": [user("a")], "stream": True}, cues=cues)
-    held = [data.get("message", data) for _, data in events(answer)]
-    return [data["usage"] for data in held if "usage" in data]
+    messages = [data.get("message", data) for _, data in events(answer)]
+    return [data["usage"] for data in messages if "usage" in data]
 
 
 def test_a_stream_of_the_other_wire_says_its_usage_as_cued(scene: SimulatorHarness) -> None:

@@ -25,12 +25,12 @@ OPENAI = [name for name, model in MODELS.items() if model.wire == "openai" and m
 
 def turns(count: int) -> list[list[Json]]:
     """A conversation as it grows; what the model says is what the simulator would not say."""
-    said: list[Json] = [{"role": "system", "content": NOTES * 3}]
+    messages: list[Json] = [{"role": "system", "content": NOTES * 3}]
     grown = []
     for number in range(count):
-        said = [*said, user(f"Question {number}: may I return a parcel?")]
-        grown.append(said)
-        said = [*said, {"role": "assistant", "content": f"Answer {number}: you may. " * 40}]
+        messages = [*messages, user(f"Question {number}: may I return a parcel?")]
+        grown.append(messages)
+        messages = [*messages, {"role": "assistant", "content": f"Answer {number}: you may. " * 40}]
     return grown
 
 
@@ -43,14 +43,14 @@ def cached_tokens(answer: Json) -> int:
 
 @pytest.mark.parametrize("model", OPENAI)
 def test_the_cached_prefix_grows_with_the_conversation(scene: SimulatorHarness, model: str) -> None:
-    found = []
+    cached = []
     for messages in turns(8):
-        found.append(cached_tokens(scene.chat(model=model, messages=messages).json()))
+        cached.append(cached_tokens(scene.chat(model=model, messages=messages).json()))
         scene.clock.now += 5
 
-    assert found[0] == 0
-    assert found == sorted(found) or MODELS[model].regime == "implicit"
-    assert found[-1] > len(NOTES) // 8
+    assert cached[0] == 0
+    assert cached == sorted(cached) or MODELS[model].regime == "implicit"
+    assert cached[-1] > len(NOTES) // 8
 
 
 def test_anthropic_reads_up_to_the_last_mark_and_writes_what_is_new(vocabulary: Vocabulary) -> None:
@@ -156,9 +156,9 @@ def test_a_catalogs_window_is_kept_to_in_chat_and_responses_streamed_or_not(
 
     answers = [scene.openai(path, {"model": "m", **body}) for path, body in calls]
 
-    assert {each.status_code for each in answers} == {400}
-    assert {each.json()["error"]["code"] for each in answers} == {"context_length_exceeded"}
-    assert [each.json()["error"]["param"] for each in answers] == [
+    assert {answer.status_code for answer in answers} == {400}
+    assert {answer.json()["error"]["code"] for answer in answers} == {"context_length_exceeded"}
+    assert [answer.json()["error"]["param"] for answer in answers] == [
         "messages",
         "messages",
         "input",
@@ -204,9 +204,9 @@ def test_completion_tokens_are_those_of_the_text(scene: SimulatorHarness) -> Non
 def test_a_structured_answer_satisfies_its_schema(scene: SimulatorHarness) -> None:
     schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
     form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
-    said = scene.chat(response_format=form).json()["choices"][0]["message"]["content"]
+    content = scene.chat(response_format=form).json()["choices"][0]["message"]["content"]
 
-    assert isinstance(orjson.loads(said)["ok"], bool)
+    assert isinstance(orjson.loads(content)["ok"], bool)
 
 
 def test_tools_are_called_when_the_text_says_so_and_not_again(scene: SimulatorHarness) -> None:
@@ -238,8 +238,8 @@ def test_a_tool_round_trip_on_the_other_wire(scene: SimulatorHarness) -> None:
 def test_thinking_goes_back_as_it_came(scene: SimulatorHarness) -> None:
     thinking = {"type": "enabled", "budget_tokens": 1024}
     first = scene.anthropic({"thinking": thinking, "messages": [user("a")]}).json()
-    said = {"role": "assistant", "content": first["content"]}
-    after = {"thinking": thinking, "messages": [user("a"), said, user("b")]}
+    reply = {"role": "assistant", "content": first["content"]}
+    after = {"thinking": thinking, "messages": [user("a"), reply, user("b")]}
 
     assert first["content"][0]["type"] == "thinking"
     assert scene.anthropic(after).status_code == 200

@@ -25,30 +25,30 @@ def deltas(*replies: ModelReply) -> list[dict[str, Any]]:
 def test_usage_counts_the_cached_and_the_written_among_the_prompt() -> None:
     usage = Usage(input=10, cache_read=20, write_30m=5, write_12h=2, output=4, reasoning=3)
 
-    found = counts(usage, units=False)
+    usage_document = counts(usage, units=False)
 
-    assert found["prompt_tokens"] == 37
-    assert found["completion_tokens"] == 7
-    assert found["total_tokens"] == 44
-    assert found["prompt_tokens_details"]["cached_tokens"] == 20
-    assert found["prompt_tokens_details"]["cache_write_tokens"] == 7
-    assert found["completion_tokens_details"]["reasoning_tokens"] == 3
+    assert usage_document["prompt_tokens"] == 37
+    assert usage_document["completion_tokens"] == 7
+    assert usage_document["total_tokens"] == 44
+    assert usage_document["prompt_tokens_details"]["cached_tokens"] == 20
+    assert usage_document["prompt_tokens_details"]["cache_write_tokens"] == 7
+    assert usage_document["completion_tokens_details"]["reasoning_tokens"] == 3
 
 
 def test_deepseek_tells_hits_and_misses_that_add_up_to_the_prompt() -> None:
-    found = answer(scripted_reply(ASKED, model="deepseek-flash"))["usage"]
+    usage = answer(scripted_reply(ASKED, model="deepseek-flash"))["usage"]
 
-    assert (found["prompt_cache_hit_tokens"], found["prompt_cache_miss_tokens"]) == (20, 17)
+    assert (usage["prompt_cache_hit_tokens"], usage["prompt_cache_miss_tokens"]) == (20, 17)
 
 
 @pytest.mark.parametrize(
-    ("finish", "said"),
+    ("finish", "name"),
     [("stop", "stop"), ("sequence", "stop"), ("length", "length"), ("tools", "tool_calls")],
 )
-def test_each_ending_has_its_name(finish: Any, said: str) -> None:
-    found = answer(scripted_reply(ASKED, ModelReply(text="x", finish=finish)))
+def test_each_ending_has_its_name(finish: Any, name: str) -> None:
+    document = answer(scripted_reply(ASKED, ModelReply(text="x", finish=finish)))
 
-    assert found["choices"][0]["finish_reason"] == said
+    assert document["choices"][0]["finish_reason"] == name
 
 
 def test_an_answer_says_everywhere_that_it_is_simulated() -> None:
@@ -72,12 +72,12 @@ def test_calls_stand_in_the_message() -> None:
 
 
 def test_a_stream_begins_with_the_role_and_ends_with_done() -> None:
-    found = events(scripted_reply(ASKED))
+    streamed = events(scripted_reply(ASKED))
 
-    assert found[0].payload is not None
-    assert found[0].payload["choices"][0]["delta"]["role"] == "assistant"
-    assert found[-1].payload is None
-    assert "usage" not in found[0].payload
+    assert streamed[0].payload is not None
+    assert streamed[0].payload["choices"][0]["delta"]["role"] == "assistant"
+    assert streamed[-1].payload is None
+    assert "usage" not in streamed[0].payload
 
 
 def test_a_stream_asked_for_usage_tells_it_once_in_a_chunk_without_choices() -> None:
@@ -99,10 +99,10 @@ def test_a_streamed_call_names_itself_once_and_then_sends_arguments() -> None:
 
 def test_several_choices_keep_their_places() -> None:
     replies = (ModelReply(text="a", tokens=(1,)), ModelReply(text="b", tokens=(2,)))
-    found = answer(scripted_reply(replace(ASKED, n=2), *replies))
+    document = answer(scripted_reply(replace(ASKED, n=2), *replies))
 
-    assert [choice["message"]["content"] for choice in found["choices"]] == ["a", "b"]
-    assert [choice["index"] for choice in found["choices"]] == [0, 1]
+    assert [choice["message"]["content"] for choice in document["choices"]] == ["a", "b"]
+    assert [choice["index"] for choice in document["choices"]] == [0, 1]
 
 
 def test_usage_told_midway_is_not_yet_all_of_it() -> None:

@@ -39,7 +39,7 @@ def test_a_prompt_is_tools_then_the_messages_in_order(context: ReadingContext) -
 
 
 @pytest.mark.parametrize(
-    "said",
+    "fields",
     [
         {"content": "I cannot."},
         {"content": None, "refusal": "I cannot."},
@@ -48,7 +48,7 @@ def test_a_prompt_is_tools_then_the_messages_in_order(context: ReadingContext) -
     ],
 )
 def test_a_refusal_of_the_assistant_is_read_like_any_text(
-    context: ReadingContext, said: dict[str, Any]
+    context: ReadingContext, fields: dict[str, Any]
 ) -> None:
     plain = {"role": "assistant", "content": "I cannot."}
 
@@ -56,7 +56,7 @@ def test_a_refusal_of_the_assistant_is_read_like_any_text(
         prompt = read_chat_request(body(user("Do it."), message, user("Why?")), context).prompt
         return [token for block in prompt.blocks for token in block.tokens]
 
-    assert tokens({"role": "assistant", **said}) == tokens(plain)
+    assert tokens({"role": "assistant", **fields}) == tokens(plain)
 
 
 def test_marks_keys_and_modes_reach_the_cache(context: ReadingContext) -> None:
@@ -101,10 +101,10 @@ def test_a_schema_is_part_of_the_prefix_and_binds_the_answer(context: ReadingCon
     schema = {"type": "object", "properties": {}}
     form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
 
-    found = read_chat_request(body(response_format=form), context)
+    request = read_chat_request(body(response_format=form), context)
 
-    assert found.schema == schema
-    assert found.prompt.blocks[0].role == "system"
+    assert request.schema == schema
+    assert request.prompt.blocks[0].role == "system"
     assert read_chat_request(body(response_format={"type": "json_object"}), context).schema == {}
     assert read_chat_request(body(response_format={"type": "text"}), context).schema is None
 
@@ -121,7 +121,7 @@ def test_a_tool_choice_can_oblige(context: ReadingContext) -> None:
 
 
 @pytest.mark.parametrize(
-    ("trait", "said", "param"),
+    ("trait", "fields", "param"),
     [
         ("tools_at_none", {"tools": [TOOL]}, "reasoning_effort"),
         ("tools_at_none", {"tools": [TOOL], "reasoning_effort": "low"}, "reasoning_effort"),
@@ -131,14 +131,14 @@ def test_a_tool_choice_can_oblige(context: ReadingContext) -> None:
     ],
 )
 def test_tools_beside_reasoning_are_refused_as_openai_does(
-    vocabulary: Vocabulary, trait: str, said: dict[str, Any], param: str | None
+    vocabulary: Vocabulary, trait: str, fields: dict[str, Any], param: str | None
 ) -> None:
     context = ReadingContext(vocabulary, SimulatedModel(traits=frozenset({trait})), "sk")
     if param is None:
-        assert read_chat_request(body(**said), context).model
+        assert read_chat_request(body(**fields), context).model
         return
     with pytest.raises(UpstreamError) as refused:
-        read_chat_request(body(**said), context)
+        read_chat_request(body(**fields), context)
 
     assert (refused.value.status, refused.value.param) == (400, param)
 
@@ -159,7 +159,7 @@ def test_pictures_and_files_have_tokens_too(context: ReadingContext) -> None:
 
 
 def test_chat_parameters_are_read(context: ReadingContext) -> None:
-    found = read_chat_request(
+    request = read_chat_request(
         body(
             max_completion_tokens=5,
             n=99,
@@ -171,8 +171,8 @@ def test_chat_parameters_are_read(context: ReadingContext) -> None:
         context,
     )
 
-    assert (found.max_tokens, found.n, found.stops) == (5, 8, ("x",))
-    assert (found.stream, found.usage_chunk, found.reasoning) == (True, True, 64)
+    assert (request.max_tokens, request.n, request.stops) == (5, 8, ("x",))
+    assert (request.stream, request.usage_chunk, request.reasoning) == (True, True, 64)
 
 
 @pytest.mark.parametrize(
@@ -218,11 +218,11 @@ def test_an_older_model_takes_no_cache_options_but_the_old_bound(context: Readin
 def test_retention_of_the_body_goes_before_the_models(vocabulary: Vocabulary) -> None:
     model = SimulatedModel(regime="openai-interval", prompt_cache_retention="24h")
     context = ReadingContext(vocabulary, model, "key")
-    asked: list[dict[str, Any]] = [
+    messages: list[dict[str, Any]] = [
         {},
         {"prompt_cache_retention": None},
         {"prompt_cache_retention": "in_memory"},
     ]
-    prompts = [read_chat_request(body(**fields), context).prompt for fields in asked]
+    prompts = [read_chat_request(body(**fields), context).prompt for fields in messages]
 
     assert [prompt.retention for prompt in prompts] == ["24h", "24h", "in_memory"]

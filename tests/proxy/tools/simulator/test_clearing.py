@@ -27,48 +27,48 @@ LONG = "The parcel is on its way. " * 40
 
 
 def talk(results: int) -> list[dict[str, Any]]:
-    said = [user("Look.")]
+    messages = [user("Look.")]
     for number in range(results):
         use = {"type": "tool_use", "id": f"t{number}", "name": "read_file", "input": {}}
         result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": LONG}
-        said += [
+        messages += [
             {"role": "assistant", "content": [use]},
             {"role": "user", "content": [result, {"type": "text", "text": "Go on."}]},
         ]
-    return said
+    return messages
 
 
 def body(*edits: dict[str, Any], results: int = 4, **fields: Any) -> dict[str, Any]:
-    said = {"messages": talk(results), "tools": [CLAUDE_TOOL], **fields}
-    return said | {"context_management": {"edits": list(edits)}} if edits else said
+    document = {"messages": talk(results), "tools": [CLAUDE_TOOL], **fields}
+    return document | {"context_management": {"edits": list(edits)}} if edits else document
 
 
 def above(tokens: int, **more: Any) -> dict[str, Any]:
     return CLEAR | {"trigger": {"type": "input_tokens", "value": tokens}} | more
 
 
-def estimate_tokens(given: Any) -> int:
-    return len(orjson.dumps(given["messages"])) // 4
+def estimate_tokens(document: Any) -> int:
+    return len(orjson.dumps(document["messages"])) // 4
 
 
-def results(given: Any) -> list[str]:
-    blocks = [block for said in given["messages"] if isinstance(said["content"], list)
-              for block in said["content"]]  # fmt: skip
+def results(document: Any) -> list[str]:
+    blocks = [block for message in document["messages"] if isinstance(message["content"], list)
+              for block in message["content"]]  # fmt: skip
     return [block["content"] for block in blocks if block["type"] == "tool_result"]
 
 
 def test_the_oldest_results_are_cleared_and_the_latest_stay() -> None:
-    given = body(THINKING, above(100, keep={"type": "tool_uses", "value": 1}))
-    seen, edits = clear_tool_results(given, estimate_tokens)
+    document = body(THINKING, above(100, keep={"type": "tool_uses", "value": 1}))
+    remaining, edits = clear_tool_results(document, estimate_tokens)
 
-    assert results(seen) == ["[cleared]"] * 3 + [LONG]
-    gained = estimate_tokens(given) - estimate_tokens(seen)
+    assert results(remaining) == ["[cleared]"] * 3 + [LONG]
+    gained = estimate_tokens(document) - estimate_tokens(remaining)
     assert edits == [CLEAR | {"cleared_tool_uses": 3, "cleared_input_tokens": gained}]
-    assert results(given) == [LONG] * 4
+    assert results(document) == [LONG] * 4
 
 
 @pytest.mark.parametrize(
-    "given",
+    "document",
     [
         body(),
         body(COMPACT, THINKING),
@@ -79,8 +79,8 @@ def test_the_oldest_results_are_cleared_and_the_latest_stay() -> None:
         body(CLEAR | {"trigger": {"type": "tool_uses", "value": 4}}),
     ],
 )
-def test_nothing_is_cleared_that_need_not_be(given: Any) -> None:
-    assert clear_tool_results(given, estimate_tokens) == (given, [])
+def test_nothing_is_cleared_that_need_not_be(document: Any) -> None:
+    assert clear_tool_results(document, estimate_tokens) == (document, [])
 
 
 def test_uses_may_be_counted_in_place_of_tokens() -> None:
@@ -92,7 +92,7 @@ def test_uses_may_be_counted_in_place_of_tokens() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "betas"),
+    ("document", "betas"),
     [
         ({}, ""),
         ({"context_management": None, "compaction": None}, ""),
@@ -103,12 +103,12 @@ def test_uses_may_be_counted_in_place_of_tokens() -> None:
         ({"compaction": {"type": "summarize"}}, ON_DEMAND),
     ],
 )
-def test_edits_pass_under_their_beta(given: Any, betas: str) -> None:
-    check_edits(given, betas)
+def test_edits_pass_under_their_beta(document: Any, betas: str) -> None:
+    check_edits(document, betas)
 
 
 @pytest.mark.parametrize(
-    ("given", "betas", "why"),
+    ("document", "betas", "why"),
     [
         (body(CLEAR), "", "Extra inputs"),
         (body(CLEAR), COMPACTING, "Extra inputs"),
@@ -119,10 +119,10 @@ def test_edits_pass_under_their_beta(given: Any, betas: str) -> None:
     ],
 )
 def test_edits_without_their_beta_or_out_of_order_are_refused(
-    given: Any, betas: str, why: str
+    document: Any, betas: str, why: str
 ) -> None:
     with pytest.raises(UpstreamError, match=why):
-        check_edits(given, betas)
+        check_edits(document, betas)
 
 
 def test_edits_of_the_wrong_shape_are_refused(scene: SimulatorHarness) -> None:
@@ -130,15 +130,15 @@ def test_edits_of_the_wrong_shape_are_refused(scene: SimulatorHarness) -> None:
 
 
 def _chat(results: int) -> bytes:
-    said: list[dict[str, Any]] = [user("Look.")]
+    messages: list[dict[str, Any]] = [user("Look.")]
     for number in range(results):
         function = {"name": "read_file", "arguments": "{}"}
         called = {"id": f"t{number}", "type": "function", "function": function}
-        said += [
+        messages += [
             {"role": "assistant", "content": None, "tool_calls": [called]},
             {"role": "tool", "tool_call_id": f"t{number}", "content": LONG},
         ]
-    return orjson.dumps({"model": "m", "messages": said, "tools": [TOOL]})
+    return orjson.dumps({"model": "m", "messages": messages, "tools": [TOOL]})
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -148,14 +148,14 @@ def test_requested_clearing_is_done_and_reported(
     upstream = Upstream(name="a", kind="anthropic", base_url="", provider="anthropic")
     claude = Route(name="a/m", upstream=upstream, model="claude-haiku-4-5")
     came = orjson.loads(_chat(8)) | {"stream": streamed, "stream_options": {"include_usage": True}}
-    asked = request_native_compaction(
+    compacting = request_native_compaction(
         "chat/completions", orjson.dumps(came), claude, trigger=800, keep=2
     )
-    assert isinstance(asked, NativeCompactionCall)
+    assert isinstance(compacting, NativeCompactionCall)
 
     spent = []
-    for sent in (orjson.dumps(came), asked.body):
-        prepared = AnthropicWire().request(call(sent), claude)
+    for sent_body in (orjson.dumps(came), compacting.body):
+        prepared = AnthropicWire().request(call(sent_body), claude)
         headers = {"x-api-key": "sk", **prepared.headers}
         answer = scene.send("POST", "messages", prepared.body, headers=headers)
         assert answer.status_code == 200, answer.text
@@ -174,21 +174,21 @@ def _prompt(read: bytes, *, streamed: bool) -> int:
 
 
 def test_the_official_client_reads_what_was_cleared(scene: SimulatorHarness) -> None:
-    given = body(above(300, keep={"type": "tool_uses", "value": 1})) | {
+    document = body(above(300, keep={"type": "tool_uses", "value": 1})) | {
         "model": "claude-haiku-4-5",
         "max_tokens": 100,
     }
     headers = {"x-api-key": "sk", "anthropic-version": "2023-06-01", "anthropic-beta": EDITING}
-    whole = scene.send("POST", "messages", given, headers=headers)
-    stream = scene.send("POST", "messages", given | {"stream": True}, headers=headers)
+    whole = scene.send("POST", "messages", document, headers=headers)
+    stream = scene.send("POST", "messages", document | {"stream": True}, headers=headers)
 
-    told = anthropic_type("BetaMessage").validate_json(whole.content).context_management
-    assert told is not None
-    assert [edit.type for edit in told.applied_edits] == [CLEAR["type"]]
+    management = anthropic_type("BetaMessage").validate_json(whole.content).context_management
+    assert management is not None
+    assert [edit.type for edit in management.applied_edits] == [CLEAR["type"]]
     read = [
-        anthropic_type("BetaRawMessageStreamEvent").validate_python(each)
-        for name, each in events(stream)
+        anthropic_type("BetaRawMessageStreamEvent").validate_python(event)
+        for name, event in events(stream)
         if name != "ping"
     ]
     deltas = [event for event in read if event.type == "message_delta"]
-    assert deltas[-1].context_management == told
+    assert deltas[-1].context_management == management

@@ -17,10 +17,10 @@ def body(prompt: object, **fields: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("prompt", ["Say hi", ["Say hi"]])
 def test_one_text_is_the_prompt(context: ReadingContext, prompt: object) -> None:
-    found = read_completions_request(body(prompt), context)
+    request = read_completions_request(body(prompt), context)
 
-    assert context.vocabulary.ids("Say hi")[0] in found.prompt.blocks[0].tokens
-    assert found.max_tokens == 16
+    assert context.vocabulary.ids("Say hi")[0] in request.prompt.blocks[0].tokens
+    assert request.max_tokens == 16
 
 
 def test_token_ids_are_a_prompt_too(context: ReadingContext) -> None:
@@ -37,20 +37,20 @@ def test_anything_else_is_refused(context: ReadingContext, prompt: object) -> No
 
 
 def test_an_answer_is_text_and_usage(context: ReadingContext) -> None:
-    found = answer(
+    document = answer(
         scripted_reply(
             read_completions_request(body("a"), context), ModelReply(text="So.", finish="length")
         )
     )
 
-    assert found["choices"][0] == {
+    assert document["choices"][0] == {
         "index": 0,
         "text": "So.",
         "logprobs": None,
         "finish_reason": "length",
     }
-    assert found["usage"]["prompt_tokens"] == 37
-    assert found["object"] == "text_completion"
+    assert document["usage"]["prompt_tokens"] == 37
+    assert document["object"] == "text_completion"
 
 
 def test_a_stream_tells_usage_only_where_asked(context: ReadingContext) -> None:

@@ -21,18 +21,18 @@ def body(**fields: Any) -> dict[str, Any]:
 
 
 def test_a_vector_has_length_one_and_is_always_the_same() -> None:
-    found = vector((1, 2), 256)
+    numbers = vector((1, 2), 256)
 
-    assert len(found) == 256
-    assert isclose(sum(number * number for number in found), 1.0, rel_tol=1e-5)
-    assert found == vector((1, 2), 256)
-    assert found != vector((12,), 256)
+    assert len(numbers) == 256
+    assert isclose(sum(number * number for number in numbers), 1.0, rel_tol=1e-5)
+    assert numbers == vector((1, 2), 256)
+    assert numbers != vector((12,), 256)
 
 
 def test_each_text_gets_its_vector_and_all_are_counted(vocabulary: Vocabulary) -> None:
     answer, usage = embed_inputs(body(input=["Hello world", "Hello"]), MODEL, vocabulary)
 
-    assert [each["index"] for each in answer["data"]] == [0, 1]
+    assert [entry["index"] for entry in answer["data"]] == [0, 1]
     assert len(answer["data"][0]["embedding"]) == 1536
     assert answer["usage"] == {"prompt_tokens": 3, "total_tokens": 3}
     assert usage == Usage(input=3)

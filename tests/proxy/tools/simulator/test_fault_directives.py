@@ -107,11 +107,11 @@ RESPONSES_RESULT = {"type": "function_call_output", "call_id": "1", "output": "o
 def test_directed_tool_calls_follow_each_other_as_their_results_come_back(
     field: str, step: list[Any]
 ) -> None:
-    asked = [{"role": "user", "content": [{"type": "text", "text": ASK}]}]
+    messages = [{"role": "user", "content": [{"type": "text", "text": ASK}]}]
 
-    assert directed_call(asked, field) == ("Read", '{"path":"a","rows":[[1]]}')
-    assert directed_call(asked + step, field) == ("Bash", "{}")
-    assert directed_call(asked + step * 2, field) is None
+    assert directed_call(messages, field) == ("Read", '{"path":"a","rows":[[1]]}')
+    assert directed_call(messages + step, field) == ("Bash", "{}")
+    assert directed_call(messages + step * 2, field) is None
 
 
 def test_a_newer_text_that_directs_tool_calls_begins_anew() -> None:

@@ -18,24 +18,25 @@ def test_a_bucket_gives_what_it_holds_and_fills_evenly() -> None:
 
 
 @pytest.mark.parametrize(
-    ("taken", "span"), [(0, "0ms"), (10, "100ms"), (150, "1.5s"), (6000, "1m0s"), (5999, "59.99s")]
+    ("requests_taken", "span"),
+    [(0, "0ms"), (10, "100ms"), (150, "1.5s"), (6000, "1m0s"), (5999, "59.99s")],
 )
-def test_openai_says_its_limits_in_spans(taken: int, span: str) -> None:
+def test_openai_says_its_limits_in_spans(requests_taken: int, span: str) -> None:
     requests, tokens = RateAllowance(6000, 0), RateAllowance(100, 0)
-    requests.take(taken, 0)
-    told = dict(headers("openai", requests, tokens, 0))
+    requests.take(requests_taken, 0)
+    limit_headers = dict(headers("openai", requests, tokens, 0))
 
-    assert told["x-ratelimit-limit-requests"] == "6000"
-    assert told["x-ratelimit-remaining-requests"] == str(6000 - taken)
-    assert told["x-ratelimit-reset-requests"] == span
-    assert told["x-ratelimit-limit-tokens"] == "100"
+    assert limit_headers["x-ratelimit-limit-requests"] == "6000"
+    assert limit_headers["x-ratelimit-remaining-requests"] == str(6000 - requests_taken)
+    assert limit_headers["x-ratelimit-reset-requests"] == span
+    assert limit_headers["x-ratelimit-limit-tokens"] == "100"
 
 
 def test_anthropic_says_its_limits_in_moments() -> None:
     requests, tokens = RateAllowance(60, 0), RateAllowance(100, 0)
     requests.take(30, 0)
-    told = dict(headers("anthropic", requests, tokens, 0))
+    limit_headers = dict(headers("anthropic", requests, tokens, 0))
 
-    assert told["anthropic-ratelimit-requests-reset"] == "1970-01-01T00:00:30Z"
-    assert told["anthropic-ratelimit-input-tokens-remaining"] == "100"
-    assert told["anthropic-ratelimit-tokens-limit"] == "100"
+    assert limit_headers["anthropic-ratelimit-requests-reset"] == "1970-01-01T00:00:30Z"
+    assert limit_headers["anthropic-ratelimit-input-tokens-remaining"] == "100"
+    assert limit_headers["anthropic-ratelimit-tokens-limit"] == "100"

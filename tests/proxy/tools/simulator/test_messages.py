@@ -17,50 +17,50 @@ THINKING = ModelReply(text="It is so.", tokens=(1, 2), thinking="Is it so now?",
 
 
 def payloads(*replies: ModelReply) -> list[dict[str, Any]]:
-    found = events(scripted_reply(ASKED, *replies, model="claude-haiku-4-5", usage=USAGE))
-    assert all(event.payload and event.payload["type"] == event.name for event in found)
-    return [event.payload for event in found if event.payload]
+    streamed = events(scripted_reply(ASKED, *replies, model="claude-haiku-4-5", usage=USAGE))
+    assert all(event.payload and event.payload["type"] == event.name for event in streamed)
+    return [event.payload for event in streamed if event.payload]
 
 
 def test_input_tokens_exclude_cache_reads_and_writes() -> None:
-    found = counts(USAGE)
+    usage_document = counts(USAGE)
 
-    assert found["input_tokens"] == 10
-    assert found["cache_read_input_tokens"] == 20
-    assert found["cache_creation_input_tokens"] == 7
-    assert found["cache_creation"] == {
+    assert usage_document["input_tokens"] == 10
+    assert usage_document["cache_read_input_tokens"] == 20
+    assert usage_document["cache_creation_input_tokens"] == 7
+    assert usage_document["cache_creation"] == {
         "ephemeral_5m_input_tokens": 5,
         "ephemeral_1h_input_tokens": 2,
     }
-    assert "output_tokens_details" not in found
+    assert "output_tokens_details" not in usage_document
 
 
 def test_thinking_is_among_the_output_tokens() -> None:
-    found = counts(Usage(output=4, reasoning=3))
+    usage_document = counts(Usage(output=4, reasoning=3))
 
-    assert found["output_tokens"] == 7
-    assert found["output_tokens_details"] == {"thinking_tokens": 3}
+    assert usage_document["output_tokens"] == 7
+    assert usage_document["output_tokens_details"] == {"thinking_tokens": 3}
 
 
 def test_an_answer_has_its_blocks_and_its_ending() -> None:
-    found = answer(scripted_reply(ASKED, ModelReply(text="So", finish="sequence", stop=".")))
+    document = answer(scripted_reply(ASKED, ModelReply(text="So", finish="sequence", stop=".")))
 
-    assert found["content"] == [{"type": "text", "text": "So"}]
-    assert (found["stop_reason"], found["stop_sequence"]) == ("stop_sequence", ".")
+    assert document["content"] == [{"type": "text", "text": "So"}]
+    assert (document["stop_reason"], document["stop_sequence"]) == ("stop_sequence", ".")
 
 
 def test_calls_are_blocks_with_their_input_as_an_object() -> None:
-    found = answer(scripted_reply(ASKED, CALLS))
+    document = answer(scripted_reply(ASKED, CALLS))
 
-    assert found["stop_reason"] == "tool_use"
-    assert [block["id"] for block in found["content"]] == ["toolu_a", "toolu_b"]
-    assert found["content"][1]["input"] == {"path": "b"}
+    assert document["stop_reason"] == "tool_use"
+    assert [block["id"] for block in document["content"]] == ["toolu_a", "toolu_b"]
+    assert document["content"][1]["input"] == {"path": "b"}
 
 
 def test_a_stream_tells_events_in_their_order() -> None:
-    found = [payload["type"] for payload in payloads()]
+    kinds = [payload["type"] for payload in payloads()]
 
-    assert found == [
+    assert kinds == [
         "message_start",
         "content_block_start",
         "content_block_delta",
@@ -72,21 +72,21 @@ def test_a_stream_tells_events_in_their_order() -> None:
 
 
 def test_a_stream_tells_its_input_first_and_its_output_last() -> None:
-    found = payloads()
+    streamed = payloads()
 
-    assert found[0]["message"]["usage"] == counts(USAGE) | {"output_tokens": 1}
-    assert found[0]["message"]["content"] == []
-    assert found[-2]["usage"] == counts(USAGE)
-    assert found[-2]["delta"] == {"stop_reason": "end_turn", "stop_sequence": None}
+    assert streamed[0]["message"]["usage"] == counts(USAGE) | {"output_tokens": 1}
+    assert streamed[0]["message"]["content"] == []
+    assert streamed[-2]["usage"] == counts(USAGE)
+    assert streamed[-2]["delta"] == {"stop_reason": "end_turn", "stop_sequence": None}
 
 
 def test_thinking_comes_first_and_its_signature_last() -> None:
-    found = payloads(THINKING)
-    deltas = [each["delta"] for each in found if each["type"] == "content_block_delta"]
-    thought = [each for each in deltas if each["type"] == "thinking_delta"]
-    starts = [each for each in found if each["type"] == "content_block_start"]
+    streamed = payloads(THINKING)
+    deltas = [payload["delta"] for payload in streamed if payload["type"] == "content_block_delta"]
+    thought = [delta for delta in deltas if delta["type"] == "thinking_delta"]
+    starts = [payload for payload in streamed if payload["type"] == "content_block_start"]
 
-    assert "".join(each["thinking"] for each in thought) == THINKING.thinking
+    assert "".join(delta["thinking"] for delta in thought) == THINKING.thinking
     assert deltas[len(thought)] == {
         "type": "signature_delta",
         "signature": signature(THINKING.thinking),
@@ -100,12 +100,14 @@ def test_thinking_comes_first_and_its_signature_last() -> None:
 
 
 def test_a_streamed_call_opens_empty_and_its_input_comes_in_pieces() -> None:
-    found = payloads(CALLS)
-    starts = [each["content_block"] for each in found if each["type"] == "content_block_start"]
+    streamed = payloads(CALLS)
+    starts = [
+        payload["content_block"] for payload in streamed if payload["type"] == "content_block_start"
+    ]
     pieces = [
-        each["delta"]["partial_json"]
-        for each in found
-        if each["type"] == "content_block_delta" and each["index"] == 0
+        payload["delta"]["partial_json"]
+        for payload in streamed
+        if payload["type"] == "content_block_delta" and payload["index"] == 0
     ]
 
     assert starts[0] == {"type": "tool_use", "id": "toolu_a", "name": "read_file", "input": {}}

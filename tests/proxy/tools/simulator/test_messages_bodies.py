@@ -15,8 +15,8 @@ RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "text"}
 
 
 def body(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    said = list(messages) or [user("Hello")]
-    return {"model": "claude-haiku-4-5", "max_tokens": 2000, "messages": said} | fields
+    listed = list(messages) or [user("Hello")]
+    return {"model": "claude-haiku-4-5", "max_tokens": 2000, "messages": listed} | fields
 
 
 def test_a_prompt_is_tools_then_system_then_the_messages(older: ReadingContext) -> None:
@@ -49,7 +49,7 @@ def test_a_prompt_is_tools_then_system_then_the_messages(older: ReadingContext) 
 
 
 def test_marks_stand_where_they_were_put(older: ReadingContext) -> None:
-    found = read_messages_request(
+    request = read_messages_request(
         body(
             user("x") | {"content": [{"type": "text", "text": "a", "cache_control": MARK}]},
             tools=[CLAUDE_TOOL | {"cache_control": MARK | {"ttl": "1h"}}],
@@ -58,7 +58,7 @@ def test_marks_stand_where_they_were_put(older: ReadingContext) -> None:
         older,
     )
 
-    assert [block.mark for block in found.prompt.blocks] == ["1h", None, "5m", None]
+    assert [block.mark for block in request.prompt.blocks] == ["1h", None, "5m", None]
 
 
 def test_a_mark_is_no_part_of_a_tools_text(older: ReadingContext) -> None:
@@ -72,23 +72,23 @@ def test_a_mark_is_no_part_of_a_tools_text(older: ReadingContext) -> None:
 
 def test_automatic_caching_marks_the_last_block_that_can_be(newer: ReadingContext) -> None:
     thought = {"type": "thinking", "thinking": "hm", "signature": signature("hm")}
-    said = user("x") | {"content": [{"type": "text", "text": "a"}, thought]}
+    message = user("x") | {"content": [{"type": "text", "text": "a"}, thought]}
 
     blocks = read_messages_request(
-        body(said, model="claude-sonnet-5-5", cache_control=MARK), newer
+        body(message, model="claude-sonnet-5-5", cache_control=MARK), newer
     ).prompt.blocks
 
     assert [block.mark for block in blocks] == ["5m", None, None]
     alone = read_messages_request(
-        body(said | {"content": [thought]}, cache_control=MARK), newer
+        body(message | {"content": [thought]}, cache_control=MARK), newer
     ).prompt
     assert [block.mark for block in alone.blocks] == [None, None]
 
 
 def test_automatic_caching_keeps_the_mark_that_is_there(newer: ReadingContext) -> None:
-    said = user("x") | {"content": [{"type": "text", "text": "a", "cache_control": MARK}]}
+    message = user("x") | {"content": [{"type": "text", "text": "a", "cache_control": MARK}]}
 
-    blocks = read_messages_request(body(said, cache_control=MARK), newer).prompt.blocks
+    blocks = read_messages_request(body(message, cache_control=MARK), newer).prompt.blocks
 
     assert [block.mark for block in blocks] == ["5m", None]
 
@@ -156,10 +156,10 @@ def test_a_tool_choice_can_oblige(older: ReadingContext) -> None:
 def test_a_tool_result_is_one_block_whatever_it_holds(older: ReadingContext) -> None:
     parts = [{"type": "text", "text": "a"}, {"type": "image", "source": {"url": "b"}}]
     for result in (RESULT, RESULT | {"content": parts}, RESULT | {"content": None}):
-        said = (
+        content = (
             user("a"),
             {"role": "assistant", "content": [USE]},
             {"role": "user", "content": [result]},
         )
-        kinds = [block.kind for block in read_messages_request(body(*said), older).prompt.blocks]
+        kinds = [block.kind for block in read_messages_request(body(*content), older).prompt.blocks]
         assert kinds == ["text", "tool_use", "tool_result", "text"]

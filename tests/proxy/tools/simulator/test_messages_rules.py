@@ -31,8 +31,8 @@ def strict_tool(schema: dict[str, Any]) -> dict[str, Any]:
     return {"name": "f", "input_schema": schema, "strict": True}
 
 
-def text(said: str, mark: object = None) -> dict[str, Any]:
-    return {"type": "text", "text": said} | ({"cache_control": mark} if mark else {})
+def text(content: str, mark: object = None) -> dict[str, Any]:
+    return {"type": "text", "text": content} | ({"cache_control": mark} if mark else {})
 
 
 def marked_message(*marks: object) -> dict[str, Any]:
@@ -145,11 +145,11 @@ def test_a_model_without_structured_output_refuses_a_format() -> None:
 
 def test_a_thinking_block_keeps_its_signature_and_takes_no_mark() -> None:
     thought = {"type": "thinking", "thinking": "hm", "signature": signature("hm")}
-    said = {"role": "assistant", "content": [thought, text("So.")]}
+    message = {"role": "assistant", "content": [thought, text("So.")]}
 
-    check(body(user("a"), said, user("b")), OLDER)
-    forged = said | {"content": [thought | {"thinking": "ha"}]}
-    caught = said | {"content": [thought | {"cache_control": MARK}]}
+    check(body(user("a"), message, user("b")), OLDER)
+    forged = message | {"content": [thought | {"thinking": "ha"}]}
+    caught = message | {"content": [thought | {"cache_control": MARK}]}
     with pytest.raises(UpstreamError, match="signature"):
         check(body(user("a"), forged, user("b")), OLDER)
     with pytest.raises(UpstreamError, match="cannot be marked"):

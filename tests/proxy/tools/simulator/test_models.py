@@ -30,32 +30,36 @@ def test_a_catalogs_model_behaves_as_the_catalog_says() -> None:
         traits=frozenset({"prefill"}),
     )
 
-    made = of_models([Model(id="m", routes=(route,))])["m-1"]
+    simulated = of_models([Model(id="m", routes=(route,))])["m-1"]
 
-    assert (made.wire, made.regime, made.provider) == (
+    assert (simulated.wire, simulated.regime, simulated.provider) == (
         "anthropic",
         "anthropic-breakpoint",
         "bedrock",
     )
-    assert (made.max_output, made.min_cache_tokens, made.traits) == (77, 512, route.traits)
-    assert (made.window, made.prompt_cache_retention) == (9_000, "24h")
+    assert (simulated.max_output, simulated.min_cache_tokens, simulated.traits) == (
+        77,
+        512,
+        route.traits,
+    )
+    assert (simulated.window, simulated.prompt_cache_retention) == (9_000, "24h")
 
 
 def test_the_first_route_decides_and_a_route_without_a_name_takes_the_models() -> None:
     first = Route(name="a/n", upstream=UPSTREAM, max_output=1)
     second = Route(name="b/n", upstream=UPSTREAM, model="n", max_output=2)
 
-    made = of_models([Model(id="n", routes=(first, second))])
+    simulated = of_models([Model(id="n", routes=(first, second))])
 
-    assert list(made) == ["n"]
-    assert (made["n"].max_output, made["n"].regime) == (1, "")
+    assert list(simulated) == ["n"]
+    assert (simulated["n"].max_output, simulated["n"].regime) == (1, "")
 
 
 def test_a_model_of_googles_native_api_is_simulated_in_chats_form() -> None:
     google = Upstream(name="g", kind="gemini", base_url="https://g.test/v1beta")
-    made = of_models([Model(id="n", routes=(Route(name="g/n", upstream=google),))])
+    simulated = of_models([Model(id="n", routes=(Route(name="g/n", upstream=google),))])
 
-    assert made["n"].wire == "openai"
+    assert simulated["n"].wire == "openai"
 
 
 @pytest.mark.parametrize(

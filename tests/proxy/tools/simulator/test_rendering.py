@@ -34,10 +34,10 @@ def test_an_answer_and_its_priming_open_the_next_prompt(vocabulary: Vocabulary) 
     second.message("user", [second.text("Hello")])
     second.message("assistant", [second.text("Good day.")])
 
-    asked = [token for block in prompt.blocks for token in block.tokens]
+    tokens = [token for block in prompt.blocks for token in block.tokens]
     following = [token for block in second.to_prompt(scope="").blocks for token in block.tokens]
 
-    assert following[: len(asked) + 3] == [*asked, *vocabulary.ids("Good day.")]
+    assert following[: len(tokens) + 3] == [*tokens, *vocabulary.ids("Good day.")]
 
 
 def test_blocks_of_one_message_share_its_number_and_keep_their_marks(
@@ -58,7 +58,7 @@ def test_blocks_of_one_message_share_its_number_and_keep_their_marks(
 
 
 def test_blocks_without_text_are_told_apart_by_their_content() -> None:
-    one, same, other = (opaque("image", said, 5) for said in ("a", "a", "b"))
+    one, same, other = (opaque("image", source, 5) for source in ("a", "a", "b"))
 
     assert one == same
     assert one.tokens != other.tokens
@@ -91,10 +91,10 @@ def test_the_vocabulary_forgets_what_it_read_longest_ago() -> None:
     assert small.ids("one two three") == first
 
 
-@given(text=st.text(max_size=60), most=st.integers(0, 20))
-def test_a_text_is_cut_within_its_bound(vocabulary: Vocabulary, text: str, most: int) -> None:
-    cut = vocabulary.truncate_text(text, most)
+@given(text=st.text(max_size=60), limit=st.integers(0, 20))
+def test_a_text_is_cut_within_its_bound(vocabulary: Vocabulary, text: str, limit: int) -> None:
+    cut = vocabulary.truncate_text(text, limit)
 
     assert text.startswith(cut)
-    assert len(vocabulary.ids(cut)) <= most or not cut
-    assert cut == text or len(vocabulary.ids(text)) > most
+    assert len(vocabulary.ids(cut)) <= limit or not cut
+    assert cut == text or len(vocabulary.ids(text)) > limit

@@ -20,8 +20,8 @@ class ReplyModel:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
 
-    def __call__(self, asked: ReplyRequest, cues: str = "", index: int = 0) -> ModelReply:
-        return reply(asked, parse_directives(cues), self.vocabulary, 60, index=index)
+    def __call__(self, request: ReplyRequest, cues: str = "", index: int = 0) -> ModelReply:
+        return reply(request, parse_directives(cues), self.vocabulary, 60, index=index)
 
 
 @pytest.fixture
@@ -30,12 +30,12 @@ def model(vocabulary: Vocabulary) -> ReplyModel:
 
 
 def test_the_same_prompt_gets_the_same_marked_answer(model: ReplyModel) -> None:
-    found = model(ASKED)
+    answer = model(ASKED)
 
-    assert found == model(ASKED)
-    assert found.text.startswith("[simulated]")
-    assert found.tokens == model.vocabulary.ids(found.text)
-    assert (found.finish, found.calls, found.reasoning) == ("stop", (), 0)
+    assert answer == model(ASKED)
+    assert answer.text.startswith("[simulated]")
+    assert answer.tokens == model.vocabulary.ids(answer.text)
+    assert (answer.finish, answer.calls, answer.reasoning) == ("stop", (), 0)
 
 
 def test_the_answers_of_one_call_differ(model: ReplyModel) -> None:
@@ -46,12 +46,12 @@ def test_another_prompt_gets_another_answer(model: ReplyModel) -> None:
     assert model(replace(ASKED, closing="Why?")).text != model(ASKED).text
 
 
-@pytest.mark.parametrize("most", [1, 2, 7, 30])
-def test_an_answer_fills_its_bound_and_no_more(model: ReplyModel, most: int) -> None:
-    found = model(replace(ASKED, max_tokens=most))
+@pytest.mark.parametrize("limit", [1, 2, 7, 30])
+def test_an_answer_fills_its_bound_and_no_more(model: ReplyModel, limit: int) -> None:
+    answer = model(replace(ASKED, max_tokens=limit))
 
-    assert found.finish == "length"
-    assert len(found.tokens) == most
+    assert answer.finish == "length"
+    assert len(answer.tokens) == limit
 
 
 def test_an_answer_is_as_long_as_a_cue_says(model: ReplyModel) -> None:
@@ -59,38 +59,38 @@ def test_an_answer_is_as_long_as_a_cue_says(model: ReplyModel) -> None:
 
 
 def test_generation_ends_where_it_is_told_to_stop(model: ReplyModel) -> None:
-    found = model(replace(ASKED, stops=("never", ".", "")))
+    answer = model(replace(ASKED, stops=("never", ".", "")))
 
-    assert found.finish == "sequence"
-    assert found.stop == "."
-    assert "." not in found.text
-    assert found.text
+    assert answer.finish == "sequence"
+    assert answer.stop == "."
+    assert "." not in answer.text
+    assert answer.text
 
 
 @pytest.mark.parametrize("cues", ["call", "call=look"])
 def test_a_tool_is_called_when_a_cue_says_so(model: ReplyModel, cues: str) -> None:
-    found = model(ASKED, cues)
+    answer = model(ASKED, cues)
 
-    (call,) = found.calls
+    (call,) = answer.calls
     assert call.name == "look"
     assert orjson.loads(call.arguments)["at"].startswith("[simulated]")
-    assert (found.finish, found.text) == ("tools", "")
-    assert found.tokens
+    assert (answer.finish, answer.text) == ("tools", "")
+    assert answer.tokens
 
 
 def test_several_tools_are_called_at_once(model: ReplyModel) -> None:
-    found = model(ASKED, "call=wait,call=look")
+    answer = model(ASKED, "call=wait,call=look")
 
-    assert [call.name for call in found.calls] == ["wait", "look"]
-    assert found.calls[0].arguments == "{}"
-    assert found.calls[0].id != found.calls[1].id
+    assert [call.name for call in answer.calls] == ["wait", "look"]
+    assert answer.calls[0].arguments == "{}"
+    assert answer.calls[0].id != answer.calls[1].id
 
 
 def test_a_cue_may_hold_the_arguments_of_a_call(model: ReplyModel) -> None:
-    found = model(ASKED, "call=look,args=eyJhdCI6ICJPc2xvIn0,call=look")
+    answer = model(ASKED, "call=look,args=eyJhdCI6ICJPc2xvIn0,call=look")
 
-    assert found.calls[0].arguments == '{"at":"Oslo"}'
-    assert orjson.loads(found.calls[1].arguments)["at"].startswith("[simulated]")
+    assert answer.calls[0].arguments == '{"at":"Oslo"}'
+    assert orjson.loads(answer.calls[1].arguments)["at"].startswith("[simulated]")
 
 
 def test_without_tools_none_is_called(model: ReplyModel) -> None:
@@ -102,21 +102,21 @@ def test_a_forced_tool_is_called_uncued(model: ReplyModel) -> None:
 
 
 def test_a_call_that_does_not_fit_is_left_out(model: ReplyModel) -> None:
-    found = model(replace(ASKED, forced=["look"], max_tokens=2))
+    answer = model(replace(ASKED, forced=["look"], max_tokens=2))
 
-    assert (found.calls, found.text, found.tokens, found.finish) == ((), "", (), "length")
+    assert (answer.calls, answer.text, answer.tokens, answer.finish) == ((), "", (), "length")
 
 
 def test_a_model_that_refuses_calls_nothing(model: ReplyModel) -> None:
-    found = model(replace(ASKED, forced=["look"]), "refuse")
+    answer = model(replace(ASKED, forced=["look"]), "refuse")
 
-    assert (found.calls, found.finish) == ((), "refusal")
+    assert (answer.calls, answer.finish) == ((), "refusal")
 
 
 def test_an_answer_satisfies_its_schema(model: ReplyModel) -> None:
-    found = model(replace(ASKED, schema={"type": "object", "properties": {"n": {"const": 3}}}))
+    answer = model(replace(ASKED, schema={"type": "object", "properties": {"n": {"const": 3}}}))
 
-    assert orjson.loads(found.text) == {"n": 3}
+    assert orjson.loads(answer.text) == {"n": 3}
 
 
 def test_reasoning_is_paid_for_within_the_bound(model: ReplyModel) -> None:

@@ -35,17 +35,17 @@ def test_usage_tells_what_was_written_by_lifetime() -> None:
 
 
 def test_an_answer_is_one_message() -> None:
-    found = answer(scripted_reply(ASKED))
+    document = answer(scripted_reply(ASKED))
 
-    assert found["status"] == "completed"
-    assert found["output"][0]["content"][0]["text"] == "It is so."
+    assert document["status"] == "completed"
+    assert document["output"][0]["content"][0]["text"] == "It is so."
 
 
 def test_an_answer_cut_short_is_incomplete() -> None:
-    found = answer(scripted_reply(ASKED, ModelReply(text="It", finish="length")))
+    document = answer(scripted_reply(ASKED, ModelReply(text="It", finish="length")))
 
-    assert found["status"] == "incomplete"
-    assert found["incomplete_details"] == {"reason": "max_output_tokens"}
+    assert document["status"] == "incomplete"
+    assert document["incomplete_details"] == {"reason": "max_output_tokens"}
     assert names(ModelReply(text="It", finish="length"))[-1] == "incomplete"
 
 
@@ -60,12 +60,12 @@ def test_a_refusal_is_a_part_of_its_own() -> None:
 
 
 def test_a_stream_is_numbered_named_and_ends_without_done() -> None:
-    found = events(scripted_reply(ASKED))
+    streamed = events(scripted_reply(ASKED))
 
-    assert [event.payload and event.payload["sequence_number"] for event in found] == list(
-        range(len(found))
+    assert [event.payload and event.payload["sequence_number"] for event in streamed] == list(
+        range(len(streamed))
     )
-    assert all(event.payload and event.payload["type"] == event.name for event in found)
+    assert all(event.payload and event.payload["type"] == event.name for event in streamed)
     assert names() == [
         "created",
         "in_progress",
@@ -99,8 +99,8 @@ def test_reasoning_is_an_item_before_the_message() -> None:
     ]
     assert "encrypted_content" not in answer(scripted_reply(ASKED, thought))["output"][0]
     assert answer(scripted_reply(sealed, thought))["output"][0]["encrypted_content"]
-    found = [event.payload for event in events(scripted_reply(ASKED, thought)) if event.payload]
-    places = [payload["output_index"] for payload in found if "output_index" in payload]
+    streamed = [event.payload for event in events(scripted_reply(ASKED, thought)) if event.payload]
+    places = [payload["output_index"] for payload in streamed if "output_index" in payload]
     assert places == [0, 0, 1, 1, 1, 1, 1, 1]
 
 
@@ -109,10 +109,10 @@ def test_each_call_is_an_item() -> None:
         "call_a",
         "call_b",
     ]
-    found = [event.payload for event in events(scripted_reply(ASKED, CALLS)) if event.payload]
+    streamed = [event.payload for event in events(scripted_reply(ASKED, CALLS)) if event.payload]
     deltas = [
         payload["delta"]
-        for payload in found
+        for payload in streamed
         if payload["type"] == "response.function_call_arguments.delta"
         and payload["output_index"] == 0
     ]

@@ -14,8 +14,8 @@ THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": []}
 OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "text"}
 
 
-def body(said: object = "Hello", **fields: Any) -> dict[str, Any]:
-    return {"model": "gpt-6.1-sol", "input": said} | fields
+def body(value: object = "Hello", **fields: Any) -> dict[str, Any]:
+    return {"model": "gpt-6.1-sol", "input": value} | fields
 
 
 def test_text_alone_is_a_users_message(context: ReadingContext) -> None:
@@ -29,7 +29,7 @@ def test_text_alone_is_a_users_message(context: ReadingContext) -> None:
 
 def test_a_prompt_is_tools_schema_instructions_then_the_items(context: ReadingContext) -> None:
     form = {"type": "json_schema", "name": "n", "schema": {"type": "object"}}
-    said = [
+    turns = [
         user("Read it."),
         {"type": "reasoning", "id": "rs_1", "summary": []},
         CALL,
@@ -37,11 +37,11 @@ def test_a_prompt_is_tools_schema_instructions_then_the_items(context: ReadingCo
         {"role": "assistant", "content": [{"type": "output_text", "text": "Done."}]},
     ]
 
-    found = read_responses_request(
-        body(said, tools=[FLAT_TOOL], text={"format": form}, instructions="Be brief."), context
+    request = read_responses_request(
+        body(turns, tools=[FLAT_TOOL], text={"format": form}, instructions="Be brief."), context
     )
 
-    assert [(block.role, block.kind) for block in found.prompt.blocks] == [
+    assert [(block.role, block.kind) for block in request.prompt.blocks] == [
         ("tools", "text"),
         ("system", "text"),
         ("developer", "text"),
@@ -52,7 +52,7 @@ def test_a_prompt_is_tools_schema_instructions_then_the_items(context: ReadingCo
         ("assistant", "text"),
         ("assistant", "text"),
     ]
-    assert found.schema == {"type": "object"}
+    assert request.schema == {"type": "object"}
 
 
 def test_tools_in_the_input_are_tools_and_their_ids_are_no_part_of_the_prompt(
@@ -69,12 +69,12 @@ def test_tools_in_the_input_are_tools_and_their_ids_are_no_part_of_the_prompt(
 def test_the_same_conversation_is_the_same_prompt_as_in_an_answer(context: ReadingContext) -> None:
     """A generation opens the next prompt, so an engine that keeps it finds it again."""
     first = read_responses_request(body([user("a")]), context).prompt
-    said = {
+    reply = {
         "type": "message",
         "role": "assistant",
         "content": [{"type": "output_text", "text": "b"}],
     }
-    second = read_responses_request(body([user("a"), said, user("c")]), context).prompt
+    second = read_responses_request(body([user("a"), reply, user("c")]), context).prompt
 
     before = [token for block in first.blocks for token in block.tokens]
     after = [token for block in second.blocks for token in block.tokens]
@@ -82,7 +82,7 @@ def test_the_same_conversation_is_the_same_prompt_as_in_an_answer(context: Readi
 
 
 def test_responses_parameters_are_read_and_echoed(context: ReadingContext) -> None:
-    found = read_responses_request(
+    request = read_responses_request(
         body(
             max_output_tokens=5,
             reasoning={"effort": "high"},
@@ -94,21 +94,21 @@ def test_responses_parameters_are_read_and_echoed(context: ReadingContext) -> No
         context,
     )
 
-    assert (found.max_tokens, found.reasoning, found.stream) == (5, 512, True)
-    assert (found.forced, found.schema) == (["read_file"], {})
-    assert found.echoes is not None
-    assert found.echoes["tool_choice"] == {"type": "function", "name": "read_file"}
+    assert (request.max_tokens, request.reasoning, request.stream) == (5, 512, True)
+    assert (request.forced, request.schema) == (["read_file"], {})
+    assert request.echoes is not None
+    assert request.echoes["tool_choice"] == {"type": "function", "name": "read_file"}
     assert read_responses_request(body(), context).schema is None
 
 
 @pytest.mark.parametrize(
-    "said",
+    "value",
     ["", [], None, 5, [CALL], [OUTPUT], [{"role": "poet", "content": "a"}], [THOUGHT, THOUGHT]],
 )
 def test_a_responses_body_that_openai_refuses_is_refused(
-    context: ReadingContext, said: object
+    context: ReadingContext, value: object
 ) -> None:
     with pytest.raises(UpstreamError) as refused:
-        read_responses_request(body(said), context)
+        read_responses_request(body(value), context)
 
     assert refused.value.param == "input"

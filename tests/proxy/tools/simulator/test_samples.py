@@ -39,10 +39,10 @@ def test_each_type_is_met(schema: dict[str, Any], kind: type) -> None:
 def test_every_property_is_there() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"const": 4}}}
 
-    found = sample_of(schema)
+    sampled = sample_of(schema)
 
-    assert found["b"] == 4
-    assert found["a"].startswith("[simulated]")
+    assert sampled["b"] == 4
+    assert sampled["a"].startswith("[simulated]")
 
 
 def test_enums_formats_lengths_and_unions_are_kept() -> None:
@@ -59,10 +59,10 @@ def test_enums_formats_lengths_and_unions_are_kept() -> None:
 @given(seed=st.integers(), low=st.integers(-50, 50), span=st.integers(0, 50))
 def test_numbers_stay_within_their_bounds(seed: int, low: int, span: int) -> None:
     schema = {"type": "integer", "minimum": low, "maximum": low + span}
-    found = sample(schema, seeded_random(seed))
+    sampled = sample(schema, seeded_random(seed))
 
-    assert isinstance(found, int)
-    assert low <= found <= low + span
+    assert isinstance(sampled, int)
+    assert low <= sampled <= low + span
 
 
 def test_exclusive_bounds_and_steps_are_kept() -> None:
@@ -105,8 +105,8 @@ def test_a_nullable_type_ends_a_deep_schema() -> None:
         "required": ["next"],
     }
 
-    found, depth = sample_of(schema), 0
-    while found is not None:
-        found, depth = found["next"], depth + 1
+    node, depth = sample_of(schema), 0
+    while node is not None:
+        node, depth = node["next"], depth + 1
 
     assert depth > 3

@@ -43,13 +43,13 @@ def test_a_phase_is_read_and_told_in_words():
 def test_the_shipped_incident_is_sound_for_the_models_of_the_catalog():
     text = resources.files("proxy.tools.simulator").joinpath("incident.toml").read_text("utf8")
 
-    assert next(str(each) for each in read(text, "incident", ["gpt-5.6-terra"])) == (
+    assert next(str(problem) for problem in read(text, "incident", ["gpt-5.6-terra"])) == (
         "from 2m to 12m, gpt-5.6-terra: 3 times slower"
     )
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ('for = "long"', 's.toml:4: phases[0].for: is "long"; write a duration, such as "90s"'),
         ("for = 10", 's.toml:4: phases[0].for: is 10; write for = "10m"'),
@@ -64,7 +64,7 @@ def test_the_shipped_incident_is_sound_for_the_models_of_the_catalog():
         ("slov = 3", "phases[0].slov: is not known; did you mean slow?"),
     ],
 )
-def test_a_wrong_field_is_named_with_line_and_fix(line, said):
+def test_a_wrong_field_is_named_with_line_and_fix(line, message):
     text = f'[[phases]]\nat = "1s"\nslow = 2\n{line}\n'
     if line.startswith("slow"):
         text = text.replace("slow = 2\n", "")
@@ -72,11 +72,11 @@ def test_a_wrong_field_is_named_with_line_and_fix(line, said):
     with pytest.raises(InvalidFile) as bad:
         read(text, "s.toml", MODELS)
 
-    assert said in str(bad.value)
+    assert message in str(bad.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "s.toml:1: has no phases; write a table [[phases]]"),
         ("[[phases]]\nslow = 2\n", 'phases[0]: has no `at`; write at = "0s"'),
@@ -86,17 +86,17 @@ def test_a_wrong_field_is_named_with_line_and_fix(line, said):
         ("[[phases]\n", "s.toml:1: is not TOML"),
     ],
 )
-def test_a_file_of_another_form_is_refused(text, said):
+def test_a_file_of_another_form_is_refused(text, message):
     with pytest.raises(InvalidFile) as bad:
         read(text, "s.toml", MODELS)
 
-    assert said in str(bad.value)
+    assert message in str(bad.value)
 
 
 def test_a_phase_holds_for_its_time_and_its_models_alone():
     played = Scenario((ScenarioPhase(at=10, until=20, models=("big",), slow=3),), start=100)
 
-    assert [played.cues("big", 100 + at) for at in (9, 10, 19, 20)] == [
+    assert [played.cues("big", 100 + time) for time in (9, 10, 19, 20)] == [
         FaultDirectives(),
         parse_directives("slow=3"),
         parse_directives("slow=3"),
@@ -118,7 +118,7 @@ def test_calls_beyond_a_rate_limit_are_told_when_to_come_back():
 
     met = [played.cues("big", 0) for _ in range(3)]
 
-    assert [each.status for each in met] == [0, 0, 429]
+    assert [directives.status for directives in met] == [0, 0, 429]
     assert met[2].number("429", 0) == 30
 
 

@@ -84,8 +84,8 @@ def test_a_stream_breaks_as_cued_and_nothing_is_logged(
     async def act() -> None:
         async with serving(app(scene.lab)) as base:
             patience = SHORT_PATIENCE_S if error == "ReadTimeout" else 60
-            arrived, found = await read_stream(base, cues, patience)
-            assert (arrived.count(b"\n\n"), found) == (events, error)
+            arrived, broken_by = await read_stream(base, cues, patience)
+            assert (arrived.count(b"\n\n"), broken_by) == (events, error)
             exchange = scene.lab.exchanges[-1]
             await exchange.over.wait()
             assert exchange.hung_up is (error == "ReadTimeout")
@@ -102,8 +102,8 @@ def test_a_stream_breaks_as_cued_and_nothing_is_logged(
 def test_a_json_answer_breaks_as_cued(scene: SimulatorHarness, cues: str, error: str) -> None:
     async def act(base: str) -> None:
         patience = SHORT_PATIENCE_S if error == "ReadTimeout" else 60
-        arrived, found = await read_stream(base, cues, patience, stream=False)
-        assert found == error
+        arrived, broken_by = await read_stream(base, cues, patience, stream=False)
+        assert broken_by == error
         assert not arrived.endswith(b"}")
 
     scene.on_a_port(act)

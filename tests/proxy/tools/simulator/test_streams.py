@@ -27,7 +27,7 @@ FRAMES = [
     *(StreamFrame(b"data: c%d\n\n" % number, 2) for number in range(5)),
     StreamFrame(b"data: [DONE]\n\n", 0),
 ]
-WHOLE = b"".join(each.data for each in FRAMES)
+WHOLE = b"".join(frame.data for frame in FRAMES)
 
 
 def play(cues: str) -> list[StreamStep]:
@@ -143,9 +143,9 @@ def test_usage_is_told_as_it_is() -> None:
 
 
 def test_usage_can_be_left_out_with_the_event_that_was_only_for_it() -> None:
-    told = with_usage_as_cued(events(), parse_directives("no-usage"), StreamEvent({}))
+    streamed = with_usage_as_cued(events(), parse_directives("no-usage"), StreamEvent({}))
 
-    assert [event.payload for event in told] == [
+    assert [event.payload for event in streamed] == [
         {"choices": [1]},
         {"choices": [1], "usage": None},
         None,
@@ -153,23 +153,26 @@ def test_usage_can_be_left_out_with_the_event_that_was_only_for_it() -> None:
 
 
 def test_usage_can_be_left_out_of_an_event_that_says_more() -> None:
-    told = [StreamEvent({"message": {"id": "m", "usage": {"n": 1}}})]
+    source_events = [StreamEvent({"message": {"id": "m", "usage": {"n": 1}}})]
 
-    assert with_usage_as_cued(told, parse_directives("no-usage"), StreamEvent({}))[0].payload == {
-        "message": {"id": "m"}
-    }
+    assert with_usage_as_cued(source_events, parse_directives("no-usage"), StreamEvent({}))[
+        0
+    ].payload == {"message": {"id": "m"}}
 
 
 def test_usage_can_be_told_twice() -> None:
-    told = with_usage_as_cued(events(), parse_directives("double-usage"), StreamEvent({}))
+    streamed = with_usage_as_cued(events(), parse_directives("double-usage"), StreamEvent({}))
 
-    assert told == [*events()[:3], events()[2], StreamEvent(None)]
+    assert streamed == [*events()[:3], events()[2], StreamEvent(None)]
 
 
 def test_usage_that_is_never_told_cannot_be_told_twice() -> None:
-    told = [StreamEvent({"a": 1}), StreamEvent(None)]
+    source_events = [StreamEvent({"a": 1}), StreamEvent(None)]
 
-    assert with_usage_as_cued(told, parse_directives("double-usage"), StreamEvent({})) == told
+    assert (
+        with_usage_as_cued(source_events, parse_directives("double-usage"), StreamEvent({}))
+        == source_events
+    )
 
 
 def test_usage_can_be_told_in_the_middle_as_well() -> None:
@@ -183,9 +186,9 @@ def test_usage_can_be_told_in_the_middle_as_well() -> None:
 
 
 def test_usage_can_be_nothing_at_all() -> None:
-    told = with_usage_as_cued(events(), parse_directives("zero-usage"), StreamEvent({}))
+    streamed = with_usage_as_cued(events(), parse_directives("zero-usage"), StreamEvent({}))
 
-    assert told[2].payload == {
+    assert streamed[2].payload == {
         "choices": [],
         "usage": {"n": 0, "details": {"m": 0}, "tier": "standard"},
     }

@@ -36,10 +36,10 @@ def test_a_models_fault_lasts_until_it_is_cleared(scene: SimulatorHarness) -> No
     scene.lab.inject_fault("gpt-6.1-sol", "503")
 
     statuses = [scene.chat(cues=cues).status_code for cues in ("", "", "words=3")]
-    others = scene.chat(model="gpt-5.5").status_code
+    other_status = scene.chat(model="gpt-5.5").status_code
     scene.lab.inject_fault("gpt-6.1-sol", "")
 
-    assert (statuses, others) == ([503, 503, 503], 200)
+    assert (statuses, other_status) == ([503, 503, 503], 200)
     assert scene.chat().status_code == 200
 
 
@@ -56,7 +56,7 @@ def test_no_number_is_given_twice(scene: SimulatorHarness) -> None:
 
 
 def test_remembered_exchanges_are_bounded(vocabulary: Vocabulary) -> None:
-    lab = SimulatorHarness(vocabulary, kept=2).lab
+    lab = SimulatorHarness(vocabulary, max_records=2).lab
     for number in range(4):
         lab.store(f"resp_{number}", [])
         lab.exchanges.append(

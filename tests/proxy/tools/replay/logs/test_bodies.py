@@ -46,9 +46,9 @@ def test_a_responses_body_becomes_a_chat_body():
 
 def test_tool_calls_in_short_are_written_out():
     short = {"function": "read_file", "args": {"path": "a"}, "id": "1"}
-    said = {"role": "assistant", "content": None, "tool_calls": [short, 1]}
+    reply = {"role": "assistant", "content": None, "tool_calls": [short, 1]}
 
-    request = request_body({"messages": [*MESSAGES, said, {"tool_calls": {}}]}, "")
+    request = request_body({"messages": [*MESSAGES, reply, {"tool_calls": {}}]}, "")
 
     function = {"name": "read_file", "arguments": '{"path":"a"}'}
     calls = orjson.loads(request.body)["messages"][1]["tool_calls"]

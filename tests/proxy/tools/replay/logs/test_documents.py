@@ -40,32 +40,32 @@ def values(raw: bytes, longest: int = 10_000) -> list[LogValue]:
     ids=["lines", "windows lines", "array", "indented array", "indented objects", "array of lines"],
 )
 def test_lines_arrays_and_indented_documents_hold_the_same_values(raw: bytes):
-    assert [found.value for found in values(raw)] == ROWS
+    assert [row.value for row in values(raw)] == ROWS
 
 
 @given(st.lists(OBJECTS, min_size=1, max_size=5), st.sampled_from([0, orjson.OPT_INDENT_2]))
 def test_any_array_of_objects_is_read_element_by_element(rows: list[object], option: int):
     raw = orjson.dumps(rows, option=option)
 
-    assert [found.value for found in values(raw)] == rows
+    assert [row.value for row in values(raw)] == rows
 
 
 def test_an_element_that_spans_chunks_is_whole(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("proxy.tools.replay.logs.documents._CHUNK_BYTES", 3)
 
-    assert [found.value for found in values(orjson.dumps(ROWS))] == ROWS
+    assert [row.value for row in values(orjson.dumps(ROWS))] == ROWS
 
 
 def test_values_know_the_line_on_which_they_begin():
     raw = b'[\n{"a": 1},\n\n{"b":\n 2},\n{"c": 3}]'
 
-    assert [found.line for found in values(raw)] == [2, 4, 6]
+    assert [row.line for row in values(raw)] == [2, 4, 6]
 
 
 def test_a_broken_line_is_named_and_the_next_is_read():
-    found = values(b'{"a":\n{"b": 1}\nnothing\n{"c": 2}')
+    rows = values(b'{"a":\n{"b": 1}\nnothing\n{"c": 2}')
 
-    assert [value.problem for value in found] == [
+    assert [value.problem for value in rows] == [
         "it is not JSON: it ends too early",
         "",
         "it is not JSON",
@@ -81,10 +81,10 @@ def test_a_document_that_ends_too_early_says_so(raw: bytes):
 def test_a_value_that_is_too_long_is_named_and_the_next_is_read():
     rows = [{"a": "x" * 500}, {"b": 1}]
     for raw in (orjson.dumps(rows), b"\n".join(map(orjson.dumps, rows))):
-        found = values(raw, longest=100)
+        values_read = values(raw, longest=100)
 
-        assert found[0].problem == "it is longer than 100 bytes"
-        assert found[1].value == {"b": 1}
+        assert values_read[0].problem == "it is longer than 100 bytes"
+        assert values_read[1].value == {"b": 1}
 
 
 def test_an_empty_file_holds_nothing():
@@ -100,7 +100,7 @@ def packed_log(tmp_path) -> Iterator[object]:
 
 
 def test_gzip_is_unpacked_whatever_the_file_is_called(packed_log):
-    assert [found.value for found in log_values(packed_log)] == ROWS
+    assert [row.value for row in log_values(packed_log)] == ROWS
 
 
 def test_a_gzip_bomb_ends_at_the_bound_and_holds_one_value_at_a_time(tmp_path):
@@ -114,7 +114,7 @@ def test_a_gzip_bomb_ends_at_the_bound_and_holds_one_value_at_a_time(tmp_path):
         read += size
 
     with open_log(path) as file, pytest.raises(OperatorError, match="more than 1,000,000 bytes"):
-        list(log_values(file, longest=10_000, most=1_000_000, report_progress=count))
+        list(log_values(file, longest=10_000, max_bytes=1_000_000, report_progress=count))
     assert read < 1_200_000
 
 

@@ -38,7 +38,7 @@ def test_every_tools_log_is_read_as_the_tool_writes_it(name: str, tmp_path: Path
     calls = list(RecordedSource([path]))
 
     assert len(calls) == 6
-    for number, (at, call) in enumerate(calls):
+    for number, (time, call) in enumerate(calls):
         logged = LoggedCall(number)
         assert logged.question.encode() in call.body
         assert call.is_native is (name in NATIVE)
@@ -46,7 +46,7 @@ def test_every_tools_log_is_read_as_the_tool_writes_it(name: str, tmp_path: Path
         assert call.generated == (None if name in WITHOUT_USAGE else OUTPUT)
         assert call.answer_problem == ""
         if name not in WITHOUT_TIMES:
-            assert at == START + 20 * number
+            assert time == START + 20 * number
         if name not in WITHOUT_FEATURE | AGENTS:
             assert call.feature == "desk"
         if name not in AGENTS:

@@ -13,9 +13,9 @@ def attributes(**fields: Any) -> dict[str, Any]:
 
 
 def record(**span: Any) -> dict[str, Any]:
-    found = spans({"start_time": "2026-11-20T10:00:00Z", **span})
-    assert found is not None
-    (only,) = found
+    records = spans({"start_time": "2026-11-20T10:00:00Z", **span})
+    assert records is not None
+    (only,) = records
     return only
 
 
@@ -41,7 +41,7 @@ def test_messages_in_parts_become_chat_messages():
 
 
 def test_instructions_stand_first_and_tools_take_chats_form():
-    found = record(
+    message_record = record(
         attributes=attributes(
             input__messages=[{"role": "user", "parts": [{"type": "text", "content": "Hi"}]}],
             system_instructions=orjson.dumps([{"type": "text", "content": "Be brief."}]).decode(),
@@ -49,8 +49,8 @@ def test_instructions_stand_first_and_tools_take_chats_form():
         )
     )
 
-    assert found["messages"][0] == {"role": "system", "content": "Be brief."}
-    assert found["tools"] == [{"type": "function", "function": {"name": "f"}}]
+    assert message_record["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert message_record["tools"] == [{"type": "function", "function": {"name": "f"}}]
 
 
 def test_structured_values_of_otlp_are_read():
@@ -66,11 +66,11 @@ def test_structured_values_of_otlp_are_read():
     inputs = {"key": "gen_ai.input.messages", "value": {"arrayValue": {"values": [message]}}}
     event = {"timeUnixNano": "1790000000000000000", "attributes": [inputs]}
 
-    found = spans({"resourceLogs": [{"scopeLogs": [{"logRecords": [event]}]}]})
+    records = spans({"resourceLogs": [{"scopeLogs": [{"logRecords": [event]}]}]})
 
-    assert found is not None
-    assert found[0]["messages"] == [{"role": "user", "content": "Hi"}]
-    assert found[0]["started"] == "1790000000000000000"
+    assert records is not None
+    assert records[0]["messages"] == [{"role": "user", "content": "Hi"}]
+    assert records[0]["started"] == "1790000000000000000"
 
 
 def _pair(key: str, text: str) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def _pair(key: str, text: str) -> dict[str, Any]:
 
 
 def test_span_events_of_older_conventions_are_read():
-    found = record(
+    message_record = record(
         attributes=attributes(request__model="m"),
         events=[
             {"name": "gen_ai.system.message", "attributes": {"content": "Be brief."}},
@@ -87,11 +87,11 @@ def test_span_events_of_older_conventions_are_read():
         ],
     )
 
-    assert found["messages"] == [
+    assert message_record["messages"] == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Hi"},
     ]
-    assert found["response"] == {"content": "Hello"}
+    assert message_record["response"] == {"content": "Hello"}
 
 
 def test_numbered_attributes_of_openllmetry_are_read_in_their_order():
@@ -104,10 +104,10 @@ def test_numbered_attributes_of_openllmetry_are_read_in_their_order():
         "gen_ai.completion.0.role": "assistant",
     }
 
-    found = record(attributes=numbered)
+    message_record = record(attributes=numbered)
 
-    assert [message["content"] for message in found["messages"]] == ["Be brief.", "Hi"]
-    assert found["response"]["content"] == "Hello"
+    assert [message["content"] for message in message_record["messages"]] == ["Be brief.", "Hi"]
+    assert message_record["response"]["content"] == "Hello"
 
 
 @pytest.mark.parametrize("operation", ["invoke_agent", "execute_tool", "embeddings"])
@@ -116,9 +116,9 @@ def test_spans_around_a_model_call_are_no_calls(operation: str):
 
 
 def test_a_span_that_failed_is_a_failure():
-    found = record(attributes=attributes(request__model="m"), status={"code": 2})
+    message_record = record(attributes=attributes(request__model="m"), status={"code": 2})
 
-    assert found["status"] == "failure"
+    assert message_record["status"] == "failure"
 
 
 def test_documents_that_are_no_spans_are_none():

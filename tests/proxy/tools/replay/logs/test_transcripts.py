@@ -16,10 +16,10 @@ Json = dict[str, Any]
 def calls(lines: list[Json]) -> list[RecordedCall]:
     reader = session_reader(lines[0])
     assert reader is not None
-    found = [call for line in lines for call in reader.feed(line)]
-    found += reader.end()
-    assert not [call for call in found if isinstance(call, OperatorError)]
-    return [call for call in found if isinstance(call, RecordedCall)]
+    recorded = [call for line in lines for call in reader.feed(line)]
+    recorded += reader.end()
+    assert not [call for call in recorded if isinstance(call, OperatorError)]
+    return [call for call in recorded if isinstance(call, RecordedCall)]
 
 
 def lines(raw: bytes) -> list[Json]:
@@ -30,22 +30,22 @@ def texts(call: RecordedCall) -> str:
     return orjson.dumps(orjson.loads(call.body)["messages"]).decode()
 
 
-@pytest.mark.parametrize("made", [claude_code, codex])
-def test_each_call_of_a_session_holds_what_was_said_before_it(made):
-    found = calls(lines(made(5)))
+@pytest.mark.parametrize("transcript", [claude_code, codex])
+def test_each_call_of_a_session_holds_what_was_said_before_it(transcript):
+    recorded = calls(lines(transcript(5)))
 
-    assert len(found) == 5
-    for number, call in enumerate(found):
+    assert len(recorded) == 5
+    for number, call in enumerate(recorded):
         assert texts(call).count("Where is parcel") == number + 1
         assert texts(call).count("Found.") == number
 
 
-@pytest.mark.parametrize(("made", "tokens"), [(claude_code, 20_004), (codex, 9_000)])
-def test_text_that_the_agent_does_not_write_down_is_stood_for_by_its_length(made, tokens):
-    found = calls(lines(made(5)))
+@pytest.mark.parametrize(("transcript", "tokens"), [(claude_code, 20_004), (codex, 9_000)])
+def test_text_that_the_agent_does_not_write_down_is_stood_for_by_its_length(transcript, tokens):
+    recorded = calls(lines(transcript(5)))
 
-    assert len(found[0].body) // 4 == pytest.approx(tokens, rel=0.2)
-    first, *rest = [orjson.loads(call.body) for call in found]
+    assert len(recorded[0].body) // 4 == pytest.approx(tokens, rel=0.2)
+    first, *rest = [orjson.loads(call.body) for call in recorded]
     opening = first.get("system") or first["messages"][0]
     assert all((body.get("system") or body["messages"][0]) == opening for body in rest)
 
@@ -77,10 +77,10 @@ def test_a_started_agent_is_a_conversation_of_its_own():
     rows = lines(claude_code(2))
     side = [{**row, "isSidechain": True, "agentId": "a1"} for row in lines(claude_code(1))[1:]]
 
-    found = calls([*rows, *side])
+    recorded = calls([*rows, *side])
 
-    assert len({call.conversation for call in found}) == 2
-    assert texts(found[-1]).count("Where is parcel") == 1
+    assert len({call.conversation for call in recorded}) == 2
+    assert texts(recorded[-1]).count("Where is parcel") == 1
 
 
 def test_after_a_compaction_a_session_goes_on_with_its_summary():
@@ -88,10 +88,10 @@ def test_after_a_compaction_a_session_goes_on_with_its_summary():
     summary = {"role": "user", "content": "The summary."}
     compact = {"type": "user", "isCompactSummary": True, "message": summary, "sessionId": "5e55"}
 
-    found = calls([*rows[:-4], compact, *rows[-4:]])
+    recorded = calls([*rows[:-4], compact, *rows[-4:]])
 
-    assert texts(found[-1]).count("Where is parcel") == 1
-    assert "The summary." in texts(found[-1])
+    assert texts(recorded[-1]).count("Where is parcel") == 1
+    assert "The summary." in texts(recorded[-1])
 
 
 def test_a_message_that_the_client_made_up_is_no_answer():
@@ -111,10 +111,10 @@ def test_after_a_compaction_a_codex_session_goes_on_with_what_it_left():
         "payload": {"message": "Sum."},
     }
 
-    found = calls([*rows[:-6], left, *rows[-6:]])
+    recorded = calls([*rows[:-6], left, *rows[-6:]])
 
-    assert "Sum." in texts(found[-1])
-    assert texts(found[-1]).count("Where is parcel") == 1
+    assert "Sum." in texts(recorded[-1])
+    assert texts(recorded[-1]).count("Where is parcel") == 1
 
 
 @pytest.mark.parametrize("line", [{"messages": []}, {"type": "user"}, [], None])
