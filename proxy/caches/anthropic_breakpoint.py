@@ -64,15 +64,15 @@ def add_automatic_mark(
     """
     if not rules.automatic:
         raise ValueError("top-level cache_control is not supported here; mark a block")
-    at = next((at for at, block in _blocks_from_end(prompt) if _is_markable(block)), None)
-    if at is None or prompt.blocks[at].mark == ttl:
+    index = next((index for index, block in _blocks_from_end(prompt) if _is_markable(block)), None)
+    if index is None or prompt.blocks[index].mark == ttl:
         return prompt
-    if prompt.blocks[at].mark is not None:
+    if prompt.blocks[index].mark is not None:
         raise ValueError("the last block is marked with another ttl than top-level cache_control")
     if len(prompt.marks) >= rules.marks:
         raise ValueError(f"top-level cache_control needs one of the {rules.marks} breakpoints")
-    marked = replace(prompt.blocks[at], mark=ttl)
-    return replace(prompt, blocks=(*prompt.blocks[:at], marked, *prompt.blocks[at + 1 :]))
+    marked = replace(prompt.blocks[index], mark=ttl)
+    return replace(prompt, blocks=(*prompt.blocks[:index], marked, *prompt.blocks[index + 1 :]))
 
 
 def lookback_blocks(
@@ -154,8 +154,8 @@ class AnthropicBreakpoints:
         if len(marks) > self._rules.marks:
             raise ValueError(f"{len(marks)} blocks are marked; at most {self._rules.marks} can be")
         shortest = max(lifetimes.values())
-        for at, ttl in marks.items():
-            if not _is_markable(prompt.blocks[at]):
+        for index, ttl in marks.items():
+            if not _is_markable(prompt.blocks[index]):
                 raise ValueError("a thinking block or an empty text cannot be marked")
             if ttl not in lifetimes:
                 raise ValueError(f"a mark's ttl is {' or '.join(lifetimes)}, not {ttl}")
@@ -168,22 +168,25 @@ class AnthropicBreakpoints:
         marks = marked_blocks(prompt)
         lookback, runs = self._rules.lookback, self._rules.runs
         places = (
-            at
+            index
             for mark in reversed(marks)
-            for at in lookback_blocks(prompt.blocks, mark, lookback=lookback, runs=runs)
+            for index in lookback_blocks(prompt.blocks, mark, lookback=lookback, runs=runs)
         )
-        hit = next((at for at in places if self._entries.is_readable(points[at].digest, now)), None)
+        hit = next(
+            (index for index in places if self._entries.is_readable(points[index].digest, now)),
+            None,
+        )
         if hit is None:
             return 0
-        for at in refreshed_blocks(hit, marks):
-            self._entries.renew(points[at].digest, now)
+        for index in refreshed_blocks(hit, marks):
+            self._entries.renew(points[index].digest, now)
         return points[hit].tokens
 
     def _writes(self, prompt: CachedPrompt, points: list[Point]) -> Iterator[tuple[Point, Ttl]]:
         """Each mark that stands far enough from the start."""
-        for at, ttl in prompt.marks.items():
-            if points[at].tokens >= self._rules.least:
-                yield points[at], ttl
+        for index, ttl in prompt.marks.items():
+            if points[index].tokens >= self._rules.least:
+                yield points[index], ttl
 
 
 def _is_markable(block: TokenBlock) -> bool:

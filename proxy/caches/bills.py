@@ -14,17 +14,19 @@ ALWAYS_FRESH: Final = 1
 WRITE_PREFIX: Final = "write_"
 
 
-def readable_tokens(held: int, total: int, *, step: int = 1, least: int = 0, fresh: int = 0) -> int:
+def readable_tokens(
+    cached: int, total: int, *, step: int = 1, least: int = 0, fresh: int = 0
+) -> int:
     """Tokens read of a prefix that is held: whole steps, and nothing below the least.
 
     Args:
-        held: Tokens of the prefix.
+        cached: Tokens of the prefix.
         total: Tokens of the prompt.
         step: Tokens that are read are a multiple of so many.
         least: Less counts as nothing.
         fresh: So many at the prompt's end are never read.
     """
-    tokens = max(0, min(held, total - fresh)) // step * step
+    tokens = max(0, min(cached, total - fresh)) // step * step
     return tokens if tokens >= least else 0
 
 

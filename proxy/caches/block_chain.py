@@ -66,7 +66,8 @@ class BlockChain:
         """Read the longest chain of stored blocks, at least one token short of the prompt."""
         chain, total = self._chain(prompt)
         hits = next(
-            (at for at, link in enumerate(chain) if self._ends.get(link, -inf) < now), len(chain)
+            (index for index, link in enumerate(chain) if self._ends.get(link, -inf) < now),
+            len(chain),
         )
         if self._rules.at_once:
             self._store(chain, now)

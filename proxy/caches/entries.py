@@ -50,8 +50,8 @@ class _Entry:
 class CacheEntries:
     """Stored prefixes by digest; beyond ``most``, the least recently used goes first."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_entries: int) -> None:
+        self._most = max_entries
         self._kept: OrderedDict[bytes, _Entry] = OrderedDict()
 
     def __len__(self) -> int:

@@ -77,10 +77,12 @@ class LongestPrefix:
         total = len(content) // WORD
         self._calls += 1
         rules = self._rules
-        found = self._tree.match(owner, content, now)
+        matched = self._tree.match(owner, content, now)
         drawn = prefixes.seeded_chance(self._seed, owner, self._calls.to_bytes(8, "big"))
-        held = found if drawn < rules.hits else 0
-        read = readable_tokens(held, total, step=rules.page, least=rules.least, fresh=ALWAYS_FRESH)
+        cached = matched if drawn < rules.hits else 0
+        read = readable_tokens(
+            cached, total, step=rules.page, least=rules.least, fresh=ALWAYS_FRESH
+        )
         return Served(read=read, fresh=total - read)
 
     def begin_answer(self, prompt: CachedPrompt, now: float) -> None:

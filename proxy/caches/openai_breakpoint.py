@@ -88,23 +88,23 @@ def implicit_breakpoints(blocks: Sequence[Position]) -> list[int]:
     """
     start = _end_of_head(blocks)
     ends = [start] if start >= 0 else []
-    for at, block in enumerate(blocks):
+    for index, block in enumerate(blocks):
         role = block.role
         if role == "user":
-            last = at + 1 == len(blocks) or blocks[at + 1].message != block.message
-            ends += [at] if last else []
+            last = index + 1 == len(blocks) or blocks[index + 1].message != block.message
+            ends += [index] if last else []
         elif role == "tool":
-            ends += [at] if at + 1 == len(blocks) or blocks[at + 1].role != "tool" else []
+            ends += [index] if index + 1 == len(blocks) or blocks[index + 1].role != "tool" else []
     return ends
 
 
 def _end_of_head(blocks: Sequence[Position]) -> int:
     """The last block of the initial developer messages; -1 for none."""
     end = -1
-    for at, block in enumerate(blocks):
+    for index, block in enumerate(blocks):
         if block.role not in _HEAD:
             break
-        end = at if block.role != "tools" else end
+        end = index if block.role != "tools" else end
     return end
 
 
@@ -129,11 +129,11 @@ def lookup_blocks(
         rules: Whose cache it meets.
     """
     marks = marked_blocks(prompt)
-    found = {*marks[: rules.first_read], *_latest_positions(marks, rules.latest_read)}
+    indexes = {*marks[: rules.first_read], *_latest_positions(marks, rules.latest_read)}
     if not prompt.explicit:
-        found.update(_latest_positions(ends, rules.ends_read + 1))
-        found.update(at for at in ends[:1] if prompt.blocks[at].role in _HEAD)
-    return found
+        indexes.update(_latest_positions(ends, rules.ends_read + 1))
+        indexes.update(index for index in ends[:1] if prompt.blocks[index].role in _HEAD)
+    return indexes
 
 
 def written_breakpoints(
@@ -149,12 +149,12 @@ def written_breakpoints(
         rules: Whose cache it meets.
     """
     count = rules.marks_written if prompt.explicit else rules.beside_implicit
-    for at in _latest_positions(marked_blocks(prompt), count):
-        yield WrittenBreakpoint(at, prompt.marks[at], BY_MARK)
+    for index in _latest_positions(marked_blocks(prompt), count):
+        yield WrittenBreakpoint(index, prompt.marks[index], BY_MARK)
     if not prompt.explicit:
-        for at in _latest_positions(ends, 1):
-            if at not in prompt.marks:
-                yield WrittenBreakpoint(at, prompt.ttl or "", BY_RULE)
+        for index in _latest_positions(ends, 1):
+            if index not in prompt.marks:
+                yield WrittenBreakpoint(index, prompt.ttl or "", BY_RULE)
 
 
 def readable_writers(*, explicit: bool) -> tuple[int, ...]:
@@ -210,14 +210,14 @@ class OpenAIBreakpoints:
                 raise ValueError(f"a breakpoint cannot stand in {block.role}; mark another block")
         for ttl in (prompt.ttl, *(block.mark for block in prompt.blocks)):
             if ttl is not None and ttl not in self._rules.lifetimes:
-                known = " or ".join(self._rules.lifetimes)
-                raise ValueError(f"a breakpoint's ttl is {known}, not {ttl}")
+                lifetimes = " or ".join(self._rules.lifetimes)
+                raise ValueError(f"a breakpoint's ttl is {lifetimes}, not {ttl}")
 
     def _read(self, prompt: CachedPrompt, points: list[Point], now: float) -> int:
         """The tokens of the longest live candidate; it and the shorter ones live on."""
         hit = 0
-        for at in lookup_blocks(prompt, implicit_breakpoints(prompt.blocks), self._rules):
-            point = points[at]
+        for index in lookup_blocks(prompt, implicit_breakpoints(prompt.blocks), self._rules):
+            point = points[index]
             for by in readable_writers(explicit=prompt.explicit):
                 digest = _entry_key(point, by)
                 if self._entries.is_readable(digest, now):
@@ -231,10 +231,10 @@ class OpenAIBreakpoints:
         """Each chosen breakpoint that is long enough, its lifetime and its entry."""
         rules = self._rules
         ends = implicit_breakpoints(prompt.blocks)
-        for at, _, by in written_breakpoints(prompt, ends, rules):
-            if points[at].tokens >= rules.least:
-                asked = prompt.blocks[at].mark if by == BY_MARK else prompt.ttl
-                yield points[at], asked or rules.ttl, _entry_key(points[at], by)
+        for index, _, by in written_breakpoints(prompt, ends, rules):
+            if points[index].tokens >= rules.least:
+                ttl = prompt.blocks[index].mark if by == BY_MARK else prompt.ttl
+                yield points[index], ttl or rules.ttl, _entry_key(points[index], by)
 
 
 def _entry_key(point: Point, by: int) -> bytes:

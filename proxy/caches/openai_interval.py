@@ -126,8 +126,8 @@ class OpenAIIntervals:
         """The prompt's breakpoints, in visible tokens."""
         rules = self._rules
         end = rules.hidden + len(content) // WORD
-        at = range(rules.interval, end + 1, rules.interval)
-        lengths = [place - rules.hidden for place in at if place - rules.hidden >= rules.least]
+        ends = range(rules.interval, end + 1, rules.interval)
+        lengths = [place - rules.hidden for place in ends if place - rules.hidden >= rules.least]
         return prefixes.points_at_lengths(prefixes.root_digest(prompt), content, lengths)
 
     def _machine(self, prompt: CachedPrompt, content: bytes, now: float) -> CacheEntries:

@@ -53,7 +53,7 @@ class MarkedPositions(Protocol):
 
 def marked_blocks(prompt: MarkedPositions) -> list[int]:
     """The blocks that carry a mark, in order; marks of blocks that are not there are none."""
-    return sorted(at for at in prompt.marks if 0 <= at < len(prompt.blocks))
+    return sorted(index for index in prompt.marks if 0 <= index < len(prompt.blocks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,9 @@ class CachedPrompt:
     @property
     def marks(self) -> dict[int, Ttl]:
         """The lifetime of each mark, by index of its block."""
-        return {at: block.mark for at, block in enumerate(self.blocks) if block.mark is not None}
+        return {
+            index: block.mark for index, block in enumerate(self.blocks) if block.mark is not None
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -87,7 +87,9 @@ class PrefixUnits:
         content = prefixes.prompt_bytes(prompt)
         total = len(content) // WORD
         chain = self._chain(prompt, content)
-        hits = (at for at in range(len(chain), 0, -1) if self._hit(chain, at, content, now))
+        hits = (
+            length for length in range(len(chain), 0, -1) if self._hit(chain, length, content, now)
+        )
         step, least = self._rules.step, self._rules.least
         read = readable_tokens(next(hits, 0) * step, total, step=step, least=least)
         return Served(read=read, fresh=total - read)
@@ -96,7 +98,9 @@ class PrefixUnits:
         """Keep the whole prompt, what it shares with an earlier one, and every so many tokens."""
         content = prefixes.prompt_bytes(prompt)
         chain = self._chain(prompt, content)
-        shared = next((at for at, link in enumerate(chain) if link not in self._seen), len(chain))
+        shared = next(
+            (length for length, link in enumerate(chain) if link not in self._seen), len(chain)
+        )
         total = len(content) // WORD
         for length in unit_lengths(total, self._rules, shared=shared * self._rules.step):
             self._keep(chain, length, content, now)
@@ -118,12 +122,12 @@ class PrefixUnits:
             return []
         return prefixes.block_digests(prefixes.root_digest(prompt), content, self._rules.step)
 
-    def _hit(self, chain: list[bytes], at: int, content: bytes, now: float) -> bool:
-        """True if a unit with ``at`` full steps begins the prompt; then it lives on."""
-        units = self._units.get(chain[at - 1])
+    def _hit(self, chain: list[bytes], length: int, content: bytes, now: float) -> bool:
+        """True if a unit with ``length`` full steps begins the prompt; then it lives on."""
+        units = self._units.get(chain[length - 1])
         if units is None:
             return False
-        rest = content[at * self._rules.step * WORD :][: self._rules.step * WORD]
+        rest = content[length * self._rules.step * WORD :][: self._rules.step * WORD]
         hits = [
             (ending, life)
             for ending, life in units.items()
@@ -131,7 +135,7 @@ class PrefixUnits:
         ]
         for ending, life in hits:
             units[ending] = life.after_use(now)
-            self._units.move_to_end(chain[at - 1])
+            self._units.move_to_end(chain[length - 1])
         return bool(hits)
 
     def _keep(self, chain: list[bytes], length: int, content: bytes, now: float) -> None:

@@ -45,26 +45,26 @@ def prompt_bytes(prompt: CachedPrompt) -> bytes:
 
 def block_ends(prompt: CachedPrompt) -> list[Point]:
     """The end of each block, in order."""
-    found = []
+    points = []
     length = 0
     hashed = blake2b(root_digest(prompt), digest_size=_DIGEST_BYTES)
     for block in prompt.blocks:
         hashed.update(token_bytes(block.tokens))
         length += len(block.tokens)
-        found.append(Point(length, hashed.digest()))
-    return found
+        points.append(Point(length, hashed.digest()))
+    return points
 
 
 def points_at_lengths(start: bytes, content: bytes, lengths: list[int]) -> list[Point]:
     """The prefixes of the given lengths in tokens, ascending; the content is bytes of tokens."""
-    found = []
+    points = []
     done = 0
     hashed = blake2b(start, digest_size=_DIGEST_BYTES)
     for length in lengths:
         hashed.update(content[done : length * WORD])
         done = length * WORD
-        found.append(Point(length, hashed.digest()))
-    return found
+        points.append(Point(length, hashed.digest()))
+    return points
 
 
 def block_digests(start: bytes, content: bytes, size: int) -> list[bytes]:
@@ -72,13 +72,13 @@ def block_digests(start: bytes, content: bytes, size: int) -> list[bytes]:
 
     Source: vLLM 0.33.0, prefix caching: a block's hash covers its parent's (2026-11).
     """
-    found = []
+    digests = []
     step = size * WORD
     link = start
-    for at in range(0, len(content) - step + 1, step):
-        link = blake2b(link + content[at : at + step], digest_size=_DIGEST_BYTES).digest()
-        found.append(link)
-    return found
+    for offset in range(0, len(content) - step + 1, step):
+        link = blake2b(link + content[offset : offset + step], digest_size=_DIGEST_BYTES).digest()
+        digests.append(link)
+    return digests
 
 
 def seeded_chance(seed: int, *parts: bytes) -> float:

@@ -8,15 +8,15 @@ from math import inf
 from proxy.caches.prefixes import WORD
 
 
-def common_length(one: bytes, other: bytes, at: int = 0) -> int:
-    """Number of bytes ``one`` has in common with ``other`` from ``at`` on."""
-    high = min(len(one), len(other) - at)
-    if one[:high] == other[at : at + high]:
+def common_length(one: bytes, other: bytes, start: int = 0) -> int:
+    """Number of bytes ``one`` has in common with ``other`` from ``start`` on."""
+    high = min(len(one), len(other) - start)
+    if one[:high] == other[start : start + high]:
         return high
     low = 0
     while high - low > 1:
         middle = (low + high) // 2
-        if one[low:middle] == other[at + low : at + middle]:
+        if one[low:middle] == other[start + low : start + middle]:
             low = middle
         else:
             high = middle
@@ -64,38 +64,38 @@ class Radix:
 
     def insert(self, owner: bytes, content: bytes, now: float) -> None:
         """Store the content's whole pages, and count what they share as used now."""
-        node, at = self._top, 0
+        node, offset = self._top, 0
         content = content[: len(content) // self._page * self._page]
         for child, same in self._path(owner, content, -inf):
             node = child if same == len(child.edge) else self._split(child, same)
             node.used = now
-            at += same
-        if at < len(content):
-            key = (b"" if at else owner) + content[at : at + self._page]
-            node.children[key] = _Node(key, content[at:], node, now)
-            self._size += len(content) - at
+            offset += same
+        if offset < len(content):
+            key = (b"" if offset else owner) + content[offset : offset + self._page]
+            node.children[key] = _Node(key, content[offset:], node, now)
+            self._size += len(content) - offset
             self._make_room()
 
     def _path(self, owner: bytes, content: bytes, now: float) -> Iterator[tuple[_Node, int]]:
         """Each live node on the content's way down, and how many bytes of its edge are shared."""
-        node, at, head = self._top, 0, owner
+        node, offset, head = self._top, 0, owner
         while True:
-            child = node.children.get(head + content[at : at + self._page])
+            child = node.children.get(head + content[offset : offset + self._page])
             if child is None or child.used + self._lifetime < now:
                 return
-            same = common_length(child.edge, content, at) // self._page * self._page
+            same = common_length(child.edge, content, offset) // self._page * self._page
             whole = same == len(child.edge)
             yield child, same  # the reader may split the child
             if not whole:
                 return
-            node, at, head = child, at + same, b""
+            node, offset, head = child, offset + same, b""
 
-    def _split(self, lower: _Node, at: int) -> _Node:
+    def _split(self, lower: _Node, offset: int) -> _Node:
         """Part an edge in two; comes back with the upper part."""
         parent = lower.parent
-        upper = _Node(lower.key, lower.edge[:at], parent, lower.used)
+        upper = _Node(lower.key, lower.edge[:offset], parent, lower.used)
         parent.children[upper.key] = upper
-        lower.edge = lower.edge[at:]
+        lower.edge = lower.edge[offset:]
         lower.key = lower.edge[: self._page]
         lower.parent = upper
         upper.children[lower.key] = lower

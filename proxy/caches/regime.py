@@ -78,9 +78,9 @@ class Regime(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Price of a token written for the usual lifetime over that of a token read."""
         return float(self.writes[self.usual_ttl] - self.read)
 
-    def readable_tokens(self, held: int, total: int) -> int:
+    def readable_tokens(self, cached: int, total: int) -> int:
         """Tokens that a prompt of so many reads of a prefix that is held."""
-        return readable_tokens(held, total, step=self.block, least=self.least, fresh=self.fresh)
+        return readable_tokens(cached, total, step=self.block, least=self.least, fresh=self.fresh)
 
     @property
     def takes_marks(self) -> bool:

@@ -88,5 +88,5 @@ def build_cache(
     return build(provider, min_tokens, seed)
 
 
-def _or_default(given: int | None, default: int) -> int:
-    return default if given is None else given
+def _or_default(chosen: int | None, default: int) -> int:
+    return default if chosen is None else chosen

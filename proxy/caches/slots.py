@@ -59,12 +59,12 @@ class ServerSlots:
         """Read what the most similar free slot holds, at least one token short of the prompt."""
         owner, content = prefixes.root_digest(prompt), prefixes.prompt_bytes(prompt)
         total = len(content) // WORD
-        slot, held = self._choose(owner, content)
+        slot, cached = self._choose(owner, content)
         self._calls += 1
         slot.owner, slot.content = owner, content
         slot.used, slot.busy = self._calls, True
-        held = held if total >= self._rules.least else 0
-        read = readable_tokens(held, total, fresh=ALWAYS_FRESH)
+        cached = cached if total >= self._rules.least else 0
+        read = readable_tokens(cached, total, fresh=ALWAYS_FRESH)
         return Served(read=read, fresh=total - read)
 
     def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
@@ -82,9 +82,9 @@ class ServerSlots:
     def _choose(self, owner: bytes, content: bytes) -> tuple[_Slot, int]:
         """The slot for a prompt, and how many of its tokens the slot holds."""
         free = [slot for slot in self._slots if not slot.busy] or self._slots
-        held = [(slot.held_tokens(owner, content), slot) for slot in free]
-        most, best = max(held, key=lambda pair: pair[0])
-        if most * WORD > self._rules.similarity * len(content):
-            return best, most
+        candidates = [(slot.held_tokens(owner, content), slot) for slot in free]
+        longest, best = max(candidates, key=lambda pair: pair[0])
+        if longest * WORD > self._rules.similarity * len(content):
+            return best, longest
         oldest = min(free, key=lambda slot: slot.used)
         return oldest, oldest.held_tokens(owner, content)

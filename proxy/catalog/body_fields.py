@@ -52,14 +52,14 @@ def _name(node: Node, problems: list[Problem]) -> str:
 
 def _check_places(places: list[tuple[str, Node]], problems: list[Problem]) -> None:
     """Report fields that are the gateway's own, and those that stand in several parts."""
-    seen: set[str] = set()
+    names: set[str] = set()
     for name, node in places:
         if name in _RESERVED:
             what = f"changes {name}, which the gateway writes itself"
             problems.append(node.problem(what, "leave it out"))
-        elif name in seen:
+        elif name in names:
             problems.append(node.problem(f"changes {name} twice", "leave one of them out"))
-        seen.update({name} - {""})
+        names.update({name} - {""})
 
 
 def _json(node: Node, problems: list[Problem]) -> bytes:

@@ -65,7 +65,7 @@ class Catalog:
     @property
     def providers(self) -> dict[str, str]:
         """The provider of each upstream, by its name; "" where nobody said."""
-        return {name: each.provider for name, each in self.upstreams.items()}
+        return {name: upstream.provider for name, upstream in self.upstreams.items()}
 
     @property
     def messages_default(self) -> Route:
@@ -77,10 +77,10 @@ class Catalog:
         if self.default.upstream.kind == "anthropic":
             return self.default
         for upstreams in (self.passing.upstreams, self.upstreams):
-            speaking = [each for each in upstreams.values() if each.speaks_messages]
+            speaking = [upstream for upstream in upstreams.values() if upstream.speaks_messages]
             if speaking:
-                found = min(speaking, key=lambda each: each.kind != "anthropic")
-                return Route(name=found.name, upstream=found)
+                first = min(speaking, key=lambda upstream: upstream.kind != "anthropic")
+                return Route(name=first.name, upstream=first)
         return self.default
 
     def unlisted_model(self, name: str) -> Model | None:

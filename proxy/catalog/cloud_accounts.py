@@ -109,10 +109,10 @@ def cloud_fields(table: TableReader, kind: Kind, address: str, *, has_key: bool)
 def _region_of(address: str) -> str:
     """The AWS region that an address names; "" for none."""
     try:
-        found = _AWS_HOST.search(urlsplit(address).hostname or "")
+        match = _AWS_HOST.search(urlsplit(address).hostname or "")
     except ValueError:
         return ""
-    return found[1] if found else ""
+    return match[1] if match else ""
 
 
 def _betas(table: TableReader, kind: Kind) -> frozenset[str] | None:

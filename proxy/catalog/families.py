@@ -56,7 +56,7 @@ def fine_tunes(families: Collection[Family], models: Mapping[str, Model]) -> dic
 
     Its price, too, is taken to be its base's, which the name states; a provider may ask more.
     """
-    found: dict[str, Model] = {}
+    fine_tuned: dict[str, Model] = {}
     for family in families:
         if BASE not in family.names:
             continue
@@ -65,8 +65,8 @@ def fine_tunes(families: Collection[Family], models: Mapping[str, Model]) -> dic
             if route is not None:
                 names = family.names.replace(BASE, base.id)
                 tuned = replace(route, name=f"{family.upstream.name}/{names}", model="")
-                found[names] = Model(id=names, routes=(tuned,))
-    return found
+                fine_tuned[names] = Model(id=names, routes=(tuned,))
+    return fine_tuned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class UnlistedModels:
 
     def restrict_to(self, names: Collection[str]) -> "UnlistedModels":
         """The same with these upstreams only."""
-        left = {name: each for name, each in self.upstreams.items() if name in names}
+        left = {name: upstream for name, upstream in self.upstreams.items() if name in names}
         return replace(self, upstreams=left)
 
     def model(self, name: str, models: Mapping[str, Model]) -> Model | None:
@@ -126,8 +126,8 @@ class UnlistedModels:
     def _fine_tuned_model(self, family: Family, base: str) -> Model | None:
         """The entry of a base's fine-tunes, also where the base is a dated snapshot."""
         undated = SNAPSHOT.sub("", base)
-        names = (family.names.replace(BASE, each) for each in (base, undated))
-        return next((found for each in names if (found := self.tuned.get(each))), None)
+        names = (family.names.replace(BASE, alternative) for alternative in (base, undated))
+        return next((model for name in names if (model := self.tuned.get(name))), None)
 
     def _model_at_upstream(
         self, upstream: Upstream, name: str, models: Mapping[str, Model]
@@ -139,7 +139,7 @@ class UnlistedModels:
         model = self._model_by_family(name, upstream) or self._at_assumed_price(
             _unpriced_model("*", upstream), name
         )
-        return replace(model, routes=tuple(replace(each, model=name) for each in model.routes))
+        return replace(model, routes=tuple(replace(route, model=name) for route in model.routes))
 
     def _at_assumed_price(self, model: Model, name: str) -> Model:
         """The entry of an unlisted name, at the price of its predecessor where it has one."""
@@ -185,7 +185,7 @@ def _is_akin(one: Upstream, other: Upstream) -> bool:
 
 
 def _route_to(model: Model, upstream: Upstream) -> Route | None:
-    return next((each for each in model.routes if each.upstream.name == upstream.name), None)
+    return next((route for route in model.routes if route.upstream.name == upstream.name), None)
 
 
 def _unpriced_model(names: str, upstream: Upstream, like: Route | None = None) -> Model:

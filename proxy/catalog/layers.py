@@ -15,8 +15,8 @@ def upstreams(files: list[TableReader]) -> Table:
     for file in files:
         for name, node in file.entries("upstreams").items():
             if checked_value(node, dict, file.problems) is not None:
-                kept = merged[name].value if name in merged else {}
-                merged[name] = replace(node, value={**kept, **node.value})
+                fields = merged[name].value if name in merged else {}
+                merged[name] = replace(node, value={**fields, **node.value})
     return merged
 
 
@@ -24,14 +24,14 @@ def models(files: list[TableReader]) -> Table:
     """Each model's fields by id, later files over earlier ones, ``like`` followed."""
     merged: Table = {}
     for file in files:
-        seen: Table = {}
+        listed: Table = {}
         for node in file.elements("models", named_by="id"):
             name = _name(node, file.problems)
-            if name in seen:
-                what = f"is here twice, first on line {seen[name].line}"
+            if name in listed:
+                what = f"is here twice, first on line {listed[name].line}"
                 file.problems.append(node.problem(what, "make it one entry"))
             elif name:
-                seen[name] = node
+                listed[name] = node
                 merged[name] = _merge_models(merged[name], node) if name in merged else node
     problems = files[0].problems
     return {name: _resolve_like(node, merged, problems) for name, node in merged.items()}
@@ -50,11 +50,11 @@ def _name(node: Node, problems: list[Problem]) -> str:
 
 def _merge_models(below: Node, above: Node) -> Node:
     """A model's fields over another's; where calls go is one thing and is replaced as one."""
-    kept: Table = dict(below.value)
+    fields: Table = dict(below.value)
     if "routes" in above.value or "upstream" in above.value:
         for key in ("routes", "upstream", "model"):
-            kept.pop(key, None)
-    return replace(above, value={**kept, **above.value})
+            fields.pop(key, None)
+    return replace(above, value={**fields, **above.value})
 
 
 def _resolve_like(node: Node, merged: Table, problems: list[Problem]) -> Node:
@@ -62,10 +62,10 @@ def _resolve_like(node: Node, merged: Table, problems: list[Problem]) -> Node:
     like = node.value.get("like")
     if like is None:
         return node
-    others = [name for name, other in merged.items() if "like" not in other.value]
-    if like.value not in others:
+    independent = [name for name, other in merged.items() if "like" not in other.value]
+    if like.value not in independent:
         what = f'names "{like.value}", which is no model with fields of its own'
-        problems.append(like.problem(what, suggest_name(str(like.value), others)))
+        problems.append(like.problem(what, suggest_name(str(like.value), independent)))
         return node
     whole = _merge_models(merged[like.value], node)
     return replace(whole, value={"model": like, **whole.value})

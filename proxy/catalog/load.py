@@ -83,16 +83,16 @@ def load(
     stated = {node.value["id"].value for node in files[0].elements("models")}
     files[1:1] = _engine_files(engines, stated, problems)
     places = _places(files, engines)
-    upstreams = {name: each for name, (each, _) in places.items()}
+    upstreams = {name: upstream for name, (upstream, _) in places.items()}
     nodes = layers.models(files)
-    known = _Known(places, nodes, {each.profile: each for each in engines}, names[0])
-    listed, predecessors = _listed_models(nodes, known, problems)
+    context = _Known(places, nodes, {engine.profile: engine for engine in engines}, names[0])
+    listed, predecessors = _listed_models(nodes, context, problems)
     default, unlisted = _default(files, upstreams), _default_upstream(files, upstreams)
     families = _families(files, listed, upstreams)
     aliases = read_aliases(files, listed)
-    found = tuple(dict.fromkeys(problems))
-    if not all(problem.warning for problem in found):
-        raise InvalidFile(found)
+    warnings = tuple(dict.fromkeys(problems))
+    if not all(problem.warning for problem in warnings):
+        raise InvalidFile(warnings)
     own = tuple(name for name in listed if name not in stated)
     whole = listed | {name: _complete_from_families(listed[name], families) for name in own}
     return Catalog(
@@ -103,7 +103,7 @@ def load(
         team_aliases=aliases,
         assumed=tuple(name for name, model in whole.items() if model != listed[name]),
         own=own,
-        warnings=found,
+        warnings=warnings,
     )
 
 
@@ -149,7 +149,7 @@ def _families(
     files: list[TableReader], models: Mapping[str, Model], upstreams: Mapping[str, Upstream]
 ) -> tuple[Family, ...]:
     """The families of all files, the last file's first."""
-    found: list[Family] = []
+    families: list[Family] = []
     for file in reversed(files):
         for node in file.elements("families"):
             table = TableReader(node, _FAMILY, file.problems)
@@ -160,14 +160,14 @@ def _families(
                 file.problems.append(node.problem("has no names or no upstream", fix))
                 continue
             route = models[like].routes[0] if like else None
-            found.append(Family(names=names, upstream=upstream, like=route))
-    return tuple(found)
+            families.append(Family(names=names, upstream=upstream, like=route))
+    return tuple(families)
 
 
 def _default_upstream(files: list[TableReader], upstreams: Collection[str]) -> str:
     """The upstream of names that no family has, by the last file that names one; "" for none."""
-    said = [file.choice("default_upstream", upstreams) for file in files]
-    return next((name for name in reversed(said) if name), "")
+    choices = [file.choice("default_upstream", upstreams) for file in files]
+    return next((name for name in reversed(choices) if name), "")
 
 
 def _complete_from_families(model: Model, families: tuple[Family, ...]) -> Model:
@@ -181,11 +181,11 @@ def _complete_from_families(model: Model, families: tuple[Family, ...]) -> Model
 
 def _default(files: list[TableReader], upstreams: Collection[str]) -> str:
     """The upstream of calls that name no model, by the last file that names one."""
-    said = [file.choice("default", upstreams) for file in files if "default" in file.nodes]
-    if not said:
+    choices = [file.choice("default", upstreams) for file in files if "default" in file.nodes]
+    if not choices:
         top = files[-1]
         top.problems.append(top.node.problem("has no default", 'write default = "openai"'))
-    return said[-1] if said else ""
+    return choices[-1] if choices else ""
 
 
 def _engine_files(
@@ -200,9 +200,9 @@ def _places(files: list[TableReader], engines: Sequence[EngineEntry]) -> _Places
     """The upstreams of all files; a replica of an engine knows its profile."""
     problems = files[0].problems
     profiles = {
-        replica_upstream(each.profile, number): each.profile
-        for each in engines
-        for number in range(len(each.base_urls))
+        replica_upstream(engine.profile, number): engine.profile
+        for engine in engines
+        for number in range(len(engine.base_urls))
     }
     return {
         name: (
@@ -213,53 +213,53 @@ def _places(files: list[TableReader], engines: Sequence[EngineEntry]) -> _Places
     }
 
 
-def _model(name: str, node: Node, known: _Known, problems: list[Problem]) -> Model:
+def _model(name: str, node: Node, context: _Known, problems: list[Problem]) -> Model:
     table = TableReader(node, _MODEL, problems)
-    own = {key: each for key, each in table.nodes.items() if key in _ROUTE}
+    own = {key: field for key, field in table.nodes.items() if key in _ROUTE}
     nodes = table.elements("routes")
     if "routes" in table.nodes and "upstream" in table.nodes:
         fix = "keep one: upstream for a single route, routes for several"
         problems.append(node.problem("has both upstream and routes", fix))
     elif "routes" in table.nodes and not nodes:
         problems.append(table.nodes["routes"].problem("is empty", 'write [{ upstream = "…" }]'))
-    whole = [_inherit_fields(own, each, problems) for each in nodes] or [replace(node, value=own)]
+    whole = [_inherit_fields(own, route, problems) for route in nodes] or [replace(node, value=own)]
     routes = [
-        _route(name, route, known, problems)
-        for each in whole
-        for route in expand_engines(each, known.engines)
+        _route(name, route, context, problems)
+        for node in whole
+        for route in expand_engines(node, context.engines)
     ]
     return Model(
         id=name,
         routes=_name_routes(routes, node, problems),
         created=table.get("created", int) or 0,
         retires=table.get("retires", date),
-        fallbacks=_other_models(table, "fallbacks", name, known.models),
-        when_too_long=_other_models(table, "when_too_long", name, known.models),
+        fallbacks=_other_models(table, "fallbacks", name, context.models),
+        when_too_long=_other_models(table, "when_too_long", name, context.models),
     )
 
 
 def _other_models(
-    table: TableReader, key: str, name: str, known: Collection[str]
+    table: TableReader, key: str, name: str, allowed: Collection[str]
 ) -> tuple[str, ...]:
     """Names of other models of the catalog."""
     places = table.elements(key)
-    found = [checked_choice(place, known, table.problems) for place in places]
-    for place, other in zip(places, found, strict=True):
+    names = [checked_choice(place, allowed, table.problems) for place in places]
+    for place, other in zip(places, names, strict=True):
         if other == name:
             table.problems.append(place.problem("is the model itself", "name another"))
-    return tuple(other for other in found if other not in {"", name})
+    return tuple(other for other in names if other not in {"", name})
 
 
 def _inherit_fields(own: Table, route: Node, problems: list[Problem]) -> Node:
     """A route's fields over those of its model, which hold for all routes."""
-    said = checked_value(route, dict, problems) or {}
-    return replace(route, value={**own, **said})
+    fields = checked_value(route, dict, problems) or {}
+    return replace(route, value={**own, **fields})
 
 
-def _route(name: str, node: Node, known: _Known, problems: list[Problem]) -> Route:
+def _route(name: str, node: Node, context: _Known, problems: list[Problem]) -> Route:
     table = TableReader(node, _ROUTE, problems)
-    chosen = table.choice("upstream", [*known.places, *engine_names(known.engines)])
-    upstream, discount = known.places.get(chosen, (_NOWHERE, None))
+    chosen = table.choice("upstream", [*context.places, *engine_names(context.engines)])
+    upstream, discount = context.places.get(chosen, (_NOWHERE, None))
     if "upstream" not in table.nodes:
         problems.append(node.problem("has no upstream", 'write upstream = "openai" or another'))
     regime = table.choice("regime", REGIMES)
@@ -277,12 +277,12 @@ def _route(name: str, node: Node, known: _Known, problems: list[Problem]) -> Rou
         regime=regime,
         block=block,
         min_cache_tokens=table.get("min_cache_tokens", int),
-        prompt_cache_retention=_retention(table, upstream, known),
+        prompt_cache_retention=_retention(table, upstream, context),
         traits=_traits(table),
         can=_abilities(table),
-        has_own_price="price" in table.nodes and table.nodes["price"].file != known.shipped,
+        has_own_price="price" in table.nodes and table.nodes["price"].file != context.shipped,
     )
-    return route if "price" in table.nodes else _at_assumed_price(route, name, known, off)
+    return route if "price" in table.nodes else _at_assumed_price(route, name, context, off)
 
 
 def _at_assumed_price(route: Route, name: str, context: _Known, discount: Node | None) -> Route:
@@ -321,15 +321,15 @@ def _retention(table: TableReader, upstream: Upstream, context: _Known) -> str:
 
 
 def _traits(table: TableReader) -> frozenset[str]:
-    found = {checked_choice(node, TRAITS, table.problems) for node in table.elements("traits")}
-    return frozenset(found - {""})
+    traits = {checked_choice(node, TRAITS, table.problems) for node in table.elements("traits")}
+    return frozenset(traits - {""})
 
 
 def _abilities(table: TableReader) -> frozenset[str] | None:
     if "can" not in table.nodes:
         return None
-    found = {checked_choice(node, ABILITIES, table.problems) for node in table.elements("can")}
-    return frozenset(found - {""})
+    abilities = {checked_choice(node, ABILITIES, table.problems) for node in table.elements("can")}
+    return frozenset(abilities - {""})
 
 
 def _name_routes(routes: list[Route], node: Node, problems: list[Problem]) -> tuple[Route, ...]:
@@ -341,10 +341,10 @@ def _name_routes(routes: list[Route], node: Node, problems: list[Problem]) -> tu
         else route
         for route in routes
     )
-    known = Counter(route.name for route in named if route.upstream.name)
+    counts = Counter(route.name for route in named if route.upstream.name)
     problems.extend(
         node.problem(f"has the route {name} twice", "remove one")
-        for name, times in known.items()
+        for name, times in counts.items()
         if times > 1
     )
     return named

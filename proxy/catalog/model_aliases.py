@@ -50,12 +50,12 @@ class ModelAliases:
         """
         if not self.targets or len(name) > MAX_NAME_LENGTH:
             return ""
-        if (found := self.targets.get(name)) is not None:
-            return found
+        if (target := self.targets.get(name)) is not None:
+            return target
         if (snapshot := SNAPSHOT.search(name)) and (
-            found := self.targets.get(name[: snapshot.start()])
+            target := self.targets.get(name[: snapshot.start()])
         ):
-            return found
+            return target
         return next((to for pattern, to in self._patterns if pattern.fullmatch(name)), "")
 
 

@@ -36,8 +36,8 @@ def factor(node: Node, problems: list[Problem]) -> Fraction | None:
 
 def _suggestion(value: object) -> str:
     """The value as it should be written, where that can be told; else an example."""
-    meant = normalize_decimal(value)
-    return f'"{meant}"' if _DECIMAL.fullmatch(meant) else '"2.50"'
+    suggestion = normalize_decimal(value)
+    return f'"{suggestion}"' if _DECIMAL.fullmatch(suggestion) else '"2.50"'
 
 
 def nanos(node: Node, problems: list[Problem]) -> int | None:

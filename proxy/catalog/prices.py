@@ -42,18 +42,18 @@ def _apply_change(before: Node, change: Node, problems: list[Problem]) -> Node:
     later = TableReader(change, _CHANGE, problems)
     if "since" not in later.nodes:
         problems.append(change.problem("has no since", "write the day it is valid from"))
-    said: dict[str, Node] = before.value
+    fields: dict[str, Node] = before.value
     moves = any(bucket in later.nodes for bucket in _BUCKETS)
-    if moves and "long" in said and "long" not in later.nodes:
+    if moves and "long" in fields and "long" not in later.nodes:
         problems.append(change.problem("moves rates but not those of long calls", "restate long"))
-    service = {**_surviving_tiers(said, moves=moves), **_entries(later, "service", _TIERS)}
-    merged = {**said, **later.nodes, "service": replace(change, value=service)}
+    service = {**_surviving_tiers(fields, moves=moves), **_entries(later, "service", _TIERS)}
+    merged = {**fields, **later.nodes, "service": replace(change, value=service)}
     return replace(change, value=merged)
 
 
-def _surviving_tiers(said: Mapping[str, Node], *, moves: bool) -> dict[str, Node]:
+def _surviving_tiers(fields: Mapping[str, Node], *, moves: bool) -> dict[str, Node]:
     """The service tiers that outlive a change, which moves the standard rates or not."""
-    tiers = said["service"].value if "service" in said else {}
+    tiers = fields["service"].value if "service" in fields else {}
     if not isinstance(tiers, dict):
         return {}
     return {tier: node for tier, node in tiers.items() if not (moves and _is_listed(node))}
@@ -84,9 +84,11 @@ def _period(prices: Node, problems: list[Problem]) -> PricePeriod:
     )
 
 
-def _entries(table: TableReader, key: str, known: tuple[str, ...]) -> dict[str, Node]:
+def _entries(table: TableReader, key: str, allowed: tuple[str, ...]) -> dict[str, Node]:
     """The entries of a table inside, checked for names not known; {} if there is none."""
-    return TableReader(table.nodes[key], known, table.problems).nodes if key in table.nodes else {}
+    return (
+        TableReader(table.nodes[key], allowed, table.problems).nodes if key in table.nodes else {}
+    )
 
 
 def _rates(table: TableReader) -> TokenRates:
@@ -139,8 +141,8 @@ def _scale_sheet(
         exact = {key: (getattr(rates, key) or 0) * factor for key in _BUCKETS}
         if any(rate.denominator != 1 for rate in exact.values()):
             problems.append(node.problem("makes prices of over 9 decimals", "list the rates"))
-        known = [key for key in _BUCKETS if getattr(rates, key) is not None]
-        return TokenRates(**{key: int(exact[key]) for key in known})
+        priced = [key for key in _BUCKETS if getattr(rates, key) is not None]
+        return TokenRates(**{key: int(exact[key]) for key in priced})
 
     steps = tuple(PriceStep(above=step.above, rates=scale(step.rates)) for step in standard.steps)
     return PriceSheet(rates=scale(standard.rates), steps=steps)
@@ -159,13 +161,15 @@ def _off_peak(node: Node, problems: list[Problem]) -> OffPeakDiscount | None:
     factor = table.nodes.get("factor")
     if factor is None:
         problems.append(node.problem("has no factor", 'write factor = "0.5"'))
-    windows = [numbers.peak_window(each, problems) for each in table.elements("peak")]
-    holidays = [checked_value(each, date, problems) for each in table.elements("holidays")]
+    windows = [numbers.peak_window(element, problems) for element in table.elements("peak")]
+    holidays = [checked_value(element, date, problems) for element in table.elements("holidays")]
     times = numbers.factor(factor, problems) if factor else None
     if times is None:
         return None
     return OffPeakDiscount(
         factor=times,
         peak=tuple(window for window in windows if window is not None),
-        holidays=frozenset(numbers.days_since_epoch(each) for each in holidays if each is not None),
+        holidays=frozenset(
+            numbers.days_since_epoch(holiday) for holiday in holidays if holiday is not None
+        ),
     )

@@ -77,7 +77,7 @@ def upstream(name: str, node: Node, problems: list[Problem]) -> Upstream:
 
 def _hints(table: TableReader) -> frozenset[str]:
     nodes = table.elements("hints")
-    return frozenset(filter(None, (checked_choice(each, HINTS, table.problems) for each in nodes)))
+    return frozenset(filter(None, (checked_choice(node, HINTS, table.problems) for node in nodes)))
 
 
 def _replica_price(table: TableReader) -> ReplicaPrice | None:
@@ -85,28 +85,28 @@ def _replica_price(table: TableReader) -> ReplicaPrice | None:
     price, gpus = table.nodes.get("price_per_gpu_hour"), table.nodes.get("gpus")
     if price is None and gpus is None:
         return None
-    found = whole_number(gpus.value) if gpus is not None else 1
-    if found is None or not 0 <= found <= _MAX_GPUS:
+    count = whole_number(gpus.value) if gpus is not None else 1
+    if count is None or not 0 <= count <= _MAX_GPUS:
         fix = f"write a number from 0 to {_MAX_GPUS}; 0 for a machine without any"
         table.add_problem("gpus", "is no number of GPUs", fix)
     return ReplicaPrice(
-        gpus=found or 0,
+        gpus=count or 0,
         gpu_hour_nanos=None if price is None else numbers.nanos(price, table.problems),
     )
 
 
 def _address(table: TableReader) -> str:
     """The address without a slash at its path's end; "" where it is none."""
-    said = table.get("base_url", str) or ""
+    base_url = table.get("base_url", str) or ""
     place = table.nodes.get("base_url", table.node)
     try:
-        address = urlsplit(said if said.startswith(("http://", "https://")) else "")
+        address = urlsplit(base_url if base_url.startswith(("http://", "https://")) else "")
         faults = list(_address_faults(address, address.port))
     except ValueError:
         fix = f"{_FIX}, a port from 1 to 65535"
         table.problems.append(place.problem("has a host or port that is none", fix))
         return ""
-    if _UNSENDABLE.search(said):
+    if _UNSENDABLE.search(base_url):
         faults.append(("holds a space or a line end", "write %20 for a space, or leave it out"))
     table.problems += [place.problem(*fault) for fault in faults]
     if address.username is not None:

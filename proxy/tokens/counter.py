@@ -95,18 +95,18 @@ class TokenCounter:
             return self._weigh(name, _text_or_ids, body.prompt)
         if endpoint == "embeddings":
             return self._weigh(name, _text_or_ids, body.input)
-        said = sum(self._weigh(name, _message, raw) for raw in body.parts())
-        return PRIMING + said + self._count_declarations(body, name)
+        weight = sum(self._weigh(name, _message, raw) for raw in body.parts())
+        return PRIMING + weight + self._count_declarations(body, name)
 
     def _count_declarations(self, body: _Prompt, name: Vocabulary) -> int:
         """Tokens of tools and of the schema that the answer must follow."""
-        asked = (
+        declarations = (
             (body.tools, _tools),
             (body.functions, _tools),
             (body.response_format, _schema),
             (body.text, _schema),
         )
-        return sum(self._weigh(name, kind, raw) for raw, kind in asked if raw != _NONE)
+        return sum(self._weigh(name, kind, raw) for raw, kind in declarations if raw != _NONE)
 
     def _weigh(
         self, name: Vocabulary, kind: Callable[[bytes, Count], int], raw: bytes | msgspec.Raw
@@ -143,11 +143,11 @@ def _tools(raw: bytes, count: Count) -> int:
 
 def _schema(raw: bytes, count: Count) -> int:
     """Tokens of the JSON schema in a ``response_format`` or a Responses ``text``, about."""
-    found = _parse(raw)
+    document = _parse(raw)
     for name in ("format", "json_schema"):
-        if isinstance(found, dict):
-            found = found.get(name, found)
-    schema = found.get("schema") if isinstance(found, dict) else None
+        if isinstance(document, dict):
+            document = document.get(name, document)
+    schema = document.get("schema") if isinstance(document, dict) else None
     return count(orjson.dumps(schema).decode()) if isinstance(schema, dict) else 0
 
 

@@ -20,23 +20,25 @@ def declaration(tools: Sequence[object]) -> str:
 
 def _tool(tool: object) -> str:
     """One tool of a Chat, Responses or Anthropic list."""
-    found = tool.get("function", tool.get("custom", tool)) if isinstance(tool, dict) else None
-    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+    declared = tool.get("function", tool.get("custom", tool)) if isinstance(tool, dict) else None
+    if not isinstance(declared, dict) or not isinstance(declared.get("name"), str):
         return ""
-    schema = found.get("parameters", found.get("input_schema"))
+    schema = declared.get("parameters", declared.get("input_schema"))
     schema = schema if isinstance(schema, dict) else {}
     named = {**_object(schema, "definitions"), **_object(schema, "$defs")}
     fields = _fields(schema, named, 0, "")
     takes = "(_: {\n" + fields + "})" if fields else "()"
-    return _comment(found.get("description"), "") + f"type {found['name']} = {takes} => any;\n\n"
+    return (
+        _comment(declared.get("description"), "") + f"type {declared['name']} = {takes} => any;\n\n"
+    )
 
 
 def _fields(schema: Mapping[str, Any], named: dict[str, Any], depth: int, indent: str) -> str:
     required = schema.get("required")
     required = required if isinstance(required, list) else []
     lines = []
-    for name, found in _object(schema, "properties").items():
-        field = found if isinstance(found, dict) else {}
+    for name, entry in _object(schema, "properties").items():
+        field = entry if isinstance(entry, dict) else {}
         title, description = field.get("title"), field.get("description")
         lines.append(_comment(title, indent) + (f"{indent}//\n" if title and description else ""))
         mark = "" if name in required else "?"
@@ -83,6 +85,6 @@ def _comment(text: object, indent: str) -> str:
     return "".join(f"{indent}// {line}\n" for line in text.split("\n"))
 
 
-def _object(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = found.get(name)
+def _object(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = schema.get(name)
     return value if isinstance(value, dict) else {}

@@ -49,8 +49,8 @@ class TokenRatios:
 
 def initial_ratio(model: str) -> float:
     """The provider's tokens for each of ours, as far as the model's name tells."""
-    found = _CLAUDE_MODEL.search(model)
-    newer = found is not None and (int(found[1]), int(found[2] or 0)) >= (4, 7)
+    match = _CLAUDE_MODEL.search(model)
+    newer = match is not None and (int(match[1]), int(match[2] or 0)) >= (4, 7)
     return _NEWER_CLAUDE_RATIO if newer else 1.0
 
 

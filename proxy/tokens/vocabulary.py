@@ -65,10 +65,10 @@ def _extension(package: str = "bpe_openai") -> ModuleType:
     places = spec.submodule_search_locations if spec is not None else None
     suffixes = (machinery.ExtensionFileLoader, machinery.EXTENSION_SUFFIXES)
     for place in places or ():
-        found = machinery.FileFinder(place, suffixes).find_spec("_bindings")
-        if found is not None and found.loader is not None:
-            module = util.module_from_spec(found)
-            found.loader.exec_module(module)
+        module_spec = machinery.FileFinder(place, suffixes).find_spec("_bindings")
+        if module_spec is not None and module_spec.loader is not None:
+            module = util.module_from_spec(module_spec)
+            module_spec.loader.exec_module(module)
             return module
     raise ModuleNotFoundError("Install bpe-openai: it carries the vocabularies.")
 

@@ -101,12 +101,12 @@ def is_whole(body: bytes, endpoint: str) -> bool:
     if endpoint != "responses":
         return True
     try:
-        asked = _RESPONSE.decode(body)
+        response = _RESPONSE.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return False
-    kept = (asked.conversation, asked.previous_response_id, asked.prompt)
-    items = asked.input if isinstance(asked.input, list) else []
-    return all(bytes(each) in _NOTHING for each in kept) and not any(map(_is_kept, items))
+    references = (response.conversation, response.previous_response_id, response.prompt)
+    items = response.input if isinstance(response.input, list) else []
+    return all(bytes(raw) in _NOTHING for raw in references) and not any(map(_is_kept, items))
 
 
 def _may_hide_names(body: bytes) -> bool:

@@ -180,7 +180,7 @@ class AwsCredentials(CloudCredentials):
         signed = AWSRequest(
             method=request.method,
             url=request.url,
-            headers={name: said for name, said in request.headers.items() if _is_signed(name)},
+            headers={name: value for name, value in request.headers.items() if _is_signed(name)},
             data=request.body,
         )
         host = urlsplit(request.url).hostname or ""
@@ -204,11 +204,11 @@ class GoogleCredentials(CloudCredentials):
             return not_installed("google")
         try:
             if self._found is None:
-                found, _ = google.auth.default(scopes=[_SCOPE])
+                credentials, _ = google.auth.default(scopes=[_SCOPE])
             else:
-                found = self._found
-            found.refresh(Request())  # type: ignore[no-untyped-call]
-            self._found = found
+                credentials = self._found
+            credentials.refresh(Request())  # type: ignore[no-untyped-call]
+            self._found = credentials
         except (google.auth.exceptions.GoogleAuthError, OSError, ValueError) as error:
             return f"{_FIXES['google']} ({type(error).__name__})"
         return ""
@@ -230,7 +230,7 @@ class GoogleCredentials(CloudCredentials):
     async def _proof(self, request: UnsignedRequest) -> dict[str, str]:
         headers: dict[str, str] = {}
         self._found.apply(headers)
-        return {name.lower(): said for name, said in headers.items()}
+        return {name.lower(): value for name, value in headers.items()}
 
 
 def cloud_credentials(upstream: Upstream) -> CloudCredentials | None:

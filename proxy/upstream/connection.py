@@ -295,17 +295,17 @@ class Connection(asyncio.Protocol):
             HttpParserError: If it is no HTTP even so.
         """
         try:
-            found = repair_head(b"".join(self._head))
+            repaired = repair_head(b"".join(self._head))
         except ValueError as error:
             raise httptools.HttpParserError(str(error)) from error
-        if found is None:
+        if repaired is None:
             return
         self._parser = httptools.HttpResponseParser(self)
         self._fields.clear()
         self._size, self._is_repairing, self._closes = 0, False, True
-        self._parser.feed_data(found.head)
-        if found.body and not self._complete:
-            self._parser.feed_data(found.body)
+        self._parser.feed_data(repaired.head)
+        if repaired.body and not self._complete:
+            self._parser.feed_data(repaired.body)
 
     def _refuse(self, why: str, *, is_paid: bool = False) -> None:
         self._fail(why, is_paid=is_paid)

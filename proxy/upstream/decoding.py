@@ -232,15 +232,15 @@ def decoder_for(coding: str) -> BodyDecoder | None:
     Args:
         coding: The header's value; of several, the last was applied last.
     """
-    said = coding.strip().lower()
-    codings = [each for part in said.split(",") if (each := part.strip()) not in _IDENTITIES]
+    text = coding.strip().lower()
+    codings = [name for part in text.split(",") if (name := part.strip()) not in _IDENTITIES]
     if not codings:
         return None
     if len(codings) > _MAX_CODINGS or not _DECODED.issuperset(codings):
-        return UnsupportedCoding(said)
+        return UnsupportedCoding(text)
     decoder: BodyDecoder = GzipDecoder(codings[0])
-    for each in codings[1:]:
-        decoder = _TwiceDecoded(decoder, GzipDecoder(each))
+    for name in codings[1:]:
+        decoder = _TwiceDecoded(decoder, GzipDecoder(name))
     return decoder
 
 
@@ -277,8 +277,8 @@ def _salvage(unpack: "zlib._Decompress", packed: bytes | memoryview) -> bytes:
     """The bytes that a piece unpacks to before the byte at which it is damaged."""
     pieces, size = [], 0
     try:
-        for at in range(len(packed)):
-            pieces.append(unpack.decompress(packed[at : at + 1], MAX_PIECE_BYTES - size))
+        for start in range(len(packed)):
+            pieces.append(unpack.decompress(packed[start : start + 1], MAX_PIECE_BYTES - size))
             size += len(pieces[-1])
             if size >= MAX_PIECE_BYTES:
                 break

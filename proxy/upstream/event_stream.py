@@ -159,14 +159,14 @@ def _sse_event(headers: Mapping[str, Any], payload: bytes) -> bytes:
 def _error_event(name: str, payload: bytes) -> bytes:
     """The error event of an exception frame; a model's own status goes before the frame's name."""
     try:
-        said = _exception(payload)
+        exception = _exception(payload)
     except _UNREADABLE:
-        said = _Exception()
-    name = _STATUS_TYPES.get(said.original_status_code, name)
-    return _write_error(name, said.message or said.original_message)
+        exception = _Exception()
+    name = _STATUS_TYPES.get(exception.original_status_code, name)
+    return _write_error(name, exception.message or exception.original_message)
 
 
 def _write_error(name: str, words: str) -> bytes:
-    said = {"type": anthropic_type(name), "message": redact(words) or f"Bedrock failed: {name}."}
-    error = msgspec.json.encode({"type": "error", "error": said})
+    event = {"type": anthropic_type(name), "message": redact(words) or f"Bedrock failed: {name}."}
+    error = msgspec.json.encode({"type": "error", "error": event})
     return b"event: error\ndata: %b\n\n" % error

@@ -79,8 +79,8 @@ def _split_interim(raw: bytes) -> tuple[int, bytes]:
     """The status of the answer that counts, and its bytes; 0 where they begin with none."""
     for _ in range(_MAX_INTERIM):
         raw = _LEADING.sub(b"", raw, 1)
-        found = _STATUS_LINE.match(raw)
-        status = int(found[1]) if found else 0
+        match = _STATUS_LINE.match(raw)
+        status = int(match[1]) if match else 0
         end = _BLANK_LINE.search(raw) if 100 <= status < 200 else None
         if end is None:
             return status, raw
@@ -90,9 +90,9 @@ def _split_interim(raw: bytes) -> tuple[int, bytes]:
 
 def _status_line(raw: bytes) -> bytes:
     """The status line of an answer, within the grammar of HTTP/1.1."""
-    found = _STATUS_LINE.match(raw)
-    assert found is not None  # noqa: S101 - its status was read from it
-    return b"HTTP/1.1 %b %b" % (found[1], _CONTROLS.sub(b"", found[2] or b""))
+    match = _STATUS_LINE.match(raw)
+    assert match is not None  # noqa: S101 - its status was read from it
+    return b"HTTP/1.1 %b %b" % (match[1], _CONTROLS.sub(b"", match[2] or b""))
 
 
 def _parse_field(line: bytes) -> tuple[bytes, bytes] | None:
@@ -110,7 +110,7 @@ def _one_length(lengths: set[bytes]) -> bytes:
     Raises:
         ValueError: If they differ, or state none.
     """
-    stated = {each.strip() for value in lengths for each in value.split(b",")}
+    stated = {length.strip() for value in lengths for length in value.split(b",")}
     if len(stated) != 1 or _LENGTH.fullmatch(length := stated.pop()) is None:
         raise ValueError("no length, or several")
     return length

@@ -167,25 +167,25 @@ class HttpTransport:
 
     async def open(self, upstream: Upstream, prepared: PreparedRequest) -> UpstreamExchange:
         """Send the request and wait for the answer's headers."""
-        known = self._known_upstream(upstream)
-        exchange = await self._exchange(known, prepared)
-        account = known.account
+        entry = self._known_upstream(upstream)
+        exchange = await self._exchange(entry, prepared)
+        account = entry.account
         if account is not None and account.were_refused(exchange.status, exchange.headers):
             exchange.close()
-            exchange = await self._exchange(known, prepared)
+            exchange = await self._exchange(entry, prepared)
         if exchange.headers.get("content-type", "").startswith(MEDIA_TYPE):
             return EventStreamExchange(exchange)
         return exchange
 
-    async def _exchange(self, known: _KnownUpstream, prepared: PreparedRequest) -> HttpExchange:
+    async def _exchange(self, entry: _KnownUpstream, prepared: PreparedRequest) -> HttpExchange:
         """Send the request once, with the proof of whose it is."""
         upstream, origin, address, headers = (
-            known.upstream,
-            known.pool,
-            known.address,
-            known.headers,
+            entry.upstream,
+            entry.pool,
+            entry.address,
+            entry.headers,
         )
-        proof = {} if known.account is None else await known.proof(prepared, known.account)
+        proof = {} if entry.account is None else await entry.proof(prepared, entry.account)
         same = (upstream.name, prepared.method, prepared.path, *prepared.headers.items())
         begun = self._heads.get(same)
         if begun is None:
@@ -216,8 +216,8 @@ class HttpTransport:
 
     def close(self) -> None:
         """Hang up on all connections."""
-        for known in self._known.values():
-            known.pool.close()
+        for entry in self._known.values():
+            entry.pool.close()
 
     def _known_upstream(self, upstream: Upstream) -> _KnownUpstream:
         """The upstream's address and the headers always sent to it; kept, for there are few.
@@ -229,8 +229,8 @@ class HttpTransport:
         if before is not None and before.upstream is upstream:
             return before
         if before is not None and before.upstream == upstream:
-            known = self._known[upstream.name] = replace(before, upstream=upstream)
-            return known
+            entry = self._known[upstream.name] = replace(before, upstream=upstream)
+            return entry
         headers = {name.lower(): value for name, value in upstream.headers.items()}
         try:
             address = urlsplit(upstream.base_url)
@@ -249,12 +249,12 @@ class HttpTransport:
             **self._credentials(upstream),
         }
         account = cloud_credentials(upstream)
-        known = _KnownUpstream(upstream, origin, address, always, account)
-        self._known[upstream.name] = known
+        entry = _KnownUpstream(upstream, origin, address, always, account)
+        self._known[upstream.name] = entry
         if before is not None:
             self._heads.clear()
             before.pool.retire()
-        return known
+        return entry
 
     def _credentials(self, upstream: Upstream) -> dict[str, str]:
         if not upstream.key_env:
@@ -302,8 +302,8 @@ def _head(prepared: PreparedRequest, address: SplitResult, headers: Mapping[str,
     """
     lines = [f"{prepared.method} {_target(prepared, address)} HTTP/1.1"]
     own = {name: value for name, value in headers.items() if name in _ACCOUNT_HEADERS}
-    said = {**headers, **prepared.headers, **own}
-    lines += [f"{name}: {value}" for name, value in said.items()]
+    sent_headers = {**headers, **prepared.headers, **own}
+    lines += [f"{name}: {value}" for name, value in sent_headers.items()]
     head = "\r\n".join(lines)
     if head.count("\n") != len(lines) - 1 or head.count("\r") != len(lines) - 1:
         raise UpstreamError(
@@ -317,14 +317,14 @@ def _head(prepared: PreparedRequest, address: SplitResult, headers: Mapping[str,
 
 def _target(prepared: PreparedRequest, address: SplitResult) -> str:
     """The path and query of a request; the address's own query goes before the call's."""
-    path, _, asked = prepared.path.partition("?")
-    query = "&".join(filter(None, (address.query, asked)))
+    path, _, own_query = prepared.path.partition("?")
+    query = "&".join(filter(None, (address.query, own_query)))
     return f"{address.path}{path}?{query}" if query else f"{address.path}{prepared.path}"
 
 
 def _header_lines(headers: Iterable[tuple[str, str]]) -> bytes:
     """The headers that no two requests share: those of a trace, and the proof of whose it is."""
-    return b"".join(b"%s: %s\r\n" % (name.encode(), said.encode()) for name, said in headers)
+    return b"".join(b"%s: %s\r\n" % (name.encode(), value.encode()) for name, value in headers)
 
 
 def _length(prepared: PreparedRequest) -> bytes:

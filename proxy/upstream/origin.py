@@ -124,9 +124,9 @@ class ConnectionPool:
         loop = asyncio.get_running_loop()
         with UNSENT_IF_CANCELLED:
             async with asyncio.timeout(self._connect_timeout):
-                found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+                addresses = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
                 reached = await start_connection(
-                    found, happy_eyeballs_delay=_HAPPY_EYEBALLS_DELAY_S
+                    addresses, happy_eyeballs_delay=_HAPPY_EYEBALLS_DELAY_S
                 )
                 try:
                     _, connection = await loop.create_connection(

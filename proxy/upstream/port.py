@@ -25,8 +25,8 @@ def request_id(headers: Mapping[str, str]) -> str:
         headers: Names in lower case.
     """
     for name in REQUEST_ID_SOURCES:
-        if found := headers.get(name):
-            return found[:_MAX_REQUEST_ID]
+        if identifier := headers.get(name):
+            return identifier[:_MAX_REQUEST_ID]
     return ""
 
 

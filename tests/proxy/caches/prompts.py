@@ -39,17 +39,17 @@ def prompt(
 
 def users(*stretches: tuple[str, int], scope: str = "", key: str = "") -> CachedPrompt:
     """A prompt of user messages, one per stretch."""
-    blocks = [block(name, count, message=at) for at, (name, count) in enumerate(stretches)]
+    blocks = [block(name, count, message=index) for index, (name, count) in enumerate(stretches)]
     return prompt(*blocks, scope=scope, key=key)
 
 
 def call(
-    cache: Cache, asked: CachedPrompt, now: float = 0.0, generated: tuple[int, ...] = ()
+    cache: Cache, sent_prompt: CachedPrompt, now: float = 0.0, generated: tuple[int, ...] = ()
 ) -> Served:
     """One call from start to end in no time."""
-    served = cache.serve(asked, now)
-    cache.begin_answer(asked, now)
-    cache.finish_answer(asked, generated, now)
+    served = cache.serve(sent_prompt, now)
+    cache.begin_answer(sent_prompt, now)
+    cache.finish_answer(sent_prompt, generated, now)
     return served
 
 
@@ -61,15 +61,15 @@ ROLES: tuple[Role, ...] = ("user", "assistant", "tool", "developer")
 
 
 @st.composite
-def conversations(draw: st.DrawFn, most: int = 12) -> CachedPrompt:
+def conversations(draw: st.DrawFn, max_blocks: int = 12) -> CachedPrompt:
     """Conversations over a few names, so that they often share a prefix."""
     head = draw(st.lists(st.sampled_from(["tools", "rules"]), max_size=2, unique=True))
     blocks = [
-        block(name, draw(st.sampled_from([40, 700, 1_300])), role="developer", message=at)
-        for at, name in enumerate(head)
+        block(name, draw(st.sampled_from([40, 700, 1_300])), role="developer", message=index)
+        for index, name in enumerate(head)
     ]
-    for at in range(draw(st.integers(1, most))):
+    for index in range(draw(st.integers(1, max_blocks))):
         name = draw(st.sampled_from(["a", "b", "c"]))
         count = draw(st.sampled_from([1, 63, 64, 500, 1_024, 2_048]))
-        blocks.append(block(name, count, role=draw(st.sampled_from(ROLES)), message=at + 2))
+        blocks.append(block(name, count, role=draw(st.sampled_from(ROLES)), message=index + 2))
     return prompt(*blocks, scope=draw(st.sampled_from(["one", "two"])))

@@ -27,12 +27,12 @@ def talk(count: int, *marks: int, start: int = 0, ttl: Ttl = "5m") -> CachedProm
     )
 
 
-def probe(cache: AnthropicBreakpoints, asked: CachedPrompt) -> int:
-    return cache.serve(asked, 0).read
+def probe(cache: AnthropicBreakpoints, sent_prompt: CachedPrompt) -> int:
+    return cache.serve(sent_prompt, 0).read
 
 
 def test_2_1_a_mark_at_35_looks_at_blocks_35_to_16() -> None:
-    numbered = [at + 1 for at in lookback_blocks(talk(40).blocks, 34, lookback=20)]
+    numbered = [index + 1 for index in lookback_blocks(talk(40).blocks, 34, lookback=20)]
 
     assert numbered == list(range(35, 15, -1))
 
@@ -59,25 +59,25 @@ def test_2_1_the_lookup_resumes_at_the_next_mark() -> None:
 @pytest.mark.parametrize("kind", ["tool_use", "tool_result"])
 def test_2_1_a_run_of_tool_blocks_is_one_position(kind: str) -> None:
     run = [block(f"r{n}", 10, message=1, kind=kind) for n in range(30)]
-    asked = prompt(block("a", 100), *run, block("z", 100, message=2, mark="5m"))
+    sent_prompt = prompt(block("a", 100), *run, block("z", 100, message=2, mark="5m"))
 
     cache = AnthropicBreakpoints(SMALL)
     call(cache, prompt(block("a", 100, mark="5m")))
     bedrock = AnthropicBreakpoints(replace(BEDROCK, least=1))
     call(bedrock, prompt(block("a", 100, mark="5m")))
 
-    assert probe(cache, asked) == 100
-    assert probe(bedrock, asked) == 0
+    assert probe(cache, sent_prompt) == 100
+    assert probe(bedrock, sent_prompt) == 0
 
 
 def test_2_1_tool_calls_and_their_results_are_two_positions() -> None:
     uses = [block(f"u{n}", 10, message=1, kind="tool_use") for n in range(3)]
     results = [block(f"r{n}", 10, message=2, kind="tool_result") for n in range(3)]
-    asked = prompt(block("a", 100), *uses, *results)
+    sent_prompt = prompt(block("a", 100), *uses, *results)
 
-    assert list(lookback_blocks(asked.blocks, 6, lookback=1)) == [6, 5, 4]
-    assert list(lookback_blocks(asked.blocks, 6, lookback=2)) == [6, 5, 4, 3, 2, 1]
-    assert list(lookback_blocks(asked.blocks, 6, lookback=3)) == [6, 5, 4, 3, 2, 1, 0]
+    assert list(lookback_blocks(sent_prompt.blocks, 6, lookback=1)) == [6, 5, 4]
+    assert list(lookback_blocks(sent_prompt.blocks, 6, lookback=2)) == [6, 5, 4, 3, 2, 1]
+    assert list(lookback_blocks(sent_prompt.blocks, 6, lookback=3)) == [6, 5, 4, 3, 2, 1, 0]
 
 
 def test_2_1_the_lookup_finds_earlier_writes_and_not_stable_content() -> None:
@@ -120,33 +120,33 @@ def test_2_1_without_a_mark_nothing_is_read_or_written() -> None:
 def test_2_1_the_lifetime_runs_from_the_start_of_the_call_and_a_read_renews_it(
     ttl: Ttl, seconds: int
 ) -> None:
-    asked = talk(10, 10, ttl=ttl)
+    sent_prompt = talk(10, 10, ttl=ttl)
     cache = AnthropicBreakpoints(SMALL)
-    cache.serve(asked, 0)
-    cache.begin_answer(asked, seconds - 1)
+    cache.serve(sent_prompt, 0)
+    cache.begin_answer(sent_prompt, seconds - 1)
 
-    assert cache.serve(asked, seconds).read == 1_000
-    assert cache.serve(asked, 2 * seconds).read == 1_000
-    assert cache.serve(asked, 3 * seconds + 1).read == 0
+    assert cache.serve(sent_prompt, seconds).read == 1_000
+    assert cache.serve(sent_prompt, 2 * seconds).read == 1_000
+    assert cache.serve(sent_prompt, 3 * seconds + 1).read == 0
 
 
 def test_2_1_streaming_longer_than_the_lifetime_leaves_nothing() -> None:
-    asked = talk(10, 10)
+    sent_prompt = talk(10, 10)
     cache = AnthropicBreakpoints(SMALL)
-    cache.serve(asked, 0)
-    cache.begin_answer(asked, 301)
+    cache.serve(sent_prompt, 0)
+    cache.begin_answer(sent_prompt, 301)
 
-    assert cache.serve(asked, 301).read == 0
+    assert cache.serve(sent_prompt, 301).read == 0
 
 
 def test_2_1_parallel_calls_all_pay_until_the_first_answer_has_begun() -> None:
-    asked = talk(10, 10)
+    sent_prompt = talk(10, 10)
     cache = AnthropicBreakpoints(SMALL)
-    fan_out = [cache.serve(asked, 0) for _ in range(4)]
-    cache.begin_answer(asked, 1)
+    fan_out = [cache.serve(sent_prompt, 0) for _ in range(4)]
+    cache.begin_answer(sent_prompt, 1)
 
     assert [written_tokens(served) for served in fan_out] == [1_000] * 4
-    assert cache.serve(asked, 2).read == 1_000
+    assert cache.serve(sent_prompt, 2).read == 1_000
 
 
 def test_2_1_a_call_that_fails_leaves_nothing_to_read() -> None:
@@ -245,15 +245,16 @@ def test_2_2_below_the_model_s_least_tokens_a_mark_is_silently_ignored(
 
 
 def test_2_2_a_short_hour_mark_does_not_make_later_tokens_an_hour_write() -> None:
-    asked = prompt(block("a", 100, mark="1h"), block("b", 2_000, message=1, mark="5m"))
+    sent_prompt = prompt(block("a", 100, mark="1h"), block("b", 2_000, message=1, mark="5m"))
 
-    assert AnthropicBreakpoints().serve(asked, 0).written == {"5m": 2_100}
+    assert AnthropicBreakpoints().serve(sent_prompt, 0).written == {"5m": 2_100}
 
 
 @pytest.mark.parametrize(
-    ("changed", "kept"), [("tools", 0), ("system", 1_000), ("messages", 2_000), ("nothing", 3_000)]
+    ("changed", "tokens_read"),
+    [("tools", 0), ("system", 1_000), ("messages", 2_000), ("nothing", 3_000)],
 )
-def test_2_4_a_change_invalidates_its_level_and_all_later(changed: str, kept: int) -> None:
+def test_2_4_a_change_invalidates_its_level_and_all_later(changed: str, tokens_read: int) -> None:
     def prompt_with(changed: str) -> CachedPrompt:
         def name(level: str) -> str:
             return f"new {level}" if level == changed else level
@@ -267,16 +268,16 @@ def test_2_4_a_change_invalidates_its_level_and_all_later(changed: str, kept: in
     cache = AnthropicBreakpoints(SMALL)
     call(cache, prompt_with("nothing"))
 
-    assert probe(cache, prompt_with(changed)) == kept
+    assert probe(cache, prompt_with(changed)) == tokens_read
 
 
 def test_2_1_workspaces_do_not_share() -> None:
     cache = AnthropicBreakpoints(SMALL)
-    asked = talk(10, 10)
-    call(cache, replace(asked, scope="one"))
+    sent_prompt = talk(10, 10)
+    call(cache, replace(sent_prompt, scope="one"))
 
-    assert probe(cache, replace(asked, scope="two")) == 0
-    assert probe(cache, replace(asked, scope="one")) == 1_000
+    assert probe(cache, replace(sent_prompt, scope="two")) == 0
+    assert probe(cache, replace(sent_prompt, scope="one")) == 1_000
 
 
 def test_2_1_a_read_renews_the_marks_before_it() -> None:
@@ -297,9 +298,9 @@ def test_2_1_automatic_caching_marks_the_last_block_and_moves_with_the_talk() ->
 
 
 def test_2_1_automatic_caching_does_nothing_when_the_last_block_is_marked_alike() -> None:
-    asked = talk(4, 1, 2, 3, 4)
+    sent_prompt = talk(4, 1, 2, 3, 4)
 
-    assert add_automatic_mark(asked, "5m") is asked
+    assert add_automatic_mark(sent_prompt, "5m") is sent_prompt
 
 
 def test_2_1_automatic_caching_is_refused_for_another_ttl_or_a_fifth_mark() -> None:
@@ -311,9 +312,9 @@ def test_2_1_automatic_caching_is_refused_for_another_ttl_or_a_fifth_mark() -> N
 
 def test_2_1_automatic_caching_walks_back_over_what_cannot_be_marked() -> None:
     thought = block("t", 5, role="assistant", message=9, kind="thinking")
-    asked = add_automatic_mark(prompt(*talk(2).blocks, thought, block("", 0, message=10)))
+    sent_prompt = add_automatic_mark(prompt(*talk(2).blocks, thought, block("", 0, message=10)))
 
-    assert [b.mark for b in asked.blocks] == [None, "5m", None, None]
+    assert [b.mark for b in sent_prompt.blocks] == [None, "5m", None, None]
     assert add_automatic_mark(prompt(thought)) == prompt(thought)
 
 

@@ -73,8 +73,8 @@ def test_6_others_do_not_keep_answers(rules: BlockChainRules) -> None:
 
 def test_7_1_eight_calls_at_once_all_hit_a_warm_prefix_and_share_a_cold_one() -> None:
     cache = BlockChain()
-    asked = [users(("stem", 2_000), (f"q{n}", 20)) for n in range(8)]
-    reads = [cache.serve(one, 0).read for one in asked]
+    sent_prompt = [users(("stem", 2_000), (f"q{n}", 20)) for n in range(8)]
+    reads = [cache.serve(one, 0).read for one in sent_prompt]
 
     assert reads == [0] + [2_000] * 7
 
@@ -84,12 +84,12 @@ def test_6_elsewhere_blocks_are_shared_once_the_answer_has_begun(
     rules: BlockChainRules, read: int
 ) -> None:
     cache = BlockChain(rules)
-    asked = users(("a", 1_000), key="one")
-    cache.serve(asked, 0)
+    sent_prompt = users(("a", 1_000), key="one")
+    cache.serve(sent_prompt, 0)
 
-    assert cache.serve(asked, 0).read == 0
-    cache.begin_answer(asked, 0)
-    assert cache.serve(asked, 0).read == read
+    assert cache.serve(sent_prompt, 0).read == 0
+    cache.begin_answer(sent_prompt, 0)
+    assert cache.serve(sent_prompt, 0).read == read
 
 
 def test_7_1_the_least_recently_used_blocks_go_first_and_tails_before_heads() -> None:
@@ -114,12 +114,12 @@ def test_7_1_using_a_chain_keeps_it() -> None:
 
 def test_6_a_lifetime_can_be_set_where_a_provider_has_one() -> None:
     cache = BlockChain(replace(XAI, lifetime=60))
-    asked = users(("a", 1_000))
-    call(cache, asked, now=0)
+    sent_prompt = users(("a", 1_000))
+    call(cache, sent_prompt, now=0)
 
-    assert call(cache, asked, now=60).read == 896
-    assert call(cache, asked, now=120).read == 896
-    assert call(cache, asked, now=181).read == 0
+    assert call(cache, sent_prompt, now=60).read == 896
+    assert call(cache, sent_prompt, now=120).read == 896
+    assert call(cache, sent_prompt, now=181).read == 0
 
 
 @pytest.mark.parametrize(("count", "cached"), [(63, 0), (64, 1)])

@@ -82,12 +82,12 @@ def test_3_answers_are_not_kept_by_the_opaque_caches() -> None:
 
 def test_6_groq_forgets_after_two_idle_hours() -> None:
     cache = LongestPrefix(GROQ)
-    asked = users(("a", 2_000))
-    call(cache, asked, now=0)
+    sent_prompt = users(("a", 2_000))
+    call(cache, sent_prompt, now=0)
 
-    assert call(cache, asked, now=7_200).read == 1_999
-    assert call(cache, asked, now=14_400).read == 1_999
-    assert call(cache, asked, now=21_601).read == 0
+    assert call(cache, sent_prompt, now=7_200).read == 1_999
+    assert call(cache, sent_prompt, now=14_400).read == 1_999
+    assert call(cache, sent_prompt, now=21_601).read == 0
 
 
 def test_6_fireworks_replicas_share_nothing() -> None:

@@ -20,7 +20,7 @@ def chat(*stretches: tuple[str, int], mark_first: bool = False) -> CachedPrompt:
     """A developer message and user messages, the first block marked if so asked."""
     (name, count), *rest = stretches
     head = block(name, count, role="developer", mark="30m" if mark_first else None)
-    tail = [block(name, count, message=at + 1) for at, (name, count) in enumerate(rest)]
+    tail = [block(name, count, message=index + 1) for index, (name, count) in enumerate(rest)]
     return prompt(head, *tail)
 
 
@@ -120,7 +120,7 @@ def test_1_2_gotcha_5_explicit_mode_without_marks_caches_nothing_and_costs_nothi
 
 
 def test_1_2_implicit_mode_writes_the_latest_three_marks_and_explicit_mode_four() -> None:
-    for explicit, kept in ((False, 3), (True, 4)):
+    for explicit, expected in ((False, 3), (True, 4)):
         marked = [block(f"m{n}", 100, message=n, mark="30m") for n in range(6)]
         cache = OpenAIBreakpoints(SMALL)
         call(cache, prompt(*marked, block("end", 7, message=6), explicit=explicit))
@@ -129,7 +129,7 @@ def test_1_2_implicit_mode_writes_the_latest_three_marks_and_explicit_mode_four(
             probe = prompt(*marked[:count], block("other", 7, message=9), explicit=explicit)
             reads.append(cache.serve(probe, 0).read)
 
-        assert reads == [0] * (6 - kept) + [100 * n for n in range(7 - kept, 7)]
+        assert reads == [0] * (6 - expected) + [100 * n for n in range(7 - expected, 7)]
 
 
 def test_1_2_no_breakpoint_stands_below_1024_visible_tokens() -> None:
@@ -142,9 +142,9 @@ def test_1_2_no_breakpoint_stands_below_1024_visible_tokens() -> None:
 
 def test_1_2_a_mark_below_1024_in_a_long_prompt_is_not_written() -> None:
     cache = OpenAIBreakpoints()
-    asked = prompt(block("a", 1_000, mark="30m"), block("b", 9_000, message=1), explicit=True)
+    sent_prompt = prompt(block("a", 1_000, mark="30m"), block("b", 9_000, message=1), explicit=True)
 
-    assert written_tokens(call(cache, asked)) == 0
+    assert written_tokens(call(cache, sent_prompt)) == 0
 
 
 def test_1_2_what_is_read_ends_exactly_at_the_breakpoint() -> None:
@@ -165,13 +165,13 @@ def test_1_2_there_is_no_longest_unmarked_prefix() -> None:
 def test_1_2_an_entry_lives_for_its_ttl_since_the_last_write_or_reuse(
     ttl: str, seconds: int
 ) -> None:
-    asked = prompt(block("a", 2_000, mark=ttl), explicit=True)  # type: ignore[arg-type]  # by name
+    sent_prompt = prompt(block("a", 2_000, mark=ttl), explicit=True)  # type: ignore[arg-type]  # by name
     cache = OpenAIBreakpoints()
 
-    assert call(cache, asked, now=0).written == {ttl: 2_000}
-    assert call(cache, asked, now=seconds).read == 2_000
-    assert call(cache, asked, now=2 * seconds).read == 2_000
-    assert call(cache, asked, now=3 * seconds + 1).read == 0
+    assert call(cache, sent_prompt, now=0).written == {ttl: 2_000}
+    assert call(cache, sent_prompt, now=seconds).read == 2_000
+    assert call(cache, sent_prompt, now=2 * seconds).read == 2_000
+    assert call(cache, sent_prompt, now=3 * seconds + 1).read == 0
 
 
 def test_1_2_a_read_refreshes_the_shorter_breakpoints_of_the_prompt_too() -> None:
@@ -194,20 +194,20 @@ def test_1_2_a_read_refreshes_the_shorter_breakpoints_of_the_prompt_too() -> Non
 
 
 def test_1_2_the_call_s_ttl_is_the_implicit_breakpoint_s() -> None:
-    asked = prompt(block("a", 2_000), ttl="12h")
+    sent_prompt = prompt(block("a", 2_000), ttl="12h")
 
-    assert call(OpenAIBreakpoints(), asked).written == {"12h": 2_000}
+    assert call(OpenAIBreakpoints(), sent_prompt).written == {"12h": 2_000}
 
 
 def test_1_2_a_token_is_charged_once_at_its_longest_lifetime() -> None:
-    asked = prompt(
+    sent_prompt = prompt(
         block("a", 2_000, mark="30m"),
         block("b", 1_000, message=1, mark="12h"),
         block("c", 500, message=2, mark="30m"),
         block("d", 50, message=3, role="assistant"),
     )
 
-    served = call(OpenAIBreakpoints(), asked)
+    served = call(OpenAIBreakpoints(), sent_prompt)
 
     assert (served.written, served.fresh) == ({"12h": 3_000, "30m": 500}, 50)
 
@@ -229,20 +229,20 @@ def test_1_4_organisations_do_not_share() -> None:
 
 def test_1_2_nothing_is_read_before_the_answer_that_stores_it_has_begun() -> None:
     cache = OpenAIBreakpoints()
-    asked = users(("a", 2_000))
-    cache.serve(asked, 0)
+    sent_prompt = users(("a", 2_000))
+    cache.serve(sent_prompt, 0)
 
-    assert cache.serve(asked, 1).read == 0
-    cache.begin_answer(asked, 2)
-    assert cache.serve(asked, 3).read == 2_000
+    assert cache.serve(sent_prompt, 1).read == 0
+    cache.begin_answer(sent_prompt, 2)
+    assert cache.serve(sent_prompt, 3).read == 2_000
 
 
-@pytest.mark.parametrize(("rules", "found"), [(OPENAI, 80), (GUIDE, 50), (AZURE, 50)])
+@pytest.mark.parametrize(("rules", "reads"), [(OPENAI, 80), (GUIDE, 50), (AZURE, 50)])
 def test_1_2_and_12_marks_are_looked_up_from_the_end_as_far_as_each_source_says(
-    rules: OpenAIBreakpointRules, found: int
+    rules: OpenAIBreakpointRules, reads: int
 ) -> None:
     """The sources disagree: the SDK says 80, the guide 2 and 50, Azure 50."""
-    for later, hit in ((found - 1, True), (found, False)):
+    for later, hit in ((reads - 1, True), (reads, False)):
         cache = OpenAIBreakpoints(rules)
         head = [block("x", 1), block("y", 1, message=1), block("a", 2_000, message=2, mark="30m")]
         call(cache, prompt(*head, explicit=True))
@@ -276,7 +276,7 @@ def test_1_2_twenty_earlier_message_ends_are_looked_up_in_implicit_mode(
 
 
 def test_1_2_eligible_are_user_messages_last_tool_answers_and_the_first_developer_group() -> None:
-    asked = prompt(
+    sent_prompt = prompt(
         block("t", 1, role="tools", message=-1),
         block("s", 1, role="system", message=0),
         block("d", 1, role="developer", message=1),
@@ -289,7 +289,7 @@ def test_1_2_eligible_are_user_messages_last_tool_answers_and_the_first_develope
         block("w", 1, message=7),
     )
 
-    assert implicit_breakpoints(asked.blocks) == [2, 4, 7, 9]
+    assert implicit_breakpoints(sent_prompt.blocks) == [2, 4, 7, 9]
     assert implicit_breakpoints(prompt(block("t", 1, role="tools")).blocks) == []
     assert implicit_breakpoints(prompt().blocks) == []
 
@@ -300,17 +300,17 @@ def test_1_2_consecutive_user_messages_each_end_one() -> None:
 
 @pytest.mark.parametrize("role", ["tools", "assistant"])
 def test_1_2_tools_and_answers_take_no_mark(role: str) -> None:
-    asked = prompt(block("a", 2_000, role=role, mark="30m"))  # type: ignore[arg-type]  # by name
+    sent_prompt = prompt(block("a", 2_000, role=role, mark="30m"))  # type: ignore[arg-type]  # by name
 
     with pytest.raises(ValueError, match=f"cannot stand in {role}"):
-        OpenAIBreakpoints().serve(asked, 0)
+        OpenAIBreakpoints().serve(sent_prompt, 0)
 
 
 def test_1_6_azure_knows_the_30m_ttl_only() -> None:
-    asked = prompt(block("a", 2_000, mark="12h"))
+    sent_prompt = prompt(block("a", 2_000, mark="12h"))
 
     with pytest.raises(ValueError, match="ttl is 30m, not 12h"):
-        OpenAIBreakpoints(AZURE).serve(asked, 0)
+        OpenAIBreakpoints(AZURE).serve(sent_prompt, 0)
 
 
 def test_a_prompt_with_no_eligible_message_is_neither_read_nor_written() -> None:
@@ -339,9 +339,9 @@ def test_an_entry_that_was_dropped_before_its_answer_began_stays_dropped() -> No
 
 
 def test_1_2_a_mark_at_exactly_1024_tokens_is_written() -> None:
-    asked = prompt(block("a", 1_024, mark="30m"), explicit=True)
+    sent_prompt = prompt(block("a", 1_024, mark="30m"), explicit=True)
 
-    assert written_tokens(call(OpenAIBreakpoints(), asked)) == 1_024
+    assert written_tokens(call(OpenAIBreakpoints(), sent_prompt)) == 1_024
 
 
 def test_1_2_a_user_message_of_two_blocks_ends_with_its_second_one() -> None:

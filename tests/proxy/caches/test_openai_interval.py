@@ -87,10 +87,10 @@ def test_1_3_the_same_seed_draws_the_same_lifetimes() -> None:
 def test_a_key_draws_the_lifetimes_that_the_same_prompts_would_have_without_it() -> None:
     def reads(key: str) -> list[int]:
         cache = OpenAIIntervals(seed=7)
-        asked = [replace(users((f"a{n}", 2_100)), key=key) for n in range(20)]
-        for one in asked:
+        prompts = [replace(users((f"a{n}", 2_100)), key=key) for n in range(20)]
+        for one in prompts:
             call(cache, one)
-        return [cache.serve(one, 450).read for one in asked]
+        return [cache.serve(one, 450).read for one in prompts]
 
     assert reads("") == reads("k") == reads("l")
 
@@ -102,21 +102,21 @@ def test_1_3_in_memory_entries_die_within_an_hour_and_24h_ones_within_a_day(
     retention: str, oldest: int
 ) -> None:
     cache = OpenAIIntervals()
-    asked = replace(users(("a", 2_100)), retention=retention)
-    call(cache, asked)
-    reads = [cache.serve(asked, now).read for now in range(0, oldest + 250, 250)]
+    sent_prompt = replace(users(("a", 2_100)), retention=retention)
+    call(cache, sent_prompt)
+    reads = [cache.serve(sent_prompt, now).read for now in range(0, oldest + 250, 250)]
 
     assert all(reads[:-1])
-    assert cache.serve(asked, oldest + 250).read == 0
+    assert cache.serve(sent_prompt, oldest + 250).read == 0
 
 
 def test_1_3_24h_entries_typically_live_for_thirty_idle_minutes() -> None:
     for idle, read in ((1_800, 2_048), (1_801, 0)):
         cache = OpenAIIntervals()
-        asked = replace(users(("a", 2_100)), retention="24h")
-        call(cache, asked)
+        sent_prompt = replace(users(("a", 2_100)), retention="24h")
+        call(cache, sent_prompt)
 
-        assert cache.serve(asked, idle).read == read
+        assert cache.serve(sent_prompt, idle).read == read
 
 
 def test_1_3_entry_lives_as_long_as_the_call_that_wrote_it_asked() -> None:
@@ -129,19 +129,19 @@ def test_1_3_entry_lives_as_long_as_the_call_that_wrote_it_asked() -> None:
 
 def test_1_4_above_15_calls_a_minute_others_go_to_another_machine_and_miss() -> None:
     cache = OpenAIIntervals()
-    asked = users(("a", 2_100))
-    reads = [call(cache, asked, now=n).read for n in range(45)]
+    sent_prompt = users(("a", 2_100))
+    reads = [call(cache, sent_prompt, now=n).read for n in range(45)]
 
     assert reads == ([0] + [2_048] * 14) * 3
 
 
 def test_1_4_the_next_minute_begins_at_the_home_machine_again() -> None:
     cache = OpenAIIntervals()
-    asked = users(("a", 2_100))
+    sent_prompt = users(("a", 2_100))
     for n in range(16):
-        call(cache, asked, now=n)
+        call(cache, sent_prompt, now=n)
 
-    assert call(cache, asked, now=60).read == 2_048
+    assert call(cache, sent_prompt, now=60).read == 2_048
 
 
 def test_1_4_several_keys_keep_each_machine_below_its_limit_and_begin_cold_each() -> None:
@@ -169,10 +169,10 @@ def test_1_4_prompts_that_differ_in_their_first_256_tokens_use_different_machine
     cache = OpenAIIntervals(OpenAIIntervalRules(machines=4))
     for n in range(64):
         call(cache, users((f"a{n}", 2_100)))
-    held = [len(machine) for machine in cache._machines]
+    entries = [len(machine) for machine in cache._machines]
 
-    assert sum(held) == len(cache) == 64
-    assert min(held) > 0
+    assert sum(entries) == len(cache) == 64
+    assert min(entries) > 0
 
 
 def test_1_4_tools_are_part_of_what_chooses_the_machine() -> None:
@@ -204,13 +204,13 @@ def test_a_machine_keeps_so_many_entries_and_so_many_routes_are_counted() -> Non
 def test_1_4_calls_are_counted_by_the_minute() -> None:
     """A prompt known to the home machine only tells which machine a call went to."""
     cache = OpenAIIntervals()
-    known = users(("stem", 256), ("a", 2_000))
-    call(cache, known, now=100)
+    known_prompt = users(("stem", 256), ("a", 2_000))
+    call(cache, known_prompt, now=100)
     for n in range(14):
         call(cache, users(("stem", 256), (f"b{n}", 2_000)), now=100)
 
-    assert cache.serve(known, 159.9).read == 0
-    assert cache.serve(known, 160).read == 2_048
+    assert cache.serve(known_prompt, 159.9).read == 0
+    assert cache.serve(known_prompt, 160).read == 2_048
 
 
 @pytest.mark.parametrize(("shared", "machines"), [(256, {1}), (255, {2, 3, 4}), (20, {2, 3, 4})])

@@ -13,19 +13,19 @@ RATES = TokenRates(input=2_000, cache_read=100, write_5m=2_500, write_1h=4_000, 
 
 
 def test_anthropic_sells_two_lifetimes_and_four_marks():
-    found = planning_regime("anthropic-breakpoint", least=512, rates=RATES)
+    regime = planning_regime("anthropic-breakpoint", least=512, rates=RATES)
 
-    assert (found.least, found.marks, found.lookback) == (512, 4, 20)
-    assert found.writes == {"5m": Fraction(5, 4), "1h": Fraction(2)}
-    assert found.read == Fraction(1, 20)
-    assert found.lifetimes == {"5m": 300.0, "1h": 3_600.0}
-    assert found.takes_marks
+    assert (regime.least, regime.marks, regime.lookback) == (512, 4, 20)
+    assert regime.writes == {"5m": Fraction(5, 4), "1h": Fraction(2)}
+    assert regime.read == Fraction(1, 20)
+    assert regime.lifetimes == {"5m": 300.0, "1h": 3_600.0}
+    assert regime.takes_marks
 
 
 def test_a_lifetime_without_a_price_is_not_offered():
-    found = planning_regime("openai-breakpoint", rates=RATES)
+    regime = planning_regime("openai-breakpoint", rates=RATES)
 
-    assert found.writes == {"30m": Fraction(5, 4)}
+    assert regime.writes == {"30m": Fraction(5, 4)}
     assert "12h" in planning_regime("openai-breakpoint").writes
 
 
@@ -47,12 +47,12 @@ def test_azure_offers_one_lifetime():
     ],
 )
 def test_where_nothing_is_marked_writes_are_free(name, provider, step, least):
-    found = planning_regime(name, provider=provider)
+    regime = planning_regime(name, provider=provider)
 
-    assert (found.block, found.least) == (step, least)
-    assert not found.writes
-    assert not found.takes_marks
-    assert 0 < found.lifetimes[""] <= 7_200
+    assert (regime.block, regime.least) == (step, least)
+    assert not regime.writes
+    assert not regime.takes_marks
+    assert 0 < regime.lifetimes[""] <= 7_200
 
 
 def test_a_published_lifetime_is_planned_with_however_long_it_is():
@@ -66,10 +66,10 @@ def test_a_published_lifetime_is_planned_with_however_long_it_is():
 def test_openai_entry_is_counted_on_for_its_typical_life_and_gone_after_its_longest(
     retention, lives, gone_after
 ):
-    found = planning_regime("openai-interval", retention=retention)
+    regime = planning_regime("openai-interval", retention=retention)
 
-    assert (found.lifetimes, found.gone_after_s) == ({"": lives}, gone_after)
-    assert regime_at_retention(planning_regime("openai-interval"), retention) == found
+    assert (regime.lifetimes, regime.gone_after_s) == ({"": lives}, gone_after)
+    assert regime_at_retention(planning_regime("openai-interval"), retention) == regime
 
 
 def test_retention_means_nothing_to_caches_that_have_none():
@@ -103,13 +103,13 @@ def test_a_cache_bounded_by_room_alone_is_planned_with_for_an_hour(name, provide
     ],
 )
 def test_a_repeated_prompt_is_read_but_for_the_token_that_an_engine_computes(name, provider, read):
-    cache, sent = build_cache(name, provider=provider), users(("a", 4_096))
+    cache, sent_prompt = build_cache(name, provider=provider), users(("a", 4_096))
     if name == "openai-breakpoint":
-        sent = prompt(block("a", 4_096, mark="30m"))
-    call(cache, sent)
+        sent_prompt = prompt(block("a", 4_096, mark="30m"))
+    call(cache, sent_prompt)
 
     assert planning_regime(name, provider=provider).readable_tokens(4_096, 4_096) == read
-    assert cache.serve(sent, 10.0).read == read
+    assert cache.serve(sent_prompt, 10.0).read == read
 
 
 def test_bedrock_has_marks_of_its_own_rules():
@@ -117,17 +117,17 @@ def test_bedrock_has_marks_of_its_own_rules():
 
 
 def test_unknown_prices_are_planned_with_as_the_usual_ones():
-    found = planning_regime("anthropic-breakpoint")
+    regime = planning_regime("anthropic-breakpoint")
 
-    assert found.read == Fraction(1, 10)
-    assert found.writes == {"5m": Fraction(5, 4), "1h": Fraction(2)}
+    assert regime.read == Fraction(1, 10)
+    assert regime.writes == {"5m": Fraction(5, 4), "1h": Fraction(2)}
 
 
 def test_an_unknown_regime_caches_nothing():
-    found = planning_regime("", provider="somebody")
+    regime = planning_regime("", provider="somebody")
 
-    assert found.read == 1
-    assert not found.lifetimes
+    assert regime.read == 1
+    assert not regime.lifetimes
 
 
 def test_every_regime_of_the_catalog_has_an_outlook():

@@ -65,14 +65,16 @@ SMALL: dict[str, tuple[Callable[[], Cache], int]] = {
 }
 
 
-def as_sent_by_caller(make: Callable[[], Cache], asked: CachedPrompt) -> CachedPrompt:
+def as_sent_by_caller(make: Callable[[], Cache], sent_prompt: CachedPrompt) -> CachedPrompt:
     """The prompt as a caller of this cache would send it: Anthropic's marks its last block."""
-    return add_automatic_mark(asked) if isinstance(make(), AnthropicBreakpoints) else asked
+    return (
+        add_automatic_mark(sent_prompt) if isinstance(make(), AnthropicBreakpoints) else sent_prompt
+    )
 
 
-def paid(cache: Cache, asked: CachedPrompt, now: float) -> float:
+def paid(cache: Cache, sent_prompt: CachedPrompt, now: float) -> float:
     """The cost of a call, where writes are a quarter dearer and reads a tenth."""
-    served = call(cache, asked, now)
+    served = call(cache, sent_prompt, now)
     return served.fresh + 1.25 * written_tokens(served) + 0.1 * served.read
 
 
@@ -85,10 +87,10 @@ def test_read_written_and_fresh_tokens_add_up_to_the_prompt(
 ) -> None:
     cache = make()
     for now, talk in enumerate(dialogues):
-        asked = as_sent_by_caller(make, talk)
-        served = call(cache, asked, now * 10, tokens("answer", 40))
+        sent_prompt = as_sent_by_caller(make, talk)
+        served = call(cache, sent_prompt, now * 10, tokens("answer", 40))
 
-        assert served.read + served.fresh + written_tokens(served) == asked.tokens
+        assert served.read + served.fresh + written_tokens(served) == sent_prompt.tokens
         assert min(served.read, served.fresh, *served.written.values(), 0) == 0
 
 
@@ -102,10 +104,10 @@ def test_a_repeat_within_the_lifetime_never_costs_more_than_the_first(
     cache = make()
     for now, one in enumerate(before):
         call(cache, as_sent_by_caller(make, one), now)
-    asked = as_sent_by_caller(make, talk)
-    first = paid(cache, asked, 10)
+    sent_prompt = as_sent_by_caller(make, talk)
+    first = paid(cache, sent_prompt, 10)
 
-    assert paid(cache, asked, 20) <= first
+    assert paid(cache, sent_prompt, 20) <= first
 
 
 @every_cache
@@ -113,11 +115,11 @@ def test_a_repeat_within_the_lifetime_never_costs_more_than_the_first(
 @given(talk=conversations())
 def test_another_scope_or_key_never_hits(make: Callable[[], Cache], talk: CachedPrompt) -> None:
     cache = make()
-    asked = as_sent_by_caller(make, talk)
-    call(cache, asked, 0)
+    sent_prompt = as_sent_by_caller(make, talk)
+    call(cache, sent_prompt, 0)
 
-    assert cache.serve(replace(asked, scope="elsewhere"), 10).read == 0
-    assert cache.serve(replace(asked, key="another"), 10).read == 0
+    assert cache.serve(replace(sent_prompt, scope="elsewhere"), 10).read == 0
+    assert cache.serve(replace(sent_prompt, key="another"), 10).read == 0
 
 
 @every_cache
@@ -162,17 +164,17 @@ def test_2_1_anthropic_reads_end_only_where_something_was_written(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("make", "most"), SMALL.values(), ids=SMALL)
+@pytest.mark.parametrize(("make", "max_entries"), SMALL.values(), ids=SMALL)
 @few
 @given(dialogues=st.lists(conversations(), max_size=8))
 def test_the_entries_of_a_cache_are_bounded(
-    make: Callable[[], Cache], most: int, dialogues: list[CachedPrompt]
+    make: Callable[[], Cache], max_entries: int, dialogues: list[CachedPrompt]
 ) -> None:
     cache = make()
     for now, talk in enumerate(dialogues):
         call(cache, as_sent_by_caller(make, talk), now, tokens("answer", 200))
 
-        assert len(cache) <= most  # type: ignore[arg-type]  # all of these have a length
+        assert len(cache) <= max_entries  # type: ignore[arg-type]  # all of these have a length
 
 
 @every_cache

@@ -12,8 +12,8 @@ def test_5_the_third_call_with_a_shared_stem_is_the_first_to_hit() -> None:
     """A + B, then A + C makes A a unit, and A + D hits it."""
     cache = PrefixUnits()
     reads = [
-        call(cache, users(("a", 1_000), (rest, 500)), now=60 * at).read
-        for at, rest in enumerate("bcd")
+        call(cache, users(("a", 1_000), (rest, 500)), now=60 * index).read
+        for index, rest in enumerate("bcd")
     ]
 
     assert reads == [0, 0, 960]
@@ -22,8 +22,8 @@ def test_5_the_third_call_with_a_shared_stem_is_the_first_to_hit() -> None:
 def test_5_the_same_holds_when_the_stems_end_in_the_same_step() -> None:
     cache = PrefixUnits()
     reads = [
-        call(cache, users(("a", 1_000), (rest, 10)), now=60 * at).read
-        for at, rest in enumerate("bcd")
+        call(cache, users(("a", 1_000), (rest, 10)), now=60 * index).read
+        for index, rest in enumerate("bcd")
     ]
 
     assert reads == [0, 0, 960]
@@ -83,33 +83,33 @@ def test_5_hits_and_misses_add_up_to_the_prompt_and_writes_are_free() -> None:
 
 def test_5_a_unit_takes_seconds_to_build_and_hours_to_go() -> None:
     cache = PrefixUnits()
-    asked = users(("a", 1_000))
-    call(cache, asked, now=0)
+    sent_prompt = users(("a", 1_000))
+    call(cache, sent_prompt, now=0)
 
-    assert cache.serve(asked, 1.9).read == 0
-    assert cache.serve(asked, 2).read == 960
-    assert cache.serve(asked, 7_202).read == 960
-    assert cache.serve(asked, 14_402).read == 960
-    assert cache.serve(asked, 21_603).read == 0
+    assert cache.serve(sent_prompt, 1.9).read == 0
+    assert cache.serve(sent_prompt, 2).read == 960
+    assert cache.serve(sent_prompt, 7_202).read == 960
+    assert cache.serve(sent_prompt, 14_402).read == 960
+    assert cache.serve(sent_prompt, 21_603).read == 0
 
 
 def test_5_repeating_a_prompt_while_its_unit_is_built_does_not_delay_it() -> None:
     cache = PrefixUnits()
-    asked = users(("a", 1_000))
-    call(cache, asked, now=0)
-    call(cache, asked, now=1.5)
+    sent_prompt = users(("a", 1_000))
+    call(cache, sent_prompt, now=0)
+    call(cache, sent_prompt, now=1.5)
 
-    assert cache.serve(asked, 2).read == 960
+    assert cache.serve(sent_prompt, 2).read == 960
 
 
 def test_5_a_unit_that_died_is_built_anew() -> None:
     cache = PrefixUnits()
-    asked = users(("a", 1_000))
-    call(cache, asked, now=0)
-    call(cache, asked, now=8_000)
+    sent_prompt = users(("a", 1_000))
+    call(cache, sent_prompt, now=0)
+    call(cache, sent_prompt, now=8_000)
 
-    assert cache.serve(asked, 8_001).read == 0
-    assert cache.serve(asked, 8_002).read == 960
+    assert cache.serve(sent_prompt, 8_001).read == 0
+    assert cache.serve(sent_prompt, 8_002).read == 960
 
 
 def test_5_a_system_message_in_the_middle_breaks_the_hit_behind_it() -> None:

@@ -39,15 +39,17 @@ def test_owners_are_the_same_only_when_scope_and_key_are(
 
 
 @given(conversations())
-def test_cuts_at_the_ends_of_blocks_are_the_points(asked: CachedPrompt) -> None:
-    points = prefixes.block_ends(asked)
-    content = prefixes.prompt_bytes(asked)
+def test_cuts_at_the_ends_of_blocks_are_the_points(sent_prompt: CachedPrompt) -> None:
+    points = prefixes.block_ends(sent_prompt)
+    content = prefixes.prompt_bytes(sent_prompt)
 
     assert (
-        prefixes.points_at_lengths(prefixes.root_digest(asked), content, [p.tokens for p in points])
+        prefixes.points_at_lengths(
+            prefixes.root_digest(sent_prompt), content, [p.tokens for p in points]
+        )
         == points
     )
-    assert points[-1].tokens == len(content) // prefixes.WORD == asked.tokens
+    assert points[-1].tokens == len(content) // prefixes.WORD == sent_prompt.tokens
 
 
 def test_a_chain_has_one_link_per_full_block() -> None:

@@ -19,26 +19,26 @@ def common_pages(one: tuple[int, ...], other: tuple[int, ...], page: int) -> int
 
 
 @given(st.binary(max_size=40), st.binary(max_size=40), st.integers(0, 10))
-def test_common_counts_the_bytes_that_agree(one: bytes, other: bytes, at: int) -> None:
-    at = min(at, len(other))
+def test_common_counts_the_bytes_that_agree(one: bytes, other: bytes, start: int) -> None:
+    start = min(start, len(other))
 
-    assert common_length(one, other, at) == common_pages(tuple(one), tuple(other[at:]), 1)
+    assert common_length(one, other, start) == common_pages(tuple(one), tuple(other[start:]), 1)
     assert common_length(one, one + other) == len(one)
 
 
 @pytest.mark.slow
 @given(st.lists(sequences, max_size=20), sequences, st.integers(1, 3))
 def test_a_match_is_the_longest_prefix_of_whole_pages_of_all_that_was_stored(
-    stored: list[tuple[int, ...]], asked: tuple[int, ...], page: int
+    stored: list[tuple[int, ...]], sought: tuple[int, ...], page: int
 ) -> None:
     tree = Radix(page, 10_000)
     for one in stored:
         tree.insert(b"", token_bytes(one), 0)
     best = max(
-        (common_pages(one[: len(one) // page * page], asked, page) for one in stored), default=0
+        (common_pages(one[: len(one) // page * page], sought, page) for one in stored), default=0
     )
 
-    assert tree.match(b"", token_bytes(asked), 0) == best
+    assert tree.match(b"", token_bytes(sought), 0) == best
 
 
 @given(st.lists(sequences, max_size=20), st.integers(1, 3))

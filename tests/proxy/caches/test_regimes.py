@@ -64,11 +64,11 @@ def test_0_a_new_cache_holds_nothing() -> None:
 def test_0_each_provider_reads_the_next_turn_in_its_own_steps(
     regime: str, provider: str, mark: Ttl | None, read: int
 ) -> None:
-    made = build_cache(regime, provider=provider)
-    call(made, prompt(block("a", 8_000, mark=mark), key="one"))
+    cache = build_cache(regime, provider=provider)
+    call(cache, prompt(block("a", 8_000, mark=mark), key="one"))
     grown = prompt(block("a", 8_000), block("b", 50, message=1, mark=mark), key="one")
 
-    assert made.serve(grown, 5).read == read
+    assert cache.serve(grown, 5).read == read
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_the_least_tokens_of_a_model_replace_those_of_the_regime(
 ) -> None:
     mark: Ttl = "5m" if regime == "anthropic-breakpoint" else "30m"
     for least, hits in ((4_095, True), (9_000, False)):
-        made = build_cache(regime, provider=provider, min_tokens=least)
-        asked = prompt(block("a", 8_192, mark=mark))
-        call(made, asked)
+        cache = build_cache(regime, provider=provider, min_tokens=least)
+        sent_prompt = prompt(block("a", 8_192, mark=mark))
+        call(cache, sent_prompt)
 
-        assert (made.serve(asked, 5).read > 0) == hits
+        assert (cache.serve(sent_prompt, 5).read > 0) == hits

@@ -47,11 +47,11 @@ def test_7_3_calls_at_once_fill_one_slot_each_and_later_ones_hit() -> None:
     """Measured with llama.cpp: 8 calls on 4 slots read one 2k prefix afresh in 3 slots."""
     cache = ServerSlots()
     call(cache, users(("stem", 2_000), ("q", 20)))
-    asked = [users(("stem", 2_000), (f"q{n}", 20)) for n in range(8)]
-    first = [cache.serve(one, 0).read for one in asked[:4]]
-    for one in asked[:4]:
+    prompts = [users(("stem", 2_000), (f"q{n}", 20)) for n in range(8)]
+    first = [cache.serve(one, 0).read for one in prompts[:4]]
+    for one in prompts[:4]:
         cache.finish_answer(one, (), 1)
-    second = [cache.serve(one, 2).read for one in asked[4:]]
+    second = [cache.serve(one, 2).read for one in prompts[4:]]
 
     assert sorted(first) == [0, 0, 0, 2_000]
     assert second == [2_000] * 4

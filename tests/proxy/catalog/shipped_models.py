@@ -21,9 +21,9 @@ def route(catalog: Catalog, name: str) -> Route:
     return catalog.models[name].routes[0]
 
 
-def period(found: Route, at: float = TODAY) -> PricePeriod:
-    assert found.tariff is not None
-    prices = found.tariff.period(at)
+def period(sold: Route, now: float = TODAY) -> PricePeriod:
+    assert sold.tariff is not None
+    prices = sold.tariff.period(now)
     assert prices is not None
     return prices
 
@@ -36,7 +36,7 @@ def dollars(rates: TokenRates) -> dict[str, Decimal]:
     }
 
 
-def cost_of(found: Route, usage: Usage, *moment: int, **terms: Any) -> CallCost | None:
-    at = datetime(*moment, tzinfo=UTC).timestamp() if moment else TODAY  # type: ignore[misc,arg-type]
-    assert found.tariff is not None
-    return call_cost(usage, found.tariff, at, BillingTerms(**terms))
+def cost_of(sold: Route, usage: Usage, *moment: int, **terms: Any) -> CallCost | None:
+    second = datetime(*moment, tzinfo=UTC).timestamp() if moment else TODAY  # type: ignore[misc,arg-type]
+    assert sold.tariff is not None
+    return call_cost(usage, sold.tariff, second, BillingTerms(**terms))

@@ -17,13 +17,13 @@ def read(*lines: str) -> tuple[Upstream, list[Problem]]:
 
 
 def test_bedrock_is_signed_for_the_region_in_its_address():
-    found, problems = read(BEDROCK)
+    parsed, problems = read(BEDROCK)
 
     assert problems == []
-    assert (found.auth, found.aws_region, found.provider) == ("aws", "eu-west-1", "bedrock")
-    assert found.speaks_messages
-    assert found.needs_credentials
-    assert "context-management-2025-06-27" in (found.betas or ())
+    assert (parsed.auth, parsed.aws_region, parsed.provider) == ("aws", "eu-west-1", "bedrock")
+    assert parsed.speaks_messages
+    assert parsed.needs_credentials
+    assert "context-management-2025-06-27" in (parsed.betas or ())
 
 
 @pytest.mark.parametrize(
@@ -36,9 +36,9 @@ def test_bedrock_is_signed_for_the_region_in_its_address():
     ],
 )
 def test_the_region_is_read_off_each_form_of_host(host: str, region: str):
-    found, _ = read('auth = "aws"', f'base_url = "https://{host}/v1"')
+    parsed, _ = read('auth = "aws"', f'base_url = "https://{host}/v1"')
 
-    assert (found.kind, found.aws_region) == ("openai", region)
+    assert (parsed.kind, parsed.aws_region) == ("openai", region)
 
 
 def test_a_host_without_a_region_needs_one_stated():
@@ -52,16 +52,16 @@ def test_a_host_without_a_region_needs_one_stated():
 
 
 def test_vertex_asks_google_for_tokens():
-    found, problems = read(VERTEX)
+    parsed, problems = read(VERTEX)
 
     assert problems == []
-    assert (found.auth, found.aws_region, found.provider) == ("google", "", "vertex")
+    assert (parsed.auth, parsed.aws_region, parsed.provider) == ("google", "", "vertex")
 
 
 def test_a_key_takes_the_place_of_an_account():
-    found, problems = read(BEDROCK, 'key_env = "AWS_BEARER_TOKEN_BEDROCK"')
+    parsed, problems = read(BEDROCK, 'key_env = "AWS_BEARER_TOKEN_BEDROCK"')
 
-    assert (found.auth, found.aws_region, problems) == ("key", "", [])
+    assert (parsed.auth, parsed.aws_region, problems) == ("key", "", [])
 
 
 def test_a_key_beside_an_account_is_reported():
@@ -72,11 +72,11 @@ def test_a_key_beside_an_account_is_reported():
 
 
 def test_other_kinds_have_no_account_and_take_all_betas_unless_told():
-    found, _ = read('kind = "anthropic"', 'base_url = "https://api.anthropic.com/v1"')
-    told, problems = read(VERTEX, 'betas = ["context-1m-2025-08-07"]')
+    parsed, _ = read('kind = "anthropic"', 'base_url = "https://api.anthropic.com/v1"')
+    restricted, problems = read(VERTEX, 'betas = ["context-1m-2025-08-07"]')
 
-    assert (found.auth, found.betas, found.needs_credentials) == ("key", None, False)
-    assert (told.betas, problems) == (frozenset({"context-1m-2025-08-07"}), [])
+    assert (parsed.auth, parsed.betas, parsed.needs_credentials) == ("key", None, False)
+    assert (restricted.betas, problems) == (frozenset({"context-1m-2025-08-07"}), [])
 
 
 def test_an_unknown_way_is_reported_with_those_there_are():

@@ -36,18 +36,18 @@ def catalog(user: str | None = None, *engines: EngineEntry) -> Catalog:
     return load(SHIPPED, user, engines=engines or [HOUSE])
 
 
-def routes(known: Catalog, model: str) -> list[str]:
-    return [route.name for route in known.models[model].routes]
+def routes(catalog_: Catalog, model: str) -> list[str]:
+    return [route.name for route in catalog_.models[model].routes]
 
 
 def test_each_replica_is_an_upstream_and_the_model_has_a_route_to_each():
-    known = catalog()
-    first, second = known.models["qwen"].routes
+    catalog_ = catalog()
+    first, second = catalog_.models["qwen"].routes
 
-    assert routes(known, "qwen") == ["house-llm:0/qwen", "house-llm:1/qwen"]
+    assert routes(catalog_, "qwen") == ["house-llm:0/qwen", "house-llm:1/qwen"]
     assert first.upstream.base_url == "http://gpu1:8000/v1"
     assert second.upstream.base_url == "http://gpu2:8000/v1"
-    assert {each.upstream.engine for each in (first, second)} == {"house-llm"}
+    assert {route.upstream.engine for route in (first, second)} == {"house-llm"}
     assert (first.model, first.regime, first.block, first.window) == (
         "qwen",
         "block-chain",
@@ -57,12 +57,12 @@ def test_each_replica_is_an_upstream_and_the_model_has_a_route_to_each():
     assert not first.upstream.bills_abandoned
     assert (first.upstream.provider, first.upstream.region) == ("vllm", "eu")
     assert first.upstream.key_env == "ENGINE_KEY"
-    assert known.models["small"].routes[0].upstream.engine == ""
+    assert catalog_.models["small"].routes[0].upstream.engine == ""
 
 
 def test_each_replica_is_paid_by_the_hour():
     priced = replace(HOUSE, gpus=4, price_per_gpu_hour="2.49")
-    prices = {each.upstream.replica_price for each in catalog(None, priced).models["qwen"].routes}
+    prices = {route.upstream.replica_price for route in catalog(None, priced).models["qwen"].routes}
 
     assert prices == {ReplicaPrice(gpus=4, gpu_hour_nanos=2_490_000_000)}
 
@@ -73,10 +73,10 @@ def test_a_replica_on_processors_without_a_price_is_not_paid_by_the_hour():
 
 def test_a_model_may_have_an_engine_beside_a_provider():
     user = '[[models]]\nid = "house"\nroutes = [{ upstream = "engine:house-llm" }, { upstream = '
-    known = catalog(user + '"openai", model = "gpt" }]')
-    found = known.models["house"].routes
+    catalog_ = catalog(user + '"openai", model = "gpt" }]')
+    listed = catalog_.models["house"].routes
 
-    assert [(each.name, each.model) for each in found] == [
+    assert [(route.name, route.model) for route in listed] == [
         ("house-llm:0/house", "qwen"),
         ("house-llm:1/house", "qwen"),
         ("openai/house", "gpt"),
@@ -93,11 +93,11 @@ def test_the_users_entry_adds_prices_and_fallbacks_to_an_engines_model():
 
 
 def test_the_users_entry_overrides_fields_of_one_replica():
-    known = catalog('[upstreams."house-llm:1"]\nregion = "us"')
+    catalog_ = catalog('[upstreams."house-llm:1"]\nregion = "us"')
 
-    assert known.upstreams["house-llm:1"].region == "us"
-    assert known.upstreams["house-llm:1"].base_url == "http://gpu2:8000/v1"
-    assert known.upstreams["house-llm:1"].engine == "house-llm"
+    assert catalog_.upstreams["house-llm:1"].region == "us"
+    assert catalog_.upstreams["house-llm:1"].base_url == "http://gpu2:8000/v1"
+    assert catalog_.upstreams["house-llm:1"].engine == "house-llm"
 
 
 def test_engines_that_serve_one_model_are_its_routes_together():

@@ -16,7 +16,7 @@ CATALOG = Catalog(
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "model_id"),
     [
         ("gpt-4o", "gpt-4o"),
         ("gpt-4o-2024-08-06", "gpt-4o"),
@@ -26,10 +26,10 @@ CATALOG = Catalog(
         ("mistral-large-latest", "mistral-large-latest"),
     ],
 )
-def test_a_model_is_found_by_its_name_or_that_of_a_snapshot(name: str, found: str) -> None:
+def test_a_model_is_found_by_its_name_or_that_of_a_snapshot(name: str, model_id: str) -> None:
     model = CATALOG.find(name)
     assert model is not None
-    assert model.id == found
+    assert model.id == model_id
 
 
 @pytest.mark.parametrize(

@@ -22,14 +22,14 @@ ALL_NAMES = {family.names for family in ALL.passing.families}
 
 
 def route_of_unlisted(name: str, catalog: Catalog = ALL) -> Route | None:
-    found = catalog.unlisted_model(name)
-    return None if found is None else found.routes[0]
+    unlisted = catalog.unlisted_model(name)
+    return None if unlisted is None else unlisted.routes[0]
 
 
 def route_of_listed(name: str, user: str | None = None) -> Route:
-    found = load(SHIPPED, user).find(name)
-    assert found is not None
-    return found.routes[0]
+    listed = load(SHIPPED, user).find(name)
+    assert listed is not None
+    return listed.routes[0]
 
 
 @pytest.mark.parametrize(
@@ -51,10 +51,10 @@ def route_of_listed(name: str, user: str | None = None) -> Route:
     ],
 )
 def test_an_unlisted_name_passes_to_its_providers_upstream_unpriced_and_unchanged(name, route):
-    found = route_of_unlisted(name)
+    model_route = route_of_unlisted(name)
 
-    assert found is not None
-    assert (found.name, found.tariff, found.model) == (route, None, "")
+    assert model_route is not None
+    assert (model_route.name, model_route.tariff, model_route.model) == (route, None, "")
 
 
 @pytest.mark.parametrize(
@@ -73,19 +73,19 @@ def test_an_unlisted_name_passes_to_its_providers_upstream_unpriced_and_unchange
     ],
 )
 def test_a_lines_newest_member_has_its_predecessors_price_and_says_so(name, route, before):
-    found, known = route_of_unlisted(name), route_of_listed(before)
+    unlisted, predecessor = route_of_unlisted(name), route_of_listed(before)
 
-    assert found is not None
-    assert (found.name, found.model, found.assumed_price_of) == (route, "", before)
-    assert found.tariff is not None
-    assert (found.tariff, found.window) == (known.tariff, known.window)
+    assert unlisted is not None
+    assert (unlisted.name, unlisted.model, unlisted.assumed_price_of) == (route, "", before)
+    assert unlisted.tariff is not None
+    assert (unlisted.tariff, unlisted.window) == (predecessor.tariff, predecessor.window)
 
 
 def test_a_name_behind_its_upstreams_has_its_predecessors_price_too():
-    found = route_of_unlisted("openai/gpt-6.3-sol")
+    route = route_of_unlisted("openai/gpt-6.3-sol")
 
-    assert found is not None
-    assert (found.model, found.assumed_price_of) == ("gpt-6.3-sol", "gpt-6.2-sol")
+    assert route is not None
+    assert (route.model, route.assumed_price_of) == ("gpt-6.3-sol", "gpt-6.2-sol")
 
 
 NEWEST = '[[models]]\nid = "gpt-6.3-sol"\nupstream = "openai"\n'
@@ -93,11 +93,11 @@ NEWEST = '[[models]]\nid = "gpt-6.3-sol"\nupstream = "openai"\n'
 
 @pytest.mark.parametrize(("more", "discount"), [("", 0), ('discount = "0.12"\n', Fraction("0.12"))])
 def test_a_listed_model_without_a_price_has_its_predecessors_less_its_own_discount(more, discount):
-    found = route_of_listed("gpt-6.3-sol", NEWEST + more)
+    route = route_of_listed("gpt-6.3-sol", NEWEST + more)
 
-    assert found.assumed_price_of == "gpt-6.2-sol"
-    assert found.tariff is not None
-    assert found.tariff.discount == discount
+    assert route.assumed_price_of == "gpt-6.2-sol"
+    assert route.tariff is not None
+    assert route.tariff.discount == discount
     assert load(SHIPPED, NEWEST + more).assumed_prices == {"gpt-6.3-sol": "gpt-6.2-sol"}
 
 
@@ -117,11 +117,11 @@ def test_no_price_is_assumed_of_a_listed_model_that(user):
 
 
 def test_a_model_that_the_upstream_knows_by_another_name_has_that_ones_predecessor():
-    found = route_of_listed(
+    route = route_of_listed(
         "smart", NEWEST.replace("gpt-6.3-sol", "smart") + 'model = "gpt-6.3-sol"\n'
     )
 
-    assert found.assumed_price_of == "gpt-6.2-sol"
+    assert route.assumed_price_of == "gpt-6.2-sol"
 
 
 @pytest.mark.parametrize(
@@ -137,10 +137,10 @@ def test_a_model_that_the_upstream_knows_by_another_name_has_that_ones_predecess
     ],
 )
 def test_an_unlisted_gpt_is_asked_as_its_generation_is(name, like):
-    found, known = route_of_unlisted(name), route_of_listed(like)
+    route, alike = route_of_unlisted(name), route_of_listed(like)
 
-    assert found is not None
-    assert (found.regime, found.traits) == (known.regime, known.traits)
+    assert route is not None
+    assert (route.regime, route.traits) == (alike.regime, alike.traits)
 
 
 @pytest.mark.parametrize(
@@ -178,35 +178,35 @@ def test_a_model_of_no_family_goes_to_the_default_upstream_if_that_has_a_key():
     user = 'default_upstream = "router"\n[upstreams.router]\nbase_url = "https://r.test/v1"\n'
     catalog = load(SHIPPED, user)
 
-    found = route_of_unlisted("meta/llama-9", catalog)
-    assert found is not None
-    assert (found.name, found.model, found.tariff) == ("router/*", "", None)
+    route = route_of_unlisted("meta/llama-9", catalog)
+    assert route is not None
+    assert (route.name, route.model, route.tariff) == ("router/*", "", None)
     assert route_of_unlisted("meta/llama-9", catalog.passing_to(["openai"])) is None
 
 
 def test_a_name_behind_its_upstreams_is_sent_bare_and_priced_where_that_is_listed():
-    known, new = route_of_unlisted("openai/gpt-4.1"), route_of_unlisted("openai/gpt-4")
+    sold, new = route_of_unlisted("openai/gpt-4.1"), route_of_unlisted("openai/gpt-4")
 
-    assert known is not None
+    assert sold is not None
     assert new is not None
-    assert (known.model, known.tariff) == ("gpt-4.1", route_of_listed("gpt-4.1").tariff)
+    assert (sold.model, sold.tariff) == ("gpt-4.1", route_of_listed("gpt-4.1").tariff)
     assert (new.name, new.model, new.tariff) == ("openai/gpt-4", "gpt-4", None)
 
 
 @given(st.text(max_size=40).map("gpt-".__add__))
 def test_made_up_names_add_no_route_names(name):
-    found = route_of_unlisted(name)
+    route = route_of_unlisted(name)
 
-    assert found is None or found.name.partition("/")[2] in ALL_NAMES
+    assert route is None or route.name.partition("/")[2] in ALL_NAMES
 
 
 def test_a_claude_added_by_hand_takes_its_familys_traits_and_is_named_as_assumed():
     user = '[[models]]\nid = "claude-opus-5-7"\nupstream = "anthropic"\n'
-    like, found = route_of_listed("claude-opus-5-5"), route_of_listed("claude-opus-5-7", user)
+    like, added = route_of_listed("claude-opus-5-5"), route_of_listed("claude-opus-5-7", user)
 
-    assert (found.regime, found.traits) == (like.regime, like.traits)
-    assert found.min_cache_tokens == like.min_cache_tokens
-    assert found.tariff == like.tariff
+    assert (added.regime, added.traits) == (like.regime, like.traits)
+    assert added.min_cache_tokens == like.min_cache_tokens
+    assert added.tariff == like.tariff
     assert load(SHIPPED, user).assumed == ("claude-opus-5-7",)
 
 
@@ -233,16 +233,16 @@ def test_families_of_the_users_file_come_first_and_their_mistakes_are_said():
     mine = '[upstreams.r]\nbase_url = "https://r.test/v1"\n'
     user = f'families = [{{ names = "gpt-*", upstream = "r" }}]\n{mine}'
 
-    found = route_of_unlisted("gpt-4", load(SHIPPED, user))
-    assert found is not None
-    assert found.name == "r/gpt-*"
+    route = route_of_unlisted("gpt-4", load(SHIPPED, user))
+    assert route is not None
+    assert route.name == "r/gpt-*"
     with pytest.raises(InvalidFile, match="has no names or no upstream"):
         load(SHIPPED, 'families = [{ names = "gpt-*" }]')
 
 
 def test_hard_dollar_budgets_refuse_an_unlisted_model_as_they_refuse_any_unpriced_one():
-    found = route_of_unlisted("ft:gpt-4.1:acme::abc")
+    route = route_of_unlisted("ft:gpt-4.1:acme::abc")
 
-    assert found is not None
-    assert is_uncountable(UnpricedPolicy.OWN, call(b"{}"), found)
-    assert not is_uncountable(UnpricedPolicy.ALLOW, call(b"{}"), found)
+    assert route is not None
+    assert is_uncountable(UnpricedPolicy.OWN, call(b"{}"), route)
+    assert not is_uncountable(UnpricedPolicy.ALLOW, call(b"{}"), route)

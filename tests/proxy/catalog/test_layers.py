@@ -15,26 +15,26 @@ def files(*texts: str) -> tuple[list[TableReader], list[Problem]]:
 
 
 def plain(node: Node) -> dict[str, object]:
-    return {key: each.value for key, each in node.value.items()}
+    return {key: field.value for key, field in node.value.items()}
 
 
 def models(*texts: str) -> tuple[dict[str, dict[str, object]], list[str]]:
     read, problems = files(*texts)
-    found = {name: plain(node) for name, node in layers.models(read).items()}
-    return found, [str(problem) for problem in problems]
+    fields_by_model = {name: plain(node) for name, node in layers.models(read).items()}
+    return fields_by_model, [str(problem) for problem in problems]
 
 
 def test_an_upstream_is_overridden_field_by_field() -> None:
     read, problems = files(
         "[upstreams.a]\nkind = 1\nbase_url = 2\n[upstreams.b]\n", "[upstreams.a]\nbase_url = 3\n"
     )
-    found = layers.upstreams(read)
-    assert {name: plain(node) for name, node in found.items()} == {
+    merged = layers.upstreams(read)
+    assert {name: plain(node) for name, node in merged.items()} == {
         "a": {"kind": 1, "base_url": 3},
         "b": {},
     }
-    assert found["a"].value["base_url"].file == "2.toml"
-    assert found["a"].value["kind"].file == "1.toml"
+    assert merged["a"].value["base_url"].file == "2.toml"
+    assert merged["a"].value["kind"].file == "1.toml"
     assert problems == []
 
 
@@ -47,12 +47,12 @@ def test_an_upstream_that_is_no_table_is_said() -> None:
 
 
 def test_a_model_is_overridden_field_by_field_and_keeps_its_place() -> None:
-    found, problems = models(
+    merged, problems = models(
         '[[models]]\nid = "a"\nwindow = 1\nblock = 1\n[[models]]\nid = "b"\n',
         '[[models]]\nid = "c"\n[[models]]\nid = "a"\nwindow = 2\n',
     )
-    assert list(found) == ["a", "b", "c"]
-    assert found["a"] == {"id": "a", "window": 2, "block": 1}
+    assert list(merged) == ["a", "b", "c"]
+    assert merged["a"] == {"id": "a", "window": 2, "block": 1}
     assert problems == []
 
 
@@ -66,13 +66,13 @@ def test_where_calls_go_is_replaced_as_one() -> None:
 
 
 def test_an_alias_has_all_of_its_model_whose_name_upstreams_know() -> None:
-    found, problems = models(
+    merged, problems = models(
         '[[models]]\nid = "a"\nupstream = "x"\nwindow = 1\n'
         '[[models]]\nid = "b"\nlike = "a"\nwindow = 2\n'
         '[[models]]\nid = "c"\nlike = "a"\nupstream = "y"\nmodel = "deployed"\n'
     )
-    assert found["b"] == {"id": "b", "like": "a", "upstream": "x", "model": "a", "window": 2}
-    assert found["c"] == {
+    assert merged["b"] == {"id": "b", "like": "a", "upstream": "x", "model": "a", "window": 2}
+    assert merged["c"] == {
         "id": "c", "like": "a", "upstream": "y", "model": "deployed", "window": 1
     }  # fmt: skip
     assert problems == []
@@ -107,8 +107,8 @@ def test_a_model_twice_in_one_file_is_said() -> None:
 
 
 def test_a_model_without_an_id_is_said() -> None:
-    found, problems = models('models = [1, {}, { id = 2 }, { id = "" }]')
-    assert found == {}
+    merged, problems = models('models = [1, {}, { id = 2 }, { id = "" }]')
+    assert merged == {}
     assert problems == [
         "1.toml:1: models[0]: is 1; write a { table }",
         '1.toml:1: models[1]: has no id; write id = "the-name-callers-use"',

@@ -294,16 +294,16 @@ price = { input = "1", output = "5" }
 
 def test_a_model_says_who_answers_in_its_place() -> None:
     user = OTHERS + '[[models]]\nid = "gpt-x"\nfallbacks = ["small"]\nwhen_too_long = ["long"]\n'
-    found = load(SHIPPED, user).models["gpt-x"]
+    model = load(SHIPPED, user).models["gpt-x"]
 
-    assert (found.fallbacks, found.when_too_long) == (("small",), ("long",))
-    assert found.routes[0].window == 1000
+    assert (model.fallbacks, model.when_too_long) == (("small",), ("long",))
+    assert model.routes[0].window == 1000
 
 
 def test_nobody_answers_in_the_place_of_who_names_nobody() -> None:
-    found = load(SHIPPED, None).models["gpt-x"]
+    model = load(SHIPPED, None).models["gpt-x"]
 
-    assert (found.fallbacks, found.when_too_long) == ((), ())
+    assert (model.fallbacks, model.when_too_long) == ((), ())
 
 
 @pytest.mark.parametrize("key", ["fallbacks", "when_too_long"])
@@ -314,20 +314,20 @@ def test_nobody_answers_in_the_place_of_who_names_nobody() -> None:
 def test_who_answers_in_its_place_is_another_model_of_the_catalog(
     key: str, names: str, problem: str
 ) -> None:
-    (told,) = said(OTHERS + f'[[models]]\nid = "gpt-x"\n{key} = {names}\n')
+    (entry_problem,) = said(OTHERS + f'[[models]]\nid = "gpt-x"\n{key} = {names}\n')
 
-    assert problem in told
-    assert "catalog.toml:9" in told or "catalog.toml:11" in told
+    assert problem in entry_problem
+    assert "catalog.toml:9" in entry_problem or "catalog.toml:11" in entry_problem
 
 
 @pytest.mark.parametrize(
-    ("told", "can"),
+    ("line", "can"),
     [("", None), ("can = []", frozenset()), ('can = ["vision", "tools"]', {"tools", "vision"})],
 )
 def test_abilities_of_a_model_are_known_only_where_the_catalog_names_them(
-    told: str, can: object
+    line: str, can: object
 ) -> None:
-    user = f'[[models]]\nid = "own"\nupstream = "openai"\nprice = {{ input = "1" }}\n{told}\n'
+    user = f'[[models]]\nid = "own"\nupstream = "openai"\nprice = {{ input = "1" }}\n{line}\n'
 
     assert routes(load(SHIPPED, user), "own")[0].can == can
 
@@ -345,21 +345,21 @@ upstream = "openai"
 model = "plain"
 can = []
 """
-    assert [each.can for each in routes(load(SHIPPED, user), "own")] == [
+    assert [route_.can for route_ in routes(load(SHIPPED, user), "own")] == [
         frozenset({"tools", "schema"}), frozenset(),
     ]  # fmt: skip
 
 
 def test_an_ability_that_nobody_knows_is_told() -> None:
-    (told,) = said('[[models]]\nid = "gpt-x"\ncan = ["tool"]\n')
+    (problem,) = said('[[models]]\nid = "gpt-x"\ncan = ["tool"]\n')
 
-    assert "tools" in told
+    assert "tools" in problem
 
 
 def test_an_upstream_adapts_only_where_the_catalog_says_so() -> None:
-    known = load(SHIPPED, AZURE + "adapts = true\n").upstreams
+    known_upstreams = load(SHIPPED, AZURE + "adapts = true\n").upstreams
 
-    assert (known["azure"].adapts, known["openai"].adapts) == (True, False)
+    assert (known_upstreams["azure"].adapts, known_upstreams["openai"].adapts) == (True, False)
 
 
 def test_prompt_cache_retention_of_openai_is_overridden_and_is_not_azures() -> None:
@@ -381,11 +381,11 @@ upstream = "azure"
 prompt_cache_retention = "24h"
 """
     catalog = load(shipped, AZURE + own)
-    kept = {
+    retentions = {
         name: [route.prompt_cache_retention for route in routes(catalog, name)]
         for name in ("gpt-x", "zdr", "asked")
     }
-    assert kept == {"gpt-x": ["", "24h"], "zdr": ["in_memory"], "asked": ["24h"]}
+    assert retentions == {"gpt-x": ["", "24h"], "zdr": ["in_memory"], "asked": ["24h"]}
 
 
 def test_unknown_prompt_cache_retention_is_refused() -> None:

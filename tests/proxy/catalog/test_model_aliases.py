@@ -27,8 +27,8 @@ def aliases(**targets: str) -> ModelAliases:
 def problems(table: str) -> list[str]:
     with pytest.raises(InvalidFile) as caught:
         load(SHIPPED, f"{CLAUDE}[{TABLE}]\n{table}\n")
-    said = str(caught.value).replace("catalog.toml:", "").replace(f"{TABLE}.", "")
-    return said.splitlines()
+    text = str(caught.value).replace("catalog.toml:", "").replace(f"{TABLE}.", "")
+    return text.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -49,36 +49,40 @@ def problems(table: str) -> list[str]:
 def test_a_name_goes_first_then_its_snapshot_then_the_first_pattern_that_matches(
     name: str, target: str
 ) -> None:
-    made = (
+    listed = (
         aliases(claude_ANY="large")
         if name == "claude-sonnet"
         else aliases(claude_haiku_ANY="small", claude_ANY="large", claude_opus="gpt-x")
     )
 
-    assert made.target(name) == target
+    assert listed.target(name) == target
     assert ModelAliases().target(name) == ""
 
 
 def test_a_pattern_takes_its_text_literally_but_for_the_star() -> None:
-    made = ModelAliases({"a.*-[x]": "m"})
+    listed = ModelAliases({"a.*-[x]": "m"})
 
-    assert (made.target("a.b-[x]"), made.target("aab-[x]"), made.target("a.b-x")) == ("m", "", "")
+    assert (listed.target("a.b-[x]"), listed.target("aab-[x]"), listed.target("a.b-x")) == (
+        "m",
+        "",
+        "",
+    )
     assert ModelAliases({"one": "m", "t*": "m"}).names == ("one",)
 
 
 def test_a_team_has_the_aliases_of_its_table_and_others_those_of_every_team() -> None:
-    known = load(
+    catalog = load(
         SHIPPED,
         f'{CLAUDE}[teams.acme.model_aliases]\n"claude-x" = "gpt-x"\n'
         '[teams."*".model_aliases]\n"claude-y" = "gpt-x"\n[teams.plain]\n',
     )
-    found = {
-        team: [known.for_team(team).aliases.target(name) for name in ("claude-x", "claude-y")]
+    targets = {
+        team: [catalog.for_team(team).aliases.target(name) for name in ("claude-x", "claude-y")]
         for team in ("acme", "other", "plain")
     }
 
-    assert set(known.team_aliases) == {"acme", EVERY_TEAM, "plain"}
-    assert found == {"acme": ["gpt-x", ""], "other": ["", "gpt-x"], "plain": ["", ""]}
+    assert set(catalog.team_aliases) == {"acme", EVERY_TEAM, "plain"}
+    assert targets == {"acme": ["gpt-x", ""], "other": ["", "gpt-x"], "plain": ["", ""]}
 
 
 @pytest.mark.parametrize(
@@ -118,20 +122,20 @@ def test_a_mistake_is_named_with_its_line_and_its_fix(table: str, problem: str) 
 
 
 def test_both_models_of_a_cycle_are_named() -> None:
-    found = problems('"claude-x" = "claude-y"\n"claude-y" = "claude-x"')
+    cycle = problems('"claude-x" = "claude-y"\n"claude-y" = "claude-x"')
 
-    assert [line[:2] for line in found] == ["8:", "9:"]
-    assert all("is part of a cycle" in line for line in found)
+    assert [line[:2] for line in cycle] == ["8:", "9:"]
+    assert all("is part of a cycle" in line for line in cycle)
 
 
 def test_an_alias_of_itself_is_the_listed_model_whatever_a_pattern_says() -> None:
-    known = load(
+    catalog = load(
         SHIPPED,
         f'{CLAUDE}[teams.acme.model_aliases]\n"claude-*" = "claude-y"\n"claude-x" = "claude-x"\n',
     ).for_team("acme")
 
-    assert known.aliases.target("claude-z") == "claude-y"
-    assert known.find("claude-x") is known.models["claude-x"]
+    assert catalog.aliases.target("claude-z") == "claude-y"
+    assert catalog.find("claude-x") is catalog.models["claude-x"]
 
 
 def test_other_fields_of_a_team_are_not_known() -> None:

@@ -38,8 +38,8 @@ def _catalog() -> Catalog:
 )
 def test_published_rates(catalog: Catalog, name: str, rates: str) -> None:
     words = rates.split()
-    wanted = {words[i]: Decimal(words[i + 1]) for i in range(0, len(words), 2)}
-    assert dollars(period(route(catalog, name)).sheets[""].rates) == wanted
+    published = {words[i]: Decimal(words[i + 1]) for i in range(0, len(words), 2)}
+    assert dollars(period(route(catalog, name)).sheets[""].rates) == published
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_cache_rules(catalog: Catalog, name: str, regime: str, block: int | None
 def test_models_that_openai_names_keep_prompts_for_a_day(
     catalog: Catalog, names: str, retention: str
 ) -> None:
-    kept = {route(catalog, name).prompt_cache_retention for name in names.split()}
-    assert kept == {retention}
+    retentions = {route(catalog, name).prompt_cache_retention for name in names.split()}
+    assert retentions == {retention}
 
 
 @pytest.mark.parametrize(
@@ -150,12 +150,12 @@ def test_embeddings_cost_their_input(
     model = route(catalog, f"text-embedding-{name}")
 
     assert cost_of(model, Usage(input=1_000)) == CallCost(standard, standard)
-    found = cost_of(model, Usage(input=1_000), service_tier="batch")
-    assert found == (None if batch is None else CallCost(batch, batch))
+    cost = cost_of(model, Usage(input=1_000), service_tier="batch")
+    assert cost == (None if batch is None else CallCost(batch, batch))
 
 
 def test_every_model_has_a_price(catalog: Catalog) -> None:
-    assert [each.id for each in catalog.models.values() if each.routes[0].tariff is None] == []
+    assert [model.id for model in catalog.models.values() if model.routes[0].tariff is None] == []
 
 
 def test_the_first_gpt_4o_costs_what_it_did(catalog: Catalog) -> None:
@@ -166,9 +166,9 @@ def test_the_first_gpt_4o_costs_what_it_did(catalog: Catalog) -> None:
 
 def test_haiku_5_5_is_five_times_dearer_above_100k_output_included(catalog: Catalog) -> None:
     haiku = route(catalog, "claude-haiku-5-5")
-    at = Usage(input=50_000, cache_read=30_000, write_5m=10_000, write_1h=10_000, output=1_000)
+    usage_ = Usage(input=50_000, cache_read=30_000, write_5m=10_000, write_1h=10_000, output=1_000)
     over = Usage(input=50_001, cache_read=30_000, write_5m=10_000, write_1h=10_000, output=1_000)
-    assert cost_of(haiku, at) == CallCost(9_050_000, 9_050_000)
+    assert cost_of(haiku, usage_) == CallCost(9_050_000, 9_050_000)
     assert cost_of(haiku, over) == CallCost(45_250_500, 45_250_500)
     assert cost_of(haiku, over, service_tier="batch", region="us") == CallCost(
         24_887_775, 24_887_775
@@ -177,11 +177,11 @@ def test_haiku_5_5_is_five_times_dearer_above_100k_output_included(catalog: Cata
 
 def test_gpt_5_5_doubles_input_and_cache_above_272k_and_output_by_half(catalog: Catalog) -> None:
     model = route(catalog, "gpt-5.5")
-    at = Usage(input=72_000, cache_read=200_000, output=1_000)
+    usage_ = Usage(input=72_000, cache_read=200_000, output=1_000)
     over = Usage(input=72_001, cache_read=200_000, output=1_000)
-    assert cost_of(model, at) == CallCost(490_000_000, 490_000_000)
+    assert cost_of(model, usage_) == CallCost(490_000_000, 490_000_000)
     assert cost_of(model, over) == CallCost(965_010_000, 965_010_000)
-    assert cost_of(model, at, service_tier="priority") == CallCost(1_225_000_000, 1_225_000_000)
+    assert cost_of(model, usage_, service_tier="priority") == CallCost(1_225_000_000, 1_225_000_000)
     assert cost_of(model, over, service_tier="priority") is None
 
 
@@ -221,12 +221,12 @@ def test_an_openai_tier_and_a_region_multiply(catalog: Catalog) -> None:
 def test_a_dated_change_begins_with_its_day(
     catalog: Catalog, name: str, change: tuple[int, int, int], before: str, after: str
 ) -> None:
-    found = route(catalog, name)
+    sold = route(catalog, name)
     moment = datetime(*change, tzinfo=UTC).timestamp()
-    for at, wanted in ((moment - 1, before), (moment, after)):
-        rates = dollars(period(found, at).sheets[""].rates)
+    for second, price in ((moment - 1, before), (moment, after)):
+        rates = dollars(period(sold, second).sheets[""].rates)
         assert [rates[key] for key in ("input", "cache_read", "output")] == [
-            Decimal(word) for word in wanted.split()
+            Decimal(word) for word in price.split()
         ]
 
 
@@ -254,8 +254,8 @@ def test_ultrafast_gpt_6_2_doubles_after_february_2027(catalog: Catalog) -> None
 def test_deepseek_is_half_price_outside_its_peak_hours(
     catalog: Catalog, moment: tuple[int, ...], nanos: int
 ) -> None:
-    found = route(catalog, "deepseek-flash")
-    assert cost_of(found, Usage(input=1_000_000), *moment) == CallCost(nanos, nanos)
+    sold = route(catalog, "deepseek-flash")
+    assert cost_of(sold, Usage(input=1_000_000), *moment) == CallCost(nanos, nanos)
 
 
 def test_xai_doubles_from_200k_on(catalog: Catalog) -> None:

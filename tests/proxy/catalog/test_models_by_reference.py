@@ -56,12 +56,12 @@ def test_the_reference_and_the_catalog_have_the_same_models(catalog: Catalog) ->
 @needs_reference
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
 def test_a_row_says_what_the_reference_says(catalog: Catalog, row: dict[str, Any]) -> None:
-    found = route(catalog, row["id"])
-    prices = period(found)
-    assert found.upstream.name == row["provider"]
+    sold = route(catalog, row["id"])
+    prices = period(sold)
+    assert sold.upstream.name == row["provider"]
     assert dollars(prices.sheets[""].rates) == wanted_rates(row)
-    assert (found.window, found.max_output) == (row["context_window_input"], row["max_output"])
-    assert found.min_cache_tokens == row["min_cache_tokens"]
+    assert (sold.window, sold.max_output) == (row["context_window_input"], row["max_output"])
+    assert sold.min_cache_tokens == row["min_cache_tokens"]
     retires = row.get("deprecation_date")
     model = catalog.models[row["id"]]
     assert model.retires == (date.fromisoformat(retires) if retires else None)
@@ -90,13 +90,13 @@ def test_service_tiers_cost_what_the_reference_says(catalog: Catalog, row: dict[
     assert set(sheets) - {"", "batch"} == set(listed) - {"batch"}
     is_halved = row["provider"] == "anthropic" or row["id"] in BATCHED_BEYOND
     assert ("batch" in sheets) == ("batch" in listed or is_halved)
-    for tier, wanted in listed.items():
+    for tier, price in listed.items():
         rates = dollars(sheets[tier].rates)
-        more = set(rates) - set(wanted)
-        assert {key: rates[key] for key in wanted} == wanted
+        more = set(rates) - set(price)
+        assert {key: rates[key] for key in price} == price
         # What the row leaves out follows from the factor that holds for all the rest.
         standard = dollars(sheets[""].rates)
-        factors = {wanted[key] / standard[key] for key in wanted}
+        factors = {price[key] / standard[key] for key in price}
         assert more <= {"write_12h", "write_1h"}
         assert all({rates[key] / standard[key]} == factors for key in more)
 
@@ -106,12 +106,12 @@ def test_service_tiers_cost_what_the_reference_says(catalog: Catalog, row: dict[
 def test_multipliers_are_what_the_reference_says(catalog: Catalog, row: dict[str, Any]) -> None:
     prices = period(route(catalog, row["id"]))
     uplift = row.get("regional_uplift") or {}
-    wanted = {key.rsplit("_", 1)[1]: Decimal(value) for key, value in uplift.items()}
+    multipliers = {key.rsplit("_", 1)[1]: Decimal(value) for key, value in uplift.items()}
     factors = row.get("multipliers") or {}
     # The rule says 1.1 in the US from 4.6 on; the rows of 5.2 are silent.
     if "us" in factors or row["id"] in {"claude-fable-5-2", "claude-mythos-5-2"}:
-        wanted["us"] = Decimal("1.1")
-    assert prices.regions == wanted
+        multipliers["us"] = Decimal("1.1")
+    assert prices.regions == multipliers
     assert prices.fast == (Decimal(factors["fast"]) if "fast" in factors else None)
 
 
@@ -120,7 +120,7 @@ def test_multipliers_are_what_the_reference_says(catalog: Catalog, row: dict[str
 def test_dated_changes_are_those_of_the_reference(catalog: Catalog, row: dict[str, Any]) -> None:
     tariff = route(catalog, row["id"]).tariff
     assert tariff is not None
-    assert [datetime.fromtimestamp(each.since, UTC).date() for each in tariff.periods[1:]] == [
+    assert [datetime.fromtimestamp(period.since, UTC).date() for period in tariff.periods[1:]] == [
         *(date.fromisoformat(change["effective"]) for change in row.get("price_changes") or []),
         *DATED_BEYOND.get(row["id"], []),
     ]

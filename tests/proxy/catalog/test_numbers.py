@@ -12,8 +12,8 @@ from slo.toml.problems import Problem
 
 
 def node(written: str) -> Node:
-    found: Node = parse_toml(f"x = {written}", "c.toml").value["x"]
-    return found
+    parsed: Node = parse_toml(f"x = {written}", "c.toml").value["x"]
+    return parsed
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ UNPRICED = replace(SOLD, tariff=None)
 
 def assumed_price(name: str, *listed: str) -> str:
     """The listed model whose price another name is taken to have; "" for none."""
-    models = [Model(id=each, routes=(SOLD,)) for each in listed]
+    models = [Model(id=name, routes=(SOLD,)) for name in listed]
     return find_predecessors(models).with_assumed_price(UNPRICED, (name,)).assumed_price_of
 
 
@@ -63,17 +63,17 @@ def test_models_without_a_price_of_another_provider_or_of_an_own_engine_are_no_p
     other = replace(SOLD, upstream=replace(SOLD.upstream, provider="other"))
     own = replace(SOLD, upstream=replace(SOLD.upstream, engine="house"))
     for served in (UNPRICED, other, own):
-        known = find_predecessors([Model(id="gpt-6.2-sol", routes=(served,))])
-        assert known.with_assumed_price(UNPRICED, ("gpt-6.3-sol",)) == UNPRICED
+        predecessors = find_predecessors([Model(id="gpt-6.2-sol", routes=(served,))])
+        assert predecessors.with_assumed_price(UNPRICED, ("gpt-6.3-sol",)) == UNPRICED
 
 
 def test_limits_that_a_route_states_are_its_own():
     before = replace(SOLD, window=100, max_output=10)
-    known = find_predecessors([Model(id="gpt-6.2-sol", routes=(before,))])
+    predecessors = find_predecessors([Model(id="gpt-6.2-sol", routes=(before,))])
 
-    found = known.with_assumed_price(replace(UNPRICED, window=7), ("gpt-6.3-sol",))
+    assumed = predecessors.with_assumed_price(replace(UNPRICED, window=7), ("gpt-6.3-sol",))
 
-    assert (found.window, found.max_output) == (7, 10)
+    assert (assumed.window, assumed.max_output) == (7, 10)
 
 
 WORDS = st.lists(

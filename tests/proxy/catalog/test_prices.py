@@ -35,13 +35,13 @@ def read(text: str) -> tuple[Tariff, list[Problem]]:
 
 
 def whats(text: str) -> list[str]:
-    return [f"{each.where}: {each.what}" for each in read(text)[1] if not each.warning]
+    return [f"{problem.where}: {problem.what}" for problem in read(text)[1] if not problem.warning]
 
 
 def test_everything_a_price_table_says_is_in_the_tariff() -> None:
-    found, problems = read(FULL)
+    parsed, problems = read(FULL)
     assert problems == []
-    assert found == Tariff(
+    assert parsed == Tariff(
         periods=(
             PricePeriod(
                 sheets={
@@ -82,17 +82,17 @@ def test_everything_a_price_table_says_is_in_the_tariff() -> None:
 
 
 def test_a_service_tier_may_list_the_rates_of_its_long_calls() -> None:
-    found, problems = read(
+    parsed, problems = read(
         'input = "1"\noutput = "0"\nlong = [{ above = 100, input = "2", output = "0" }]\n'
         'service.flex = { input = "0.5", output = "0", long = ['
         '{ above = 100, input = "1", output = "0" }] }'
     )
     assert problems == []
-    assert found.periods[0].sheets["flex"].rates_for(101).input == DOLLAR
+    assert parsed.periods[0].sheets["flex"].rates_for(101).input == DOLLAR
 
 
 def test_a_change_inherits_what_it_does_not_restate() -> None:
-    found, problems = read(
+    parsed, problems = read(
         'since = 2026-01-01\ninput = "1"\noutput = "5"\nservice.batch = "0.5"\n'
         'service.flex = { input = "0.5", output = "3" }\nregion.us = "1.1"\nfast = "2"\n'
         "[[changes]]\nsince = 2026-02-01\n"
@@ -103,7 +103,7 @@ def test_a_change_inherits_what_it_does_not_restate() -> None:
         'region.us = "1.2"\n'
     )
     assert problems == []
-    first, second, third, fourth = found.periods
+    first, second, third, fourth = parsed.periods
     assert first.since == 1_767_225_600.0
     assert second.sheets[""].rates == TokenRates(input=2 * DOLLAR, output=5 * DOLLAR)
     assert second.sheets["batch"].rates == TokenRates(input=DOLLAR, output=2_500_000_000)
@@ -115,15 +115,15 @@ def test_a_change_inherits_what_it_does_not_restate() -> None:
 
 
 def test_listed_service_tiers_are_unknown_once_the_standard_rates_moved() -> None:
-    found, _ = read(
+    parsed, _ = read(
         'input = "1"\nservice.flex = { input = "0.5" }\n'
         '[[changes]]\nsince = 2026-02-01\ninput = "2"\n'
     )
-    assert set(found.periods[1].sheets) == {""}
+    assert set(parsed.periods[1].sheets) == {""}
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ('inptu = "1"', ["inptu: is not known"]),
         ("input = 1.5", ["input: is 1.5, not a decimal string"]),
@@ -173,8 +173,8 @@ def test_listed_service_tiers_are_unknown_once_the_standard_rates_moved() -> Non
         ("[[changes]]\nsince = 2026-01-02\nchanges = []", ["changes[0].changes: is not known"]),
     ],
 )
-def test_each_mistake_is_said_where_it_stands(text: str, said: list[str]) -> None:
-    assert list(dict.fromkeys(whats(text))) == said
+def test_each_mistake_is_said_where_it_stands(text: str, expected: list[str]) -> None:
+    assert list(dict.fromkeys(whats(text))) == expected
 
 
 def test_reading_dearer_than_input_is_a_warning() -> None:

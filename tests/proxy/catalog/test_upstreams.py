@@ -15,7 +15,7 @@ def read(text: str) -> tuple[Upstream, list[Problem]]:
 
 
 @pytest.mark.parametrize(
-    ("said", "kept"),
+    ("written", "base_url"),
     [
         ("https://up/v1/", "https://up/v1"),
         ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
@@ -24,13 +24,13 @@ def read(text: str) -> tuple[Upstream, list[Problem]]:
         ("https://up/v1/?api-version=3", "https://up/v1?api-version=3"),
     ],
 )
-def test_an_address_is_kept_with_all_that_is_sent_of_it(said: str, kept: str) -> None:
-    found, problems = read(f'base_url = "{said}"')
-    assert (found.base_url, problems) == (kept, [])
+def test_an_address_is_kept_with_all_that_is_sent_of_it(written: str, base_url: str) -> None:
+    parsed, problems = read(f'base_url = "{written}"')
+    assert (parsed.base_url, problems) == (base_url, [])
 
 
 @pytest.mark.parametrize(
-    ("said", "what"),
+    ("written", "what"),
     [
         ("up/v1", "is no http:// or https:// address"),
         ("ftp://up/v1", "is no http:// or https:// address"),
@@ -46,8 +46,8 @@ def test_an_address_is_kept_with_all_that_is_sent_of_it(said: str, kept: str) ->
         ("http://u\\np/v1", "holds a space or a line end"),
     ],
 )
-def test_an_address_that_cannot_be_called_is_reported(said: str, what: str) -> None:
-    (problem,) = read(f'kind = "openai"\nbase_url = "{said}"')[1]
+def test_an_address_that_cannot_be_called_is_reported(written: str, what: str) -> None:
+    (problem,) = read(f'kind = "openai"\nbase_url = "{written}"')[1]
     assert (problem.line, problem.where, problem.what) == (2, "base_url", what)
     assert problem.fix
     assert not problem.warning
@@ -61,7 +61,7 @@ def test_a_user_in_an_address_is_not_sent_and_not_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "where", "what"),
+    ("written", "where", "what"),
     [
         ('headers.a = "x\\ny"', "headers.a", "holds a line end"),
         ('headers.a = "x\\ry"', "headers.a", "holds a line end"),
@@ -73,22 +73,22 @@ def test_a_user_in_an_address_is_not_sent_and_not_told() -> None:
         ('key_header = "api key"', "key_header", "names the header 'api key', which can be none"),
     ],
 )
-def test_a_header_that_cannot_be_sent_is_reported(said: str, where: str, what: str) -> None:
-    (problem,) = read(GOOD + said)[1]
+def test_a_header_that_cannot_be_sent_is_reported(written: str, where: str, what: str) -> None:
+    (problem,) = read(GOOD + written)[1]
     assert (problem.line, problem.where, problem.what) == (2, where, what)
     assert problem.fix
     assert not problem.warning
 
 
 def test_headers_are_sent_as_they_stand() -> None:
-    found, problems = read(GOOD + 'headers = { "X-Team_1" = "a\\tü; b" }\nkey_header = "Api-Key"')
+    parsed, problems = read(GOOD + 'headers = { "X-Team_1" = "a\\tü; b" }\nkey_header = "Api-Key"')
     assert problems == []
-    assert found.headers == {"X-Team_1": "a\tü; b"}
-    assert found.key_header == "api-key"
+    assert parsed.headers == {"X-Team_1": "a\tü; b"}
+    assert parsed.key_header == "api-key"
 
 
 @pytest.mark.parametrize(
-    ("said", "price"),
+    ("written", "price"),
     [
         ("", None),
         ('price_per_gpu_hour = "2.49"', ReplicaPrice(gpus=1, gpu_hour_nanos=2_490_000_000)),
@@ -99,14 +99,14 @@ def test_headers_are_sent_as_they_stand() -> None:
         ("gpus = 4", ReplicaPrice(gpus=4)),
     ],
 )
-def test_a_machine_is_priced_by_the_hour(said: str, price: ReplicaPrice | None) -> None:
-    found, problems = read(GOOD + said)
+def test_a_machine_is_priced_by_the_hour(written: str, price: ReplicaPrice | None) -> None:
+    parsed, problems = read(GOOD + written)
 
-    assert (found.replica_price, problems) == (price, [])
+    assert (parsed.replica_price, problems) == (price, [])
 
 
 @pytest.mark.parametrize(
-    ("address", "said", "serves"),
+    ("address", "written", "serves"),
     [
         ("https://a.openai.azure.com/openai/v1", "", True),
         ("https://a.openai.azure.com/openai/deployments/d", "", False),
@@ -114,11 +114,11 @@ def test_a_machine_is_priced_by_the_hour(said: str, price: ReplicaPrice | None) 
     ],
 )
 def test_an_azure_deployment_has_no_responses_unless_it_is_said(
-    address: str, said: str, *, serves: bool
+    address: str, written: str, *, serves: bool
 ) -> None:
-    found, problems = read(f'base_url = "{address}"\n{said}')
+    parsed, problems = read(f'base_url = "{address}"\n{written}')
 
-    assert (found.serves_responses, problems) == (serves, [])
+    assert (parsed.serves_responses, problems) == (serves, [])
 
 
 @pytest.mark.parametrize("gpus", ["-1", "1.5", '"two"', "true", "9999"])
@@ -129,25 +129,25 @@ def test_gpus_are_a_whole_number(gpus: str) -> None:
 
 
 def test_teams_share_a_cache_only_where_the_upstream_says_so() -> None:
-    found, problems = read(GOOD + "shares_cache = true")
+    parsed, problems = read(GOOD + "shares_cache = true")
 
-    assert (found.shares_cache, problems) == (True, [])
+    assert (parsed.shares_cache, problems) == (True, [])
     assert not read(GOOD)[0].shares_cache
 
 
 def test_hints_are_those_that_schedulers_take() -> None:
-    found, problems = read(GOOD + 'hints = ["llm-d", "vllm", "vllm"]')
-    assert (found.hints, problems) == (frozenset({"llm-d", "vllm"}), [])
+    parsed, problems = read(GOOD + 'hints = ["llm-d", "vllm", "vllm"]')
+    assert (parsed.hints, problems) == (frozenset({"llm-d", "vllm"}), [])
     assert read(GOOD)[0].hints == frozenset()
 
-    found, (problem,) = read(GOOD + 'hints = ["llmd"]')
-    assert found.hints == frozenset()
+    parsed, (problem,) = read(GOOD + 'hints = ["llmd"]')
+    assert parsed.hints == frozenset()
     assert (problem.line, problem.what) == (2, 'names "llmd", which is not known')
     assert problem.fix == "did you mean llm-d?"
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "gemini"])
 def test_an_upstream_speaks_the_api_it_names(kind: str) -> None:
-    found, problems = read(f'kind = "{kind}"\nbase_url = "https://up.test/v1"')
+    parsed, problems = read(f'kind = "{kind}"\nbase_url = "https://up.test/v1"')
 
-    assert (found.kind, problems) == (kind, [])
+    assert (parsed.kind, problems) == (kind, [])

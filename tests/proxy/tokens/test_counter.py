@@ -57,7 +57,7 @@ def test_tools_and_a_schema_add_what_they_declare(
     tool = {"type": "function", "function": {"name": "look_up", "description": "Finds a page."}}
     schema = {"type": "object", "properties": {"page": {"type": "integer"}}}
     written = '{"type":"object","properties":{"page":{"type":"integer"}}}'
-    asked = {"type": "json_schema", "json_schema": {"name": "page", "schema": schema}}
+    response_format = {"type": "json_schema", "json_schema": {"name": "page", "schema": schema}}
 
     def tokens(**rest: object) -> int:
         return counter.prompt_tokens(chat(said("Hi"), **rest), "chat/completions", "gpt-4o")
@@ -65,7 +65,7 @@ def test_tools_and_a_schema_add_what_they_declare(
     assert tokens(tools=[tool]) - tokens() == 6 + tokenizer.count(declaration([tool]))
     assert tokens(functions=[tool["function"]]) == tokens(tools=[tool])
     assert tokens(tools=[]) == tokens(tools="odd") == tokens(tools=None) == tokens()
-    assert tokens(response_format=asked) - tokens() == tokenizer.count(written)
+    assert tokens(response_format=response_format) - tokens() == tokenizer.count(written)
     assert tokens(response_format={"type": "json_object"}) == tokens()
     assert tokens(response_format="odd") == tokens()
 
@@ -186,13 +186,13 @@ def test_only_so_many_messages_are_remembered() -> None:
 def test_the_same_bytes_weigh_apart_by_vocabulary_and_meaning(counter: TokenCounter) -> None:
     body = orjson.dumps({"input": "你好世界", "prompt": "你好世界"})
 
-    found = [
+    weights = [
         counter.prompt_tokens(body, endpoint, model)
         for endpoint in ("embeddings", "responses")
         for model in ("gpt-4o", "gpt-4")
     ]
 
-    assert found == [2, 5, 8, 11]
+    assert weights == [2, 5, 8, 11]
 
 
 values: st.SearchStrategy[Any] = st.recursive(
@@ -227,15 +227,15 @@ def test_counting_twice_gives_the_same_and_never_less_than_nothing(
 def recorded_prompts() -> Iterator[tuple[dict[str, Any], str, int]]:
     for path in sorted(_CASSETTES.rglob("*.yaml")):
         for call in yaml.load(path.read_bytes(), yaml.CSafeLoader)["interactions"]:
-            asked, answer = call["request"], call["response"]
-            if "api.openai.com/v1/chat/" in asked["uri"] and answer["status"]["code"] == 200:
+            request, answer = call["request"], call["response"]
+            if "api.openai.com/v1/chat/" in request["uri"] and answer["status"]["code"] == 200:
                 text = answer["body"].get("string") or ""
                 if text.startswith("{"):
-                    found = orjson.loads(text)
+                    document = orjson.loads(text)
                     yield (
-                        orjson.loads(asked["body"]),
-                        found["model"],
-                        found["usage"]["prompt_tokens"],
+                        orjson.loads(request["body"]),
+                        document["model"],
+                        document["usage"]["prompt_tokens"],
                     )
 
 

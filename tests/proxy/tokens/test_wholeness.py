@@ -117,6 +117,6 @@ def test_a_name_that_is_written_with_escapes_may_be_any(letter):
     assert not is_whole(chat(part), "chat/completions")
 
 
-@pytest.mark.parametrize("said", [b"a \\u003c b", b"caf\\u00e9", b"\\\\u005f", b"\\u0000"])
-def test_escapes_of_what_is_no_letter_hide_no_name(said):
-    assert is_whole(chat(b'{"role":"user","content":"' + said + b'"}'), "chat/completions")
+@pytest.mark.parametrize("text", [b"a \\u003c b", b"caf\\u00e9", b"\\\\u005f", b"\\u0000"])
+def test_escapes_of_what_is_no_letter_hide_no_name(text):
+    assert is_whole(chat(b'{"role":"user","content":"' + text + b'"}'), "chat/completions")

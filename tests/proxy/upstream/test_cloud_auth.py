@@ -83,9 +83,9 @@ def test_a_signature_covers_host_type_and_amazons_own_headers(tmp_path: Path) ->
 def test_a_request_to_mantle_is_signed_for_its_service(tmp_path: Path) -> None:
     write_process(tmp_path, 60)
     url = "https://bedrock-mantle.us-east-1.api.aws/anthropic/v1/messages"
-    asked = UnsignedRequest("POST", url, {}, b"x" * 600_000)
+    unsigned = UnsignedRequest("POST", url, {}, b"x" * 600_000)
 
-    headers = asyncio.run(AwsCredentials(AWS).headers(asked))
+    headers = asyncio.run(AwsCredentials(AWS).headers(unsigned))
 
     assert "/bedrock-mantle/aws4_request" in headers["authorization"]
 
@@ -112,7 +112,7 @@ def test_credentials_that_expire_soon_are_renewed_while_calls_go_on(tmp_path: Pa
         await credentials._search
         assert len(runs.read_text()) > before
         third = await credentials.headers(REQUEST)
-        return [each["authorization"].split("/")[0] for each in (first, second, third)]
+        return [headers["authorization"].split("/")[0] for headers in (first, second, third)]
 
     first, second, third = asyncio.run(work())
     assert first == second != third
@@ -124,9 +124,9 @@ def test_a_search_that_failed_is_not_repeated_at_once(tmp_path: Path) -> None:
 
     async def work() -> list[BaseException]:
         asks = [credentials.headers(REQUEST) for _ in range(5)]
-        return [await asyncio.gather(each, return_exceptions=True) for each in asks]  # type: ignore[misc]
+        return [await asyncio.gather(call, return_exceptions=True) for call in asks]  # type: ignore[misc]
 
-    errors = [each[0] for each in asyncio.run(work())]  # type: ignore[index]
+    errors = [results[0] for results in asyncio.run(work())]  # type: ignore[index]
 
     assert all(isinstance(error, UpstreamError) for error in errors)
     assert (errors[0].status, errors[0].code, errors[0].should_retry) == (
@@ -166,9 +166,9 @@ def test_a_caller_who_leaves_while_credentials_are_found_has_sent_nothing(tmp_pa
     ],
 )
 def test_credentials_are_forgotten_where_aws_says_that_they_expired(status, kind, expired) -> None:
-    said = AwsCredentials(AWS).were_refused(status, {"x-amzn-errortype": kind})
+    is_forgotten = AwsCredentials(AWS).were_refused(status, {"x-amzn-errortype": kind})
 
-    assert said is expired
+    assert is_forgotten is expired
 
 
 class ExpiringToken(Google):

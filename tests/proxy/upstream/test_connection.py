@@ -79,8 +79,8 @@ def answers(draw: st.DrawFn) -> Answer:
     lines = draw(st.permutations(lines))
     headers: dict[str, str] = {}
     for name, value in lines:
-        known = headers.get(name.lower())
-        headers[name.lower()] = value if known is None else f"{known}, {value}"
+        known_length = headers.get(name.lower())
+        headers[name.lower()] = value if known_length is None else f"{known_length}, {value}"
     raw = b"".join(draw(st.lists(INTERIM, max_size=2)))
     lasts = says.lower() == "keep-alive" if version == "1.0" else says != "close"
     ordered = [f"{name}: {value}" for name, value in lines]
@@ -121,8 +121,8 @@ def test_any_answer_is_the_same_however_it_is_cut(answer, cuts, byte_by_byte):
 
 
 @given(answers(), st.integers(0, 10_000))
-def test_an_answer_that_is_cut_short_breaks_off(answer, at):
-    cut = at % len(answer.raw)
+def test_an_answer_that_is_cut_short_breaks_off(answer, length):
+    cut = length % len(answer.raw)
     head_size = len(answer.raw) - len(answer.body)
 
     async def work() -> bytes:
@@ -171,13 +171,13 @@ def test_bytes_after_an_answer_reach_nobody(garbage, cuts):
 
 @given(st.binary(min_size=1, max_size=40))
 @example(OK)
-def test_a_connection_that_speaks_unasked_is_given_up(said):
+def test_a_connection_that_speaks_unasked_is_given_up(answer):
     async def work() -> None:
         for uses in range(2):
             connection, socket = connect()
             if uses:
                 assert await receive_answer(connection, socket) == b"ok"
-            socket.arrive(said)
+            socket.arrive(answer)
             assert socket.is_closing()
             assert not connection.is_reusable
             with pytest.raises(UpstreamError):

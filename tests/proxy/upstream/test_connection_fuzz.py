@@ -45,7 +45,9 @@ ANSWERS = [
     head(204) + head(200, "Content-Length: 1") + b"x",
     head(200, "Content-Encoding: gzip", "Content-Length: 25") + gzip.compress(b"small", mtime=0),
     head(200, "Content-Encoding: gzip", "Transfer-Encoding: chunked")
-    + chunked_body(*(gzip.compress(b"small" * 99, mtime=0)[at : at + 7] for at in range(0, 40, 7))),
+    + chunked_body(
+        *(gzip.compress(b"small" * 99, mtime=0)[start : start + 7] for start in range(0, 40, 7))
+    ),
 ]
 CUTS = st.lists(st.integers(0, 400), max_size=6)
 
@@ -66,15 +68,17 @@ def corrupt_answers(draw: st.DrawFn) -> bytes:
     """An answer in which some bytes are others, gone, doubled, or more."""
     raw = bytearray(draw(st.sampled_from(ANSWERS)))
     for _ in range(draw(st.integers(1, 4))):
-        at = draw(st.integers(0, max(len(raw) - 1, 0)))
+        offset = draw(st.integers(0, max(len(raw) - 1, 0)))
         size = draw(st.integers(0, 9))
-        other = draw(st.binary(max_size=3) | st.sampled_from(WORDS) | st.just(raw[at : at + size]))
-        raw[at : at + draw(st.sampled_from([0, size]))] = other
+        other = draw(
+            st.binary(max_size=3) | st.sampled_from(WORDS) | st.just(raw[offset : offset + size])
+        )
+        raw[offset : offset + draw(st.sampled_from([0, size]))] = other
     return bytes(raw)
 
 
 def split_at(raw: bytes, cuts: Sequence[int]) -> list[bytes]:
-    edges = [0, *sorted({each % (len(raw) + 1) for each in cuts}), len(raw)]
+    edges = [0, *sorted({cut % (len(raw) + 1) for cut in cuts}), len(raw)]
     return [raw[a:b] for a, b in pairwise(edges)]
 
 
@@ -83,16 +87,16 @@ async def heard(pieces: Sequence[bytes], *, is_bodiless: bool = False) -> ReadAn
     loop = asyncio.get_running_loop()
     connection = Connection(loop)
     socket = FakeSocket(loop, connection)
-    found = ReadAnswer(0, {}, b"", "", 0)
+    answer = ReadAnswer(0, {}, b"", "", 0)
 
     async def read() -> None:
         try:
             await connection.exchange(REQUEST, b"", is_bodiless=is_bodiless)
-            found.status, found.headers = connection.status, connection.headers
+            answer.status, answer.headers = connection.status, connection.headers
             while piece := await connection.read():
-                found.body += piece
+                answer.body += piece
         except UpstreamError as error:
-            found.error = error.detail
+            answer.error = error.detail
 
     reading = asyncio.ensure_future(read())
     await asyncio.sleep(0)
@@ -101,12 +105,12 @@ async def heard(pieces: Sequence[bytes], *, is_bodiless: bool = False) -> ReadAn
             await asyncio.sleep(0)  # in which the reader takes what is there
         if not socket.is_paused:
             socket.arrive(piece)
-            found.most = max(found.most, sum(map(len, connection._buffer)))
+            answer.most = max(answer.most, sum(map(len, connection._buffer)))
     socket.end()
     await asyncio.wait_for(reading, 5)
-    held = sum(len(name) + len(value) for name, value in connection.headers.items())
-    assert held <= HEAD + 2 * len(connection.headers)
-    return found
+    header_bytes = sum(len(name) + len(value) for name, value in connection.headers.items())
+    assert header_bytes <= HEAD + 2 * len(connection.headers)
+    return answer
 
 
 @examples(150)
@@ -125,9 +129,9 @@ def test_any_bytes_are_read_the_same_however_they_are_cut(raw, cuts, is_bodiless
 @examples(50)
 @given(st.sampled_from(ANSWERS[:2]), st.integers(1, 120))
 def test_an_answer_of_known_length_that_is_cut_short_is_never_whole(raw, missing):
-    found = asyncio.run(heard([raw[: max(len(raw) - missing, 0)]]))
+    answer = asyncio.run(heard([raw[: max(len(raw) - missing, 0)]]))
 
-    assert found.error == "the connection ended"
+    assert answer.error == "the connection ended"
 
 
 @examples(50)
@@ -136,10 +140,10 @@ def test_a_head_that_never_ends_is_refused_in_bounded_memory(name, size, start):
     line = name.hex().encode() + b": " + b"v" * size + b"\r\n"
     piece = line * (16 * 1024 // len(line) + 1)
     opening = start if start.startswith(b"HTTP/1.1 2") else b"HTTP/1.1 200 OK\r\n"
-    found = asyncio.run(heard([opening, *[piece] * 8]))
+    answer = asyncio.run(heard([opening, *[piece] * 8]))
 
-    assert found.error
-    assert found.body == b""
+    assert answer.error
+    assert answer.body == b""
 
 
 @pytest.mark.parametrize("size", [1, 2, 1024, 64 * 1024])
@@ -153,11 +157,11 @@ def test_a_body_that_nobody_reads_is_held_up_to_a_bound(size):
         socket.arrive(head(200, "Transfer-Encoding: chunked"))
         chunk = b"%x\r\n%b\r\n" % (size, bytes(size))
         piece = chunk * max(16 * 1024 // len(chunk), 1)
-        sent = 0
+        bytes_sent = 0
         while not socket.is_paused:
             socket.arrive(piece)
-            sent += len(piece)
-            assert sent <= 2 * BUFFER * len(chunk) / size + len(piece)
+            bytes_sent += len(piece)
+            assert bytes_sent <= 2 * BUFFER * len(chunk) / size + len(piece)
         await task
         assert BUFFER < connection._size <= BUFFER + len(piece)
         connection.close()

@@ -155,7 +155,7 @@ def test_cancelling_a_wait_leaves_a_connection_that_is_not_used_again(is_begun):
 
 
 @pytest.mark.parametrize(
-    ("uses", "said", "after", "is_stale"),
+    ("uses", "answer", "after", "is_stale"),
     [
         (0, b"", 0.0, False),
         (1, b"", 0.0, True),
@@ -165,7 +165,7 @@ def test_cancelling_a_wait_leaves_a_connection_that_is_not_used_again(is_begun):
     ],
 )
 def test_only_a_used_connection_that_ends_soon_and_in_silence_was_stale(
-    uses, said, after, is_stale
+    uses, answer, after, is_stale
 ):
     async def work() -> None:
         connection, socket = connect()
@@ -173,7 +173,7 @@ def test_only_a_used_connection_that_ends_soon_and_in_silence_was_stale(
             await receive_answer(connection, socket)
         task = await start_exchange(connection)
         connection._sent_at -= after
-        socket.arrive(said)
+        socket.arrive(answer)
         socket.end(ConnectionResetError())
         with pytest.raises(UpstreamError):
             await task

@@ -41,7 +41,7 @@ def test_a_body_is_the_same_however_it_was_packed_and_cut(members, size):
     body = b"".join(members)
     files = b"".join(gzip.compress(member) for member in members)
     for coding, raw in [("gzip", files), ("X-Gzip", files), (" deflate", zlib.compress(body))]:
-        cut = [raw[at : at + size] for at in range(0, len(raw), size)]
+        cut = [raw[start : start + size] for start in range(0, len(raw), size)]
         assert b"".join(asyncio.run(decode(coding, cut))) == body
 
 
@@ -113,7 +113,7 @@ UTF_16 = ANSWER.decode().encode("utf-16")
 )
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_a_body_under_a_wrong_label_is_read_as_what_it_is(coding, raw, body, size):
-    cut = [raw[at : at + size] for at in range(0, len(raw), size)]
+    cut = [raw[start : start + size] for start in range(0, len(raw), size)]
 
     assert b"".join(asyncio.run(decode(coding, cut))) == body
 
@@ -193,8 +193,8 @@ async def size_and_error(pieces: Sequence[bytes], coding: str = "deflate") -> tu
         while piece := await opened.read(more):
             size += len(piece)
     except UpstreamError as error:
-        told = (error.status, error.code, error.retryable)
-        assert told == (502, "upstream_answer_too_large", False)
+        failure = (error.status, error.code, error.retryable)
+        assert failure == (502, "upstream_answer_too_large", False)
         return size, error.message
     raise AssertionError(f"all {size} bytes were read")
 
@@ -222,7 +222,7 @@ def test_a_body_of_very_many_files_is_read_no_further():
 
 
 def test_a_body_is_read_to_256_mib():
-    noise = b"".join(hashlib.sha256(b"%d" % at).digest() for at in range(22))
+    noise = b"".join(hashlib.sha256(b"%d" % seed).digest() for seed in range(22))
     packing = zlib.compressobj(1)
     many = (packing.compress((noise + bytes(49_300)) * 20) for _ in range(300))
 

@@ -30,9 +30,9 @@ def read(*pieces: bytes) -> bytes:
 
 def error_of(run: bytes) -> dict[str, str]:
     assert run.startswith(b"event: error\ndata: ")
-    found = json.loads(run.partition(b"data: ")[2])
-    assert found["type"] == "error"
-    return dict(found["error"])
+    document = json.loads(run.partition(b"data: ")[2])
+    assert document["type"] == "error"
+    return dict(document["error"])
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=8).map(sorted))
@@ -49,7 +49,7 @@ def test_an_event_comes_out_as_soon_as_its_frame_is_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "said", "found"),
+    ("kind", "payload", "event"),
     [
         ("throttlingException", {"message": "Slow down."}, "rate_limit_error"),
         ("serviceUnavailableException", {"message": "Down."}, "overloaded_error"),
@@ -64,10 +64,10 @@ def test_an_event_comes_out_as_soon_as_its_frame_is_whole() -> None:
         ("modelStreamErrorException", {"originalMessage": "Failed."}, "api_error"),
     ],
 )
-def test_an_exception_is_an_error_event_of_anthropics_type(kind, said, found) -> None:
-    error = error_of(read(exception_frame(kind, **said)))
+def test_an_exception_is_an_error_event_of_anthropics_type(kind, payload, event) -> None:
+    error = error_of(read(exception_frame(kind, **payload)))
 
-    assert error == {"type": found, "message": said.get("message") or said["originalMessage"]}
+    assert error == {"type": event, "message": payload.get("message") or payload["originalMessage"]}
 
 
 def test_an_exception_that_cannot_be_read_is_an_error_event_too() -> None:

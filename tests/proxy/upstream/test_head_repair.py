@@ -16,10 +16,10 @@ def test_a_head_is_read_past_what_breaks_the_grammar():
 def test_chunks_go_before_a_length():
     raw = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
 
-    found = repair_head(raw)
-    assert found is not None
-    assert b"content-length" not in found.head
-    assert found.body == b"0\r\n\r\n"
+    repaired = repair_head(raw)
+    assert repaired is not None
+    assert b"content-length" not in repaired.head
+    assert repaired.body == b"0\r\n\r\n"
 
 
 def test_interim_answers_are_left_out():
@@ -91,9 +91,9 @@ def test_bytes_that_are_not_http_may_be_an_answer_that_was_paid_for(raw, is_paid
 def test_a_repaired_head_is_repaired_to_itself(lines, body):
     raw = b"HTTP/1.1 200 OK\r\n" + b"\r\n".join(lines) + b"\r\n\r\n" + body
     try:
-        found = repair_head(raw)
+        repaired = repair_head(raw)
     except ValueError:
         return
 
-    assert found is not None
-    assert repair_head(found.head + found.body) == found
+    assert repaired is not None
+    assert repair_head(repaired.head + repaired.body) == repaired

@@ -65,8 +65,8 @@ def test_a_request_has_the_upstreams_headers_and_the_calls():
     async def work() -> None:
         async with connected_transport(OK) as (server, opened):
             there = upstream(server, headers={"OpenAI-Project": "p", "OpenAI-Beta": "old"})
-            sent = prepared_request(headers={"openai-beta": "new", "content-type": "text/x"})
-            await (await opened.open(there, sent)).read_all(9)
+            prepared = prepared_request(headers={"openai-beta": "new", "content-type": "text/x"})
+            await (await opened.open(there, prepared)).read_all(9)
             await (await opened.open(there, prepared_request())).read_all(9)
             first, second = (got.headers for got in server.got)
             assert (first["openai-project"], first["openai-beta"]) == ("p", "new")
@@ -82,13 +82,13 @@ def test_a_request_has_the_upstreams_headers_and_the_calls():
 def test_a_callers_organization_and_project_pass_unless_the_upstream_sets_its_own():
     async def work() -> None:
         async with connected_transport(OK, OK) as (server, opened):
-            given = {"openai-organization": "org-caller", "openai-project": "proj_caller"}
+            caller_headers = {"openai-organization": "org-caller", "openai-project": "proj_caller"}
             free = upstream(server, name="free")
             bound = upstream(server, name="bound", headers={"OpenAI-Project": "proj_own"})
             for there in (free, bound):
-                (await opened.open(there, prepared_request(headers=given))).close()
+                (await opened.open(there, prepared_request(headers=caller_headers))).close()
             first, second = (got.headers for got in server.got)
-            assert first.items() >= given.items()
+            assert first.items() >= caller_headers.items()
             assert second["openai-organization"] == "org-caller"
             assert second["openai-project"] == "proj_own"
 
@@ -134,8 +134,8 @@ def test_the_query_of_a_base_url_is_sent_with_every_call(path, line):
 def test_a_request_without_a_body_sends_none():
     async def work() -> None:
         async with connected_transport(OK) as (server, opened):
-            sent = prepared_request("/files", method="GET", body=b"")
-            await (await opened.open(upstream(server), sent)).read_all(9)
+            prepared = prepared_request("/files", method="GET", body=b"")
+            await (await opened.open(upstream(server), prepared)).read_all(9)
             assert server.got[0].line == "GET /v1/files HTTP/1.1"
             assert server.got[0].body == b""
 

@@ -28,8 +28,8 @@ def account(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def upstream(server: Server, **fields: Any) -> Upstream:
-    known = {"name": "aws", "kind": "anthropic", "base_url": server.base_url, "auth": "aws"}
-    return Upstream(**{**known, "aws_region": "us-east-1", **fields})
+    values = {"name": "aws", "kind": "anthropic", "base_url": server.base_url, "auth": "aws"}
+    return Upstream(**{**values, "aws_region": "us-east-1", **fields})
 
 
 def test_each_request_is_signed_anew_and_keeps_its_connection():
@@ -69,10 +69,10 @@ def test_an_event_stream_is_read_as_server_sent_events():
         async with connected_transport(STREAM) as (server, opened):
             exchange = await opened.open(upstream(server), prepared_request("/messages"))
             assert exchange.headers["content-type"] == "text/event-stream"
-            said = b""
+            events = b""
             while piece := await exchange.read():
-                said += piece
-            assert said == (b"event: ping\ndata: " + PING + b"\n\n") * 2
+                events += piece
+            assert events == (b"event: ping\ndata: " + PING + b"\n\n") * 2
             exchange.close()
 
     run(work)

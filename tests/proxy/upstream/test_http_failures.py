@@ -152,7 +152,7 @@ def test_an_exchange_that_is_closed_while_it_is_read_takes_its_connection_with_i
 
 
 @pytest.mark.parametrize(
-    "sent",
+    "headers",
     [
         {"path": "/x\r\nhost: evil"},
         {"path": "/x HTTP/1.1\nhost: evil"},
@@ -160,11 +160,11 @@ def test_an_exchange_that_is_closed_while_it_is_read_takes_its_connection_with_i
         {"headers": {"x\n": "a"}},
     ],
 )
-def test_a_line_end_in_a_header_is_refused_and_not_sent(sent):
+def test_a_line_end_in_a_header_is_refused_and_not_sent(headers):
     async def work() -> None:
         async with connected_transport(OK) as (server, opened):
             with pytest.raises(UpstreamError) as caught:
-                await opened.open(upstream(server), prepared_request(**sent))
+                await opened.open(upstream(server), prepared_request(**headers))
             assert (caught.value.code, caught.value.retryable) == (
                 "upstream_header_malformed",
                 False,
@@ -207,29 +207,29 @@ def test_an_answer_to_head_has_a_length_and_no_body():
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A certificate that vouches for itself, and its key."""
     folder = tmp_path_factory.mktemp("tls")
-    made, key = folder / "cert.pem", folder / "key.pem"
+    certificate_file, key = folder / "cert.pem", folder / "key.pem"
     curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     name = ["-subj", "/CN=up", "-addext", "subjectAltName=DNS:localhost", "-days", "2"]
-    files = ["-keyout", str(key), "-out", str(made)]
+    files = ["-keyout", str(key), "-out", str(certificate_file)]
     command = ["openssl", "req", "-x509", *curve, *name, *files]
     subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - our own words
-    return made, key
+    return certificate_file, key
 
 
 @pytest.mark.parametrize("loop", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 @pytest.mark.parametrize(
-    ("host", "is_trusted", "told"),
+    ("host", "is_trusted", "reason"),
     [
         ("localhost", True, ""),
         ("localhost", False, "certificate"),
         ("127.0.0.1", True, "certificate"),
     ],
 )
-def test_an_upstream_has_to_be_who_it_says_it_is(loop, certificate, host, is_trusted, told):
-    made, key = certificate
+def test_an_upstream_has_to_be_who_it_says_it_is(loop, certificate, host, is_trusted, reason):
+    certificate_file, key = certificate
     theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    theirs.load_cert_chain(made, key)
-    ours = ssl.create_default_context(cafile=made) if is_trusted else None
+    theirs.load_cert_chain(certificate_file, key)
+    ours = ssl.create_default_context(cafile=certificate_file) if is_trusted else None
 
     async def work() -> None:
         large = b"x" * 600_000
@@ -246,8 +246,8 @@ def test_an_upstream_has_to_be_who_it_says_it_is(loop, certificate, host, is_tru
             assert [got.body for got in server.got] == [large, large]
             assert len({got.port for got in server.got}) == 1
 
-    if told:
-        with pytest.raises(UpstreamError, match=told) as caught:
+    if reason:
+        with pytest.raises(UpstreamError, match=reason) as caught:
             loop(work())
         assert caught.value.code == "upstream_unreachable"
     else:
@@ -278,8 +278,8 @@ def test_a_catalog_read_again_keeps_connections_and_a_changed_upstream_gets_its_
     async def work() -> None:
         async with connected_transport(OK, OK, OK) as (server, opened):
             first = upstream(server)
-            for each in (first, replace(first), replace(first, headers={"x-new": "1"})):
-                exchange = await opened.open(each, prepared_request())
+            for current in (first, replace(first), replace(first, headers={"x-new": "1"})):
+                exchange = await opened.open(current, prepared_request())
                 await exchange.read_all(10)
                 exchange.close()
             ports = [got.port for got in server.got]

@@ -34,11 +34,11 @@ async def standing(
     *answers: Sequence[Step], connections: int = 4
 ) -> AsyncIterator[tuple[Server, ConnectionPool]]:
     async with serving(*answers) as server:
-        made = origin(server.base_url, connections=connections)
+        pool = origin(server.base_url, connections=connections)
         try:
-            yield server, made
+            yield server, pool
         finally:
-            made.close()
+            pool.close()
             await asyncio.sleep(0)
 
 
@@ -137,10 +137,10 @@ def test_connections_that_have_been_idle_for_longer_than_a_stale_one_are_closed(
     run(work)
 
 
-@pytest.mark.parametrize("said", [b"H", head(100), b"HTTP/1.1 200 OK\r\nX: y\r\n", b"garbage"])
-def test_a_call_is_not_sent_twice_once_a_byte_of_its_answer_came(run, said):
+@pytest.mark.parametrize("events", [b"H", head(100), b"HTTP/1.1 200 OK\r\nX: y\r\n", b"garbage"])
+def test_a_call_is_not_sent_twice_once_a_byte_of_its_answer_came(run, events):
     async def work() -> None:
-        async with standing(OK, [said, CLOSE], OK) as (server, there):
+        async with standing(OK, [events, CLOSE], OK) as (server, there):
             assert await call(there) == b"ok"
             with pytest.raises(UpstreamError):
                 await call(there, b"body")
@@ -298,10 +298,10 @@ def test_a_host_is_reached_over_whichever_of_its_addresses_answers(run):
     ],
 )
 def test_an_address_says_where_to_go(url, authority, host, port):
-    made = origin(url)
+    parsed = origin(url)
 
-    assert (made.authority, made._host, made._port) == (authority, host, port)
-    assert (made._tls is None) == url.startswith("http:")
+    assert (parsed.authority, parsed._host, parsed._port) == (authority, host, port)
+    assert (parsed._tls is None) == url.startswith("http:")
 
 
 @pytest.mark.parametrize(

@@ -81,8 +81,8 @@ async def real(
 
 @pytest.fixture(params=[fake, real], ids=["fake", "http"])
 def staged_port(request: pytest.FixtureRequest) -> Staged:
-    made: Staged = request.param
-    return made
+    staged: Staged = request.param
+    return staged
 
 
 def test_an_exchange_has_a_status_and_headers(staged_port):
@@ -210,8 +210,8 @@ def test_an_upstream_that_hangs_up_without_an_answer_is_a_failure(step):
     asyncio.run(work())
 
 
-@pytest.mark.parametrize(("failures", "sent"), [(1, 2), (2, 2)])
-def test_a_request_without_a_receipt_is_resent_once_after_a_stale_connection(failures, sent):
+@pytest.mark.parametrize(("failures", "requests"), [(1, 2), (2, 2)])
+def test_a_request_without_a_receipt_is_resent_once_after_a_stale_connection(failures, requests):
     async def work() -> int:
         stale = [stale_connection() for _ in range(failures)]
         transport = FakeTransport([*stale, ScriptedAnswer([b"ok"])])
@@ -224,7 +224,7 @@ def test_a_request_without_a_receipt_is_resent_once_after_a_stale_connection(fai
             assert await exchange.read_all(9) == b"ok"
         return len(transport.sent)
 
-    assert asyncio.run(work()) == sent
+    assert asyncio.run(work()) == requests
 
 
 def test_a_request_is_not_resent_after_another_failure():

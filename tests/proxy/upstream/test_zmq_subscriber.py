@@ -29,7 +29,7 @@ def test_messages_come_in_their_parts_also_after_the_publisher_was_started_again
         context.term()
 
     async def story() -> list[list[bytes]]:
-        found = []
+        messages = []
         async with subscribe(address) as events, asyncio.timeout(30):
             for number in range(2):
                 done = asyncio.Event()
@@ -38,9 +38,9 @@ def test_messages_come_in_their_parts_also_after_the_publisher_was_started_again
                     message = list(await events.receive())
                     while message[1] != b"%d" % number:
                         message = list(await events.receive())
-                    found.append(message)
+                    messages.append(message)
                     done.set()
-        return found
+        return messages
 
     assert asyncio.run(story()) == [[b"", b"0", b"batch"], [b"", b"1", b"batch"]]
 
