@@ -55,14 +55,14 @@ def model(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(params=KINDS)
 def make_client(request: pytest.FixtureRequest, gateway: GatewayFixture) -> Iterator[Dial]:
     """Makes clients of each kind in turn."""
-    made: list[Sdk] = []
+    clients: list[Sdk] = []
 
     def make(key: str = gateway.key, **options: Any) -> Sdk:
-        made.append(KINDS[request.param](gateway.url, key, **{"max_retries": 0, **options}))
-        return made[-1]
+        clients.append(KINDS[request.param](gateway.url, key, **{"max_retries": 0, **options}))
+        return clients[-1]
 
     yield make
-    for client in made:
+    for client in clients:
         client.close()
 
 
@@ -77,14 +77,14 @@ def claude(request: pytest.FixtureRequest, gateway: GatewayFixture) -> Iterator[
 @pytest.fixture(params=MESSAGES_KINDS)
 def make_claude(request: pytest.FixtureRequest, gateway: GatewayFixture) -> Iterator[Dial]:
     """Makes clients of each kind in turn."""
-    made: list[Sdk] = []
+    clients: list[Sdk] = []
 
     def make(key: str = gateway.key, **options: Any) -> Sdk:
-        made.append(MESSAGES_KINDS[request.param](gateway.url, key, **options))
-        return made[-1]
+        clients.append(MESSAGES_KINDS[request.param](gateway.url, key, **options))
+        return clients[-1]
 
     yield make
-    for client in made:
+    for client in clients:
         client.close()
 
 

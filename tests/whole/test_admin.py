@@ -35,8 +35,8 @@ _SOON = 20.0
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FallbackGateway]:
     """Models with others in their place, policies, and a token for the pages."""
-    with fallback_gateway(tmp_path_factory.mktemp("admin"), POLICIES, admin_token=TOKEN) as made:
-        yield made
+    with fallback_gateway(tmp_path_factory.mktemp("admin"), POLICIES, admin_token=TOKEN) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +70,8 @@ def test_a_call_that_fell_back_is_on_the_page_with_its_receipts(gateway, browser
     html = page(gateway, browser)
     assert f'href="/admin/calls/{call_id}"' in html
     assert moved.startswith("fallback: ")
-    for told in (moved, "acme", "lab/spare", "&lt;script&gt;x&lt;/script&gt;"):
-        assert f">{told}</td>" in html
+    for text in (moved, "acme", "lab/spare", "&lt;script&gt;x&lt;/script&gt;"):
+        assert f">{text}</td>" in html
     assert "<script" not in html
     call = page(gateway, browser, f"/admin/calls/{call_id}")
     assert "Attempt 1" in call

@@ -13,14 +13,14 @@ from tests.fakes.sdk_calls import last, receipt_of, user
 
 @contextmanager
 def azure(gateway: GatewayFixture, **fields: Any) -> Iterator[openai.AzureOpenAI]:
-    made = openai.AzureOpenAI(
+    azure_client = openai.AzureOpenAI(
         azure_endpoint=gateway.url.removesuffix("/v1"),
         api_key=gateway.key,
         api_version="2024-10-21",
         max_retries=0,
         **fields,
     )
-    with made as client:
+    with azure_client as client:
         yield client
 
 

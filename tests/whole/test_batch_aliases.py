@@ -22,15 +22,15 @@ def lone_team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayFixtu
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SIMULATOR_KEY", "simulator-key")
         folder = tmp_path_factory.mktemp("batches")
-        with running_gateway(folder, more_catalog=ALIASES) as made:
-            yield made
+        with running_gateway(folder, more_catalog=ALIASES) as running:
+            yield running
 
 
 def create_batch(gateway: GatewayFixture, *models: str) -> httpx.Response:
-    asked = {"max_tokens": 9, "messages": [{"role": "user", "content": "Hello."}]}
+    params = {"max_tokens": 9, "messages": [{"role": "user", "content": "Hello."}]}
     requests: list[dict[str, Any]] = [
-        {"custom_id": f"r{at}", "params": {"model": model, **asked}}
-        for at, model in enumerate(models)
+        {"custom_id": f"r{index}", "params": {"model": model, **params}}
+        for index, model in enumerate(models)
     ]
     return httpx.post(
         f"{gateway.url}/messages/batches",
@@ -46,10 +46,10 @@ def test_a_batch_reaches_its_upstream_with_the_models_that_its_names_mean(
     lone_team: GatewayFixture,
 ) -> None:
     create_batch(lone_team, "house", "claude-lab")
-    sent = lone_team.lab.exchanges[-1]
-    models = [each["params"]["model"] for each in json.loads(sent.body)["requests"]]
+    exchange = lone_team.lab.exchanges[-1]
+    models = [request["params"]["model"] for request in json.loads(exchange.body)["requests"]]
 
-    assert sent.path == "/v1/messages/batches"
+    assert exchange.path == "/v1/messages/batches"
     assert models == ["claude-lab", "claude-lab"]
 
 
@@ -58,10 +58,10 @@ def test_a_batch_with_a_name_for_another_providers_model_is_refused_as_anthropic
 ) -> None:
     before = len(lone_team.lab.exchanges)
     refused = create_batch(lone_team, "house", "fast")
-    said = refused.json()
+    document = refused.json()
 
     assert refused.status_code == 400
-    assert (said["type"], said["error"]["type"]) == ("error", "invalid_request_error")
-    assert said["error"]["message"].startswith("`requests[1].params.model`: fast means gpt-lab")
+    assert (document["type"], document["error"]["type"]) == ("error", "invalid_request_error")
+    assert document["error"]["message"].startswith("`requests[1].params.model`: fast means gpt-lab")
     assert len(lone_team.lab.exchanges) == before
-    assert [receipt.status for receipt in lone_team.receipts(said["request_id"])] == [400]
+    assert [receipt.status for receipt in lone_team.receipts(document["request_id"])] == [400]

@@ -127,15 +127,15 @@ def test_a_call_waits_for_amounts_held_by_others_and_not_for_spent_ones(start_ga
     fixture = start_gateway(SMALL)
     fixture.gate.clear()
     ended: list[httpx.Response] = []
-    said = [{"role": "user", "content": "[[fault:words=400]] Go on."}]
-    with _Thread(lambda: ended.append(fixture.call(stream=True, messages=said))):
+    messages = [{"role": "user", "content": "[[fault:words=400]] Go on."}]
+    with _Thread(lambda: ended.append(fixture.call(stream=True, messages=messages))):
         until(lambda: len(fixture.lab.exchanges) == 1)
-        held = fixture.call()
+        open_call = fixture.call()
         fixture.gate.set()
 
-    assert held.status_code == 429
-    assert held.json()["error"]["held"] == "0.1"
-    assert 0 < float(held.headers["retry-after"]) <= 61
+    assert open_call.status_code == 429
+    assert open_call.json()["error"]["held"] == "0.1"
+    assert 0 < float(open_call.headers["retry-after"]) <= 61
     assert ended[0].text.endswith("data: [DONE]\n\n")
 
     until(lambda: fixture.call().status_code == 429)
@@ -176,11 +176,11 @@ def test_a_caller_that_hangs_up_has_spent_the_worst_case_of_its_budget_and_holds
 async def leave(fixture: BudgetGateway, client: httpx.AsyncClient, number: int) -> int:
     """The status of a call whose caller hangs up unless it is refused at once."""
     fields = {"stream": True} if number % 2 else {}
-    said = [{"role": "user", "content": f"[[fault:hang]] Well, {number}?"}]
+    messages = [{"role": "user", "content": f"[[fault:hang]] Well, {number}?"}]
     try:
         answer = await client.post(
             f"{fixture.url}/chat/completions",
-            json=DIME | {"messages": said} | fields,
+            json=DIME | {"messages": messages} | fields,
             headers=fixture.headers(),
             timeout=1.0,
         )
@@ -259,7 +259,7 @@ async def leave_stories(fixture: BudgetGateway) -> list[int]:
                 return 0
             return answer.status_code
 
-        pairs = [(each, "1") for each in FIGURES] + [("128000", each) for each in FIGURES]
+        pairs = [(figure, "1") for figure in FIGURES] + [("128000", figure) for figure in FIGURES]
         return await asyncio.gather(*(leave_story(*pair) for pair in pairs))
 
 

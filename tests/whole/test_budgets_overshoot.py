@@ -44,18 +44,20 @@ class UserCallers:
     answered: int = 0
 
     async def calls(
-        self, client: HttpCaller, callers: int = _CALLERS, each: int | None = None
+        self, client: HttpCaller, callers: int = _CALLERS, calls_each: int | None = None
     ) -> None:
         """So many callers at once; each calls so often, or until it was refused often."""
         dice = random.Random(self.seed)  # noqa: S311 - repeatable, not secret
         async with asyncio.TaskGroup() as group:
             for _ in range(callers):
-                group.create_task(self._call_on(client, dice, each))
+                group.create_task(self._call_on(client, dice, calls_each))
 
-    async def _call_on(self, client: HttpCaller, dice: random.Random, each: int | None) -> None:
-        refused = made = 0
-        while refused < _ENOUGH and made != each:
-            made += 1
+    async def _call_on(
+        self, client: HttpCaller, dice: random.Random, calls_each: int | None
+    ) -> None:
+        refused = calls = 0
+        while refused < _ENOUGH and calls != calls_each:
+            calls += 1
             answer = await self._call(client, words(dice))
             if answer.status == 429:
                 refused += 1
@@ -66,8 +68,8 @@ class UserCallers:
                 self.answered += 1
 
     async def _call(self, client: HttpCaller, words: int) -> HttpAnswer:
-        said = [{"role": "user", "content": f"[[fault:words={words}]] Tell me."}]
-        return await client.ask(DIME | {"messages": said, "user": self.user})
+        messages = [{"role": "user", "content": f"[[fault:words={words}]] Tell me."}]
+        return await client.ask(DIME | {"messages": messages, "user": self.user})
 
 
 @asynccontextmanager
@@ -89,11 +91,11 @@ async def simulate_callers(fixture: BudgetGateway, seed: int) -> UserCallers:
     """Results of one user's calls, once another's taught how long such calls are."""
     async with http_caller(fixture) as client:
         learned = UserCallers(fixture, f"first-{seed}", seed + 100)
-        await learned.calls(client, _LEARNERS, each=12)
+        await learned.calls(client, _LEARNERS, calls_each=12)
         assert not learned.refusals
-        found = UserCallers(fixture, f"second-{seed}", seed)
-        await found.calls(client)
-    return found
+        second = UserCallers(fixture, f"second-{seed}", seed)
+        await second.calls(client)
+    return second
 
 
 def test_the_limit_is_never_passed_and_nothing_refused_while_half_of_it_is_unspent(
@@ -106,14 +108,14 @@ def test_the_limit_is_never_passed_and_nothing_refused_while_half_of_it_is_unspe
             await asyncio.sleep(0.12)
 
         fixture.lab.sleep = slow
-        found = asyncio.run(simulate_callers(fixture, seed=1))
+        result = asyncio.run(simulate_callers(fixture, seed=1))
         fixture.costs()
         spent = fixture.gateway.store.spendings.from_receipts("user", 0, 2e10).by
 
-    most = max(each.nanos for each in spent.values())
-    assert 0.95 * LIMIT < most <= LIMIT
-    assert found.answered > 5 * _CALLERS
-    spent_then = [Decimal(each["spent"]) for each in found.refusals]
+    most_spent = max(account.nanos for account in spent.values())
+    assert 0.95 * LIMIT < most_spent <= LIMIT
+    assert result.answered > 5 * _CALLERS
+    spent_then = [Decimal(refusal["spent"]) for refusal in result.refusals]
     assert min(spent_then) >= Decimal("2.5")
     assert max(spent_then) <= 5
 
@@ -121,11 +123,11 @@ def test_the_limit_is_never_passed_and_nothing_refused_while_half_of_it_is_unspe
 def test_spent_and_held_amounts_with_worst_holds_stay_within_the_limit(monkeypatch, tmp_path):
     monkeypatch.setenv("SIMULATOR_KEY", "simulator-key")
     with budget_gateway(tmp_path, WORST_USERS) as fixture:
-        found = UserCallers(fixture, "first", seed=1)
+        second = UserCallers(fixture, "first", seed=1)
 
         async def call_until_refused() -> None:
             async with http_caller(fixture) as client:
-                await found.calls(client)
+                await second.calls(client)
 
         async def slow(seconds: float) -> None:
             await asyncio.sleep(0.12)
@@ -136,8 +138,11 @@ def test_spent_and_held_amounts_with_worst_holds_stay_within_the_limit(monkeypat
 
     assert 0.95 * LIMIT < spent <= LIMIT
     # 64 worst cases of ten cents are more than five dollars: calls are refused from the start.
-    assert min(Decimal(each["spent"]) for each in found.refusals) < 2
-    assert max(Decimal(each["spent"]) + Decimal(each["held"]) for each in found.refusals) <= 5
+    assert min(Decimal(refusal["spent"]) for refusal in second.refusals) < 2
+    assert (
+        max(Decimal(refusal["spent"]) + Decimal(refusal["held"]) for refusal in second.refusals)
+        <= 5
+    )
 
 
 async def crowd_of_digits(fixture: BudgetGateway, callers: int) -> collections.Counter[int]:
@@ -147,8 +152,8 @@ async def crowd_of_digits(fixture: BudgetGateway, callers: int) -> collections.C
     async with http_caller(fixture) as client:
 
         async def send(number: int) -> int:
-            said = [{"role": "user", "content": f"{number} {digits}"}]
-            asks = {"model": "heavy-lab", "max_completion_tokens": 1, "messages": said}
+            messages = [{"role": "user", "content": f"{number} {digits}"}]
+            asks = {"model": "heavy-lab", "max_completion_tokens": 1, "messages": messages}
             return (await client.ask(asks)).status
 
         async def open_the_gate() -> None:
@@ -171,17 +176,17 @@ def test_a_limit_with_worst_holds_is_never_passed_by_prompts_of_digits(monkeypat
     assert LIMIT / 2 < spent <= LIMIT
 
 
-async def count_answers(fixture: BudgetGateway, each: int, callers: int = _CALLERS) -> int:
+async def count_answers(fixture: BudgetGateway, calls_each: int, callers: int = _CALLERS) -> int:
     """Number of short answers the callers got that name no limit, so often each."""
-    said = [{"role": "user", "content": "[[fault:words=50]] Tell me."}]
-    asks = {"model": "long-lab", "messages": said}
+    messages = [{"role": "user", "content": "[[fault:words=50]] Tell me."}]
+    asks = {"model": "long-lab", "messages": messages}
     async with http_caller(fixture) as client:
 
         async def call_on() -> int:
-            found = 0
-            for _ in range(each):
-                found += (await client.ask(asks)).status == 200
-            return found
+            answered = 0
+            for _ in range(calls_each):
+                answered += (await client.ask(asks)).status == 200
+            return answered
 
         return sum(await asyncio.gather(*(call_on() for _ in range(callers))))
 

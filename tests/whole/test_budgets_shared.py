@@ -41,8 +41,8 @@ def four(tmp_path: Path) -> Iterator[tuple[list[ServeProcess], Simulator]]:
             sibling = SiblingProcess(first, tmp_path / f"{number}")
             stack.callback(sibling.kill)
             gateways.append(sibling)
-        for each in gateways:
-            each.start(
+        for gateway in gateways:
+            gateway.start(
                 THRIFTGATE_POLICIES=str(tmp_path / "policies.toml"), THRIFTGATE_REDIS_URL=SERVER
             )
         yield gateways, lab
@@ -77,15 +77,15 @@ def test_a_thousand_calls_to_four_processes_get_five_dollars_and_no_more(four):
 
     lab.sleep = sleep_once_opened
 
-    found = asyncio.run(rush(gateways, lab, 1000, opened))
+    outcome = asyncio.run(rush(gateways, lab, 1000, opened))
 
     # On a loaded machine calls miss deadlines of their Redis: what they hold there is given back
     # only after all others were decided.
-    assert max(50 - found[503], 1) <= found[200] <= 50
-    assert found[200] + found[429] + found[503] == 1000
-    assert len(lab.exchanges) == found[200]
-    for each in gateways:
-        each.stop()
+    assert max(50 - outcome[503], 1) <= outcome[200] <= 50
+    assert outcome[200] + outcome[429] + outcome[503] == 1000
+    assert len(lab.exchanges) == outcome[200]
+    for gateway in gateways:
+        gateway.stop()
     store = Store.open(gateways[0].database_url, gateways[0].folder / "journal")
     try:
         assert store.ledger.count_calls() == 1000
@@ -106,8 +106,8 @@ def test_a_second_process_that_would_count_for_itself_does_not_start(tmp_path):
 
         with pytest.raises(
             AssertionError, match=r"Another gateway on this database.* THRIFTGATE_FOLDER"
-        ) as said:
+        ) as refused:
             second.start(**policies)
-        assert "Receipts stay in the journal" not in str(said.value)
+        assert "Receipts stay in the journal" not in str(refused.value)
 
         second.start(**policies, THRIFTGATE_PRIVATE_BUDGETS="1")

@@ -85,29 +85,29 @@ def load(
     budgets = "".join(BUDGET.format(name=name, limit=limit) for name, limit in limits.items())
     with ExitStack() as stack:
         redis = stack.enter_context(own_redis(folder))
-        made = stack.enter_context(gateways(folder, budgets, redis.url, count=2))
-        ledger = Ledger(made[0], redis.url)
+        running = stack.enter_context(gateways(folder, budgets, redis.url, count=2))
+        ledger = Ledger(running[0], redis.url)
         stack.callback(ledger.store.close, 5)
-        known = {name: key for name, key in keys(ledger.store).items() if name in limits}
-        caller_groups = [ConcurrentCallers(each.url, known, body) for each in made]
-        yield GatewaysUnderLoad(made, redis, ledger, caller_groups)
+        team_keys = {name: key for name, key in keys(ledger.store).items() if name in limits}
+        caller_groups = [ConcurrentCallers(process.url, team_keys, body) for process in running]
+        yield GatewaysUnderLoad(running, redis, ledger, caller_groups)
 
 
 def test_a_stall_of_redis_refuses_no_call_and_all_of_them_are_counted(tmp_path):
-    with load(tmp_path, {"closed": 200}) as found:
-        with found.caller_groups[0].calling(), found.caller_groups[1].calling():
-            found.until_leased()
+    with load(tmp_path, {"closed": 200}) as fixture:
+        with fixture.caller_groups[0].calling(), fixture.caller_groups[1].calling():
+            fixture.until_leased()
             for _ in range(STALLS):
-                before = found.answer_count()
-                found.stall()
-                assert found.answer_count() > before + 5
+                before = fixture.answer_count()
+                fixture.stall()
+                assert fixture.answer_count() > before + 5
                 time.sleep(3.0)
-        for each in found.gateways:
-            each.stop()
-        (level,) = found.ledger.levels(["closed"])
-        spent = found.ledger.spend_by_team()["closed"]
+        for gateway in fixture.gateways:
+            gateway.stop()
+        (level,) = fixture.ledger.levels(["closed"])
+        spent = fixture.ledger.spend_by_team()["closed"]
 
-    assert found.statuses("stalled") == {200}
+    assert fixture.statuses("stalled") == {200}
     assert level.spent == spent
     assert level.held == 0
 
@@ -118,59 +118,62 @@ def test_a_stall_of_redis_refuses_no_call_and_all_of_them_are_counted(tmp_path):
 def test_a_stall_refuses_no_call_of_a_budget_that_is_too_small_for_leases(tmp_path, body, statuses):
     """Of ten dollars no lease is given: a process would have to hold eight calls ahead."""
     limit = 10
-    with load(tmp_path, {"closed": limit}, body) as found:
-        with found.caller_groups[0].calling(), found.caller_groups[1].calling():
+    with load(tmp_path, {"closed": limit}, body) as fixture:
+        with fixture.caller_groups[0].calling(), fixture.caller_groups[1].calling():
             time.sleep(1.0)
-            found.stall()
+            fixture.stall()
             time.sleep(0.5)
-            found.stall()
+            fixture.stall()
             time.sleep(0.5)
-        for each in found.gateways:
-            each.stop()
-        found.until_released("closed")
-        (level,) = found.ledger.levels(["closed"])
-        spent = found.ledger.spend_by_team()["closed"]
+        for gateway in fixture.gateways:
+            gateway.stop()
+        fixture.until_released("closed")
+        (level,) = fixture.ledger.levels(["closed"])
+        spent = fixture.ledger.spend_by_team()["closed"]
 
     assert (
-        len([met for callers in found.caller_groups for met in callers.of("stalled", "closed")]) > 4
+        len([met for callers in fixture.caller_groups for met in callers.of("stalled", "closed")])
+        > 4
     )
-    assert found.statuses() <= statuses
+    assert fixture.statuses() <= statuses
     assert level.spent == spent <= limit * _NANOS
 
 
 def test_a_redis_that_stalls_again_and_again_lets_no_call_pass_the_limit(tmp_path):
     """Most of the limit is leased for some time, all of it is spent, and nothing stays held."""
     limit = 20
-    with load(tmp_path, {"closed": limit}, long_body) as found:
-        with found.caller_groups[0].calling(), found.caller_groups[1].calling():
+    with load(tmp_path, {"closed": limit}, long_body) as fixture:
+        with fixture.caller_groups[0].calling(), fixture.caller_groups[1].calling():
             end = time.monotonic() + 70
-            while 429 not in found.statuses() and time.monotonic() < end:
-                found.stall()
+            while 429 not in fixture.statuses() and time.monotonic() < end:
+                fixture.stall()
                 time.sleep(1.0)
-            found.until_refused(60)
-        found.until_released("closed")
-        for each in found.gateways:
-            each.stop()
-        (level,) = found.ledger.levels(["closed"])
-        spent = found.ledger.spend_by_team()["closed"]
+            fixture.until_refused(60)
+        fixture.until_released("closed")
+        for gateway in fixture.gateways:
+            gateway.stop()
+        (level,) = fixture.ledger.levels(["closed"])
+        spent = fixture.ledger.spend_by_team()["closed"]
 
-    assert 429 in found.statuses()
+    assert 429 in fixture.statuses()
     assert 0.9 * limit * _NANOS < spent <= limit * _NANOS
     assert (level.spent, level.held) == (spent, 0)
 
 
 def test_counters_that_were_emptied_under_load_are_what_the_ledger_says_within_a_minute(tmp_path):
-    with load(tmp_path, {"closed": 200, "open": 200}) as found:
-        with found.caller_groups[0].calling(), found.caller_groups[1].calling():
-            found.until_leased()
-            found.redis.flush()
+    with load(tmp_path, {"closed": 200, "open": 200}) as fixture:
+        with fixture.caller_groups[0].calling(), fixture.caller_groups[1].calling():
+            fixture.until_leased()
+            fixture.redis.flush()
             emptied = time.monotonic()
             time.sleep(20)
-        for each in found.gateways:
-            each.stop()
+        for gateway in fixture.gateways:
+            gateway.stop()
         assert time.monotonic() < emptied + 60
-        levels = dict(zip(("closed", "open"), found.ledger.levels(["closed", "open"]), strict=True))
-        spent = found.ledger.spend_by_team()
+        levels = dict(
+            zip(("closed", "open"), fixture.ledger.levels(["closed", "open"]), strict=True)
+        )
+        spent = fixture.ledger.spend_by_team()
 
     assert {name: level.spent for name, level in levels.items()} == spent
     assert {level.held for level in levels.values()} == {0}

@@ -31,15 +31,15 @@ pytestmark = [
 @pytest.fixture
 def all_treated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("SIMULATOR_KEY", "simulator-key")
-    with running_gateway(tmp_path, more_catalog=GPT_NEXT, control_share=0.0) as made:
-        yield made
+    with running_gateway(tmp_path, more_catalog=GPT_NEXT, control_share=0.0) as running:
+        yield running
 
 
 def run_session(gateway: GatewayFixture, folder: Path, words: str, model: str) -> dict[str, Any]:
     """Run one session in a new folder; return what it prints."""
     project, home = folder / "project", folder / "home"
-    for each in (project, home):
-        each.mkdir(parents=True)
+    for path in (project, home):
+        path.mkdir(parents=True)
     done = subprocess.run(  # noqa: S603 - a program that the test installs
         [str(CLAUDE), "-p", words, "--model", model, "--output-format", "json"],
         cwd=project,
@@ -57,15 +57,15 @@ def run_session(gateway: GatewayFixture, folder: Path, words: str, model: str) -
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    said: dict[str, Any] = json.loads(done.stdout)
-    return said
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
 def session_receipts(gateway: GatewayFixture, folder: Path, model: str) -> list[Receipt]:
     """The receipts of sessions in folders of their own, one after the other."""
     for number, words in enumerate(WORDS):
-        said = run_session(gateway, folder / str(number), words, model)
-        assert (said["is_error"], said["subtype"]) == (False, "success")
+        output = run_session(gateway, folder / str(number), words, model)
+        assert (output["is_error"], output["subtype"]) == (False, "success")
         gateway.of_feature("claude-code", number + 1)
     return gateway.of_feature("claude-code", len(WORDS))
 
@@ -75,13 +75,13 @@ def test_a_second_session_in_another_folder_reads_the_tools_and_stable_text_of_t
 ) -> None:
     first, *later = session_receipts(all_treated, tmp_path / "sessions", "claude-lab")
 
-    assert all(each.outcome is Outcome.ANSWERED for each in (first, *later))
+    assert all(receipt.outcome is Outcome.ANSWERED for receipt in (first, *later))
     assert first.usage is not None
     assert first.usage.cache_read == 0
-    for each in later:
-        assert each.usage is not None
-        assert each.usage.cache_read > 0.9 * (first.usage.write_5m - 1_400)
-        assert (each.cost_nanos or 0) < 0.5 * (first.cost_nanos or 0)
+    for receipt in later:
+        assert receipt.usage is not None
+        assert receipt.usage.cache_read > 0.9 * (first.usage.write_5m - 1_400)
+        assert (receipt.cost_nanos or 0) < 0.5 * (first.cost_nanos or 0)
 
 
 def test_claude_code_runs_on_an_openai_model_without_its_attribution_line(
@@ -90,7 +90,7 @@ def test_claude_code_runs_on_an_openai_model_without_its_attribution_line(
     _, *later = session_receipts(all_treated, tmp_path / "sessions", "gpt-lab")
 
     assert b"x-anthropic-billing-header" not in all_treated.lab.exchanges[-1].body
-    assert all(each.usage is not None and each.usage.cache_read > 10_000 for each in later)
+    assert all(receipt.usage is not None and receipt.usage.cache_read > 10_000 for receipt in later)
 
 
 #: Results of tools as they arrive upstream, by the model.
@@ -107,16 +107,16 @@ def test_claude_code_calls_tools_over_several_turns_and_reads_what_it_sent_befor
 ) -> None:
     script = ("call=Read", "call=Read,call=Bash", "ok")
     all_treated.lab.queue_directives(script)
-    said = run_session(all_treated, tmp_path / "sessions", "Read the notes.", model)
+    output = run_session(all_treated, tmp_path / "sessions", "Read the notes.", model)
     receipts = all_treated.of_feature("claude-code", len(script))
     body = json.loads(all_treated.lab.exchanges[-1].body)
     messages = json.dumps(body.get("messages", body.get("input")))
 
-    assert (said["is_error"], said["num_turns"]) == (False, 4)
-    assert [each.outcome for each in receipts] == [Outcome.ANSWERED] * len(script)
-    for each in receipts[1:]:
-        assert each.usage is not None
-        assert each.usage.cache_read > 0.85 * each.usage.prompt_tokens
+    assert (output["is_error"], output["num_turns"]) == (False, 4)
+    assert [receipt.outcome for receipt in receipts] == [Outcome.ANSWERED] * len(script)
+    for receipt in receipts[1:]:
+        assert receipt.usage is not None
+        assert receipt.usage.cache_read > 0.85 * receipt.usage.prompt_tokens
     assert messages.count(RESULTS[model]) == 3
 
 
@@ -124,22 +124,30 @@ def test_a_subagent_in_another_folder_reads_the_tools_and_stable_text_of_the_fir
     all_treated: GatewayFixture, tmp_path: Path
 ) -> None:
     """Two sessions, each with a subagent of its own, whose tools and system text are others."""
-    asked = {"description": "Look", "prompt": "Look around.", "subagent_type": "general-purpose"}
-    arguments = urlsafe_b64encode(json.dumps(asked).encode()).decode().rstrip("=")
+    task_arguments = {
+        "description": "Look",
+        "prompt": "Look around.",
+        "subagent_type": "general-purpose",
+    }
+    arguments = urlsafe_b64encode(json.dumps(task_arguments).encode()).decode().rstrip("=")
     usages = []
     for number in range(2):
         before = len(all_treated.lab.exchanges)
         all_treated.lab.queue_directives((f"call=Agent,args={arguments}", "ok", "ok"))
-        said = run_session(all_treated, tmp_path / str(number), "Have it looked at.", "claude-lab")
-        assert said["subtype"] == "success"
+        output = run_session(
+            all_treated, tmp_path / str(number), "Have it looked at.", "claude-lab"
+        )
+        assert output["subtype"] == "success"
         asked_for = [
-            each for each in list(all_treated.lab.exchanges)[before:] if each.usage is not None
+            exchange
+            for exchange in list(all_treated.lab.exchanges)[before:]
+            if exchange.usage is not None
         ]
-        calls = [(json.loads(each.body), each.usage) for each in asked_for]
-        (found,) = [each for each in calls if "cc_is_subagent" in json.dumps(each[0])]
-        usages.append(found[1])
-    reads = [each.cache_read for each in usages if each is not None]
-    writes = [each.write_5m for each in usages if each is not None]
+        calls = [(json.loads(exchange.body), exchange.usage) for exchange in asked_for]
+        (subagent_call,) = [call for call in calls if "cc_is_subagent" in json.dumps(call[0])]
+        usages.append(subagent_call[1])
+    reads = [usage.cache_read for usage in usages if usage is not None]
+    writes = [usage.write_5m for usage in usages if usage is not None]
 
     assert reads[0] == 0
     assert reads[1] > 0.9 * writes[0]

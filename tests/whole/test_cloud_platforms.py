@@ -97,7 +97,7 @@ def test_a_streamed_message_comes_in_anthropics_events(clouds: CloudGateway, mod
     (receipt,) = clouds.all_receipts()[-1:]
     assert names[0] == "message_start"
     assert names[-2:] == ["message_delta", "message_stop"]
-    assert all(said["type"] == name for name, said in events)
+    assert all(event["type"] == name for name, event in events)
     assert receipt.usage == clouds.lab.exchanges[-1].usage
     assert (receipt.streamed, receipt.estimated) == (True, False)
 
@@ -123,16 +123,16 @@ def test_a_response_with_a_tool_is_translated_there_and_back(
     clouds: CloudGateway, model: str
 ) -> None:
     tool = {"type": "function", "name": "weather", "parameters": {"type": "object"}}
-    asked = {"model": model, "input": "Weather? [[fault:call]]", "tools": [tool], "store": False}
-    answer = clouds.post("responses", asked)
+    body = {"model": model, "input": "Weather? [[fault:call]]", "tools": [tool], "store": False}
+    answer = clouds.post("responses", body)
 
     assert [item["type"] for item in answer.json()["output"]][-1] == "function_call"
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_tokens_are_counted_by_the_cloud(clouds: CloudGateway, model: str) -> None:
-    asked = {"model": model, "messages": [{"role": "user", "content": "Hi"}], "system": HANDBOOK}
-    answer = clouds.post("messages/count_tokens", asked, **VERSION)
+    body = {"model": model, "messages": [{"role": "user", "content": "Hi"}], "system": HANDBOOK}
+    answer = clouds.post("messages/count_tokens", body, **VERSION)
 
     assert answer.json() == {"input_tokens": answer.json()["input_tokens"]}
     assert answer.json()["input_tokens"] > 3_000
@@ -172,7 +172,7 @@ def test_throttling_is_worth_another_attempt_and_says_when(
         answer = clouds.chat(model, "Hello.")
 
         assert answer.status_code == 200
-        assert [each.status for each in clouds.receipts(answer.headers["x-request-id"])] == [
+        assert [receipt.status for receipt in clouds.receipts(answer.headers["x-request-id"])] == [
             429,
             200,
         ]
@@ -215,10 +215,10 @@ def test_a_frame_whose_checksum_is_wrong_is_no_answer(clouds: CloudGateway) -> N
 @pytest.mark.parametrize("model", MODELS)
 def test_a_caller_who_leaves_a_stream_is_settled(clouds: CloudGateway, model: str) -> None:
     feature = f"left-{model}"
-    asked = message(model, "Tell me. [[fault:stall=3]]", stream=True)
+    body = message(model, "Tell me. [[fault:stall=3]]", stream=True)
     headers = clouds.headers({**VERSION, "x_thriftgate_feature": feature})
     with httpx.stream(
-        "POST", f"{clouds.url}/messages", json=asked, headers=headers, verify=PLAIN
+        "POST", f"{clouds.url}/messages", json=body, headers=headers, verify=PLAIN
     ) as answer:
         for line in answer.iter_lines():
             if "content_block_delta" in line:
@@ -303,8 +303,8 @@ def test_missing_credentials_are_said_with_what_to_set(
 def test_a_field_of_anthropics_own_api_is_refused_by_name(
     clouds: CloudGateway, model: str, field: str
 ) -> None:
-    asked = {"mcp_servers": [{"type": "url", "url": "https://x", "name": "x"}]}
-    answer = clouds.message(model, "Hello.", **{field: asked.get(field, "us")})
+    fields = {"mcp_servers": [{"type": "url", "url": "https://x", "name": "x"}]}
+    answer = clouds.message(model, "Hello.", **{field: fields.get(field, "us")})
 
     assert answer.status_code == 400
     assert answer.json()["error"]["message"].startswith(f"`{field}` works at Anthropic's own API")
@@ -349,12 +349,12 @@ def test_a_prefix_that_its_caller_marked_is_stored_once_and_read_by_the_next_cal
     used = []
     for words in ("A box?", "A reason?"):
         turns = [{"role": "user", "content": words}]
-        asked = {"model": model, "max_tokens": 200, "messages": turns}
+        body = {"model": model, "max_tokens": 200, "messages": turns}
         if path == "messages":
-            asked["system"] = [block]
+            body["system"] = [block]
         else:
-            asked["messages"] = [{"role": "system", "content": [block]}, *turns]
-        answer = clouds.post(path, asked, **VERSION)
+            body["messages"] = [{"role": "system", "content": [block]}, *turns]
+        answer = clouds.post(path, body, **VERSION)
         assert answer.status_code == 200, answer.text
         (receipt,) = clouds.receipts(answer.headers["x-request-id"])
         assert receipt.usage is not None

@@ -62,8 +62,8 @@ pytestmark = [
 @pytest.fixture
 def all_treated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GatewayFixture]:
     monkeypatch.setenv("SIMULATOR_KEY", "simulator-key")
-    with running_gateway(tmp_path, control_share=0.0, more_catalog=MORE) as made:
-        yield made
+    with running_gateway(tmp_path, control_share=0.0, more_catalog=MORE) as running:
+        yield running
 
 
 @pytest.fixture
@@ -78,8 +78,8 @@ def homes() -> Iterator[Path]:
 def run_session(folder: Path, words: str, model: str, base_url: str, key: str) -> dict[str, Any]:
     """Run one session in a new folder; return what it says it used."""
     project, home = folder / "project", folder / "home" / ".codex"
-    for each in (project, home):
-        each.mkdir(parents=True)
+    for path in (project, home):
+        path.mkdir(parents=True)
     (home / "config.toml").write_text(
         f'model = "{model}"\nmodel_provider = "thriftgate"\n[model_providers.thriftgate]\n'
         f'name = "Thriftgate"\nbase_url = "{base_url}"\nenv_key = "GATEWAY_KEY"\n'
@@ -109,10 +109,10 @@ def run_session(folder: Path, words: str, model: str, base_url: str, key: str) -
 
 def heard_results(gateway: GatewayFixture) -> list[str]:
     """Results of tool calls in the latest request that the upstream got."""
-    said = json.loads(gateway.lab.exchanges[-1].body)
-    items = said.get("input") or [
+    document = json.loads(gateway.lab.exchanges[-1].body)
+    items = document.get("input") or [
         block
-        for message in said["messages"]
+        for message in document["messages"]
         if isinstance(message["content"], list)
         for block in message["content"]
     ]
@@ -128,11 +128,11 @@ def test_codex_calls_tools_over_several_turns_and_reads_what_it_sent_before(
     run_session(homes, "Read the notes.", "gpt-lab", all_treated.url, all_treated.key)
     receipts = all_treated.of_feature("codex", len(script))
 
-    assert [each.outcome for each in receipts] == [Outcome.ANSWERED] * len(script)
+    assert [receipt.outcome for receipt in receipts] == [Outcome.ANSWERED] * len(script)
     assert len(heard_results(all_treated)) == 3
-    for each in receipts[1:]:
-        assert each.usage is not None
-        assert each.usage.cache_read > 0.7 * each.usage.prompt_tokens
+    for receipt in receipts[1:]:
+        assert receipt.usage is not None
+        assert receipt.usage.cache_read > 0.7 * receipt.usage.prompt_tokens
 
 
 def test_a_newer_model_whose_tools_stand_in_the_input_is_planned(
@@ -155,9 +155,9 @@ def test_codex_runs_on_claude_with_its_tools_of_free_text(
     receipts = all_treated.of_feature("codex", len(script))
     results = heard_results(all_treated)
 
-    assert [each.outcome for each in receipts] == [Outcome.ANSWERED] * len(script)
+    assert [receipt.outcome for receipt in receipts] == [Outcome.ANSWERED] * len(script)
     assert len(results) == 2
-    assert not any("unsupported call" in each for each in results)
+    assert not any("unsupported call" in result for result in results)
 
 
 def test_codex_runs_on_claude_with_tools_in_namespaces_and_none_that_openai_runs(
@@ -169,7 +169,7 @@ def test_codex_runs_on_claude_with_tools_in_namespaces_and_none_that_openai_runs
     receipts = all_treated.of_feature("codex", len(script))
     results = heard_results(all_treated)
 
-    assert [each.outcome for each in receipts] == [Outcome.ANSWERED] * len(script)
+    assert [receipt.outcome for receipt in receipts] == [Outcome.ANSWERED] * len(script)
     assert "left out web_search, which only OpenAI runs" in receipts[0].notes
     assert len(results) == 2
-    assert not any("unsupported call" in each for each in results)
+    assert not any("unsupported call" in result for result in results)

@@ -74,24 +74,24 @@ def conversation(turns: int) -> list[dict[str, Any]]:
 def test_a_conversation_is_answered_compacted_from_its_first_call_to_its_last(
     compaction: GatewayFixture, ask: Callable[..., Any], model: str
 ) -> None:
-    kept = []
+    receipts = []
     for turns in range(1, 31):
         answer = ask(conversation(turns), model)
         (receipt,) = compaction.receipts(answer.headers["x-request-id"])
-        kept.append(receipt)
+        receipts.append(receipt)
 
-    assert {each.outcome for each in kept} == {Outcome.ANSWERED}
-    assert {each.compaction for each in kept} == {"facts"}
-    last = kept[-1]
+    assert {receipt.outcome for receipt in receipts} == {Outcome.ANSWERED}
+    assert {receipt.compaction for receipt in receipts} == {"facts"}
+    last = receipts[-1]
     assert last.compacted
     assert last.tokens_before is not None
     assert last.tokens_after is not None
     assert last.tokens_after * 2 < last.tokens_before
     assert last.usage is not None
     assert last.usage.prompt_tokens < last.tokens_before
-    assert len({each.conversation for each in kept} - {""}) == 1
-    assert 0 < sum(each.reset for each in kept) < 8
-    assert sum(each.compaction_nanos or 0 for each in kept) > 0
+    assert len({receipt.conversation for receipt in receipts} - {""}) == 1
+    assert 0 < sum(receipt.reset for receipt in receipts) < 8
+    assert sum(receipt.compaction_nanos or 0 for receipt in receipts) > 0
 
 
 def test_a_caller_may_force_try_and_refuse_it(ask: Callable[..., Any]) -> None:
@@ -109,9 +109,9 @@ def test_forcing_a_first_call_says_what_was_compacted_and_why_or_that_nothing_wa
     ask: Callable[..., Any],
 ) -> None:
     long, short = ask(conversation(10), header="force"), ask(conversation(0), header="force")
-    said = long.headers[ASKED].split("; ")
+    statements = long.headers[ASKED].split("; ")
 
-    assert said[:3] == ["compacted", "reason=forced", "no-more=nothing_to_compact"]
+    assert statements[:3] == ["compacted", "reason=forced", "no-more=nothing_to_compact"]
     assert short.headers[ASKED].startswith("unmodified; reason=nothing_to_compact; ")
 
 

@@ -47,28 +47,28 @@ def score(table: str, level: DetailLevel, count: Tokens) -> Score:
 
 @pytest.mark.parametrize("table", ["tau, K=1", "tau, K=3"], scope="module")
 def test_records_keep_what_an_airlines_desk_needs(table, count):
-    found = score(table, DetailLevel.FACTS, count)
+    result = score(table, DetailLevel.FACTS, count)
 
-    assert found.recall() >= 99.0, found.lost
-    assert found.bound_percent() >= 98.0, found.parted
-    assert found.share <= 50.0
+    assert result.recall() >= 99.0, result.lost
+    assert result.bound_percent() >= 98.0, result.parted
+    assert result.share <= 50.0
 
 
 @pytest.mark.parametrize("table", ["tau, K=1", "tau, K=3"], scope="module")
 def test_values_with_their_keys_and_fields_take_less(table, count):
-    found = score(table, DetailLevel.VALUES, count)
+    result = score(table, DetailLevel.VALUES, count)
 
-    assert found.recall() >= 99.0, found.lost
-    assert found.bound_percent() >= 95.0, found.parted
-    assert found.share <= 43.0
+    assert result.recall() >= 99.0, result.lost
+    assert result.bound_percent() >= 95.0, result.parted
+    assert result.share <= 43.0
 
 
 @pytest.mark.parametrize("table", ["sgd, K=3", "sgd x4, K=3"], scope="module")
 def test_slots_and_services_keep_their_values(table, count):
-    found = score(table, DetailLevel.VALUES, count)
+    result = score(table, DetailLevel.VALUES, count)
 
-    assert found.recall() >= 99.0, found.lost
-    assert found.share <= 45.0
+    assert result.recall() >= 99.0, result.lost
+    assert result.share <= 45.0
 
 
 @pytest.mark.parametrize(
@@ -82,56 +82,56 @@ def test_pruning_is_a_step_between(table, count):
 
 @pytest.mark.parametrize("table", ["swe-agent", "mini-swe"], scope="module")
 def test_paths_and_identifiers_of_an_agents_work_stay(table, count):
-    found = score(table, DetailLevel.FACTS, count)
+    result = score(table, DetailLevel.FACTS, count)
 
-    assert found.recall("path") == 100.0, found.lost
-    assert found.recall("name") >= 95.0, found.lost
-    assert found.share <= 25.0
+    assert result.recall("path") == 100.0, result.lost
+    assert result.recall("name") >= 95.0, result.lost
+    assert result.share <= 25.0
 
 
 @pytest.mark.parametrize("kind", ["desk", "clerk", "coder"])
 def test_twenty_turns_come_under_three_thousand_tokens(kind, count):
     require_set({"desk": "tau", "clerk": "agentdojo", "coder": "pi-mono"}[kind])
-    found = [outcome(case, 3_000, count) for case in islice(KINDS[kind](count), 8)]
-    roomy = [each for each in found if 2 * each.floor <= 3_000]
+    outcomes = [outcome(case, 3_000, count) for case in islice(KINDS[kind](count), 8)]
+    roomy = [case for case in outcomes if 2 * case.floor <= 3_000]
 
     assert roomy
-    assert [each.after for each in roomy if each.after > 3_000] == []
+    assert [case.after for case in roomy if case.after > 3_000] == []
     # A short number stands in a longer one, and is not named.
-    assert all(each.made.lost or max(map(len, each.lost), default=0) < 4 for each in roomy)
+    assert all(case.made.lost or max(map(len, case.lost), default=0) < 4 for case in roomy)
 
 
 def test_of_a_long_work_on_code_most_of_what_later_calls_name_stays(count):
     require_set("pi-mono")
-    found = [outcome(case, 3_000, count).later for case in KINDS["coder"](count)]
-    needed, kept = (sum(each) for each in zip(*found, strict=True))
+    counts = [outcome(case, 3_000, count).later for case in KINDS["coder"](count)]
+    needed, totals = (sum(column) for column in zip(*counts, strict=True))
 
     assert needed
-    assert kept >= 0.75 * needed
+    assert totals >= 0.75 * needed
 
 
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_no_probe_fails(name, policy, count):
     require_set(name)
-    found = sum(
+    failures = sum(
         (
-            breaches(each, POLICIES[policy], count)
-            for each in dialogues_in_chains(name, CHAINS.get(name, 1), EVERY[name])
+            breaches(dialogue, POLICIES[policy], count)
+            for dialogue in dialogues_in_chains(name, CHAINS.get(name, 1), EVERY[name])
         ),
         Counter(),
     )
 
-    assert found["calls"]
+    assert failures["calls"]
     for probe in ("rules", "orphans", "providers", "same again", "prefix", "words"):
-        assert found[probe] == 0, probe
+        assert failures[probe] == 0, probe
 
 
 @pytest.mark.parametrize("name", ["tau", "mini-swe"])
 def test_ten_compactions_in_a_row_keep_what_one_keeps(name, count):
     require_set(name)
-    rows = [ten_in_a_row(each, count) for each in dialogues(name, 4)]
-    needed, once, ten = (sum(each) for each in zip(*rows, strict=True))
+    rows = [ten_in_a_row(dialogue, count) for dialogue in dialogues(name, 4)]
+    needed, once, ten = (sum(column) for column in zip(*rows, strict=True))
 
     assert needed
     assert ten >= once

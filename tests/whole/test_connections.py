@@ -38,9 +38,9 @@ def gateway(tmp_path: Path) -> Iterator[ServeProcess]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with (
         running_in_thread(lambda: running_simulator(tmp_path)) as (_, catalog),
-        serve_process(tmp_path, catalog) as made,
+        serve_process(tmp_path, catalog) as running,
     ):
-        yield made
+        yield running
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
@@ -91,9 +91,9 @@ def test_three_thousand_half_open_connections_disturb_no_call_and_are_closed(gat
     async def work() -> None:
         async with half_open(gateway, _HALF_OPEN) as opened:
             assert await statuses_of_calls(gateway, _CALLS) == {200: _CALLS}
-            found = await ends(opened)
+            endings = await ends(opened)
         third = _HALF_OPEN // 3
-        assert found == {b"": third, b"HTTP/1.1 408 Request Timeout": 2 * third}
+        assert endings == {b"": third, b"HTTP/1.1 408 Request Timeout": 2 * third}
 
     asyncio.run(work())
 
@@ -105,8 +105,8 @@ def test_a_gateway_out_of_descriptors_goes_on_once_it_has_some_and_books_its_cal
 
     async def work() -> None:
         async with half_open(gateway, 300) as opened:
-            found = await ends(opened)
-            assert found[b"HTTP/1.1 408 Request Timeout"] > 0
+            endings = await ends(opened)
+            assert endings[b"HTTP/1.1 408 Request Timeout"] > 0
         assert await statuses_of_calls(gateway, 3) == {200: 3}
 
     asyncio.run(work())
@@ -123,8 +123,8 @@ def test_connections_over_the_limit_of_an_address_are_refused_and_logged(gateway
 
     async def work() -> None:
         async with half_open(gateway, 60) as opened:
-            found = await ends(opened)
-        assert found[b"HTTP/1.1 503 Service Unavailable"] + found[b"reset"] >= 40
+            endings = await ends(opened)
+        assert endings[b"HTTP/1.1 503 Service Unavailable"] + endings[b"reset"] >= 40
         assert await statuses_of_calls(gateway, 1) == {200: 1}
 
     asyncio.run(work())

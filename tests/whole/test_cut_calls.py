@@ -89,27 +89,27 @@ def test_calls_that_a_kill_cuts_off_have_estimated_receipts_after_the_next_start
         (notes,) = (gateway.folder / "journal").glob("*.sent")
         wait_until(lambda: notes.stat().st_size > (CALLS - 1) * 1_024)
         gateway.kill()
-        statuses = [each.result() for each in hanging]
+        statuses = [call.result() for call in hanging]
         gateway.start()
         wait_until(lambda: len(receipts(gateway)) == CALLS + 5)
         gateway.kill()
         gateway.start()
         assert gateway.stop() == 0
-        found = receipts(gateway)
+        all_receipts = receipts(gateway)
         left = list((gateway.folder / "journal").glob("*.sent"))
 
-    cut = [each for each in found if each.error == KILLED]
+    cut = [receipt for receipt in all_receipts if receipt.error == KILLED]
     assert statuses == [0] * CALLS
-    assert len(found) == CALLS + 5
-    assert len(cut) == len({each.call_id for each in cut}) == CALLS
-    assert all(each.final and each.estimated for each in cut)
-    assert {each.outcome for each in cut} == {Outcome.BROKEN}
-    for each in cut:
-        assert each.usage is not None
-        assert 0 < each.usage.prompt_tokens < 100, "the picture's bytes are no tokens"
-        assert each.usage.generated_tokens == MAX_OUTPUT_TOKENS
-        input_nanos = each.usage.prompt_tokens * INPUT_NANOS
-        assert each.cost_nanos == input_nanos + MAX_OUTPUT_TOKENS * OUTPUT_NANOS
+    assert len(all_receipts) == CALLS + 5
+    assert len(cut) == len({receipt.call_id for receipt in cut}) == CALLS
+    assert all(receipt.final and receipt.estimated for receipt in cut)
+    assert {receipt.outcome for receipt in cut} == {Outcome.BROKEN}
+    for receipt in cut:
+        assert receipt.usage is not None
+        assert 0 < receipt.usage.prompt_tokens < 100, "the picture's bytes are no tokens"
+        assert receipt.usage.generated_tokens == MAX_OUTPUT_TOKENS
+        input_nanos = receipt.usage.prompt_tokens * INPUT_NANOS
+        assert receipt.cost_nanos == input_nanos + MAX_OUTPUT_TOKENS * OUTPUT_NANOS
     assert left == []
 
 
@@ -132,11 +132,11 @@ def test_calls_whose_notes_were_removed_are_noted_anew_and_operators_are_notifie
         status, ready = gateway.probe("/readyz")
         wait_until(lambda: open_alerts(gateway))
         gateway.kill()
-        assert [each.result() for each in hanging] == [0, 0]
+        assert [call.result() for call in hanging] == [0, 0]
         gateway.start()
         wait_until(lambda: len(receipts(gateway)) == 2)
 
     assert status == 200
     assert any("journal" in note and "removed or truncated" in note for note in ready["notes"])
     assert [(alert.kind, alert.subject) for alert in open_alerts(gateway)] == [("store", "journal")]
-    assert {each.error for each in receipts(gateway)} == {KILLED}
+    assert {receipt.error for receipt in receipts(gateway)} == {KILLED}

@@ -14,7 +14,7 @@ def output(command: list[str]) -> str:
     return ran.stdout.decode()
 
 
-def test_it_stays_up_for_the_printed_commands_until_ctrl_c() -> None:
+def test_a_demo_stays_up_for_the_printed_commands_until_ctrl_c() -> None:
     options = ["demo", "--port", "0", "--calls", "4"]
     with subprocess.Popen(  # noqa: S603 - our own program
         [*TERMINAL_COMMAND, *options], stdout=subprocess.PIPE, text=True

@@ -79,7 +79,7 @@ class AutoEngine:
 @contextmanager
 def running_engine(folder: Path, record: SpeculationRecord) -> Iterator[AutoEngine]:
     """The profile with this record of earlier days; it is stopped at the end."""
-    model, draft = (json.dumps(str(tiny_models() / f"{each}.gguf")) for each in ("target", "draft"))
+    model, draft = (json.dumps(str(tiny_models() / f"{role}.gguf")) for role in ("target", "draft"))
     file = folder / "engines.toml"
     file.write_text(PROFILE.format(model=model, draft=draft, port=free_port()))
     write_record(profile_folder(folder, "tiny"), record)

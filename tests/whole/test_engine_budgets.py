@@ -91,9 +91,9 @@ class BudgetCaller:
         """The cost on the receipt of a call that has ended."""
         url = f"{self._url}/thriftgate/calls/{answer.headers['x-request-id']}"
         for _ in range(200):
-            found = await self._client.get(url, headers=self._headers)
-            if found.status_code == 200:
-                (only,) = found.json()["attempts"]
+            receipt_answer = await self._client.get(url, headers=self._headers)
+            if receipt_answer.status_code == 200:
+                (only,) = receipt_answer.json()["attempts"]
                 assert only["gpu_seconds"] > 0
                 return Decimal(only["cost_usd"])
             await asyncio.sleep(0.05)
@@ -103,17 +103,17 @@ class BudgetCaller:
         """The budget as it stands, by a call that is refused."""
         refused = await self.post(n=_UNPAYABLE, max_tokens=3_000)
         assert refused.status_code == 429, refused.text
-        told = refused.json()["error"]
-        return BudgetFigures(Decimal(told["spent"]), Decimal(told["held"]))
+        error = refused.json()["error"]
+        return BudgetFigures(Decimal(error["spent"]), Decimal(error["held"]))
 
     async def wait_until_settled(self) -> BudgetFigures:
         """The budget once nothing is held."""
         for _ in range(200):
-            found = await self.budget_figures()
-            if not found.held:
-                return found
+            figures = await self.budget_figures()
+            if not figures.held:
+                return figures
             await asyncio.sleep(0.05)
-        raise AssertionError(found)
+        raise AssertionError(figures)
 
     async def price(self, kind: str) -> Decimal:
         """The engine's measured price of a token, in dollars."""
@@ -156,7 +156,7 @@ def reported_cost() -> Decimal:
         check=True,
         text=True,
     )
-    (row,) = (each for each in json.loads(ran.stdout)["rows"] if each["team"] == "acme")
+    (row,) = (row for row in json.loads(ran.stdout)["rows"] if row["team"] == "acme")
     return Decimal(row["cost_usd"])
 
 
@@ -168,7 +168,7 @@ def test_receipt_budget_and_report_of_an_engine_s_calls_agree_to_the_nano_dollar
     async def story() -> None:
         async with paid_engine(tmp_path) as caller:
             answers = [await caller.post(max_tokens=30) for _ in range(MIN_MEASURED_CALLS + 1)]
-            paid = sum([await caller.cost(each) for each in answers], Decimal())
+            paid = sum([await caller.cost(answer) for answer in answers], Decimal())
             assert await caller.wait_until_settled() == BudgetFigures(paid, Decimal())
 
             prompt, output = await caller.price("prompt"), await caller.price("output")
@@ -177,8 +177,8 @@ def test_receipt_budget_and_report_of_an_engine_s_calls_agree_to_the_nano_dollar
             cost = await caller.cost(answer)
 
             # At worst all of the answer is generated, and each byte of the body is a token.
-            sent = body(stream=True, max_tokens=_LONG_ANSWER, ignore_eos=True)
-            worst = (len(json.dumps(sent)) + 256) * prompt + _LONG_ANSWER * output
+            streamed_body = body(stream=True, max_tokens=_LONG_ANSWER, ignore_eos=True)
+            worst = (len(json.dumps(streamed_body)) + 256) * prompt + _LONG_ANSWER * output
             assert during.spent == paid
             assert during.held == pytest.approx(worst, rel=Decimal("0.05"))
             assert await caller.wait_until_settled() == BudgetFigures(paid + cost, Decimal())

@@ -80,5 +80,5 @@ def test_ctrl_c_ends_the_engine_demo_with_every_process_and_its_folder(tmp_path)
     assert re.search(r"ready after \d+\.\d s: acme-parcel on port \d+", opening)
     assert rest.rstrip().endswith("Stopped.")
     assert len(engines) >= 3
-    assert not any(each.is_running() for each in engines)
+    assert not any(engine.is_running() for engine in engines)
     assert list(Path(tmp_path).iterdir()) == []

@@ -39,14 +39,14 @@ class MetricsRelay:
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         host, port = self._target.hostname, self._target.port
-        onward, back = await asyncio.open_connection(host, port)
+        onward, upstream_reader = await asyncio.open_connection(host, port)
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._copy(reader, back))
+                tasks.create_task(self._copy(reader, upstream_reader))
                 tasks.create_task(self._copy(onward, writer))
         finally:
             writer.close()
-            back.close()
+            upstream_reader.close()
 
     async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while some := await reader.read(65_536):
@@ -75,7 +75,7 @@ def play(
     async def run() -> None:
         async with engine_fleet(tmp_path, start=start) as fleet:
             await story(fleet, relays)
-            assert all(each.poll() is None for each in replicas.processes)
+            assert all(process.poll() is None for process in replicas.processes)
 
     asyncio.run(run())
     return replicas
@@ -134,16 +134,16 @@ async def ask(fleet: EngineFleet, content: str, *, stream: bool) -> CallerAnswer
     call = f"{fleet.url}/thriftgate/calls/{answer.headers['x-request-id']}"
     headers = {"authorization": f"Bearer {fleet.keys[fleet.url]}"}
     for _ in range(600):
-        found = await fleet.client.get(call, headers=headers)
-        if found.status_code == 200:
-            return CallerAnswer(answer.status_code, answer.text, found.json()["attempts"])
+        call_answer = await fleet.client.get(call, headers=headers)
+        if call_answer.status_code == 200:
+            return CallerAnswer(answer.status_code, answer.text, call_answer.json()["attempts"])
         await asyncio.sleep(0.1)
     raise AssertionError(call)
 
 
 def has_failed(answers: list[CallerAnswer]) -> bool:
     """True if the engine failed one of these calls."""
-    return any(each.attempts[0]["outcome"] in {"failed", "broken"} for each in answers)
+    return any(answer.attempts[0]["outcome"] in {"failed", "broken"} for answer in answers)
 
 
 def test_kv_memory_that_calls_at_once_exhaust_fails_over_or_ends_begun_streams_with_an_error(
@@ -156,8 +156,8 @@ def test_kv_memory_that_calls_at_once_exhaust_fails_over_or_ends_begun_streams_w
         async with engine_fleet(tmp_path, replicas=1, start=replicas.start) as fleet:
             answers: list[CallerAnswer] = []
             for _ in range(10):  # beside other work they may come one after the other
-                asked = (ask(fleet, f"{n} word " * 150, stream=bool(n % 2)) for n in range(4))
-                answers = await asyncio.gather(*asked)
+                calls = (ask(fleet, f"{n} word " * 150, stream=bool(n % 2)) for n in range(4))
+                answers = await asyncio.gather(*calls)
                 if has_failed(answers):
                     break
             assert replicas.processes[0].poll() is None
@@ -166,16 +166,16 @@ def test_kv_memory_that_calls_at_once_exhaust_fails_over_or_ends_begun_streams_w
     answers, after = asyncio.run(story())
     plain, streams = answers[::2], answers[1::2]
 
-    assert [each.status for each in answers] == [200] * 4
+    assert [answer.status for answer in answers] == [200] * 4
     assert has_failed(answers)
-    for each in plain:
-        assert '"error"' not in each.text
-        assert each.attempts[-1]["outcome"] == "answered"
-    for each in streams:
-        is_broken = each.attempts[-1]["outcome"] == "broken"
-        assert is_broken == ('"error"' in each.text)
-        assert is_broken or each.text.rstrip().endswith("data: [DONE]")
-        assert each.attempts[-1]["usage"]["output"] > 0
+    for answer in plain:
+        assert '"error"' not in answer.text
+        assert answer.attempts[-1]["outcome"] == "answered"
+    for answer in streams:
+        is_broken = answer.attempts[-1]["outcome"] == "broken"
+        assert is_broken == ('"error"' in answer.text)
+        assert is_broken or answer.text.rstrip().endswith("data: [DONE]")
+        assert answer.attempts[-1]["usage"]["output"] > 0
     assert after.status_code == 200
     assert after.json()["model"] != "spare"
 

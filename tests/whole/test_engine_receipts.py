@@ -92,18 +92,18 @@ def _wait_until_healthy(url: str) -> None:
     raise AssertionError(url)
 
 
-def ask(gateway: GatewayFixture, *, stream: bool, **said: Any) -> Receipt:
+def ask(gateway: GatewayFixture, *, stream: bool, **options: Any) -> Receipt:
     """The receipt of one call by the official SDK; a short prompt and a long answer by default."""
-    fields = {"messages": STORY, "max_tokens": 60, **said}
+    fields = {"messages": STORY, "max_tokens": 60, **options}
     with openai.OpenAI(base_url=gateway.url, api_key=gateway.key, max_retries=0) as client:
         chat: Any = client.chat.completions.with_raw_response
-        asked = chat.create(model="tiny", temperature=0, stream=stream, timeout=60, **fields)
+        answer = chat.create(model="tiny", temperature=0, stream=stream, timeout=60, **fields)
         if stream:
-            chunks = [chunk for chunk in asked.parse() if chunk.choices]
+            chunks = [chunk for chunk in answer.parse() if chunk.choices]
             assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
         else:
-            assert asked.parse().choices[0].message.content
-    (receipt,) = gateway.receipts(asked.headers["x-request-id"])
+            assert answer.parse().choices[0].message.content
+    (receipt,) = gateway.receipts(answer.headers["x-request-id"])
     return receipt
 
 
@@ -115,10 +115,10 @@ def test_a_real_engine_s_receipts_have_phases_drafts_cached_tokens_and_gpu_money
 
     for receipt in receipts:
         phases = (receipt.queue, receipt.prefill, receipt.decode, receipt.transfer)
-        known = [seconds for seconds in phases if seconds is not None]
-        assert len(known) == len(phases)
+        measured = [seconds for seconds in phases if seconds is not None]
+        assert len(measured) == len(phases)
         assert receipt.phases_from is PhasesFrom.BOTH
-        assert receipt.overhead + sum(known) == pytest.approx(receipt.duration, abs=0.1)
+        assert receipt.overhead + sum(measured) == pytest.approx(receipt.duration, abs=0.1)
         assert receipt.prefill
         assert receipt.decode
         assert receipt.draft_tokens
@@ -148,11 +148,11 @@ def test_of_a_real_engine_s_late_calls_the_metrics_name_the_stage_that_broke_the
     reader = ask(gateway, stream=True, messages=letter, max_tokens=1)
     page = metrics_page(gateway)
 
-    assert [_is_mostly_decode(each) for each in (*answers, reader)] == [True, True, False]
+    assert [_is_mostly_decode(receipt) for receipt in (*answers, reader)] == [True, True, False]
     late = "thriftgate_objective_late_stage_total{objective="
     assert f'{late}"tiny-total",stage="decode"}} 2.0' in page
     assert f'{late}"tiny-total",stage="prefill"}} 1.0' in page
-    is_late = [(each.prefill or 0.0) > 0.001 for each in (*answers, reader)]
+    is_late = [(receipt.prefill or 0.0) > 0.001 for receipt in (*answers, reader)]
     assert f'thriftgate_objective_bad_total{{objective="tiny-prefill"}} {sum(is_late)}.0' in page
     assert 'thriftgate_objective_bad_total{objective="tiny-total"} 3.0' in page
 

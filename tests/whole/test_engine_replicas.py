@@ -27,7 +27,7 @@ async def talk(fleet: EngineFleet, urls: list[str], conversations: int, turns: i
     Returns:
         Prompt tokens, those that one large cache would have had, and those that were cached.
     """
-    asked, next_url = [0, 0, 0], cycle(urls)
+    totals, next_url = [0, 0, 0], cycle(urls)
     texts: list[list[dict[str, str]]] = [
         [{"role": "system", "content": f"Case {n}. {_TEXT}"}] for n in range(conversations)
     ]
@@ -38,11 +38,11 @@ async def talk(fleet: EngineFleet, urls: list[str], conversations: int, turns: i
             usage = (await post(fleet, next(next_url), messages)).json()["usage"]
             messages.append({"role": "assistant", "content": f"Noted, {turn}."})
             prompt = usage["prompt_tokens"]
-            asked[0] += prompt
-            asked[1] += before[n]
-            asked[2] += usage["prompt_tokens_details"]["cached_tokens"]
+            totals[0] += prompt
+            totals[1] += before[n]
+            totals[2] += usage["prompt_tokens_details"]["cached_tokens"]
             before[n] = prompt
-    return asked
+    return totals
 
 
 async def post(
@@ -106,15 +106,15 @@ def test_a_replica_killed_while_it_reads_a_prompt_costs_its_caller_time_and_no_a
         async with engine_fleet(tmp_path, start=replicas.start) as fleet:
             messages = [{"role": "user", "content": _TEXT * 15}]
             async with asyncio.TaskGroup() as tasks:
-                asked = tasks.create_task(post(fleet, fleet.url, messages))
+                call = tasks.create_task(post(fleet, fleet.url, messages))
                 number = await _busy_replica(fleet)
-                assert not asked.done()
+                assert not call.done()
                 os.kill(replicas.processes[number].pid, signal.SIGKILL)
-            answer = asked.result()
+            answer = call.result()
 
             assert answer.headers["x-thriftgate-replica"].startswith(f"house:{1 - number};")
             attempts = await _attempts(fleet, answer.headers["x-request-id"])
-            assert [each["outcome"] for each in attempts] == ["failed", "answered"]
+            assert [attempt["outcome"] for attempt in attempts] == ["failed", "answered"]
             assert attempts[0]["upstream"] == f"house:{number}"
 
     asyncio.run(story())
@@ -138,18 +138,18 @@ async def _kill_in_stream(
     body = {"model": "house-llm", "messages": messages, "max_tokens": 3_000, "stream": True}
     body["ignore_eos"] = True
     headers = {"authorization": f"Bearer {fleet.keys[fleet.url]}"}
-    said = []
+    pieces = []
     async with asyncio.TaskGroup() as tasks:
         slices = tasks.create_task(_run_in_slices(process))
         async with fleet.client.stream(
             "POST", f"{fleet.url}/chat/completions", json=body, headers=headers
         ) as answer:
             async for piece in answer.aiter_text():
-                said.append(piece)
+                pieces.append(piece)
                 if '"content":"' in piece:
                     slices.cancel()
                     process.kill()
-    return "".join(said), answer.headers["x-request-id"]
+    return "".join(pieces), answer.headers["x-request-id"]
 
 
 async def _run_in_slices(process: subprocess.Popen[bytes]) -> None:
@@ -174,7 +174,7 @@ async def _attempts(fleet: EngineFleet, call: str) -> list[dict[str, Any]]:
     while time.monotonic() < until:
         answer = await fleet.client.get(f"{fleet.url}/thriftgate/calls/{call}", headers=headers)
         if answer.status_code == 200:
-            found: list[dict[str, Any]] = json.loads(answer.text)["attempts"]
-            return found
+            attempts: list[dict[str, Any]] = json.loads(answer.text)["attempts"]
+            return attempts
         await asyncio.sleep(0.05)
     raise AssertionError(call)

@@ -46,8 +46,8 @@ WHOLE = b"".join(map(token, WORDS)) + END
 
 def in_pieces(text: bytes, size: int) -> list[Step]:
     """An answer whose bytes come in TCP pieces of so many bytes, each in a chunk of its own."""
-    pieces = [text[at : at + size] for at in range(0, len(text), size)]
-    return [_HEAD, *(chunked_body(each, ends=False) for each in pieces), b"0\r\n\r\n"]
+    pieces = [text[start : start + size] for start in range(0, len(text), size)]
+    return [_HEAD, *(chunked_body(piece, ends=False) for piece in pieces), b"0\r\n\r\n"]
 
 
 class Stream(NamedTuple):
@@ -67,7 +67,7 @@ class Stream(NamedTuple):
     @property
     def outcomes(self) -> list[str]:
         """The outcome of each attempt."""
-        return [each["outcome"] for each in self.attempts]
+        return [attempt["outcome"] for attempt in self.attempts]
 
 
 class GatewayBeforeEngines:
@@ -87,9 +87,9 @@ class GatewayBeforeEngines:
         assert answer.status_code == 200, answer.text
         call = f"{self._url}/thriftgate/calls/{answer.headers['x-request-id']}"
         for _ in range(200):
-            found = await self._client.get(call, headers=self._headers)
-            if found.status_code == 200:
-                return Stream(answer.text, found.json()["attempts"])
+            receipt_answer = await self._client.get(call, headers=self._headers)
+            if receipt_answer.status_code == 200:
+                return Stream(answer.text, receipt_answer.json()["attempts"])
             await asyncio.sleep(0.05)
         raise AssertionError(call)
 
@@ -102,7 +102,7 @@ class GatewayBeforeEngines:
 
 @asynccontextmanager
 async def house(folder: Path, *servers: Server) -> AsyncIterator[GatewayBeforeEngines]:
-    urls = ", ".join(f'"{each.base_url}"' for each in servers)
+    urls = ", ".join(f'"{server.base_url}"' for server in servers)
     engines = folder / "engines.toml"
     engines.write_text(
         f'[engines.house]\nengine = "vllm"\nserved_name = "house-llm"\nreplicas = [{urls}]\n'
@@ -125,7 +125,7 @@ def play(
 
     async def whole() -> T:
         async with AsyncExitStack() as stack:
-            servers = [await stack.enter_async_context(serving(each)) for each in answers]
+            servers = [await stack.enter_async_context(serving(answer)) for answer in answers]
             return await story(await stack.enter_async_context(house(folder, *servers)))
 
     return asyncio.run(whole())
@@ -140,8 +140,8 @@ def test_an_error_before_any_content_goes_to_another_engine_and_opens_the_breake
         tmp_path, story, [_HEAD, chunked_body(ERROR)], [_HEAD, chunked_body(WHOLE)]
     )
 
-    assert {each.said for each in streams} == {"Good day to you"}
-    failed = [each for each in streams if each.outcomes == ["failed", "answered"]]
+    assert {stream.said for stream in streams} == {"Good day to you"}
+    failed = [stream for stream in streams if stream.outcomes == ["failed", "answered"]]
     assert len(failed) == CONSECUTIVE_FAILURES
     assert opened == ["house:0/house-llm"]
 
@@ -154,11 +154,11 @@ def test_an_engine_that_breaks_each_answer_it_begins_gets_no_more_calls(tmp_path
     broken = [_HEAD, chunked_body(token("Good") + ERROR)]
     streams, opened = play(tmp_path, story, broken, [_HEAD, chunked_body(WHOLE)])
 
-    lost = [each for each in streams if each.outcomes == ["broken"]]
+    lost = [stream for stream in streams if stream.outcomes == ["broken"]]
     assert len(lost) == CONSECUTIVE_FAILURES
-    assert all(each.said == "Good" and "error" in each.text for each in lost)
-    assert all(each.attempts[0]["usage"]["output"] > 0 for each in lost)
-    assert {each.said for each in streams if each not in lost} == {"Good day to you"}
+    assert all(stream.said == "Good" and "error" in stream.text for stream in lost)
+    assert all(stream.attempts[0]["usage"]["output"] > 0 for stream in lost)
+    assert {stream.said for stream in streams if stream not in lost} == {"Good day to you"}
     assert opened == ["house:0/house-llm"]
 
 
@@ -168,7 +168,7 @@ PIECES: dict[str, Sequence[Step]] = {
     "all at once": [_HEAD + chunked_body(WHOLE)],
     "line by line": [
         _HEAD,
-        *(chunked_body(b"%s\n" % each, ends=False) for each in WHOLE.split(b"\n")[:-1]),
+        *(chunked_body(b"%s\n" % line, ends=False) for line in WHOLE.split(b"\n")[:-1]),
         b"0\r\n\r\n",
     ],
     "lines that end in CR LF": in_pieces(WHOLE.replace(b"\n", b"\r\n"), 7),

@@ -121,13 +121,13 @@ def test_the_next_turn_of_a_conversation_is_warm_when_it_comes(
             if table:
                 await wait_for(lambda: _is_above(warmed_prompts(fleet, "next_turn"), 0))
             messages.append({"role": "assistant", "content": answer})
-            told = await ask(fleet, [*messages, {"role": "user", "content": "And now?"}])
+            reply = await ask(fleet, [*messages, {"role": "user", "content": "And now?"}])
             if table:
                 await wait_for(
                     lambda: _is_above(gained_figure(fleet, "used_tokens", "next_turn"), 600)
                 )
                 assert await gained_figure(fleet, "used_calls", "next_turn") == 1.0
-            return told
+            return reply
 
         return with_fleet(tmp_path / (table.partition(" ")[0] or "cold"), story, table)
 
@@ -165,8 +165,8 @@ def test_system_prompts_are_warm_again_after_an_engine_was_restarted(
             await wait_for(lambda: _is_healthy(fleet))
             if table:
                 await wait_for(lambda: _is_above(warmed_prompts(fleet, "system_prompt"), 0))
-            told = await ask(fleet, [system, {"role": "user", "content": "Once more"}])
-            return told, (await fleet.metrics()).splitlines()
+            answer = await ask(fleet, [system, {"role": "user", "content": "Once more"}])
+            return answer, (await fleet.metrics()).splitlines()
 
         return with_fleet(tmp_path / (table.partition(" ")[0] or "cold"), story, table)
 
@@ -200,13 +200,13 @@ def test_a_prompt_that_was_typed_before_it_was_sent_gained_its_tokens_and_has_a_
         names = ("prompts", "tokens", "cost_usd", "used_calls", "used_tokens", "saved_seconds")
         return {name: await gained_figure(fleet, name, "typed") for name in names}
 
-    found = with_fleet(tmp_path / "typed", story, "")
+    reports = with_fleet(tmp_path / "typed", story, "")
 
-    record_property("gain of typed prompts", found)
-    assert (found["prompts"], found["used_calls"]) == (1.0, 1.0)
-    assert found["tokens"] >= found["used_tokens"] > 1_000
-    assert found["cost_usd"] > 0
-    assert found["saved_seconds"] > 0
+    record_property("gain of typed prompts", reports)
+    assert (reports["prompts"], reports["used_calls"]) == (1.0, 1.0)
+    assert reports["tokens"] >= reports["used_tokens"] > 1_000
+    assert reports["cost_usd"] > 0
+    assert reports["saved_seconds"] > 0
 
 
 def test_a_call_that_comes_while_a_prompt_is_warmed_does_not_wait_for_it(tmp_path: Path):
@@ -249,14 +249,14 @@ async def ask_by_api(
     url = f"{fleet.url}/{endpoint}"
     answer = await fleet.client.post(url, json=body, headers=headers)
     assert answer.status_code == 200, answer.text
-    told = answer.json()
-    usage = told["usage"]
+    message = answer.json()
+    usage = message["usage"]
     if endpoint == "responses":
         cached = usage["input_tokens_details"]["cached_tokens"]
-        return ApiTurn(told["output"], usage["input_tokens"], cached)
+        return ApiTurn(message["output"], usage["input_tokens"], cached)
     cached = usage["cache_read_input_tokens"]
-    said = [{"role": "assistant", "content": told["content"]}]
-    return ApiTurn(said, usage["input_tokens"] + cached, cached)
+    reply = [{"role": "assistant", "content": message["content"]}]
+    return ApiTurn(reply, usage["input_tokens"] + cached, cached)
 
 
 @pytest.mark.parametrize("endpoint", ["responses", "messages"])

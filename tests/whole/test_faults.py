@@ -110,7 +110,7 @@ def rows(table: str, endpoint: str) -> Iterator[tuple[FaultCase, tuple[str, str,
 
 
 def responses() -> dict[FaultCase, tuple[str, str, str]]:
-    told = {
+    by_case = {
         FaultCase(case.cue, case.wire, case.streamed, "responses"): (
             got.replace("answer stop", "answer completed"),
             outcome,
@@ -118,7 +118,7 @@ def responses() -> dict[FaultCase, tuple[str, str, str]]:
         )
         for case, (got, outcome, usage) in rows(CHAT, "chat/completions")
     }
-    return told | dict(rows(RESPONSES, "responses"))
+    return by_case | dict(rows(RESPONSES, "responses"))
 
 
 RIGHT = {**dict(rows(CHAT, "chat/completions")), **responses()}
@@ -163,15 +163,15 @@ def test_usage_of_a_faulty_answer_is_priced_and_its_text_is_kept(
     met: dict[FaultCase, CaseResult], case: FaultCase
 ) -> None:
     one = met[case]
-    kept = one.final
-    told = "499" if "left" in one.got else one.got.partition(" ")[0]
+    receipt = one.final
+    status = "499" if "left" in one.got else one.got.partition(" ")[0]
 
-    assert (kept.cost_nanos is None) == (kept.usage is None)
-    assert (kept.error == "") == (kept.outcome is Outcome.ANSWERED)
-    assert str(kept.status) == (told if told.isdecimal() else "200")
-    assert kept.streamed == case.streamed
-    assert kept.endpoint == case.endpoint
-    assert kept.duration >= kept.overhead >= 0
+    assert (receipt.cost_nanos is None) == (receipt.usage is None)
+    assert (receipt.error == "") == (receipt.outcome is Outcome.ANSWERED)
+    assert str(receipt.status) == (status if status.isdecimal() else "200")
+    assert receipt.streamed == case.streamed
+    assert receipt.endpoint == case.endpoint
+    assert receipt.duration >= receipt.overhead >= 0
 
 
 def test_an_estimate_is_what_the_upstream_charged_or_what_was_delivered(
@@ -200,21 +200,21 @@ def test_an_answer_that_is_whole_says_what_the_upstream_said(
     met: dict[FaultCase, CaseResult],
 ) -> None:
     for one in met.values():
-        sent = bytes(one.exchanges[-1].sent)
+        raw = bytes(one.exchanges[-1].sent)
         if one.case.wire == "openai" and one.got.startswith("answer") and not one.case.streamed:
-            assert one.body == sent, one.case
+            assert one.body == raw, one.case
 
 
 def test_the_first_content_byte_is_timed_and_keep_alives_are_none(
     met: dict[FaultCase, CaseResult],
 ) -> None:
     for one in met.values():
-        kept = one.final
-        is_begun = one.exchanges[-1].usage is not None and kept.outcome is not Outcome.FAILED
-        assert (kept.ttft is not None) == is_begun, one.case
+        receipt = one.final
+        is_begun = one.exchanges[-1].usage is not None and receipt.outcome is not Outcome.FAILED
+        assert (receipt.ttft is not None) == is_begun, one.case
         if one.case.cue == "keepalives=3":
-            assert kept.ttft is not None
-            assert 0.03 <= kept.ttft <= kept.duration, one.case
+            assert receipt.ttft is not None
+            assert 0.03 <= receipt.ttft <= receipt.duration, one.case
 
 
 def test_an_upstream_is_left_when_nobody_waits_for_it_any_more(

@@ -62,16 +62,16 @@ def gateway(
     with ExitStack() as stack:
         _, catalog = stack.enter_context(running_in_thread(lambda: running_simulator(tmp_path)))
         there = {"small": disk.folder, "large": tmp_path}[request.param]
-        made = stack.enter_context(
+        running = stack.enter_context(
             serve_process(tmp_path, catalog, f"sqlite:///{there / 'only.db'}")
         )
         (disk.folder / "journal").mkdir()
-        for each in (made.folder / "journal").iterdir():
-            each.unlink()
-        (made.folder / "journal").rmdir()
-        (made.folder / "journal").symlink_to(disk.folder / "journal")
-        made.start()
-        yield made
+        for segment in (running.folder / "journal").iterdir():
+            segment.unlink()
+        (running.folder / "journal").rmdir()
+        (running.folder / "journal").symlink_to(disk.folder / "journal")
+        running.start()
+        yield running
 
 
 def statuses(gateway: ServeProcess, calls: int = CALLS) -> Counter[int]:
@@ -104,8 +104,8 @@ def in_ledger(gateway: ServeProcess, atleast: int = 0) -> int:
 
 def in_log(gateway: ServeProcess) -> int:
     """Receipts in the log."""
-    said = (gateway.folder / "serve.log").read_text()
-    return len(set(re.findall(r'"call_id":"(call_\w+)"', said)))
+    text = (gateway.folder / "serve.log").read_text()
+    return len(set(re.findall(r'"call_id":"(call_\w+)"', text)))
 
 
 def import_receipts(gateway: ServeProcess) -> str:
@@ -136,21 +136,21 @@ def test_receipts_that_a_full_disk_and_a_full_database_lose_are_logged_whole_and
     gateway, disk
 ):
     disk.fill()
-    found = statuses(gateway, 3 * CALLS)
+    counts = statuses(gateway, 3 * CALLS)
     code = gateway.stop()
     disk.clear()
-    logged, said = in_log(gateway), gateway.log().splitlines()[-1]
+    logged, lines = in_log(gateway), gateway.log().splitlines()[-1]
     gateway.start()
-    kept = in_ledger(gateway, found[200] - logged)
+    in_database = in_ledger(gateway, counts[200] - logged)
     assert gateway.stop() == 0
     first, second = import_receipts(gateway), import_receipts(gateway)
 
-    assert set(found) == {200, 503}
-    assert found[200] >= CALLS
-    assert kept + logged == found[200]
+    assert set(counts) == {200, 503}
+    assert counts[200] >= CALLS
+    assert in_database + logged == counts[200]
     assert logged > 0
     assert code == 1
-    assert f"{logged} receipt" in said
+    assert f"{logged} receipt" in lines
     assert f"{logged} booked, 0 already in the ledger, 0 refused" in first
     assert f"0 booked, {logged} already in the ledger, 0 refused" in second
-    assert in_ledger(gateway) == found[200]
+    assert in_ledger(gateway) == counts[200]

@@ -64,10 +64,10 @@ class GoogleUpstream:
         pieces = answer({"text": "Hm", "thought": True}), answer(*parts, finish="STOP", usage=USAGE)
         streams = scope["query_string"] == b"alt=sse"
         kind = b"text/event-stream" if streams else b"application/json"
-        said = event_stream(*pieces) if streams else orjson.dumps(pieces[1])
+        content = event_stream(*pieces) if streams else orjson.dumps(pieces[1])
         head = {"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind)]}
         await send(head)
-        await send({"type": "http.response.body", "body": said, "more_body": False})
+        await send({"type": "http.response.body", "body": content, "more_body": False})
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ async def _running(folder: Path) -> AsyncIterator[GoogleGateway]:
 @pytest.fixture
 def google(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleGateway]:
     monkeypatch.setenv("GOOGLE_KEY", "google-secret")
-    with running_in_thread(lambda: _running(tmp_path)) as found:
-        yield found
+    with running_in_thread(lambda: _running(tmp_path)) as running:
+        yield running
 
 
 def test_a_chat_with_a_call_goes_there_and_back_streamed(google: GoogleGateway) -> None:
@@ -139,19 +139,19 @@ def test_a_message_with_a_call_goes_there_and_back_streamed(google: GoogleGatewa
     client: Any = anthropic.Anthropic(
         base_url=google.url.removesuffix("/v1"), api_key=google.key, http_client=http
     )
-    asked: dict[str, Any] = {
+    body: dict[str, Any] = {
         "model": "gemini-lab",
         "max_tokens": 99,
         "tools": [{"name": "weather", "input_schema": {"type": "object"}}],
         "thinking": {"type": "adaptive"},
     }
-    with client.messages.stream(**asked, messages=[USER]) as stream:
+    with client.messages.stream(**body, messages=[USER]) as stream:
         first = stream.get_final_message()
     used = first.content[-1]
     result = {"type": "tool_result", "tool_use_id": used.id, "content": "rain"}
     turns = [USER, {"role": "assistant", "content": first.content},
              {"role": "user", "content": [result]}]  # fmt: skip
-    with client.messages.stream(**asked, messages=turns) as stream:
+    with client.messages.stream(**body, messages=turns) as stream:
         last = stream.get_final_message()
     client.close()
     _, (_, second) = google.upstream.heard

@@ -42,15 +42,15 @@ PAUSE = 0.1
 def test_kill_9_under_load_loses_and_doubles_no_call_that_was_delivered(
     tmp_path: Path, url: str
 ) -> None:
-    load, found = kill_under_load(tmp_path, url, kills=2, pause=PAUSE)
+    load, ledger = kill_under_load(tmp_path, url, kills=2, pause=PAUSE)
 
-    assert found.delivered > 100
+    assert ledger.delivered > 100
     assert load.broken > 0
     assert load.refused.keys() <= {"503 database_unavailable"}  # while its ledger opens slowly
-    assert found.lost == []
-    assert found.doubled == 0
-    assert found.adrift == {}
-    assert found.undrained == 0
+    assert ledger.lost == []
+    assert ledger.doubled == 0
+    assert ledger.adrift == {}
+    assert ledger.undrained == 0
 
 
 def test_a_gateway_told_to_stop_ends_its_answers_and_drains_its_journal(tmp_path: Path) -> None:
@@ -63,11 +63,11 @@ def test_a_gateway_told_to_stop_ends_its_answers_and_drains_its_journal(tmp_path
         with load.running():
             took(lambda: len(load.delivered) > 50)
             gateway.stop()
-        found = check_ledger(gateway, load)
+        ledger = check_ledger(gateway, load)
 
-    assert found.delivered > 50
+    assert ledger.delivered > 50
     assert load.cut == 0
-    assert found.is_whole
+    assert ledger.is_whole
 
 
 def test_calls_are_answered_while_the_database_is_away_and_kept_when_it_is_back(

@@ -53,8 +53,8 @@ def lab_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayFix
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SIMULATOR_KEY", "simulator-key")
         folder = tmp_path_factory.mktemp("responses")
-        with running_gateway(folder, more_catalog=CATALOG) as made:
-            yield made
+        with running_gateway(folder, more_catalog=CATALOG) as running:
+            yield running
 
 
 @pytest.fixture(scope="module")
@@ -86,19 +86,24 @@ def next_turn(answer: Any) -> list[dict[str, Any]]:
         for block in content
         if block["type"] == "tool_use"
     ]
-    said = [{"role": "assistant", "content": content}, {"role": "user", "content": results}]
-    return [QUESTION, *said]
+    turns = [{"role": "assistant", "content": content}, {"role": "user", "content": results}]
+    return [QUESTION, *turns]
 
 
 @pytest.mark.parametrize("way", ["streamed", "whole"])
 def test_reasoning_goes_back_to_its_model_in_a_tool_loop(
     lab_gateway: GatewayFixture, claude: Any, way: str
 ) -> None:
-    def ask(messages: list[dict[str, Any]], **said: Any) -> Any:
-        asked: dict[str, Any] = {**ASKED, "model": "gpt-next", "messages": messages, **said}
+    def ask(messages: list[dict[str, Any]], **options: Any) -> Any:
+        request_body: dict[str, Any] = {
+            **ASKED,
+            "model": "gpt-next",
+            "messages": messages,
+            **options,
+        }
         if way == "whole":
-            return claude.messages.create(**asked)
-        with claude.messages.stream(**asked) as stream:
+            return claude.messages.create(**request_body)
+        with claude.messages.stream(**request_body) as stream:
             return stream.get_final_message()
 
     first = ask([QUESTION])
@@ -128,11 +133,11 @@ def test_the_phase_of_an_answer_goes_back_to_its_model(
             return stream.get_final_message()
 
     content = [block.to_dict() for block in ask([QUESTION]).content]
-    asked = {"role": "user", "content": "And Rome?"}
-    ask([QUESTION, {"role": "assistant", "content": content}, asked])
+    question = {"role": "user", "content": "And Rome?"}
+    ask([QUESTION, {"role": "assistant", "content": content}, question])
     kinds = [(item.get("type"), item.get("phase")) for item in sent_body(lab_gateway)[1]["input"]]
     words = [block for block in content if block["type"] == "text"]
-    ask([QUESTION, {"role": "assistant", "content": words}, asked])
+    ask([QUESTION, {"role": "assistant", "content": words}, question])
     without = sent_body(lab_gateway)[1]["input"]
 
     assert [block["type"] for block in content] == ["thinking", "thinking", "text"]
@@ -163,19 +168,19 @@ def test_a_conversation_goes_on_where_its_reasoning_can_no_longer_be_decrypted(
     messages[1]["content"][0]["signature"] = reasoning_signature(foreign, "lab/gpt-next")
     before = len(lab_gateway.lab.exchanges)
     raw = claude.messages.with_raw_response.create(model="gpt-next", messages=messages, **ASKED)
-    bodies = [json.loads(each.body) for each in list(lab_gateway.lab.exchanges)[before:]]
+    bodies = [json.loads(exchange.body) for exchange in list(lab_gateway.lab.exchanges)[before:]]
     receipts = lab_gateway.receipts(raw.headers["request-id"])
 
     assert [b"rs_1" in json.dumps(body["input"]).encode() for body in bodies] == [True, False]
     assert raw.parse().stop_reason == "tool_use"
     assert "left out the reasoning of earlier answers" in raw.headers["x-thriftgate-notes"]
-    assert [(each.status, each.final) for each in receipts] == [(400, False), (200, True)]
+    assert [(receipt.status, receipt.final) for receipt in receipts] == [(400, False), (200, True)]
 
 
 def test_a_caller_without_thinking_sees_none(lab_gateway: GatewayFixture, claude: Any) -> None:
-    asked = {name: value for name, value in ASKED.items() if name != "thinking"}
-    asked["output_config"] = {"effort": "high"}
-    answer = claude.messages.create(model="gpt-next", messages=[QUESTION], **asked)
+    fields = {name: value for name, value in ASKED.items() if name != "thinking"}
+    fields["output_config"] = {"effort": "high"}
+    answer = claude.messages.create(model="gpt-next", messages=[QUESTION], **fields)
 
     assert sent_body(lab_gateway)[0] == "/v1/responses"
     assert [block.type for block in answer.content] == ["tool_use"]
@@ -186,7 +191,7 @@ def test_a_chat_call_that_another_model_answers_keeps_its_tools_and_effort(
     lab_gateway: GatewayFixture, way: str
 ) -> None:
     function = {"name": "weather", "parameters": WEATHER["input_schema"]}
-    asked: dict[str, Any] = {
+    request_body: dict[str, Any] = {
         "model": "house",
         "messages": [QUESTION],
         "tools": [{"type": "function", "function": function}],
@@ -195,7 +200,7 @@ def test_a_chat_call_that_another_model_answers_keeps_its_tools_and_effort(
     }
     raw = httpx.post(
         f"{lab_gateway.url}/chat/completions",
-        json={**asked, "stream": way == "streamed"},
+        json={**request_body, "stream": way == "streamed"},
         headers={"authorization": f"Bearer {lab_gateway.key}"},
         timeout=30,
         trust_env=False,

@@ -44,13 +44,13 @@ def test_a_message_is_answered_metered_and_kept(gateway: GatewayFixture, claude:
 def test_the_upstream_gets_the_callers_own_bytes_version_and_betas(
     gateway: GatewayFixture,
 ) -> None:
-    sent = (
+    exchange = (
         b'{ "model" : "claude-lab","max_tokens":20,\n "metadata":{"user_id":"u-1"},'
         b'"messages":[{"role":"user","content":[{"type":"text","text":"A \\u00e9 b"}]}] }'
     )
     answer = httpx.post(
         f"{gateway.url}/messages?beta=true",
-        content=sent,
+        content=exchange,
         headers={
             "x-api-key": gateway.key,
             "anthropic-version": "2023-06-01",
@@ -61,7 +61,7 @@ def test_the_upstream_gets_the_callers_own_bytes_version_and_betas(
     )
 
     assert answer.status_code == 200
-    assert last(gateway).body == sent
+    assert last(gateway).body == exchange
     assert last(gateway).path == "/v1/messages?beta=true"
     assert last(gateway).headers["anthropic-version"] == "2023-06-01"
     assert last(gateway).headers["anthropic-beta"] == (
@@ -121,13 +121,13 @@ def test_a_stream_is_the_upstreams_bytes_in_the_upstreams_order(gateway: Gateway
 
 
 def test_tools_are_called_and_answered_over_two_turns(gateway: GatewayFixture, claude: Sdk) -> None:
-    asked = {**MODEL, "tools": [WEATHER], "tool_choice": {"type": "any"}}
-    first = claude.ask(lambda c: c.messages.create(**asked, messages=user("Weather in Oslo?")))
+    fields = {**MODEL, "tools": [WEATHER], "tool_choice": {"type": "any"}}
+    first = claude.ask(lambda c: c.messages.create(**fields, messages=user("Weather in Oslo?")))
     (use,) = [block for block in first.content if block.type == "tool_use"]
     result = {"type": "tool_result", "tool_use_id": use.id, "content": "8 degrees"}
     second = claude.ask(
         lambda c: c.messages.create(
-            **{**asked, "tool_choice": {"type": "auto"}},
+            **{**fields, "tool_choice": {"type": "auto"}},
             messages=[
                 *user("Weather in Oslo?"),
                 {"role": "assistant", "content": first.content},
@@ -144,11 +144,11 @@ def test_tools_are_called_and_answered_over_two_turns(gateway: GatewayFixture, c
 def test_thinking_comes_signed_and_goes_back_byte_for_byte(
     gateway: GatewayFixture, claude: Sdk
 ) -> None:
-    asked = {**MODEL, "max_tokens": 4000, "thinking": {"type": "adaptive"}}
-    first = claude.ask(lambda c: c.messages.create(**asked, messages=user("Think.")))
+    fields = {**MODEL, "max_tokens": 4000, "thinking": {"type": "adaptive"}}
+    first = claude.ask(lambda c: c.messages.create(**fields, messages=user("Think.")))
     thought = first.content[0]
     turn = [*user("Think."), {"role": "assistant", "content": first.content}, *user("Go on.")]
-    claude.ask(lambda c: c.messages.create(**asked, messages=turn))
+    claude.ask(lambda c: c.messages.create(**fields, messages=turn))
 
     assert (thought.type, bool(thought.signature)) == ("thinking", True)
     assert last_body(gateway)["messages"][1]["content"][0] == thought.to_dict()
@@ -194,8 +194,8 @@ def test_models_are_listed_and_shown_as_anthropic_does(claude: Sdk) -> None:
     listed = claude.all(lambda c: c.models.list(limit=2))
     shown = claude.ask(lambda c: c.models.retrieve("claude-lab"))
 
-    assert [each.id for each in listed] == ["gpt-lab", "claude-lab", "embed-lab"]
-    assert {each.lifecycle for each in listed} == {"active"}
+    assert [model.id for model in listed] == ["gpt-lab", "claude-lab", "embed-lab"]
+    assert {model.lifecycle for model in listed} == {"active"}
     assert (shown.type, shown.id, shown.display_name) == ("model", "claude-lab", "claude-lab")
     with pytest.raises(anthropic.NotFoundError):
         claude.ask(lambda c: c.models.retrieve("none-such"))
@@ -222,16 +222,16 @@ def test_an_upstreams_errors_come_in_anthropics_envelope(
         make_claude(max_retries=0).ask(
             lambda c: c.messages.create(**MODEL, messages=user(f"Fail. [[fault:{fault}]]"))
         )
-    said = raised.value.body
+    document = raised.value.body
 
-    assert isinstance(said, dict)
-    assert (said["type"], said["error"]["type"]) == ("error", kind)
+    assert isinstance(document, dict)
+    assert (document["type"], document["error"]["type"]) == ("error", kind)
     assert (
-        said["request_id"]
+        document["request_id"]
         == raised.value.request_id
         == raised.value.response.headers["x-request-id"]
     )
-    assert said["error"]["message"]
+    assert document["error"]["message"]
 
 
 def test_an_unknown_key_is_an_authentication_error(make_claude: Dial) -> None:
@@ -272,13 +272,13 @@ def test_a_malformed_body_gets_anthropics_error_form_with_the_fix(
         headers={"x-api-key": gateway.key, "content-type": "application/json"},
         verify=PLAIN,
     )
-    said = orjson.loads(answer.content)
+    document = orjson.loads(answer.content)
 
     assert answer.status_code == 400
-    assert (said["type"], said["error"]["type"]) == ("error", "invalid_request_error")
-    assert says in said["error"]["message"]
-    assert said["request_id"] == answer.headers["request-id"]
-    assert gateway.receipts(said["request_id"])[0].status == 400
+    assert (document["type"], document["error"]["type"]) == ("error", "invalid_request_error")
+    assert says in document["error"]["message"]
+    assert document["request_id"] == answer.headers["request-id"]
+    assert gateway.receipts(document["request_id"])[0].status == 400
 
 
 def test_a_stream_that_breaks_midway_ends_with_anthropics_error_event(

@@ -46,19 +46,19 @@ def claude(request: pytest.FixtureRequest, gateway: GatewayFixture) -> Iterator[
 
 def result(use: Any, turn: int) -> dict[str, Any]:
     """The result of a call: an image for a picture, an error for the weather from turn 1 on."""
-    said: dict[str, Any] = {"type": "tool_result", "tool_use_id": use.id}
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": use.id}
     if use.name == "picture":
-        return said | {"content": [{"type": "text", "text": f"View {turn}."}, PICTURE]}
+        return block | {"content": [{"type": "text", "text": f"View {turn}."}, PICTURE]}
     if turn:
-        return said | {"content": "No such place.", "is_error": True}
-    return said | {"content": "8 degrees"}
+        return block | {"content": "No such place.", "is_error": True}
+    return block | {"content": "8 degrees"}
 
 
-def next_answer(sdk: Sdk, sent: dict[str, Any], *, streams: bool) -> Any:
+def next_answer(sdk: Sdk, fields: dict[str, Any], *, streams: bool) -> Any:
     """The answer to these messages, put together from a stream or whole."""
     if streams:
-        return sdk.events(lambda c: c.messages.stream(**sent))[1]
-    return sdk.ask(lambda c: c.messages.create(**sent))
+        return sdk.events(lambda c: c.messages.stream(**fields))[1]
+    return sdk.ask(lambda c: c.messages.create(**fields))
 
 
 def run_tools(
@@ -69,7 +69,7 @@ def run_tools(
         {"role": "user", "content": [{"type": "text", "text": "How is Oslo?"}, PICTURE]}
     ]
     answers: list[Any] = []
-    asked = {
+    body = {
         "model": model,
         "max_tokens": 4000,
         "system": "Use the tools.",
@@ -78,7 +78,7 @@ def run_tools(
         "extra_headers": {"x-thriftgate-feature": feature},
     }
     while True:
-        answer = next_answer(sdk, asked | {"messages": list(messages)}, streams=streams)
+        answer = next_answer(sdk, body | {"messages": list(messages)}, streams=streams)
         answers.append(answer)
         messages.append(
             {"role": "assistant", "content": [block.to_dict() for block in answer.content]}
@@ -98,17 +98,17 @@ def test_tools_are_called_over_four_turns_and_each_call_is_booked(
     gateway.lab.queue_directives(SCRIPT)
     answers, _ = run_tools(claude, model, feature, streams=streams)
     receipts = gateway.of_feature(feature, len(SCRIPT))
-    names = [[b.name for b in each.content if b.type == "tool_use"] for each in answers]
+    names = [[b.name for b in answer.content if b.type == "tool_use"] for answer in answers]
 
     assert names == [["weather", "picture"], ["weather"], ["picture"], []]
-    assert [each.stop_reason for each in answers] == ["tool_use"] * 3 + ["end_turn"]
+    assert [answer.stop_reason for answer in answers] == ["tool_use"] * 3 + ["end_turn"]
     assert answers[-1].content[-1].text
     assert all(
         isinstance(b.input, dict) for a in answers for b in a.content if b.type == "tool_use"
     )
-    assert [each.outcome for each in receipts] == [Outcome.ANSWERED] * len(SCRIPT)
-    assert all(not each.estimated and each.usage is not None for each in receipts)
-    assert all(each.streamed is streams for each in receipts)
+    assert [receipt.outcome for receipt in receipts] == [Outcome.ANSWERED] * len(SCRIPT)
+    assert all(not receipt.estimated and receipt.usage is not None for receipt in receipts)
+    assert all(receipt.streamed is streams for receipt in receipts)
 
 
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "stream"])
@@ -117,11 +117,11 @@ def test_claude_gets_every_block_of_all_turns_unmodified(
 ) -> None:
     gateway.lab.queue_directives(SCRIPT)
     answers, messages = run_tools(claude, "claude-lab", feature, streams=streams)
-    got = [without_marks(each) for each in last_body(gateway)["messages"]]
+    got = [without_marks(message) for message in last_body(gateway)["messages"]]
 
     assert got == messages[:-1]
-    assert all(each.content[0].type == "thinking" for each in answers)
-    assert all(each.content[0].signature for each in answers)
+    assert all(answer.content[0].type == "thinking" for answer in answers)
+    assert all(answer.content[0].signature for answer in answers)
 
 
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "stream"])
@@ -130,13 +130,13 @@ def test_an_openai_model_gets_calls_results_errors_and_images_in_chats_form(
 ) -> None:
     gateway.lab.queue_directives(SCRIPT)
     answers, _ = run_tools(claude, "gpt-lab", feature, streams=streams)
-    sent = last_body(gateway)["messages"]
-    uses = [block for each in answers for block in each.content if block.type == "tool_use"]
-    calls = [call for message in sent for call in message.get("tool_calls") or ()]
-    results = [message for message in sent if message["role"] == "tool"]
+    messages = last_body(gateway)["messages"]
+    uses = [block for answer in answers for block in answer.content if block.type == "tool_use"]
+    calls = [call for message in messages for call in message.get("tool_calls") or ()]
+    results = [message for message in messages if message["role"] == "tool"]
     images = [
         part
-        for message in sent
+        for message in messages
         if message["role"] == "user"
         for part in message["content"]
         if part["type"] == "image_url"
@@ -150,8 +150,8 @@ def test_an_openai_model_gets_calls_results_errors_and_images_in_chats_form(
     assert "The tool failed." in results[2]["content"]
     assert "No such place." in results[2]["content"]
     assert len(images) == 3
-    assert all(each["image_url"]["url"].endswith(PIXEL) for each in images)
-    assert [each["role"] for each in sent] == [
+    assert all(image["image_url"]["url"].endswith(PIXEL) for image in images)
+    assert [message["role"] for message in messages] == [
         "system", "user",
         "assistant", "tool", "tool", "user",
         "assistant", "tool",
@@ -166,8 +166,8 @@ def test_each_turn_with_tools_extends_the_prompt_that_was_sent_before(
     gateway.lab.queue_directives(SCRIPT)
     before = len(gateway.lab.exchanges)
     run_tools(claude, model, feature, streams=True)
-    sent = [each.body for each in list(gateway.lab.exchanges)[before:]]
-    prompts = [[without_marks(m) for m in body_messages(body)] for body in sent]
+    bodies = [exchange.body for exchange in list(gateway.lab.exchanges)[before:]]
+    prompts = [[without_marks(m) for m in body_messages(body)] for body in bodies]
 
     assert len(prompts) == len(SCRIPT)
     for earlier, later in pairwise(prompts):
@@ -189,15 +189,15 @@ def test_a_call_without_its_result_is_refused_in_anthropics_form(claude: Sdk, mo
 
 def body_messages(body: bytes) -> list[Any]:
     """The messages of a request's body."""
-    found: list[Any] = orjson.loads(body)["messages"]
-    return found
+    messages: list[Any] = orjson.loads(body)["messages"]
+    return messages
 
 
-def without_marks(said: Any) -> Any:
+def without_marks(content: Any) -> Any:
     """The value without cache marks, which planning sets anew on each call."""
-    if isinstance(said, dict):
-        return {k: without_marks(v) for k, v in said.items() if k != "cache_control"}
-    return [without_marks(each) for each in said] if isinstance(said, list) else said
+    if isinstance(content, dict):
+        return {k: without_marks(v) for k, v in content.items() if k != "cache_control"}
+    return [without_marks(part) for part in content] if isinstance(content, list) else content
 
 
 @pytest.mark.parametrize("model", MODELS)

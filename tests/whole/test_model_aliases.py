@@ -43,7 +43,7 @@ class CallingTeam:
     def __init__(self, gateway: GatewayFixture, name: str, *models: str) -> None:
         self._gateway = gateway
         teams, now = gateway.gateway.store.teams, 1_790_000_000.0
-        named = {each.name: each for each in teams.all()}
+        named = {team.name: team for team in teams.all()}
         self.id = (named.get(name) or teams.create(name, now=now)).id
         limits = KeyLimits(models=frozenset(models)) if models else NO_LIMITS
         _, self._key = teams.create_key(self.id, "k", now=now, limits=limits)
@@ -60,9 +60,9 @@ class CallingTeam:
         )
 
     def post(self, path: str, body: Any) -> httpx.Response:
-        found = self.ask("POST", path, body)
-        assert found.status_code == 200, found.text
-        return found
+        answer = self.ask("POST", path, body)
+        assert answer.status_code == 200, answer.text
+        return answer
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +70,8 @@ def gateway_with_aliases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[G
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SIMULATOR_KEY", "simulator-key")
         folder = tmp_path_factory.mktemp("aliases")
-        with running_gateway(folder, more_catalog=ALIASES) as made:
-            yield made
+        with running_gateway(folder, more_catalog=ALIASES) as running:
+            yield running
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +87,8 @@ def other(gateway_with_aliases: GatewayFixture) -> CallingTeam:
 def receipt_of(gateway: GatewayFixture, answer: httpx.Response) -> Receipt:
     store = gateway.gateway.store
     assert store.drain.flush(20)
-    (found,) = store.ledger.attempts(answer.headers["x-request-id"])
-    return found
+    (receipt,) = store.ledger.attempts(answer.headers["x-request-id"])
+    return receipt
 
 
 @pytest.mark.parametrize("name", [OPUS, HAIKU])
@@ -112,16 +112,19 @@ def test_a_name_means_another_model_for_one_team_and_itself_for_another(
     upstream_path: str,
 ) -> None:
     ours = acme.post(path, {"model": name, **body})
-    sent = gateway_with_aliases.lab.exchanges[-1]
+    exchange = gateway_with_aliases.lab.exchanges[-1]
     theirs = other.post(path, {"model": name, **body})
-    others = gateway_with_aliases.lab.exchanges[-1]
+    other_exchange = gateway_with_aliases.lab.exchanges[-1]
     receipt, unmapped = (
         receipt_of(gateway_with_aliases, ours),
         receipt_of(gateway_with_aliases, theirs),
     )
 
-    assert (sent.path, json.loads(sent.body)["model"]) == (upstream_path, "gpt-lab")
-    assert (others.path, json.loads(others.body)["model"]) == ("/v1/messages", "claude-lab")
+    assert (exchange.path, json.loads(exchange.body)["model"]) == (upstream_path, "gpt-lab")
+    assert (other_exchange.path, json.loads(other_exchange.body)["model"]) == (
+        "/v1/messages",
+        "claude-lab",
+    )
     assert (receipt.model, receipt.route) == (name, "lab/gpt-lab")
     assert answering_model(receipt.route, receipt.model) == "gpt-lab"
     assert ours.headers["x-thriftgate-model"] == "gpt-lab"
@@ -137,12 +140,12 @@ def test_tokens_are_counted_for_the_model_that_is_meant(
     ours = acme.post("messages/count_tokens", {"model": OPUS, "messages": HELLO})
     assert len(gateway_with_aliases.lab.exchanges) == counted  # by the vocabulary, here
     theirs = other.post("messages/count_tokens", {"model": OPUS, "messages": HELLO})
-    asked = gateway_with_aliases.lab.exchanges[-1]
+    exchange = gateway_with_aliases.lab.exchanges[-1]
 
     assert ours.headers["x-thriftgate-model"] == "gpt-lab"
     assert ours.json()["input_tokens"] > 0
     assert theirs.json()["input_tokens"] > 0
-    assert (asked.path, json.loads(asked.body)["model"]) == (
+    assert (exchange.path, json.loads(exchange.body)["model"]) == (
         "/v1/messages/count_tokens",
         "claude-lab",
     )
@@ -160,12 +163,12 @@ def test_models_are_listed_as_the_team_may_ask_for_them(
     acme: CallingTeam, other: CallingTeam
 ) -> None:
     listed = {
-        team: [each["id"] for each in asks.ask("GET", "models?all=1").json()["data"]]
+        team: [model["id"] for model in asks.ask("GET", "models?all=1").json()["data"]]
         for team, asks in (("acme", acme), ("other", other))
     }
     shown = acme.ask("GET", f"models/{OPUS}", **ANTHROPIC).json()
     page = acme.ask("GET", "models?all=1&limit=1000", **ANTHROPIC).json()["data"]
-    limits = {each["id"]: each["max_tokens"] for each in page}
+    limits = {model["id"]: model["max_tokens"] for model in page}
 
     assert ("house" in listed["acme"], "house" in listed["other"]) == (True, False)
     assert OPUS in listed["acme"]
@@ -188,7 +191,7 @@ def test_a_key_may_ask_for_an_alias_if_it_may_ask_for_the_model_that_is_meant(
     assert f"not gpt-lab, which {OPUS} means for your team" in refused.text
     assert by_name.ask("GET", "models").json()["data"] == []
     by_target.post("messages", {"model": OPUS, **MESSAGE})
-    assert OPUS in [each["id"] for each in by_target.ask("GET", "models").json()["data"]]
+    assert OPUS in [model["id"] for model in by_target.ask("GET", "models").json()["data"]]
 
 
 def test_aliases_are_reloaded_with_the_catalog(

@@ -43,9 +43,9 @@ async def call_gateway(running: Gateway, key: str, turns: int) -> AsgiConnection
         "x-thriftgate-compaction": "force",
         "x-thriftgate-feature": "journeys",
     }
-    found = await answer_of_app(running.app, scope(headers=headers), AsgiConnection([body]))
-    assert found.status == 200
-    return found
+    app_answer = await answer_of_app(running.app, scope(headers=headers), AsgiConnection([body]))
+    assert app_answer.status == 200
+    return app_answer
 
 
 def rows(folder: Path) -> int:
@@ -78,8 +78,8 @@ async def models_asked(folder: Path, server: Server, calls: list[int]) -> list[s
         _, key = running.store.teams.create_key(team.id, "first", now=NOW)
         parts = 0
         for turns in calls:
-            told = (await call_gateway(running, key, turns)).headers["x-thriftgate-compaction"]
-            if "reset=yes" in told:
+            header = (await call_gateway(running, key, turns)).headers["x-thriftgate-compaction"]
+            if "reset=yes" in header:
                 parts += 1
                 await wait_for_notes(settings.folder, parts)
         assert running.store.drain.flush(10)
@@ -91,7 +91,7 @@ async def models_asked(folder: Path, server: Server, calls: list[int]) -> list[s
     assert journeys.notes_nanos == 2 * (100 * 100 + 10 * 400)
     assert journeys.net_nanos is not None
     assert journeys.feature == "journeys"
-    return [orjson.loads(each.body)["model"] for each in server.got]
+    return [orjson.loads(request.body)["model"] for request in server.got]
 
 
 def test_notes_are_asked_for_behind_the_answer_paid_by_their_team_and_join_the_next_part(tmp_path):
@@ -102,9 +102,9 @@ def test_notes_are_asked_for_behind_the_answer_paid_by_their_team_and_join_the_n
             return server
 
     server = asyncio.run(work())
-    sent = [each.body.decode() for each in server.got]
+    bodies = [request.body.decode() for request in server.got]
 
-    assert ["note: decision t1" in each for each in sent] == [
+    assert ["note: decision t1" in text for text in bodies] == [
         False, False, False, False, True, False, True,
     ]  # fmt: skip
-    assert "You take notes on part of a conversation" in sent[2]
+    assert "You take notes on part of a conversation" in bodies[2]

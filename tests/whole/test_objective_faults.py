@@ -31,18 +31,18 @@ def _met(name: str, enforce: str) -> FaultResult:
 @pytest.mark.parametrize("name", NAMES, scope="module")
 @pytest.mark.parametrize("enforce", ["alert", "degrade"])
 def test_every_call_has_one_answer_and_one_final_receipt_and_costs_what_was_charged(name, enforce):
-    found = met(name, enforce)
+    outcome = met(name, enforce)
 
-    assert {each.call for each in found.heard} == found.finals.keys()
-    assert len(found.heard) == len(found.finals) == 340
-    assert all(each.is_whole for each in found.heard)
-    assert found.exact == found.charged > 0
-    assert found.errors == []
+    assert {heard_call.call for heard_call in outcome.heard} == outcome.finals.keys()
+    assert len(outcome.heard) == len(outcome.finals) == 340
+    assert all(heard_call.is_whole for heard_call in outcome.heard)
+    assert outcome.exact == outcome.charged > 0
+    assert outcome.errors == []
 
 
 @pytest.mark.parametrize("name", NAMES, scope="module")
 def test_with_a_ladder_every_caller_is_answered(name):
-    assert {each.status for each in met(name).heard} == {200}
+    assert {heard_call.status for heard_call in met(name).heard} == {200}
 
 
 @pytest.mark.parametrize(
@@ -50,40 +50,44 @@ def test_with_a_ladder_every_caller_is_answered(name):
 )
 def test_with_a_ladder_nobody_waits_for_long(name):
     meanwhile = met(name).meanwhile
-    late = [each for each in meanwhile if each.first is None or each.first > 1.0]
+    late = [
+        heard_call for heard_call in meanwhile if heard_call.first is None or heard_call.first > 1.0
+    ]
 
-    assert max(each.took for each in meanwhile) < 15
+    assert max(heard_call.took for heard_call in meanwhile) < 15
     assert len(late) < len(meanwhile) / 4
-    assert late == [] or max(each.began for each in late) < 30 + 30
+    assert late == [] or max(heard_call.began for heard_call in late) < 30 + 30
 
 
 @pytest.mark.parametrize("name", NAMES, scope="module")
 def test_who_is_answered_by_another_model_is_told_why(name):
-    found = met(name)
-    for each in found.heard:
-        assert each.fallback_reason == found.finals[each.call].reroute_reason
-        assert each.headers["x-thriftgate-model"] == ("small" if each.fallback_reason else "big")
-    assert any(each.fallback_reason for each in found.meanwhile)
+    outcome = met(name)
+    for heard_call in outcome.heard:
+        assert heard_call.fallback_reason == outcome.finals[heard_call.call].reroute_reason
+        assert heard_call.headers["x-thriftgate-model"] == (
+            "small" if heard_call.fallback_reason else "big"
+        )
+    assert any(heard_call.fallback_reason for heard_call in outcome.meanwhile)
 
 
 @pytest.mark.parametrize("name", ["hang before headers", "keep-alives only"], scope="module")
 def test_an_abandoned_attempt_is_estimated_and_its_replacement_is_not(name):
-    found = met(name)
-    given_up = [each for each in found.receipts if not each.final]
+    outcome = met(name)
+    given_up = [receipt for receipt in outcome.receipts if not receipt.final]
 
-    assert {each.error for each in given_up} == {"ttft_deadline"}
-    assert all(each.estimated and each.cost_nanos for each in given_up)
-    assert given_up == [each for each in found.receipts if each.estimated]
+    assert {receipt.error for receipt in given_up} == {"ttft_deadline"}
+    assert all(receipt.estimated and receipt.cost_nanos for receipt in given_up)
+    assert given_up == [receipt for receipt in outcome.receipts if receipt.estimated]
 
 
 @pytest.mark.parametrize("name", CUES, scope="module")
 def test_a_route_that_fails_is_left_alone_and_comes_back(name):
-    found = met(name)
-    after = [each for each in found.heard if each.began > 160]
+    outcome = met(name)
+    after = [heard_call for heard_call in outcome.heard if heard_call.began > 160]
 
-    assert found.breaker[0] != "closed" or found.moves
-    assert found.breaker[1] == "closed"
-    assert any(each.headers["x-thriftgate-model"] == "big" for each in after)
+    assert outcome.breaker[0] != "closed" or outcome.moves
+    assert outcome.breaker[1] == "closed"
+    assert any(heard_call.headers["x-thriftgate-model"] == "big" for heard_call in after)
 
 
 def test_without_a_ladder_callers_are_told_what_the_upstream_did():
@@ -94,17 +98,17 @@ def test_without_a_ladder_callers_are_told_what_the_upstream_did():
     assert hung == {"504 upstream_timeout": 120}
     assert slow == {"answer": 120}
     assert limited.got == {"429 rate_limit_exceeded, retry-after 20": 120}
-    assert max(each.took for each in limited.meanwhile) < 1
+    assert max(heard_call.took for heard_call in limited.meanwhile) < 1
 
 
 @pytest.mark.parametrize("name", CUES, scope="module")
 def test_people_are_told_that_an_objective_is_missed(name):
     alerts = met(name, "alert").alerts
-    burns = [each for each in alerts if each.kind == "burn"]
+    burns = [alert for alert in alerts if alert.kind == "burn"]
 
     assert burns
-    assert all(each.action == "Nothing: it only alerts." for each in burns)
-    assert all(" fails, and " in each.title for each in alerts if each not in burns)
+    assert all(alert.action == "Nothing: it only alerts." for alert in burns)
+    assert all(" fails, and " in alert.title for alert in alerts if alert not in burns)
 
 
 @pytest.mark.parametrize("name", JUMPS, scope="module")
@@ -120,10 +124,10 @@ def test_a_clock_that_jumps_freezes_the_level_for_a_minute(name):
 
 @pytest.mark.parametrize("name", JUMPS, scope="module")
 def test_a_clock_that_jumps_costs_no_caller_anything(name):
-    found = met(name)
-    moved = {got(each) for each in found.meanwhile if each.began > 65}
+    outcome = met(name)
+    moved = {got(heard_call) for heard_call in outcome.meanwhile if heard_call.began > 65}
 
-    assert max(each.took for each in found.meanwhile) < 2
+    assert max(heard_call.took for heard_call in outcome.meanwhile) < 2
     assert "answer, moved (fallback level 1)" in moved
 
 
@@ -150,7 +154,7 @@ def test_a_lost_redis_moves_nobody_and_neither_does_one_that_comes_back_empty(tm
     assert loss.level("calm") == 0
     for name in ("slow", "Redis silent", "Redis dead", "Redis back, empty"):
         assert loss.level(name) == 1, loss
-    assert [each.kind for each in loss.alerts if each.kind == "move"] == ["move"]
+    assert [alert.kind for alert in loss.alerts if alert.kind == "move"] == ["move"]
 
 
 @pytest.mark.skipif(PROGRAM is None, reason=ABSENT)
@@ -159,12 +163,12 @@ def test_where_the_leader_is_killed_another_leads_on_and_it_comes_back_to_the_sa
         loss = leader_lost(tmp_path, server, seconds=2)
 
     check(loss)
-    assert [loss.level("slow", each) for each in (0, 1)] == [1, 1]
-    assert [loss.level("leader dead", each) for each in (0, 1)] == [None, 1]
-    assert [loss.level("leader back", each) for each in (0, 1)] == [1, 1]
+    assert [loss.level("slow", number) for number in (0, 1)] == [1, 1]
+    assert [loss.level("leader dead", number) for number in (0, 1)] == [None, 1]
+    assert [loss.level("leader back", number) for number in (0, 1)] == [1, 1]
     before, after = loss.epochs
     assert after > before
-    assert [each.kind for each in loss.alerts if each.kind == "move"] == ["move"]
+    assert [alert.kind for alert in loss.alerts if alert.kind == "move"] == ["move"]
 
 
 def test_objectives_are_kept_without_the_database_and_people_told_once_it_is_back(tmp_path: Path):
@@ -177,4 +181,4 @@ def test_objectives_are_kept_without_the_database_and_people_told_once_it_is_bac
     check(loss)
     assert loss.level("database away") == 0
     assert loss.level("database away, slow") == 1
-    assert [each.kind for each in loss.alerts if each.kind == "move"] == ["move"]
+    assert [alert.kind for alert in loss.alerts if alert.kind == "move"] == ["move"]

@@ -149,8 +149,8 @@ async def _running(folder: Path) -> AsyncIterator[_OddGateway]:
 def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_OddGateway]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ODD_KEY", "odd-secret")
-        with running_in_thread(lambda: _running(tmp_path_factory.mktemp("odd"))) as found:
-            yield found
+        with running_in_thread(lambda: _running(tmp_path_factory.mktemp("odd"))) as running:
+            yield running
 
 
 @pytest.fixture(scope="module")
@@ -165,8 +165,10 @@ def anthropic_client(odd: _OddGateway) -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def openai_client(odd: _OddGateway) -> Iterator[Any]:
     http = openai.DefaultHttpxClient(verify=PLAIN)
-    with openai.OpenAI(base_url=odd.url, api_key=odd.key, http_client=http, max_retries=0) as found:
-        yield found
+    with openai.OpenAI(
+        base_url=odd.url, api_key=odd.key, http_client=http, max_retries=0
+    ) as client:
+        yield client
 
 
 def message_stream(client: Any, form: str) -> Any:

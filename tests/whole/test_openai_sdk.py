@@ -99,9 +99,9 @@ def test_the_stream_helper_puts_a_chat_together(
     events, final = sdk_client.events(
         lambda c: c.chat.completions.stream(model=model, messages=user("Tell me."))
     )
-    said = "".join(event.delta for event in events if event.type == "content.delta")
+    text = "".join(event.delta for event in events if event.type == "content.delta")
 
-    assert final.choices[0].message.content == said != ""
+    assert final.choices[0].message.content == text != ""
 
 
 def test_a_prompt_that_was_sent_before_is_read_from_the_cache(
@@ -167,11 +167,15 @@ def test_tools_are_called_and_their_results_taken(
     assert set(orjson.loads(calls[0].function.arguments)) == {"place"}
     assert answer.finish_reason == "stop"
     assert answer.message.content
-    sent = last_body(gateway)["messages"]
+    messages_sent = last_body(gateway)["messages"]
     if model == "claude-lab":
-        assert [block["tool_use_id"] for block in sent[-1]["content"]] == [c.id for c in calls]
+        assert [block["tool_use_id"] for block in messages_sent[-1]["content"]] == [
+            c.id for c in calls
+        ]
     else:
-        assert [each["tool_call_id"] for each in sent[-2:]] == [call.id for call in calls]
+        assert [message["tool_call_id"] for message in messages_sent[-2:]] == [
+            call.id for call in calls
+        ]
 
 
 def test_streamed_tool_calls_come_together(
@@ -218,7 +222,7 @@ def test_functions_from_before_tools_are_called_and_their_results_taken_by_claud
     )
     result: Any = {"role": "function", "name": "weather", "content": "Rain."}
     answer = ask([*messages, called.message.model_dump(exclude_none=True), result])
-    use, taken = last_body(gateway)["messages"][-2:]
+    use, tool_result = last_body(gateway)["messages"][-2:]
     names = [
         part.name
         for event in events
@@ -232,7 +236,7 @@ def test_functions_from_before_tools_are_called_and_their_results_taken_by_claud
     assert set(orjson.loads(called.message.function_call.arguments)) == {"place"}
     assert names == ["weather"]
     assert final.choices[0].finish_reason == "function_call"
-    assert use["content"][-1]["id"] == taken["content"][0]["tool_use_id"]
+    assert use["content"][-1]["id"] == tool_result["content"][0]["tool_use_id"]
     assert answer.message.content
 
 

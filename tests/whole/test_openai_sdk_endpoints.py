@@ -28,11 +28,11 @@ def test_a_response_is_created(gateway: GatewayFixture, sdk_client: Sdk, model: 
 
 def test_a_response_is_streamed(gateway: GatewayFixture, sdk_client: Sdk, model: str) -> None:
     events, final = sdk_client.events(lambda c: c.responses.stream(model=model, input="Stream."))
-    said = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+    text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
 
     assert events[0].type == "response.created"
     assert events[-1].type == "response.completed"
-    assert final.output_text == said != ""
+    assert final.output_text == text != ""
     assert final.usage.output_tokens > 0
     assert [event.sequence_number for event in events if hasattr(event, "sequence_number")]
 
@@ -74,7 +74,7 @@ def test_reasoning_items_bring_the_signatures_back(
     streamed: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     first: list[Any] = user("Think. [[fault:call=weather]]")
-    asked: dict[str, Any] = {
+    body: dict[str, Any] = {
         "model": "claude-lab",
         "tools": TOOLS,
         "reasoning": {"effort": "low"},
@@ -82,19 +82,19 @@ def test_reasoning_items_bring_the_signatures_back(
         "store": False,
     }
     if streamed:
-        _, called = sdk_client.events(lambda c: c.responses.stream(input=first, **asked))
+        _, called = sdk_client.events(lambda c: c.responses.stream(input=first, **body))
     else:
-        called = sdk_client.ask(lambda c: c.responses.create(input=first, **asked))
-    said = bytes(last(gateway).sent)
+        called = sdk_client.ask(lambda c: c.responses.create(input=first, **body))
+    raw = bytes(last(gateway).sent)
     (call,) = [item for item in called.output if item.type == "function_call"]
     result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "Rain."}
     items = [item.model_dump(exclude_none=True) for item in called.output]
-    answer = sdk_client.ask(lambda c: c.responses.create(input=[*first, *items, result], **asked))
+    answer = sdk_client.ask(lambda c: c.responses.create(input=[*first, *items, result], **body))
     thinking, use = last_body(gateway)["messages"][1]["content"]
 
     assert answer.status == "completed"
     assert (thinking["type"], use["type"]) == ("thinking", "tool_use")
-    assert thinking["signature"].encode() in said
+    assert thinking["signature"].encode() in raw
     assert thinking["thinking"] != ""
 
 
@@ -105,7 +105,7 @@ def test_embeddings_are_given_and_counted(gateway: GatewayFixture, sdk_client: S
     answer = raw.parse()
     receipt = receipt_of(gateway, raw.headers["x-request-id"])
 
-    assert [len(each.embedding) for each in answer.data] == [8, 8]
+    assert [len(entry.embedding) for entry in answer.data] == [8, 8]
     assert receipt.usage == Usage(input=answer.usage.prompt_tokens)
     assert receipt.endpoint == "embeddings"
 
@@ -134,7 +134,7 @@ def test_older_completions_work(gateway: GatewayFixture, sdk_client: Sdk) -> Non
 
 
 def test_models_are_listed_and_found(gateway: GatewayFixture, sdk_client: Sdk) -> None:
-    names = {found.id for found in sdk_client.all(lambda c: c.models.list())}
+    names = {model.id for model in sdk_client.all(lambda c: c.models.list())}
 
     assert names >= {*MODELS, "embed-lab"}
     assert sdk_client.ask(lambda c: c.models.retrieve("claude-lab")).id == "claude-lab"
@@ -145,11 +145,13 @@ def test_models_are_listed_and_found(gateway: GatewayFixture, sdk_client: Sdk) -
 def test_an_endpoint_that_the_gateway_does_not_know_is_passed_through(
     gateway: GatewayFixture, sdk_client: Sdk
 ) -> None:
-    found = sdk_client.ask(lambda c: c.moderations.create(model="mod-lab", input="Kind words."))
+    moderation = sdk_client.ask(
+        lambda c: c.moderations.create(model="mod-lab", input="Kind words.")
+    )
     path = last(gateway).path
     files = sdk_client.all(lambda c: c.files.list())
 
-    assert found.results[0].flagged is False
+    assert moderation.results[0].flagged is False
     assert path == "/v1/moderations"
     assert files == []
     assert last(gateway).path.startswith("/v1/files")

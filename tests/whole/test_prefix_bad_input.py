@@ -30,8 +30,8 @@ MAX_BYTES = 400_000
 Json = Mapping[str, object]
 
 
-def chat(*said: Json, **fields: object) -> bytes:
-    return orjson.dumps({"model": MODEL, "messages": said, **fields})
+def chat(*messages: Json, **fields: object) -> bytes:
+    return orjson.dumps({"model": MODEL, "messages": messages, **fields})
 
 
 def body_with_rules(words: object, **fields: object) -> bytes:
@@ -47,8 +47,8 @@ def raw_body(messages: bytes = b"", more: bytes = b"", tools: bytes = b"") -> by
 
 
 def message(inner: bytes) -> bytes:
-    said = orjson.dumps({"role": "system", "content": RULES})
-    return b"[" + said + b',{"role":"user",' + inner + b"}]"
+    content = orjson.dumps({"role": "system", "content": RULES})
+    return b"[" + content + b',{"role":"user",' + inner + b"}]"
 
 
 def tool(name: object, **fields: object) -> Json:
@@ -155,10 +155,10 @@ def plan_and_settle(
     """The call, planned and settled as its conversation's first."""
     draft = planner.read_call(PlanningRequest(team="team", feature="feature", key="key", body=body))
     plan = msgspec.structs.replace(planner.begin_plan(draft, 1), joined=False)
-    found = planner.plan_call(draft, to, plan, layout, 1_000.0)
-    planner.adopt_plan(draft, found.plan)
-    planner.settle_call(found, Usage(input=100))
-    return found
+    plan_result = planner.plan_call(draft, to, plan, layout, 1_000.0)
+    planner.adopt_plan(draft, plan_result.plan)
+    planner.settle_call(plan_result, Usage(input=100))
+    return plan_result
 
 
 @pytest.mark.parametrize("name", LEFT)
@@ -178,20 +178,20 @@ def test_a_planned_body_is_kept_whole_and_planned_soon(name: str) -> None:
     for regime, layout in (("anthropic-breakpoint", None), ("openai-breakpoint", GONE)):
         planner, lessons = Planner(b"secret", share=0.0), LayoutLearner()
         started = thread_time()
-        found = plan_and_settle(planner, PLANNED[name], way(regime), layout)
-        lessons.observe(found)
-        lessons.proposal(found)
+        planned = plan_and_settle(planner, PLANNED[name], way(regime), layout)
+        lessons.observe(planned)
+        lessons.proposal(planned)
 
         assert thread_time() - started < PATIENCE
-        assert len(found.notes) <= 16
-        lossless(PLANNED[name], found.body)
+        assert len(planned.notes) <= 16
+        lossless(PLANNED[name], planned.body)
 
 
 def words(body: bytes) -> str:
     """All text of a prompt whose messages hold only text."""
-    contents = [each["content"] for each in orjson.loads(body)["messages"]]
-    texts = [said if isinstance(said, list) else [{"text": said}] for said in contents]
-    return "".join(part["text"] for said in texts for part in said)
+    contents = [message["content"] for message in orjson.loads(body)["messages"]]
+    texts = [content if isinstance(content, list) else [{"text": content}] for content in contents]
+    return "".join(part["text"] for parts in texts for part in parts)
 
 
 def lossless(before: bytes, after: bytes) -> None:
@@ -210,11 +210,11 @@ def lossless(before: bytes, after: bytes) -> None:
 
 
 def test_a_layout_whose_lines_are_gone_says_so() -> None:
-    found = plan_and_settle(
+    planned = plan_and_settle(
         Planner(b"secret", share=0.0), body_with_rules(RULES), way("openai-interval"), GONE
     )
 
-    assert found.notes[0] == "Detail 1 stays: the line before it is gone"
+    assert planned.notes[0] == "Detail 1 stays: the line before it is gone"
 
 
 def test_a_poisoned_feature_takes_bounded_time_and_memory() -> None:
@@ -225,10 +225,10 @@ def test_a_poisoned_feature_takes_bounded_time_and_memory() -> None:
     to = way("openai-breakpoint")
     started = thread_time()
     for number in range(600):
-        said = "\n".join(f"Rule {number}, line {line} says so." for line in range(60))
-        found = plan_and_settle(planner, body_with_rules(said, user=str(number)), to)
-        lessons.observe(found)
-        assert number % 25 or lessons.proposal(found) is None
+        lines = "\n".join(f"Rule {number}, line {line} says so." for line in range(60))
+        planned = plan_and_settle(planner, body_with_rules(lines, user=str(number)), to)
+        lessons.observe(planned)
+        assert number % 25 or lessons.proposal(planned) is None
 
     (((_, learner),),) = (learners.items() for learners in lessons._known.values())
     assert planner.memory.trim("team").size_bytes <= MAX_BYTES
@@ -243,14 +243,14 @@ def test_features_without_number_are_forgotten() -> None:
     )
     to = way("openai-interval")
     for number in range(300):
-        asked = PlanningRequest(
+        request = PlanningRequest(
             team="team", feature=str(number), key="key", body=body_with_rules(RULES)
         )
-        draft = planner.read_call(asked)
-        found = planner.plan_call(draft, to, planner.begin_plan(draft, 0), None, float(number))
-        planner.adopt_plan(draft, found.plan)
-        planner.settle_call(found, Usage(input=100))
-        lessons.observe(found)
+        draft = planner.read_call(request)
+        planned = planner.plan_call(draft, to, planner.begin_plan(draft, 0), None, float(number))
+        planner.adopt_plan(draft, planned.plan)
+        planner.settle_call(planned, Usage(input=100))
+        lessons.observe(planned)
 
     assert 0 < len(lessons) < 150
     assert planner.memory.trim("team").size_bytes <= MAX_BYTES
@@ -258,9 +258,9 @@ def test_features_without_number_are_forgotten() -> None:
 
 @pytest.fixture(scope="module")
 def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefixHarness]:
-    with prefix_harness(tmp_path_factory.mktemp("bad")) as made:
-        made.plan("planned", PlanningMode.AUTO)
-        yield made
+    with prefix_harness(tmp_path_factory.mktemp("bad")) as running:
+        running.plan("planned", PlanningMode.AUTO)
+        yield running
 
 
 def answer_and_upstream_body(
@@ -285,20 +285,20 @@ def test_the_gateway_sends_as_it_came_what_cannot_be_planned(
     harness: PrefixHarness, name: str
 ) -> None:
     plain, came = answer_and_upstream_body(harness, LEFT[name], "plain")
-    answer, sent = answer_and_upstream_body(harness, LEFT[name], "planned")
+    answer, body_sent = answer_and_upstream_body(harness, LEFT[name], "planned")
 
     assert answer.status_code == plain.status_code
-    assert sent == came
-    if sent is not None and answer.status_code == 200:
+    assert body_sent == came
+    if body_sent is not None and answer.status_code == 200:
         assert answer.headers["x-thriftgate-notes"]
 
 
 @pytest.mark.parametrize("name", [name for name in PLANNED if "MB" not in name])
 def test_the_gateway_loses_nothing_of_what_is_planned(harness: PrefixHarness, name: str) -> None:
     plain, came = answer_and_upstream_body(harness, PLANNED[name], "plain")
-    answer, sent = answer_and_upstream_body(harness, PLANNED[name], "planned")
+    answer, body_sent = answer_and_upstream_body(harness, PLANNED[name], "planned")
 
     assert answer.status_code == plain.status_code
-    assert (sent is None) == (came is None)
-    if sent is not None and came is not None:
-        lossless(PLANNED[name] if b"<tg:" in PLANNED[name] else came, sent)
+    assert (body_sent is None) == (came is None)
+    if body_sent is not None and came is not None:
+        lossless(PLANNED[name] if b"<tg:" in PLANNED[name] else came, body_sent)

@@ -31,32 +31,32 @@ def test_the_first_lines_hold_the_time_the_user_and_the_directory() -> None:
 def test_the_rules_and_the_conversation_are_as_they_were() -> None:
     for line in made():
         one = next(one for one in CONVERSATIONS if one.name == line["conversation"])
-        system, *said = line["body"]["messages"]
+        system, *messages = line["body"]["messages"]
 
         assert system["content"].endswith("\n\n" + one.rules)
-        assert said == list(one.messages[: len(said)])
-        assert line["reply"] == one.messages[len(said)]
+        assert messages == list(one.messages[: len(messages)])
+        assert line["reply"] == one.messages[len(messages)]
 
 
 def test_mended_the_same_words_stand_in_order_the_time_last() -> None:
     for line in made():
         one = next(one for one in CONVERSATIONS if one.name == line["conversation"])
-        found = with_good_order(line)
-        system, *said, last = found["body"]["messages"]
+        ordered = with_good_order(line)
+        system, *messages, last = ordered["body"]["messages"]
 
         assert (
             system["content"] == f"{one.rules}\n\nUser: {one.user}\nWorking directory: {one.place}"
         )
-        assert said == line["body"]["messages"][1:]
+        assert messages == line["body"]["messages"][1:]
         assert last["role"] == "system"
         assert last["content"].startswith("Current time: ")
-        assert {**found, "body": None} == {**line, "body": None}
+        assert {**ordered, "body": None} == {**line, "body": None}
 
 
 def test_mended_the_tools_of_every_call_come_in_one_order() -> None:
     offered = [with_good_order(line)["body"].get("tools") for line in made()]
 
-    assert {str(each) for each in offered} == {
+    assert {str(tools) for tools in offered} == {
         str(None),
         str(sorted(TOOLS, key=lambda tool: str(tool["function"]["name"]))),
     }
@@ -65,17 +65,17 @@ def test_mended_the_tools_of_every_call_come_in_one_order() -> None:
 def test_tools_come_in_another_order_with_every_call() -> None:
     offered = [line["body"]["tools"] for line in made() if line["conversation"] == "tools"]
 
-    assert all(sorted(map(str, each)) == sorted(map(str, TOOLS)) for each in offered)
-    assert len({str(each) for each in offered}) == len(offered)
+    assert all(sorted(map(str, tools)) == sorted(map(str, TOOLS)) for tools in offered)
+    assert len({str(tools) for tools in offered}) == len(offered)
 
 
 def test_lines_are_in_the_order_of_time_and_conversations_lie_over_each_other() -> None:
-    found = made(gap=10.0)
-    times = [line["t"] for line in found]
-    names = [line["conversation"] for line in found]
+    built = made(gap=10.0)
+    times = [line["t"] for line in built]
+    names = [line["conversation"] for line in built]
 
     assert times == sorted(times)
-    assert len(found) == sum(1 for one in CONVERSATIONS for _ in one.calls())
+    assert len(built) == sum(1 for one in CONVERSATIONS for _ in one.calls())
     assert sum(one != other for one, other in pairwise(names)) > 3
 
 
@@ -115,8 +115,8 @@ def test_the_same_seed_gives_the_same_lines_and_another_one_others() -> None:
 def test_a_recorded_set_becomes_lines(kind: str) -> None:
     if not PATHS[kind].exists():
         pytest.skip(f"no recordings at {PATHS[kind]}")
-    found = made(list(KINDS[kind](PATHS[kind]))[:8])
+    built = made(list(KINDS[kind](PATHS[kind]))[:8])
 
-    assert len({line["conversation"] for line in found}) == 8
-    assert all(line["body"]["messages"][0]["content"].startswith("Current") for line in found)
-    assert all(orjson.loads(orjson.dumps(line)) == line for line in found)
+    assert len({line["conversation"] for line in built}) == 8
+    assert all(line["body"]["messages"][0]["content"].startswith("Current") for line in built)
+    assert all(orjson.loads(orjson.dumps(line)) == line for line in built)

@@ -26,8 +26,8 @@ CACHES = ["anthropic-breakpoint", "openai-breakpoint", "block-chain"]
 
 @pytest.fixture
 def harness(tmp_path: Path) -> Iterator[PrefixHarness]:
-    with prefix_harness(tmp_path) as made:
-        yield made
+    with prefix_harness(tmp_path) as running:
+        yield running
 
 
 class ClaudeCodeCaller:
@@ -38,20 +38,20 @@ class ClaudeCodeCaller:
         self.model = model
         harness.plan(FEATURE, mode)
 
-    def run(self, session: str, at: float, calls: int = 1, *, rules: str = STABLE) -> list[Usage]:
+    def run(self, session: str, now: float, calls: int = 1, *, rules: str = STABLE) -> list[Usage]:
         """Run a session; return what each call was charged."""
-        return [self._call(session, at + 10.0 * turn, turn, rules) for turn in range(calls)]
+        return [self._call(session, now + 10.0 * turn, turn, rules) for turn in range(calls)]
 
-    def name_session(self, session: str, at: float) -> Usage:
+    def name_session(self, session: str, now: float) -> Usage:
         """Have a session named in the background; return what the call was charged."""
-        return self._send(session_title_body(session, self.model), session, at)
+        return self._send(session_title_body(session, self.model), session, now)
 
-    def _call(self, session: str, at: float, turn: int, rules: str) -> Usage:
-        return self._send(claude_code_body(session, self.model, turn, rules=rules), session, at)
+    def _call(self, session: str, now: float, turn: int, rules: str) -> Usage:
+        return self._send(claude_code_body(session, self.model, turn, rules=rules), session, now)
 
-    def _send(self, body: dict[str, Any], session: str, at: float) -> Usage:
+    def _send(self, body: dict[str, Any], session: str, now: float) -> Usage:
         harness = self.harness
-        harness.clock.past = at
+        harness.clock.past = now
         answer = harness.client.post(
             f"{harness.url}/messages?beta=true",
             content=orjson.dumps(body),
@@ -87,8 +87,8 @@ def test_a_second_session_in_another_folder_reads_tools_and_stable_text(
 
     assert first.cache_read == 0
     assert 0.9 * shared_tokens(first) <= second.cache_read <= second.prompt_tokens
-    for each in later:
-        assert each.cache_read > 0.9 * second.prompt_tokens
+    for usage in later:
+        assert usage.cache_read > 0.9 * second.prompt_tokens
 
 
 @pytest.mark.parametrize("cache", CACHES)

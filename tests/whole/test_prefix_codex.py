@@ -21,8 +21,8 @@ FEATURE = "codex"
 
 @pytest.fixture
 def harness(tmp_path: Path) -> Iterator[PrefixHarness]:
-    with prefix_harness(tmp_path) as made:
-        yield made
+    with prefix_harness(tmp_path) as running:
+        yield running
 
 
 class CodexCaller:
@@ -34,13 +34,13 @@ class CodexCaller:
         self.notes = self.call_id = ""
         harness.plan(FEATURE, mode)
 
-    def run(self, name: str, at: float, calls: int = 1, step: float = 10.0) -> list[Usage]:
+    def run(self, name: str, now: float, calls: int = 1, step: float = 10.0) -> list[Usage]:
         """Run a session in a folder of its name; return what each call was charged."""
-        return [self._call(name, at + turn * step, turn) for turn in range(calls)]
+        return [self._call(name, now + turn * step, turn) for turn in range(calls)]
 
-    def _call(self, name: str, at: float, turn: int) -> Usage:
+    def _call(self, name: str, now: float, turn: int) -> Usage:
         harness = self.harness
-        harness.clock.past = at
+        harness.clock.past = now
         answer = harness.client.post(
             f"{harness.url}/responses",
             content=orjson.dumps(codex_body(name, f"{name}/project", MODEL, turn)),
@@ -63,8 +63,8 @@ class CodexCaller:
 def receipt_of(harness: PrefixHarness, call_id: str) -> Receipt:
     store = harness.gateway.store
     assert store.drain.flush(30)
-    (found,) = store.ledger.call_receipts(call_id, harness.team)
-    return found
+    (receipt,) = store.ledger.call_receipts(call_id, harness.team)
+    return receipt
 
 
 def last_body(harness: PrefixHarness) -> Any:
@@ -79,8 +79,8 @@ def test_a_second_session_in_another_folder_reads_tools_and_stable_text(harness:
 
     assert (first.cache_read, caller.notes) == (0, NOTE)
     assert 0.9 * shared <= second.cache_read <= first.prompt_tokens
-    for each in later:
-        assert each.cache_read > 0.9 * first.prompt_tokens
+    for usage in later:
+        assert usage.cache_read > 0.9 * first.prompt_tokens
 
 
 def test_sent_directly_a_second_session_reads_nothing(harness: PrefixHarness):
@@ -107,9 +107,9 @@ def test_sessions_share_a_key_in_every_mode_but_off(harness: PrefixHarness, mode
 def test_sessions_of_two_teams_share_no_key_and_read_nothing_of_each_other(
     harness: PrefixHarness,
 ):
-    made = harness.gateway.store.teams.create("rival", now=START)
-    other = harness.gateway.store.teams.create_key(made.id, "first", now=START)[1]
-    place = LayoutScope(made.id, FEATURE)
+    rival = harness.gateway.store.teams.create("rival", now=START)
+    other = harness.gateway.store.teams.create_key(rival.id, "first", now=START)[1]
+    place = LayoutScope(rival.id, FEATURE)
     harness.gateway.store.layouts.switch(place, PlanningMode.OBSERVE, "test", START)
     CodexCaller(harness, PlanningMode.OBSERVE).run("ada", 0.0, 2)
     mine = last_body(harness)["prompt_cache_key"]

@@ -112,7 +112,7 @@ def test_built_badly_and_sent_as_it_came_it_moves_its_prefix_with_every_call(
         moved = list(onlooker.moves(raw_bodies(one), as_sent, ROUTES[regime]))
 
         assert len(moved) == calls - 1
-        assert all(each.block <= len(one.tools) for each in moved)
+        assert all(move.block <= len(one.tools) for move in moved)
 
 
 @pytest.mark.parametrize("regime", ROUTES)
@@ -145,10 +145,10 @@ def test_marks_move_nothing(regime: str, onlooker: WireReader) -> None:
 
 
 def test_a_step_is_not_judged_where_the_caller_changed_what_was_said(onlooker: WireReader) -> None:
-    one, two = ({"role": "user", "content": said} for said in ("One", "Two"))
+    one, two = ({"role": "user", "content": text} for text in ("One", "Two"))
     rules = {"role": "system", "content": "Be short."}
-    said = ([one], [two], [rules, two])
-    bodies = [orjson.dumps({"model": "any", "messages": messages}) for messages in said]
+    conversations = ([one], [two], [rules, two])
+    bodies = [orjson.dumps({"model": "any", "messages": messages}) for messages in conversations]
     (moved,) = onlooker.moves(bodies, as_sent, ROUTES["implicit"])
 
     assert (moved.step, moved.block) == (2, 0)

@@ -20,8 +20,8 @@ LONG, SHORT = 180, 8
 
 @pytest.fixture(scope="module")
 def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefixHarness]:
-    with prefix_harness(tmp_path_factory.mktemp("fans")) as made:
-        yield made
+    with prefix_harness(tmp_path_factory.mktemp("fans")) as running:
+        yield running
 
 
 @pytest.fixture(scope="module", params=MARKS)
@@ -29,31 +29,31 @@ def ways(request: pytest.FixtureRequest, harness: PrefixHarness) -> tuple[Fan, F
     """As sent, and held back."""
     regime = request.param
     pace(harness, PACE)
-    sent = fan_out(harness, regime, "as sent", CALLS, LONG)
-    return sent, fan_out(harness, regime, "held back", CALLS, LONG)
+    unmodified = fan_out(harness, regime, "as sent", CALLS, LONG)
+    return unmodified, fan_out(harness, regime, "held back", CALLS, LONG)
 
 
-def test_as_sent_every_call_writes_the_prefix(ways: tuple[Fan, Fan]) -> None:
-    sent, _ = ways
+def test_a_fan_out_as_sent_writes_the_prefix_with_every_call(ways: tuple[Fan, Fan]) -> None:
+    unmodified, _ = ways
 
-    assert (sent.writers, sent.calls_held_back) == (CALLS, 0)
-    assert {used.cache_read for used in sent.charged} == {0}
+    assert (unmodified.writers, unmodified.calls_held_back) == (CALLS, 0)
+    assert {used.cache_read for used in unmodified.charged} == {0}
 
 
-def test_held_back_it_is_written_once_and_read_by_all_others(ways: tuple[Fan, Fan]) -> None:
-    _, held = ways
-    first, *others = held.charged
+def test_a_held_back_prefix_is_written_once_and_read_by_all_other_calls(ways: tuple[Fan, Fan]) -> None:
+    _, held_back = ways
+    first, *later = held_back.charged
 
-    assert (held.writers, held.calls_held_back) == (1, CALLS - 1)
+    assert (held_back.writers, held_back.calls_held_back) == (1, CALLS - 1)
     assert first.cache_read == 0
-    assert all(used.cache_read > 0.97 * used.prompt_tokens for used in others)
+    assert all(used.cache_read > 0.97 * used.prompt_tokens for used in later)
 
 
-def test_it_costs_a_fifth_and_less_than_a_simulated_second(ways: tuple[Fan, Fan]) -> None:
-    sent, held = ways
+def test_a_held_back_fan_out_costs_a_fifth_and_less_than_a_second(ways: tuple[Fan, Fan]) -> None:
+    unmodified, held_back = ways
 
-    assert held.dollars < 0.2 * sent.dollars
-    assert median(held.firsts) - median(sent.firsts) < PACE
+    assert held_back.dollars < 0.2 * unmodified.dollars
+    assert median(held_back.firsts) - median(unmodified.firsts) < PACE
 
 
 def test_a_pair_of_short_prompts_does_not_wait(harness: PrefixHarness) -> None:

@@ -24,8 +24,8 @@ DEARER: Final = {"metadata": {"thriftgate_slots": "0=variable"}}
 
 @pytest.fixture
 def harness(tmp_path: Path) -> Iterator[PrefixHarness]:
-    with prefix_harness(tmp_path) as made:
-        yield made
+    with prefix_harness(tmp_path) as running:
+        yield running
 
 
 def body(number: int, model: str, **fields: Any) -> dict[str, Any]:
@@ -39,10 +39,10 @@ def body(number: int, model: str, **fields: Any) -> dict[str, Any]:
     return {"model": model, "messages": messages, **fields}
 
 
-def is_unmodified(harness: PrefixHarness, sent: dict[str, Any]) -> bool:
+def is_unmodified(harness: PrefixHarness, request_body: dict[str, Any]) -> bool:
     """True if the upstream got the prompt as its caller wrote it."""
     got = orjson.loads(harness.lab.exchanges[-1].body)
-    return bool(got["messages"] == sent["messages"])
+    return bool(got["messages"] == request_body["messages"])
 
 
 def unmodified_after(harness: PrefixHarness, model: str) -> int:
@@ -50,9 +50,9 @@ def unmodified_after(harness: PrefixHarness, model: str) -> int:
     for number in range(BEFORE):
         harness.ask(body(number, model), at=number * 10.0, feature=FEATURE)
     for number in range(AFTER):
-        sent = body(BEFORE + number, model, **DEARER)
-        harness.ask(sent, at=(BEFORE + number) * 10.0, feature=FEATURE)
-        if is_unmodified(harness, sent):
+        request_body = body(BEFORE + number, model, **DEARER)
+        harness.ask(request_body, at=(BEFORE + number) * 10.0, feature=FEATURE)
+        if is_unmodified(harness, request_body):
             return number
     return AFTER
 
@@ -60,9 +60,9 @@ def unmodified_after(harness: PrefixHarness, model: str) -> int:
 def in_time(look: Callable[[], T]) -> T:
     """Wait until the look finds something; decisions in the background take a moment."""
     until = time.monotonic() + 20.0
-    while not (found := look()) and time.monotonic() < until:
+    while not (observed := look()) and time.monotonic() < until:
         time.sleep(0.02)
-    return found
+    return observed
 
 
 def suspension(harness: PrefixHarness, place: LayoutScope) -> str:
@@ -99,4 +99,4 @@ def test_a_feature_that_is_no_dearer_stays_planned(harness: PrefixHarness) -> No
 
     store = harness.gateway.store
     store.board.refresh()
-    assert not any(each.suspended for each in store.board.current.places.values())
+    assert not any(place.suspended for place in store.board.current.places.values())

@@ -23,30 +23,30 @@ SHORT = "Answer in one word and in lower case, and never say why unless you are 
 
 @pytest.fixture
 def harness(tmp_path: Path) -> Iterator[PrefixHarness]:
-    with prefix_harness(tmp_path) as made:
-        yield made
+    with prefix_harness(tmp_path) as running:
+        yield running
 
 
-def body(regime: str, said: str = "So?", rules: str = RULES, **fields: Any) -> dict[str, Any]:
+def body(regime: str, user_text: str = "So?", rules: str = RULES, **fields: Any) -> dict[str, Any]:
     part = {"type": "text", "text": rules, **fields.pop("mark", {})}
-    messages = [{"role": "system", "content": [part]}, {"role": "user", "content": said}]
+    messages = [{"role": "system", "content": [part]}, {"role": "user", "content": user_text}]
     return {"model": MODELS[regime], "messages": messages, **fields}
 
 
 def key_of(harness: PrefixHarness, team: str) -> str:
     """A key of another team."""
-    made = harness.gateway.store.teams.create(team, now=START)
-    return harness.gateway.store.teams.create_key(made.id, "first", now=START)[1]
+    created = harness.gateway.store.teams.create(team, now=START)
+    return harness.gateway.store.teams.create_key(created.id, "first", now=START)[1]
 
 
 def usage_and_answer(
-    harness: PrefixHarness, sent: dict[str, Any], key: str = ""
+    harness: PrefixHarness, request_body: dict[str, Any], key: str = ""
 ) -> tuple[Usage, httpx.Response]:
     """Return what the simulator charged for a call, and its answer."""
     harness.clock.past += 30.0
     answer = harness.client.post(
         f"{harness.url}/chat/completions",
-        content=orjson.dumps(sent),
+        content=orjson.dumps(request_body),
         headers={
             "authorization": f"Bearer {key or harness.key}",
             "content-type": "application/json",
@@ -103,8 +103,8 @@ def test_a_marker_keeps_its_lifetime_where_it_is_sold_and_is_never_dearer(harnes
 
 def test_a_marker_that_a_model_would_refuse_is_taken_off_and_that_is_said(harness: PrefixHarness):
     mark = {"prompt_cache_breakpoint": {"mode": "explicit"}}
-    sent = body("openai-interval", mark=mark, prompt_cache_options={"mode": "explicit"})
-    _, answer = usage_and_answer(harness, sent)
+    request_body = body("openai-interval", mark=mark, prompt_cache_options={"mode": "explicit"})
+    _, answer = usage_and_answer(harness, request_body)
 
     assert "dropped 1 cache markers" in answer.headers["x-thriftgate-notes"]
     assert last_body(harness) == body("openai-interval")
@@ -125,10 +125,10 @@ def test_no_team_reads_or_warms_another_teams_cache(
 ):
     harness.plan("here", mode)
     other = key_of(harness, "rival")
-    sent = body(regime, mark={"cache_control": MARK}, **fields)
-    mine = [usage_and_answer(harness, sent)[0].cache_read for _ in range(2)]
-    theirs = [usage_and_answer(harness, sent, other)[0].cache_read for _ in range(2)]
-    again = usage_and_answer(harness, sent)[0].cache_read
+    request_body = body(regime, mark={"cache_control": MARK}, **fields)
+    mine = [usage_and_answer(harness, request_body)[0].cache_read for _ in range(2)]
+    theirs = [usage_and_answer(harness, request_body, other)[0].cache_read for _ in range(2)]
+    again = usage_and_answer(harness, request_body)[0].cache_read
 
     assert mine[0] == theirs[0] == 0
     assert mine[1] == theirs[1] == again > 1_000
@@ -136,17 +136,20 @@ def test_no_team_reads_or_warms_another_teams_cache(
 
 def test_a_prompt_too_short_to_plan_is_kept_apart_too(harness: PrefixHarness):
     other = key_of(harness, "rival")
-    sent = body("block-chain", rules=SHORT)
-    usage_and_answer(harness, sent)
-    mine, theirs = usage_and_answer(harness, sent)[0], usage_and_answer(harness, sent, other)[0]
+    request_body = body("block-chain", rules=SHORT)
+    usage_and_answer(harness, request_body)
+    mine, theirs = (
+        usage_and_answer(harness, request_body)[0],
+        usage_and_answer(harness, request_body, other)[0],
+    )
 
     assert (mine.cache_read > 0, theirs.cache_read) == (True, 0)
 
 
 @pytest.mark.parametrize("regime", REGIMES)
 def test_a_team_alone_sends_what_it_sent(harness: PrefixHarness, regime: str):
-    sent = body(regime, prompt_cache_key="mine", cache_salt="mine")
-    usage_and_answer(harness, sent)
+    request_body = body(regime, prompt_cache_key="mine", cache_salt="mine")
+    usage_and_answer(harness, request_body)
 
     if regime != "anthropic-breakpoint":
-        assert last_body(harness) == sent
+        assert last_body(harness) == request_body

@@ -49,15 +49,15 @@ def cluster(
 ) -> Iterator[Replicas]:
     folder = tmp_path_factory.mktemp("replicas")
     if request.param == "sqlite":
-        with replicas(folder, modes=FEATURES) as made:
-            yield made
+        with replicas(folder, modes=FEATURES) as running:
+            yield running
         return
     try:
         psycopg.connect(SERVER, connect_timeout=3).close()
     except psycopg.OperationalError as error:
         pytest.skip(f"no PostgreSQL at THRIFTGATE_TEST_POSTGRES ({SERVER}): {error}")
-    with schema() as url, replicas(folder, url, modes=FEATURES) as made:
-        yield made
+    with schema() as url, replicas(folder, url, modes=FEATURES) as running:
+        yield running
 
 
 def name_model(body: bytes, model: str) -> bytes:
@@ -82,7 +82,9 @@ def test_whichever_of_two_gateways_is_asked_the_same_bytes_arrive(
         for step, raw in enumerate(BUILT[built](one)):
             body = name_model(raw, MODELS[regime])
             turns = ((number + step) % 2, (number + step + 1) % 2)[: 2 if step else 1]
-            came = [cluster.upstream_request(each, body, feature=feature, at=0.0) for each in turns]
+            came = [
+                cluster.upstream_request(number, body, feature=feature, at=0.0) for number in turns
+            ]
 
             assert bare(came[0]) == bare(came[-1]), (one.name, step)
             assert mode != "as sent" or regime == "anthropic-breakpoint" or came[0][1] == body
@@ -95,7 +97,7 @@ def test_a_conversation_that_begins_at_both_goes_on_alike_at_both(
     feature = f"auto/well/{regime}"
     bodies = (said(f"twice {regime}", turns, MODELS[regime]) for turns in range(4))
     calls = [
-        [cluster.upstream_request(each, body, feature=feature, at=0.0) for each in (0, 1)]
+        [cluster.upstream_request(number, body, feature=feature, at=0.0) for number in (0, 1)]
         for body in bodies
     ]
 
@@ -128,7 +130,7 @@ def test_a_tool_that_is_added_midway_comes_last_wherever_it_is_first_seen(
         lists.append([name(tool) for tool in orjson.loads(came)["tools"]])
 
     order = [*map(name, brought[0]), name(sends), name(finds)]
-    assert lists == [[tool for tool in order if tool in set(map(name, each))] for each in offers]
+    assert lists == [[tool for tool in order if tool in set(map(name, offer))] for offer in offers]
 
 
 def shuffle(tools: Any, roll: Random) -> list[Json]:
@@ -144,11 +146,11 @@ def test_an_approved_layout_reaches_running_conversations_at_both_gateways(
 ) -> None:
     """Text that changes per call cuts them off, so the gateway that knows them loses nothing."""
     users = count()
-    found = {
+    proposals = {
         regime: until(partial(proposal_after_call, cluster, regime, users)) for regime in MODELS
     }
     old = begun(cluster, users, arranged=False)
-    for regime, proposal in found.items():
+    for regime, proposal in proposals.items():
         cluster.store.layouts.approve(where(cluster, regime), proposal.version, "ana", 0.0)
     for regime, which in product(MODELS, (0, 1)):  # Each hears of it by itself.
         until(partial(heard, cluster, which, regime, users))
@@ -159,12 +161,12 @@ def test_an_approved_layout_reaches_running_conversations_at_both_gateways(
             steps = [
                 [
                     cluster.upstream_request(
-                        each,
+                        number,
                         asks(user, turn, regime),
                         feature=learning_feature(regime),
                         at=0.0,
                     )
-                    for each in (which, 1 - which)
+                    for number in (which, 1 - which)
                 ]
                 for which, turn in ((1, 1), (0, 2), (1, 3))
             ]
@@ -184,10 +186,10 @@ def proposal_after_call(cluster: Replicas, regime: str, users: Iterator[int]) ->
 
 def begun(cluster: Replicas, users: Iterator[int], *, arranged: bool) -> dict[str, tuple[int, int]]:
     """For each regime a user whose conversation began at the one gateway, and one at the other."""
-    found = {regime: (next(users), next(users)) for regime in MODELS}
+    users_by_regime = {regime: (next(users), next(users)) for regime in MODELS}
     for regime, which in product(MODELS, (0, 1)):
-        assert is_arranged(cluster, which, regime, found[regime][which]) == arranged
-    return found
+        assert is_arranged(cluster, which, regime, users_by_regime[regime][which]) == arranged
+    return users_by_regime
 
 
 def heard(cluster: Replicas, which: int, regime: str, users: Iterator[int]) -> bool | None:
@@ -209,8 +211,8 @@ def learning_feature(regime: str) -> str:
 def where(cluster: Replicas, regime: str) -> LayoutScope:
     """Return where the layouts of the feature that learns are."""
     feature = cluster.place(learning_feature(regime))
-    asked = PlanningRequest(team=feature.team, feature=feature.feature, key="", body=b"")
-    return layout_place(asked, MODELS[regime])
+    request = PlanningRequest(team=feature.team, feature=feature.feature, key="", body=b"")
+    return layout_place(request, MODELS[regime])
 
 
 def asks(number: int, turn: int, regime: str) -> bytes:
@@ -226,11 +228,11 @@ def asks(number: int, turn: int, regime: str) -> bytes:
     return orjson.dumps({"model": MODELS[regime], **variable_first(call, history, regime)})
 
 
-def until(found: Callable[[], T | None]) -> T:
+def until(look: Callable[[], T | None]) -> T:
     """Return what is found in the end; it is looked for at most twenty seconds."""
     end = time.monotonic() + 20.0
     while time.monotonic() < end:
-        it = found()
+        it = look()
         if it is not None:
             return it
     raise AssertionError("never found")

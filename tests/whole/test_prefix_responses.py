@@ -21,13 +21,13 @@ CALLS = 8
 
 @pytest.fixture
 def harness(tmp_path: Path) -> Iterator[PrefixHarness]:
-    with prefix_harness(tmp_path) as made:
-        made.plan("desk", PlanningMode.OBSERVE)
-        yield made
+    with prefix_harness(tmp_path) as running:
+        running.plan("desk", PlanningMode.OBSERVE)
+        yield running
 
 
 def usage_and_answer(
-    harness: PrefixHarness, feature: str = "desk", **sent: Any
+    harness: PrefixHarness, feature: str = "desk", **fields: Any
 ) -> tuple[Usage, httpx.Response]:
     """Return what the simulator charged for a call, and its answer."""
     harness.clock.past += 30.0
@@ -35,7 +35,7 @@ def usage_and_answer(
     harness.lab.queue_directives(["words=20"])
     answer = harness.client.post(
         f"{harness.url}/responses",
-        content=orjson.dumps({"model": NEWEST, **sent}),
+        content=orjson.dumps({"model": NEWEST, **fields}),
         headers={
             "authorization": f"Bearer {harness.key}",
             "content-type": "application/json",
@@ -74,18 +74,18 @@ def test_rules_before_one_varying_question_are_read_from_the_second_call_on(
 
     rules = len(harness.lab.vocabulary.ids(RULES))
     assert charged[0].cache_read == 0
-    assert all(each.cache_read >= rules for each in charged[1:])
-    assert sum(each.cache_write_tokens for each in charged) < 1.5 * charged[0].prompt_tokens
+    assert all(usage.cache_read >= rules for usage in charged[1:])
+    assert sum(usage.cache_write_tokens for usage in charged) < 1.5 * charged[0].prompt_tokens
 
 
-def test_as_sent_none_of_them_is(harness: PrefixHarness):
+def test_rules_before_one_varying_question_are_not_read_as_sent(harness: PrefixHarness):
     harness.plan("plain", PlanningMode.OFF)
     charged = []
     for number in range(3):
         items = [said("developer", RULES), said("user", question(f"one {number}"))]
         charged.append(usage_and_answer(harness, "plain", input=items)[0])
 
-    assert {each.cache_read for each in charged} == {0}
+    assert {usage.cache_read for usage in charged} == {0}
 
 
 @pytest.mark.parametrize("stored", [True, False])
@@ -119,11 +119,11 @@ def test_a_call_that_goes_on_from_what_is_stored_goes_as_it_came_and_says_why(
     harness: PrefixHarness,
 ):
     _, first = usage_and_answer(harness, input=RULES)
-    sent = {"input": "So? " * 600, "previous_response_id": first.json()["id"]}
-    _, answer = usage_and_answer(harness, **sent)
+    fields = {"input": "So? " * 600, "previous_response_id": first.json()["id"]}
+    _, answer = usage_and_answer(harness, **fields)
 
     assert "what its provider keeps" in answer.headers["x-thriftgate-notes"]
-    assert last_body(harness) == {"model": NEWEST, **sent}
+    assert last_body(harness) == {"model": NEWEST, **fields}
 
 
 def test_tags_reach_no_model_planned_or_not(harness: PrefixHarness):
@@ -134,15 +134,15 @@ def test_tags_reach_no_model_planned_or_not(harness: PrefixHarness):
 
         assert last_body(harness)["instructions"] == "Be kind. It is noon."
         _, first = usage_and_answer(harness, feature, input=RULES)
-        kept = {"previous_response_id": first.json()["id"]}
-        usage_and_answer(harness, feature, instructions=tagged, input="So? " * 600, **kept)
+        fields = {"previous_response_id": first.json()["id"]}
+        usage_and_answer(harness, feature, instructions=tagged, input="So? " * 600, **fields)
 
         assert last_body(harness)["instructions"] == "Be kind. It is noon."
 
 
 def test_where_nothing_is_planned_it_goes_as_it_came(harness: PrefixHarness):
-    sent = {"instructions": "Be kind.", "input": RULES, "tools": []}
+    fields = {"instructions": "Be kind.", "input": RULES, "tools": []}
     harness.plan("plain", PlanningMode.OFF)
-    usage_and_answer(harness, "plain", **sent)
+    usage_and_answer(harness, "plain", **fields)
 
-    assert last_body(harness) == {"model": NEWEST, **sent}
+    assert last_body(harness) == {"model": NEWEST, **fields}

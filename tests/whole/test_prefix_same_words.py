@@ -18,9 +18,9 @@ DEPARTMENTS = (0, 1, *[2] * 10)
 
 @pytest.fixture
 def harness(tmp_path: Path) -> Iterator[PrefixHarness]:
-    with prefix_harness(tmp_path) as made:
-        made.plan("planned", PlanningMode.OBSERVE)
-        yield made
+    with prefix_harness(tmp_path) as running:
+        running.plan("planned", PlanningMode.OBSERVE)
+        yield running
 
 
 def serve_calls(

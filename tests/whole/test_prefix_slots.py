@@ -16,9 +16,9 @@ RULES = handbook(40, "rules")
 
 @pytest.fixture
 def harness(tmp_path: Path) -> Iterator[PrefixHarness]:
-    with prefix_harness(tmp_path) as made:
-        made.plan("desk", PlanningMode.OBSERVE)
-        yield made
+    with prefix_harness(tmp_path) as running:
+        running.plan("desk", PlanningMode.OBSERVE)
+        yield running
 
 
 def texts_and_notes(

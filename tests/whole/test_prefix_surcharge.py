@@ -18,15 +18,15 @@ CALLS = 12
 MARKING = (PlanningMode.OBSERVE, PlanningMode.APPLY, PlanningMode.AUTO)
 
 
-def body(said: str) -> dict[str, Any]:
+def body(user_text: str) -> dict[str, Any]:
     developer = {"role": "developer", "content": RULES}
-    return {"model": MODEL, "messages": [developer, {"role": "user", "content": said}]}
+    return {"model": MODEL, "messages": [developer, {"role": "user", "content": user_text}]}
 
 
 @pytest.fixture
 def harness(tmp_path: Path) -> Iterator[PrefixHarness]:
-    with prefix_harness(tmp_path) as made:
-        yield made
+    with prefix_harness(tmp_path) as running:
+        yield running
 
 
 def ask_repeatedly(harness: PrefixHarness, mode: PlanningMode) -> list[Usage]:
@@ -35,7 +35,7 @@ def ask_repeatedly(harness: PrefixHarness, mode: PlanningMode) -> list[Usage]:
     harness.plan(mode.value, mode)
     for number in range(CALLS):
         harness.ask(body(question(f"one {number}")), at=number * 30.0, feature=mode.value)
-    charged = [each.usage for each in harness.lab.exchanges][-CALLS:]
+    charged = [exchange.usage for exchange in harness.lab.exchanges][-CALLS:]
     assert all(used is not None for used in charged)
     return [used for used in charged if used is not None]
 
@@ -59,11 +59,11 @@ def test_as_sent_nothing_is_read_and_all_of_it_is_written_with_every_call(
 def test_planned_all_of_the_stable_part_is_read_from_the_second_call_on(
     harness: PrefixHarness, mode: PlanningMode
 ) -> None:
-    first, *others = ask_repeatedly(harness, mode)
+    first, *later = ask_repeatedly(harness, mode)
 
     assert first.cache_read == 0
     assert first.write_30m >= stable(harness)
-    assert {used.cache_read for used in others} == {stable(harness)}
+    assert {used.cache_read for used in later} == {stable(harness)}
 
 
 @pytest.mark.parametrize("mode", MARKING)
@@ -71,11 +71,11 @@ def test_planned_the_stable_part_is_written_once(
     harness: PrefixHarness, mode: PlanningMode
 ) -> None:
     """The question is written too, as it is directly: nobody knows yet that none goes on."""
-    first, *others = ask_repeatedly(harness, mode)
+    first, *later = ask_repeatedly(harness, mode)
 
     assert first.cache_write_tokens <= first.prompt_tokens
-    assert all(used.cache_write_tokens <= used.prompt_tokens - stable(harness) for used in others)
-    assert sum(used.cache_write_tokens for used in others) < 0.12 * first.cache_write_tokens
+    assert all(used.cache_write_tokens <= used.prompt_tokens - stable(harness) for used in later)
+    assert sum(used.cache_write_tokens for used in later) < 0.12 * first.cache_write_tokens
 
 
 @pytest.mark.parametrize("mode", MARKING)
@@ -99,10 +99,10 @@ def test_a_caller_that_switched_the_surcharge_off_pays_none_for_texts_that_nobod
     harness.plan(feature, PlanningMode.OBSERVE)
     for number in range(CALLS):
         own = {"role": "developer", "content": handbook(20, f"rules {number}")}
-        asked = body(question(f"one {number}"))
-        asked |= {"messages": [own, asked["messages"][1]]}
-        asked |= {"prompt_cache_options": {"mode": "explicit"}}
-        harness.ask(asked, at=number * 30.0, feature=feature)
-    charged = [each.usage for each in harness.lab.exchanges][-CALLS:]
+        request_body = body(question(f"one {number}"))
+        request_body |= {"messages": [own, request_body["messages"][1]]}
+        request_body |= {"prompt_cache_options": {"mode": "explicit"}}
+        harness.ask(request_body, at=number * 30.0, feature=feature)
+    charged = [exchange.usage for exchange in harness.lab.exchanges][-CALLS:]
 
     assert [used.cache_write_tokens for used in charged if used is not None] == [0] * CALLS

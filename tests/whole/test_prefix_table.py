@@ -20,8 +20,8 @@ Table = dict[str, LedgerFigures]
 
 @pytest.fixture(scope="module")
 def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefixHarness]:
-    with prefix_harness(tmp_path_factory.mktemp("hours")) as made:
-        yield made
+    with prefix_harness(tmp_path_factory.mktemp("hours")) as running:
+        yield running
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -34,14 +34,14 @@ def test_the_prompt_is_some_twelve_thousand_tokens(harness: PrefixHarness) -> No
 
 
 def test_the_users_are_a_realistic_mix() -> None:
-    asked = traffic(600)
-    turns = [1 + max(one.turn for one in asked if one.user.number == n) for n in range(100)]
+    calls = traffic(600)
+    turns = [1 + max(one.turn for one in calls if one.user.number == n) for n in range(100)]
 
-    assert asked == traffic(600)
-    assert [one.at for one in asked] == sorted(one.at for one in asked)
-    assert 0.2 < sum(each == 1 for each in turns) / len(turns) < 0.4
+    assert calls == traffic(600)
+    assert [one.at for one in calls] == sorted(one.at for one in calls)
+    assert 0.2 < sum(count == 1 for count in turns) / len(turns) < 0.4
     assert set(turns) == {1, 2, 3, 4, 5, 6}
-    assert len({one.question for one in asked}) == 600
+    assert len({one.question for one in calls}) == 600
 
 
 def test_variable_first_hits_next_to_nothing(table: Table) -> None:

@@ -71,8 +71,8 @@ class PrometheusServer:
         if answer.status_code == 503:  # it listens before it has read its own storage
             return {}
         assert answer.json()["status"] == "success", answer.text
-        found: Json = answer.json()["data"]
-        return found
+        document: Json = answer.json()["data"]
+        return document
 
     def values(self, question: str) -> list[Json]:
         """The series that a question gives."""
@@ -93,15 +93,18 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayFixture
     policies.write_text(POLICIES)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SIMULATOR_KEY", "simulator-key")
-        with running_gateway(folder, policies=policies) as made:
-            yield made
+        with running_gateway(folder, policies=policies) as running:
+            yield running
 
 
 @pytest.fixture(scope="module")
 def prometheus(gateway: GatewayFixture) -> Iterator[PrometheusServer]:
     folder, port = gateway.folder, free_port()
-    found = read_policies(Settings(folder=folder, policies=folder / "policies.toml"))
-    groups = [*rule_groups(found.objectives)["groups"], *spend_groups(found.budgets)]
+    policies_read = read_policies(Settings(folder=folder, policies=folder / "policies.toml"))
+    groups = [
+        *rule_groups(policies_read.objectives)["groups"],
+        *spend_groups(policies_read.budgets),
+    ]
     rules, config = folder / "rules.yml", folder / "prometheus.yml"
     rules.write_text(dump_yaml([{"groups": groups}]))
     target = gateway.url.removeprefix("http://").removesuffix("/v1")
@@ -144,17 +147,17 @@ def call(gateway: GatewayFixture, words: str) -> None:
 def questions(board: str) -> list[str]:
     """The questions of a board, with values for its variables."""
     panels = json.loads(board_files()[board])["panels"]
-    asked = [target["expr"] for panel in panels for target in panel.get("targets", ())]
+    queries = [target["expr"] for panel in panels for target in panel.get("targets", ())]
     for name, value in VARIABLES.items():
-        asked = [each.replace(name, value) for each in asked]
-    return [re.sub(r"\$\w+", ".*", each) for each in asked]
+        queries = [query.replace(name, value) for query in queries]
+    return [re.sub(r"\$\w+", ".*", query) for query in queries]
 
 
-def test_it_reads_the_metrics(prometheus: PrometheusServer) -> None:
+def test_prometheus_reads_the_metrics(prometheus: PrometheusServer) -> None:
     assert [series["value"][1] for series in prometheus.values("up")] == ["1"]
 
 
-def test_it_judges_every_rule_without_an_error(prometheus: PrometheusServer) -> None:
+def test_prometheus_evaluates_every_rule_without_an_error(prometheus: PrometheusServer) -> None:
     until = time.monotonic() + DEADLINE_S
     while True:
         groups = prometheus.ask("rules")["groups"]
@@ -168,13 +171,13 @@ def test_it_judges_every_rule_without_an_error(prometheus: PrometheusServer) -> 
 
 
 @pytest.mark.parametrize("board", sorted(board_files()))
-def test_it_answers_every_question_of_a_board(prometheus: PrometheusServer, board: str) -> None:
+def test_prometheus_answers_every_query_of_a_board(prometheus: PrometheusServer, board: str) -> None:
     for question in questions(board):
         prometheus.ask("query", query=question)
 
 
 def test_the_cost_board_shows_what_was_called(prometheus: PrometheusServer) -> None:
     prometheus.wait_for("sum(increase(thriftgate_cost_usd_total[5m])) > 0")
-    empty = [each for each in questions("cost.json") if not prometheus.values(each)]
+    empty = [query for query in questions("cost.json") if not prometheus.values(query)]
 
     assert len(empty) < len(questions("cost.json")) / 2

@@ -70,11 +70,12 @@ def test_bounds_of_a_strict_tool_reach_claude_as_words(
             model="claude-lab", messages=user("Go. [[fault:call=BillLine]]"), tools=[tool]
         )
     )
-    (sent,) = last_body(gateway)["tools"]
+    (tool_sent,) = last_body(gateway)["tools"]
 
-    assert sent["strict"] is True
+    assert tool_sent["strict"] is True
     assert (
-        sent["input_schema"]["properties"]["sku"]["description"] == "{maxLength: 9, minLength: 3}"
+        tool_sent["input_schema"]["properties"]["sku"]["description"]
+        == "{maxLength: 9, minLength: 3}"
     )
     assert answer.choices[0].message.tool_calls[0].function.name == "BillLine"
 
@@ -82,13 +83,13 @@ def test_bounds_of_a_strict_tool_reach_claude_as_words(
 def test_model_that_refers_to_itself_reaches_grok_without_the_reference_that_xai_refuses(
     start_gateway: Callable[..., GatewayFixture],
 ) -> None:
-    made = start_gateway(more_catalog=GROK)
+    running = start_gateway(more_catalog=GROK)
     schema = Folder.model_json_schema()
     tool: Any = {"name": "Folder", "input_schema": schema}
     function: Any = {"type": "function", "function": {"name": "Folder", "parameters": schema}}
     with (
-        closing(SyncMessages(made.url, made.key)) as claude,
-        closing(Sync(made.url, made.key)) as chat,
+        closing(SyncMessages(running.url, running.key)) as claude,
+        closing(Sync(running.url, running.key)) as chat,
     ):
         answer = claude.client.messages.create(
             model="grok-lab",
@@ -96,13 +97,13 @@ def test_model_that_refers_to_itself_reaches_grok_without_the_reference_that_xai
             messages=user("Go. [[fault:call=Folder]]"),
             tools=[tool],
         )
-        sent = last_body(made)["tools"][0]["function"]["parameters"]
+        sent_schema = last_body(running)["tools"][0]["function"]["parameters"]
         with pytest.raises(openai.BadRequestError, match=r"\$ref"):
             chat.client.chat.completions.create(
                 model="grok-lab", messages=user("Go."), tools=[function]
             )
 
     assert [part.name for part in answer.content if part.type == "tool_use"] == ["Folder"]
-    assert sent["properties"]["name"] == schema["$defs"]["Folder"]["properties"]["name"]
+    assert sent_schema["properties"]["name"] == schema["$defs"]["Folder"]["properties"]["name"]
     assert "$ref" in schema
-    assert "$defs" not in sent
+    assert "$defs" not in sent_schema

@@ -21,10 +21,10 @@ def gateway(tmp_path: Path) -> Iterator[ServeProcess]:
     """A gateway with a token for its pages."""
     with (
         running_in_thread(lambda: running_simulator(tmp_path)) as (_, catalog),
-        serve_process(tmp_path, catalog) as made,
+        serve_process(tmp_path, catalog) as running,
     ):
-        made.start(THRIFTGATE_ADMIN_TOKEN=TOKEN)
-        yield made
+        running.start(THRIFTGATE_ADMIN_TOKEN=TOKEN)
+        yield running
 
 
 @pytest.fixture
@@ -37,14 +37,14 @@ def browser(gateway: ServeProcess) -> Iterator[httpx.Client]:
 
 def readers(gateway: ServeProcess) -> list[psutil.Process]:
     """The gateway's child processes that have the lowest priority."""
-    return [each for each in psutil.Process(gateway.pid).children() if each.nice() == 19]
+    return [process for process in psutil.Process(gateway.pid).children() if process.nice() == 19]
 
 
 def readers_once_started(gateway: ServeProcess) -> list[psutil.Process]:
     """The same, at least one: it lowers its priority once it has started."""
     for _ in range(600):
-        if found := readers(gateway):
-            return found
+        if processes := readers(gateway):
+            return processes
         time.sleep(0.1)
     raise TimeoutError
 
@@ -73,8 +73,8 @@ def test_a_gateway_that_was_killed_leaves_no_reader_behind(
     gateway: ServeProcess, browser: httpx.Client
 ) -> None:
     assert browser.get("/api/v1/costs").status_code == 200
-    found = readers_once_started(gateway)
+    processes = readers_once_started(gateway)
     gateway.kill()
 
-    assert len(found) == 1
-    found[0].wait(30)
+    assert len(processes) == 1
+    processes[0].wait(30)

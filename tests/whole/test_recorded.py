@@ -43,23 +43,24 @@ class ReplayedRecording:
 
 def usage(recording: RecordedExchange) -> Usage | None:
     """Return what the recorded answer says it used; None where it does not say."""
-    said = [payload.get("usage") or {} for payload in recording.payloads]
-    said += [(payload.get("response") or {}).get("usage") or {} for payload in recording.payloads]
-    found = next((each for each in reversed(said) if each), None)
-    if found is None:
+    usages = [payload.get("usage") or {} for payload in recording.payloads]
+    usages += [(payload.get("response") or {}).get("usage") or {} for payload in recording.payloads]
+    usage_object = next((usage_object for usage_object in reversed(usages) if usage_object), None)
+    if usage_object is None:
         return None
-    prompt = found.get("prompt_tokens", found.get("input_tokens", 0))
-    output = found.get("completion_tokens", found.get("output_tokens", 0))
-    read = _detail(found, ("prompt_tokens_details", "input_tokens_details"), "cached_tokens")
+    prompt = usage_object.get("prompt_tokens", usage_object.get("input_tokens", 0))
+    output = usage_object.get("completion_tokens", usage_object.get("output_tokens", 0))
+    read = _detail(usage_object, ("prompt_tokens_details", "input_tokens_details"), "cached_tokens")
     thought = _detail(
-        found, ("completion_tokens_details", "output_tokens_details"), "reasoning_tokens"
+        usage_object, ("completion_tokens_details", "output_tokens_details"), "reasoning_tokens"
     )
     return Usage(input=prompt - read, cache_read=read, output=output - thought, reasoning=thought)
 
 
-def _detail(found: Mapping[str, Any], places: tuple[str, ...], name: str) -> int:
+def _detail(document: Mapping[str, Any], places: tuple[str, ...], name: str) -> int:
     return next(
-        (int((found.get(place) or {}).get(name) or 0) for place in places if place in found), 0
+        (int((document.get(place) or {}).get(name) or 0) for place in places if place in document),
+        0,
     )
 
 
@@ -80,7 +81,7 @@ async def _play(
                     f"{url}/{recording.endpoint}", content=recording.asked, headers=headers
                 )
 
-        answers = await asyncio.gather(*(ask(*each) for each in recorded.items()))
+        answers = await asyncio.gather(*(ask(*arguments) for arguments in recorded.items()))
     return dict(zip(recorded, answers, strict=True))
 
 
@@ -200,24 +201,24 @@ class RecordedStream:
             [*pieces, broken_connection()] if self.dies else pieces, headers=EVENTS
         )
         set_up, ledger = fake_dependencies(FakeTransport([script]), route(kind=self.kind))
-        caller, told = FakeCaller(), b""
+        caller, delivered = FakeCaller(), b""
         try:
             await serve_call(call(self.asked, self.endpoint), caller, set_up, Timeline(lambda: 0.0))
         except UpstreamError as failure:
-            told = envelope(failure)
-        (kept,) = ledger.receipts
+            delivered = envelope(failure)
+        (receipt,) = ledger.receipts
         body = caller.body
         if self.endpoint == "responses":  # A run that means nothing is a comment, if it is alone.
             body = body.replace(b": ping\n\n", b"")
         return StreamResult(
-            body, told, kept.status, kept.error, kept.usage, kept.cost_nanos, kept.outcome,
-            kept.estimated,
+            body, delivered, receipt.status, receipt.error, receipt.usage, receipt.cost_nanos,
+            receipt.outcome, receipt.estimated,
         )  # fmt: skip
 
     @property
     def events(self) -> list[bytes]:
         """Its events, each with its blank line."""
-        return [each for each in _BETWEEN.split(self.sent) if each]
+        return [event for event in _BETWEEN.split(self.sent) if event]
 
 
 _NAMES = re.compile(rb'"(\w+)":')
@@ -241,15 +242,15 @@ _OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message":
 def corrupt_stream(draw: st.DrawFn, stream: RecordedStream) -> RecordedStream:
     """The stream cut off anywhere, cleanly or not, or failing in its own words before its end."""
     if draw(st.booleans()):
-        at = draw(st.integers(1, len(stream.sent)))
-        return replace(stream, sent=stream.sent[:at], dies=draw(st.booleans()))
+        offset = draw(st.integers(1, len(stream.sent)))
+        return replace(stream, sent=stream.sent[:offset], dies=draw(st.booleans()))
     events = stream.events
-    at = draw(st.integers(0, len(events) - 1))
-    said = draw(st.sampled_from(ERRORS.get((stream.kind, stream.endpoint), (_OVERLOADED,))))
-    after = events[at:] if draw(st.booleans()) else []
-    error = f"data: {json.dumps(said)}\n\n".encode()
-    sent = b"".join([*events[:at], error, *after])
-    return replace(stream, sent=sent, dies=draw(st.booleans()))
+    offset = draw(st.integers(0, len(events) - 1))
+    error_event = draw(st.sampled_from(ERRORS.get((stream.kind, stream.endpoint), (_OVERLOADED,))))
+    after = events[offset:] if draw(st.booleans()) else []
+    error = f"data: {json.dumps(error_event)}\n\n".encode()
+    content = b"".join([*events[:offset], error, *after])
+    return replace(stream, sent=content, dies=draw(st.booleans()))
 
 
 def pieces(stream: bytes, cuts: list[int]) -> list[bytes]:
@@ -258,10 +259,10 @@ def pieces(stream: bytes, cuts: list[int]) -> list[bytes]:
 
 
 def streaming_body(endpoint: str, model: str = "m", text: str = "Hi", options: str = "") -> bytes:
-    said = (
+    event = (
         '"input":"%s"' if endpoint == "responses" else '"messages":[{"role":"user","content":"%s"}]'
     )
-    return f'{{"model":"{model}","stream":true,{said % text}{options}}}'.encode()
+    return f'{{"model":"{model}","stream":true,{event % text}{options}}}'.encode()
 
 
 def of_the_lab(gateway: GatewayFixture) -> Iterator[RecordedStream]:
@@ -313,10 +314,12 @@ def shape(stream: RecordedStream) -> tuple[str, str, bytes, bool, frozenset[byte
 def test_a_byte_at_a_time_gives_the_same_bytes_and_the_same_usage(
     streams: list[RecordedStream],
 ) -> None:
-    shortest = {shape(each): each for each in sorted(streams, key=lambda each: -len(each.sent))}
+    shortest = {
+        shape(stream): stream for stream in sorted(streams, key=lambda stream: -len(stream.sent))
+    }
     assert len(shortest) >= 16
     for stream in shortest.values():
-        single = [stream.sent[at : at + 1] for at in range(len(stream.sent))]
+        single = [stream.sent[start : start + 1] for start in range(len(stream.sent))]
         came = stream.deliver(single)
 
         assert came == stream.deliver([stream.sent])

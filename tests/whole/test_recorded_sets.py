@@ -29,8 +29,8 @@ def found(kind: str, path: Path) -> list[dict[str, Any]]:
     return list(lines(KINDS[kind](path)))
 
 
-def said(each: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(message["role"], message["content"]) for message in each["body"]["messages"]]
+def said(call: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(message["role"], message["content"]) for message in call["body"]["messages"]]
 
 
 def trajectory(**more: Any) -> dict[str, Any]:
@@ -58,8 +58,8 @@ def test_a_trajectory_is_a_call_for_each_answer_with_all_before_it(tmp_path):
     assert first["reply"]["tool_calls"] == second["body"]["messages"][2]["tool_calls"]
     assert second["body"]["messages"][3] == {"role": "tool", "content": "a\nb", "tool_call_id": "1"}
     assert third["body"]["messages"][:4] == second["body"]["messages"]
-    assert [each["t"] for each in (first, second, third)] == [0.0, 4.0, 8.0]
-    assert {each["conversation"] for each in (first, second, third)} == {"ctf/one.traj"}
+    assert [call["t"] for call in (first, second, third)] == [0.0, 4.0, 8.0]
+    assert {call["conversation"] for call in (first, second, third)} == {"ctf/one.traj"}
 
 
 def test_a_trajectory_forgets_what_its_configuration_makes_it_forget(tmp_path):
@@ -151,10 +151,10 @@ def test_a_session_is_put_into_chat_form_without_what_was_left_unanswered(tmp_pa
     def call(name: str) -> dict[str, Any]:
         return {"type": "toolCall", "id": name, "name": "read", "arguments": {"path": name}}
 
-    def row(role: str, at: int, *content: Any, prompt: int = 0, **more: Any) -> dict[str, Any]:
+    def row(role: str, moment: int, *content: Any, prompt: int = 0, **more: Any) -> dict[str, Any]:
         usage = {"input": prompt, "cacheRead": 0, "cacheWrite": 0}
-        told = {"role": role, "content": content, "timestamp": at, "usage": usage, **more}
-        return {"type": "message", "message": told}
+        message = {"role": role, "content": content, "timestamp": moment, "usage": usage, **more}
+        return {"type": "message", "message": message}
 
     put(
         tmp_path / "session.jsonl",
@@ -170,7 +170,7 @@ def test_a_session_is_put_into_chat_form_without_what_was_left_unanswered(tmp_pa
 
     first, second, third = found("pi-mono", tmp_path)
 
-    assert [each["t"] for each in (first, second, third)] == [0.0, 2.5, 5.0]
+    assert [call["t"] for call in (first, second, third)] == [0.0, 2.5, 5.0]
     assert said(third) == [("user", "Read."), ("assistant", "I do."), ("tool", "Words."),
                            ("user", "Go on.")]  # fmt: skip
     assert third["body"]["messages"][1]["tool_calls"][0]["function"] == {
@@ -195,8 +195,10 @@ def test_trajectories_forget_as_the_recorded_prompts_did():
     files = list(SETS["swe-agent"].rglob(f"{name}/*.traj"))
     if not files:
         pytest.skip(f"no recordings at {SETS['swe-agent']}")
-    prompts = [said(each) for each in found("swe-agent", files[0].parent)]
+    prompts = [said(call) for call in found("swe-agent", files[0].parent)]
     steps = orjson.loads(files[0].read_bytes())["trajectory"]
-    kept = [[(each["role"], each["content"]) for each in step["messages"]] for step in steps]
+    recorded = [
+        [(message["role"], message["content"]) for message in step["messages"]] for step in steps
+    ]
 
-    assert prompts[1:] == kept[:-1]
+    assert prompts[1:] == recorded[:-1]

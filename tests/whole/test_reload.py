@@ -24,8 +24,8 @@ under = "{}"
 @pytest.fixture
 def live_gateway(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[BudgetGateway]:
     monkeypatch.setenv("SIMULATOR_KEY", "simulator-key")
-    with budget_gateway(tmp_path, FIVE + OBJECTIVE.format("60s")) as made:
-        yield made
+    with budget_gateway(tmp_path, FIVE + OBJECTIVE.format("60s")) as running:
+        yield running
 
 
 def until(is_so: Callable[[], bool]) -> None:

@@ -21,9 +21,9 @@ def catalog(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def gateway(tmp_path: Path, catalog: Path) -> Iterator[ServeProcess]:
-    with serve_process(tmp_path, catalog) as made:
-        made.start()
-        yield made
+    with serve_process(tmp_path, catalog) as running:
+        running.start()
+        yield running
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
@@ -37,7 +37,7 @@ def notes(gateway: ServeProcess) -> list[str]:
     """The notes of a gateway that is ready, which has the key of no real provider."""
     status, ready = gateway.probe("/readyz")
     assert status == 200
-    return [each for each in ready.get("notes", []) if "fail" in each]
+    return [note for note in ready.get("notes", []) if "fail" in note]
 
 
 def nest_deeply(path: Path) -> None:
@@ -86,9 +86,9 @@ def test_start_with_an_odd_catalog_fails_with_its_path_and_the_reason(
     tmp_path: Path, catalog: Path, spoil: Callable[[Path], None]
 ) -> None:
     spoil(catalog)
-    with serve_process(tmp_path, catalog) as made, pytest.raises(AssertionError) as failed:
-        made.start()
+    with serve_process(tmp_path, catalog) as running, pytest.raises(AssertionError) as failed:
+        running.start()
 
-    said = str(failed.value)
-    assert f"{catalog}:1: is " in said
-    assert "Traceback" not in said
+    error = str(failed.value)
+    assert f"{catalog}:1: is " in error
+    assert "Traceback" not in error

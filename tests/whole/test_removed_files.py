@@ -30,11 +30,11 @@ def gateway(tmp_path: Path) -> Iterator[ServeProcess]:
     database = f"sqlite:///{tmp_path / 'ledger' / 'thriftgate.db'}"
     with (
         running_in_thread(lambda: running_simulator(tmp_path)) as (_, catalog),
-        serve_process(tmp_path, catalog, database) as made,
+        serve_process(tmp_path, catalog, database) as running,
     ):
-        made.start()
-        make_calls(made, 5)
-        yield made
+        running.start()
+        make_calls(running, 5)
+        yield running
 
 
 def make_calls(gateway: ServeProcess, calls: int = CALLS) -> None:
@@ -68,8 +68,8 @@ def count_in_ledger(gateway: ServeProcess) -> int:
 
 
 def remove_segments(folder: Path) -> None:
-    for each in folder.iterdir():
-        each.unlink()
+    for segment in folder.iterdir():
+        segment.unlink()
 
 
 def move_folder_away(folder: Path) -> None:
@@ -78,8 +78,8 @@ def move_folder_away(folder: Path) -> None:
 
 
 def truncate_segments(folder: Path) -> None:
-    for each in folder.iterdir():
-        each.write_bytes(b"")
+    for segment in folder.iterdir():
+        segment.write_bytes(b"")
 
 
 @pytest.mark.parametrize(

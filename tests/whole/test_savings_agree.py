@@ -135,7 +135,7 @@ def test_terminal_pages_api_reports_and_mail_show_one_figure(
     days = ("--from", str(period.first), "--to", str(period.days[-1].first))
 
     assert view["saved_low_nanos"] < saved < view["saved_high_nanos"]
-    assert [each["feature"] for each in view["uncounted"]] == ["suspended"]
+    assert [entry["feature"] for entry in view["uncounted"]] == ["suspended"]
     documents = {
         "API's report": browser.get("/api/v1/reports/cost").json()["savings"],
         "savings --json": orjson.loads(command(gateway, ["savings", "--json"]))["headline"],
@@ -146,12 +146,14 @@ def test_terminal_pages_api_reports_and_mail_show_one_figure(
         "demo --json": demo_document(gateway, now)["savings"],
         "webhook": event(gateway, period, now)["savings"],
     }
-    assert {(name, each["saved_usd"]) for name, each in documents.items()} == {
+    assert {(name, document["saved_usd"]) for name, document in documents.items()} == {
         (name, digits) for name in documents
     }
-    assert {each["direct_cost_usd"] for each in documents.values()} == {f"{usd_decimal(direct):f}"}
+    assert {document["direct_cost_usd"] for document in documents.values()} == {
+        f"{usd_decimal(direct):f}"
+    }
     measured = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")
-    assert {each["measured_at"] for each in documents.values()} == {measured}
+    assert {document["measured_at"] for document in documents.values()} == {measured}
     assert view["measured_at"] == now
     assert re.search(r"Compared \d.* ago\.", command(gateway, ["savings"]))
     for page in ("/admin", "/admin/savings", "/admin/reports"):
@@ -170,7 +172,7 @@ def test_a_lost_attempt_costs_extra_and_is_no_reply_of_another_model(
     view = browser.get("/api/v1/savings", params={"feature": "hedged"}).json()
     every = orjson.loads(command(gateway, ["savings", "--json"]))["headline"]
     paid = TERRA_NANOS + 1000 * 200 + 1000 * 2_000 + LUNA_NANOS + 1000 * 200
-    routing = {each["name"]: each["change_usd"] for each in every["steps"]}["routing"]
+    routing = {step["name"]: step["change_usd"] for step in every["steps"]}["routing"]
 
     assert HEDGED_NANOS == 680_000
     assert (view["saved_nanos"], view["paid_nanos"]) == (HEDGED_NANOS, paid)
@@ -188,8 +190,8 @@ def demo_document(gateway: DemoGateway, now: float) -> Any:
     names = {team.id: team.name for team in gateway.store.teams.all()}
     catalog = read_catalog(read({"THRIFTGATE_FOLDER": str(gateway.folder)}))
     since = datetime.fromtimestamp(now, UTC)
-    found = of_store(gateway.store, (), seconds=0, names=names, since=since, catalog=catalog)
-    return orjson.loads(found.json())
+    result = of_store(gateway.store, (), seconds=0, names=names, since=since, catalog=catalog)
+    return orjson.loads(result.json())
 
 
 def mail(gateway: DemoGateway, period: ReportPeriod, now: float) -> tuple[str, str]:

@@ -57,7 +57,7 @@ def ask(engine_session):
     def receipt(call_id):
         store = engine_session.gateway.store
         assert store.drain.flush(20)
-        return next(each for each in store.ledger.attempts(call_id) if each.final)
+        return next(attempt for attempt in store.ledger.attempts(call_id) if attempt.final)
 
     return send
 

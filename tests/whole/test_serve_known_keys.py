@@ -70,10 +70,10 @@ class Installation:
     def keys_by_revocation(self) -> dict[bool, int]:
         """Number of keys were written down, by whether they are revoked."""
         try:
-            known = read_known_keys(self.file, self.gateway.database_url, now(), _DAY_S)
+            known_keys = read_known_keys(self.file, self.gateway.database_url, now(), _DAY_S)
         except OperatorError:
             return {}
-        revoked = [key.revoked for key in known.by_hash().values()]
+        revoked = [key.revoked for key in known_keys.by_hash().values()]
         return {which: revoked.count(which) for which in (False, True)}
 
     @contextmanager
@@ -124,8 +124,8 @@ class Installation:
 
     def is_offline(self) -> bool:
         """True if it is ready, and says that its database is away."""
-        status, said = self.gateway.probe("/readyz")
-        return (status, said.get("notes")) == (200, [f"degraded: {OFFLINE}"])
+        status, document = self.gateway.probe("/readyz")
+        return (status, document.get("notes")) == (200, [f"degraded: {OFFLINE}"])
 
     def waits_because(self, why: str) -> bool:
         """True if it is unready and refuses calls, and its log says why."""
@@ -163,13 +163,13 @@ def test_known_keys_are_served_without_the_database_and_nothing_is_lost_when_it_
     installation.start()
     installation.wait_until(installation.is_offline)
     status, headers, _ = installation.call()
-    refused, of_refused, said = installation.call(unseen)
+    refused, of_refused, document = installation.call(unseen)
     revoked, _, _ = installation.call(installation.revoked)
 
     assert (status, revoked) == (200, 401)
     # Nobody can tell it from a key that was made since: it may be tried again.
     assert (refused, of_refused["retry-after"]) == (503, "2")
-    assert said["error"]["code"] == "keys_unavailable"
+    assert document["error"]["code"] == "keys_unavailable"
     assert "Calls of known keys are answered" in gateway.log()
 
     pid = gateway.pid
@@ -187,8 +187,8 @@ def test_known_keys_are_served_without_the_database_and_nothing_is_lost_when_it_
     assert gateway.pid == pid
     assert gateway.stop() == 0
     with psycopg.connect(installation.direct) as database:
-        found = database.execute("SELECT call_id FROM calls WHERE final = 1 ORDER BY 1").fetchall()
-    assert set(answered) < {call for (call,) in found}
+        rows = database.execute("SELECT call_id FROM calls WHERE final = 1 ORDER BY 1").fetchall()
+    assert set(answered) < {call for (call,) in rows}
     assert "Traceback" not in gateway.log()
 
 
@@ -231,10 +231,10 @@ def test_an_outage_while_it_runs_leaves_it_ready_too(installation: Installation)
     installation.wait_until(lambda: installation.gateway.probe("/readyz") == (200, _READY))
     installation.wire.close_connections()
     installation.wait_until(lambda: "notes" in installation.gateway.probe("/readyz")[1])
-    status, said = installation.gateway.probe("/readyz")
+    status, document = installation.gateway.probe("/readyz")
 
-    assert (status, said["status"], said["troubles"]) == (200, "ready", [])
-    assert all("the database" in note for note in said["notes"])
+    assert (status, document["status"], document["troubles"]) == (200, "ready", [])
+    assert all("the database" in note for note in document["notes"])
     assert installation.call()[0] == 200
 
 
@@ -343,16 +343,18 @@ def test_closed_budgets_whose_counters_are_lost_refuse_until_the_database_is_the
 ) -> None:
     settings = with_budget(tmp_path, "closed")
     installation.run_once(**settings)
-    known = read_known_keys(installation.file, installation.gateway.database_url, now(), _DAY_S)
-    organisation = blake2b(known.secret, digest_size=8).hexdigest()
+    known_keys = read_known_keys(
+        installation.file, installation.gateway.database_url, now(), _DAY_S
+    )
+    organisation = blake2b(known_keys.secret, digest_size=8).hexdigest()
     for key in counters.scan_iter(match=f"thriftgate:{{{organisation}}}:*"):
         counters.delete(key)
     installation.start(**settings)
     installation.wait_until(installation.is_offline)
-    status, _, said = installation.call()
+    status, _, document = installation.call()
     installation.wire.mend()
     installation.wait_until(lambda: installation.call()[0] == 200)
 
-    assert (status, said["error"]["code"]) == (503, "budgets_unavailable")
+    assert (status, document["error"]["code"]) == (503, "budgets_unavailable")
     assert installation.gateway.stop() == 0
     assert "Traceback" not in installation.gateway.log()

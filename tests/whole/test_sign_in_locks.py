@@ -26,14 +26,14 @@ def gateway(tmp_path: Path) -> Iterator[tuple[ServeProcess, list[str]]]:
     """A gateway with one person, who has a password, and codes of links for them."""
     with (
         running_in_thread(lambda: running_simulator(tmp_path)) as (_, catalog),
-        serve_process(tmp_path, catalog) as made,
+        serve_process(tmp_path, catalog) as running,
     ):
-        store = Store.open(made.database_url, made.folder / "journal")
+        store = Store.open(running.database_url, running.folder / "journal")
         person = store.users.create("ann", Role.ADMIN, frozenset(), now=_NOW, who="test")
         store.users.set_password(person.id, PasswordHasher().hash(_PASSWORD), now=_NOW, who="test")
         codes = [store.users.create_link("ann", now=_NOW, lifetime_s=1e9) for _ in range(2)]
         store.close(10)
-        yield made, codes
+        yield running, codes
 
 
 def sign_in(
@@ -91,8 +91,8 @@ def test_behind_a_proxy_that_is_not_trusted_a_link_and_a_browser_that_knows_the_
     lock_out(process, _STRANGER)
 
     assert sign_in(process, _PERSON, name="ann", password=_PASSWORD)[0] == 429
-    known = f"thriftgate_browser={cookies['thriftgate_browser']}"
-    assert sign_in(process, _PERSON, known, name="ann", password=_PASSWORD)[0] == 303
+    cookie = f"thriftgate_browser={cookies['thriftgate_browser']}"
+    assert sign_in(process, _PERSON, cookie, name="ann", password=_PASSWORD)[0] == 303
     assert sign_in(process, _STRANGER, code=codes[1])[0] == 303
 
 

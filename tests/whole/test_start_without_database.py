@@ -44,9 +44,9 @@ def gateway(tmp_path: Path, wire: WireCut) -> Iterator[ServeProcess]:
         parts = urlsplit(direct)
         user, _, _ = parts.netloc.rpartition("@")
         url = parts._replace(netloc=f"{user}@127.0.0.1:{wire.port}").geturl()
-        with serve_process(tmp_path, catalog, url) as made:
+        with serve_process(tmp_path, catalog, url) as running:
             wire.close_connections()
-            yield made
+            yield running
 
 
 def call(gateway: ServeProcess) -> tuple[int, http.client.HTTPMessage, dict[str, Any]]:

@@ -46,21 +46,21 @@ def see(gateway: GatewayFixture, scene: str, model: str, feature: str) -> dict[s
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    seen: dict[str, Any] = json.loads(done.stdout)
-    return seen
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
 @both_kinds
 def test_the_stream_helper_puts_the_message_together(
     gateway: GatewayFixture, model: str, feature: str
 ) -> None:
-    seen = see(gateway, "stream", model, feature)
+    printed = see(gateway, "stream", model, feature)
     (receipt,) = gateway.of_feature(feature)
 
-    assert (seen["kinds"][0], seen["kinds"][-1]) == ("message_start", "message_stop")
-    assert seen["words"] == seen["text"] != ""
+    assert (printed["kinds"][0], printed["kinds"][-1]) == ("message_start", "message_stop")
+    assert printed["words"] == printed["text"] != ""
     assert receipt.usage is not None
-    assert seen["usage"]["output_tokens"] == receipt.usage.generated_tokens
+    assert printed["usage"]["output_tokens"] == receipt.usage.generated_tokens
 
 
 @both_kinds
@@ -68,19 +68,23 @@ def test_the_tool_runner_calls_and_goes_on(
     gateway: GatewayFixture, model: str, feature: str
 ) -> None:
     """It tries a message thread first, and sends all messages where threads are refused."""
-    seen = see(gateway, "tools", model, feature)
+    printed = see(gateway, "tools", model, feature)
     receipts = gateway.of_feature(feature, 2)
 
-    assert (seen["calls"], seen["reason"]) == (1, "end_turn")
+    assert (printed["calls"], printed["reason"]) == (1, "end_turn")
     assert sum(receipt.outcome is Outcome.ANSWERED for receipt in receipts) == 2
 
 
 @both_kinds
 def test_thinking_goes_back_as_it_came(gateway: GatewayFixture, model: str, feature: str) -> None:
-    seen = see(gateway, "thinking", model, feature)
+    printed = see(gateway, "thinking", model, feature)
 
-    assert (seen["kinds"][-1], seen["signed"], seen["reason"]) == ("text", True, "end_turn")
-    assert ("thinking" in seen["kinds"]) is (model == "claude-lab")
+    assert (printed["kinds"][-1], printed["signed"], printed["reason"]) == (
+        "text",
+        True,
+        "end_turn",
+    )
+    assert ("thinking" in printed["kinds"]) is (model == "claude-lab")
 
 
 @both_kinds
@@ -97,27 +101,27 @@ def test_batches_go_to_the_upstream_that_speaks_anthropics_api(
 
 @both_kinds
 def test_a_refusal_is_the_sdks_own_error(gateway: GatewayFixture, model: str, feature: str) -> None:
-    seen = see(gateway, "refusal", model, feature)
+    printed = see(gateway, "refusal", model, feature)
 
-    assert (seen["kind"], seen["type"]) == ("BadRequestError", "invalid_request_error")
-    assert gateway.receipts(seen["id"])[0].status == 400
+    assert (printed["kind"], printed["type"]) == ("BadRequestError", "invalid_request_error")
+    assert gateway.receipts(printed["id"])[0].status == 400
 
 
 @both_kinds
 def test_an_overloaded_upstream_is_tried_again(
     gateway: GatewayFixture, model: str, feature: str
 ) -> None:
-    seen = see(gateway, "retries", model, feature)
+    printed = see(gateway, "retries", model, feature)
 
-    assert seen["type"] == "overloaded_error"
+    assert printed["type"] == "overloaded_error"
     assert len({receipt.call_id for receipt in gateway.of_feature(feature, 2)}) == 2
 
 
 def test_a_caller_that_gives_up_waiting_has_its_call_ended(
     gateway: GatewayFixture, feature: str
 ) -> None:
-    seen = see(gateway, "timeout", "claude-lab", feature)
+    printed = see(gateway, "timeout", "claude-lab", feature)
     (receipt,) = gateway.of_feature(feature)
 
-    assert seen["kind"] == "APIConnectionTimeoutError"
+    assert printed["kind"] == "APIConnectionTimeoutError"
     assert receipt.final

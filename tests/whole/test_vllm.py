@@ -131,17 +131,17 @@ def test_every_metric_name_of_the_adapter_is_exported(engine):
     page = httpx2.get(f"{engine.url}/metrics").text
     exported = {line.split("{")[0].split(" ")[0] for line in page.splitlines()}
     exported |= {name.removesuffix("_sum") for name in exported}
-    names = {each.name: getattr(VLLM.metrics, each.name) for each in fields(MetricNames)}
+    names = {field.name: getattr(VLLM.metrics, field.name) for field in fields(MetricNames)}
 
-    assert [names[each] for each in names if names[each] and not exported & {*names[each]}] == []
-    found = parse_metrics_page(page, VLLM)
-    assert found.missing == ()
-    assert found.cache_tokens
+    assert [names[name] for name in names if names[name] and not exported & {*names[name]}] == []
+    metrics = parse_metrics_page(page, VLLM)
+    assert metrics.missing == ()
+    assert metrics.cache_tokens
 
 
 def test_vllm_knows_the_flags_of_all_shipped_profiles_and_names_one_that_it_does_not(flag_parser):
-    said, _ = flag_parser.communicate(timeout=PATIENCE_S)
-    refusals = json.loads(said.splitlines()[-1])
+    output, _ = flag_parser.communicate(timeout=PATIENCE_S)
+    refusals = json.loads(output.splitlines()[-1])
 
     wrong = refusals.pop("wrong")
     assert wrong.endswith("unrecognized arguments: --no-such-flag")
@@ -200,7 +200,7 @@ def test_with_hints_a_team_reads_its_own_prompt_from_the_cache_and_no_other_team
 ):
     """Each call carries the gateway's ``priority`` and its team's ``cache_salt``."""
     # Each API has a text of its own, so that none finds what another one cached.
-    asked = json.loads(json.dumps({"model": "tiny", **body}).replace(TEXT, endpoint + TEXT))
+    document = json.loads(json.dumps({"model": "tiny", **body}).replace(TEXT, endpoint + TEXT))
     hits = "vllm:prefix_cache_hits_total"
 
     def ask(team: int) -> tuple[int, float]:
@@ -208,7 +208,7 @@ def test_with_hints_a_team_reads_its_own_prompt_from_the_cache_and_no_other_team
         before = engine.metric(hits)
         answer = httpx2.post(
             f"{engine.gateway.url}/{endpoint}",
-            json=asked,
+            json=document,
             headers={"authorization": f"Bearer {key}"},
             timeout=PATIENCE_S,
         )
@@ -223,9 +223,9 @@ def test_with_hints_a_team_reads_its_own_prompt_from_the_cache_and_no_other_team
     assert again[0] == again[1] > 1000
 
 
-def test_it_serves_calls_by_the_priority_that_the_gateway_gives_them(engine):
+def test_vllm_serves_calls_by_the_priority_that_the_gateway_gives_them(engine):
     """Four long calls fill its batch, and of two calls behind them the later one is urgent."""
-    asked = {"model": "tiny", "messages": [{"role": "user", "content": "Count"}]}
+    request_body = {"model": "tiny", "messages": [{"role": "user", "content": "Count"}]}
     url = f"{engine.gateway.url}/chat/completions"
     headers = {"authorization": f"Bearer {engine.gateway.key}"}
     served = []
@@ -234,7 +234,7 @@ def test_it_serves_calls_by_the_priority_that_the_gateway_gives_them(engine):
         async with httpx2.AsyncClient(timeout=PATIENCE_S, headers=headers) as client:
 
             async def call(name: str, tokens: int, **fields: object) -> None:
-                body = {**asked, "max_tokens": tokens, "ignore_eos": True, **fields}
+                body = {**request_body, "max_tokens": tokens, "ignore_eos": True, **fields}
                 answer = await client.post(url, json=body)
                 served.append((name, answer.status_code))
 
@@ -242,7 +242,7 @@ def test_it_serves_calls_by_the_priority_that_the_gateway_gives_them(engine):
                 await asyncio.to_thread(engine.wait_for_metric, f"vllm:num_requests_{name}", value)
 
             async with asyncio.TaskGroup() as group:
-                first, *others = [group.create_task(call("long", 8_000)) for _ in range(4)]
+                first, *waiting_calls = [group.create_task(call("long", 8_000)) for _ in range(4)]
                 await metric_is("running", 4)
                 patient = group.create_task(call("patient", 8))
                 await metric_is("waiting", 1)
@@ -250,25 +250,25 @@ def test_it_serves_calls_by_the_priority_that_the_gateway_gives_them(engine):
                 await metric_is("waiting", 2)
                 first.cancel()
                 await asyncio.wait([patient, urgent])
-                for each in others:
-                    each.cancel()
+                for waiting_call in waiting_calls:
+                    waiting_call.cancel()
 
     asyncio.run(story())
 
     assert served == [("urgent", 200), ("patient", 200)]
 
 
-def test_its_kv_events_tell_exactly_what_it_then_reads_from_its_cache(engine):
+def test_kv_events_of_vllm_tell_exactly_what_it_then_reads_from_its_cache(engine):
     pytest.importorskip("zmq", reason="the extra [kv-events] is not installed")
-    said = [{"role": "user", "content": "The clerk wrote down what was agreed. " * 30}]
-    body = {"model": "tiny", "messages": said}
+    messages = [{"role": "user", "content": "The clerk wrote down what was agreed. " * 30}]
+    body = {"model": "tiny", "messages": messages}
 
     async def story() -> KvEventIndex:
         index = KvEventIndex("tiny", 100_000)
         async with subscribe(kv_events_address(engine.folder)) as events:
             await asyncio.sleep(1.0)  # a subscription that is new misses what is said at once
-            asked = {**body, "max_tokens": 4, "cache_salt": "acme"}
-            await asyncio.to_thread(httpx2.post, chat, json=asked, timeout=PATIENCE_S)
+            request_body = {**body, "max_tokens": 4, "cache_salt": "acme"}
+            await asyncio.to_thread(httpx2.post, chat, json=request_body, timeout=PATIENCE_S)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(5.0):
                     while True:
@@ -296,11 +296,11 @@ def test_a_gateway_knows_by_its_events_what_it_holds_whatever_the_text_looks_lik
     pytest.importorskip("zmq", reason="the extra [kv-events] is not installed")
     text = f"What the clerk wrote down was read to {endpoint}. " * 30
     limit = "max_output_tokens" if endpoint == "responses" else "max_tokens"
-    said = {"model": "tiny", limit: 16}
+    body = {"model": "tiny", limit: 16}
     field = "input" if endpoint == "responses" else "messages"
-    first = {**said, field: [{"role": "user", "content": text}]}
+    first = {**body, field: [{"role": "user", "content": text}]}
     # The same prompt in other bytes: the guess by its text knows nothing of it.
-    same = {**said, field: [{"content": text, "role": "user"}]}
+    same = {**body, field: [{"content": text, "role": "user"}]}
 
     async def story() -> tuple[str, str]:
         async with gateway_at_two_addresses(engine, tmp_path) as (client, url):
@@ -315,15 +315,17 @@ def test_a_gateway_knows_by_its_events_what_it_holds_whatever_the_text_looks_lik
             return cold.headers[REPLICA], warm.headers[REPLICA]
 
     cold, warm = asyncio.run(story())
-    held, of = re.findall(r"\d+", warm.partition("warm: ")[2])
+    warm_tokens, of = re.findall(r"\d+", warm.partition("warm: ")[2])
 
     assert "; cold" in cold
-    assert int(held) > 0.9 * int(of)
+    assert int(warm_tokens) > 0.9 * int(of)
 
 
 def test_a_killed_worker_breaks_the_call_which_is_priced_for_what_was_delivered(engine):
     before = engine.replica()
-    worker = next(each for each in engine.processes() if "VLLM::Worker" in " ".join(each.cmdline()))
+    worker = next(
+        process for process in engine.processes() if "VLLM::Worker" in " ".join(process.cmdline())
+    )
     with stream_tokens(engine, "Count", 6000) as answer:
         text = text_of(answer, on_first=worker.kill)
     receipt = engine.gateway.receipts(answer.headers["x-request-id"])[-1]
@@ -346,4 +348,4 @@ def test_sigterm_lets_a_running_stream_end_and_leaves_no_process(engine):
     assert '"error"' not in text
     assert '"finish_reason":"length"' in text.replace(" ", "")
     assert engine.command.wait(PATIENCE_S) == 0
-    assert [each for each in processes if each.is_running()] == []
+    assert [process for process in processes if process.is_running()] == []

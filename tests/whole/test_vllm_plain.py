@@ -72,8 +72,10 @@ def test_calls_that_outgrow_its_kv_cache_are_preempted_which_the_gateway_counts(
     answers = asyncio.run(story())
     preemptions = plain_engine.metric("vllm:num_preemptions_total")
 
-    assert [each.status_code for each in answers] == [200] * 4
-    assert [each.json()["usage"]["completion_tokens"] for each in answers] == [ANSWER_TOKENS] * 4
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert [answer.json()["usage"]["completion_tokens"] for answer in answers] == [
+        ANSWER_TOKENS
+    ] * 4
     assert preemptions >= 1
     until = time.monotonic() + 30
     while (counted := counted_preemptions(plain_engine)) != preemptions:

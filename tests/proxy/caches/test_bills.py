@@ -19,7 +19,7 @@ def test_a_shorter_lifetime_before_a_longer_one_costs_nothing_of_its_own() -> No
     assert bill_prompt(500, 0, [(200, "5m"), (400, "1h")], LIFETIMES).written == {"1h": 400}
 
 
-def test_nothing_written_leaves_the_rest_fresh() -> None:
+def test_a_bill_without_writes_leaves_the_rest_fresh() -> None:
     served = bill_prompt(500, 200, [], LIFETIMES)
 
     assert (served.read, served.written, served.fresh) == (200, {}, 300)

@@ -226,7 +226,7 @@ def test_each_mistake_is_said_with_its_place_and_its_fix(user: str, problem: str
     assert any(line.startswith("catalog.toml:") and problem in line for line in said(user))
 
 
-def test_all_problems_are_said_at_once_and_each_once() -> None:
+def test_problems_of_a_catalog_are_reported_together_and_each_once() -> None:
     lines = said(
         'default = "azur"\n'
         '[[models]]\nid = "a"\nupstream = "openai"\n'

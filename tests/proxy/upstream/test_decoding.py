@@ -237,7 +237,7 @@ def test_a_body_is_read_to_256_mib():
     [(gzip.compress(bytes(MIN_RATIO_CHECK_BYTES)), 14), (gzip.compress(b"") * 20_000, 20)],
     ids=["a large body", "many empty files"],
 )
-def test_others_run_between_two_pieces_of_one_packed_body(raw, pieces):
+def test_other_tasks_run_between_two_pieces_of_one_packed_body(raw, pieces):
     _, turns = asyncio.run(with_loop_turns(decode("gzip", [raw])))
 
     assert turns >= pieces

@@ -145,7 +145,7 @@ def test_some_errors_are_shown_and_the_rest_counted() -> None:
     assert "broken [0]" in text
 
 
-def test_nothing_sent_is_said_without_a_rate() -> None:
+def test_a_demo_without_calls_shows_no_rate() -> None:
     assert "0 calls in 0.0 s, 0 a second." in said(a_result(seconds=0.0, total=()))
 
 

@@ -75,7 +75,7 @@ def test_other_ways_are_reckoned_from_the_same_calls(
     assert "directly" in text
 
 
-def test_all_teams_are_shown(result_and_output: tuple[DemoResult, str]) -> None:
+def test_a_demo_shows_all_teams(result_and_output: tuple[DemoResult, str]) -> None:
     _, text = result_and_output
 
     assert "acme-support" in text
@@ -116,7 +116,7 @@ def test_a_demo_stopped_before_its_result_is_no_success() -> None:
 
 
 @pytest.mark.usefixtures("level")
-def test_json_is_the_only_line() -> None:
+def test_a_demo_with_json_prints_one_line() -> None:
     arguments = ["demo", "--exit", "--json", "--port", "0", "--calls", str(COUNT)]
     ran = CliRunner().invoke(main._commands, arguments)
     (line,) = ran.stdout.splitlines()

@@ -41,7 +41,7 @@ def test_two_teams_have_a_key_each() -> None:
     asyncio.run(scene())
 
 
-def test_nothing_is_left_and_no_real_setting_is_used(
+def test_a_demo_session_leaves_no_file_and_uses_no_real_setting(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     database = tmp_path / "mine.db"

@@ -77,7 +77,7 @@ def test_marking_alone_moves_nothing_and_tells_nothing(vocabulary):
     assert variant.unmoved_features() == ()
 
 
-def test_calls_that_cannot_be_planned(vocabulary):
+def test_unmoved_features_name_calls_that_cannot_be_planned(vocabulary):
     reason = why(vocabulary, [call({"role": 7, "content": "Well?"})])
 
     assert reason.startswith("no call could be planned: ")
@@ -115,7 +115,7 @@ def test_moves_that_no_conversation_could_begin_with(vocabulary):
     assert why(vocabulary, numbered_calls(12)) == "no conversation began after moves were learned"
 
 
-def test_moves_that_fit_no_later_conversation(vocabulary):
+def test_unmoved_features_name_moves_that_fit_no_later_conversation(vocabulary):
     later = [
         call(system("Other rules.", "Few." * 600), user(f"{n}"), conversation=f"{n}")
         for n in (1, 2)
@@ -141,7 +141,7 @@ def test_prompts_too_small_to_be_planned_by_a_gateway_are_not_planned_here(vocab
     assert reason == "no call could be planned: its prompts are under 2 KB"
 
 
-def test_those_of_most_calls_are_told(vocabulary):
+def test_unmoved_features_are_those_of_most_calls(vocabulary):
     calls = [line for n in range(1, 9) for line in of(f"f{n}", [call(user("Hi"))] * n)]
 
     features = unmoved_features(vocabulary, calls)

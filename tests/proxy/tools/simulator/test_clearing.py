@@ -79,7 +79,7 @@ def test_the_oldest_results_are_cleared_and_the_latest_stay() -> None:
         body(CLEAR | {"trigger": {"type": "tool_uses", "value": 4}}),
     ],
 )
-def test_nothing_is_cleared_that_need_not_be(document: Any) -> None:
+def test_tool_results_under_the_trigger_are_not_cleared(document: Any) -> None:
     assert clear_tool_results(document, estimate_tokens) == (document, [])
 
 
