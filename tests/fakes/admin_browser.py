@@ -119,26 +119,26 @@ class Browser:
     def get(self, path: str = "/objectives", **headers: str) -> AsgiConnection:
         return self._request("GET", path, b"", headers)
 
-    def post(self, path: str, sent: bytes = b"", **headers: str) -> AsgiConnection:
-        return self._request("POST", path, sent, headers)
+    def post(self, path: str, body: bytes = b"", **headers: str) -> AsgiConnection:
+        return self._request("POST", path, body, headers)
 
     def sign_in(self, token: str = TOKEN, **headers: str) -> AsgiConnection:
         return self.post("/sign-in", urlencode({"token": token}).encode(), **headers)
 
     def _request(
-        self, method: str, path: str, sent: bytes, headers: dict[str, str]
+        self, method: str, path: str, body: bytes, headers: dict[str, str]
     ) -> AsgiConnection:
-        told = {
+        all_headers = {
             "authorization": "",
             "host": "gateway:8080",
             "cookie": "; ".join(filter(None, (self.cookie, self.known_cookie))),
-            "content-type": "application/x-www-form-urlencoded" if sent else "",
+            "content-type": "application/x-www-form-urlencoded" if body else "",
             **{name.replace("_", "-"): value for name, value in headers.items()},
         }
         path, _, query = path.partition("?")
-        head = scope(f"/admin{path}", method, told, query)
+        head = scope(f"/admin{path}", method, all_headers, query)
         head["client"] = (self.address, 1)
-        got = asyncio.run(answer_of_app(self.app, head, AsgiConnection([sent])))
+        got = asyncio.run(answer_of_app(self.app, head, AsgiConnection([body])))
         for cookie in got.cookies:
             if "thriftgate_browser=" in cookie:
                 self.known_cookie = cookie

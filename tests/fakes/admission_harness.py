@@ -87,8 +87,8 @@ class LosableBudgetStore(LocalBudgetStore):
 
     def go_on(self) -> None:
         """Let the reservations arrive that got no answer."""
-        for each in self._late:
-            self._reservations.reserve(*each)
+        for event in self._late:
+            self._reservations.reserve(*event)
         self._late.clear()
 
     async def reserve(
@@ -114,11 +114,11 @@ class LosableBudgetStore(LocalBudgetStore):
     ) -> ReservationGranted | None:
         if not self.leases:
             return None
-        said = self._reservations.reserve(f"here/{name}", claims, now, now + 60)
-        if not isinstance(said, ReservationGranted):
+        outcome = self._reservations.reserve(f"here/{name}", claims, now, now + 60)
+        if not isinstance(outcome, ReservationGranted):
             return None
         self._here.add(name)
-        return said
+        return outcome
 
     def settle_leased(self, name: str, amounts: Mapping[str, int], ended: float) -> bool:
         if name not in self._here:
@@ -155,14 +155,14 @@ class AdmissionHarness:
     def __init__(
         self,
         *budgets: Budget,
-        known: Catalog | None = None,
+        catalog: Catalog | None = None,
         tariff: Callable[[Route], Tariff | None] | None = None,
     ) -> None:
         self.began = ticks()
         self.store = LosableBudgetStore()
         self.store.mend()
         self.estimator = FakeEstimator()
-        self.predictor = Predictor(self.estimator, known, tariff)
+        self.predictor = Predictor(self.estimator, catalog, tariff)
         self.admission = Admission(
             budgets,
             self.store,
@@ -178,18 +178,18 @@ class AdmissionHarness:
     def attempt(
         self, number: int, body: bytes = BODY, over: Route = ROUTE, **fields: Any
     ) -> AttemptInfo:
-        made = call(body, **{"id": f"call_{number}", "arrived": NOW, **fields})
-        return AttemptInfo(call=made, route=over)
+        made_call = call(body, **{"id": f"call_{number}", "arrived": NOW, **fields})
+        return AttemptInfo(call=made_call, route=over)
 
     async def admit(self, attempt: AttemptInfo) -> Mapping[str, str]:
         return await self.admission.admit(attempt, prepare(attempt.call, attempt.route or ROUTE))
 
     def end(self, attempt: AttemptInfo, end: AttemptOutcome) -> Receipt:
         """Settle an attempt that ended so."""
-        kept = build_receipt(attempt, end, Timeline(ticks), Pseudonymizer(b"secret"))
-        self.admission.settle(kept)
-        return kept
+        receipt = build_receipt(attempt, end, Timeline(ticks), Pseudonymizer(b"secret"))
+        self.admission.settle(receipt)
+        return receipt
 
     async def level(self, counter: str) -> CounterLevel:
-        (found,) = await self.store.levels([counter], self.now())
-        return found
+        (level,) = await self.store.levels([counter], self.now())
+        return level

@@ -106,7 +106,7 @@ def two_tails(name: str, step: int) -> Sequence[Json]:
 def three_tails(name: str, step: int) -> Sequence[Json]:
     """Three messages of a user."""
     words = (made.environment(name, step), made.reminder(name, step), made.clock(step))
-    return [said("user", each) for each in words]
+    return [said("user", text) for text in words]
 
 
 def some_tails(name: str, step: int) -> Sequence[Json]:
@@ -156,8 +156,8 @@ def keyed_agents(count: int = 60) -> Iterator[Workload]:
         "short, in bursts": (short, bursts),
     }
     for name, (agent, pace) in kinds.items():
-        held = change_sessions(sessions(agent, count, f"codex {name}"), with_session_key)
-        yield Workload(name=f"Codex's keys, {name}", sessions=held, pace=pace)
+        with_keys = change_sessions(sessions(agent, count, f"codex {name}"), with_session_key)
+        yield Workload(name=f"Codex's keys, {name}", sessions=with_keys, pace=pace)
 
 
 def with_session_key(session: Session) -> Session:

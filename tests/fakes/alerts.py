@@ -16,7 +16,7 @@ POISON = "<!channel> @here *x* `y` & \u202eevil\x00\x1b[31m\r\nINJECTED: 1\ud800
 
 
 def an_alert(subject: str = "chat-ttft", **fields: Any) -> Alert:
-    told: dict[str, Any] = {
+    own_fields: dict[str, Any] = {
         "kind": "burn",
         "subject": subject,
         "severity": Severity.PAGE,
@@ -26,20 +26,20 @@ def an_alert(subject: str = "chat-ttft", **fields: Any) -> Alert:
         "fix": "Pin it",
         "began": NOW,
     }
-    return Alert(**(told | fields))
+    return Alert(**(own_fields | fields))
 
 
 def a_sink(kind: SinkKind = SinkKind.WEBHOOK, **fields: Any) -> Sink:
-    told: dict[str, Any] = {"name": "on-call", "kind": kind, "url_env": "URL"}
+    own_fields: dict[str, Any] = {"name": "on-call", "kind": kind, "url_env": "URL"}
     if kind is SinkKind.WEBHOOK:
-        told["secret_env"] = "SECRET"
-    return Sink(**(told | fields))
+        own_fields["secret_env"] = "SECRET"
+    return Sink(**(own_fields | fields))
 
 
 def an_outlet(server: Server, kind: SinkKind = SinkKind.WEBHOOK, **fields: Any) -> ConfiguredSink:
-    found, lacking = configured_sinks([a_sink(kind, **fields)], values(server))
+    outlets, lacking = configured_sinks([a_sink(kind, **fields)], values(server))
     assert lacking == []
-    return found[0]
+    return outlets[0]
 
 
 def values(server: Server) -> Mapping[str, str]:

@@ -54,10 +54,10 @@ def stream(*pieces: Piece, **fields: Any) -> ScriptedAnswer:
 
 
 def failed_answer(
-    status: int, headers: dict[str, str] | None = None, said: str = "busy"
+    status: int, headers: dict[str, str] | None = None, text: str = "busy"
 ) -> ScriptedAnswer:
     """An upstream that refuses, with a secret in its words."""
-    error = {"message": f"{said} for sk-verysecretkey123 at http://inner.host", "code": None}
+    error = {"message": f"{text} for sk-verysecretkey123 at http://inner.host", "code": None}
     return ScriptedAnswer(
         [json.dumps({"error": error}).encode()], status=status, headers=headers or {}
     )

@@ -26,12 +26,12 @@ def sample_arm(conversations: Iterable[ConversationSums]) -> ArmTotals:
     every = tuple(conversations)
     return ArmTotals(
         conversations=len(every),
-        cost=sum(each.cost for each in every),
-        tokens=sum(each.tokens for each in every),
-        reads=sum(each.reads for each in every),
-        cost_cost=float(sum(each.cost * each.cost for each in every)),
-        cost_tokens=float(sum(each.cost * each.tokens for each in every)),
-        tokens_tokens=float(sum(each.tokens * each.tokens for each in every)),
-        reads_reads=float(sum(each.reads * each.reads for each in every)),
-        reads_tokens=float(sum(each.reads * each.tokens for each in every)),
+        cost=sum(unit.cost for unit in every),
+        tokens=sum(unit.tokens for unit in every),
+        reads=sum(unit.reads for unit in every),
+        cost_cost=float(sum(unit.cost * unit.cost for unit in every)),
+        cost_tokens=float(sum(unit.cost * unit.tokens for unit in every)),
+        tokens_tokens=float(sum(unit.tokens * unit.tokens for unit in every)),
+        reads_reads=float(sum(unit.reads * unit.reads for unit in every)),
+        reads_tokens=float(sum(unit.reads * unit.tokens for unit in every)),
     )

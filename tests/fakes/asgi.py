@@ -78,7 +78,11 @@ def scope(
     raw: str | None = None,
 ) -> Scope:
     """A request's head."""
-    sent = {"content-type": "application/json", "authorization": "Bearer tg-1", **(headers or {})}
+    all_headers = {
+        "content-type": "application/json",
+        "authorization": "Bearer tg-1",
+        **(headers or {}),
+    }
     return {
         "type": "http",
         "method": method,
@@ -86,7 +90,7 @@ def scope(
         "raw_path": (raw or path).encode("latin-1"),
         "query_string": query.encode("latin-1"),
         "headers": [
-            (name.encode(), value.encode("latin-1")) for name, value in sent.items() if value
+            (name.encode(), value.encode("latin-1")) for name, value in all_headers.items() if value
         ],
     }
 
@@ -112,9 +116,9 @@ def refusal(connection: AsgiConnection) -> dict[str, Any]:
     assert connection.headers["content-type"] == "application/json"
     assert connection.headers["content-length"] == str(len(connection.body))
     assert connection.headers["x-request-id"]
-    told = json.loads(connection.body)
-    assert set(told) == {"error"}
-    error: dict[str, Any] = told["error"]
+    document = json.loads(connection.body)
+    assert set(document) == {"error"}
+    error: dict[str, Any] = document["error"]
     assert set(error) == {"message", "type", "param", "code"}
     assert all(isinstance(error[name], str) and error[name] for name in ("message", "type", "code"))
     assert error["param"] is None or isinstance(error["param"], str)

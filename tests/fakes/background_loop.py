@@ -19,8 +19,8 @@ def running_in_thread(make: Callable[[], AbstractAsyncContextManager[T]]) -> Ite
     began, end = threading.Event(), threading.Event()
 
     async def live() -> None:
-        async with make() as made:
-            ready.append(made)
+        async with make() as running:
+            ready.append(running)
             began.set()
             await asyncio.get_running_loop().run_in_executor(None, end.wait)
 

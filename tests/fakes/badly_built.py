@@ -28,8 +28,8 @@ def bodies(
     one: RecordedDialogue, times: Iterable[float], roll: Random
 ) -> Iterator[Mapping[str, Any]]:
     """Each call of the conversation, made at those times (seconds since the epoch)."""
-    for (before, _), at in zip(one.calls(), times, strict=False):
-        above = _ABOVE.format(at=datetime.fromtimestamp(at, UTC), one=one)
+    for (before, _), second in zip(one.calls(), times, strict=False):
+        above = _ABOVE.format(at=datetime.fromtimestamp(second, UTC), one=one)
         system = {"role": "system", "content": above + one.rules}
         tools = list(one.tools)
         roll.shuffle(tools)
@@ -47,11 +47,11 @@ def raw_bodies(one: RecordedDialogue, seed: str = "") -> Iterator[bytes]:
 
 def times(one: RecordedDialogue, roll: Random) -> Iterator[float]:
     """The times of calls: as recorded, or 2 to 20 seconds after the one before."""
-    at = one.began
+    second = one.began
     waits = iter(one.waits)
     while True:
-        yield at
-        at += next(waits, None) or roll.uniform(2.0, 20.0)
+        yield second
+        second += next(waits, None) or roll.uniform(2.0, 20.0)
 
 
 def lines(them: Iterable[RecordedDialogue], *, gap: float = 30.0, seed: str = "") -> Iterator[Line]:
@@ -66,29 +66,31 @@ def lines(them: Iterable[RecordedDialogue], *, gap: float = 30.0, seed: str = ""
     for one in them:
         while open_ and open_[0][0] <= start:
             yield _next(open_)
-        found = _conversation(one, start, seed)
-        line = next(found, None)
+        conversation = _conversation(one, start, seed)
+        line = next(conversation, None)
         if line is not None:
-            heappush(open_, (line["t"], next(order), found, line))
+            heappush(open_, (line["t"], next(order), conversation, line))
         start += roll.uniform(0.0, 2 * gap)
     while open_:
         yield _next(open_)
 
 
 def _next(open_: list[tuple[float, int, Iterator[Line], Line]]) -> Line:
-    _, number, found, line = heappop(open_)
-    after = next(found, None)
+    _, number, conversation, line = heappop(open_)
+    after = next(conversation, None)
     if after is not None:
-        heappush(open_, (after["t"], number, found, after))
+        heappush(open_, (after["t"], number, conversation, after))
     return line
 
 
 def _conversation(one: RecordedDialogue, start: float, seed: str) -> Iterator[Line]:
     roll = dice(seed, one.name)
-    made = list(islice(times(one, roll), sum(1 for _ in one.calls())))
-    for body, (_, reply), at in zip(bodies(one, made, roll), one.calls(), made, strict=True):
+    seconds = list(islice(times(one, roll), sum(1 for _ in one.calls())))
+    for body, (_, reply), second in zip(
+        bodies(one, seconds, roll), one.calls(), seconds, strict=True
+    ):
         yield {
-            "t": round(start + at - one.began, 3),
+            "t": round(start + second - one.began, 3),
             "conversation": one.name,
             "key": "replay",
             "feature": one.feature,

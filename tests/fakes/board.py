@@ -39,7 +39,7 @@ CALL = f"call_{32 * 'a'}"
 
 
 def an_objective(**fields: Any) -> ObjectiveStatus:
-    said: dict[str, Any] = {
+    values: dict[str, Any] = {
         "name": "chat-ttft",
         "team": "*",
         "feature": "chat",
@@ -55,16 +55,16 @@ def an_objective(**fields: Any) -> ObjectiveStatus:
         "missed": 31,
         "counted": 1060,
     }
-    return ObjectiveStatus(**(said | fields))
+    return ObjectiveStatus(**(values | fields))
 
 
 def a_pin(**fields: Any) -> Pin:
-    said: dict[str, Any] = {"who": "ann", "why": "a test", "until": NOW + 3600}
-    return Pin(**(said | fields))
+    values: dict[str, Any] = {"who": "ann", "why": "a test", "until": NOW + 3600}
+    return Pin(**(values | fields))
 
 
 def a_reroute(**fields: Any) -> Reroute:
-    said: dict[str, Any] = {
+    values: dict[str, Any] = {
         "objective": "chat-ttft",
         "source": "",
         "level": "small",
@@ -73,11 +73,11 @@ def a_reroute(**fields: Any) -> Reroute:
         "began": NOW - 600,
         "ended": NOW - 360,
     }
-    return Reroute(**(said | fields))
+    return Reroute(**(values | fields))
 
 
 def a_rerouted_call(**fields: Any) -> ReroutedCall:
-    said: dict[str, Any] = {
+    values: dict[str, Any] = {
         "call_id": CALL,
         "at": NOW - 30,
         "team": "acme",
@@ -89,11 +89,11 @@ def a_rerouted_call(**fields: Any) -> ReroutedCall:
         "why": "chat-ttft: fallback level 2",
         "cost_nanos": 1_234_567,
     }
-    return ReroutedCall(**(said | fields))
+    return ReroutedCall(**(values | fields))
 
 
 def a_counter(**fields: Any) -> BudgetCounter:
-    said: dict[str, Any] = {
+    values: dict[str, Any] = {
         "budget": "teams-month",
         "scope": "team",
         "whose": "acme",
@@ -104,11 +104,11 @@ def a_counter(**fields: Any) -> BudgetCounter:
         "spent": 125 * 10**9,
         "held": 25 * 10**7,
     }
-    return BudgetCounter(**(said | fields))
+    return BudgetCounter(**(values | fields))
 
 
 def a_ceiling(**fields: Any) -> CeilingStatus:
-    said: dict[str, Any] = {
+    values: dict[str, Any] = {
         "name": "cent",
         "team": "*",
         "feature": "chat",
@@ -116,11 +116,11 @@ def a_ceiling(**fields: Any) -> CeilingStatus:
         "steps": (),
         "decisions": (("fits", 9), ("clamped", 0), ("cheaper", 0), ("refused", 0), ("exceeds", 4)),
     }
-    return CeilingStatus(**(said | fields))
+    return CeilingStatus(**(values | fields))
 
 
 def an_open_alert(**fields: Any) -> OpenAlert:
-    said: dict[str, Any] = {
+    values: dict[str, Any] = {
         "severity": Severity.PAGE,
         "began": NOW - 60,
         "title": "chat-ttft burns its error budget",
@@ -128,19 +128,19 @@ def an_open_alert(**fields: Any) -> OpenAlert:
         "done": "Its ladder moves calls.",
         "fix": "Pin it",
     }
-    return OpenAlert(**(said | fields))
+    return OpenAlert(**(values | fields))
 
 
 def overview(**fields: Any) -> Overview:
     """A page with a row of each kind."""
-    said: dict[str, Any] = {
+    values: dict[str, Any] = {
         "objectives": [an_objective()],
         "reroutes": [a_reroute()],
         "rerouted_calls": [a_rerouted_call()],
         "counters": [a_counter()],
         "open_alerts": [an_open_alert()],
     }
-    return Overview(**(said | fields))
+    return Overview(**(values | fields))
 
 
 @dataclass

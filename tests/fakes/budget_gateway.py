@@ -111,7 +111,7 @@ class BudgetGateway:
         opened = self.gateway.store
         assert opened.drain.flush(20)
         return sum(
-            each.nanos for each in opened.spendings.from_rollups("organization", 0, 2e10).values()
+            row.nanos for row in opened.spendings.from_rollups("organization", 0, 2e10).values()
         )
 
 
@@ -145,25 +145,25 @@ async def _gateway_with_settings(
         migrated_sqlite(chosen.folder / "thriftgate.db")
         async with gateway(chosen) as running, serving(running.app) as url:
             keys = {}
-            known = {team.name: team for team in running.store.teams.all()}
+            teams = {team.name: team for team in running.store.teams.all()}
             for name in ("acme", "other"):
-                team = known.get(name) or running.store.teams.create(name, now=_CREATED)
+                team = teams.get(name) or running.store.teams.create(name, now=_CREATED)
                 _, keys[name] = running.store.teams.create_key(team.id, "first", now=_CREATED)
-            made = BudgetGateway(url=url, keys=keys, gateway=running, lab=lab)
-            made.gate.set()
+            fixture = BudgetGateway(url=url, keys=keys, gateway=running, lab=lab)
+            fixture.gate.set()
 
             async def sleep_once_gate_opens(seconds: float) -> None:
-                while not made.gate.is_set():  # noqa: ASYNC110 - another thread sets it
+                while not fixture.gate.is_set():  # noqa: ASYNC110 - another thread sets it
                     await asyncio.sleep(0.01)
                 await asyncio.sleep(seconds)
 
             lab.sleep = sleep_once_gate_opens
-            yield made
+            yield fixture
 
 
 @contextmanager
 def budget_gateway(folder: Path, policies: str, **settings: Any) -> Iterator[BudgetGateway]:
     """A running gateway; its settings are the gateway's, as keyword arguments."""
     (folder / "policies.toml").write_text(policies)
-    with running_in_thread(lambda: _gateway_with_settings(folder, settings)) as made:
-        yield made
+    with running_in_thread(lambda: _gateway_with_settings(folder, settings)) as fixture:
+        yield fixture

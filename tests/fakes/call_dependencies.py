@@ -53,7 +53,7 @@ def catalog(*routes: Route) -> Catalog:
     served = routes or (route(),)
     return Catalog(
         models={"m": Model(id="m", routes=served)},
-        upstreams={each.upstream.name: each.upstream for each in served},
+        upstreams={route.upstream.name: route.upstream for route in served},
         default=route("default", tariff=None),
     )
 
@@ -172,7 +172,7 @@ def fake_dependencies(
     estimator: FakeEstimator | None = None,
 ) -> tuple[Dependencies, FakeLedger]:
     ledger = FakeLedger()
-    made = Dependencies(
+    dependencies = Dependencies(
         catalog=catalog(*routes),
         transport=transport,
         ledger=ledger,
@@ -182,15 +182,17 @@ def fake_dependencies(
         retry_policy=patience or RetryPolicy(retries=0),
         tasks=LoopTasks(),
     )
-    return made, ledger
+    return dependencies, ledger
 
 
 def events(*datas: str) -> bytes:
     return b"".join(f"data: {data}\n\n".encode() for data in datas)
 
 
-async def serve_call(asked: Call, caller: Caller, table: Dependencies, timeline: Timeline) -> None:
+async def serve_call(
+    incoming: Call, caller: Caller, table: Dependencies, timeline: Timeline
+) -> None:
     """Serve a call as the front does once it has read its body."""
     with CallWatchdog(WatchdogTimer(table.tasks.start)) as watch:
         watch.watch_caller(caller.wait_until_gone)
-        await serve(CallContext(asked, caller, table, watch, timeline))
+        await serve(CallContext(incoming, caller, table, watch, timeline))

@@ -12,7 +12,7 @@ class FakeCaller:
         self,
         *,
         leaves_after: float | None = None,
-        seen: Callable[[], object] = lambda: None,
+        observe: Callable[[], object] = lambda: None,
         trailer: bytes = b"",
         reads: int | None = None,
     ) -> None:
@@ -20,12 +20,12 @@ class FakeCaller:
 
         Args:
             leaves_after: Seconds until the caller hangs up; None for never.
-            seen: Asked whenever bytes arrive; what it says is in ``observed``.
+            observe: Asked whenever bytes arrive; what it says is in ``observed``.
             trailer: What the caller wants to hear before the end of a stream.
             reads: How many pieces it takes before it stops reading; None for all.
         """
         self._leaves_after = leaves_after
-        self._seen = seen
+        self._seen = observe
         self._trailer = trailer
         self._reads = reads
         self.head: Head | None = None

@@ -43,8 +43,8 @@ class CeilingHarness:
     """Ceilings at work on the calls of one team's feature."""
 
     def __init__(self, *ceilings: Ceiling, models: tuple[Model, ...] = ()) -> None:
-        known = {each.id: each for each in (Model(id="m", routes=(DEAR,)), *models)}
-        self.catalog = Catalog(models=known, upstreams={}, default=route("default", tariff=None))
+        by_id = {model.id: model for model in (Model(id="m", routes=(DEAR,)), *models)}
+        self.catalog = Catalog(models=by_id, upstreams={}, default=route("default", tariff=None))
         self.estimator = FakeEstimator()
         self.predictor = Predictor(self.estimator, self.catalog)
         self.ceilings = CostCeilings(ceilings, self.predictor)
@@ -52,8 +52,8 @@ class CeilingHarness:
     def attempt(
         self, number: int = 1, body: bytes = BODY, over: Route = DEAR, **fields: Any
     ) -> AttemptInfo:
-        made = call(body, **{"id": f"call_{number}", "arrived": NOW, **fields})
-        return AttemptInfo(call=made, route=over)
+        started_call = call(body, **{"id": f"call_{number}", "arrived": NOW, **fields})
+        return AttemptInfo(call=started_call, route=over)
 
     def check(self, attempt: AttemptInfo, *unable: str) -> Admitted | CheaperRoute:
         """Return what becomes of an attempt, where these models cannot take it."""
@@ -63,8 +63,13 @@ class CeilingHarness:
     def end(self, number: int, cost: int | None, generated: int = 10, **fields: Any) -> None:
         """Settle a call's attempt."""
         usage = Usage(input=11, output=generated)
-        told = {"call_id": f"call_{number}", "attempt": 0, "usage": usage, "cost_nanos": cost}
-        self.ceilings.record_cost(a_receipt(**{**told, **fields}))
+        receipt_fields = {
+            "call_id": f"call_{number}",
+            "attempt": 0,
+            "usage": usage,
+            "cost_nanos": cost,
+        }
+        self.ceilings.record_cost(a_receipt(**{**receipt_fields, **fields}))
 
     def teach(self, *lengths: int) -> None:
         """Let calls be answered at these lengths."""
@@ -82,7 +87,7 @@ class CeilingHarness:
         }
 
 
-def expect_admitted(found: Admitted | CheaperRoute) -> Admitted:
+def expect_admitted(answer: Admitted | CheaperRoute) -> Admitted:
     """The result of a call that its ceilings let pass."""
-    assert isinstance(found, Admitted)
-    return found
+    assert isinstance(answer, Admitted)
+    return answer

@@ -56,7 +56,7 @@ ANSWERS: Mapping[str, Callable[[float], ScriptedAnswer]] = {
     "is busy": lambda _: failed_answer(503),
     "limits": lambda _: failed_answer(429, {"retry-after": "1"}),
     "refuses": lambda _: failed_answer(400),
-    "is too small": lambda _: failed_answer(400, said="the prompt is too long"),
+    "is too small": lambda _: failed_answer(400, text="the prompt is too long"),
 }
 NEVER, UNREACHABLE = "never", "unreachable"
 PLAYS = (*ANSWERS, NEVER, UNREACHABLE)
@@ -102,7 +102,9 @@ class ChaosCall:
 class ChaosHarness:
     """The dependencies of all calls, and the calls; it is every port but the caller."""
 
-    def __init__(self, wheel: ObjectiveRouter, known: Catalog, *, room: int | None = None) -> None:
+    def __init__(
+        self, wheel: ObjectiveRouter, catalog: Catalog, *, room: int | None = None
+    ) -> None:
         self.wheel = wheel
         self.calls: dict[str, ChaosCall] = {}
         self.exchanges: list[FakeExchange] = []
@@ -113,10 +115,10 @@ class ChaosHarness:
         self.tasks = LoopTasks()
         self.lanes = RouteHealthRegistry()
         if room is not None:
-            for each in routes(known):
-                self.lanes.health_of(each).limit = ConcurrencyLimit(room, room, room)
+            for known_route in routes(catalog):
+                self.lanes.health_of(known_route).limit = ConcurrencyLimit(room, room, room)
         self.dependencies = Dependencies(
-            catalog=known,
+            catalog=catalog,
             transport=self,
             ledger=self,
             estimator=FakeEstimator(takes=1.0),
@@ -134,10 +136,10 @@ class ChaosHarness:
         number = f"call_{len(self.calls)}"
         text = f'{{"model":"m","stream":true,"user":"{number}","messages":[{body}]}}'.encode()
         taker = FakeCaller(**caller)  # type: ignore[arg-type]
-        asked = call(text, id=number, arrived=EPOCH + ticks())
-        line = serve_call(asked, taker, self.dependencies, Timeline(ticks))
+        started_call = call(text, id=number, arrived=EPOCH + ticks())
+        line = serve_call(started_call, taker, self.dependencies, Timeline(ticks))
         task = asyncio.get_running_loop().create_task(self._note_end(number, line))
-        self.calls[number] = ChaosCall(asked, fates, taker, task, ticks())
+        self.calls[number] = ChaosCall(started_call, fates, taker, task, ticks())
         return self.calls[number]
 
     async def _note_end(self, number: str, line: object) -> None:
@@ -179,7 +181,7 @@ class ChaosHarness:
     @property
     def plans_left(self) -> list[str]:
         """Reasons of the plans that did not end exactly once."""
-        return [each.why for each in self._plans if self.planned_ended[id(each)] != 1]
+        return [plan.why for plan in self._plans if self.planned_ended[id(plan)] != 1]
 
     async def admit(
         self, attempt: AttemptInfo, prepared: PreparedRequest, fits: Callable[[str], bool]
@@ -195,7 +197,7 @@ class ChaosHarness:
         return Admitted(prepared, headers={"x-thriftgate-left": "1"})
 
     async def open(self, upstream: Upstream, prepared: PreparedRequest) -> FakeExchange:
-        number = next(each for each in self.calls if f'"{each}"'.encode() in prepared.body)
+        number = next(call_id for call_id in self.calls if f'"{call_id}"'.encode() in prepared.body)
         fate = self.calls[number].fate(self._sent[number])
         self._sent[number] += 1
         await asyncio.sleep(fate.opens_in)
@@ -217,13 +219,13 @@ def two_model_catalog() -> Catalog:
             "m": Model(id="m", routes=here, fallbacks=("small",), when_too_long=("small",)),
             "small": Model(id="small", routes=small),
         },
-        upstreams={each.upstream.name: each.upstream for each in (*here, *small)},
+        upstreams={route.upstream.name: route.upstream for route in (*here, *small)},
         default=route("default", tariff=None),
     )
 
 
-def routes(known: Catalog) -> list[Route]:
-    return [each for model in known.models.values() for each in model.routes]
+def routes(catalog: Catalog) -> list[Route]:
+    return [route for model in catalog.models.values() for route in model.routes]
 
 
 def is_reportable(error: BaseException | None) -> bool:

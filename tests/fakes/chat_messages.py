@@ -37,8 +37,8 @@ def parallel_tool_calls(
     calls: Iterable[tuple[str, Mapping[str, Any], object]], id_: str = ""
 ) -> list[bytes]:
     """Calls made at once, and their results."""
-    every = [(id_ or f"call_{next(_ids)}", *each) for each in calls]
-    made = [
+    every = [(id_ or f"call_{next(_ids)}", *pair) for pair in calls]
+    tool_calls = [
         {
             "id": id_,
             "type": "function",
@@ -46,7 +46,7 @@ def parallel_tool_calls(
         }
         for id_, name, arguments, _ in every
     ]
-    first = orjson.dumps({"role": "assistant", "content": None, "tool_calls": made})
+    first = orjson.dumps({"role": "assistant", "content": None, "tool_calls": tool_calls})
     return [first, *(_result(id_, name, result) for id_, name, _, result in every)]
 
 
@@ -57,8 +57,8 @@ def _result(id_: str, name: str, result: object) -> bytes:
 
 def client_requests(messages: list[bytes]) -> list[list[bytes]]:
     """The requests of a conversation, call by call: each holds all messages before an answer."""
-    found = []
-    for at, raw in enumerate(messages):
-        if orjson.loads(raw)["role"] == "assistant" and at:
-            found.append(messages[:at])
-    return [*found, messages]
+    requests = []
+    for index, raw in enumerate(messages):
+        if orjson.loads(raw)["role"] == "assistant" and index:
+            requests.append(messages[:index])
+    return [*requests, messages]

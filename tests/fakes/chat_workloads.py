@@ -49,21 +49,21 @@ def few_shot(count: int = 100) -> Iterator[Workload]:
     """Examples as leading pairs of user and assistant, then what is asked."""
     yield Workload(
         name="few-shot, one call each",
-        sessions=Sessions(count * 2, lambda at: _few_shot(f"f{at}", 1)),
+        sessions=Sessions(count * 2, lambda index: _few_shot(f"f{index}", 1)),
     )
     yield Workload(
         name="few-shot, chats",
-        sessions=Sessions(count, lambda at: _few_shot(f"g{at}", 5)),
+        sessions=Sessions(count, lambda index: _few_shot(f"g{index}", 5)),
     )
 
 
 def _examples() -> list[Json]:
     return [
-        each
-        for at in range(_SHOTS)
-        for each in (
-            said("user", f"{question(f'shot {at}')}\n{passages(f'shot {at}', 2)}"),
-            said("assistant", f"Decision {at}: {question(f'decided {at}')}"),
+        example
+        for index in range(_SHOTS)
+        for example in (
+            said("user", f"{question(f'shot {index}')}\n{passages(f'shot {index}', 2)}"),
+            said("assistant", f"Decision {index}: {question(f'decided {index}')}"),
         )
     ]
 
@@ -105,8 +105,8 @@ def _same_start(session: Session) -> Session:
 
 
 def _put(turn: SessionTurn, first: Json) -> list[Json]:
-    asked = said("user", "Go on with the next open case, please.")
-    return [asked if each is first else each for each in turn.body["messages"]]
+    request = said("user", "Go on with the next open case, please.")
+    return [request if message is first else message for message in turn.body["messages"]]
 
 
 def _with_edited_questions(session: Session) -> Session:
@@ -125,15 +125,20 @@ def _with_edited_questions(session: Session) -> Session:
 
 def _with_retries(session: Session) -> Session:
     """Each call is made once, twice or three times."""
-    turns = [turn for at, turn in enumerate(session.turns) for _ in range(1 + at % 3)]
+    turns = [turn for index, turn in enumerate(session.turns) for _ in range(1 + index % 3)]
     return Session(name=session.name, feature=session.feature, turns=tuple(turns))
 
 
 def _with_title_call(session: Session) -> Session:
     """After its first call, the session asks for a title of it, with another system text."""
     first, *rest = session.turns
-    asked = [said("system", "Write a title of at most six words."), *first.body["messages"][1:]]
-    title = SessionTurn(body={"messages": asked}, reply=said("assistant", "A case of some parcels"))
+    title_messages = [
+        said("system", "Write a title of at most six words."),
+        *first.body["messages"][1:],
+    ]
+    title = SessionTurn(
+        body={"messages": title_messages}, reply=said("assistant", "A case of some parcels")
+    )
     return Session(name=session.name, feature=session.feature, turns=(first, title, *rest))
 
 
@@ -141,17 +146,18 @@ def one_shots(count: int = 240) -> Iterator[Workload]:
     """Calls that stand alone: short ones, and long ones that share their rules or nothing."""
     rules = [said("system", handbook(18, "one-shot"))]
     kinds: dict[str, Callable[[int], list[Json]]] = {
-        "shared rules": lambda at: [
+        "shared rules": lambda index: [
             *rules,
-            said("user", _question_with_passages(f"shared {at}", 8)),
+            said("user", _question_with_passages(f"shared {index}", 8)),
         ],
-        "nothing shared": lambda at: [said("user", _question_with_passages(f"own {at}", 16))],
-        "short": lambda at: [said("user", question(f"short {at}"))],
+        "nothing shared": lambda index: [said("user", _question_with_passages(f"own {index}", 16))],
+        "short": lambda index: [said("user", question(f"short {index}"))],
     }
     for name, messages in kinds.items():
         yield Workload(name=f"one-shots, {name}", sessions=_alone(count, messages))
     twice = _alone(
-        count, lambda at: [*rules, said("user", _question_with_passages(f"twice {at // 2}", 8))]
+        count,
+        lambda index: [*rules, said("user", _question_with_passages(f"twice {index // 2}", 8))],
     )
     yield Workload(name="one-shots, asked twice", sessions=twice, pace=ONE_BY_ONE)
 
@@ -163,9 +169,9 @@ def _question_with_passages(seed: str, size: int) -> str:
 def _alone(count: int, messages: Callable[[int], list[Json]]) -> Sessions:
     answer = said("assistant", "The billing desk decides.")
 
-    def session(at: int) -> Session:
-        turn = SessionTurn(body={"messages": messages(at)}, reply=answer)
-        return Session(name=f"{at}", feature="one-shot", turns=(turn,))
+    def session(index: int) -> Session:
+        turn = SessionTurn(body={"messages": messages(index)}, reply=answer)
+        return Session(name=f"{index}", feature="one-shot", turns=(turn,))
 
     return Sessions(count, session)
 
@@ -177,8 +183,8 @@ def retrieval(count: int = 60) -> Iterator[Workload]:
         name="time first in system", sessions=change_sessions(chats, _with_clock_in_system_text)
     )
     for place, name in ((1, "before the chat"), (-1, "before the question")):
-        held = change_sessions(chats, partial(_with_passages, place=place))
-        yield Workload(name=f"passages {name}", sessions=held)
+        changed = change_sessions(chats, partial(_with_passages, place=place))
+        yield Workload(name=f"passages {name}", sessions=changed)
     within = change_sessions(chats, partial(_with_passages, place=0))
     yield Workload(name="passages in system", sessions=within)
 
@@ -200,12 +206,12 @@ def _with_system_texts(session: Session, words: object) -> Session:
 
 def _with_passages(session: Session, place: int) -> Session:
     """The session with passages of each call's own at a place; 0 for the end of the system text."""
-    found = [passages(f"{session.name}/{number}", 4) for number in range(len(session.turns))]
+    texts = [passages(f"{session.name}/{number}", 4) for number in range(len(session.turns))]
     if not place:
-        return _with_system_texts(session, lambda number, text: f"{text}\n\n{found[number]}")
+        return _with_system_texts(session, lambda number, text: f"{text}\n\n{texts[number]}")
     turns = []
-    for text, turn in zip(found, session.turns, strict=True):
-        held = list(turn.body["messages"])
-        held.insert(place if place > 0 else len(held) - 1, said("user", text))
-        turns.append(SessionTurn(body={**turn.body, "messages": held}, reply=turn.reply))
+    for text, turn in zip(texts, session.turns, strict=True):
+        messages = list(turn.body["messages"])
+        messages.insert(place if place > 0 else len(messages) - 1, said("user", text))
+        turns.append(SessionTurn(body={**turn.body, "messages": messages}, reply=turn.reply))
     return Session(name=session.name, feature=session.feature, turns=tuple(turns))

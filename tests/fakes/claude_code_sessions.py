@@ -61,8 +61,8 @@ def claude_code_body(session: str, model: str, turns: int = 0, *, rules: str = S
     messages: list[Json] = [{"role": "user", "content": words}]
     for turn in range(turns):
         use = {"type": "tool_use", "id": f"toolu_{turn}", "name": "tool_1", "input": {"path": "."}}
-        told = f"{turn}: {question(f'{session}/{turn}')}"
-        result = {"type": "tool_result", "tool_use_id": f"toolu_{turn}", "content": told}
+        text = f"{turn}: {question(f'{session}/{turn}')}"
+        result = {"type": "tool_result", "tool_use_id": f"toolu_{turn}", "content": text}
         messages.append({"role": "assistant", "content": [use]})
         messages.append({"role": "user", "content": [result]})
     messages[-1]["content"][-1]["cache_control"] = _MARK

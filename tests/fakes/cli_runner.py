@@ -91,6 +91,6 @@ def single_command(
     return build
 
 
-def table_lines(said: str) -> list[str]:
+def table_lines(output: str) -> list[str]:
     """Lines of the table that a command prints, without the sentences below it."""
-    return said.split("\n\n", maxsplit=1)[0].splitlines()
+    return output.split("\n\n", maxsplit=1)[0].splitlines()

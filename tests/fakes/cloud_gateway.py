@@ -89,8 +89,8 @@ class CloudGateway(GatewayFixture):
 
     def headers(self, more: Mapping[str, str]) -> dict[str, str]:
         """Headers with the team's key; underscores stand for hyphens."""
-        said = {name.replace("_", "-"): value for name, value in more.items()}
-        return {"authorization": f"Bearer {self.key}", **said}
+        own_headers = {name.replace("_", "-"): value for name, value in more.items()}
+        return {"authorization": f"Bearer {self.key}", **own_headers}
 
 
 def message(model: str, words: str, **fields: Any) -> dict[str, Any]:
@@ -122,8 +122,8 @@ async def _running(folder: Path, more: str, settings: Any) -> AsyncIterator[Clou
         aws, google = there.removesuffix("/v1"), elsewhere.removesuffix("/v1")
         _write_google_account(folder / "google.json", f"{google}/token")
         catalog = folder / "catalog.toml"
-        said = {"bedrock": aws, "vertex": google, "region": REGION, "price": PRICE, "more": more}
-        catalog.write_text(_CATALOG.format(**said, traits=json.dumps(TRAITS)))
+        options = {"bedrock": aws, "vertex": google, "region": REGION, "price": PRICE, "more": more}
+        catalog.write_text(_CATALOG.format(**options, traits=json.dumps(TRAITS)))
         chosen = Settings(folder=folder / "gateway", catalog=catalog, **settings)
         migrated_sqlite(chosen.folder / "thriftgate.db")
         async with gateway(chosen) as running, serving(running.app) as url:
@@ -154,8 +154,8 @@ def running_cloud_gateway(
         "GOOGLE_APPLICATION_CREDENTIALS": str(folder / "google.json"),
     }.items():
         patch.setenv(name, value)
-    with running_in_thread(lambda: _running(folder, more, settings)) as made:
-        yield made
+    with running_in_thread(lambda: _running(folder, more, settings)) as fixture:
+        yield fixture
 
 
 def _write_google_account(file: Path, token_uri: str) -> None:

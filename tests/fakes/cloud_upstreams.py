@@ -69,10 +69,10 @@ class CloudUpstream:
             "headers": headers,
             "server": ("simulator", 80),
         }
-        asked = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}]
+        events = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}]
 
         async def hear() -> Any:
-            return asked.pop() if asked else await receive()
+            return events.pop() if events else await receive()
 
         await self.simulator(scope, hear, send)
 
@@ -117,22 +117,22 @@ class BedrockUpstream(CloudUpstream):
         await self._invoke(unquote(model), way, body, receive, send)
 
     async def _invoke(self, model: str, way: str, body: Json, receive: Receive, send: Send) -> None:
-        asked = {name: said for name, said in body.items() if not name.startswith("anthropic_")}
-        asked |= {"model": model.partition("anthropic.")[2] or model}
+        fields = {name: value for name, value in body.items() if not name.startswith("anthropic_")}
+        fields |= {"model": model.partition("anthropic.")[2] or model}
         betas = ",".join(body.get("anthropic_beta", []))
         if way == "count-tokens":
-            await self.ask("/v1/messages/count_tokens", asked, betas, receive, send)
+            await self.ask("/v1/messages/count_tokens", fields, betas, receive, send)
             return
-        asked["stream"] = way == "invoke-with-response-stream"
-        await self.ask("/v1/messages", asked, betas, receive, send)
+        fields["stream"] = way == "invoke-with-response-stream"
+        await self.ask("/v1/messages", fields, betas, receive, send)
 
     def _problem(self, scope: Scope, headers: Mapping[str, str], raw: bytes) -> str:
         """Reason that a request is not let in, as Bedrock words it; "" where it is."""
-        said = headers.get("authorization", "")
-        if said.startswith("Bearer "):
-            known = said.removeprefix("Bearer ") in self.api_keys
-            return "" if known else "AccessDeniedException API key"
-        parts = dict(part.split("=", 1) for part in said.partition(" ")[2].split(", "))
+        authorization = headers.get("authorization", "")
+        if authorization.startswith("Bearer "):
+            has_api_key = authorization.removeprefix("Bearer ") in self.api_keys
+            return "" if has_api_key else "AccessDeniedException API key"
+        parts = dict(part.split("=", 1) for part in authorization.partition(" ")[2].split(", "))
         account, _, region, service, _ = parts["Credential"].split("/")
         if account in self.expired:
             return "ExpiredTokenException The security token included in the request is expired"
@@ -174,8 +174,8 @@ class _BedrockFrames:
                 frames = frames[:-1] + bytes([frames[-1] ^ 1])
             await self._send({**message, "body": frames})
         elif self._is_error:
-            said = json.loads(message["body"])["error"]["message"]
-            body = json.dumps({"message": said}).encode()
+            message_text = json.loads(message["body"])["error"]["message"]
+            body = json.dumps({"message": message_text}).encode()
             length = (b"content-length", str(len(body)).encode())
             head = {"status": self._status, "headers": [*self._headers, length]}
             await self._send({"type": "http.response.start", **head})
@@ -184,19 +184,22 @@ class _BedrockFrames:
             await self._send(message)
 
     async def _start(self, message: Any) -> None:
-        found = dict(message["headers"])
+        own_headers = dict(message["headers"])
         status = message["status"]
         named = (b"x-amzn-requestid", b"11111111-2222-3333-4444-555555555555")
-        self._is_stream = found[b"content-type"].startswith(b"text/event-stream")
+        self._is_stream = own_headers[b"content-type"].startswith(b"text/event-stream")
         self._is_error = status != 200
         if self._is_error:
             kind = _AWS_TYPES.get(status, "ModelErrorException").encode()
             self._status = _AWS_STATUSES.get(status, status)
-            again = [(name, found[name]) for name in (b"retry-after",) if name in found]
+            again = [(name, own_headers[name]) for name in (b"retry-after",) if name in own_headers]
             self._headers = [named, (ERROR.encode(), kind), *again]
             return
-        kept = {b"content-type", b"content-length"}
-        headers = [named, *((name, said) for name, said in found.items() if name in kept)]
+        passed_names = {b"content-type", b"content-length"}
+        headers = [
+            named,
+            *((name, value) for name, value in own_headers.items() if name in passed_names),
+        ]
         if self._is_stream:
             headers = [named, (b"content-type", b"application/vnd.amazon.eventstream")]
         await self._send({**message, "headers": headers})
@@ -210,8 +213,8 @@ class _BedrockCount:
 
     async def __call__(self, message: Any) -> None:
         if message["type"] != "http.response.start":
-            found = json.loads(message["body"])
-            await _answer(self._send, 200, {"inputTokens": found["input_tokens"]})
+            document = json.loads(message["body"])
+            await _answer(self._send, 200, {"inputTokens": document["input_tokens"]})
 
 
 @dataclass
@@ -232,8 +235,8 @@ class VertexUpstream(CloudUpstream):
         if scope["path"] == "/token":
             assert parse_qs(raw.decode())["assertion"]
             self.tokens.append(f"ya29.{len(self.tokens)}")
-            said = {"access_token": self.tokens[-1], "expires_in": self.lifetime_s}
-            await _answer(send, 200, {**said, "token_type": "Bearer"})
+            token = {"access_token": self.tokens[-1], "expires_in": self.lifetime_s}
+            await _answer(send, 200, {**token, "token_type": "Bearer"})
             return
         if headers.get("authorization") not in {f"Bearer {token}" for token in self.tokens}:
             self.refused.append(headers.get("authorization", ""))
@@ -247,18 +250,18 @@ class VertexUpstream(CloudUpstream):
         assert body.pop("anthropic_version") == "vertex-2023-10-16"
         counts = model == "count-tokens"
         assert counts == ("model" in body)
-        asked = {**body, "model": (body["model"] if counts else unquote(model)).partition("@")[0]}
+        fields = {**body, "model": (body["model"] if counts else unquote(model)).partition("@")[0]}
         assert (way == "streamRawPredict") == bool(body.get("stream"))
         there = "/v1/messages/count_tokens" if counts else "/v1/messages"
-        await self.ask(there, asked, headers.get("anthropic-beta", ""), receive, send)
+        await self.ask(there, fields, headers.get("anthropic-beta", ""), receive, send)
 
 
 def frame(headers: Mapping[str, str], payload: bytes) -> bytes:
     """A message of an AWS event stream."""
     named = b"".join(
-        struct.pack("!B", len(name)) + name.encode() + b"\x07" + struct.pack("!H", len(said))
-        + said.encode()
-        for name, said in headers.items()
+        struct.pack("!B", len(name)) + name.encode() + b"\x07" + struct.pack("!H", len(value))
+        + value.encode()
+        for name, value in headers.items()
     )  # fmt: skip
     prelude = struct.pack("!II", 16 + len(named) + len(payload), len(named))
     message = prelude + struct.pack("!I", crc32(prelude)) + named + payload
@@ -271,18 +274,18 @@ def chunk_frame(event: bytes) -> bytes:
     return frame({":event-type": "chunk", ":message-type": "event"}, payload)
 
 
-def exception_frame(kind: str, **said: Any) -> bytes:
+def exception_frame(kind: str, **fields: Any) -> bytes:
     """The frame of an exception of this type."""
     headers = {":exception-type": kind, ":message-type": "exception"}
-    return frame(headers, json.dumps(said).encode())
+    return frame(headers, json.dumps(fields).encode())
 
 
 def _frame_of(event: Any) -> bytes:
     """The frame of an event; errors are exceptions there."""
-    said = json.loads(event.data) if event.name == "error" else {}
-    if not said:
+    document = json.loads(event.data) if event.name == "error" else {}
+    if not document:
         return chunk_frame(event.data)
-    return exception_frame("serviceUnavailableException", message=said["error"]["message"])
+    return exception_frame("serviceUnavailableException", message=document["error"]["message"])
 
 
 def _wrong_field(body: Json) -> str:
@@ -305,7 +308,11 @@ async def _read(receive: Receive) -> bytes:
 
 async def _answer(send: Send, status: int, body: Json, *headers: tuple[str, str]) -> None:
     raw = json.dumps(body).encode()
-    told = [("content-type", "application/json"), ("content-length", str(len(raw))), *headers]
-    named = [(name.encode(), said.encode()) for name, said in told]
+    answer_headers = [
+        ("content-type", "application/json"),
+        ("content-length", str(len(raw))),
+        *headers,
+    ]
+    named = [(name.encode(), value.encode()) for name, value in answer_headers]
     await send({"type": "http.response.start", "status": status, "headers": named})
     await send({"type": "http.response.body", "body": raw, "more_body": False})

@@ -50,7 +50,7 @@ def codex_body(session: str, folder: str, model: str, turns: int = 0) -> Json:
         "role": "developer",
         "tools": [_tool(number) for number in range(_TOOLS)],
     }
-    said: list[Json] = [
+    items: list[Json] = [
         tools,
         _message(f"{session}_1", "developer", RULES),
         _message(f"{session}_2", "developer", skills, TEAMWORK),
@@ -59,13 +59,13 @@ def codex_body(session: str, folder: str, model: str, turns: int = 0) -> Json:
     ]
     for turn in range(turns):
         call = {"call_id": f"call_{turn}", "name": "tool_1", "arguments": "{}"}
-        said.append({"type": "function_call", **call})
+        items.append({"type": "function_call", **call})
         output = f"{turn}: {question(f'{folder}/{turn}')}"
-        said.append({"type": "function_call_output", "call_id": f"call_{turn}", "output": output})
+        items.append({"type": "function_call_output", "call_id": f"call_{turn}", "output": output})
     return {
         "model": model,
         "stream": False,
-        "input": said,
+        "input": items,
         "tool_choice": "auto",
         "parallel_tool_calls": False,
         "store": False,

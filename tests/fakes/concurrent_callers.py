@@ -59,7 +59,7 @@ class ConcurrentCallers:
 
     def of(self, phase: str, team: str) -> list[ObservedCall]:
         """Return what a team met in a phase."""
-        return [each for each in list(self.met) if (each.phase, each.team) == (phase, team)]
+        return [row for row in list(self.met) if (row.phase, row.team) == (phase, team)]
 
     async def _run(self, stop: threading.Event) -> None:
         numbers = itertools.count()

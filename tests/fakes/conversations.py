@@ -25,15 +25,15 @@ TOOLS = (
 _RULES = handbook(14, "short")
 
 
-def _user(said: object) -> Message:
-    return {"role": "user", "content": said}
+def _user(content: object) -> Message:
+    return {"role": "user", "content": content}
 
 
-def _says(said: str) -> Message:
-    return {"role": "assistant", "content": said}
+def _says(text: str) -> Message:
+    return {"role": "assistant", "content": text}
 
 
-def _calls(*called: tuple[str, str], said: str | None = None) -> Message:
+def _calls(*called: tuple[str, str], text: str | None = None) -> Message:
     calls = [
         {
             "id": f"call_{name}_{len(arguments)}",
@@ -42,7 +42,7 @@ def _calls(*called: tuple[str, str], said: str | None = None) -> Message:
         }
         for name, arguments in called
     ]
-    return {"role": "assistant", "content": said, "tool_calls": calls}
+    return {"role": "assistant", "content": text, "tool_calls": calls}
 
 
 def _gives(name: str, arguments: str, gave: str) -> Message:
@@ -50,10 +50,13 @@ def _gives(name: str, arguments: str, gave: str) -> Message:
 
 
 def _chat(turns: int) -> Sequence[Message]:
-    said = []
+    messages = []
     for turn in range(turns):
-        said += [_user(question(f"chat {turn}")), _says(f"Case {turn}: the billing desk decides.")]
-    return said
+        messages += [
+            _user(question(f"chat {turn}")),
+            _says(f"Case {turn}: the billing desk decides."),
+        ]
+    return messages
 
 
 _FOUND = '{"number":"77121"}'
@@ -85,7 +88,7 @@ CONVERSATIONS = (
             _user("My order 77121 came broken. I want my money back."),
             _calls(("find_order", _FOUND)),
             _gives("find_order", _FOUND, '{"state":"delivered","cents":4590}'),
-            _calls(("send_label", _LABEL), ("list_slots", _SLOTS), said="I send you a label."),
+            _calls(("send_label", _LABEL), ("list_slots", _SLOTS), text="I send you a label."),
             _gives("send_label", _LABEL, "sent"),
             _gives("list_slots", _SLOTS, "9-11, 14-16"),
             _says("The label is on its way. Shall we fetch the parcel on Tuesday?"),

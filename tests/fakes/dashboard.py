@@ -147,8 +147,8 @@ class Dashboard:
 
     def cookie(self, person: UserRecord) -> str:
         """The cookie of a new session of a person."""
-        made = self._loop.run(self.access.sessions.begin(person, person.id, "link", "Firefox"))
-        return f"thriftgate_admin={made}"
+        session = self._loop.run(self.access.sessions.begin(person, person.id, "link", "Firefox"))
+        return f"thriftgate_admin={session}"
 
     def ask(
         self,
@@ -156,16 +156,16 @@ class Dashboard:
         path: str,
         *,
         cookie: str = "",
-        sent: Any = None,
+        document: Any = None,
         **headers: str | None,
     ) -> AsgiConnection:
         """Ask by a browser of ours; a dict is sent as a form to pages and as JSON to the API."""
         is_api = path.startswith(API_PATH)
         kind = "application/json" if is_api else "application/x-www-form-urlencoded"
         body = b""
-        if sent is not None:
-            body = msgspec.json.encode(sent) if is_api else urlencode(sent).encode()
-        told: dict[str, str | None] = {
+        if document is not None:
+            body = msgspec.json.encode(document) if is_api else urlencode(document).encode()
+        all_headers: dict[str, str | None] = {
             "authorization": "",
             "host": "gateway:8080",
             "cookie": cookie,
@@ -173,14 +173,14 @@ class Dashboard:
             "sec-fetch-site": "same-origin",
             **{name.replace("_", "-"): value for name, value in headers.items()},
         }
-        head = {name: value for name, value in told.items() if value is not None}
+        head = {name: value for name, value in all_headers.items() if value is not None}
         path, _, query = path.partition("?")
         leaves = _STREAM_S if path.endswith("/live") else None
         connection = AsgiConnection([body], leaves_after=leaves)
         return self._loop.run(answer_of_app(self.app, scope(path, method, head, query), connection))
 
-    def ask_as(self, role: Role, method: str, path: str, sent: Any = None) -> AsgiConnection:
-        return self.ask(method, path, cookie=self.cookies[role], sent=sent)
+    def ask_as(self, role: Role, method: str, path: str, document: Any = None) -> AsgiConnection:
+        return self.ask(method, path, cookie=self.cookies[role], document=document)
 
     def endpoints(self) -> Iterator[PageEndpoint]:
         """Every method of every route of the app, so that a new one is among them."""
@@ -207,7 +207,7 @@ def _endpoints(router: Any, prefix: str) -> Iterator[PageEndpoint]:
 
 def fill_path(path: str, **values: str) -> str:
     """A path whose parameters are replaced; an unknown one by ``x``."""
-    return re.sub(r"\{(\w+)(?::\w+)?\}", lambda found: values.get(found[1], "x"), path)
+    return re.sub(r"\{(\w+)(?::\w+)?\}", lambda match: values.get(match[1], "x"), path)
 
 
 def new_cookie(answer: AsgiConnection) -> str:

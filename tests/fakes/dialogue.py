@@ -42,9 +42,9 @@ class Dialogue:
     def turns(self) -> list[int]:
         """The indexes of the messages of a user."""
         return [
-            at
-            for at, message in enumerate(self.messages)
-            if message["role"] == "user" and at not in self.results
+            index
+            for index, message in enumerate(self.messages)
+            if message["role"] == "user" and index not in self.results
         ]
 
 
@@ -65,8 +65,8 @@ def leaves(value: object) -> Iterator[str]:
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):
-        for each in value:
-            yield from leaves(each)
+        for element in value:
+            yield from leaves(element)
     elif not isinstance(value, bool) and value is not None and len(str(value)) > 1:
         yield str(value)
 
@@ -74,18 +74,18 @@ def leaves(value: object) -> Iterator[str]:
 def argument_values(messages: Sequence[Message]) -> dict[int, Needs]:
     """The leaf values of the arguments of each call."""
     return {
-        at: tuple(
+        index: tuple(
             tuple(("value", leaf) for leaf in dict.fromkeys(leaves(_arguments(call))))
             for call in message["tool_calls"]
         )
-        for at, message in enumerate(messages)
+        for index, message in enumerate(messages)
         if message.get("tool_calls")
     }
 
 
 def names_in(text: str) -> tuple[tuple[str, str], ...]:
     """The paths and identifiers of an action."""
-    paths = dict.fromkeys(found.rstrip(".") for found in _PATH.findall(text))
+    paths = dict.fromkeys(path.rstrip(".") for path in _PATH.findall(text))
     rest = _PATH.sub(" ", text)
     names = dict.fromkeys(_NAME.findall(rest))
     return (
@@ -96,7 +96,7 @@ def names_in(text: str) -> tuple[tuple[str, str], ...]:
 
 def given_back(messages: Sequence[Message]) -> frozenset[int]:
     """The messages of role tool."""
-    return frozenset(at for at, message in enumerate(messages) if message["role"] == "tool")
+    return frozenset(index for index, message in enumerate(messages) if message["role"] == "tool")
 
 
 def _arguments(call: Mapping[str, Any]) -> object:

@@ -71,9 +71,9 @@ def shell(files: int = 10) -> Dialogue:
     for number in range(files):
         messages += _file_edit(number)
     needs = {
-        at: (names_in(said["tool_calls"][0]["function"]["arguments"]),)
-        for at, said in enumerate(messages)
-        if said.get("tool_calls")
+        index: (names_in(message["tool_calls"][0]["function"]["arguments"]),)
+        for index, message in enumerate(messages)
+        if message.get("tool_calls")
     }
     return Dialogue(name="shell", messages=messages, needs=needs, results=given_back(messages))
 
@@ -150,7 +150,10 @@ def _read(number: int) -> list[Message]:
     body = "\n".join(
         [
             f"def emit_token_{number}(stream, lastTok{number}):",
-            *(f"    line_{at} = stream.take({at})  # keeps what was read" for at in range(30)),
+            *(
+                f"    line_{index} = stream.take({index})  # keeps what was read"
+                for index in range(30)
+            ),
             f"    return lastTok{number}",
         ]
     )

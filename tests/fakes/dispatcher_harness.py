@@ -55,7 +55,7 @@ class DispatcherHarness:
     def subjects(self) -> list[list[str]]:
         """Of each post, whom its alerts are about."""
         bodies = [json_of_post(got) for got in self.got]
-        return [[each["subject"] for each in body["data"]["alerts"]] for body in bodies]
+        return [[alert["subject"] for alert in body["data"]["alerts"]] for body in bodies]
 
     def types(self) -> list[str]:
         return [json_of_post(got)["type"].removeprefix("thriftgate.alerts.") for got in self.got]

@@ -76,7 +76,7 @@ class EndpointHarness:
             capacity=FakeCapacity(self.trouble),
             now=lambda: 1_790_000_000.0,
             ticks=lambda: 0.0,
-            call_id=lambda at: f"call_{at:.0f}",
+            call_id=lambda second: f"call_{second:.0f}",
             body_memory=self.room,
             max_calls=self.max_calls,
             shared_state=self.shared,

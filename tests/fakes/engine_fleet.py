@@ -73,11 +73,11 @@ class EngineFleet:
             messages.append({"role": "user", "content": f"Question {turn}. {LONG}"})
             messages.append({"role": "assistant", "content": f"Answer {turn}"})
         body = {"model": "house-llm", "messages": messages[:-1], "max_tokens": 8}
-        at = url or self.url
+        base_url = url or self.url
         return await self.client.post(
-            f"{at}/chat/completions",
+            f"{base_url}/chat/completions",
             json=body,
-            headers={"authorization": f"Bearer {self.keys[at]}", **(headers or {})},
+            headers={"authorization": f"Bearer {self.keys[base_url]}", **(headers or {})},
         )
 
     async def metrics(self) -> str:

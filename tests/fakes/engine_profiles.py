@@ -43,7 +43,7 @@ _SIZES = st.sampled_from([Decimal(0), Decimal(4), Decimal("0.5")])
 
 def _speculations(engine: Engine) -> st.SearchStrategy[Speculation | None]:
     methods = st.sampled_from(sorted(ADAPTERS[engine].speculative_methods))
-    made = st.builds(
+    strategy = st.builds(
         lambda method, draft, tokens: Speculation(
             method=SpeculativeMethod(method),
             draft=draft if SpeculativeMethod(method).needs_draft else "",
@@ -53,7 +53,7 @@ def _speculations(engine: Engine) -> st.SearchStrategy[Speculation | None]:
         _WORDS,
         st.integers(1, 8),
     )
-    return st.none() | made
+    return st.none() | strategy
 
 
 def _profiles(engine: Engine) -> st.SearchStrategy[EngineProfile]:

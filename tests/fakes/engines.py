@@ -207,26 +207,26 @@ class PlayedEngine:
             raise OSError(self.start_error, self.missing)
         loop = asyncio.get_running_loop()
         self.environment, self.argv = environment, argv
-        made = PlayedProcess(100 + len(self.processes), self.drains_in)
+        process = PlayedProcess(100 + len(self.processes), self.drains_in)
         self.starts.append(loop.time())
-        self.processes.append(made)
+        self.processes.append(process)
         log.feed(self.says)
         if unknown := self._unknown_flags(argv):
             log.feed(f"usage: engine [-h]\nengine: error: {unknown}\n".encode())
-            loop.call_later(0.5, made.end, 2)
+            loop.call_later(0.5, process.end, 2)
         if self.lives_for is not None:
-            loop.call_later(self.lives_for, made.end, self.status)
+            loop.call_later(self.lives_for, process.end, self.status)
         try:
-            yield made
+            yield process
         finally:
             with suppress(asyncio.InvalidStateError):
-                made.end(-9)
+                process.end(-9)
 
     def _unknown_flags(self, argv: tuple[str, ...]) -> str:
         if self.known_flags is None:
             return ""
-        given = [word for word in argv if word.startswith("--")]
-        unknown = [word for word in given if word not in self.known_flags]
+        flags = [word for word in argv if word.startswith("--")]
+        unknown = [word for word in flags if word not in self.known_flags]
         return f"unrecognized arguments: {' '.join(unknown)}" if unknown else ""
 
     async def _probe(self, url: str, deadline: float) -> int:

@@ -142,7 +142,7 @@ def rarer_metrics(folder: Path) -> str:
 
 def exported_metrics(folder: Path) -> dict[str, set[str]]:
     """The labels of each metric that gateways export, by name as it is scraped."""
-    found: dict[str, set[str]] = {}
+    metrics: dict[str, set[str]] = {}
     (folder / "engines").mkdir()
     pages = (
         run_in_virtual_time(lambda: gateway_page(folder)),
@@ -151,5 +151,5 @@ def exported_metrics(folder: Path) -> dict[str, set[str]]:
         rarer_metrics(folder),
     )
     for name, labels in (sample for page in pages for sample in SAMPLE.findall(page)):
-        found.setdefault(name, set()).update(LABEL.findall(labels))
-    return found
+        metrics.setdefault(name, set()).update(LABEL.findall(labels))
+    return metrics

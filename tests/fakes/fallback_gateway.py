@@ -94,10 +94,10 @@ class FallbackGateway:
     lab: Simulator
     team: str
 
-    def ask(self, model: str, said: str = "Say something.", **fields: Any) -> Any:
+    def ask(self, model: str, text: str = "Say something.", **fields: Any) -> Any:
         """The raw answer to a chat call of the SDK's, which tries once."""
         return self.sdk.chat.completions.with_raw_response.create(
-            model=model, messages=[{"role": "user", "content": said}], **fields
+            model=model, messages=[{"role": "user", "content": text}], **fields
         )
 
     def receipts(self, call_id: str) -> list[Receipt]:
@@ -135,5 +135,5 @@ def fallback_gateway(
     folder: Path, policies: str = "", **settings: Any
 ) -> Iterator[FallbackGateway]:
     """A running one; its settings are the gateway's, as keyword arguments."""
-    with running_in_thread(lambda: _second(folder, policies, settings)) as made:
-        yield made
+    with running_in_thread(lambda: _second(folder, policies, settings)) as fixture:
+        yield fixture

@@ -9,8 +9,10 @@ FIGURES = "figures"
 def show_figures(reporter: pytest.TerminalReporter) -> None:
     """Write the figures of tests that have passed."""
     passed = reporter.stats.get("passed", [])
-    found = [text for each in passed for name, text in each.user_properties if name == FIGURES]
-    if found:
+    figures = [
+        text for report in passed for name, text in report.user_properties if name == FIGURES
+    ]
+    if figures:
         reporter.section("figures")
-    for text in found:
+    for text in figures:
         reporter.write_line(text)

@@ -127,14 +127,14 @@ _PATTERNS: Final = {
 def focus_faults(text: str, version: str) -> list[str]:
     """Everything in which a dataset differs from a version of the specification."""
     header, *rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-    known = COLUMNS[version]
+    columns = COLUMNS[version]
     faults = [
         f"{name} is missing"
-        for name, column in known.items()
+        for name, column in columns.items()
         if column.is_mandatory and name not in header
     ]
     faults += [f"{name} comes twice" for name in set(header) if header.count(name) > 1]
-    custom = [name for name in header if name not in known]
+    custom = [name for name in header if name not in columns]
     faults += [f"{name} is unknown" for name in custom if not re.fullmatch(r"x_[A-Za-z]+", name)]
     if header[len(header) - len(custom) :] != custom:
         faults.append("custom columns do not come last")
@@ -146,8 +146,8 @@ def focus_faults(text: str, version: str) -> list[str]:
         faults += [
             fault
             for name in header
-            if name in known
-            for fault in _cell_faults(name, named[name], known[name])
+            if name in columns
+            for fault in _cell_faults(name, named[name], columns[name])
         ]
         faults += [] if faults else _row_faults(named)
     return faults
@@ -173,9 +173,9 @@ def _row_faults(row: dict[str, str]) -> Iterator[str]:
     month = [datetime.fromisoformat(row[f"BillingPeriod{edge}"]) for edge in ("Start", "End")]
     if not month[0] <= start < end <= month[1]:
         yield "its charge period is not within its billing period"
-    for each in ("PricingQuantity", "ConsumedQuantity", "SkuId", "SkuPriceId", "PricingCategory"):
-        if row["ChargeCategory"] == "Usage" and not row[each]:
-            yield f"{each} of usage is null"
+    for column in ("PricingQuantity", "ConsumedQuantity", "SkuId", "SkuPriceId", "PricingCategory"):
+        if row["ChargeCategory"] == "Usage" and not row[column]:
+            yield f"{column} of usage is null"
     if bool(row["PricingQuantity"]) != bool(row["PricingUnit"]):
         yield "a quantity and its unit are null together"
     if Decimal(row["BilledCost"]) and row["InvoiceIssuerName"] != "thriftgate":

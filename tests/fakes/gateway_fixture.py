@@ -128,9 +128,9 @@ class GatewayFixture:
         """The receipts of a feature, once that many calls have ended."""
         until = time.monotonic() + 5
         while True:
-            found = [receipt for receipt in self.all_receipts() if receipt.feature == feature]
-            if sum(receipt.final for receipt in found) >= calls or time.monotonic() > until:
-                return found
+            receipts = [receipt for receipt in self.all_receipts() if receipt.feature == feature]
+            if sum(receipt.final for receipt in receipts) >= calls or time.monotonic() > until:
+                return receipts
             time.sleep(0.02)
 
 
@@ -181,5 +181,5 @@ def running_gateway(
     """
     with running_in_thread(
         lambda: _gateway_before_simulator(folder, settings, more_catalog)
-    ) as made:
-        yield made
+    ) as fixture:
+        yield fixture

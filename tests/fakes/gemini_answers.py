@@ -28,8 +28,8 @@ def answer(*parts: Json, finish: str | None = None, usage: Json | None = None) -
     candidate: Json = {"index": 0, "content": {"role": "model", "parts": [*parts]}}
     if finish is not None:
         candidate["finishReason"] = finish
-    found: Json = {"responseId": "r-1", "modelVersion": "gemini-x", "candidates": [candidate]}
-    return found if usage is None else found | {"usageMetadata": usage}
+    document: Json = {"responseId": "r-1", "modelVersion": "gemini-x", "candidates": [candidate]}
+    return document if usage is None else document | {"usageMetadata": usage}
 
 
 def call(name: str = "weather", signature: str = "", **more: Any) -> Json:

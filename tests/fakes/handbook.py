@@ -48,14 +48,14 @@ def section(number: int, seed: str) -> str:
     """One section, some 115 tokens."""
     roll = dice(seed)
     rules = " ".join(_fill(roll, rule) for rule in roll.sample(_RULES, 3))
-    steps = "\n".join(f"{at}. {_fill(roll, step)}" for at, step in enumerate(_few(roll), 1))
+    steps = "\n".join(f"{index}. {_fill(roll, step)}" for index, step in enumerate(_few(roll), 1))
     return f"## {number}. {roll.choice(_THINGS).capitalize()}\n{rules}\n{steps}"
 
 
 def passages(question: str, count: int = 6) -> str:
     """Return what a search finds for a question: some 90 tokens each, found in no handbook."""
-    found = (_filled_passage(question, at) for at in range(count))
-    return "\n\n".join(["Passages found for the question:", *found])
+    filled = (_filled_passage(question, index) for index in range(count))
+    return "\n\n".join(["Passages found for the question:", *filled])
 
 
 def question(seed: str) -> str:
@@ -73,8 +73,8 @@ def _few(roll: random.Random) -> list[str]:
     return roll.sample(_STEPS, 3)
 
 
-def _filled_passage(question: str, at: int) -> str:
-    roll = dice("passage", question, at)
+def _filled_passage(question: str, index: int) -> str:
+    roll = dice("passage", question, index)
     rules = " ".join(_fill(roll, rule) for rule in roll.sample(_RULES, 4))
     return f"[Note {roll.randrange(1000, 9999)}] {rules}"
 

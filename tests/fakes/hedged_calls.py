@@ -36,7 +36,7 @@ class FixedDecision:
     def __init__(self, decision: RoutingDecision) -> None:
         self.decision = decision
 
-    def decide(self, call: object, asked: object) -> RoutingDecision:
+    def decide(self, call: object, request: object) -> RoutingDecision:
         return self.decision
 
 
@@ -66,7 +66,8 @@ class HedgedCall:
     @property
     def summary(self) -> list[tuple[int, str, str, bool]]:
         return sorted(
-            (each.attempt, each.outcome.value, each.error, each.final) for each in self.receipts
+            (receipt.attempt, receipt.outcome.value, receipt.error, receipt.final)
+            for receipt in self.receipts
         )
 
 
@@ -84,7 +85,7 @@ def race(
     async def work() -> HedgedCall:
         transport = FakeTransport(scripts)
         table, ledger = fake_dependencies(
-            transport, *(each.route for each in choices), patience=patience
+            transport, *(choice.route for choice in choices), patience=patience
         )
         table = replace(
             table, router=FixedDecision(RoutingDecision(choices=choices, deadline=DEADLINE))
@@ -103,13 +104,13 @@ def race(
         await asyncio.sleep(1)
         assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr]
         assert isinstance(table.planning, NoPlanning)
-        told = table.planning.told
-        assert told.count("planned") == told.count("ended")
+        notices = table.planning.told
+        assert notices.count("planned") == notices.count("ended")
         return HedgedCall(taker, transport, ledger.receipts, error, took, table)
 
     done = run_in_instant_time(work())
-    assert sum(each.final for each in done.receipts) == 1
-    assert len({each.attempt for each in done.receipts}) == len(done.receipts)
+    assert sum(receipt.final for receipt in done.receipts) == 1
+    assert len({receipt.attempt for receipt in done.receipts}) == len(done.receipts)
     assert all(exchange.closed for exchange in done.transport.exchanges)
     return done
 

@@ -46,8 +46,8 @@ class HttpAnswer:
     @property
     def error(self) -> dict[str, Any]:
         """The error's fields; {} for an answer."""
-        found: dict[str, Any] = orjson.loads(self.body)["error"] if self.status >= 400 else {}
-        return found
+        document: dict[str, Any] = orjson.loads(self.body)["error"] if self.status >= 400 else {}
+        return document
 
 
 class HttpCaller:
@@ -71,7 +71,7 @@ class HttpCaller:
         return await self.post("/chat/completions", orjson.dumps(body), headers)
 
     async def post(
-        self, path: str, sent: bytes, headers: Mapping[str, str] | None = None
+        self, path: str, body: bytes, headers: Mapping[str, str] | None = None
     ) -> HttpAnswer:
         """The answer to these bytes.
 
@@ -84,11 +84,11 @@ class HttpCaller:
             "host": "gateway",
             "authorization": f"Bearer {self._key}",
             "content-type": "application/json",
-            "content-length": f"{len(sent)}",
+            "content-length": f"{len(body)}",
             **(headers or {}),
         }
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-        writer.write(f"POST {self._path}{path} HTTP/1.1\r\n{head}\r\n".encode() + sent)
+        writer.write(f"POST {self._path}{path} HTTP/1.1\r\n{head}\r\n".encode() + body)
         try:
             heard = await _heard(reader, began)
         except BaseException:
@@ -122,7 +122,7 @@ async def _heard(reader: asyncio.StreamReader, began: float) -> HttpAnswer:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         line, *fields = head.strip().split("\r\n")
         status = int(line.split()[1])
-        headers = {n.lower(): v for n, _, v in (each.partition(": ") for each in fields)}
+        headers = {n.lower(): v for n, _, v in (field.partition(": ") for field in fields)}
         left = int(headers.get("content-length", "-1"))
         while left:
             size = left if left > 0 else int(await reader.readline(), 16)

@@ -24,8 +24,8 @@ def prepared_request(path: str = "/chat/completions", **fields: Any) -> Prepared
 
 
 def upstream(server: Server, kind: str = "openai", **fields: Any) -> Upstream:
-    known = {"name": "up", "base_url": server.base_url}
-    return Upstream(kind="anthropic" if kind == "anthropic" else "openai", **(known | fields))
+    values = {"name": "up", "base_url": server.base_url}
+    return Upstream(kind="anthropic" if kind == "anthropic" else "openai", **(values | fields))
 
 
 @asynccontextmanager

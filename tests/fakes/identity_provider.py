@@ -48,13 +48,16 @@ class FakeProvider:
 
     def sign_in(self, url: str) -> tuple[str, str]:
         """The code and the state that it sends a browser back with."""
-        asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+        parameters = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
         assert url.startswith(f"{ISSUER}/authorize?")
-        assert (asked["client_id"], asked["redirect_uri"]) == (CLIENT_ID, REDIRECT_URI)
-        assert (asked["response_type"], asked["code_challenge_method"]) == ("code", "S256")
+        assert (parameters["client_id"], parameters["redirect_uri"]) == (CLIENT_ID, REDIRECT_URI)
+        assert (parameters["response_type"], parameters["code_challenge_method"]) == (
+            "code",
+            "S256",
+        )
         code = f"code-{len(self._codes)}"
-        self._codes[code] = asked
-        return code, asked["state"]
+        self._codes[code] = parameters
+        return code, parameters["state"]
 
     def _answer(self, request: httpx2.Request) -> httpx2.Response:
         self.asked.append(request.url.path)
@@ -76,16 +79,16 @@ class FakeProvider:
         }
 
     def _tokens(self, request: httpx2.Request) -> httpx2.Response:
-        sent = {name: values[0] for name, values in parse_qs(request.content.decode()).items()}
-        asked = self._codes.pop(sent["code"], None)  # it works once
+        form = {name: values[0] for name, values in parse_qs(request.content.decode()).items()}
+        parameters = self._codes.pop(form["code"], None)  # it works once
         basic = base64.b64encode(f"{CLIENT_ID}:s3cret%2Fwith%3Asigns".encode()).decode()
         is_good = (
-            asked is not None
+            parameters is not None
             and request.headers["authorization"] == f"Basic {basic}"
-            and s256(sent["code_verifier"]) == asked["code_challenge"]
-            and sent["redirect_uri"] == REDIRECT_URI
+            and s256(form["code_verifier"]) == parameters["code_challenge"]
+            and form["redirect_uri"] == REDIRECT_URI
         )
-        if asked is None or not is_good:
+        if parameters is None or not is_good:
             return httpx2.Response(400, json={"error": "invalid_grant"})
         claims = {
             "iss": ISSUER,
@@ -93,7 +96,7 @@ class FakeProvider:
             "aud": CLIENT_ID,
             "iat": int(self.now),
             "exp": int(self.now) + 300,
-            "nonce": asked["nonce"],
+            "nonce": parameters["nonce"],
             "preferred_username": "ann",
             "email": "ann@acme.example",
             "email_verified": True,

@@ -103,8 +103,10 @@ def odd_lengths() -> Iterator[Workload]:
     falling = _falling_length
     yield _workload("customer, lengths fall", 120, facts, lengths=falling, pace=Pace(at_once=25))
     yield _workload("customer, one-shots", 300, facts, lengths=lambda _: 1)
-    yield _workload("clock, most are one-shots", 90, clock, lengths=lambda at: 1 if at % 4 else 22)
-    long = lambda at: 20 + 2 * falling(at)  # noqa: E731 - as the others
+    yield _workload(
+        "clock, most are one-shots", 90, clock, lengths=lambda index: 1 if index % 4 else 22
+    )
+    long = lambda index: 20 + 2 * falling(index)  # noqa: E731 - as the others
     yield _workload("clock, long agents", 16, clock, lengths=long, pace=Pace(at_once=4))
     yield _workload("own document, long", 24, own, lengths=long, pace=Pace(at_once=6))
 
@@ -117,13 +119,13 @@ def _falling_length(session: int) -> int:
 def _shape(
     name: str,
     count: int,
-    sent: Build,
+    unmodified: Build,
     good: Build,
     lengths: Lengths = _usual_length,
     pace: Pace = Pace(),  # noqa: B008 - frozen
 ) -> LayoutWorkload:
     return LayoutWorkload(
-        _workload(name, count, sent, lengths=lengths, pace=pace),
+        _workload(name, count, unmodified, lengths=lengths, pace=pace),
         _workload(f"{name}, good", count, good, lengths=lengths, pace=pace),
     )
 
@@ -138,21 +140,21 @@ def _workload(
     tools: Sequence[Json] = (),
     shuffles: bool = False,
 ) -> Workload:
-    def session(at: int) -> Session:
+    def session(index: int) -> Session:
         made_turns: list[SessionTurn] = []
         history: list[Json] = []
-        for number in range(lengths(at)):
-            step = _Step(at, number, tuple(history))
+        for number in range(lengths(index)):
+            step = _Step(index, number, tuple(history))
             order = list(tools)
             if shuffles:
-                dice("tools", at, number).shuffle(order)
-            answer = said("assistant", handbook(2, f"answer {at}/{number}"))
+                dice("tools", index, number).shuffle(order)
+            answer = said("assistant", handbook(2, f"answer {index}/{number}"))
             fields = {"tools": order} if order else {}
             made_turns.append(
                 SessionTurn(body={"messages": list(build(step)), **fields}, reply=answer)
             )
             history += [step.ask, answer]
-        return Session(name=f"{at}", feature="layout", turns=tuple(made_turns))
+        return Session(name=f"{index}", feature="layout", turns=tuple(made_turns))
 
     # Named alike, so that the calls of both orders are made at the same times.
     return Workload(name=name.removesuffix(", good"), sessions=Sessions(count, session), pace=pace)
@@ -177,8 +179,8 @@ def _found_each_third(step: _Step) -> str:
 
 def _documents(step: _Step) -> str:
     first = step.session * 50 + step.number * _REPLACED
-    ids = sorted(first + at for at in range(_LISTED))
-    return "\n".join(f"[doc-{at:05}] {passages(f'doc {at}', 2)}" for at in ids)
+    ids = sorted(first + index for index in range(_LISTED))
+    return "\n".join(f"[doc-{index:05}] {passages(f'doc {index}', 2)}" for index in ids)
 
 
 def _in_system(text: Callable[[_Step], str]) -> Build:

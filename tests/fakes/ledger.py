@@ -43,10 +43,10 @@ def rollups_of(engine: Engine) -> dict[tuple[Any, ...], dict[str, int | None]]:
     """All rollups in the database, by key."""
     key = [column.name for column in schema.rollups.primary_key.columns]
     with read_transaction(engine) as connection:
-        found = connection.execute(select(schema.rollups)).mappings().all()
+        rows = connection.execute(select(schema.rollups)).mappings().all()
     return {
         tuple(row[name] for name in key): {
             name: value for name, value in row.items() if name not in key
         }
-        for row in found
+        for row in rows
     }

@@ -24,9 +24,9 @@ LIMIT = 5_000_000_000
 
 def wheel(*objectives: Objective, **standings: ControllerSnapshot) -> ObjectiveRouter:
     """Objectives, and where they stand."""
-    made = ObjectiveRouter(tracks(*objectives), two_model_catalog())
-    made.standings = dict(standings)
-    return made
+    router = ObjectiveRouter(tracks(*objectives), two_model_catalog())
+    router.standings = dict(standings)
+    return router
 
 
 def ask_board(
@@ -38,8 +38,8 @@ def ask_board(
     """Return what a board says."""
 
     async def run() -> T:
-        given: dict[str, Any] = {"router": None, "counters": None, "now": lambda: NOW}
-        board = LiveBoard(store, budgets, **(given | parts))
+        options: dict[str, Any] = {"router": None, "counters": None, "now": lambda: NOW}
+        board = LiveBoard(store, budgets, **(options | parts))
         return await question(board)
 
     return asyncio.run(run())

@@ -144,9 +144,9 @@ def codex(count: int) -> bytes:
         line("turn_context", {"cwd": "/src", "model": MODEL, "effort": "high"}),
     ]
     for call in logged_calls(count):
-        asked = [{"type": "input_text", "text": call.question}]
+        content = [{"type": "input_text", "text": call.question}]
         rows += [
-            line("response_item", {"type": "message", "role": "user", "content": asked}),
+            line("response_item", {"type": "message", "role": "user", "content": content}),
             line("event_msg", {"type": "user_message", "message": call.question}),
             line("response_item", {"type": "reasoning", "summary": [], "encrypted_content": "gA"}),
             line(

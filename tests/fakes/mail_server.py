@@ -75,15 +75,15 @@ _REPLIES: Mapping[str, str] = {
 @asynccontextmanager
 async def mail_server_running(**replies: str) -> AsyncIterator[FakeMailServer]:
     """A server on a port of its own; ``dot`` is the reply to a mail's end."""
-    named = {("." if verb == "dot" else verb.upper()): said for verb, said in replies.items()}
-    made = FakeMailServer(named)
-    server = await asyncio.start_server(made.answer, "127.0.0.1", 0, limit=16 * 1024 * 1024)
-    made.port = server.sockets[0].getsockname()[1]
+    named = {("." if verb == "dot" else verb.upper()): reply for verb, reply in replies.items()}
+    mail_server = FakeMailServer(named)
+    server = await asyncio.start_server(mail_server.answer, "127.0.0.1", 0, limit=16 * 1024 * 1024)
+    mail_server.port = server.sockets[0].getsockname()[1]
     try:
-        yield made
+        yield mail_server
     finally:
         server.close()
-        await made.close()
+        await mail_server.close()
 
 
 def _address(line: str) -> str:

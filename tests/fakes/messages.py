@@ -48,8 +48,8 @@ def tool(name: str, says: str) -> Json:
 def tools(count: int = 8, seed: str = "tools") -> Sequence[Json]:
     """So many definitions of some 130 tokens each."""
     return tuple(
-        tool(f"{seed}_{at}", handbook(1, f"{seed}/{at}").replace("## 1. ", ""))
-        for at in range(count)
+        tool(f"{seed}_{index}", handbook(1, f"{seed}/{index}").replace("## 1. ", ""))
+        for index in range(count)
     )
 
 

@@ -50,16 +50,16 @@ def result(name: str, content: Any = "22 degrees", **more: Any) -> Json:
 
 def messages_call(*messages: Json, **fields: Any) -> bytes:
     """The body of a call; "Hi" where no message is given."""
-    said = {"model": "gpt-x", "max_tokens": 99, "messages": [*messages] or [user("Hi")]}
-    return orjson.dumps(said | fields)
+    body = {"model": "gpt-x", "max_tokens": 99, "messages": [*messages] or [user("Hi")]}
+    return orjson.dumps(body | fields)
 
 
 def chat_body_and_notes(
     *messages: Json, target: ChatTarget | None = None, **fields: Any
 ) -> tuple[Json, tuple[str, ...]]:
     """The chat body of a call, and the notes on it."""
-    found = request(*messages, target=target, **fields)
-    return orjson.loads(found.body), found.notes
+    translated = request(*messages, target=target, **fields)
+    return orjson.loads(translated.body), translated.notes
 
 
 def request(*messages: Json, target: ChatTarget | None = None, **fields: Any) -> ChatRequest:
@@ -80,10 +80,10 @@ def part(index: int, arguments: str = "", name: str | None = None, **more: Any) 
 
 def chat_stream(*chunks: Json | bytes, usage: Json | None = None) -> bytes:
     """The stream of these chunks, with its end; bytes stand for themselves."""
-    told = () if usage is None else ({"id": "chatcmpl-7f", "choices": [], "usage": usage},)
+    usage_chunks = () if usage is None else ({"id": "chatcmpl-7f", "choices": [], "usage": usage},)
     framed = [
-        each if isinstance(each, bytes) else b"data: " + orjson.dumps(each) + b"\n\n"
-        for each in (*chunks, *told)
+        chunk if isinstance(chunk, bytes) else b"data: " + orjson.dumps(chunk) + b"\n\n"
+        for chunk in (*chunks, *usage_chunks)
     ]
     return b"".join(framed) + b"data: [DONE]\n\n"
 
@@ -108,8 +108,8 @@ def messages_stream(run: bytes, **fields: Any) -> bytes:
 def message_of(body: bytes, **fields: Any) -> Json:
     """The message for a whole chat completion."""
     reader = messages_reader(PassthroughReader(), settings(**fields), streamed=False)
-    found: Json = orjson.loads(reader.feed(body) + reader.end())
-    return found
+    document: Json = orjson.loads(reader.feed(body) + reader.end())
+    return document
 
 
 def payloads(events: bytes) -> list[Json]:
@@ -119,12 +119,12 @@ def payloads(events: bytes) -> list[Json]:
 
 def calls_by_messages_stream(run: bytes) -> list[Call]:
     """The calls in the events of a Messages stream."""
-    made: dict[int, list[str]] = {}
+    own_calls: dict[int, list[str]] = {}
     for event in payloads(messages_stream(run)):
         block = event.get("content_block", {})
         if block.get("type") == "tool_use":
             assert block["input"] == {}
-            made[event["index"]] = [chat_call_id(block["id"], "any"), block["name"], ""]
+            own_calls[event["index"]] = [chat_call_id(block["id"], "any"), block["name"], ""]
         if event.get("delta", {}).get("type") == "input_json_delta":
-            made[event["index"]][2] += event["delta"]["partial_json"]
-    return [(one[0], one[1], one[2]) for one in made.values()]
+            own_calls[event["index"]][2] += event["delta"]["partial_json"]
+    return [(one[0], one[1], one[2]) for one in own_calls.values()]

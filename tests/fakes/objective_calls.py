@@ -20,8 +20,8 @@ COUNT = iter(range(10**9))
 
 
 def chat(*messages: Any, **fields: Any) -> Call:
-    said = {"model": "m", "stream": True, "messages": messages or [USER], **fields}
-    return call(json.dumps(said).encode(), id=f"call_{next(COUNT)}", arrived=START)
+    body = {"model": "m", "stream": True, "messages": messages or [USER], **fields}
+    return call(json.dumps(body).encode(), id=f"call_{next(COUNT)}", arrived=START)
 
 
 def wheel(*objectives: Objective, known: Any = CATALOG) -> ObjectiveRouter:
@@ -35,14 +35,14 @@ def degraded_snapshot(
 
 
 def decide(
-    made: ObjectiveRouter, asking: Call | None = None, known: Any = CATALOG
+    router: ObjectiveRouter, asking: Call | None = None, known: Any = CATALOG
 ) -> RoutingDecision:
     asking = asking or chat()
-    return made.decide(asking, requested_routes(asking, known))
+    return router.decide(asking, requested_routes(asking, known))
 
 
 def receipt(asking: Call, **fields: Any) -> Receipt:
-    said: dict[str, Any] = {
+    values: dict[str, Any] = {
         "call_id": asking.id,
         "started": START,
         "team": "team_1",
@@ -56,9 +56,9 @@ def receipt(asking: Call, **fields: Any) -> Receipt:
         "usage": Usage(input=10, output=2),
         "cost_nanos": 100,
     }
-    return Receipt(**{**said, **fields})
+    return Receipt(**{**values, **fields})
 
 
-def counts_by_arm(made: ObjectiveRouter) -> dict[str, tuple[int, int]]:
+def counts_by_arm(router: ObjectiveRouter) -> dict[str, tuple[int, int]]:
     """Return what was counted, by arm."""
-    return {key: count for (key, _), count in made.tally.drain().items()}
+    return {key: count for (key, _), count in router.tally.drain().items()}

@@ -21,7 +21,7 @@ START = 1_790_000_000.0
 
 
 def objective(**fields: Any) -> Objective:
-    said: dict[str, Any] = {
+    values: dict[str, Any] = {
         "name": "chat-ttft",
         "metric": Metric.TTFT,
         "target": 0.95,
@@ -29,11 +29,11 @@ def objective(**fields: Any) -> Objective:
         "enforce": Enforce.DEGRADE,
         "ladder": ("elsewhere", "small"),
     }
-    return Objective(**{**said, **fields})
+    return Objective(**{**values, **fields})
 
 
 def tracks(*objectives: Objective) -> dict[str, TrackedObjective]:
-    return {each.name: track_objective(each) for each in objectives or (objective(),)}
+    return {track.name: track_objective(track) for track in objectives or (objective(),)}
 
 
 class LosableObjectiveStore:
@@ -44,9 +44,9 @@ class LosableObjectiveStore:
         self.is_lost = False
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._world.counters, name)
+        method = getattr(self._world.counters, name)
         if not self.is_lost:
-            return found
+            return method
 
         async def lost(*_: Any) -> Any:
             raise StoreError("it is away")
@@ -73,8 +73,8 @@ class FakeStore:
     def current_pins(self, now: float) -> Mapping[str, PinRow]:
         return {name: pin for name, pin in self.pinned.items() if pin.until > now}
 
-    def open_alerts(self, most: int) -> list[Alert]:
-        return [alert for alert in self.alerts.values() if alert.is_open][:most]
+    def open_alerts(self, limit: int) -> list[Alert]:
+        return [alert for alert in self.alerts.values() if alert.is_open][:limit]
 
     def ended_ids(self, ids: list[str]) -> set[str]:
         return {id_ for id_ in ids if id_ in self.alerts and not self.alerts[id_].is_open}
@@ -140,7 +140,7 @@ class ReplicaGroup:
         """Time passes; each second every replica answers so many calls, and takes its turn."""
         for _ in range(int(seconds)):
             self.now += 1.0
-            for each in replicas:
+            for replica in replicas:
                 if good or bad:
-                    each.answers(good, bad, level)
-                await each.steering.sync_once()
+                    replica.answers(good, bad, level)
+                await replica.steering.sync_once()

@@ -35,7 +35,7 @@ def paced_workloads(count: int = 60) -> Iterator[Workload]:
     for pause in _PAUSES_S:
         pace = Pace(pause_s=pause, pause_every=18)
         yield Workload(name=f"pauses of {pause:.0f} s", sessions=agents, pace=pace)
-    shots = Sessions(count * 4, lambda at: _parallel(f"p{at}"))
+    shots = Sessions(count * 4, lambda index: _parallel(f"p{index}"))
     yield Workload(name="parallel fan-out", sessions=shots, pace=Pace(at_once=8, burst=8))
 
 
@@ -55,11 +55,13 @@ def marked_by_caller(count: int = 60) -> Iterator[Workload]:
     tailed = sessions(TAILS["user tail, chat"], count, "marked tail")
     yield Workload(name="own marks before a tail", sessions=tailed, dressed=_marker((0, -2)))
     yield Workload(name="own explicit mode", sessions=agents, dressed=_explicit)
-    keyed = change_sessions(agents, lambda each: _with_fields(each, prompt_cache_key=each.name))
+    keyed = change_sessions(
+        agents, lambda session: _with_fields(session, prompt_cache_key=session.name)
+    )
     yield Workload(name="own key per session", sessions=keyed)
-    one = change_sessions(agents, lambda each: _with_fields(each, prompt_cache_key="ours"))
+    one = change_sessions(agents, lambda session: _with_fields(session, prompt_cache_key="ours"))
     yield Workload(name="own key for all", sessions=one)
-    users = Sessions(count, lambda at: _with_fields(agents[at], user=f"user-{at % 7}"))
+    users = Sessions(count, lambda index: _with_fields(agents[index], user=f"user-{index % 7}"))
     yield Workload(name="users named", sessions=users)
 
 
@@ -102,7 +104,7 @@ def small_workloads(count: int = 80) -> Iterator[Workload]:
     for sections, least in ((4, "512"), (8, "1,024"), (17, "2,048"), (34, "4,096")):
         small = Agent(system=sections, tools=0, chats=True, steps=(2, 6))
         yield Workload(name=f"around {least} tokens", sessions=sessions(small, count, least))
-    shots = Sessions(count * 3, lambda at: _single(f"u{at}", 3 + at % 7))
+    shots = Sessions(count * 3, lambda index: _single(f"u{index}", 3 + index % 7))
     yield Workload(name="one-shots around 1,024 tokens", sessions=shots)
 
 
@@ -130,20 +132,22 @@ def changing_workloads(count: int = 60) -> Iterator[Workload]:
     long_ = sessions(Agent(steps=(8, 14)), count, "grown")
     yield Workload(
         name="met midway",
-        sessions=change_sessions(long_, lambda each: replace(each, turns=each.turns[4:])),
+        sessions=change_sessions(long_, lambda session: replace(session, turns=session.turns[4:])),
     )
-    yield Workload(name="branches", sessions=Sessions(3 * count, lambda at: _branch(long_, at)))
-    deployed = Sessions(count, lambda at: _with_rules(long_[at], f"version {at // 12}"))
+    yield Workload(
+        name="branches", sessions=Sessions(3 * count, lambda index: _branch(long_, index))
+    )
+    deployed = Sessions(count, lambda index: _with_rules(long_[index], f"version {index // 12}"))
     yield Workload(name="system text deployed anew", sessions=deployed)
-    by_day = Sessions(count, lambda at: _with_rules(long_[at], made.clock(at // 5)))
+    by_day = Sessions(count, lambda index: _with_rules(long_[index], made.clock(index // 5)))
     yield Workload(name="clock that moves slowly", sessions=by_day)
-    each_own = Sessions(count, lambda at: _with_rules(long_[at], f"user {at % 9}"))
+    each_own = Sessions(count, lambda index: _with_rules(long_[index], f"user {index % 9}"))
     yield Workload(name="user's facts in system", sessions=each_own)
 
 
-def _branch(them: Sequence[Session], at: int) -> Session:
+def _branch(them: Sequence[Session], index: int) -> Session:
     """One of three continuations of a session's first four calls; the first holds those too."""
-    one, other = them[at // 3], at % 3
+    one, other = them[index // 3], index % 3
     if not other:
         return one
     body = one.turns[4].body
@@ -151,9 +155,11 @@ def _branch(them: Sequence[Session], at: int) -> Session:
     turns = []
     for turn in one.turns[4:]:
         messages = turn.body["messages"]
-        kept = len(body["messages"])
+        length = len(body["messages"])
         turns.append(
-            replace(turn, body={**body, "messages": [*messages[:kept], words, *messages[kept:]]})
+            replace(
+                turn, body={**body, "messages": [*messages[:length], words, *messages[length:]]}
+            )
         )
     return replace(one, name=f"{one.name} branch {other}", turns=tuple(turns))
 
@@ -182,8 +188,8 @@ def _with_growing_tools(session: Session) -> Session:
     """A tool more from every third call on."""
     every = made.tools(16)
     turns = [
-        replace(turn, body={**turn.body, "tools": list(every[: 8 + at // 3])})
-        for at, turn in enumerate(session.turns)
+        replace(turn, body={**turn.body, "tools": list(every[: 8 + index // 3])})
+        for index, turn in enumerate(session.turns)
     ]
     return replace(session, turns=tuple(turns))
 
@@ -199,31 +205,32 @@ def _with_own_tools(session: Session) -> Session:
 def _with_middle_left_out(session: Session) -> Session:
     """From the sixth call on, all but the first and the latest messages are left out."""
     turns = []
-    for at, turn in enumerate(session.turns):
+    for index, turn in enumerate(session.turns):
         messages = turn.body["messages"]
-        if at >= 5:
-            note = said("user", f"Earlier steps, in short: {question(f'{session.name}{at // 4}')}")
-            messages = [*messages[:2], note, *messages[2 + 2 * (at // 4 * 4) :]]
+        if index >= 5:
+            note = said(
+                "user", f"Earlier steps, in short: {question(f'{session.name}{index // 4}')}"
+            )
+            messages = [*messages[:2], note, *messages[2 + 2 * (index // 4 * 4) :]]
         turns.append(replace(turn, body={**turn.body, "messages": messages}))
     return replace(session, turns=tuple(turns))
 
 
-def _mixed_session(at: int) -> Session:
+def _mixed_session(index: int) -> Session:
     """An agent, a chat with a tail, a small chat or a one-shot by turns; none names a feature."""
     kinds = (Agent(), TAILS["user tail, chat"], Agent(system=10, tools=0, chats=True))
-    one = _single(f"m{at}", 12) if at % 2 else kinds[at // 2 % 3].session(f"mixed{at}")
+    one = _single(f"m{index}", 12) if index % 2 else kinds[index // 2 % 3].session(f"mixed{index}")
     return replace(one, feature="")
 
 
 def _with_helper_calls(session: Session) -> Session:
     """After every second call, a helper of the same feature is asked something of its own."""
     turns: list[SessionTurn] = []
-    for at, turn in enumerate(session.turns):
+    for index, turn in enumerate(session.turns):
         turns.append(turn)
-        if at % 2:
-            asked = (
-                f"{question(f'helper {session.name}/{at}')}\n\n{passages(f'{session.name}{at}', 6)}"
-            )
+        if index % 2:
+            context = passages(f"{session.name}{index}", 6)
+            text = f"{question(f'helper {session.name}/{index}')}\n\n{context}"
             system = said("system", handbook(10, "helper"))
-            turns.append(SessionTurn(body={"messages": [system, said("user", asked)]}))
+            turns.append(SessionTurn(body={"messages": [system, said("user", text)]}))
     return replace(session, turns=tuple(turns))

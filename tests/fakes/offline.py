@@ -18,7 +18,7 @@ def offline_store(folder: Path) -> tuple[Store, str]:
     team = before.teams.create("support", now=1.0)
     _, key = before.teams.create_key(team.id, "", now=1.0)
     assert asyncio.run(before.keyring.fetch(key)) is not None
-    known = KnownKeys(
+    keys = KnownKeys(
         database="",
         confirmed_at=1.0,
         secret=before.secret,
@@ -26,4 +26,4 @@ def offline_store(folder: Path) -> tuple[Store, str]:
         keys=msgspec.Raw(msgspec.json.encode(list(before.keyring.cached_keys().items()))),
     )
     before.close(10)
-    return Store.open_offline(url, folder / "journal", PlanningMode.AUTO, known), key
+    return Store.open_offline(url, folder / "journal", PlanningMode.AUTO, keys), key

@@ -59,7 +59,7 @@ class InMemoryAccess:
         session = self.sessions.get(hashed)
         if session is None or session.has_ended(now):
             return None
-        people = {each.id: each for each in self.people.values()}
+        people = {person.id: person for person in self.people.values()}
         self.sessions[hashed] = SessionRecord(
             id=session.id,
             holder=session.holder,
@@ -87,9 +87,11 @@ class InMemoryAccess:
 
 
 def page_access(
-    kept: InMemoryAccess, token: str, ticks: Callable[[], float], *, provider: str = ""
+    access: InMemoryAccess, token: str, ticks: Callable[[], float], *, provider: str = ""
 ) -> PageAccess:
     """Access by a token, too, unless it is ""."""
     admin = AdminToken(token, ticks) if token else None
-    methods = SignInMethods(kept, kept, admin, (ticks, ticks), KnownBrowsers(b"a secret"), provider)
-    return PageAccess(AdminSessions(kept, kept, ticks), methods)
+    methods = SignInMethods(
+        access, access, admin, (ticks, ticks), KnownBrowsers(b"a secret"), provider
+    )
+    return PageAccess(AdminSessions(access, access, ticks), methods)

@@ -55,38 +55,41 @@ def _in_chat(body: _Json) -> _Json:
     """A Responses body with its instructions and items as messages; another as it is."""
     if "messages" in body or "input" not in body:
         return body
-    said = body["input"]
-    items = [{"role": "user", "content": said}] if isinstance(said, str) else said
-    told = [{"role": "developer", "content": body.get("instructions")}]
-    return {**body, "messages": [*(told if body.get("instructions") else ()), *map(_said, items)]}
+    value = body["input"]
+    items = [{"role": "user", "content": value}] if isinstance(value, str) else value
+    messages = [{"role": "developer", "content": body.get("instructions")}]
+    return {
+        **body,
+        "messages": [*(messages if body.get("instructions") else ()), *map(_said, items)],
+    }
 
 
 def _said(item: _Json) -> _Json:
     """An item as a message."""
-    found = {name: value for name, value in item.items() if name != "output"}
+    fields = {name: value for name, value in item.items() if name != "output"}
     content = item.get("content", item.get("output"))
     if isinstance(content, list):
         content = [
             {**part, "type": "text"} if part.get("type") == "input_text" else part
             for part in content
         ]
-    return {**found, "content": content}
+    return {**fields, "content": content}
 
 
 def _words_are_present(was: _Json, now: _Json) -> None:
-    said = " ".join(_texts(now))
-    there = Counter(said.split())
+    text = " ".join(_texts(now))
+    there = Counter(text.split())
     for word, count in Counter(_TAG.sub(" ", " ".join(_texts(was))).split()).items():
-        found = there[word] >= count or said.count(word) >= count
-        assert found, f"{word!r} was said {count} times, not {there[word]}"
+        is_present = there[word] >= count or text.count(word) >= count
+        assert is_present, f"{word!r} was said {count} times, not {there[word]}"
 
 
 def _dialogue_goes_on(was: list[_Json], now: list[_Json]) -> None:
     assert len(now) >= len(was), "a message was lost"
-    for asked, sent in zip(was, now, strict=False):
-        assert asked.get("role") == sent.get("role"), "the order of the dialogue was changed"
-        tagged = asked.get("role") in ("user", *_AUTHORITY) and _TAG.search(str(asked))
-        assert tagged or _plain(asked) == _plain(sent), "a message was changed"
+    for before, after in zip(was, now, strict=False):
+        assert before.get("role") == after.get("role"), "the order of the dialogue was changed"
+        tagged = before.get("role") in ("user", *_AUTHORITY) and _TAG.search(str(before))
+        assert tagged or _plain(before) == _plain(after), "a message was changed"
 
 
 def _dialogue(messages: list[_Json]) -> list[_Json]:

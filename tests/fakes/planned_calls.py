@@ -21,7 +21,7 @@ LONG, SHORT = ("rules", 10_000), ("rules", 1_500)
 
 
 def planned_call(
-    sent: SentCall, *, there: int = 0, arm: ExperimentArm = ExperimentArm.TREATED, **way: Any
+    call: SentCall, *, there: int = 0, arm: ExperimentArm = ExperimentArm.TREATED, **way: Any
 ) -> Planned:
     """A call of which so many tokens are in the cache already."""
     body = b'{"messages":[]}'
@@ -36,17 +36,17 @@ def planned_call(
             turns=0,
         ),
         target=PlanningTarget(
-            **{"upstream": "up", "model": "m", "regime": sent.regime, "rates": RATES, **way}
+            **{"upstream": "up", "model": "m", "regime": call.regime, "rates": RATES, **way}
         ),
         plan=Plan(arm=arm),
         body=body,
         evidence=CallEvidence(
-            sent=sent, expected=ExpectedRead(tokens=there, scale=sent.scale()), now=0.0
+            sent=call, expected=ExpectedRead(tokens=there, scale=call.scale()), now=0.0
         ),
     )
 
 
-def marked_call(said: str, shared: tuple[str, int] = LONG, **more: Any) -> Planned:
+def marked_call(text: str, shared: tuple[str, int] = LONG, **more: Any) -> Planned:
     """A call whose rules are marked, and what is said after them."""
     regime, marks = more.pop("regime", ANTHROPIC), more.pop("marks", MARKED)
-    return planned_call(users(regime, shared, (said, 20), marks=marks), **more)
+    return planned_call(users(regime, shared, (text, 20), marks=marks), **more)

@@ -187,5 +187,5 @@ async def _hourglass(folder: Path) -> AsyncIterator[PrefixHarness]:
 @contextmanager
 def prefix_harness(folder: Path) -> Iterator[PrefixHarness]:
     """A running one."""
-    with running_in_thread(lambda: _hourglass(folder)) as made, made.client:
-        yield made
+    with running_in_thread(lambda: _hourglass(folder)) as harness, harness.client:
+        yield harness

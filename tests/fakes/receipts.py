@@ -60,39 +60,47 @@ def an_engine_receipt(n: int = 0, **changes: Any) -> Receipt:
 def rolled_up(receipts: Iterable[Receipt]) -> dict[tuple[Any, ...], dict[str, int | None]]:
     """The rollups that belong to receipts: for each key the sums over them, by plain arithmetic."""
     groups: dict[tuple[Any, ...], list[Receipt]] = defaultdict(list)
-    for each in receipts:
-        second = int(each.started)
-        key = (each.team, second // 86_400, each.feature, each.model, each.route, each.upstream)
-        groups[*key, each.key_id, second // 900 * 900].append(each)
+    for receipt in receipts:
+        second = int(receipt.started)
+        key = (
+            receipt.team,
+            second // 86_400,
+            receipt.feature,
+            receipt.model,
+            receipt.route,
+            receipt.upstream,
+        )
+        groups[*key, receipt.key_id, second // 900 * 900].append(receipt)
     return {key: _sums(group) for key, group in groups.items()}
 
 
 def _sums(group: list[Receipt]) -> dict[str, int | None]:
-    finals = [each for each in group if each.final]
-    ttfts = [each.ttft for each in finals if each.ttft is not None]
-    used = [each for each in group if each.usage is not None]
+    finals = [receipt for receipt in group if receipt.final]
+    ttfts = [receipt.ttft for receipt in finals if receipt.ttft is not None]
+    used = [receipt for receipt in group if receipt.usage is not None]
     return {
         "calls": len(finals),
         "attempts": len(group),
-        "errors": sum(each.outcome in _ERRORS for each in finals),
-        "estimated": sum(each.estimated for each in group),
+        "errors": sum(receipt.outcome in _ERRORS for receipt in finals),
+        "estimated": sum(receipt.estimated for receipt in group),
         "unpriced": sum(
-            each.cost_nanos is None and (each.usage is not None or each.outcome == Outcome.ANSWERED)
-            for each in group
+            receipt.cost_nanos is None
+            and (receipt.usage is not None or receipt.outcome == Outcome.ANSWERED)
+            for receipt in group
         ),
         **{
-            bucket: sum(getattr(each.usage, bucket) for each in used)
+            bucket: sum(getattr(receipt.usage, bucket) for receipt in used)
             for bucket in msgspec.structs.asdict(Usage())
         },
-        "list_nanos": _sum_of_known([each.list_nanos for each in group]),
-        "cost_nanos": _sum_of_known([each.cost_nanos for each in group]),
+        "list_nanos": _sum_of_known([receipt.list_nanos for receipt in group]),
+        "cost_nanos": _sum_of_known([receipt.cost_nanos for receipt in group]),
         "ttft_sum": sum(round(ttft * 1e6) for ttft in ttfts),
         "ttft_count": len(ttfts),
-        "duration_sum": sum(round(each.duration * 1e6) for each in finals),
+        "duration_sum": sum(round(receipt.duration * 1e6) for receipt in finals),
         **{f"{phase}_sum": _micros(group, phase) for phase in _PHASES},
-        "phases_count": sum(each.prefill is not None for each in group) or None,
-        "draft_tokens": _sum_of_known([each.draft_tokens for each in group]),
-        "accepted_tokens": _sum_of_known([each.accepted_tokens for each in group]),
+        "phases_count": sum(receipt.prefill is not None for receipt in group) or None,
+        "draft_tokens": _sum_of_known([receipt.draft_tokens for receipt in group]),
+        "accepted_tokens": _sum_of_known([receipt.accepted_tokens for receipt in group]),
         "gpu_seconds": _micros(group, "gpu_seconds"),
         **_savings(group),
     }
@@ -115,10 +123,10 @@ def _savings(group: list[Receipt]) -> dict[str, int | None]:
 
 
 def _micros(group: list[Receipt], name: str) -> int | None:
-    found = [getattr(each, name) for each in group]
-    return _sum_of_known([None if value is None else round(value * 1e6) for value in found])
+    amounts = [getattr(receipt, name) for receipt in group]
+    return _sum_of_known([None if value is None else round(value * 1e6) for value in amounts])
 
 
 def _sum_of_known(nanos: list[int | None]) -> int | None:
-    known = [each for each in nanos if each is not None]
-    return sum(known) if known else None
+    amounts = [amount for amount in nanos if amount is not None]
+    return sum(amounts) if amounts else None

@@ -101,8 +101,8 @@ class ReconciliationHarness:
         return a_receipt(number, started=NOW + number - 10, **fields)
 
     async def level(self, counter: str = COUNTER) -> CounterLevel:
-        (found,) = await self.counters.levels([counter], self.now)
-        return found
+        (level,) = await self.counters.levels([counter], self.now)
+        return level
 
     def page(self) -> str:
         registry = CollectorRegistry()

@@ -43,9 +43,9 @@ class RecordedDialogue:
 
     def calls(self) -> Iterator[tuple[Sequence[Message], Message]]:
         """Each of the assistant's answers, with the messages before it."""
-        for at, message in enumerate(self.messages):
-            if message["role"] == "assistant" and at:
-                yield self.messages[:at], message
+        for index, message in enumerate(self.messages):
+            if message["role"] == "assistant" and index:
+                yield self.messages[:index], message
 
     def bodies(self, model: str = "any") -> Iterator[bytes]:
         """Each call built well: rules first, tools always in the same order, messages appended."""
@@ -59,7 +59,7 @@ def tau(path: Path) -> Iterator[RecordedDialogue]:
     """τ-bench's airline agent, from one file of trajectories."""
     tools = _tools(path, "tau_bench_airline_tools.json")
     for number, run in enumerate(orjson.loads(path.read_bytes())):
-        system, *said = run["traj"]
+        system, *messages = run["traj"]
         user = run["info"]["task"]["user_id"]
         yield RecordedDialogue(
             name=f"tau-{number}",
@@ -69,7 +69,7 @@ def tau(path: Path) -> Iterator[RecordedDialogue]:
             began=_TAU_NOW,
             rules=system["content"],
             tools=tools,
-            messages=said,
+            messages=messages,
         )
 
 
@@ -79,7 +79,7 @@ def agentdojo(path: Path) -> Iterator[RecordedDialogue]:
         run = orjson.loads(file.read_bytes())
         if not run.get("messages"):
             continue
-        system, *said = run["messages"]
+        system, *messages = run["messages"]
         name = file.relative_to(path).with_suffix("").as_posix()
         yield RecordedDialogue(
             name=name,
@@ -88,7 +88,7 @@ def agentdojo(path: Path) -> Iterator[RecordedDialogue]:
             place=f"/{name.rpartition('/')[0]}",
             rules=system["content"],
             tools=_tools(path, f"agentdojo_{run['suite_name']}_tools.json"),
-            messages=[_dojo(message) for message in said],
+            messages=[_dojo(message) for message in messages],
         )
 
 
@@ -161,8 +161,10 @@ def _user(rules: str) -> str:
 def _dojo(message: Message) -> Message:
     role, content = message["role"], message["content"]
     if role == "tool":
-        said = {"role": role, "tool_call_id": message["tool_call_id"], "content": content}
-        return said if content or not message["error"] else {**said, "content": message["error"]}
+        result = {"role": role, "tool_call_id": message["tool_call_id"], "content": content}
+        return (
+            result if content or not message["error"] else {**result, "content": message["error"]}
+        )
     calls = [
         {
             "id": call["id"],

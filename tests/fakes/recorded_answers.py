@@ -67,8 +67,10 @@ class RecordedExchange:
         if not self.is_stream:
             return [orjson.loads(self.answer)]
         lines = self.answer.decode().splitlines()
-        said = [line.removeprefix("data:").strip() for line in lines if line.startswith("data:")]
-        return [orjson.loads(each) for each in said if each != "[DONE]"]
+        payloads = [
+            line.removeprefix("data:").strip() for line in lines if line.startswith("data:")
+        ]
+        return [orjson.loads(payload) for payload in payloads if payload != "[DONE]"]
 
 
 @cache
@@ -82,16 +84,16 @@ def _calls_in(path: Path) -> Iterator[RecordedExchange]:
         whole = yaml.load(path.read_text(encoding="utf8"), Loader=_LOADER)  # noqa: S506 - a safe one
     except yaml.YAMLError:
         return
-    for number, each in enumerate((whole or {}).get("interactions") or ()):
-        asked, answer = each["request"], each["response"]
-        where = str(asked.get("uri", "")).partition("?")[0]
+    for number, interaction in enumerate((whole or {}).get("interactions") or ()):
+        request, answer = interaction["request"], interaction["response"]
+        where = str(request.get("uri", "")).partition("?")[0]
         endpoint = next((one for one in _ENDPOINTS if where.endswith(one)), "")
-        if endpoint and isinstance(asked.get("body"), str):
+        if endpoint and isinstance(request.get("body"), str):
             headers = {name.lower(): value[0] for name, value in answer["headers"].items()}
             yield RecordedExchange(
                 name=f"{path.relative_to(FOLDER)}#{number}",
                 endpoint=endpoint,
-                asked=_with_model(asked["body"].encode(), where),
+                asked=_with_model(request["body"].encode(), where),
                 status=answer["status"]["code"],
                 media=headers.get("content-type", ""),
                 answer=answer["body"]["string"].encode(),

@@ -53,11 +53,11 @@ class Replicas:
     client: httpx.Client
 
     def upstream_request(
-        self, which: int, body: bytes, *, feature: str, at: float
+        self, which: int, body: bytes, *, feature: str, now: float
     ) -> tuple[str, bytes]:
         """Path and body of what arrives upstream for a call to that gateway."""
         gateway = self.gateways[which]
-        self.clock.past = at
+        self.clock.past = now
         headers: Mapping[str, Any] = {
             "authorization": f"Bearer {gateway.key}",
             "content-type": "application/json",

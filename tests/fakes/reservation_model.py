@@ -21,12 +21,12 @@ class ReservationModel:
         self._settled: set[str] = set()
 
     def level(self, counter: str, now: float) -> CounterLevel:
-        held = sum(
+        held_amount = sum(
             amount
             for (of, _), (amount, until) in self.holds.items()
             if of == counter and until > now
         )
-        return CounterLevel(self._spent[counter], held)
+        return CounterLevel(self._spent[counter], held_amount)
 
     def count_active_holds(self, counter: str, now: float) -> int:
         return sum(of == counter and until > now for (of, _), (_, until) in self.holds.items())
@@ -70,18 +70,18 @@ class ReservationModel:
             return False
         self._settled.add(name)
         for counter, amount in amounts.items():
-            held, until = self.holds.pop((counter, name), (0, now))
-            self.excess[counter] += max(0, amount - (held if until > now else 0))
+            held_amount, until = self.holds.pop((counter, name), (0, now))
+            self.excess[counter] += max(0, amount - (held_amount if until > now else 0))
             self._spent[counter] += amount
         return True
 
     def extend(self, name: str, counters: Sequence[str], now: float, until: float) -> bool:
-        held = self.held_by(name, now)
-        for counter in held:
+        counters_held = self.held_by(name, now)
+        for counter in counters_held:
             if counter in counters:
                 amount, before = self.holds[counter, name]
                 self.holds[counter, name] = (amount, max(before, until))
-        return set(counters) <= set(held)
+        return set(counters) <= set(counters_held)
 
     def _first_end(self, counter: str, now: float) -> float:
         return min(

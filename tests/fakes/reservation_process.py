@@ -77,9 +77,9 @@ async def _reserve(prefix: str, name: str, times: int) -> None:
     sys.stdout.flush()
     sys.stdin.readline()
     answers = await asyncio.gather(
-        *(store.reserve(f"{name}-{each}", [CLAIM], 1000.0, 1030.0) for each in range(times))
+        *(store.reserve(f"{name}-{index}", [CLAIM], 1000.0, 1030.0) for index in range(times))
     )
-    sys.stdout.write(f"{sum(isinstance(each, ReservationGranted) for each in answers)}\n")
+    sys.stdout.write(f"{sum(isinstance(answer, ReservationGranted) for answer in answers)}\n")
     sys.stdout.flush()
     sys.stdin.readline()
     await store.aclose()

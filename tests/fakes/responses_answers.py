@@ -47,9 +47,11 @@ def stream_of(whole: Json) -> bytes:
                 {"type": f"response.{name}.delta", **place, "delta": piece}
                 for piece in (text[:half], text[half:])
             ]
-        if said := item.get("arguments"):
+        if arguments := item.get("arguments"):
             kind = "response.function_call_arguments.delta"
-            events += [{"type": kind, **place, "delta": piece} for piece in (said[:3], said[3:])]
+            events += [
+                {"type": kind, **place, "delta": piece} for piece in (arguments[:3], arguments[3:])
+            ]
         events.append({"type": "response.output_item.done", **place, "item": item})
     events.append({"type": f"response.{whole['status']}", "response": whole})
     return event_run(*events)
@@ -58,5 +60,6 @@ def stream_of(whole: Json) -> bytes:
 def event_run(*events: Json) -> bytes:
     """The events as a run of bytes."""
     return b"".join(
-        b"event: %b\ndata: %b\n\n" % (each["type"].encode(), orjson.dumps(each)) for each in events
+        b"event: %b\ndata: %b\n\n" % (event["type"].encode(), orjson.dumps(event))
+        for event in events
     )

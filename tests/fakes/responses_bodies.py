@@ -12,9 +12,9 @@ Json = dict[str, Any]
 def as_responses_body(raw: bytes, *, stored: bool) -> bytes:
     """The same conversation; its first system message is the instructions."""
     chat = orjson.loads(raw)
-    first, *others = chat.pop("messages")
+    first, *rest = chat.pop("messages")
     body = {**chat, "store": stored, "instructions": _words(first["content"])}
-    body["input"] = [item for message in others for item in _items(message)]
+    body["input"] = [item for message in rest for item in _items(message)]
     if "tools" in chat:
         body["tools"] = [{"type": "function", **tool["function"]} for tool in chat["tools"]]
     return orjson.dumps(body)
@@ -43,8 +43,8 @@ def _parts(content: object) -> object:
 
 
 def _part(part: Json) -> Json:
-    found = {**part, "type": _TYPES[part["type"]]}
-    if "image_url" in found:
-        found |= found.pop("image_url")
-        found["image_url"] = found.pop("url")
-    return found
+    content = {**part, "type": _TYPES[part["type"]]}
+    if "image_url" in content:
+        content |= content.pop("image_url")
+        content["image_url"] = content.pop("url")
+    return content

@@ -70,10 +70,10 @@ class Async:
 
     def all(self, question: Callable[[Any], Any]) -> list[Any]:
         async def all_pieces() -> list[Any]:
-            found = question(self.client)
-            if asyncio.iscoroutine(found):
-                found = await found
-            return [each async for each in found]
+            answer = question(self.client)
+            if asyncio.iscoroutine(answer):
+                answer = await answer
+            return [element async for element in answer]
 
         return self._loop.run(all_pieces())
 

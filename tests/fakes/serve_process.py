@@ -109,8 +109,8 @@ class ServeProcess:
 @contextmanager
 def serve_process(folder: Path, catalog: Path, database_url: str = "") -> Iterator[ServeProcess]:
     """A gateway that is killed at the end if it still runs; SQLite where no URL is given."""
-    made = ServeProcess(folder, catalog, database_url)
+    process = ServeProcess(folder, catalog, database_url)
     try:
-        yield made
+        yield process
     finally:
-        made.kill()
+        process.kill()

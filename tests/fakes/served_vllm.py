@@ -110,17 +110,17 @@ class ServedEngine:
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
             if (self.folder / "engines").exists() and read_engine_states(self.folder):
-                found = self.replica()
-                if found.state is ProcessState.READY and found.pid != but:
-                    return found
+                replica = self.replica()
+                if replica.state is ProcessState.READY and replica.pid != but:
+                    return replica
             time.sleep(0.1)
         raise AssertionError((self.folder / "serve.log").read_text())
 
     def metric(self, name: str) -> float:
         """The sum of the series of one of its own metrics."""
         lines = httpx2.get(f"{self.url}/metrics").text.splitlines()
-        found = [line.rpartition(" ")[2] for line in lines if line.startswith(f"{name}{{")]
-        return sum(map(float, found))
+        values = [line.rpartition(" ")[2] for line in lines if line.startswith(f"{name}{{")]
+        return sum(map(float, values))
 
     def wait_for_metric(self, name: str, value: float) -> None:
         until = time.monotonic() + 60

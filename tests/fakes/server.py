@@ -78,7 +78,7 @@ class Server:
         except (asyncio.IncompleteReadError, ConnectionError):
             return False
         line, *fields = head.strip().split("\r\n")
-        headers = {n.lower(): v for n, _, v in (each.partition(": ") for each in fields)}
+        headers = {n.lower(): v for n, _, v in (field.partition(": ") for field in fields)}
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         port = writer.get_extra_info("peername")[1]
         self.got.append(ReceivedAnswer(line, headers, body, port))

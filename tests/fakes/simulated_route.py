@@ -99,10 +99,10 @@ class SimulatedRoute:
         self._enter(now)
 
     def throughput(self, begin: float, end: float) -> float:
-        return sum(begin <= at < end for at, _ in self.done) / (end - begin)
+        return sum(begin <= second < end for second, _ in self.done) / (end - begin)
 
     def p95(self, begin: float, end: float) -> float:
-        slow = sorted(slowness for at, slowness in self.done if begin <= at < end)
+        slow = sorted(slowness for second, slowness in self.done if begin <= second < end)
         return slow[int(len(slow) * 0.95)]
 
     def median_limit(self, begin: int, end: int) -> int:

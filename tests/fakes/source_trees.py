@@ -45,13 +45,13 @@ def syntax_trees() -> Mapping[str, ast.Module]:
 
 def statements(tree: ast.Module) -> list[ast.AST]:
     """The module, its statements, handlers and cases: a tenth of the work of all that is in it."""
-    found: list[ast.AST] = [tree]
-    for node in found:
+    reached: list[ast.AST] = [tree]
+    for node in reached:
         for name in _BODIES:
             inside = getattr(node, name, ())
             if isinstance(inside, list):  # a lambda's body is none
-                found += inside
-    return found
+                reached += inside
+    return reached
 
 
 @cache

@@ -49,13 +49,13 @@ class SpendReports:
         self.periods.append(period)
         start, end = period.bounds
         blank: dict[str, Any] = {part: None for part in get_args(Part) if part not in by}
-        found: dict[tuple[str, ...], Spend] = {}
-        for at, each in self._spends:
-            if start <= at < end and _counts(each, only):
-                key = each.values(by)
-                one = replace(each, **blank)
-                found[key] = _sum(found[key], one) if key in found else one
-        return list(found.values())[: self._max_users if "user" in by else None]
+        spends: dict[tuple[str, ...], Spend] = {}
+        for second, spend in self._spends:
+            if start <= second < end and _counts(spend, only):
+                key = spend.values(by)
+                one = replace(spend, **blank)
+                spends[key] = _sum(spends[key], one) if key in spends else one
+        return list(spends.values())[: self._max_users if "user" in by else None]
 
     def times(
         self, period: ReportPeriod, by: Collection[Part] = BY_TEAM
@@ -78,6 +78,6 @@ def _sum(one: Spend, other: Spend) -> Spend:
     }
     sums: dict[str, Any] = {name: getattr(one, name) + getattr(other, name) for name in _COUNTS}
     for name in ("list_nanos", "cost_nanos"):
-        known = [n for each in (one, other) if (n := getattr(each, name)) is not None]
-        sums[name] = sum(known) if known else None
+        amounts = [n for spend in (one, other) if (n := getattr(spend, name)) is not None]
+        sums[name] = sum(amounts) if amounts else None
     return replace(one, **sums, usage=Usage(**usage))

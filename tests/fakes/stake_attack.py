@@ -70,15 +70,15 @@ class MarkedCache:
     def serve(self, raw: bytes, now: float) -> Usage:
         """Usage of a call at this time."""
         points = list(_points(orjson.loads(raw)["messages"]))
-        marks = [at for at, (*_, ttl) in enumerate(points) if ttl]
+        marks = [index for index, (*_, ttl) in enumerate(points) if ttl]
         total = points[-1][1]
         if not marks or points[marks[-1]][1] < _CLAUDE.regime.least:
             return Usage(input=total)
         end = points[marks[-1]][1]
         read = self._read(points, marks, now) if self._reads() else 0
         written, start = dict.fromkeys(_LIVES_S, 0), read
-        for at in marks:
-            key, tokens, ttl = points[at]
+        for mark in marks:
+            key, tokens, ttl = points[mark]
             if tokens > start and tokens >= _CLAUDE.regime.least:
                 self._entries[key] = now + 0.9, now + _LIVES_S[ttl], ttl
                 written[ttl] += tokens - start
@@ -89,9 +89,11 @@ class MarkedCache:
 
     def _read(self, points: list[tuple[int, int, str]], marks: list[int], now: float) -> int:
         """Tokens of the longest live entry that a mark reaches; it lives on."""
-        reached = {at for mark in marks for at in range(max(0, mark - _LOOKBACK + 1), mark + 1)}
-        for at in sorted(reached, reverse=True):
-            key, tokens, _ = points[at]
+        reached = {
+            index for mark in marks for index in range(max(0, mark - _LOOKBACK + 1), mark + 1)
+        }
+        for index in sorted(reached, reverse=True):
+            key, tokens, _ = points[index]
             since, until, ttl = self._entries.get(key, (now, now, ""))
             if since < now < until:
                 self._entries[key] = since, now + _LIVES_S[ttl], ttl
@@ -202,11 +204,11 @@ class Attack:
         return [f"feature {number}" for number in range(self.features)]
 
     def _calls(self, dice: random.Random) -> Iterator[AttackCall]:
-        each = max(1, self.calls // self.features)
+        calls_each = max(1, self.calls // self.features)
         for name in self._names():
             models = dice.sample([*MODELS, UNPRICED], dice.randint(1, 4))
             rules = f"{name}\n{RULES * dice.randint(1, 4)}"
-            repeats, left = dice.random() < 0.7, each
+            repeats, left = dice.random() < 0.7, calls_each
             while left > 0:
                 turns = min(left, dice.choice((1, 1, 2, 5, 20)))
                 left -= turns
@@ -216,7 +218,7 @@ class Attack:
     def _conversation(
         self, dice: random.Random, name: str, model: str, start: str, turns: int
     ) -> Iterator[AttackCall]:
-        at = NOW + dice.uniform(0.0, self.span)
+        second = NOW + dice.uniform(0.0, self.span)
         pause = dice.choice(self.pauses)
         messages = [chat_message("system", start)]
         for turn in range(turns):
@@ -224,10 +226,10 @@ class Attack:
             messages.append(chat_message("user", f"{dice.random()}: question {turn}? {note}"))
             seconds = dice.uniform(0.5, 20.0)
             yield AttackCall(
-                at=at, seconds=seconds, feature=name, model=model, body=body(*messages)
+                at=second, seconds=seconds, feature=name, model=model, body=body(*messages)
             )
             messages.append(chat_message("assistant", f"Answer {turn}."))
-            at += seconds + dice.expovariate(1.0 / pause)
+            second += seconds + dice.expovariate(1.0 / pause)
 
     def _count(self, call: AttackCall, usage: Usage, now: float) -> None:
         price = self.factor * MODELS[call.model] if call.model in MODELS else _UNPRICED_DOLLARS
@@ -262,12 +264,12 @@ class _Fleet:
         for _ in range(processes):
             self._start(len(self.planners))
 
-    def _start(self, at: int) -> None:
+    def _start(self, index: int) -> None:
         planner = Planner(SECRET, share=0.0)
         lock = threading.Lock()
         exchange = MarkAccountExchange(planner.memory, lock, self._store, lambda: self._now)
-        self.planners[at : at + 1] = [planner]
-        self._exchanges[at : at + 1] = [exchange]
+        self.planners[index : index + 1] = [planner]
+        self._exchanges[index : index + 1] = [exchange]
         exchange._adopt_all(0.0, self._now)
 
     def advance(self, now: float) -> None:
@@ -279,15 +281,15 @@ class _Fleet:
                 exchange._adopt_all(self._exchanged - 10.0, now)
             self._exchanged = now
 
-    def restart(self, at: int, *, is_crash: bool) -> None:
+    def restart(self, index: int, *, is_crash: bool) -> None:
         """Start a process anew; where it does not crash, it stores what it counted."""
         if not is_crash:
-            self._exchanges[at]._store_news(self._now, ends=True)
-        self._start(at)
+            self._exchanges[index]._store_news(self._now, ends=True)
+        self._start(index)
 
-    def plan(self, at: int, call: AttackCall, factor: float) -> tuple[Planner, Planned | None]:
+    def plan(self, index: int, call: AttackCall, factor: float) -> tuple[Planner, Planned | None]:
         """A call as a process sends it; None where it goes unmodified."""
-        planner = self.planners[at]
+        planner = self.planners[index]
         try:
             draft = planner.read_call(planning_request(call.body, feature=call.feature))
             plan = planner.known_plan(draft) or planner.begin_plan(draft, 0)

@@ -17,13 +17,13 @@ from tests.fakes.receipts import a_receipt
 
 @pytest.fixture
 def migrated_schema() -> Iterator[MigratedSchema]:
-    made = MigratedSchema()
+    new_schema = MigratedSchema()
     try:
-        made.empty_url()
+        new_schema.empty_url()
     except psycopg.OperationalError as error:
         pytest.skip(f"no PostgreSQL: {error}")
-    yield made
-    made.drop()
+    yield new_schema
+    new_schema.drop()
 
 
 def counts(url: str) -> dict[str, int]:
@@ -31,12 +31,12 @@ def counts(url: str) -> dict[str, int]:
     engine = open_database(url)
     with engine.connect() as connection:
         tables = schema.metadata.sorted_tables
-        found = {
+        row_counts = {
             table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
             for table in tables
         }
     engine.dispose()
-    return found
+    return row_counts
 
 
 def test_a_schema_that_was_filled_is_emptied_to_what_the_migrations_left(migrated_schema):
@@ -72,11 +72,11 @@ def test_a_schema_whose_tables_were_changed_is_replaced(migrated_schema, change)
         connection.execute(change)
     other = migrated_schema.empty_url()
     engine = open_database(other)
-    found = revision(engine)
+    revisions = revision(engine)
     engine.dispose()
 
     assert other != url
-    assert found == newest_revision()
+    assert revisions == newest_revision()
     assert set(counts(other)) == set(schema.metadata.tables)
 
 
@@ -84,9 +84,9 @@ def test_a_copied_sqlite_database_is_migrated_and_nobody_elses(tmp_path: Path):
     urls = [migrated_sqlite(tmp_path / name / "made.db") for name in "ab"]
     engines = [open_database(url) for url in urls]
     Teams(engines[0]).create("acme", now=1.0)
-    found = [(revision(engine), len(Teams(engine).all())) for engine in engines]
+    contents = [(revision(engine), len(Teams(engine).all())) for engine in engines]
     for engine in engines:
         engine.dispose()
 
-    assert found == [(newest_revision(), 1), (newest_revision(), 0)]
+    assert contents == [(newest_revision(), 1), (newest_revision(), 0)]
     assert (tmp_path / "a" / "made.db").stat().st_mode & 0o077 == 0

@@ -35,8 +35,8 @@ def test_fields_that_are_described_alike_share_an_adapter():
 def test_fields_that_differ_in_anything_have_adapters_of_their_own(changed: dict[str, Any]):
     alike: dict[str, Any] = {"annotated": Annotated[list[TeamBody], Field(max_length=2)]}
     one, other = (
-        shared_type_adapter(each.pop("annotated"), **each)
-        for each in (dict(alike), alike | changed)
+        shared_type_adapter(fields.pop("annotated"), **fields)
+        for fields in (dict(alike), alike | changed)
     )
 
     assert one is not other
@@ -45,11 +45,11 @@ def test_fields_that_differ_in_anything_have_adapters_of_their_own(changed: dict
 def test_apps_that_share_adapters_check_each_its_own_fields():
     share_type_adapters()
     clients = []
-    for most in (2, 3, 2):
+    for limit in (2, 3, 2):
         app = FastAPI()
 
         @app.post("/teams")
-        def add(team: Annotated[str, Body(max_length=most)]) -> TeamBody:
+        def add(team: Annotated[str, Body(max_length=limit)]) -> TeamBody:
             return TeamBody(name=team)
 
         clients.append(TestClient(app))

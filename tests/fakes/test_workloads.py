@@ -31,13 +31,15 @@ MAKERS = (
     odd_workloads.unstable_workloads,
     odd_workloads.changing_workloads,
 )
-WORKLOADS = {each.name: each for make in MAKERS for each in make()}
+WORKLOADS = {workload.name: workload for make in MAKERS for workload in make()}
 
 
 def _numbered_workload(sessions: int, turns: int, **pace: float) -> Workload:
-    def session(at: int) -> Session:
-        made = [SessionTurn(body={"messages": [], "number": number}) for number in range(turns)]
-        return Session(name=f"s{at}", turns=made)
+    def session(index: int) -> Session:
+        session_turns = [
+            SessionTurn(body={"messages": [], "number": number}) for number in range(turns)
+        ]
+        return Session(name=f"s{index}", turns=session_turns)
 
     return Workload(name="counted", sessions=Sessions(sessions, session), pace=Pace(**pace))  # type: ignore[arg-type]
 
@@ -48,11 +50,11 @@ def test_names_of_workloads_are_unique():
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_a_workload_is_the_same_each_time_it_is_made(name):
-    make = next(make for make in MAKERS if any(each.name == name for each in make()))
-    again = next(each for each in make() if each.name == name)
+    make = next(make for make in MAKERS if any(workload.name == name for workload in make()))
+    again = next(workload for workload in make() if workload.name == name)
     first, second = (
-        [call.body(each, "m", "openai-breakpoint") for call in timed_calls(each, 30, 8)]
-        for each in (WORKLOADS[name], again)
+        [call.body(workload, "m", "openai-breakpoint") for call in timed_calls(workload, 30, 8)]
+        for workload in (WORKLOADS[name], again)
     )
 
     assert first == second
@@ -108,24 +110,24 @@ def test_bursts_come_together_and_pauses_apart():
     together = timed_calls(_numbered_workload(40, 4, at_once=20, burst=5), 30, 20)
     apart = timed_calls(_numbered_workload(40, 4, at_once=20, pause_s=300, pause_every=10), 30, 20)
 
-    assert all(each.at - together[0].at < 0.5 for each in together[:5])
+    assert all(call.at - together[0].at < 0.5 for call in together[:5])
     assert together[5].at - together[4].at > 1
     assert apart[10].at - apart[9].at > 300
 
 
 def test_sessions_are_made_once_and_changed_when_asked_for():
-    made: list[int] = []
+    indexes: list[int] = []
 
-    def make(at: int) -> Session:
-        made.append(at)
-        return Session(name=str(at), turns=())
+    def make(index: int) -> Session:
+        indexes.append(index)
+        return Session(name=str(index), turns=())
 
     sessions = Sessions(5, make)
-    changed = change_sessions(sessions, lambda each: Session(name=f"{each.name}!", turns=()))
+    changed = change_sessions(sessions, lambda session: Session(name=f"{session.name}!", turns=()))
 
     assert changed[3].name == changed[3].name == "3!"
-    assert made == [3]
-    assert [each.name for each in sessions[1:3]] == ["1", "2"]
+    assert indexes == [3]
+    assert [session.name for session in sessions[1:3]] == ["1", "2"]
     with pytest.raises(IndexError):
         sessions[5]
 

@@ -100,6 +100,6 @@ def _byte_characters() -> list[str]:
 
     Source: OpenAI, gpt-2, src/encoder.py, bytes_to_unicode (2019).
     """
-    kept = {*range(33, 127), *range(161, 173), *range(174, 256)}
-    others = iter(range(256, 512))
-    return [chr(byte) if byte in kept else chr(next(others)) for byte in range(256)]
+    printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    replacements = iter(range(256, 512))
+    return [chr(byte) if byte in printable else chr(next(replacements)) for byte in range(256)]

@@ -189,11 +189,11 @@ def otel_spans(count: int) -> bytes:
     """OTLP JSON of the collector's file exporter: an agent's span around each model's."""
     rows = []
     for call in logged_calls(count):
-        asked = [{"role": "user", "parts": _text_parts(call.question)}]
-        said = [{"role": "assistant", "parts": _text_parts(call.answer), "finish_reason": "stop"}]
+        messages = [{"role": "user", "parts": _text_parts(call.question)}]
+        reply = [{"role": "assistant", "parts": _text_parts(call.answer), "finish_reason": "stop"}]
         shared = [
-            _attribute("gen_ai.input.messages", orjson.dumps(asked).decode()),
-            _attribute("gen_ai.output.messages", orjson.dumps(said).decode()),
+            _attribute("gen_ai.input.messages", orjson.dumps(messages).decode()),
+            _attribute("gen_ai.output.messages", orjson.dumps(reply).decode()),
             _attribute("gen_ai.request.model", MODEL),
         ]
         tools = [{"type": "function", **TOOLS[0]["function"]}]

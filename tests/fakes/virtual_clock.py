@@ -32,25 +32,25 @@ class _Selector(selectors.DefaultSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """The events that have come; where none has, the timeout is over at once."""
-        found = super().select(0)
-        if found or timeout == 0:
-            return found
+        events = super().select(0)
+        if events or timeout == 0:
+            return events
         if timeout is None:
             return super().select(None)
         # What was sent a moment ago may still be on its way through the kernel.
-        found = super().select(_THREAD if self.threads else 0) or self._wait_for_workers()
-        if not found:
+        events = super().select(_THREAD if self.threads else 0) or self._wait_for_workers()
+        if not events:
             self.now += timeout
-        return found
+        return events
 
     def _wait_for_workers(self) -> list[tuple[selectors.SelectorKey, int]]:
         """The events that come while threads are at work that nobody on the loop waits for."""
-        found, until = super().select(0), time.monotonic() + _THREAD
-        while not found and any(is_busy() for is_busy in self.workers):
+        events, until = super().select(0), time.monotonic() + _THREAD
+        while not events and any(is_busy() for is_busy in self.workers):
             if time.monotonic() > until:
                 break
-            found = super().select(_LOOK)
-        return found
+            events = super().select(_LOOK)
+        return events
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):

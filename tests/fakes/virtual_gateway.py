@@ -85,8 +85,8 @@ class LogRecorder(logging.Handler):
         self.worse: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        at = asyncio.get_running_loop().time() if _runs() else float("nan")
-        self.lines.append((at, record.name, record.getMessage()))
+        second = asyncio.get_running_loop().time() if _runs() else float("nan")
+        self.lines.append((second, record.name, record.getMessage()))
         if record.levelno > logging.WARNING:
             self.worse.append(self.format(record))
 
@@ -117,8 +117,8 @@ class VirtualGateway:
         calls = schema.calls.c
         query = receipt_ledger._RECEIPTS.where(calls.team == self.team)
         with read_transaction(store.ledger._engine) as connection:
-            found = connection.execute(query.order_by(calls.call_id, calls.attempt))
-            return [receipt_from_row(row[:-1], row[-1]) for row in found]
+            rows = connection.execute(query.order_by(calls.call_id, calls.attempt))
+            return [receipt_from_row(row[:-1], row[-1]) for row in rows]
 
     def finals(self) -> dict[str, str]:
         """Return why each call was rerouted, by its id, as its one final receipt says."""
@@ -128,22 +128,22 @@ class VirtualGateway:
             rows = connection.execute(
                 select(calls.call_id, calls.reroute_reason).where(calls.final)
             ).all()
-        found = {call: moved or "" for call, moved in rows}
-        assert len(found) == len(rows)
-        return found
+        receipts = {call: moved or "" for call, moved in rows}
+        assert len(receipts) == len(rows)
+        return receipts
 
     def alerts(self) -> list[Alert]:
         """All that was told, in the order it began."""
         with read_transaction(self.gateway.store.outbox._engine) as connection:
             texts = connection.execute(select(schema.alerts.c.text)).scalars()
-            found = [msgspec.json.decode(text, type=Alert) for text in texts]
-        return sorted(found, key=lambda alert: alert.began)
+            alerts = [msgspec.json.decode(text, type=Alert) for text in texts]
+        return sorted(alerts, key=lambda alert: alert.began)
 
     def moves(self) -> list[tuple[float, str]]:
         """Return when objectives moved, and what the log said of it."""
         return [
-            (at, line)
-            for at, name, line in self.said.lines
+            (second, line)
+            for second, name, line in self.said.lines
             if name == "thriftgate.objectives"
             and " is " in line
             and not re.search(r" is (missed:|no longer missed)", line)
@@ -159,13 +159,15 @@ class VirtualGateway:
     def charged_nanos(self) -> int:
         """Nano-dollars that the simulator charged in all."""
         total = 0
-        for each in self.lab.exchanges:
-            if each.usage is not None:
+        for exchange in self.lab.exchanges:
+            if exchange.usage is not None:
                 tariff = (
-                    self.gateway.catalog.models[orjson.loads(each.body)["model"]].routes[0].tariff
+                    self.gateway.catalog.models[orjson.loads(exchange.body)["model"]]
+                    .routes[0]
+                    .tariff
                 )
                 assert tariff is not None
-                paid = call_cost(each.usage, tariff, START)
+                paid = call_cost(exchange.usage, tariff, START)
                 assert paid is not None
                 total += paid.effective_nanos
         return total
@@ -236,21 +238,21 @@ async def virtual_gateway(
             team = running.store.teams.create("acme", now=START)
             _, key = running.store.teams.create_key(team.id, "first", now=START)
             http_caller = HttpCaller(url, key)
-            made = VirtualGateway(url, key, team.id, running, lab, http_caller, clock)
-            with _log_to(made.said):
-                yield made
+            fixture = VirtualGateway(url, key, team.id, running, lab, http_caller, clock)
+            with _log_to(fixture.said):
+                yield fixture
             await http_caller.close()
 
 
 @contextmanager
-def _log_to(said: LogRecorder) -> Any:
+def _log_to(recorder: LogRecorder) -> Any:
     log = logging.getLogger("thriftgate")
     before, log.level = log.level, logging.INFO
-    log.addHandler(said)
+    log.addHandler(recorder)
     try:
         yield
     finally:
-        log.removeHandler(said)
+        log.removeHandler(recorder)
         log.level = before
 
 
@@ -262,12 +264,14 @@ def _runs() -> bool:
     return True
 
 
-def question(number: int, said: Sequence[Mapping[str, str]] = (), cue: str = "") -> dict[str, Any]:
+def question(
+    number: int, messages: Sequence[Mapping[str, str]] = (), cue: str = ""
+) -> dict[str, Any]:
     """A streamed call of a few words to ``big``.
 
     Args:
         number: Tells it from others.
-        said: What was said before.
+        messages: What was said before.
         cue: What the simulator is to do with it.
     """
     words = f"[[fault:words=2{',' if cue else ''}{cue}]] Question {number}?"
@@ -275,5 +279,5 @@ def question(number: int, said: Sequence[Mapping[str, str]] = (), cue: str = "")
         "model": "big",
         "stream": True,
         "max_completion_tokens": 4,
-        "messages": [*said, {"role": "user", "content": words}],
+        "messages": [*messages, {"role": "user", "content": words}],
     }

@@ -99,45 +99,47 @@ class WireReader:
     def moves(self, bodies: Iterable[bytes], planner: Planner, by: Route) -> Iterator[PrefixMove]:
         """Each judged step of one conversation at which its prefix moved."""
         calls = ((body, self.blocks_before_tail(planner(body), by)) for body in bodies)
-        for step, ((asked, kept), (next_, got)) in enumerate(pairwise(calls), start=1):
-            if not _appends(asked, next_):
+        for step, ((body, blocks), (next_, got)) in enumerate(pairwise(calls), start=1):
+            if not _appends(body, next_):
                 continue
-            at = _first_difference(kept, got)
-            if at is not None:
-                yield PrefixMove(step=step, block=at, what=_description(kept[at]))
+            index = _first_difference(blocks, got)
+            if index is not None:
+                yield PrefixMove(step=step, block=index, what=_description(blocks[index]))
 
-    def blocks_before_tail(self, sent: PlannedBody, by: Route) -> Sequence[TokenBlock]:
+    def blocks_before_tail(self, planned: PlannedBody, by: Route) -> Sequence[TokenBlock]:
         """The blocks of a call but for its tail and what primes the answer."""
-        blocks = self.prompt(sent.body, by).blocks[:-1]
-        if not sent.tail:
+        blocks = self.prompt(planned.body, by).blocks[:-1]
+        if not planned.tail:
             return blocks
-        body = orjson.loads(sent.body)
-        body["messages"] = body["messages"][: -sent.tail]
+        body = orjson.loads(planned.body)
+        body["messages"] = body["messages"][: -planned.tail]
         without = self.prompt(orjson.dumps(body), by).blocks[:-1]
-        at = _first_difference(without, blocks)  # where nothing is left, a wire says something else
-        return blocks[: len(without) if at is None else at]
+        index = _first_difference(
+            without, blocks
+        )  # where nothing is left, a wire says something else
+        return blocks[: len(without) if index is None else index]
 
 
-def _appends(asked: bytes, after: bytes) -> bool:
+def _appends(body: bytes, after: bytes) -> bool:
     """True if the caller's own conversation only grew."""
-    before, now = _said(asked), _said(after)
+    before, now = _said(body), _said(after)
     return now[: len(before)] == before
 
 
 def _said(body: bytes) -> list[object]:
     messages = orjson.loads(body)["messages"]
     start = next(
-        (at for at, message in enumerate(messages) if message["role"] not in _LEADING),
+        (index for index, message in enumerate(messages) if message["role"] not in _LEADING),
         len(messages),
     )
     return list(messages[start:])
 
 
-def _first_difference(kept: Sequence[TokenBlock], got: Sequence[TokenBlock]) -> int | None:
+def _first_difference(blocks: Sequence[TokenBlock], got: Sequence[TokenBlock]) -> int | None:
     """The first block that is not the same; None if there is none."""
-    for at, block in enumerate(kept):
-        if at >= len(got) or _core(block) != _core(got[at]):
-            return at
+    for index, block in enumerate(blocks):
+        if index >= len(got) or _core(block) != _core(got[index]):
+            return index
     return None
 
 

@@ -63,22 +63,22 @@ class Sessions(Sequence[Session]):
         return self._count
 
     @overload
-    def __getitem__(self, at: int) -> Session: ...
+    def __getitem__(self, index: int) -> Session: ...
     @overload
-    def __getitem__(self, at: slice) -> Sequence[Session]: ...
-    def __getitem__(self, at: int | slice) -> Session | Sequence[Session]:
-        if isinstance(at, slice):
-            return [self[each] for each in range(*at.indices(self._count))]
-        if not 0 <= at < self._count:
-            raise IndexError(at)
-        if at not in self._made:
-            self._made[at] = self._make(at)
-        return self._made[at]
+    def __getitem__(self, index: slice) -> Sequence[Session]: ...
+    def __getitem__(self, index: int | slice) -> Session | Sequence[Session]:
+        if isinstance(index, slice):
+            return [self[position] for position in range(*index.indices(self._count))]
+        if not 0 <= index < self._count:
+            raise IndexError(index)
+        if index not in self._made:
+            self._made[index] = self._make(index)
+        return self._made[index]
 
 
 def change_sessions(them: Sequence[Session], change: Callable[[Session], Session]) -> Sessions:
     """The same sessions, each changed."""
-    return Sessions(len(them), lambda at: change(them[at]))
+    return Sessions(len(them), lambda index: change(them[index]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,25 +140,25 @@ class TimedCall:
 
     def body(self, workload: Workload, model: str, regime: str) -> bytes:
         """The bytes that a caller of this model sends."""
-        said = {**self.turn.body, "model": model}
-        return orjson.dumps(workload.dressed(said, regime) if workload.dressed else said)
+        body = {**self.turn.body, "model": model}
+        return orjson.dumps(workload.dressed(body, regime) if workload.dressed else body)
 
 
-def timed_calls(workload: Workload, rate: float, most: int | None = None) -> list[TimedCall]:
-    """The first ``most`` calls, in order, at ``rate`` calls a minute in all.
+def timed_calls(workload: Workload, rate: float, limit: int | None = None) -> list[TimedCall]:
+    """The first ``limit`` calls, in order, at ``rate`` calls a minute in all.
 
     A session's gap is about the number of open sessions ÷ rate, and never under two seconds; so a
     workload of few sessions is slower than asked for.
     """
     pace = workload.pace
-    found: list[TimedCall] = []
+    timed: list[TimedCall] = []
     steps = _steps(workload, rate)
-    for number, (at, session, turn) in zip(range(most or workload.calls), steps, strict=False):
+    for number, (second, session, turn) in zip(range(limit or workload.calls), steps, strict=False):
         together = number // pace.burst * pace.burst
-        start = found[together].at if together < number else at + _pauses(pace, number)
+        start = timed[together].at if together < number else second + _pauses(pace, number)
         step = (number - together) * _BURST_STEP_S
-        found.append(TimedCall(at=start + step, session=session, turn=turn))
-    return found
+        timed.append(TimedCall(at=start + step, session=session, turn=turn))
+    return timed
 
 
 def _pauses(pace: Pace, number: int) -> float:
@@ -176,9 +176,9 @@ def _steps(workload: Workload, rate: float) -> Iterator[tuple[float, Session, Se
         heappush(open_, (gap * number / at_once, number, session, 0))
     started = at_once
     while open_:
-        at, number, session, turn = heappop(open_)
-        yield at, session, session.turns[turn]
-        later = at + gap * roll.uniform(0.7, 1.3)
+        second, number, session, turn = heappop(open_)
+        yield second, session, session.turns[turn]
+        later = second + gap * roll.uniform(0.7, 1.3)
         if turn + 1 < len(session.turns):
             heappush(open_, (later, number, session, turn + 1))
         elif (following := next(waiting, None)) is not None:

@@ -45,5 +45,5 @@ def test_promtool_has_no_warning_for_the_metrics_of_a_gateway(tmp_path):
     page = run_in_virtual_time(lambda: _page(tmp_path))
 
     assert b"thriftgate_ceiling_error_ratio{" in page
-    ran = promtool("check", "metrics", given=page)
+    ran = promtool("check", "metrics", text=page)
     assert (ran.returncode, ran.stdout + ran.stderr) == (0, b"")

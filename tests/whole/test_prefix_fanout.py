@@ -40,7 +40,9 @@ def test_a_fan_out_as_sent_writes_the_prefix_with_every_call(ways: tuple[Fan, Fa
     assert {used.cache_read for used in unmodified.charged} == {0}
 
 
-def test_a_held_back_prefix_is_written_once_and_read_by_all_other_calls(ways: tuple[Fan, Fan]) -> None:
+def test_a_held_back_prefix_is_written_once_and_read_by_all_other_calls(
+    ways: tuple[Fan, Fan],
+) -> None:
     _, held_back = ways
     first, *later = held_back.charged
 

@@ -83,7 +83,7 @@ def test_whichever_of_two_gateways_is_asked_the_same_bytes_arrive(
             body = name_model(raw, MODELS[regime])
             turns = ((number + step) % 2, (number + step + 1) % 2)[: 2 if step else 1]
             came = [
-                cluster.upstream_request(number, body, feature=feature, at=0.0) for number in turns
+                cluster.upstream_request(number, body, feature=feature, now=0.0) for number in turns
             ]
 
             assert bare(came[0]) == bare(came[-1]), (one.name, step)
@@ -97,7 +97,7 @@ def test_a_conversation_that_begins_at_both_goes_on_alike_at_both(
     feature = f"auto/well/{regime}"
     bodies = (said(f"twice {regime}", turns, MODELS[regime]) for turns in range(4))
     calls = [
-        [cluster.upstream_request(number, body, feature=feature, at=0.0) for number in (0, 1)]
+        [cluster.upstream_request(number, body, feature=feature, now=0.0) for number in (0, 1)]
         for body in bodies
     ]
 
@@ -126,7 +126,7 @@ def test_a_tool_that_is_added_midway_comes_last_wherever_it_is_first_seen(
     lists = []
     for step, (which, tools) in enumerate(zip((0, 1, 0, 1, 0, 1), brought, strict=True)):
         body = said(regime, step, MODELS[regime], tools=tools)
-        _, came = cluster.upstream_request(which, body, feature=f"{GROWN}/{regime}", at=0.0)
+        _, came = cluster.upstream_request(which, body, feature=f"{GROWN}/{regime}", now=0.0)
         lists.append([name(tool) for tool in orjson.loads(came)["tools"]])
 
     order = [*map(name, brought[0]), name(sends), name(finds)]
@@ -164,7 +164,7 @@ def test_an_approved_layout_reaches_running_conversations_at_both_gateways(
                         number,
                         asks(user, turn, regime),
                         feature=learning_feature(regime),
-                        at=0.0,
+                        now=0.0,
                     )
                     for number in (which, 1 - which)
                 ]
@@ -199,7 +199,7 @@ def heard(cluster: Replicas, which: int, regime: str, users: Iterator[int]) -> b
 
 def is_arranged(cluster: Replicas, which: int, regime: str, user: int, turn: int = 0) -> bool:
     _, came = cluster.upstream_request(
-        which, asks(user, turn, regime), feature=learning_feature(regime), at=0.0
+        which, asks(user, turn, regime), feature=learning_feature(regime), now=0.0
     )
     return ARRIVED in came
 

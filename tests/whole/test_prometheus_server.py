@@ -171,7 +171,9 @@ def test_prometheus_evaluates_every_rule_without_an_error(prometheus: Prometheus
 
 
 @pytest.mark.parametrize("board", sorted(board_files()))
-def test_prometheus_answers_every_query_of_a_board(prometheus: PrometheusServer, board: str) -> None:
+def test_prometheus_answers_every_query_of_a_board(
+    prometheus: PrometheusServer, board: str
+) -> None:
     for question in questions(board):
         prometheus.ask("query", query=question)
 

@@ -65,7 +65,7 @@ def serve_one_call(
         table, ledger = fake_dependencies(
             transport, *routes, patience=patience, estimator=estimator
         )
-        taker = FakeCaller(seen=lambda: len(ledger.receipts), **caller)
+        taker = FakeCaller(observe=lambda: len(ledger.receipts), **caller)
         error, before = None, ticks()
         try:
             await serve_call(asked or call(ASKED), taker, table, Timeline(ticks))

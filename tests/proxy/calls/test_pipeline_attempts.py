@@ -108,7 +108,7 @@ def test_no_other_route_is_tried_after_the_first_content_byte():
 
 
 def test_a_failure_that_would_repeat_everywhere_is_reported_at_once():
-    done = serve_one_call(failed_answer(400, said="no such tool"), routes=(ONE, TWO))
+    done = serve_one_call(failed_answer(400, text="no such tool"), routes=(ONE, TWO))
 
     assert done.outcomes == [(Outcome.FAILED, True)]
     assert done.error is not None

@@ -331,7 +331,7 @@ def test_an_upstream_is_let_go_before_its_caller_is_notified_of_the_break():
 
     async def work() -> list[object]:
         table, _ = fake_dependencies(Only([]))
-        caller = FakeCaller(seen=lambda: exchange.closed)
+        caller = FakeCaller(observe=lambda: exchange.closed)
         await serve_call(streaming_call(), caller, table, Timeline(ticks))
         return caller.observed
 

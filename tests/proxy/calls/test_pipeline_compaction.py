@@ -223,7 +223,7 @@ def test_a_prompt_that_is_refused_either_way_is_nobodys_fault():
 
 def test_a_compacted_prompt_that_is_too_long_is_not_sent_uncompacted():
     said = "This model's maximum context length is 4096 tokens."
-    done = serve(FakeCompaction(), failed_answer(400, said=said))
+    done = serve(FakeCompaction(), failed_answer(400, text=said))
 
     assert done.sent == [SHORT]
 

@@ -72,7 +72,11 @@ def test_a_form_with_faults_keeps_its_values_and_names_all_of_them(dashboard: Da
 
     def submit(referer: str, **more: str) -> str:
         answer = dashboard.ask(
-            "POST", "/admin/budgets/set", cookie=cookie, sent={**fields, **more}, referer=referer
+            "POST",
+            "/admin/budgets/set",
+            cookie=cookie,
+            document={**fields, **more},
+            referer=referer,
         )
         assert answer.status in {400, 422}
         return answer.body.decode()
@@ -97,7 +101,7 @@ def test_a_fault_without_a_page_of_its_form_is_a_page_with_the_reason(
     for referer in ("", "http://elsewhere/admin/nothing", "http://gateway:8080/admin/teams"):
         answer = dashboard.ask(
             "POST", "/admin/budgets/set", cookie=dashboard.cookies[Role.ADMIN],
-            sent={**FORM, "limit": "much"}, referer=referer,
+            document={**FORM, "limit": "much"}, referer=referer,
         )  # fmt: skip
         assert "This cannot be done" in answer.body.decode()
 

@@ -169,7 +169,7 @@ def ask_route(dashboard: Dashboard, endpoint: PageEndpoint, **headers: Any) -> A
     path = fill_path(endpoint.path, team=dashboard.own, call_id=CALL, name="admin.css")
     if isinstance(sent, dict):
         sent = {name: dashboard.own if value == "{team}" else value for name, value in sent.items()}
-    return dashboard.ask(endpoint.method, path, sent=sent, **headers)
+    return dashboard.ask(endpoint.method, path, document=sent, **headers)
 
 
 def protected_routes(dashboard: Dashboard) -> Iterator[PageEndpoint]:
@@ -344,7 +344,9 @@ def test_no_page_redirects_to_another_host(dashboard: Dashboard, wanted: str) ->
             got = (
                 dashboard.ask("GET", f"{path}?next={wanted}", cookie=cookie)
                 if endpoint.is_safe
-                else dashboard.ask(endpoint.method, path, cookie=cookie, sent=sent, referer=wanted)
+                else dashboard.ask(
+                    endpoint.method, path, cookie=cookie, document=sent, referer=wanted
+                )
             )
             location = got.headers.get("location", "/admin")
             assert location == "/admin" or location.startswith(("/admin/", "/admin?")), path

@@ -114,7 +114,9 @@ def test_an_account_without_a_password_asks_for_one_and_sets_it(dashboard: Dashb
 
     assert submit(dashboard, "/account/password", Role.VIEWER, **fields).status == 303
     assert "Another password" in page(dashboard, "/account", Role.VIEWER)
-    opened = dashboard.ask("POST", "/admin/sign-in", sent={"name": "viewer", "password": PASSWORD})
+    opened = dashboard.ask(
+        "POST", "/admin/sign-in", document={"name": "viewer", "password": PASSWORD}
+    )
     assert opened.status == 303
     holder = dashboard.store.sessions.of_holder(dashboard.people[Role.VIEWER].id, NOW)
     ids = {each.method: each.id for each in holder}
@@ -141,7 +143,7 @@ def test_a_key_with_two_faults_names_both_and_keeps_the_form(dashboard: Dashboar
         "team": dashboard.own, "name": "CI", "lasts": "soon", "limit": "much", "window": "day",
     }  # fmt: skip
     answer = dashboard.ask(
-        "POST", "/admin/teams/create-key", cookie=dashboard.cookies[Role.ADMIN], sent=fields,
+        "POST", "/admin/teams/create-key", cookie=dashboard.cookies[Role.ADMIN], document=fields,
         referer="http://gateway:8080/admin/teams",
     )  # fmt: skip
     html = answer.body.decode()

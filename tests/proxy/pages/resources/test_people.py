@@ -25,7 +25,7 @@ def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
 
 def got(dashboard: Dashboard, method: str, path: str, sent: Any = None, cookie: str = "") -> Any:
     cookie = cookie or dashboard.cookies[Role.ADMIN]
-    answer = dashboard.ask(method, f"/api/v1{path}", cookie=cookie, sent=sent)
+    answer = dashboard.ask(method, f"/api/v1{path}", cookie=cookie, document=sent)
     return answer.status, json.loads(answer.body) if answer.body else None
 
 
@@ -36,13 +36,13 @@ def test_a_person_is_added_and_signs_in_by_the_link_and_then_by_a_password(
     status, link = got(dashboard, "POST", "/people", asked)
     assert (status, link["person"]["has_password"]) == (201, False)
     code = link["path"].partition("code=")[2]
-    opened = dashboard.ask("POST", "/admin/sign-in", sent={"code": code})
+    opened = dashboard.ask("POST", "/admin/sign-in", document={"code": code})
     assert opened.headers["location"] == "/admin/account"
     cookie = new_cookie(opened)
 
     assert got(dashboard, "PUT", "/account/password", {"password": "short"}, cookie)[0] == 400
     assert got(dashboard, "PUT", "/account/password", {"password": PASSWORD}, cookie)[0] == 204
-    again = dashboard.ask("POST", "/admin/sign-in", sent={"name": "ann", "password": PASSWORD})
+    again = dashboard.ask("POST", "/admin/sign-in", document={"name": "ann", "password": PASSWORD})
     assert again.status == 303
     assert got(dashboard, "GET", "/session", cookie=new_cookie(again))[1] == {
         "name": "ann",
@@ -60,7 +60,7 @@ def test_another_password_needs_the_current_one_and_ends_the_other_sessions(
     dashboard.store.users.set_password(ann.id, hashed, now=NOW, who="ann")
     signed_in = [
         new_cookie(
-            dashboard.ask("POST", "/admin/sign-in", sent={"name": "ann", "password": PASSWORD})
+            dashboard.ask("POST", "/admin/sign-in", document={"name": "ann", "password": PASSWORD})
         )
         for _ in range(2)
     ]

@@ -216,7 +216,7 @@ def test_a_prompt_without_a_bound_passes_where_its_tokens_cost_nothing():
 
 def test_a_refusal_names_a_model_with_which_the_call_would_fit():
     async def run() -> None:
-        harness = AdmissionHarness(budget(limit=2 * WORST + COST - 1), known=CATALOG)
+        harness = AdmissionHarness(budget(limit=2 * WORST + COST - 1), catalog=CATALOG)
         first, second = harness.attempt(1), harness.attempt(2)
         await harness.admit(first)
         harness.end(first, ANSWERED)
@@ -233,7 +233,7 @@ def test_a_refusal_names_a_model_with_which_the_call_would_fit():
 
 def test_a_refusal_of_tokens_names_no_other_model():
     async def run() -> None:
-        harness = AdmissionHarness(budget(limit=5, unit=BudgetUnit.TOKENS), known=CATALOG)
+        harness = AdmissionHarness(budget(limit=5, unit=BudgetUnit.TOKENS), catalog=CATALOG)
         with refusing(429) as refused:
             await harness.admit(harness.attempt(1))
         assert refused.value.details["cheapest_alternative"] is None

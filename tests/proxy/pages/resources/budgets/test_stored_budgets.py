@@ -29,7 +29,7 @@ def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
 
 
 def put(dashboard: Dashboard, name: str, sent: dict[str, Any], role: Role = Role.ADMIN) -> Any:
-    return dashboard.ask("PUT", f"{API}/{name}", sent=sent, cookie=dashboard.cookies[role])
+    return dashboard.ask("PUT", f"{API}/{name}", document=sent, cookie=dashboard.cookies[role])
 
 
 def delete(dashboard: Dashboard, name: str, role: Role = Role.ADMIN) -> AsgiConnection:
@@ -179,7 +179,7 @@ def test_forms_of_the_page_set_change_and_remove_a_budget(dashboard: Dashboard) 
 
     def submit(path: str, **fields: str) -> int:
         sent = {"name": "own", **fields}
-        return dashboard.ask("POST", f"/admin/budgets/{path}", sent=sent, cookie=cookie).status
+        return dashboard.ask("POST", f"/admin/budgets/{path}", document=sent, cookie=cookie).status
 
     assert submit("set", **OWN, hard="yes") == 303
     assert "Change own" in page(dashboard)
