@@ -1,15 +1,15 @@
-"""Reloading: a changed catalog or policy file takes effect while calls run, whole or not at all.
+"""Reloads a changed catalog or policies file while calls run: all of it, or nothing.
 
 ::
 
-    SIGHUP, or a file changed ─ read both ─ check ─ every room prepares ─┬─ all commit, at once
+    SIGHUP, or a file changed ─ read both ─ check ─ every part prepares ─┬─ all commit, at once
                                                                          └─ one refuses: all stays
 
-A snapshot that cannot be taken over leaves the one in force, whatever the failure; the log says why
-with file and line, ``/readyz`` has it as a note and ``thriftgate_config_last_reload_successful`` is
-0. So does one that was half written: a file that became empty or changed while it was read, and a
-catalog without any of the operator's own models. Calls under way keep the catalog that they began
-with. Counters live in the rooms, which outlive every snapshot.
+A snapshot that cannot be applied leaves the old one in force. The log names file and line,
+``/readyz`` has a note, and ``thriftgate_config_last_reload_successful`` is 0. A half-written file
+counts as such: one that became empty, changed while it was read, or is a catalog without any of
+the operator's own models. Running calls keep the catalog that they began with. Counters outlive
+every snapshot.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""All that is not a call, as one app: health, models, receipts, and the pages below /admin."""
+"""The app for all requests that are not calls: health, models, receipts, and pages below /admin."""
 
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence

@@ -1,11 +1,11 @@
-"""Data for the pages: the port of ``dashboards.board``, answered by a running gateway.
+"""Data for the pages: implements the port ``dashboards.board`` in a running gateway.
 
-Pages never hurt calls. Whatever asks the database does so with one question of a kind and two in
-all at a time, whoever looks, and what does not answer within ``PART_TIMEOUT_S`` is unknown. A
-question that goes on after that keeps its thread, and none of its kind is asked until it ends.
+Pages must not slow calls down. Their questions to the database share one of a kind and two in all
+at a time, for all viewers together. One that takes longer than ``PART_TIMEOUT_S`` is shown as
+unknown; it keeps its thread, and none of its kind is asked until it ends.
 
-Of a budget that everybody has one of, the counters are asked for those alone of whom the ledger
-knows most to be spent.
+Of a budget with a counter for each team, key or user, only those with most spending in the ledger
+are shown.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Health for probes and Prometheus: the process lives, takes calls, and keeps its ledger."""
+"""Health for probes and Prometheus: liveness, readiness, and the state of the ledger."""
 
 import asyncio
 import logging

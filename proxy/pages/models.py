@@ -1,4 +1,4 @@
-"""GET /v1/models: what a caller may ask for, and what of it can answer now."""
+"""GET /v1/models: the models that a caller may ask for and that can answer now."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Notes on policies and models that are valid and may not do what was meant.
+"""Warnings about policies and models that are valid and probably a mistake.
 
 ``thriftgate check`` prints them, ``serve`` logs them at its start, and ``/readyz`` has them.
 """

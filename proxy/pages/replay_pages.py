@@ -1,4 +1,4 @@
-"""The page that replays a log: which savings it would have had, and what to do for them.
+"""The page that replays a log: the savings it would have had, and how to get them.
 
 ::
 

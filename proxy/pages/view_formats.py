@@ -1,4 +1,4 @@
-"""Forms in which a view leaves the process that reads for pages.
+"""The formats in which a view leaves the process that reads the ledger: JSON, HTML or the view.
 
 ::
 

@@ -1,1 +1,1 @@
-"""Planning for prefix caches: what moves where, what is marked, what a cache should know; pure."""
+"""Plans prompts for prefix caches: the text that moves, the marks, the expected reads; pure."""

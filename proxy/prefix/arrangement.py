@@ -1,4 +1,4 @@
-"""A call's prompt in the order of its slots, and with its marks: from the caller's own bytes."""
+"""Orders a call's prompt by its slots and writes its cache marks, from the caller's own bytes."""
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, takewhile

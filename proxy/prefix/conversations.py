@@ -1,4 +1,4 @@
-"""Finds the conversation a call belongs to, and holds the state that one process keeps of it; pure.
+"""Finds the conversation a call belongs to, and holds this process's state of it; pure.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Learns layouts of each feature's instructions from its calls, and when they are changed."""
+"""Learns a layout for each feature's instructions from its calls; decides when it changes."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -1,10 +1,10 @@
-"""Sends marks only as far as they are paid for, where a mark costs a surcharge (Anthropic).
+"""Sends cache marks only while their losses stay bounded, where marks cost a surcharge (Anthropic).
 
 ::
 
     fully_marked_call ── all marks on paper: what the call should read if all calls had theirs
-    reserve ──────────── whether some of them are sent; what they may lose is put by until it ended
-    record_call ──────── it was answered: what its marks brought beside the unmodified call
+    reserve ──────────── True if some are sent; their possible loss is reserved until the call ended
+    record_call ──────── it was answered: what its marks brought, compared with the unmodified call
 """
 
 from collections.abc import Iterator, Sequence

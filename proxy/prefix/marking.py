@@ -1,4 +1,4 @@
-"""Decides a call's cache key and marks, and learns from its answer what marks are worth."""
+"""Chooses a call's cache key and marks, and learns from its answer what marks are worth."""
 
 from collections.abc import Iterator
 from math import inf

@@ -1,4 +1,4 @@
-"""Caches readings of tools, instructions and messages: a conversation sends most of them again."""
+"""Caches parsed tools, instructions and messages: each call sends most of them again."""
 
 from collections.abc import Mapping, Sequence
 from itertools import repeat

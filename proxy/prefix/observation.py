@@ -1,9 +1,9 @@
-"""Derives reuse observations and explained cache misses from answered calls.
+"""Finds out how much of a cache an answered call missed, and why.
 
-A call could have read as much as the call before held too, wherever that stood, or as was sent
-before as a prefix, if that is more. A provider knows of calls that we do not: another process sent
-them, or one before a restart. So what it says was lost is lost at least, and where our account
-finds nothing, its word stands.
+A call could have read what the call before it held, or what was sent before as a prefix, whichever
+is more. Providers know of calls that this process does not, such as those of another process or
+from before a restart. So the loss that a provider reports is the least, and its reason counts where
+ours finds none.
 """
 
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""The values of planning: the call that is asked, where it goes, and what is sent."""
+"""The values of planning: its input (a call and its target) and its result (what is sent)."""
 
 from collections.abc import Mapping
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""A call's prompt, planned: the one place where all pieces of planning meet.
+"""Plans a call's prompt from its conversation: the entry point of prefix planning.
 
 ::
 

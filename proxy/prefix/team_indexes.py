@@ -1,4 +1,4 @@
-"""Planning's memory of each team's calls, in so many bytes for all teams together; pure."""
+"""The planner's memory of each team's calls, bounded in bytes for all teams together; pure."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,15 +1,15 @@
-"""The same calls, had they been sent unmodified: what their cache would hold, and what they cost.
+"""The counterfactual: costs and cache contents if the same calls had been sent unmodified.
 
 ::
 
     unmodified_call ── a call that is modified: what it should read if no call ever had been
-    record_call ────── it was answered: what it cost beside that, judged by the latest calls
+    record_call ────── it was answered: its extra cost, judged over the latest calls
     take_harm ──────── whether those are surely dearer
     can_compare ────── whether the control arm may go on
     may_move ───────── whether a conversation may begin with a layout
 
-Calls sent unmodified find no longer what planned ones would have stored for them, so comparing may
-cost more than sending all calls directly.
+Control calls cannot read what planned ones would have stored for them, so a comparison may cost
+more than sending all calls directly.
 """
 
 from bisect import bisect_left

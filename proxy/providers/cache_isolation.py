@@ -1,4 +1,4 @@
-"""Keeps teams out of each other's caches, where the upstream takes a key or salt for that.
+"""Keeps teams out of each other's prompt caches, where the upstream takes a key or salt.
 
 =====================  =======================================  ============================
 upstream               said in                                  where the caller said nothing

@@ -1,4 +1,4 @@
-"""The errors in what an upstream sent, in whatever envelope: as objects with a message."""
+"""Finds the error in an upstream's answer, in any known envelope, as an object with a message."""
 
 import re
 from collections.abc import Mapping

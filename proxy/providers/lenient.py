@@ -1,7 +1,7 @@
-"""JSON as providers really write it, for our own reading: the caller gets the bytes unmodified.
+"""Reads JSON as providers really write it; the caller gets the bytes unmodified.
 
 Python's servers write ``NaN`` and ``Infinity``; some answers begin with a byte order mark, come in
-UTF-16, hold a half of a surrogate pair or a control character within a string. None of that is JSON
+UTF-16, hold half a surrogate pair or a control character within a string. None of that is JSON
 (RFC 8259), and all of it was paid for.
 """
 

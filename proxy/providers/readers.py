@@ -1,4 +1,4 @@
-"""The parts that readers of answers share: pieces, whole bodies, and streams of events."""
+"""Parts that readers of answers share: decoded pieces, whole bodies, event streams."""
 
 from abc import ABC, abstractmethod
 from typing import Any

@@ -1,4 +1,4 @@
-"""The errors of answers that cannot go on, and the event that ends such a stream."""
+"""Errors of answers that cannot go on, and the error event that ends such a stream."""
 
 import orjson
 

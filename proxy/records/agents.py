@@ -1,4 +1,4 @@
-"""Coding agents that are recognised by what they send, and how each is pointed at a gateway.
+"""Recognises coding agents by their headers or instructions; how each is pointed at a gateway.
 
 Claude Code and Codex say in their headers who they are; the others are known by how their
 instructions begin. A call that names no feature is booked on its agent's name, and what Claude Code

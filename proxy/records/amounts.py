@@ -1,4 +1,4 @@
-"""Money and counts as a person reads them; documents have every digit."""
+"""Formats money and counts for people; documents have every digit."""
 
 from collections.abc import Iterable
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Reads bodies whose beginning is known: a conversation sends most of its last call again.
+"""Parses only the new part of a request body: a conversation resends most of its last one.
 
 ::
 

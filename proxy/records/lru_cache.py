@@ -1,4 +1,4 @@
-"""A cache of bounded size that drops what was used longest ago."""
+"""A cache, bounded by number or weight, that drops the least recently used values."""
 
 import sys
 from collections import deque

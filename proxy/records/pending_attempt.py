@@ -1,4 +1,4 @@
-"""An attempt that was sent and has no receipt yet, as it is noted against a kill of the process."""
+"""An attempt that was sent and has no receipt yet, noted in case the process is killed."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Sizes of a prompt's segments and places of its cache marks: numbers alone, no word of it."""
+"""Sizes of a prompt's segments and positions of its cache marks, without any of its text."""
 
 from collections.abc import Iterator
 

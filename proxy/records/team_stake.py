@@ -1,4 +1,4 @@
-"""The amount that all features of a team may lose together in a day, lent by the store."""
+"""The daily amount that all features of a team may lose on learning, shared through the store."""
 
 from math import ceil
 from typing import Final

@@ -1,4 +1,4 @@
-"""Phases of a call and the time of each."""
+"""A call's clock: its arrival, its waits, and its first content."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""An OpenID Connect provider: people are sent there to sign in, and its tokens tell of them.
+"""An OpenID Connect provider: people sign in there, and its tokens say who they are.
 
 ::
 

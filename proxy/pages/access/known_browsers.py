@@ -1,4 +1,4 @@
-"""Browsers in which a person signed in before: each keeps a cookie that only this shows."""
+"""Browsers in which a person signed in before, known by a cookie that nothing else reads."""
 
 import hmac
 from secrets import token_urlsafe

@@ -1,16 +1,17 @@
 """Limits on failed sign-ins, and the admin token.
 
 ======================  =====================================  ==================================
-counted                 failures at once, then one in          spares
+counted                 failures at once, then one in          does not limit
 ======================  =====================================  ==================================
-a name at an address    10, 30 s                               nobody
+a name at an address    10, 30 s                               (limits all)
 an address              50, 6 s                                browsers that know the person
 a name                  500, 7.2 s                             browsers that know the person
-a name in a browser     10, 30 s                               nobody
+a name in a browser     10, 30 s                               (limits all)
 ======================  =====================================  ==================================
 
-So a stranger makes nobody wait who signs in elsewhere, unless from many networks at once, and never
-a browser in which the person signed in before. No name has more than 12,500 guesses a day.
+So a stranger's guesses do not lock a person out who signs in elsewhere, unless they come from many
+networks at once. They never lock out a browser in which the person signed in before. No name has
+more than 12,500 guesses a day.
 """
 
 from collections import OrderedDict, deque

@@ -1,4 +1,4 @@
-"""``/api/v1/alerts/sinks``: whom alerts are sent to, and test alerts to them."""
+"""``/api/v1/alerts/sinks``: the sinks that alerts are sent to, and test alerts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""Marks and keys where they pay: positions, policies, and the optimum they are held against."""
+"""Cache marks and keys: where they pay, and the optimum that they are compared with."""

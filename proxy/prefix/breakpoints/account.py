@@ -1,8 +1,8 @@
-"""Keeps the books of a feature's marks on a family of models: what they earned at each place.
+"""The account of a feature's cache marks on a family of models: what they earned at each place.
 
 Each place has a balance, as if all calls had carried all marks. One that lost more than
-``STOP_LOSS_FEES`` times what marking it costs is left unmarked until its balance recovers. Its
-latest write counts once it cannot be read any more, or another was made.
+``STOP_LOSS_FEES`` times the fee of a mark is left unmarked until its balance recovers. The latest
+write of a place counts once it can no longer be read, or another was made.
 """
 
 from collections import OrderedDict

@@ -1,8 +1,8 @@
-"""The caller's own marks on a cache that takes few: the room they leave, and one that it can spare.
+"""The caller's own marks on a cache that takes few: the room they leave, and one that may go.
 
-They stay where they stand, but for one that OpenAI's cache makes needless: from GPT-5.6 on it
-writes the end of the prompt by itself. A caller that writes for Anthropic's cache marks that end,
-and so takes the place of a mark that other conversations could read.
+They stay in place, except one that OpenAI's cache makes needless: from GPT-5.6 on it writes the end
+of the prompt by itself. Callers that write for Anthropic's cache mark that end, and so take the
+place of a mark that other conversations could read.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,13 +1,21 @@
-"""Bounds what a feature's marks may lose on all models together.
+"""Bounds what a feature's cache marks may lose, on all models together.
 
 Where nothing is stored without a mark (Anthropic), a mark is a stake: its prompt is written at a
-surcharge, and pays once it is read. The feature has a balance of what its marks really brought. It
-may lose three tenths of an average call before anything was earned, and .52 of one, or 0.04 % of
-what its calls cost, once its balances earned three times the stake. Tools may be another agent's,
-so before the conversation .52 may be lost while the latest write of tools can be read. So over
-1,000 calls it costs at most 1.0005 times sending directly. Nor may it lose more than the learning
-stake, or one prompt's surcharge where that is more; two once its balances earned ten of them. That
-loss counts half after a day, so that a feature whose traffic changed is tried again.
+surcharge, which pays only if it is read. The balance is what marks that were sent really brought.
+The loss is bounded for good, and again by the day:
+
+=======================================  ========================================================
+the marked places have earned            all calls together may lose
+=======================================  ========================================================
+less than three stakes                   0.3 of an average call
+the same, all marks stand before the     0.52 of an average call, while the latest write of tools
+conversation                             can be read: it may be another agent's
+three stakes                             0.52 of an average call, or 0.04 % of what all calls cost
+=======================================  ========================================================
+
+So 1,000 calls cost at most 1.0005 times as much as sent directly. Of late, the feature may lose the
+learning stake, or one prompt's surcharge if that is more; two of them once its places earned ten.
+That loss counts half after a day, so a feature whose traffic changed is tried again.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""A conversation's plan and experiment arm: decided at its first call, both hold to its last."""
+"""A conversation's plan and experiment arm: both are decided at its first call, and kept."""
 
 from collections.abc import Sequence
 from enum import StrEnum

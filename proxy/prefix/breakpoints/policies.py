@@ -1,7 +1,8 @@
-"""Chooses the marks that a call asks for and its cache key, and puts the key into the call.
+"""Chooses a call's cache marks and cache key, and writes the key into the call.
 
-No retention is asked for: OpenAI keeps prompts for up to a day by itself, but for organisations
-that agreed on keeping nothing, and that is theirs to change. The one that is asked for counts.
+It never asks for a retention: OpenAI keeps prompts for up to a day by default, except for
+organisations that agreed on zero retention, which only they may change. A retention that the caller
+asks for counts.
 
 Source: OpenAI, prompt caching guide (2026-09); Mistral and Fireworks, prompt caching (2026-11);
 xAI, prompt caching, maximizing cache hits, chat completions (2026-11).

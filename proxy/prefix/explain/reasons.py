@@ -1,4 +1,4 @@
-"""The reasons for a cache miss, a miss as a value, and its explanation for a person."""
+"""The reasons for a cache miss: as codes, as a finding, and as text for people."""
 
 from collections.abc import Mapping
 from enum import StrEnum

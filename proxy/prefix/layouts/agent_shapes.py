@@ -1,4 +1,4 @@
-"""Parts long texts in content blocks where a mark can stand: known agents' and those seen before.
+"""Splits long texts into content blocks where a mark can stand: at known agents' and seen places.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Tokens that a cache saves the calls of a template, by which of its varying texts move.
+"""The tokens that a cache would save a template's calls, by which of its varying texts move.
 
 A cache reads a prompt up to the first text that differs from what was sent before::
 

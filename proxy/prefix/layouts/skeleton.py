@@ -1,4 +1,4 @@
-"""Text that recurs in the instructions of many conversations, and the gaps between."""
+"""Finds the text that recurs in many conversations' instructions, and the gaps between."""
 
 from bisect import bisect_left
 from collections import Counter

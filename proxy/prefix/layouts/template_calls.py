@@ -1,4 +1,4 @@
-"""The calls of a template: as its conversations were seen, and as those that run will go on.
+"""The calls of a template that learning counts: those seen, and those still to come.
 
 Conversations that still run look shorter than they will be, so their next calls are counted, too.
 """

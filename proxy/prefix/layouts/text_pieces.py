@@ -1,10 +1,10 @@
-"""Texts in pieces, each in a slot: what stays, what ends them, what goes elsewhere.
+"""Splits texts into pieces, each in a slot: stable text stays, semi-stable ends it, the rest moves.
 
-Where words went from between others a fixed reference stays, and they arrive under its label. JSON
-and XML stay valid: a reference is a member there, and semi-stable pieces stand before the end.
+Where text moved out, a fixed reference stays, and the text arrives under the same label. JSON and
+XML stay valid: a reference is a member there, and semi-stable pieces stand before the end.
 
-What varies in a short text is told by its form, and so is what it is about. Topics are of a fixed
-list, so that nothing of a caller's words stays in a layout.
+What varies in a short text, and its topic, are told by its form. Topics come from a fixed list, so
+a layout holds none of a caller's words.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The texts of calls: how far one begins as another did, and units that end within them.
+"""The shared beginnings of texts, and the units within texts that caches store.
 
 A cache that reads any length reads a new text as far as it begins like an earlier one in its place.
 One that keeps whole prompts (DeepSeek) keeps, besides, what two prompts have in common: such a unit

@@ -1,4 +1,4 @@
-"""JSON of prompts in its pieces, each as it was written, and written again with other words."""
+"""JSON objects as raw members: each keeps its bytes, and may be written with other text."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

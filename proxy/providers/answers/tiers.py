@@ -1,4 +1,4 @@
-"""Service tiers by the names that prices have for them."""
+"""Maps a provider's service tiers to the names that prices use."""
 
 from typing import Final
 

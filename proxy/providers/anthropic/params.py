@@ -1,4 +1,4 @@
-"""Parameters of a chat call that this wire translates, adapts, drops with a note, or refuses.
+"""Parameters of a chat call: each is translated, adapted, dropped with a note, or refused.
 
 What only steers is dropped with a note; what would change the meaning of the answer is refused.
 Source: OpenAI and Anthropic API references (2026-11).

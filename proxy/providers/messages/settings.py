@@ -1,4 +1,4 @@
-"""Facts of a Messages request that the way back of its answer needs."""
+"""Facts of a Messages request that the translation of its answer needs."""
 
 from collections.abc import Mapping
 from hashlib import sha256

@@ -1,4 +1,4 @@
-"""Signatures of thinking that another provider's model wrote, so that it can be told apart.
+"""Signs thinking of other providers' models in Messages answers, so that it is recognised later.
 
 Callers of the Messages API send thinking back unmodified, signature included. A signature of ours
 says that no Claude model wrote the block: Anthropic would refuse it. It holds all that the upstream

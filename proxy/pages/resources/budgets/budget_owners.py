@@ -1,4 +1,4 @@
-"""The team that each budget is of, and who may see and change it."""
+"""The team that owns each budget, and who may see and change it."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, Self

@@ -1,4 +1,4 @@
-"""A budget as people send it, read by the rules of the policies file."""
+"""Reads a budget that a person sends, by the same rules as the policies file."""
 
 from typing import Annotated, Final
 

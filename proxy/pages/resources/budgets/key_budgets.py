@@ -1,4 +1,4 @@
-"""The own budget of a key: a stored budget whose name is the key's id."""
+"""The budget of a single key: a stored budget whose name is the key's id."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Receipts as stories of calls."""
+"""Turns receipts into the rows and call stories that pages show."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final

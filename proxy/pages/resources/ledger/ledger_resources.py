@@ -1,4 +1,4 @@
-"""Resources that read the ledger: what was spent and saved, and the calls themselves.
+"""Resources that read the ledger: spending, savings, and the calls themselves.
 
 ::
 

@@ -1,12 +1,12 @@
-"""The newest calls of this process in memory, and listeners that are told of each as it ends.
+"""The newest calls of this process in memory, and listeners that get each call as it ends.
 
 ::
 
     receipt ─ record ─┬─ ring (the newest, oldest dropped)
                       └─ a queue of each listener (bounded, oldest dropped)
 
-Calls never wait for a listener: one that is slow misses calls and is told how many. What waits are
-receipts; a row is made of one when a page is told of it, for most calls are never looked at.
+Calls never wait for a listener: one that is slow misses calls and is told how many. Queues hold
+receipts; a row is made of one only when a page gets it, as most calls are never looked at.
 """
 
 import asyncio
