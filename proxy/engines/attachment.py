@@ -1,4 +1,4 @@
-"""Recognises an engine by its own pages, and writes the profile that attaches to it; pure."""
+"""Recognises a running engine by its HTTP pages, and writes a profile that attaches it; pure."""
 
 import re
 from collections.abc import Mapping, Sequence

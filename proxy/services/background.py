@@ -1,4 +1,4 @@
-"""Background tasks of a running gateway: they end with it, and one that fails harms no other."""
+"""Background tasks of a running gateway: they end with it, and a failure of one stops no other."""
 
 import asyncio
 import logging

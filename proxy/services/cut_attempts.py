@@ -1,8 +1,8 @@
-"""Books attempts that a kill of their process cut off: sent, and without a receipt.
+"""Books attempts that were sent and have no receipt, because their process was killed.
 
-Each process on a journal's folder looks for the notes that a dead one left. What stands there and
-not in the ledger, once all that the dead one journalled has come there, gets a receipt: outcome
-``broken``, error ``gateway_killed``, its usage an estimate. Two that look at once book it once.
+Each process on a journal's folder looks for notes of attempts that a dead one left. Those that are
+not in the ledger once the dead one's journal is drained get a receipt: outcome ``broken``, error
+``gateway_killed``, its usage an estimate. Two processes that look at once book an attempt once.
 """
 
 import asyncio

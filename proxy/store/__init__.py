@@ -1,1 +1,1 @@
-"""Keeps teams, keys, receipts and their rollups, in SQL."""
+"""Stores teams, keys, receipts and their rollups, in SQL."""

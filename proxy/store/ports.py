@@ -7,9 +7,9 @@ port                          in one process                  in Redis, for all
 ``ObjectiveCounters``         ``redis.local_objective_store`` ``redis.objective_store``
 ============================  ==============================  ==============================
 
-Budget counters that have lost everything look like counters nobody has used. So they carry a mark,
-which goes with them: whoever gave them what the ledger knows writes there that they are whole, and
-a reservation can ask for whole counters, in the same step.
+Budget counters that have lost everything look like unused ones. So they carry a mark, which is lost
+with them. The process that restores them from the ledger marks them as whole, and a reservation can
+require whole counters in the same step.
 """
 
 from collections.abc import Collection, Mapping, Sequence

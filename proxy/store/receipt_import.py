@@ -1,4 +1,4 @@
-"""Receipts that stand in a log alone, read from it and booked in the ledger, each once."""
+"""Imports receipts that only a log has into the ledger, each once."""
 
 from collections.abc import Iterator
 from typing import BinaryIO, Final

@@ -1,4 +1,4 @@
-"""Everything that is kept, as one thing to start and stop.
+"""The store: everything that is persisted, as one object to start and stop.
 
 ::
 

@@ -1,1 +1,1 @@
-"""Number of tokens a text is, exactly where a vocabulary is published, learned where none is."""
+"""Counts a text's tokens: exactly where the vocabulary is published, else by a learned ratio."""

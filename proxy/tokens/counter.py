@@ -1,4 +1,4 @@
-"""Number of tokens a prompt is, at the price of its new part only.
+"""Counts a prompt's tokens, at the cost of its new part only.
 
 Exact for text messages to gpt-3.5, gpt-4, gpt-4o and gpt-4.1, for completions and for embeddings.
 Tools, tool calls and schemas are estimated within some per cent, images and files by a fixed

@@ -1,4 +1,4 @@
-"""Tool declarations as OpenAI's models are shown them, near enough to count.
+"""Renders tool declarations as OpenAI's models see them, closely enough to count tokens.
 
 The rendering is not published. This one was fitted to 45 tool lists whose prompt tokens were
 recorded (crewAI's cassettes, gpt-3.5 to gpt-4.1): all but four come within two tokens.

@@ -1,6 +1,6 @@
-"""Number of tokens a provider counts for each of ours, learned from what it reports.
+"""The ratio of a provider's token count to ours, learned from the usage that it reports.
 
-Nothing is learned, and nothing scaled, where ours are the provider's: see ``Estimates``.
+Where our vocabulary is the provider's own, nothing is learned or scaled: see ``Estimates``.
 """
 
 import re

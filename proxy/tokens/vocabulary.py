@@ -1,4 +1,4 @@
-"""The published vocabularies, as tiktoken counts with them; nothing is downloaded.
+"""The published vocabularies, as tiktoken counts with them, without a download.
 
 The bpe-openai distribution carries them compiled in. Its extension is loaded past the package's
 own ``__init__``, which would build the same vocabularies again as Python dictionaries (half a

@@ -1,4 +1,4 @@
-"""Checks whether a prompt's tokens can be counted from the body alone, and from its texts alone."""
+"""Checks if a prompt's tokens can be counted from its body alone, or from its texts alone."""
 
 import re
 from collections.abc import Iterable

@@ -1,1 +1,1 @@
-"""The data plane: whatever answers completions, behind one small port."""
+"""The data plane: HTTP connections to providers and engines, behind one small port."""

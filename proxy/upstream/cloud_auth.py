@@ -1,9 +1,9 @@
-"""Proves to a cloud whose a request is: by AWS's signatures or Google's tokens.
+"""Signs requests to clouds: AWS signatures, or Google's tokens.
 
 Credentials come by the usual chain of each: environment, profile or file, the machine's own role.
-To find or renew them may block for seconds, so that is done on a thread, once for all calls that
-wait; calls go on with credentials that are still good meanwhile. The packages are optional extras
-and are loaded with the first call.
+Finding or renewing them may block for seconds, so it is done on a thread, once for all calls that
+wait. Calls go on with credentials that are still valid meanwhile. The packages are optional extras,
+loaded with the first call.
 """
 
 import asyncio

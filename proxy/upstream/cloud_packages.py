@@ -1,4 +1,4 @@
-"""The optional packages with which requests to a cloud are proven; to look for them loads none."""
+"""Checks for the optional packages that sign requests to clouds, without loading them."""
 
 import importlib.util
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""One HTTP/1.1 connection to an upstream: a request out, its answer in, piece by piece.
+"""One HTTP/1.1 connection to an upstream: sends a request, and streams its answer.
 
-The grammar is httptools' (llhttp's); the sockets are asyncio's. What is ours is only the hand-over
-between them: an answer's bytes wait here until they are read, and no more of them than a bound.
+httptools (llhttp) parses, asyncio has the sockets. Ours is only the buffer between them: an
+answer's bytes wait here until they are read, up to a limit.
 """
 
 import asyncio

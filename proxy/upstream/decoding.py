@@ -1,7 +1,7 @@
-"""Decodes bodies that come compressed although that was not asked for, within bounds.
+"""Decompresses answers that come compressed although that was not asked for, within limits.
 
-A body of a few KiB can be packed so that it unpacks to many GiB. What is unpacked is bounded in
-size and in proportion to what came, and the event loop runs between any two pieces.
+A body of a few KiB can unpack to many GiB. So the unpacked size is limited, absolutely and in
+proportion to the body, and the event loop runs between any two pieces.
 """
 
 import asyncio

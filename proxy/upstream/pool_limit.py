@@ -1,4 +1,4 @@
-"""Limits the calls that an upstream gets at once, and queues those that wait for a slot."""
+"""Limits the calls in flight at an upstream, and queues those that wait for a slot."""
 
 import asyncio
 from typing import Final

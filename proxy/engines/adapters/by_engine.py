@@ -1,4 +1,4 @@
-"""The adapter of each engine, and what the catalog is told of a profile by it."""
+"""The adapter of each engine, and the catalog entries that it gives for a profile."""
 
 from collections.abc import Mapping
 from typing import Final

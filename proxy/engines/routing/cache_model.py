@@ -1,4 +1,4 @@
-"""The gateway's guess of one replica's prefix cache, and how it corrects itself."""
+"""An estimate of a replica's prefix cache from the calls sent there, corrected by its reports."""
 
 from collections import OrderedDict
 from typing import Final

@@ -1,4 +1,4 @@
-"""The part of a call's body that an engine's prefix cache goes by, in the order of its prompt.
+"""Reads the part of a call's body that decides an engine's prefix cache, in prompt order.
 
 Chat templates put tools first, so tools come before messages here. What stands elsewhere in a
 body, such as a temperature, is left out: it changes no prefix. So are the cache marks and the

@@ -1,8 +1,8 @@
-"""The worth of a warm prefix: large while few calls have it, none once all replicas get it anyway.
+"""The value of a warm prefix: high while few calls share it, zero once every replica will have it.
 
-A prefix that a share of all calls has needs as many replicas as that share of their number. While
-fewer hold it, a copy soon pays; a prefix that is far rarer is best kept where it is, the more so
-the larger a part of the prompt it is.
+A prefix that a share of all calls have needs that share of the replicas. While fewer hold it, one
+more copy soon pays. A prefix that is far rarer is best kept where it is, the more so the larger a
+part of the prompt it is.
 """
 
 from collections import deque

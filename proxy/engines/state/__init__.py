@@ -1,1 +1,1 @@
-"""Files in the data folder that say what supervisors and gateways know of engines."""
+"""Files in the data folder in which supervisors and gateways publish the state of engines."""

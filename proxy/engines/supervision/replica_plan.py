@@ -1,4 +1,4 @@
-"""The commands of a profile's replicas, also for a rolling change, in which ports move."""
+"""The commands that start a profile's replicas, also in a rolling change, which changes ports."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace

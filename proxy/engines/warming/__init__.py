@@ -1,1 +1,1 @@
-"""Warming of prefix caches: what is read ahead of calls, how much of it, what it gained."""
+"""Warming of prefix caches: which prompts are read ahead of calls, the budget, and the gain."""

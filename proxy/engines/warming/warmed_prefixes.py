@@ -1,4 +1,4 @@
-"""The prompts that one replica read ahead, until a call begins with them: what that call gains."""
+"""The prompts that one replica read ahead, and the tokens that later calls gained by them."""
 
 from collections import Counter, OrderedDict
 from typing import Final, NamedTuple

@@ -1,1 +1,1 @@
-"""Alerts on their way: from whoever says one, over the outbox, to each sink that is to know."""
+"""Delivers alerts: from the code that raises one, over the outbox, to each sink."""

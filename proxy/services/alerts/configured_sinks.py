@@ -1,4 +1,4 @@
-"""Configured sinks: those whose addresses and secrets are known."""
+"""The sinks of the policies file whose addresses and secrets are set."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final

@@ -1,13 +1,13 @@
-"""The dispatcher: writes down what is said, and tells each sink until it took it.
+"""The dispatcher: writes alerts to the outbox, and sends each sink its own until it took them.
 
 ::
 
-    say ─ queue (memory) ─ writer ─ outbox (the database) ─┬─ one teller per sink ─ post
+    say ─ queue (memory) ─ writer ─ outbox (the database) ─┬─ one notifier per sink ─ post
                                                            └─ …
 
-A post that nobody confirmed is sent again, by this process or another: sinks are told at least
-once, and twice only where a process died between the two. What was queued for less than a second is
-lost with a process that is killed; whoever says the same thing again is heard.
+A post without an answer is sent again, by this process or another: delivery is at least once, and
+twice only where a process died between post and note. An alert queued for less than a second is
+lost if the process is killed; raised again, it is written again.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Messages to sinks: one deadline for all of it, no redirects, nothing told of addresses.
+"""Posts messages to sinks: one deadline for all of it, no redirects, no addresses in logs.
 
 A sink's address may be its secret, so neither the log nor an error ever holds one.
 """

@@ -1,4 +1,4 @@
-"""Notices by whatever service Apprise knows: e-mail, PagerDuty, Teams and a hundred more.
+"""Sends notices through Apprise: e-mail, PagerDuty, Teams and a hundred more services.
 
 Apprise is a library whose calls block, so each notice is sent in a thread, with a deadline. It is
 the extra ``[alerts]``, loaded only where a sink needs it. A sink's URL is its secret:

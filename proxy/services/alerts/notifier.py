@@ -1,7 +1,7 @@
-"""Telling one sink what is due, until it took it.
+"""Sends one sink its due alerts, until it takes them.
 
-A sink that fails is left alone, with all that is due, for ever longer; what it refuses for what it
-says is sent by itself, and given up in the end, so that one message never stands in others' way.
+A sink that fails is left alone with all that is due, in growing pauses. An alert that it refuses
+for its content is sent by itself and given up in the end, so that it does not hold others up.
 """
 
 import asyncio

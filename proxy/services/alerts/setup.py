@@ -1,4 +1,4 @@
-"""Alerts as they stand in a running gateway."""
+"""Sets up alerts in a running gateway: sinks, outbox, dispatcher."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""A test alert, by which people find out whether a sink takes messages."""
+"""Sends a test alert, so that people see whether a sink takes messages."""
 
 from proxy.services.alerts.configured_sinks import ConfiguredSink
 from proxy.services.alerts.http_sender import DeliveryFailure, HttpSender

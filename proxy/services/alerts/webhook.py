@@ -1,7 +1,7 @@
-"""Alerts for programs: a signed CloudEvent for anybody's own endpoint, and Alertmanager's own form.
+"""Alerts for programs: as a signed CloudEvent for any endpoint, and in Alertmanager's form.
 
-Alertmanager is for those who do not run Prometheus: who does had better use its rules. It takes an
-alert to be over that it is not told of for a while, so open ones are told every minute.
+Alertmanager's is for operators without Prometheus; with it, its rules are the better way.
+Alertmanager closes an alert that it does not get for a while, so open ones are sent every minute.
 
 Sources: CloudEvents 1.0.2, JSON event format, and HTTP binding, structured mode (2022-02);
 prometheus.io, Alertmanager, sending alerts, and its OpenAPI 2.0 file (2026-11).

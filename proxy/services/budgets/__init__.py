@@ -1,1 +1,1 @@
-"""Budgets at work: what calls hold of them before they are sent, and settle with after."""
+"""Budgets in a running gateway: reserves before a call is sent, and settles after it."""

@@ -1,12 +1,11 @@
 """Spending per budget according to the ledger, at a cost that does not grow with its window.
 
-Rollups answer where they can: for dollars and tokens of the organization, teams, keys and features,
-in windows of an hour and more. Receipts answer for requests, end users and minutes. Labels stand in
-neither.
+Rollups hold dollars and tokens of the organization, teams, keys and features, in windows of an hour
+and more. Requests, end users and minutes are read from receipts. Labels are in neither.
 
-Of a month only yesterday and today are read each time; the days before are read once, one after
-the other, and kept. Receipts may still come for them, from an import or the journal of a process
-that was away: as soon as the ledger has other attempts of these days, they are read again.
+Of a month only yesterday and today are read each time; earlier days are read once, one after the
+other, and kept. Receipts may still come for those, from an import or another process's journal: as
+soon as the ledger has other attempts of these days, they are read again.
 """
 
 from heapq import nlargest

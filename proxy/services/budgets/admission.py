@@ -1,4 +1,4 @@
-"""Admission: what a call may use is held before it is sent, and what it used is settled after.
+"""Admission: reserves what a call may use before it is sent, and settles what it used after.
 
 ::
 

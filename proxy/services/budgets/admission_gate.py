@@ -1,4 +1,4 @@
-"""The admission gate: an attempt passes its ceilings, then its budgets, before it is sent."""
+"""The admission gate: checks an attempt's ceilings, then its budgets, before it is sent."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias

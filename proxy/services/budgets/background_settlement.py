@@ -1,16 +1,15 @@
-"""Settling in the background: what attempts used is counted and what they held goes, with no wait.
+"""Settles and releases reservations in the background, so that no call waits for the counters.
 
 ::
 
     settle ─── tried for some eight seconds ─┬─ settled
-                                             └─ nobody waits for it any more
+                                             └─ given up
                                                   │
-    release ──────────────────────────────────────┴─ tried every half second until it was heard
+    release ──────────────────────────────────────┴─ tried every half second until it succeeds
 
-Counters that stall may take up a reservation long after nobody waits for it any more, and then hold
-it for a minute. A reservation that was settled before it arrives holds nothing, so neither is given
-up: one that was heard at last ends the hold, or keeps it from beginning. It says what was used, for
-a hold that ended before the counters knew that would let others pass the limit.
+Counters that stall may take up a reservation long after it was given up, and then hold it for a
+minute. A release that succeeds ends that hold, or keeps it from beginning. It also carries the
+amount used: a hold that ended before the counters knew it would let others pass the limit.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Matches calls with the budgets they count in, and remembers the match while it stays the same."""
+"""Finds the budgets that a call counts in, and caches that for calls alike."""
 
 from collections.abc import Collection, Sequence
 from typing import Final, TypeAlias

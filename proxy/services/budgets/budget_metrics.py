@@ -1,4 +1,4 @@
-"""Levels of budgets as metrics, one series a budget: whose counters there are has no bound."""
+"""Levels of budgets as metrics, one series a budget: a series for each user would have no bound."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple

@@ -1,4 +1,4 @@
-"""One attempt under its ceilings: what it may cost, here and elsewhere, and why it is refused."""
+"""Evaluates the ceilings of one attempt: its cost here and on other models, and any refusal."""
 
 from collections.abc import Callable
 from functools import partial

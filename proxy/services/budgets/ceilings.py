@@ -1,4 +1,4 @@
-"""Cost ceilings at work: a call's cost is checked before it is sent, and recorded after.
+"""Cost ceilings in a running gateway: checks a call's cost before it is sent, records it after.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Lowers how much a request may generate; pure."""
+"""Lowers a request's output limit; pure."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Loss of the counters: calls wait out a stall, then one process admits by a quota of its own.
+"""Loss of the budget counters: calls wait out a stall, then one process admits by a local quota.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Reports a budget's counters: by the ledger, and by the store where it is shared."""
+"""Reports a budget's counters, by the ledger and by the shared store."""
 
 from heapq import nlargest, nsmallest
 from typing import Final

@@ -1,9 +1,9 @@
-"""Predicts the use and cost of an attempt before it is sent: counted, learned and price_attempt.
+"""Predicts an attempt's usage and cost before it is sent.
 
-Prompts are counted once for each call and model, however many budgets and ceilings ask. How long
-answers are is learned of each team's feature, model and output limit; until that says something,
-what the ledger knew at the start does. Until then what the model's answers to whoever else are like
-says how far an answer may be cut, and is the guess by which budgets hold.
+A prompt is counted once for each call and model, however many budgets and ceilings ask. Answer
+lengths are learned by team, feature, model and output limit, and begin with what the ledger knew at
+the start. Until either says enough, the model's answers to other callers bound how far an output
+limit may be lowered, and are the guess that budgets hold.
 """
 
 import asyncio

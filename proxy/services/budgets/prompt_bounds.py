@@ -1,4 +1,4 @@
-"""Upper bounds of a prompt's tokens, from its bytes alone, with no count.
+"""Upper bounds of a prompt's tokens, from its bytes alone.
 
 Four bytes are one token on average of English. Digits, base64, punctuation and rare letters are up
 to one token a byte, and no token is less than a byte. So bytes bound a prompt that is all text. A

@@ -1,28 +1,27 @@
-"""Reconciling: counters that lack what the ledger knows are given it, and the drift is published.
+"""Reconciles budget counters with the ledger, and publishes the drift.
 
-A counter may lack something because its store was lost, or because it began after its budget's
-window did. What the ledger knew a while ago has been settled by now, or never will be: no less than
-that was spent. Counters that are whole are never lowered::
+A counter may lack amounts because its store was lost, or because it began after its budget's window
+did. The ledger's sum of a while ago has been settled since, or never will be, so no less than that
+was spent. Counters that are whole are never lowered::
 
     counters    here ────────────── every minute ──────────── compare
-                lost, and away ──── at once, every SETTLED ── learn what the ledger knows
+                lost, and away ──── at once, every SETTLED ── read the ledger
                 back, or empty ──── at once ───────────────── compare
                   away for long, or empty ─────────────────── begin a checkpoint
                                     SETTLED later ─────────── restore
-                  empty ─────────── then ──────────────────── call them whole
+                  empty ─────────── then ──────────────────── mark them as whole
 
-While calls go on, a counter that was lost has always settled some that the ledger knew not long
-ago, so that comparing alone leaves it behind by as much. Restoring does not: from a checkpoint, a
-second on the clocks of receipts, what is settled of attempts that ended later is kept apart. Once
-all that ended before is in the ledger, a counter is that and what was kept apart: neither more nor
-less, whatever was on its way. Amounts are set or lifted, not added: whichever processes do it, it
-is done once.
+A comparison alone leaves a lost counter behind by what was settled just before, as long as calls go
+on. A restore does not. A checkpoint is a second on the clocks of receipts: what is settled for
+attempts that ended after it is counted separately. Once the ledger has all attempts that ended
+before it, a counter is their sum and the separate count, whatever was on its way. Amounts are set
+or raised, never added, so it does not matter how many processes do it.
 
-The counters' mark tells whether they have lost everything. Then all that the ledger knew when they
-were seen to go is theirs at once, and only when they are restored do they count as whole: to most
-hard budgets they are as good as away before (``proxy.services.budgets.admission``). Where a process
-begins and finds no mark, or nobody else counts, nothing is on its way, and its first look makes
-them so. What the ledger knows, and of what, is said in ``proxy.services.budgets.accounts``.
+The counters carry a mark, which is lost with them. Without it, the ledger's sums are put in at
+once, and only a restore makes the counters count as whole; until then most hard budgets treat them
+as unreachable (``proxy.services.budgets.admission``). If a process starts without a mark, or is the
+only one, nothing is on its way, and its first comparison marks them as whole. The ledger's part is
+in ``proxy.services.budgets.accounts``.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Tells callers about their limits: why a call is refused, and how much is left; pure."""
+"""Errors and headers about a caller's limits: why a call is refused, and what is left; pure."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Builds a call's claims on the budgets it counts in; pure."""
+"""Builds the reservations that a call needs in each of its budgets; pure."""
 
 import re
 from collections.abc import Iterable, Mapping

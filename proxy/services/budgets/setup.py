@@ -1,4 +1,4 @@
-"""Budgets as they stand in a running gateway: read, counted somewhere, admitted by, reconciled."""
+"""Sets up budgets in a running gateway: counters, admission, reconciliation."""
 
 import asyncio
 import logging

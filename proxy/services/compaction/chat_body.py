@@ -1,4 +1,4 @@
-"""Compacts a chat body, and says why or why not; pure but for its memory."""
+"""Compacts the body of a chat call, with the reason for what was done; pure but for its caches."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol

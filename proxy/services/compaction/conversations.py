@@ -1,9 +1,8 @@
-"""The conversation tracker and the cool-down of conversations that an upstream refused; pure.
+"""Tracks conversations: whether each call extends the last, and cool-downs after a refusal; pure.
 
-Compacted or unmodified, by one policy or another, for whatever reason: what begins otherwise than
-the call before it is a reset, and says so.
-
-One refused conversation may be a special case; several mean that the feature is at fault.
+A call whose prompt does not begin with the last one's, compacted or not, is a reset and is reported
+as such. One conversation that an upstream refuses may be a special case; several mean that the
+feature is at fault.
 """
 
 from typing import Final

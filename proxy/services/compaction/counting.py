@@ -1,6 +1,6 @@
 """Token counters for compaction: fast, and close to what the provider counts; pure.
 
-Readings are known by the function they were counted with, so each ratio has one, for ever.
+Caches tell readings apart by the counting function, so each ratio keeps one function.
 """
 
 from collections.abc import Sequence

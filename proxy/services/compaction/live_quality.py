@@ -1,7 +1,7 @@
 """Live quality of each feature's compaction: values needed and lost, and money saved; pure.
 
-Counts of one process, in slots of ten minutes over a day. Other processes count for themselves, and
-whichever finds harm first steps the feature back for all.
+It counts one process's calls in ten-minute slots over a day. The first process that finds harm
+steps the feature back for all.
 """
 
 from collections import OrderedDict

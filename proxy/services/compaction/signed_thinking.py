@@ -1,9 +1,8 @@
-"""Models whose thinking is signed together with all that stood before it; pure.
+"""Detects calls whose answers may hold signed thinking, which rules compaction out; pure.
 
-A signature holds for the prompt that the model saw. Once the same history goes out otherwise, or
-unmodified after it had gone out compacted, the provider refuses the call. So where an answer may
-hold such thinking, nothing is compacted from the first call on: such features compact natively or
-not.
+A signature is valid only after the prompt that the model saw. If the same history is later sent
+otherwise, or unmodified after it was sent compacted, the provider refuses the call. So such a
+conversation is not compacted from its first call on; its feature compacts natively, or not at all.
 
 Source: Anthropic, preserved thinking (2026-11).
 """

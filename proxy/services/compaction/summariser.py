@@ -1,13 +1,13 @@
-"""The summariser: notes that a small model takes on compacted parts; they join the next compaction.
+"""The summariser: a small model takes notes on compacted parts, for the next compaction.
 
 ::
 
     request_notes ── once for each compacted part ──▶ queue ─ ask the model ─ validate ─ store
     notes ◀── at a later compaction, on its thread ── the stored notes, the same from then on
 
-No call waits for a model. What a compaction takes is written down under its own name, so every
-process that compacts the same conversation sends the same bytes; one that cannot ask the store
-takes nothing, and remembers that.
+No call waits for the model. The notes that a compaction used are stored under its own name, so
+every process that compacts the same conversation sends the same bytes. A process that cannot reach
+the store uses none, and remembers that.
 """
 
 import asyncio

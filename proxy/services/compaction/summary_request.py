@@ -1,7 +1,7 @@
-"""The question for notes as a call of its own: whose it is, who hears the answer, what it says.
+"""The request for notes as a call of its own, made for its conversation's team and key.
 
-It is its team's and its key's call, of a feature of its own: it goes through the whole pipeline, so
-budgets hold it, the ledger keeps it, and reports show what it costs.
+Its feature is a separate one, and it takes the whole pipeline: budgets hold it, the ledger keeps
+it, and reports show its cost.
 """
 
 from collections.abc import Awaitable, Callable

@@ -1,12 +1,12 @@
-"""The worker pool of compaction: a prompt that takes long holds up its own team, hardly others.
+"""The worker pool of compaction: a slow prompt delays its own team, and hardly any other.
 
 ::
 
     team ── its own thread, or the other while that one is stuck ──▶ runs, within its time
          └─ too many of its calls wait, or one of them is stuck ──▶ busy
 
-A thread cannot be stopped. What goes on beyond its time goes on alone: nobody waits for it, and its
-team's calls are sent unmodified until it is done.
+A thread cannot be stopped. Work that exceeds its time goes on without a waiting call, and the
+team's calls are sent unmodified until it ends.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Exact prefixes: a prompt in its engine's tokens beside what replicas say that they hold."""
+"""Exact prefix matches: compares a prompt's tokens with the blocks that its replicas hold."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence

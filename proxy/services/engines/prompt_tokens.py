@@ -1,7 +1,7 @@
-"""Token ids of prompts as their engine makes them, for what is exact about its cache.
+"""Gets a prompt's token ids from its engine, for exact matches with its replicas' caches.
 
-vLLM's own ``/tokenize`` is asked: it knows template and tokenizer. Within a deadline; a prompt that
-it did not tokenize in time is routed by its text.
+It asks vLLM's own ``/tokenize``, which knows chat template and tokenizer. A prompt that is not
+tokenized within the deadline is routed by its text.
 
 Source: vLLM 0.32.0, tokenizer API.
 """

@@ -1,4 +1,4 @@
-"""Starts the watching of engines and the choice of replicas in a running gateway."""
+"""Sets up engines in a running gateway: their monitors, and the choice of replicas."""
 
 import asyncio
 import os

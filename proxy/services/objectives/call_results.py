@@ -1,4 +1,4 @@
-"""Ended calls as objectives judge them: their measurements, and the stages that made them late."""
+"""Judges ended calls by their objectives: measurements, and the stages that made them late."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final

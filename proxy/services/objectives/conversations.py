@@ -1,4 +1,4 @@
-"""Conversations: the key their calls share, their levels, and if a switch pays for one; pure."""
+"""The fallback levels of conversations, their keys, and if a switch pays for one; pure."""
 
 from collections import OrderedDict
 from collections.abc import Callable

@@ -1,9 +1,9 @@
-"""Tells which objectives are missed now, whether or not anything acts on it; pure.
+"""Finds the objectives that are missed now, also those without a fallback ladder; pure.
 
-An objective is missed while one of its alerts is open or due. A ladder degrades within seconds,
-and alerts wait for minutes; so it is missed, too, while more calls of the last ten minutes missed
-it than chance explains, and those of the last two minutes are no better. Where too few were
-counted to say so, its miss is unproven: neither healthy nor missed.
+An objective is missed while one of its alerts is open or due. A ladder acts within seconds, and
+alerts wait for minutes. So it is missed, too, while more calls of the last ten minutes missed it
+than chance explains, and those of the last two minutes are no better. With too few calls to say so
+it is unproven: neither healthy nor missed.
 """
 
 from typing import Final

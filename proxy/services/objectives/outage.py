@@ -1,4 +1,4 @@
-"""The one alert while the counters of objectives do not answer; pure."""
+"""The alert that is open while the objectives' counters do not answer; pure."""
 
 from collections.abc import Callable, Iterable
 from typing import Final

@@ -1,4 +1,4 @@
-"""Starts objectives in a running gateway, lets them follow the policies file, and counts them."""
+"""Sets up objectives in a running gateway, and keeps them in line with the policies file."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Steps layouts back, or suspends planning, where it makes a feature dearer; notifies people."""
+"""Steps layouts back or suspends planning where it makes a feature dearer; notifies people."""
 
 import logging
 import shlex

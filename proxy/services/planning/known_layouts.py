@@ -1,4 +1,4 @@
-"""Layouts at hand in one process, and reads of plans and layouts from the store, in time."""
+"""This process's copy of layouts, and reads of plans from the store with a deadline."""
 
 import asyncio
 import logging

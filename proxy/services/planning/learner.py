@@ -1,7 +1,7 @@
-"""Learns from calls in a thread of its own, all that waits at a time.
+"""Learns from calls on a thread of its own, in batches.
 
-A thread that is woken for every call costs the loop more than most lessons take, so it gathers them
-for a moment first.
+Waking a thread for every call costs the event loop more than most lessons take, so it waits a
+moment for more.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Shares what cache marks earned and may lose between the processes of an installation."""
+"""Shares the accounts of cache marks, earnings and possible losses, between all processes."""
 
 import asyncio
 import logging

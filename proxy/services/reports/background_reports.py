@@ -1,4 +1,4 @@
-"""Reports that go on in the background: one request begins one, later ones wait for it and get it.
+"""Reports built in the background: one request starts one, later ones wait for it and get it.
 
 ::
 
@@ -6,7 +6,7 @@
                       it runs ────────────────────────┴─ wait a moment ─▶ the report, or "pending"
                       it ended ─▶ the report, for some minutes; or its failure, once
 
-A process knows its own reports only: one that another process makes is made here, too.
+Each process builds its own reports; one that another process has is built again.
 """
 
 import asyncio

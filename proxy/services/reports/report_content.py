@@ -1,4 +1,4 @@
-"""The content of a scheduled report of one period, read from the ledger, as a mail and an event."""
+"""Builds the content of a scheduled report from the ledger, as a mail and as an event."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The ways that a scheduled report is sent, as far as their addresses and secrets are known."""
+"""The senders of scheduled reports whose addresses and secrets are set."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from email.policy import SMTP

@@ -1,7 +1,7 @@
 """The savings of any period: one figure for every page, report, mail and command.
 
-Control arms are compared seldom where that takes long: it reads receipts. The last comparison is
-stored, so that pages, commands and the planning guard of all processes take one from each other.
+Comparing control arms reads receipts and may take long, so it is done seldom. The last comparison
+is stored and shared by the pages, commands and planning guards of all processes.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,6 +1,6 @@
-"""The traces that calls are part of, from their arrival to their receipts.
+"""Traces of calls, from their arrival to their receipts.
 
-On the event loop only ids are made and queued; spans and metrics are made on the exporter's thread.
+The event loop only makes ids and queues them; the exporter's thread makes spans and metrics.
 """
 
 import logging

@@ -1,10 +1,11 @@
-"""Receipts as metrics and log lines; nothing else reports on calls.
+"""Writes receipts as metrics and log lines; nothing else reports on calls.
 
-Calls, tokens, cost and times are told by team, feature, model and route. As callers write features
-and models freely, the ``TOP_SERIES`` combinations with most calls have series of their own, and all
-others are one with the labels ``other``. Everything else is told by team and route alone.
+Calls, tokens, cost and times have the labels team, feature, model and route. Callers choose
+features and models freely, so only the ``TOP_SERIES`` combinations with most calls have series of
+their own; all others are one with the labels ``other``. All other metrics have the labels team and
+route alone.
 
-Counting is plain arithmetic on the event loop; Prometheus' own types are made when it asks.
+Counting is plain arithmetic on the event loop; Prometheus' own types are made at a scrape.
 """
 
 import logging

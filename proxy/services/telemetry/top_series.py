@@ -1,4 +1,4 @@
-"""Series kept apart for the labels with most calls, and one for all others; pure.
+"""Metric series for the labels with most calls, and one series for all others; pure.
 
 Labels that callers choose freely have no bound. So only ``most`` series are kept apart, the first
 that come; all other calls count in ``other``. Labels that pass twice the calls of the least used

@@ -1,4 +1,4 @@
-"""Tracing as it stands in a running gateway: off, or to an OTLP endpoint."""
+"""Sets up tracing in a running gateway: off, or to an OTLP endpoint."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator

@@ -1,7 +1,7 @@
-"""The files of the journal: who owns one, and what it holds.
+"""The journal's files: which process owns one, and what it holds.
 
-A segment is locked (``flock``) by the process that appends to it, and by nobody once that process
-has moved on or died. Whoever can lock it may drain it. A kill -9 releases the lock, never the
+The process that appends to a segment locks it (``flock``); the lock ends when that process moves on
+or dies. A process that gets the lock may drain the segment. A kill -9 releases the lock, never the
 bytes.
 """
 

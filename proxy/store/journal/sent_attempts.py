@@ -1,10 +1,10 @@
-"""Attempts under way, in a file that outlives a kill -9: sent, and without a receipt yet.
+"""Attempts in flight, in a file that survives a kill -9: sent, and without a receipt yet.
 
-An attempt is one write of a slot when it is sent, and nothing when it ends: its receipt says that.
-A file that somebody removes or truncates is made anew with what is under way, and noted.
+An attempt writes one slot when it is sent, and nothing when it ends: its receipt says that. A file
+that is removed or truncated is written anew with all that is in flight.
 
-The file is locked by its process, like a segment; whoever can lock it finds there what a process
-that died had sent, and books what the ledger lacks of it.
+Its process locks the file, like a segment. A process that gets the lock reads what the dead one had
+sent, and books the attempts that the ledger lacks.
 """
 
 import fcntl

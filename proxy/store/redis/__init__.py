@@ -1,1 +1,1 @@
-"""Counters that replicas share in Redis, and their twins in the process."""
+"""Counters that replicas share in Redis, and the same counters within one process."""

@@ -1,11 +1,12 @@
-"""Counters in Redis with leases: what is reserved ahead, calls need no round trip for.
+"""Budget counters in Redis with leases: amounts reserved ahead, so that calls need no round trip.
 
-A counter that calls ask for again within seconds gets a lease (``slo.leases``), which is renewed
-twice a second, all of them together. While Redis stalls, calls go on within what is leased. All
-else goes to Redis one by one: calls that a lease does not cover, and those of counters without one.
+A counter that is used again within seconds gets a lease (``slo.leases``); all leases are renewed
+together twice a second. While Redis stalls, calls go on within their leases. Calls that no lease
+covers, and counters without one, go to Redis one by one.
 
-A process that dies leaves its leases behind: they count as held until ``TTL_S`` after their last
-report, so that nothing is reserved twice. Then what its calls held is spent, the rest is free.
+A process that dies leaves its leases behind. They count as held until ``TTL_S`` after their last
+report, so that nothing is reserved twice. Then what its calls held counts as spent, and the rest is
+free.
 """
 
 import asyncio

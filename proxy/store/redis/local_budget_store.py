@@ -1,4 +1,4 @@
-"""Counters that calls reserve from, within one process.
+"""Budget counters within one process.
 
 The rules are those of ``slo.reservations``, whichever way they are kept. ``LocalBudgetStore`` keeps
 them in this process: exact as long as no other process serves the same budgets.

@@ -1,9 +1,8 @@
-"""Keeps what the controller's replicas share, within one process.
+"""The shared state of objectives, kept within one process.
 
-Every replica adds what it counted; one of them, which leads for as long as it keeps saying so,
-evaluates and publishes how things stand; all read that. Who has led and was stopped for a while
-does not know that another leads now, so each leadership has an epoch, and what was published under
-an older one is refused.
+Every replica adds its counts. One replica leads, as long as it renews its lease: it judges all
+counts and publishes the states, which the others read. A leader that was paused may not know that
+another one leads now. So each leadership has an epoch, and states of an older epoch are refused.
 
 ``LocalCounters`` keeps it in this process, for a gateway that has no other beside it.
 ``RedisCounters`` (``proxy.store.redis.objective_store``) keeps it in Redis for all.

@@ -1,7 +1,7 @@
-"""Bounds of the state that replicas share, wherever it is kept.
+"""Limits on the state of objectives that replicas share, in Redis and in one process alike.
 
-Nothing of it is the caller's own text, but names of promises and routes reach it, so every name,
-count and number of them has a bound.
+Callers write none of its text, but names of objectives and routes are part of it. So every name,
+count and number has a limit.
 """
 
 from collections.abc import Collection, Mapping

@@ -1,4 +1,4 @@
-"""Asking Redis: what all that is kept there has in common."""
+"""The Redis client, its key prefix, and deadlines, for all stores in Redis."""
 
 import asyncio
 from collections.abc import Awaitable

@@ -1,7 +1,7 @@
-"""A thread that asks the database every few seconds whether what we cache of it has changed.
+"""A thread that polls the database every few seconds for changes of cached rows.
 
-While the database is away, or holds what this version cannot read, what was known last holds and
-``trouble`` says so. A mistake of ours ends the thread, and ``trouble`` says that until the end.
+While the database is away, or holds what this version cannot read, the last known rows stay valid
+and ``trouble`` says so. A bug of ours ends the thread, and ``trouble`` says so from then on.
 """
 
 import logging

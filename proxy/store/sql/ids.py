@@ -1,4 +1,4 @@
-"""Ids that sort by time."""
+"""Makes ids that sort by time."""
 
 import os
 from collections.abc import Callable

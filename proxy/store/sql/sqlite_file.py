@@ -1,8 +1,8 @@
-"""SQLite's file: how connections to it begin, and what becomes of them once it was removed.
+"""Connections to SQLite's file, and their behaviour once the file was removed.
 
-SQLite writes on into a file without a name, and everything is lost with the last connection. So
-each connection remembers the file that it opened. One whose file is not at its path any more is
-given up, and no new file is begun in its place: what is there again later, as from a backup, is.
+SQLite goes on writing to a removed file, and loses everything with the last connection. So each
+connection remembers the file that it opened, and is closed when that is no longer at its path. No
+new file is created in its place; one that comes back later, as from a backup, is used.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Opening the store at start, however long its database is away."""
+"""Opens the store at start, and waits for as long as its database is away."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Times as the database has them: whole microseconds since the epoch (UTC)."""
+"""Timestamps in the database: whole microseconds since the epoch (UTC)."""
 
 
 def micros(seconds: float) -> int:

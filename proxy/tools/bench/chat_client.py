@@ -1,7 +1,7 @@
 """Sends chat completions to an OpenAI-compatible URL and times their streams.
 
-It is the gateway's own transport, the cheapest client here, so that little of a figure is the
-client's. What an upstream does not accept is found out once, before anything is timed.
+It uses the gateway's own transport, the cheapest client here, so little of a figure is the
+client's. Fields that an upstream does not accept are found once, before the measurement.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The times of one streamed answer: first token, gaps between chunks, tokens by the usage told.
+"""Times one streamed answer: first token, gaps between chunks, and tokens by its usage.
 
 A chunk is not a token: engines that speculate send several tokens in one. Tokens are those of the
 usage; without one they are unknown.

@@ -1,4 +1,4 @@
-"""The baseline of the demo's calls: usage and cost if sent directly, or with layouts applied.
+"""The demo's baseline: usage and cost of its calls if sent directly, or with layouts applied.
 
 Nothing is sent for it. As in ``thriftgate replay``, simulated caches are shown what each way sends,
 at the moments the calls were made, and what they bill is priced as the ledger's calls are.

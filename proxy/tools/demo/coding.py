@@ -1,4 +1,4 @@
-"""A coding agent, built the way people build it: a loop with tools that sends all of it each time.
+"""The demo's coding agent, built in the usual way: a loop with tools that resends everything.
 
 The tools are gathered at the start of a session, in any order. The system message begins with the
 working directory, the date and the user's name. The conversation grows by a step with each call,

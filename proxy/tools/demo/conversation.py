@@ -1,4 +1,4 @@
-"""A scripted conversation in which the real answers take part, and what scripts are made of."""
+"""A scripted conversation that includes the model's real answers, and the parts of a script."""
 
 import random
 import re

@@ -1,4 +1,4 @@
-"""The demo's calls in the order of their time: conversations of three applications."""
+"""The demo's calls in order of time, from the conversations of three applications."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The demo's result: the ledger's account of the calls, compared with what the client saw."""
+"""The demo's result: the calls in the ledger, compared with those that the client made."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The demo from its first line to Ctrl-C, in one process and one event loop."""
+"""Runs the demo from its first line to Ctrl-C, in one process and one event loop."""
 
 import asyncio
 import signal

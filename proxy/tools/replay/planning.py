@@ -1,4 +1,4 @@
-"""Recorded calls as the gateway would have planned them, with what it knew by then."""
+"""Replays recorded calls through the gateway's planning, with what it knew at each call."""
 
 import logging
 from collections import OrderedDict, deque

@@ -1,4 +1,4 @@
-"""One recorded call, whatever wrote it down; ``logs/`` makes them, the replay sends them."""
+"""A recorded call of any log format; ``logs/`` reads them, the replay sends them."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""The report of a replay: what was paid, what would have been, and what to do for it."""
+"""The report of a replay: what was paid, what would have been paid, and how to get there."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

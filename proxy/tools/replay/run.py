@@ -1,4 +1,4 @@
-"""Recorded calls through every variant at once, one after the other."""
+"""Sends recorded calls through every variant at once, in order."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""Progress of layout learning by feature, and the reason where none of its text was moved."""
+"""Progress of layout learning by feature, and why none of a feature's text was moved."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""One variant's upstream: its cache, the answers still under way, and what was sent to it."""
+"""The simulated upstream of one variant: its cache, its answers in flight, and all that it got."""
 
 from heapq import heappop, heappush
 

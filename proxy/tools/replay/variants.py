@@ -1,4 +1,4 @@
-"""Ways to send the recorded calls; a new one is a class beside ``UnmodifiedVariant``."""
+"""The ways to send recorded calls that a replay compares; a new one is a class of this port."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""o200k_base line by line: of a text that grows, only what is new is read."""
+"""Counts o200k_base tokens line by line, so that of a growing text only new lines are counted."""
 
 import re
 from itertools import chain

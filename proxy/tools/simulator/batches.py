@@ -1,4 +1,4 @@
-"""Batches of both APIs, and the files that OpenAI's come from; each has ended as it is made.
+"""Batches of both APIs, and the files of OpenAI's; a batch has ended as soon as it is created.
 
 Source: Anthropic API, message batches; OpenAI API reference, batches and files (2026-11).
 """

@@ -1,4 +1,4 @@
-"""Rate limits as buckets that fill again, and the headers that tell of them.
+"""Rate limits as token buckets, and the headers that report them.
 
 Source: OpenAI and Anthropic API references, rate limit headers (2026-11).
 """

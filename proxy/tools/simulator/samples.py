@@ -1,4 +1,4 @@
-"""JSON that satisfies a schema, as a model held to it would write.
+"""Generates JSON that satisfies a schema, as structured outputs do.
 
 The common core of JSON Schema is read: types, properties, items, enum, const, unions, references,
 lengths, bounds and the formats that providers accept. Patterns are not.

@@ -1,4 +1,4 @@
-"""English that nobody wrote: deterministic, plausible, and marked as simulated."""
+"""Generates English text that is deterministic, plausible, and marked as simulated."""
 
 import re
 from collections.abc import Sequence

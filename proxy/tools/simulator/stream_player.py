@@ -1,4 +1,4 @@
-"""The ASGI response that plays steps, and stops when the client leaves."""
+"""The ASGI response that plays an answer's steps, and stops when the client disconnects."""
 
 from collections.abc import Callable, Iterable, Sequence
 

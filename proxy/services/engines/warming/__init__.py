@@ -1,1 +1,1 @@
-"""Warms idle replicas: what is read ahead there, as which call, at what cost and gain."""
+"""Warms idle replicas: reads prompts ahead of calls, and counts the cost and the gain."""

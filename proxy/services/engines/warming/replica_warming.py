@@ -1,4 +1,4 @@
-"""Warms replicas while they are idle: system prompts after a start, and turns that are to come.
+"""Warms replicas while they are idle: system prompts after a start, and expected next turns.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The state of replicas that may be warmed: what waits there, what was read, what came."""
+"""The warming state of replicas: prompts that wait, that were read, and that calls used."""
 
 import asyncio
 from collections import deque

@@ -1,9 +1,9 @@
-"""Keys, found in memory while a call waits.
+"""The cache of API keys, in which a call's key is looked up.
 
-Open and revoked keys are remembered by the hash of their secret, the least recently used forgotten
-first. A thread asks every two seconds whether any key has changed, so a revoked key closes within
-three seconds in every process. While the database is away the last known keys hold, and keys not
-seen yet are refused with a reason; it says so in ``trouble``.
+It holds open and revoked keys by the hash of their secret, and drops the least recently used. A
+thread polls the database for changes every two seconds, so a revoked key stops working within three
+seconds in every process. While the database is away the cached keys stay valid, and keys that are
+not cached are refused with a reason; ``trouble`` has it.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Teams and their keys, as an administrator makes and revokes them."""
+"""Teams and their keys: created, listed and revoked by an administrator."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""Receipts in the database: put there once each, read by call, summed for what calls need."""
+"""Receipts in the database: inserted once each, read by call, summed for what calls need."""

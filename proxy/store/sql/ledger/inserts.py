@@ -1,4 +1,4 @@
-"""Batches of receipts put into the database: each once, and the rollups with them.
+"""Inserts batches of receipts: each receipt once, and the rollups in the same transaction.
 
 One transaction inserts the calls that are new and adds exactly those to the rollups, so a batch
 may come twice, in parts, or to two processes at once, and the sums stay right. A batch is a few

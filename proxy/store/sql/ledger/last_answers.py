@@ -1,4 +1,4 @@
-"""The last answers, from receipts: how long they were."""
+"""Lengths of recent answers, and if they stayed within their ceilings, from receipts."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The ledger as it is read and kept: receipts by call, counts, retention."""
+"""The ledger: reads receipts by call, counts them, and deletes old ones."""
 
 import time
 from collections.abc import Collection, Iterator

@@ -1,4 +1,4 @@
-"""Spending according to the ledger, by name, which budgets are compared with.
+"""Spending by name according to the ledger, for comparison with budgets.
 
 Rollups answer for dollars and tokens by the quarter of an hour. Receipts answer for all else, by a
 range of their ids, which sort by time, and never more of them at once than ``MAX_CALLS``.

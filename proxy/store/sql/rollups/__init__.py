@@ -1,1 +1,1 @@
-"""Sums of receipts by quarter, hour and day, and how they are asked for."""
+"""Rollups: sums of receipts by quarter, hour and day, and the queries that read them."""

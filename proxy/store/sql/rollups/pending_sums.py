@@ -1,9 +1,8 @@
-"""Moves what new calls left in the pending tables into sums of days and hours and histograms.
+"""Moves sums of new calls from the pending tables into those of days and hours, and histograms.
 
-A batch of calls is put into the pending tables without a look at what is there. Every few seconds
-all that waits is added up and moved at once, so that a day's row is written once for many batches.
-Whoever reads counts both, in one snapshot; so it does not matter when something is moved, and a
-call that comes late is moved like any other.
+New batches are appended to the pending tables without a lookup. Every few seconds all of them are
+added up and moved at once, so a day's row is written once for many batches. Readers sum both in one
+snapshot, so it does not matter when something is moved; late calls are moved like any other.
 """
 
 import time

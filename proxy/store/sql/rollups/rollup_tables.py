@@ -1,7 +1,7 @@
-"""Rollups by day and hour, and histograms, which ``schema.rollups`` adds nothing to but speed.
+"""Tables of rollups by day and hour, and of histograms; they only make queries faster.
 
-New calls are put into ``rollup_pending`` and ``latency_pending``, which cost little to add to.
-``pending_sums`` moves them into the others, many at once; whoever reads counts both.
+New calls go into ``rollup_pending`` and ``latency_pending``, which are cheap to add to.
+``pending_sums`` moves many of them at once into the other tables; readers sum both.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
-"""Sums by the values of one part, some of them apart and all others together.
+"""Sums by the values of one dimension: some values separately, and all others together.
 
-Models are told apart here and not in the database: the one that answered follows from a route's
-name, which takes SQL longer to read than all numbers of the row.
+Models are separated here and not in the database: the model that answered follows from a route's
+name, which SQL takes longer to parse than to read all numbers of the row.
 """
 
 from collections import defaultdict

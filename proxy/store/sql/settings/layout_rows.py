@@ -1,4 +1,4 @@
-"""Layouts and what holds, as rows: read, locked and written inside somebody's transaction."""
+"""Rows of layouts and of the modes in force; used inside the caller's transaction."""
 
 from enum import StrEnum
 from typing import Any, Final

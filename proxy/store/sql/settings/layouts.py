@@ -1,4 +1,4 @@
-"""Layouts as data: what was proposed, what was decided, what holds, and what harms is suspended.
+"""Layouts in the database: proposals, decisions, and the layouts in force or suspended.
 
 ::
 

@@ -1,8 +1,8 @@
-"""Locks: on a place while somebody decides about it, and on a database for one process alone.
+"""Database locks: on a feature while it is changed, and on a database for one process alone.
 
-Where a place is locked, all who decide about it take turns. What is decided holds for conversations
-that begin ``APPROVAL_DELAY_S`` seconds later, when every process has heard of it. A suspension
-holds as soon as it is heard of.
+Changes of one feature take turns. A decision applies to conversations that begin
+``APPROVAL_DELAY_S`` seconds later, when every process has read it. A suspension applies as soon as
+a process has read it.
 """
 
 import fcntl

@@ -1,8 +1,8 @@
-"""A model's notes on parts of conversations, and which compactions took which notes.
+"""A model's notes on parts of conversations, and the notes that each compaction used.
 
-Rows are named by what identifies a part: that holds whose conversation it is, so no team meets
-another's. The first to bring notes on a part decides, and what one compaction took it takes for
-ever, in every process: what is sent of a conversation must not change once it was sent.
+A row's name identifies the part and its conversation, so no team meets another's notes. The first
+writer of notes on a part wins. The notes that one compaction used stay the same in every process,
+because a conversation's sent text must not change.
 """
 
 from collections.abc import Sequence

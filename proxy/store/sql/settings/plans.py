@@ -1,7 +1,7 @@
-"""Plans decided for each conversation at its first call, the same for every process.
+"""Plans of conversations, decided at the first call and the same for every process.
 
-The first to bring a plan decides; whoever comes later gets that one back. A plan only ever grows:
-tools are appended and further caches added, nothing in it changes.
+The first writer wins, and later ones get its plan. A plan only grows: tools are appended and
+further caches added, nothing in it changes.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,1 +1,1 @@
-"""Figures of the ledger that admin pages show: each is read and made into its view in one place."""
+"""Reads the ledger's figures for the admin pages, one module for each view."""

@@ -1,4 +1,4 @@
-"""Pages of calls, newest first, each at a bounded price however rare the calls it wants are."""
+"""Pages of calls, newest first; the cost of a page is bounded, however rare matching calls are."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields

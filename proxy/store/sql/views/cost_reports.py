@@ -1,4 +1,4 @@
-"""Cost reports, read and added up; a long one as bytes, for it is kept until somebody gets it."""
+"""Reads and sums cost reports; a long one is kept as bytes until it is fetched."""
 
 import pickle
 import zlib

@@ -1,4 +1,4 @@
-"""Costs over time by one dimension, summed in the database and made into the view of them."""
+"""Reads costs over time by one dimension, summed in the database, as a view."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence

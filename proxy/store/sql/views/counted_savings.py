@@ -1,6 +1,6 @@
-"""Savings as they count: read from rollups, judged by suspensions and control arms, and summed.
+"""Reads savings from the rollups, adjusts them for suspensions and control arms, and sums them.
 
-Every page, report, command and mail reads this, so that all of them show one figure.
+Every page, report, command and mail reads this, so all show the same figure.
 """
 
 from collections import defaultdict

@@ -1,6 +1,6 @@
-"""Readers of the database for pages alone, apart from what calls and commands use.
+"""Database readers for pages, separate from those of calls and commands.
 
-All of them sum in the database: rows that come back are as many as a page shows, however many
+All of them sum in the database, so the rows that return are as many as a page shows, however many
 calls there are.
 """
 

@@ -1,4 +1,4 @@
-"""Savings of a period and those not taken yet, read and added up; the first page's, too."""
+"""Reads a period's savings, those not taken yet, and the overview's figures."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Questions for figures over time by the values of one dimension, and what their views share."""
+"""Queries for figures over time by the values of one dimension, shared by several views."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""The JSON values of a log file, one after the other: JSON lines, arrays, whole documents, gzip.
+"""Reads a log file's JSON values one by one: JSON lines, arrays, single documents, gzip.
 
-Of lines one is held at a time; other documents are held whole, so they may be less long.
+JSON lines are read one at a time. Other documents are read whole, so they have a lower size limit.
 """
 
 import gzip

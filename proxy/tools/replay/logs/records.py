@@ -1,4 +1,4 @@
-"""One JSON document of a log as the calls it records, by the fields it has.
+"""Finds the calls that one JSON document of a log records, by the names of its fields.
 
 A tool is known by nothing but its fields, so one table of their names reads them all: our own form
 and ``thriftgate export``, batch files, request and response pairs, bare bodies, HAR entries, and
