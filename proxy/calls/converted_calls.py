@@ -1,11 +1,7 @@
 """Calls of Anthropic's API and of Responses that their route is asked in chat, and back.
 
-========  ===============================================
-call      said in chat where
-========  ===============================================
-Messages  the upstream does not speak Anthropic's API
-Responses the upstream is not of OpenAI's kind, whose wire takes such calls itself
-========  ===============================================
+Messages calls are said in chat where the upstream does not speak Anthropic's API. Responses calls
+are where it is not of OpenAI's kind, whose wire takes such calls itself.
 
 What follows in the attempt (compaction, planning, limits, the wire) sees a chat call: so cache
 marks stand where they pay. Its receipt, its errors and its stream stay those of the caller's API.
