@@ -293,7 +293,7 @@ def _value_outcome(value: Value) -> str:
 
 
 def _fails_within(value: Value, depth: int) -> bool:
-    """True if a record, or one in it, is in a state of failure: nobody can say whose fault."""
+    """True if a record, or one in it, is in a state of failure, by whatever fault."""
     if depth > _MAX_DEPTH:
         return True
     if isinstance(value, list):

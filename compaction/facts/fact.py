@@ -65,7 +65,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
         end: The first that is not.
         level: Level of detail.
         facts: Its lines.
-        text: Text that is sent, byte for byte, for ever.
+        text: Text that is sent, byte for byte the same from then on.
         tokens: Tokens of that.
         before: Tokens of its messages.
     """

@@ -23,7 +23,7 @@ _MIN_TELLING_LINES: Final = 2
 class ResultProfile(StrEnum):
     """The kind of results, which decides how they are compacted."""
 
-    RECORDS = "records"  #: They become records: nobody will ask the same again.
+    RECORDS = "records"  #: They become records: the same is not asked again.
     REREADABLE = "rereadable"  #: They are masked: files, listings, what a shell prints.
 
 

@@ -7,11 +7,15 @@ from hypothesis import strategies as st
 from compaction.client_compaction import client_compaction_kind
 
 
-def said(content: object, role: str = "user") -> bytes:
+def raw_message(content: object, role: str = "user") -> bytes:
     return json.dumps({"role": role, "content": content}).encode()
 
 
-TALK = (said("You help.", "system"), said("Where is my order?"), said("On its way.", "assistant"))
+TALK = (
+    raw_message("You help.", "system"),
+    raw_message("Where is my order?"),
+    raw_message("On its way.", "assistant"),
+)
 
 
 @pytest.mark.parametrize(
@@ -35,16 +39,20 @@ TALK = (said("You help.", "system"), said("Where is my order?"), said("On its wa
     ],
 )
 def test_a_request_to_compact_is_the_clients_own(words):
-    assert client_compaction_kind({"messages"}, (*TALK, said(words))) == "client"
+    assert client_compaction_kind({"messages"}, (*TALK, raw_message(words))) == "client"
     assert (
-        client_compaction_kind({"messages"}, (*TALK, said([{"type": "text", "text": words}])))
+        client_compaction_kind(
+            {"messages"}, (*TALK, raw_message([{"type": "text", "text": words}]))
+        )
         == "client"
     )
 
 
-def test_a_reminder_may_follow_it():
+def test_a_reminder_may_follow_the_request_to_compact():
     assert (
-        client_compaction_kind((), (*TALK, said("/compact"), said("Be brief.", "system")))
+        client_compaction_kind(
+            (), (*TALK, raw_message("/compact"), raw_message("Be brief.", "system"))
+        )
         == "client"
     )
 
@@ -52,19 +60,19 @@ def test_a_reminder_may_follow_it():
 @pytest.mark.parametrize(
     "message",
     [
-        said("Write a function that can summarize a conversation."),
-        said("Summarize the conversation between Alice and Bob: Alice said hello."),
-        said("Compress the conversation table in postgres."),
-        said("Summarize the session storage API."),
-        said("Compact the chat: it takes too much room on my page"),
-        said("/compact mode for my css?"),
-        said("/compactor"),
-        said("/compact focus styles, how?"),
-        said("/summarize.py fails"),
-        said("/compact", "assistant"),
-        said("/compact", "tool"),
-        said(None),
-        said([1, {"type": "image_url"}, {"type": "text"}]),
+        raw_message("Write a function that can summarize a conversation."),
+        raw_message("Summarize the conversation between Alice and Bob: Alice said hello."),
+        raw_message("Compress the conversation table in postgres."),
+        raw_message("Summarize the session storage API."),
+        raw_message("Compact the chat: it takes too much room on my page"),
+        raw_message("/compact mode for my css?"),
+        raw_message("/compactor"),
+        raw_message("/compact focus styles, how?"),
+        raw_message("/summarize.py fails"),
+        raw_message("/compact", "assistant"),
+        raw_message("/compact", "tool"),
+        raw_message(None),
+        raw_message([1, {"type": "image_url"}, {"type": "text"}]),
         b"[1]",
         b'{"role":"user","content":"\xff"}',
         b'{"role":"user","content":[{"type":1}]}',
@@ -75,7 +83,7 @@ def test_other_messages_are_not(message):
 
 
 def test_an_earlier_request_for_a_summary_does_not_count():
-    assert client_compaction_kind((), (said("/compact"), *TALK)) == ""
+    assert client_compaction_kind((), (raw_message("/compact"), *TALK)) == ""
 
 
 @pytest.mark.parametrize("field", ["context_management", "compaction"])
@@ -86,16 +94,16 @@ def test_a_call_that_asks_its_provider_is_left_to_it(field):
 def test_a_conversation_that_a_provider_compacted_is_native():
     assert (
         client_compaction_kind(
-            (), (said([{"type": "compaction", "content": "…"}], "assistant"), *TALK)
+            (), (raw_message([{"type": "compaction", "content": "…"}], "assistant"), *TALK)
         )
         == "native"
     )
 
 
 def test_words_about_it_are_no_such_item():
-    assert client_compaction_kind((), (*TALK, said('Send {"type": "compaction"}.'))) == ""
+    assert client_compaction_kind((), (*TALK, raw_message('Send {"type": "compaction"}.'))) == ""
 
 
 @given(st.binary(max_size=200))
-def test_whatever_stands_there_is_read_without_harm(raw):
+def test_any_message_has_a_compaction_kind(raw):
     assert client_compaction_kind((), (raw,)) in {"", "native", "client"}

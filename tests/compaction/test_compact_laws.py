@@ -44,7 +44,7 @@ def without_positions(faults: Iterable[str]) -> set[str]:
 @pytest.mark.slow
 @examples(20, deadline=None)
 @given(st.lists(st.sampled_from("uatp"), min_size=1, max_size=40), st.integers(1, 4))
-def test_whatever_is_said_what_is_sent_is_valid_and_extends_what_was_sent(
+def test_any_conversation_is_sent_valid_and_extends_its_previous_prompt(
     kinds: list[str], keep: int
 ):
     raws = [system("s")]

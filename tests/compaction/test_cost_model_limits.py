@@ -58,7 +58,7 @@ def test_without_a_window_there_is_no_ceiling():
     assert ceiling_tokens(0, 600) == inf
 
 
-def test_a_compaction_that_does_not_bring_it_under_the_window_is_not_begun():
+def test_a_compaction_that_leaves_the_prompt_over_the_window_is_not_begun():
     large = replace(FIELD, fixed=30_000)
 
     assert (

@@ -156,7 +156,7 @@ def is_apart(text: str, index: int, step: int) -> bool:
     return here != "_" and not (here in joins and beyond.isalnum())
 
 
-def stands(texts: list[str], wanted_value: str) -> bool:
+def is_contained(texts: list[str], wanted_value: str) -> bool:
     """True if a value stands somewhere as a whole: a scan of its own, without patterns."""
     bare = spelt(wanted_value).strip("#")
     for text in texts:
@@ -200,7 +200,7 @@ def test_lost_values_equal_those_of_an_independent_scan(talk, target):
     compacted = {word for _, written, _ in talk for word in written} if chat.segments else set()
     texts = sent_texts(chat.messages)
     assert {spelt(name) for name in chat.lost} == {
-        spelt(word).strip("#") for word in compacted if not stands(texts, word)
+        spelt(word).strip("#") for word in compacted if not is_contained(texts, word)
     }
 
 

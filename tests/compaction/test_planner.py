@@ -138,7 +138,7 @@ def test_notes_on_a_part_join_the_next_one():
     )
 
 
-def test_a_target_makes_it_climb():
+def test_a_small_target_leads_to_the_barest_detail_level():
     way = walk(conversation(30), CompactionPolicy(force=True, once=True, target=200))
 
     assert state_at_end(way).parts[0].segment.level is DetailLevel.BARE
@@ -161,7 +161,7 @@ def test_on_a_coarse_cache_results_stay_whole_until_the_prompt_is_some_steps_lon
     page = "\n".join(f"{n}: the same line" for n in range(400))
     raws[2:2] = [*tool_call_and_result("read", {}, page), *tool_call_and_result("read", {}, page)]
 
-    def said(prices: RelativePrices) -> bool:
+    def trims_results(prices: RelativePrices) -> bool:
         return bool(
             state_at_end(
                 walk(raws, CompactionPolicy(mode=CompactionMode.TRIM, prices=prices))
@@ -171,9 +171,9 @@ def test_on_a_coarse_cache_results_stay_whole_until_the_prompt_is_some_steps_lon
     assert (
         2_048 < state_at_end(walk(raws, CompactionPolicy(mode=CompactionMode.OFF))).raw < 4 * 2_048
     )
-    assert not said(RelativePrices(read=0.1, least=1_024, block=2_048))
-    assert said(RelativePrices(read=0.1, least=1_024, block=128))
-    assert said(RelativePrices(read=0.1, block=256))
+    assert not trims_results(RelativePrices(read=0.1, least=1_024, block=2_048))
+    assert trims_results(RelativePrices(read=0.1, least=1_024, block=128))
+    assert trims_results(RelativePrices(read=0.1, block=256))
 
 
 def test_a_coarse_cache_steps_or_begins_high():

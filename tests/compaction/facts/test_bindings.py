@@ -67,7 +67,7 @@ turns = st.one_of(
 )
 
 
-def said(number: int, kind: str, result: Any) -> Iterator[Said]:
+def turn_of(number: int, kind: str, result: Any) -> Iterator[Said]:
     """A turn of a conversation."""
     ref = f"c{number}"
     if kind == "transfer":
@@ -162,7 +162,7 @@ def region_of(kinds: list[tuple[str, Any]]) -> Any:
     turned = [
         message
         for number, (kind, result) in enumerate(kinds)
-        for message in said(number, kind, result)
+        for message in turn_of(number, kind, result)
     ]
     return region(user("Look after my orders."), *turned)
 

@@ -187,16 +187,20 @@ OLD = json.dumps({"reservation_id": "Z1", "cabin": "economy"})
 NEW = json.dumps({"reservation_id": "Z1", "cabin": "business"})
 
 
-def stands(*turns):
+def are_current(*turns):
     return current_results(read_contents(*turns).exchanges)
 
 
 def test_of_equal_calls_the_latest_result_is_current():
-    assert stands(call_and_result("get", "1", id="Z1"), call_and_result("get", "2", id="Z1")) == (
+    assert are_current(
+        call_and_result("get", "1", id="Z1"), call_and_result("get", "2", id="Z1")
+    ) == (
         False,
         True,
     )
-    assert stands(call_and_result("get", "1", id="Z1"), call_and_result("get", "2", id="Z2")) == (
+    assert are_current(
+        call_and_result("get", "1", id="Z1"), call_and_result("get", "2", id="Z2")
+    ) == (
         True,
         True,
     )
@@ -204,7 +208,7 @@ def test_of_equal_calls_the_latest_result_is_current():
 
 def test_a_failure_stands_and_replaces_nothing():
     assert (
-        stands(
+        are_current(
             call_and_result("get", "1"),
             call_and_result("get", "Error: no"),
             call_and_result("get", ""),
@@ -216,12 +220,12 @@ def test_a_failure_stands_and_replaces_nothing():
 def test_a_later_result_that_tells_as_much_of_the_same_thing_replaces_one():
     get = call_and_result("get", OLD, reservation_id="Z1")
 
-    assert stands(get, call_and_result("update", NEW, reservation_id="Z1", cabin="b")) == (
+    assert are_current(get, call_and_result("update", NEW, reservation_id="Z1", cabin="b")) == (
         False,
         True,
     )
-    assert stands(get, call_and_result("update", NEW, cabin="b")) == (True, True)
-    assert stands(
+    assert are_current(get, call_and_result("update", NEW, cabin="b")) == (True, True)
+    assert are_current(
         get, call_and_result("update", '{"reservation_id": "Z1"}', reservation_id="Z1")
     ) == (
         True,
@@ -231,10 +235,12 @@ def test_a_later_result_that_tells_as_much_of_the_same_thing_replaces_one():
 
 def test_a_result_without_ids_stays_current():
     for result in ('{"a": 1}', "{", "[]", "text"):
-        assert stands(
+        assert are_current(
             call_and_result("get", result, a=1), call_and_result("put", result, a=1, b=2)
         ) == (True, True)
-    assert stands(raw_call_and_result("get", "x", OLD), raw_call_and_result("put", "y", OLD)) == (
+    assert are_current(
+        raw_call_and_result("get", "x", OLD), raw_call_and_result("put", "y", OLD)
+    ) == (
         True,
         True,
     )
@@ -243,7 +249,7 @@ def test_a_result_without_ids_stays_current():
 def test_a_result_is_compared_with_few_later_ones():
     many = [call_and_result("get", OLD, a=number) for number in range(12)]
 
-    assert all(stands(*many))
+    assert all(are_current(*many))
 
 
 def test_mentioned_words_are_of_users_the_assistant_and_calls_not_of_results():

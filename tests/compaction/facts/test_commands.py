@@ -86,7 +86,7 @@ def test_a_sentence_before_the_region_is_no_purpose():
     assert purposes(step("I read the file again."), start=1) == {}
 
 
-def test_a_long_one_keeps_its_beginning_and_one_without_end_is_none():
+def test_a_long_purpose_keeps_its_beginning_and_an_endless_one_is_dropped():
     purpose = purposes(step("I try it with " + "another of the many flags " * 20))[0]
 
     assert purpose.startswith("I try it with another")
@@ -95,7 +95,7 @@ def test_a_long_one_keeps_its_beginning_and_one_without_end_is_none():
     assert purposes(step("I try it with " + "another of the many flags " * 80)) == {}
 
 
-def test_where_room_is_short_the_latest_stay():
+def test_the_latest_purposes_stay_where_room_is_short():
     many = [step(f"Now the case number {number} is tried.", f"c{number}") for number in range(60)]
 
     latest = purposes(*many)
@@ -117,7 +117,7 @@ def test_where_room_is_short_the_latest_stay():
         "https://ada:hunter2@db.example/orders",
     ],
 )
-def test_a_sentence_with_a_secret_is_none(secret):
+def test_a_sentence_with_a_secret_is_no_purpose(secret):
     assert purposes(step(f"I sign in with {secret} to see the orders.")) == {}
 
 

@@ -28,7 +28,7 @@ def test_a_short_answer_stays_as_it_is():
     ) == ["bash(command=run x) → 344"]
 
 
-def test_of_a_long_one_its_exit_and_its_names_stay():
+def test_of_a_long_result_exit_and_names_stay():
     part = read_contents(call_and_result("bash", LONG + "no luck\n", command="cat"))
 
     assert texts(command_facts(part)) == [
@@ -144,7 +144,7 @@ def test_of_equal_commands_the_latest_stays():
     assert texts(command_facts(part)) == ["bash(command=x) → 2"]
 
 
-def test_the_latest_part_of_them_stays_where_that_is_asked_for():
+def test_the_requested_share_of_commands_is_the_latest():
     part = read_contents(
         *(call_and_result("bash", "", command=f"x{number}") for number in range(4))
     )

@@ -19,7 +19,7 @@ def test_the_first_request_is_the_goal():
     assert texts(goal_facts(part)) == ["Book a ¶ flight"]
 
 
-def test_a_later_part_has_none():
+def test_a_later_part_has_no_goal():
     assert texts(goal_facts(read_contents(user("Book"), user("Go on"), start=1))) == []
     assert texts(goal_facts(read_contents(user("Book"), user("Go on"), kept=frozenset([0])))) == []
     assert texts(goal_facts(read_contents(assistant("Hi")))) == []
@@ -63,7 +63,7 @@ def test_a_standing_wish_is_a_rule(sentence):
 @pytest.mark.parametrize(
     "sentence", ["Hello!", "I don't have it here", "Two seats to Rome", "x only" * 400, *REPORTS]
 )
-def test_other_words_are_none(sentence):
+def test_other_sentences_are_no_rules(sentence):
     assert not is_directive(sentence)
 
 

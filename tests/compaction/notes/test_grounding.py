@@ -1,4 +1,4 @@
-"""Tests of what a sentence stands on."""
+"""Tests of the grounding check of notes: ids, words and quotes of their sources."""
 
 import time
 

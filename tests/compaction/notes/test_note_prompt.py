@@ -1,4 +1,4 @@
-"""Tests of what a small model is asked."""
+"""Tests of the prompt that asks a small model for notes."""
 
 import orjson
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Tests of what is believed of a model's notes."""
+"""Tests of the validation of a model's notes."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def test_equal_parts_have_equal_notes_keys():
 
 
 @given(st.binary(max_size=3), st.binary(max_size=3), st.binary(max_size=3), st.text(max_size=3))
-def test_whatever_differs_gives_another_name(before, here, scope, model):
+def test_notes_of_another_part_scope_or_model_have_another_key(before, here, scope, model):
     name = notes_key(before, here, scope=scope, model=model)
 
     assert name != notes_key(before + b"1", here, scope=scope, model=model)

@@ -71,7 +71,7 @@ def test_thoughts_in_the_open_weigh_too():
         max_leaves=20,
     )
 )
-def test_whatever_a_message_holds_weighs_something(content):
+def test_any_message_content_has_tokens(content):
     assert message_tokens({"role": "user", "content": content}, len) >= 3
 
 

@@ -1,4 +1,4 @@
-"""That no value is lost is shown by telling every table back."""
+"""Tests of compact JSON: every table is expanded again, so no value is lost."""
 
 import json
 from typing import Any

@@ -50,7 +50,7 @@ def test_a_result_that_was_there_becomes_a_pointer():
         assert "[same as the earlier result of look()]" in str(content(trimmed))
 
 
-def test_one_of_several_parts_points_nowhere():
+def test_a_text_beside_other_parts_becomes_no_pointer():
     words = "no JSON, only words. " * 20
     raw = msgspec.json.encode({"content": [{"type": "text", "text": words}] * 2})
 
