@@ -29,7 +29,7 @@ class Severity(StrEnum):
 
     PAGE = "page"  # somebody has to act now
     TICKET = "ticket"  # somebody has to act, within days
-    NOTE = "note"  # nobody has to
+    NOTE = "note"  # no action needed
 
 
 _RANKS: Final = {severity: rank for rank, severity in enumerate(Severity)}
@@ -100,15 +100,15 @@ def stable_id(*parts: str) -> str:
     return sha256(encoded).hexdigest()[:32]
 
 
-def single_line(text: str, most: int) -> str:
-    """The text on one line of at most ``most`` characters, all printable.
+def single_line(text: str, max_chars: int) -> str:
+    """The text on one line of at most ``max_chars`` characters, all printable.
 
     Control characters, line ends, direction marks and surrogates become spaces; runs of spaces
     become one.
     """
-    shown = "".join(each if each.isprintable() else " " for each in text[: 4 * most])
+    shown = "".join(char if char.isprintable() else " " for char in text[: 4 * max_chars])
     line = " ".join(shown.split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return line if len(line) <= max_chars else f"{line[: max_chars - 1]}…"
 
 
 def is_at_least(severity: Severity, least: Severity) -> bool:
@@ -127,19 +127,19 @@ def urgency_key(severity: Severity, began: float) -> tuple[int, float]:
 
 
 def resolve_alert(
-    alert: Alert, at: float, action: str = "", cost_nanos: int | None = None
+    alert: Alert, end_time: float, action: str = "", cost_nanos: int | None = None
 ) -> Alert:
     """The alert with its end.
 
     Args:
         alert: The open alert.
-        at: Time at which it ended; taken to be no earlier than it began.
+        end_time: Time at which it ended; taken to be no earlier than it began.
         action: Action of the gateway in all; "" keeps the alert's own.
         cost_nanos: Cost in nano-dollars; None keeps the alert's own.
     """
     cost = alert.cost_nanos if cost_nanos is None else cost_nanos
     return msgspec.structs.replace(
-        alert, ended=max(at, alert.began), action=action or alert.action, cost_nanos=cost
+        alert, ended=max(end_time, alert.began), action=action or alert.action, cost_nanos=cost
     )
 
 
@@ -215,9 +215,9 @@ def format_amount(unit: BudgetUnit, of: int) -> str:
     return f"{sign}${whole:,}" + f".{part:09d}".rstrip("0").rstrip(".")
 
 
-def format_time(at: float) -> str:
+def format_time(time: float) -> str:
     """A time to the minute, in UTC."""
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def format_rough_duration(seconds: float) -> str:

@@ -49,21 +49,25 @@ def grouping_time(now: float, seconds: float = GROUPING_SLOT_S) -> float:
     return now // seconds * seconds + seconds
 
 
-def group_alerts(alerts: Iterable[Alert], most: int = MAX_ALERTS_PER_MESSAGE) -> list[AlertGroup]:
+def group_alerts(
+    alerts: Iterable[Alert], max_size: int = MAX_ALERTS_PER_MESSAGE
+) -> list[AlertGroup]:
     """The alerts in messages, the most urgent first; duplicates are sent once.
 
     Args:
         alerts: The alerts to send now.
-        most: Alerts in one message.
+        max_size: Alerts in one message.
     """
     parts: dict[tuple[str, bool], dict[str, Alert]] = {}
     for alert in alerts:
         parts.setdefault((alert.kind, alert.is_open), {})[alert.id] = alert
-    found = []
+    groups = []
     for part in parts.values():
         ordered = sorted(part.values(), key=_urgency)
-        found += [AlertGroup(tuple(ordered[n : n + most])) for n in range(0, len(ordered), most)]
-    return sorted(found, key=lambda group: _urgency(group.alerts[0]))
+        groups += [
+            AlertGroup(tuple(ordered[n : n + max_size])) for n in range(0, len(ordered), max_size)
+        ]
+    return sorted(groups, key=lambda group: _urgency(group.alerts[0]))
 
 
 def repeat_interval_s(alert: Alert) -> float | None:
@@ -93,8 +97,8 @@ class ThresholdWatch:
     minute are rates, which have no alerts: they are over before anybody reads it.
     """
 
-    def __init__(self, most: int = _MAX_REMEMBERED_COUNTERS) -> None:
-        self._most = most
+    def __init__(self, max_counters: int = _MAX_REMEMBERED_COUNTERS) -> None:
+        self._most = max_counters
         self._notified: OrderedDict[str, _NotifiedCounter] = OrderedDict()
 
     def crossed_threshold_alert(

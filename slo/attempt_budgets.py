@@ -87,8 +87,8 @@ class RecentTtft:
         Args:
             now: The time.
         """
-        found = _recent_seconds(self._samples, now) or _recent_seconds(self._assumed, now)
-        return statistics.median(found) if len(found) >= _MIN_SAMPLES else None
+        samples = _recent_seconds(self._samples, now) or _recent_seconds(self._assumed, now)
+        return statistics.median(samples) if len(samples) >= _MIN_SAMPLES else None
 
     def newest(self, now: float) -> float | None:
         """The median of the newest ``_MIN_SAMPLES`` calls; None where any of them is too old.
@@ -137,7 +137,7 @@ class RecentTtft:
 
 def _recent_seconds(samples: Iterable[tuple[float, float]], now: float) -> list[float]:
     """Samples of the last ``RECENT_TTFT_WINDOW_S`` seconds, oldest first."""
-    return [seconds for at, seconds in samples if at > now - RECENT_TTFT_WINDOW_S]
+    return [seconds for time, seconds in samples if time > now - RECENT_TTFT_WINDOW_S]
 
 
 def may_begin_sooner(
@@ -148,7 +148,7 @@ def may_begin_sooner(
     Where the first one's route is known to be silent, what is known of the other one's is old.
 
     Args:
-        there: Seconds that the second attempt's route usually takes; None where nobody knows.
+        there: Seconds that the second attempt's route usually takes; None where unknown.
         here: The same of the first one's.
         waited: Seconds that the first has taken.
         deadline: Seconds that its first content may take.
@@ -163,7 +163,7 @@ def is_overdue(here: float | None, *, waited: float, deadline: float) -> bool:
     """True if an attempt is so late that its route may be silent, by its own measure too.
 
     Args:
-        here: Seconds that its route usually takes; None where nobody knows.
+        here: Seconds that its route usually takes; None where unknown.
         waited: Seconds that it has taken.
         deadline: Seconds that its first content may take.
     """
@@ -252,16 +252,16 @@ def hedge_delay_s(deadline: float) -> float:
 
 
 def is_worth_hedging(
-    prompt_tokens: int, *, is_warm_there: bool, most: int = MAX_HEDGED_PROMPT_TOKENS
+    prompt_tokens: int, *, is_warm_there: bool, max_prompt_tokens: int = MAX_HEDGED_PROMPT_TOKENS
 ) -> bool:
     """True if a hedge may go there; to where the prompt is not cached only if it is short.
 
     Args:
         prompt_tokens: The whole prompt's.
         is_warm_there: True if the replica has its prefix cached.
-        most: Tokens that may be read from the beginning.
+        max_prompt_tokens: Tokens that may be read from the beginning.
     """
-    return is_warm_there or prompt_tokens <= most
+    return is_warm_there or prompt_tokens <= max_prompt_tokens
 
 
 class RetryBudget:

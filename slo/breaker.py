@@ -104,7 +104,7 @@ class CircuitBreaker:
     def admits(self, now: float) -> bool:
         """True if a call may go now. ``record_outcome`` has to be said of each that does.
 
-        Half open, True takes the probe's place: nobody else is admitted until the call has ended,
+        Half open, True takes the probe's place: no other call is admitted until the call has ended,
         or for ``PROBE_TIMEOUT_S`` seconds.
         """
         if self._until is None:
@@ -174,8 +174,8 @@ class CircuitBreaker:
 
     def _eject_if_failing(self, now: float) -> None:
         recent = self._recent
-        most = recent.whole >= MIN_CALLS and recent.part * 2 > recent.whole
-        if most or max(self._in_a_row, self._broken_in_a_row) >= CONSECUTIVE_FAILURES:
+        is_mostly_failing = recent.whole >= MIN_CALLS and recent.part * 2 > recent.whole
+        if is_mostly_failing or max(self._in_a_row, self._broken_in_a_row) >= CONSECUTIVE_FAILURES:
             self._forgive(now)
             self._eject(now)
 
@@ -217,4 +217,4 @@ def order_routes(routes: Iterable[tuple[_R, CircuitBreaker]], now: float) -> lis
     if not waits:
         return []
     ready = [route for wait, route in waits if wait <= 0]
-    return ready or [min(waits, key=lambda each: each[0])[1]]
+    return ready or [min(waits, key=lambda wait: wait[0])[1]]

@@ -63,7 +63,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         hard: True if calls that do not fit are refused; else it only counts and alerts.
         hold: Amount held for a call that runs.
         on_loss: Behaviour while the store cannot be reached.
-        unpriced: Treatment of calls whose price nobody knows, where the budget is in dollars and
+        unpriced: Treatment of calls of unknown price, where the budget is in dollars and
             hard.
         alerts: Percents of the limit at which people are notified, ascending.
     """
@@ -82,7 +82,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """Team, key and labels that a call is for; "" where nobody said.
+    """Team, key and labels that a call is for; "" where not stated.
 
     Attributes:
         team: The team's name.
@@ -109,26 +109,26 @@ class BudgetIndex:
 
     def applicable(self, subject: Subject) -> Iterator[tuple[Budget, str]]:
         """Each budget that the call counts in, and whose counter of it."""
-        for scope, kept in self._kept.items():
+        for scope, budgets_by_owner in self._kept.items():
             whose = _subject_name(scope, subject)
-            for budget in kept.get(whose, ()):
+            for budget in budgets_by_owner.get(whose, ()):
                 yield budget, whose
             if whose and whose != EVERY:
-                for budget in kept.get(EVERY, ()):
+                for budget in budgets_by_owner.get(EVERY, ()):
                     yield budget, whose
 
 
 def counted_subject(budget: Budget, subject: Subject) -> str | None:
     """The counter of the budget that the call counts in; None where it counts in none.
 
-    "" is the counter of the calls that name nobody.
+    "" is the counter of the calls that name no one.
     """
     whose = _subject_name(budget.scope, subject)
     is_meant = budget.of == whose or (budget.of == EVERY and whose)
     return whose if is_meant else None
 
 
-def counter_key(budget: Budget, whose: str, at: float) -> str:
+def counter_key(budget: Budget, whose: str, time: float) -> str:
     """The counter of a budget in the window that this time is in.
 
     It differs by name, scope, unit, window and whose, so that a budget that is changed to count
@@ -138,11 +138,11 @@ def counter_key(budget: Budget, whose: str, at: float) -> str:
     Args:
         budget: Budget that counts.
         whose: As ``counted_subject`` tells.
-        at: Time of admission, in seconds since the epoch.
+        time: Time of admission, in seconds since the epoch.
     """
     if len(whose) > _MAX_KEY_CHARS or not whose.isprintable():
         whose = f"sha256:{sha256(whose.encode(errors='surrogatepass')).hexdigest()}"
-    counted_in = window.window_name(budget.window, at)
+    counted_in = window.window_name(budget.window, time)
     return f"{budget.name}/{budget.scope}/{budget.unit}/{counted_in}/{whose}"
 
 

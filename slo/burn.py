@@ -77,8 +77,8 @@ def burn_alerts(objective: Objective) -> tuple[BurnAlert, ...]:
         return objective.alerts
     scale = log(max_burn_rate(objective.target)) / log(_P95)
     return tuple(
-        BurnAlert(burn=min(round(burn**scale, 3), most), over=over, severity=severity)
-        for burn, most, over, severity in _USUAL_ALERTS
+        BurnAlert(burn=min(round(burn**scale, 3), max_burn), over=over, severity=severity)
+        for burn, max_burn, over, severity in _USUAL_ALERTS
     )
 
 
@@ -101,8 +101,8 @@ def is_burning(
         over: Counts over ``alert.over``.
         lately: Counts over its last twelfth, ``short_window_s(alert)``.
     """
-    wanted = alert.burn * (1 - objective.target) - FLOAT_TOLERANCE
-    if over.share < wanted or lately.share < wanted:
+    bad_share = alert.burn * (1 - objective.target) - FLOAT_TOLERANCE
+    if over.share < bad_share or lately.share < bad_share:
         return False
     return is_beyond_chance(over, objective)
 

@@ -47,7 +47,7 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
         limit: In nano-dollars a call, its further attempts included.
         on_exceed: Steps where it may cost more, in this order; none only measures.
         cheaper: The public names of models to go to, in this order.
-        unpriced: Treatment of calls whose price nobody knows, where calls are refused.
+        unpriced: Treatment of calls of unknown price, where calls are refused.
     """
 
     name: str
@@ -135,11 +135,11 @@ CeilingDecision: TypeAlias = (
 )
 
 
-def least_output_tokens(asked: int, usual: int | None, choices: int, needs: int) -> int:
+def least_output_tokens(requested_tokens: int, usual: int | None, choices: int, needs: int) -> int:
     """The fewest tokens of each choice that a call may be clamped to; 1 or more.
 
     Args:
-        asked: The output limit it names, of each choice; 0 where it names none.
+        requested_tokens: The output limit it names, of each choice; 0 where it names none.
         usual: Most that nine of ten such calls generate, all choices together; None where little is
             learned, and then it may be clamped down to 256 tokens, or to a quarter of what it
             names.
@@ -147,14 +147,14 @@ def least_output_tokens(asked: int, usual: int | None, choices: int, needs: int)
         needs: The fewest its model takes, such as one more than it is told to think.
     """
     if usual is not None:
-        kept = -(-usual // choices)
+        tokens = -(-usual // choices)
     else:
-        kept = (
-            min(-(-asked // _MIN_OUTPUT_DIVISOR), _MIN_UNLEARNED_TOKENS)
-            if asked
+        tokens = (
+            min(-(-requested_tokens // _MIN_OUTPUT_DIVISOR), _MIN_UNLEARNED_TOKENS)
+            if requested_tokens
             else _MIN_UNLEARNED_TOKENS
         )
-    return max(kept, needs, 1)
+    return max(tokens, needs, 1)
 
 
 def decide_ceiling(
@@ -167,7 +167,7 @@ def decide_ceiling(
 
     Args:
         ceiling: The ceiling.
-        offer: The call as it is asked; None where nobody knows its price, so that it fits nowhere.
+        offer: The call as it is asked; None where its price is unknown, so that it fits nowhere.
         elsewhere: The call on the model of this name, with nothing of it cached; None where that
             model cannot take it, or has no known price.
         model: The model it is asked of now; of the ceiling's models only later ones are tried.
@@ -178,11 +178,11 @@ def decide_ceiling(
         if step is CeilingStep.REFUSE:
             return CeilingRefused()
         if step is CeilingStep.CLAMP:
-            found: OutputClamped | CheaperModel | None = _fitting_clamp(ceiling, offer)
+            decision: OutputClamped | CheaperModel | None = _fitting_clamp(ceiling, offer)
         else:
-            found = _cheaper_model(ceiling, elsewhere, model)
-        if found is not None:
-            return found
+            decision = _cheaper_model(ceiling, elsewhere, model)
+        if decision is not None:
+            return decision
     return CeilingExceeded()
 
 
@@ -235,8 +235,8 @@ class PredictionAccuracy:
         """Note what a call cost.
 
         Args:
-            settled: In nano-dollars; None where nobody knows.
-            predicted: Likely cost in nano-dollars; None where nobody knew.
+            settled: In nano-dollars; None where unknown.
+            predicted: Likely cost in nano-dollars; None where unknown.
             limit: The ceiling.
         """
         if settled is None:

@@ -183,7 +183,7 @@ class ConcurrencyLimit:
     Args:
         initial: The limit to begin with.
         least: The lowest.
-        most: The highest.
+        maximum: The highest.
 
     Attributes:
         fit: Fit to the calls that do not wait.
@@ -212,12 +212,12 @@ class ConcurrencyLimit:
     )
 
     def __init__(
-        self, initial: int = INITIAL_LIMIT, least: int = MIN_LIMIT, most: int = MAX_LIMIT
+        self, initial: int = INITIAL_LIMIT, least: int = MIN_LIMIT, maximum: int = MAX_LIMIT
     ) -> None:
         self.fit = TtftModel()
         self.in_flight = 0
         self._initial = self._limit = float(initial)
-        self._least, self._most = float(least), float(most)
+        self._least, self._most = float(least), float(maximum)
         self._last = 0.0
         self._peak = 0
         self._before = 0.0  # the limit that an outage took, until it is back
@@ -239,18 +239,18 @@ class ConcurrencyLimit:
         Args:
             now: Seconds of a clock that goes forward.
         """
-        taken = self.in_flight + 1
-        if taken == 1 and now - self._last > IDLE_RESET_S:
+        in_flight = self.in_flight + 1
+        if in_flight == 1 and now - self._last > IDLE_RESET_S:
             self._limit = max(self._limit, self._initial)
             self._looks = self._is_full = False
-        if taken > self._limit or (self._looks and taken > self.limit):
+        if in_flight > self._limit or (self._looks and in_flight > self.limit):
             self._is_full = True
             return False
-        self.in_flight = taken
-        if taken > self._peak:  # noqa: PLR1730 max() takes as long as all the rest
-            self._peak = taken
-        if taken * 2 > self._limit:
-            self._calm_in = taken
+        self.in_flight = in_flight
+        if in_flight > self._peak:  # noqa: PLR1730 max() takes as long as all the rest
+            self._peak = in_flight
+        if in_flight * 2 > self._limit:
+            self._calm_in = in_flight
         return True
 
     def release(self, ttft: float | None, uncached_tokens: int, *, ok: bool, now: float) -> None:

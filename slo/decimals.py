@@ -14,12 +14,12 @@ _AROUND: Final = re.compile(r"[$€£+_\s]|(?i:usd|eur)")
 _THOUSANDS: Final = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 
 
-def normalize_decimal(said: object) -> str:
+def normalize_decimal(number: object) -> str:
     """The same with a point alone, without signs of currencies.
 
     A single comma that parts no thousands stands for a point.
     """
-    text = _AROUND.sub("", str(said)[:40])
+    text = _AROUND.sub("", str(number)[:40])
     if _THOUSANDS.fullmatch(text):
         return text.replace(",", "")
     return text.replace(",", ".") if text.count(",") == 1 and "." not in text else text

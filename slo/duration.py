@@ -20,10 +20,10 @@ def parse_duration(text: str) -> float | None:
 
     It is a number of up to nine digits, and as many decimals, and one unit.
     """
-    found = _WRITTEN.fullmatch(text)
-    if found is None:
+    match = _WRITTEN.fullmatch(text)
+    if match is None:
         return None
-    return float(Decimal(found[1]) * _UNITS[found[2]])
+    return float(Decimal(match[1]) * _UNITS[match[2]])
 
 
 def format_duration(duration: float) -> str:

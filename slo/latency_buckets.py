@@ -47,12 +47,12 @@ def percentiles(counts: Mapping[int, int], percents: Sequence[int]) -> list[floa
     total = sum(counts.values())
     if not total:
         return [None] * len(percents)
-    found: list[float | None] = []
+    latencies: list[float | None] = []
     for percent in percents:
         rank, passed = -(-total * percent // 100), 0
         for bucket in sorted(counts):
             passed += counts[bucket]
             if passed >= rank:
-                found.append(bucket_seconds(bucket))
+                latencies.append(bucket_seconds(bucket))
                 break
-    return found
+    return latencies

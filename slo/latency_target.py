@@ -34,13 +34,15 @@ def latency_target(objectives: Iterable[Objective]) -> LatencyTarget | None:
     limits: dict[Metric, float] = {}
     tightest: tuple[float, str] | None = None
     engine: list[float] = []
-    for each in objectives:
-        if each.metric not in _LIMITED or each.under is None:
+    for objective in objectives:
+        if objective.metric not in _LIMITED or objective.under is None:
             continue
-        limits[each.metric] = min(each.under, limits.get(each.metric, each.under))
-        if tightest is None or each.under < tightest[0]:
-            tightest = each.under, each.name
-        budgets = {budget.stage: budget.under for budget in each.stages}
+        limits[objective.metric] = min(
+            objective.under, limits.get(objective.metric, objective.under)
+        )
+        if tightest is None or objective.under < tightest[0]:
+            tightest = objective.under, objective.name
+        budgets = {budget.stage: budget.under for budget in objective.stages}
         if Stage.QUEUE in budgets and Stage.PREFILL in budgets:
             engine.append(budgets[Stage.QUEUE] + budgets[Stage.PREFILL])
         if Stage.DECODE in budgets:

@@ -1,7 +1,7 @@
 """Leases: a part of a counter that a process reserves ahead, so that calls need no round trip.
 
-To the counter a lease is a reservation like any other: what it holds nobody else can have. Within
-it the process reserves and settles by itself, and reports what was spent now and then::
+To the counter a lease is a reservation like any other: what it holds, no other process can have.
+Within it the process reserves and settles by itself, and reports what was spent now and then::
 
     reserve, settle ── here, while the lease covers it and was renewed not long ago
     report ─────────── spent: becomes spent of the counter, the lease shrinks by as much
@@ -141,8 +141,8 @@ class Lease:
     @property
     def level(self) -> CounterLevel:
         """The counter as it was when last heard, and what this process did since."""
-        sent = sum(self._sent.values()) if self._sent else 0
-        spent = self._others.spent + self._total + sent
+        reported = sum(self._sent.values()) if self._sent else 0
+        spent = self._others.spent + self._total + reported
         return CounterLevel(spent, self._others.held + self.held)
 
     @property
@@ -171,8 +171,8 @@ class Lease:
         if self.held + self._total + claim.amount > self.amount:
             self._unmet += claim.amount
             return False
-        taken = self._others.spent + self._others.held + self.amount
-        return 2 * (claim.limit - taken) >= self._limit - taken
+        in_use = self._others.spent + self._others.held + self.amount
+        return 2 * (claim.limit - in_use) >= self._limit - in_use
 
     def add_hold(self, amount: int) -> None:
         """Hold this amount for a call."""
@@ -180,16 +180,16 @@ class Lease:
         self.running += 1
         self._peak = max(self._peak, self.held)
 
-    def settle(self, held: int, spent: int, now: float, second: int) -> None:
+    def settle(self, hold: int, spent: int, now: float, second: int) -> None:
         """Let go of what a call held, and count what it spent.
 
         Args:
-            held: Amount held for it.
+            hold: Amount held for it.
             spent: Amount it used.
             now: The time.
             second: Since 1970, in which it ended.
         """
-        self.held -= held
+        self.held -= hold
         self.running -= 1
         if spent:
             ended = (second, int(now))
@@ -232,12 +232,12 @@ class Lease:
             ends=self._ends,
         )
 
-    def renew(self, report: LeaseReport, renewal: LeaseRenewal, sent: float) -> None:
+    def renew(self, report: LeaseReport, renewal: LeaseRenewal, sent_at: float) -> None:
         """Take the counter's answer to a report that was sent then."""
         self._sent = None
         self.amount = renewal.amount
         self._is_new = not renewal.is_valid
-        self._until = sent + VALID_S if renewal.is_valid else float("-inf")
+        self._until = sent_at + VALID_S if renewal.is_valid else float("-inf")
         level = renewal.level
         self._others = CounterLevel(level.spent, level.held - renewal.amount)
         self._others_running = max(renewal.running - report.running, 0)
@@ -246,8 +246,8 @@ class Lease:
         """Give up what should have been reported long ago, whatever the time since 1970 says."""
         since = int(now) - REPORT_DEADLINE_S
         for spent in (self._spent, self._sent or {}):
-            for each in [each for each in spent if each[1] < since]:
-                amount = spent.pop(each)
+            for key in [key for key in spent if key[1] < since]:
+                amount = spent.pop(key)
                 self._total -= amount if spent is self._spent else 0
 
     def _wanted_amount(self, now: float, least: int) -> int:

@@ -134,7 +134,7 @@ class CallMeasurements(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         team: The team's name.
-        feature: Part of the caller's product it served; "" where nobody said.
+        feature: Part of the caller's product it served; "" where not stated.
         streamed: True if the caller asked for a stream.
         ttft: Seconds from arrival to the first token the caller was sent; None where none was.
         total: Seconds from arrival to the end, whichever it was.
@@ -174,8 +174,8 @@ class ObjectiveIndex:
 
     def __init__(self, objectives: Iterable[Objective]) -> None:
         self.every = tuple(objectives)
-        self._teams = {each.team for each in self.every}
-        self._features = {each.feature for each in self.every}
+        self._teams = {objective.team for objective in self.every}
+        self._features = {objective.feature for objective in self.every}
         self._found = lru_cache(maxsize=_MAX_REMEMBERED)(self._applicable)
 
     def applicable(self, team: str, feature: str, streamed: bool) -> tuple[Objective, ...]:  # noqa: FBT001 - it is a third name
@@ -192,11 +192,11 @@ class ObjectiveIndex:
 
     def _applicable(self, team: str, feature: str, streamed: bool) -> tuple[Objective, ...]:  # noqa: FBT001 - the same
         return tuple(
-            each
-            for each in self.every
-            if each.team in {EVERY, team}
-            and each.feature in {EVERY, feature}
-            and _is_meant(each.calls, streamed=streamed)
+            objective
+            for objective in self.every
+            if objective.team in {EVERY, team}
+            and objective.feature in {EVERY, feature}
+            and _is_meant(objective.calls, streamed=streamed)
         )
 
 

@@ -40,11 +40,11 @@ class ObjectiveProblem(msgspec.Struct, frozen=True, kw_only=True):
 
 def validate_objective(objective: Objective) -> tuple[ObjectiveProblem, ...]:
     """Everything that is unsound; () for an objective that can be kept watch over."""
-    found = [flaw for check in _CHECKS for flaw in check(objective)]
-    if not any(flaw.key == target_key(objective.metric) for flaw in found):
-        found += [flaw for alert in objective.alerts for flaw in alert_problem(alert, objective)]
-        found += _floor_problem(objective)
-    return tuple(found)
+    problems = [flaw for check in _CHECKS for flaw in check(objective)]
+    if not any(flaw.key == target_key(objective.metric) for flaw in problems):
+        problems += [flaw for alert in objective.alerts for flaw in alert_problem(alert, objective)]
+        problems += _floor_problem(objective)
+    return tuple(problems)
 
 
 def target_key(metric: Metric) -> str:
@@ -59,39 +59,39 @@ def alert_problem(alert: BurnAlert, objective: Objective) -> list[ObjectiveProbl
         alert: It need not be one of the objective's.
         objective: One with a sound target.
     """
-    most = max_burn_rate(objective.target)
-    told = f"write a burn from 1 to {most:.6g}"
-    found = []
-    if not alert.burn <= most + FLOAT_TOLERANCE:
+    max_burn = max_burn_rate(objective.target)
+    advice = f"write a burn from 1 to {max_burn:.6g}"
+    problems = []
+    if not alert.burn <= max_burn + FLOAT_TOLERANCE:
         what = (
             f"is {alert.burn:g}, which can never come: where a share of {objective.target:.6g}"
-            f" is wanted, the largest possible burn is {most:.6g}"
+            f" is wanted, the largest possible burn is {max_burn:.6g}"
         )
         usual = burn_alerts(msgspec.structs.replace(objective, alerts=()))
-        named = ", ".join(f"{each.burn:g}" for each in usual)
-        found.append(ObjectiveProblem(key="burn", what=what, fix=f"{told}; usual are {named}"))
+        named = ", ".join(f"{usual_alert.burn:g}" for usual_alert in usual)
+        problems.append(ObjectiveProblem(key="burn", what=what, fix=f"{advice}; usual are {named}"))
     elif alert.burn < 1:
         what = f"is {alert.burn:g}, which comes while the objective is kept"
-        found.append(ObjectiveProblem(key="burn", what=what, fix=told))
+        problems.append(ObjectiveProblem(key="burn", what=what, fix=advice))
     if not MIN_ALERT_WINDOW_S <= alert.over <= MAX_ALERT_WINDOW_S or alert.over % 60:
         what = "is no time that is counted"
         fix = 'write whole minutes, from "2m" to "3d"'
-        found.append(ObjectiveProblem(key="over", what=what, fix=fix))
-    return found
+        problems.append(ObjectiveProblem(key="over", what=what, fix=fix))
+    return problems
 
 
 def _target_problem(objective: Objective) -> list[ObjectiveProblem]:
     key = target_key(objective.metric)
-    least, most = _LEAST, MAX_CACHE_SHARE if objective.metric is Metric.CACHE else _MOST
+    least, highest = _LEAST, MAX_CACHE_SHARE if objective.metric is Metric.CACHE else _MOST
     if objective.target <= 0:
         what = "is kept whatever happens"
     elif objective.target >= 1:
         what = "leaves nothing to go wrong, so one bad event breaks it for good"
-    elif not least <= objective.target <= most:
+    elif not least <= objective.target <= highest:
         what = "is nearer to nothing or to all than can be counted"
     else:
         return []
-    low, high = (1 - most, 1 - least) if key == "at_most" else (least, most)
+    low, high = (1 - highest, 1 - least) if key == "at_most" else (least, highest)
     percents = "" if key == "floor" else " percent"
     scale = 1 if key == "floor" else 100
     fix = f"write from {low * scale:.6g} to {high * scale:.6g}{percents}"
@@ -124,16 +124,18 @@ def _cache_problem(objective: Objective) -> list[ObjectiveProblem]:
             if objective.clear is not None
             else []
         )
-    found = []
+    problems = []
     if objective.min_prompt < 1:
-        found.append(ObjectiveProblem(key="min_prompt", what="is no length", fix="write 1 or more"))
+        problems.append(
+            ObjectiveProblem(key="min_prompt", what="is no length", fix="write 1 or more")
+        )
     if objective.enforce in {Enforce.DEGRADE, Enforce.SHED}:
         what = "would change the model, whose cache then knows even less"
-        found.append(ObjectiveProblem(key="enforce", what=what, fix='write enforce = "alert"'))
+        problems.append(ObjectiveProblem(key="enforce", what=what, fix='write enforce = "alert"'))
     if objective.alerts:
         what = "speaks of burns, and a floor has no error budget to burn"
-        found.append(ObjectiveProblem(key="alert_at", what=what, fix="leave it out"))
-    return found
+        problems.append(ObjectiveProblem(key="alert_at", what=what, fix="leave it out"))
+    return problems
 
 
 def _floor_problem(objective: Objective) -> list[ObjectiveProblem]:
@@ -158,22 +160,22 @@ def _stage_problems(objective: Objective) -> list[ObjectiveProblem]:
         return [
             ObjectiveProblem(key="stages", what=what, fix='leave it out, or write metric = "ttft"')
         ]
-    found = []
-    for each in objective.stages:
-        if objective.metric is Metric.TTFT and each.stage not in STAGES_OF_TTFT:
-            what = f"has {each.stage}, which comes after the first token"
+    problems = []
+    for budget in objective.stages:
+        if objective.metric is Metric.TTFT and budget.stage not in STAGES_OF_TTFT:
+            what = f"has {budget.stage}, which comes after the first token"
             fix = 'write gateway, queue or prefill, or metric = "total"'
-            found.append(ObjectiveProblem(key="stages", what=what, fix=fix))
-        if objective.under is not None and not 0 < each.under <= objective.under:
-            what = f"gives {each.stage} more time than the whole call, or none"
+            problems.append(ObjectiveProblem(key="stages", what=what, fix=fix))
+        if objective.under is not None and not 0 < budget.under <= objective.under:
+            what = f"gives {budget.stage} more time than the whole call, or none"
             fix = "write a time up to that of under"
-            found.append(ObjectiveProblem(key="stages", what=what, fix=fix))
-    return found
+            problems.append(ObjectiveProblem(key="stages", what=what, fix=fix))
+    return problems
 
 
 def _ladder_problem(objective: Objective) -> list[ObjectiveProblem]:
-    found = ladder_levels.ladder_problem(objective.enforce, objective.ladder)
-    return [ObjectiveProblem(key="ladder", what=found[0], fix=found[1])] if found else []
+    problem = ladder_levels.ladder_problem(objective.enforce, objective.ladder)
+    return [ObjectiveProblem(key="ladder", what=problem[0], fix=problem[1])] if problem else []
 
 
 _CHECKS: tuple[Callable[[Objective], list[ObjectiveProblem]], ...] = (

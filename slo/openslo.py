@@ -48,7 +48,7 @@ _TIME_WINDOW: Final = "28d"
 
 def openslo_documents(objectives: Iterable[Objective]) -> list[dict[str, Any]]:
     """A document for each objective, of what YAML and JSON can say."""
-    return [_document(each) for each in objectives]
+    return [_document(objective) for objective in objectives]
 
 
 def objective_text(objective: Objective) -> str:
@@ -70,15 +70,18 @@ def _escape_level(level: str) -> str:
 
 def _document(objective: Objective) -> dict[str, Any]:
     is_cache = objective.metric is Metric.CACHE
-    wanted: dict[str, Any] = {"displayName": objective_text(objective), "target": objective.target}
+    target_fields: dict[str, Any] = {
+        "displayName": objective_text(objective),
+        "target": objective.target,
+    }
     if is_cache:
-        wanted["timeSliceWindow"] = format_duration(FLOOR_MISSED_WINDOW_S)
+        target_fields["timeSliceWindow"] = format_duration(FLOOR_MISSED_WINDOW_S)
     spec: dict[str, Any] = {
         "service": objective.feature if objective.feature not in {"", EVERY} else _SOURCE_TYPE,
         "indicator": _indicator(objective),
         "timeWindow": [{"duration": _TIME_WINDOW, "isRolling": True}],
         "budgetingMethod": "RatioTimeslices" if is_cache else "Occurrences",
-        "objectives": [wanted],
+        "objectives": [target_fields],
     }
     if objective.alerts:
         spec["alertPolicies"] = [
@@ -96,16 +99,16 @@ def _labels(objective: Objective) -> dict[str, str]:
 
 
 def _annotations(objective: Objective) -> dict[str, str]:
-    said = {f"{_ANNOTATION_PREFIX}enforce": str(objective.enforce)}
+    annotations = {f"{_ANNOTATION_PREFIX}enforce": str(objective.enforce)}
     if objective.ladder and not _goes_without_saying(objective):
-        said[f"{_ANNOTATION_PREFIX}ladder"] = ",".join(
+        annotations[f"{_ANNOTATION_PREFIX}ladder"] = ",".join(
             [REQUESTED, *map(_escape_level, objective.ladder)]
         )
-    for each in objective.stages:
-        said[f"{_ANNOTATION_PREFIX}stage-{each.stage}"] = format_duration(each.under)
+    for budget in objective.stages:
+        annotations[f"{_ANNOTATION_PREFIX}stage-{budget.stage}"] = format_duration(budget.under)
     if objective.clear is not None:
-        said[f"{_ANNOTATION_PREFIX}clear"] = repr(objective.clear)
-    return said
+        annotations[f"{_ANNOTATION_PREFIX}clear"] = repr(objective.clear)
+    return annotations
 
 
 def _goes_without_saying(objective: Objective) -> bool:

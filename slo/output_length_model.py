@@ -45,11 +45,11 @@ class OutputLengthModel:
     """The output lengths of each kind of call.
 
     Args:
-        most: Most kinds that are remembered.
+        max_kinds: Most kinds that are remembered.
     """
 
-    def __init__(self, most: int = 2048) -> None:
-        self._most = most
+    def __init__(self, max_kinds: int = 2048) -> None:
+        self._most = max_kinds
         self._kinds: OrderedDict[Hashable, _LearnedLengths] = OrderedDict()
 
     def add(self, kind: Hashable, length: int) -> int:
@@ -79,9 +79,9 @@ class OutputLengthModel:
         learned = self._kinds.get(kind)
         if learned is None or learned.added < MIN_LENGTH_SAMPLES:
             return None
-        said = learned.output_bounds()
+        bounds = learned.output_bounds()
         return OutputBounds(
-            typical=min(said.typical, limit), likely=min(said.likely, limit), worst=limit
+            typical=min(bounds.typical, limit), likely=min(bounds.likely, limit), worst=limit
         )
 
     def quantile(self, kind: Hashable, part: float) -> int | None:

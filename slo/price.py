@@ -122,9 +122,9 @@ class OffPeakDiscount(msgspec.Struct, frozen=True, kw_only=True):
     peak: tuple[PeakWindow, ...]
     holidays: frozenset[int] = frozenset()
 
-    def at(self, at: float) -> Fraction:
+    def at(self, time: float) -> Fraction:
         """The factor at this time, in seconds since the epoch."""
-        day, second = divmod(at, _DAY)
+        day, second = divmod(time, _DAY)
         weekday = (int(day) + 3) % 7  # 1970-01-01 was a Thursday
         is_peak = int(day) not in self.holidays and any(
             weekday in window.weekdays and window.start <= second < window.end
@@ -150,11 +150,11 @@ class PricePeriod(msgspec.Struct, frozen=True, kw_only=True):
     fast: Fraction | None = None
     off_peak: OffPeakDiscount | None = None
 
-    def factor(self, at: float, terms: BillingTerms) -> Fraction | None:
+    def factor(self, time: float, terms: BillingTerms) -> Fraction | None:
         """The factor on all rates; None if it is unknown."""
         factor = self.regions.get(terms.region, _WHOLE)
         if self.off_peak is not None:
-            factor *= self.off_peak.at(at)
+            factor *= self.off_peak.at(time)
         if terms.fast:
             return None if self.fast is None else factor * self.fast
         return factor
@@ -171,16 +171,16 @@ class Tariff(msgspec.Struct, frozen=True, kw_only=True):
     periods: tuple[PricePeriod, ...]
     discount: Fraction = NO_DISCOUNT
 
-    def period(self, at: float) -> PricePeriod | None:
+    def period(self, time: float) -> PricePeriod | None:
         """The prices valid at this time; None before the first known."""
         for period in reversed(self.periods):
-            if period.since <= at:
+            if period.since <= time:
                 return period
         return None
 
-    def next_change(self, at: float) -> float | None:
+    def next_change(self, time: float) -> float | None:
         """Time at which other prices follow those of this time; None where none are known."""
-        return next((each.since for each in self.periods if each.since > at), None)
+        return next((period.since for period in self.periods if period.since > time), None)
 
 
 class CallPricing(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,9 +224,9 @@ class CallPricing(msgspec.Struct, frozen=True, kw_only=True):
             write_12h=usage.write_12h,
         )
         effects = []
-        for each in (cached, written):
-            plain = _prompt_total(Usage(input=each.prompt_tokens), rates)
-            actual = _prompt_total(each, rates)
+        for usage_part in (cached, written):
+            plain = _prompt_total(Usage(input=usage_part.prompt_tokens), rates)
+            actual = _prompt_total(usage_part, rates)
             if plain is None or actual is None:
                 return None
             effects.append((plain - actual) * self.numerator)
@@ -256,23 +256,23 @@ class CallPricing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def call_pricing(
-    usage: Usage, tariff: Tariff, at: float, terms: BillingTerms = STANDARD_TERMS
+    usage: Usage, tariff: Tariff, time: float, terms: BillingTerms = STANDARD_TERMS
 ) -> CallPricing | None:
-    """The prices of a call made ``at`` this time; None if they are unknown.
+    """The prices of a call made at ``time``; None if they are unknown.
 
     Args:
         usage: Its tokens; prices depend on those of its prompt.
         tariff: The route's prices.
-        at: Time of the call, in seconds since the epoch.
+        time: Time of the call, in seconds since the epoch.
         terms: On what terms it is served.
     """
-    period = tariff.period(at)
+    period = tariff.period(time)
     sheet = period.sheets.get(terms.service_tier) if period is not None else None
     if period is None or sheet is None:
         return None
     numerator, denominator = 1, _MILLION
     if period.off_peak is not None or terms.region or terms.fast:
-        factor = period.factor(at, terms)
+        factor = period.factor(time, terms)
         if factor is None:
             return None
         numerator, denominator = factor.numerator, _MILLION * factor.denominator
@@ -290,33 +290,33 @@ def call_pricing(
 
 
 def cache_effect(
-    usage: Usage, tariff: Tariff, at: float, terms: BillingTerms = STANDARD_TERMS
+    usage: Usage, tariff: Tariff, time: float, terms: BillingTerms = STANDARD_TERMS
 ) -> CacheEffect | None:
     """The effect of the cache on a call's list cost; None if a price is unknown.
 
     Args:
         usage: Its tokens.
         tariff: The route's prices.
-        at: Time of the call, in seconds since the epoch.
+        time: Time of the call, in seconds since the epoch.
         terms: On what terms it was served.
     """
-    found = call_pricing(usage, tariff, at, terms)
-    return None if found is None else found.cache_effect(usage)
+    pricing = call_pricing(usage, tariff, time, terms)
+    return None if pricing is None else pricing.cache_effect(usage)
 
 
 def call_cost(
-    usage: Usage, tariff: Tariff, at: float, terms: BillingTerms = STANDARD_TERMS
+    usage: Usage, tariff: Tariff, time: float, terms: BillingTerms = STANDARD_TERMS
 ) -> CallCost | None:
-    """The cost of a call made ``at`` this time; None if the price of any token of it is unknown.
+    """The cost of a call made at ``time``; None if the price of any token of it is unknown.
 
     Args:
         usage: Its tokens.
         tariff: The route's prices.
-        at: Time of the call, in seconds since the epoch.
+        time: Time of the call, in seconds since the epoch.
         terms: On what terms it was served.
     """
-    found = call_pricing(usage, tariff, at, terms)
-    return None if found is None else found.cost(usage)
+    pricing = call_pricing(usage, tariff, time, terms)
+    return None if pricing is None else pricing.cost(usage)
 
 
 def _prompt_total(usage: Usage, rates: TokenRates) -> int | None:

@@ -27,7 +27,7 @@ BAD_METRIC: Final = "thriftgate_objective_bad_total"
 TARGET_METRIC: Final = "thriftgate:objective_target:ratio"
 BURN_ALERT_NAME: Final = "ThriftgateBudgetBurns"
 FLOOR_ALERT_NAME: Final = "ThriftgateFloorMissed"
-#: No window is shorter: Prometheus asks every minute, if nobody told it otherwise.
+#: No window is shorter: Prometheus evaluates every minute by default.
 _SHORTEST: Final = 120.0
 
 _BAD_NOW: Final = "Bad: {{ $value | humanizePercentage }}."
@@ -38,16 +38,21 @@ Rule = dict[str, Any]
 def rule_groups(objectives: Iterable[Objective]) -> dict[str, list[Rule]]:
     """The groups of a rules file: recording rules, then alerts; none without objectives.
 
-    An objective that is only observed is recorded and told nobody.
+    An objective that is only observed is recorded and alerts no one.
     """
     every = tuple(objectives)
     if not every:
         return {"groups": []}
-    recorded = [_target(each) for each in every]
+    recorded = [_target(objective) for objective in every]
     recorded += [rule for over in _windows(every) for rule in _counts(over)]
-    told = [rule for each in every if each.enforce is not Enforce.OBSERVE for rule in _alerts(each)]
+    alerts = [
+        rule
+        for objective in every
+        if objective.enforce is not Enforce.OBSERVE
+        for rule in _alerts(objective)
+    ]
     # One group: what is told needs what was recorded in the same moment.
-    return {"groups": [{"name": "thriftgate-objectives", "rules": [*recorded, *told]}]}
+    return {"groups": [{"name": "thriftgate-objectives", "rules": [*recorded, *alerts]}]}
 
 
 def lower_bound_expression(bad: str, events: str) -> str:
@@ -63,13 +68,13 @@ def lower_bound_expression(bad: str, events: str) -> str:
 
 
 def _windows(objectives: Iterable[Objective]) -> list[float]:
-    found: set[float] = set()
-    for each in objectives:
-        if each.metric is Metric.CACHE:
-            found |= {FLOOR_MISSED_WINDOW_S, FLOOR_CLEARED_WINDOW_S}
-        for alert in burn_alerts(each):
-            found |= {alert.over, _short(alert)}
-    return sorted(found)
+    windows: set[float] = set()
+    for objective in objectives:
+        if objective.metric is Metric.CACHE:
+            windows |= {FLOOR_MISSED_WINDOW_S, FLOOR_CLEARED_WINDOW_S}
+        for alert in burn_alerts(objective):
+            windows |= {alert.over, _short(alert)}
+    return sorted(windows)
 
 
 def _short(alert: BurnAlert) -> float:
@@ -107,7 +112,7 @@ def _alerts(objective: Objective) -> list[Rule]:
 
 
 def _burns(objective: Objective, alert: BurnAlert) -> Rule:
-    wanted = f"{alert.burn * (1 - objective.target):.9g}"
+    threshold = f"{alert.burn * (1 - objective.target):.9g}"
     ratio, lately, bad, events, bound = (
         _of(objective, name, over)
         for name, over in (
@@ -119,13 +124,13 @@ def _burns(objective: Objective, alert: BurnAlert) -> Rule:
         )
     )
     conditions = (
-        f"{ratio} >= {wanted}",
-        f"{lately} >= {wanted}",
+        f"{ratio} >= {threshold}",
+        f"{lately} >= {threshold}",
         f"{bad} >= {MIN_BAD_EVENTS}",
         f"{events} >= {MIN_EVENTS}",
         f"{bound} > {1 - objective.target:.9g}",
     )
-    told = (
+    summary = (
         f"its error budget burns {alert.burn:g} times too fast over {format_duration(alert.over)}"
     )
     return {
@@ -138,7 +143,7 @@ def _burns(objective: Objective, alert: BurnAlert) -> Rule:
             "objective": _text(objective.name),
         },
         "annotations": {
-            "summary": _text(f"{objective.name}: {told}"),
+            "summary": _text(f"{objective.name}: {summary}"),
             "description": f"{_text(f'Wanted: {objective_text(objective)}.')} {_BAD_NOW}",
         },
     }
@@ -179,9 +184,9 @@ def _of(objective: Objective, name: str, over: float) -> str:
     return f"{_name(name, over)}{{objective={_quoted_name(objective)}}}"
 
 
-def _text(said: str) -> str:
+def _text(text: str) -> str:
     """The text as it stands in an annotation or an alert's label, which are templates."""
-    return said.replace("{{", '{{ "{{" }}')
+    return text.replace("{{", '{{ "{{" }}')
 
 
 def _quoted_name(objective: Objective) -> str:

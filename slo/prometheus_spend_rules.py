@@ -36,7 +36,7 @@ def spend_groups(budgets: Iterable[Budget]) -> list[dict[str, Any]]:
 
     Budgets by a label have no rule: they are not compared with the ledger, so no metric shows them.
     """
-    shown = [each for each in budgets if not each.scope.startswith(LABEL_PREFIX)]
+    shown = [budget for budget in budgets if not budget.scope.startswith(LABEL_PREFIX)]
     groups = [{"name": "thriftgate-caches", "rules": _cache_rules()}]
     if shown:
         groups.insert(0, {"name": "thriftgate-budgets", "rules": _budget_rules(shown)})
@@ -44,7 +44,9 @@ def spend_groups(budgets: Iterable[Budget]) -> list[dict[str, Any]]:
 
 
 def _budget_rules(budgets: Iterable[Budget]) -> list[Rule]:
-    spent = [_spent_rule(each, percent) for each in budgets for percent in sorted(each.alerts)]
+    spent = [
+        _spent_rule(budget, percent) for budget in budgets for percent in sorted(budget.alerts)
+    ]
     return [*spent, _drift_rule(), _forgotten_rule()]
 
 
@@ -52,7 +54,7 @@ def _spent_rule(budget: Budget, percent: int) -> Rule:
     """An alert at a percent, which ends where the next one begins or the window does."""
     of = f"{{budget={_quoted_text(budget.name)}}}"
     ratio = f"max by (budget, unit) (thriftgate_budget_fullest_ratio{of})"
-    higher = [each for each in sorted(budget.alerts) if each > percent]
+    higher = [threshold for threshold in sorted(budget.alerts) if threshold > percent]
     below = f" < {higher[0] / 100:g}" if higher else ""
     return {
         "alert": BUDGET_ALERT_NAME,
@@ -72,7 +74,7 @@ def _spent_rule(budget: Budget, percent: int) -> Rule:
 
 def _drift_rule() -> Rule:
     drift, limit = (
-        f"max by (budget, unit) (thriftgate_budget_{each})" for each in ("drift", "limit")
+        f"max by (budget, unit) (thriftgate_budget_{gauge})" for gauge in ("drift", "limit")
     )
     return {
         "alert": DRIFT_ALERT_NAME,
@@ -151,9 +153,9 @@ def _tokens(buckets: str, window: str) -> str:
     return f"sum {_BY} (increase(thriftgate_tokens_total{{{matcher}}}[{window}]))"
 
 
-def _text(said: str) -> str:
+def _text(text: str) -> str:
     """The text as it stands in an annotation, which is a template."""
-    return said.replace("{{", '{{ "{{" }}')
+    return text.replace("{{", '{{ "{{" }}')
 
 
 def _quoted_text(name: str) -> str:

@@ -124,7 +124,7 @@ class SharedReplica:
         Args:
             call: The call.
             now: Its end.
-            worked_s: Seconds that the engine worked on it; None where nobody knows.
+            worked_s: Seconds that the engine worked on it; None where unknown.
         """
         whole = self._end(call, now)
         share = whole
@@ -164,9 +164,9 @@ class SharedReplica:
 
     def _advance(self, now: float) -> None:
         """Divide the time since the last event."""
-        at = max(_ns(now), self._at)
-        pool = at - self._at + self._carry
-        self._at = at
+        time_ns = max(_ns(now), self._at)
+        pool = time_ns - self._at + self._carry
+        self._at = time_ns
         if not self._in_flight:
             self._add_idle(pool)
             return
@@ -216,14 +216,14 @@ class SharedReplica:
         self._times.append(self._at)
         self._readings.append(self._virtual)
 
-    def _virtual_at(self, at: int) -> int:
+    def _virtual_at(self, time_ns: int) -> int:
         """The virtual clock at a moment in the past, between two readings in proportion."""
-        after = bisect_right(self._times, at)
+        after = bisect_right(self._times, time_ns)
         if after in {0, len(self._times)}:
             return self._readings[min(after, len(self._times) - 1)]
         start, end = self._times[after - 1 : after + 1]
         low, high = self._readings[after - 1 : after + 1]
-        return low + (high - low) * (at - start) // (end - start)
+        return low + (high - low) * (time_ns - start) // (end - start)
 
 
 def _ns(seconds: float) -> int:

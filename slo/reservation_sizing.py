@@ -175,29 +175,29 @@ def largest_cost(prompt: Usage, output: int, quote: PriceQuote, *, any_tier: boo
     period = quote.tariff.period(quote.at) if quote.tariff is not None else None
     if quote.tariff is None or period is None:
         return None
-    most = None
+    largest = None
     for tier in period.sheets if any_tier else (quote.terms.service_tier,):
         terms = quote.terms
         if tier != terms.service_tier:
             terms = msgspec.structs.replace(terms, service_tier=tier)
         prices = call_pricing(prompt, quote.tariff, quote.at, terms)
         nanos = prices.effective_nanos(prompt, (output,)) if prices is not None else None
-        if nanos is not None and (most is None or nanos[0] > most):
-            most = nanos[0]
-    return most
+        if nanos is not None and (largest is None or nanos[0] > largest):
+            largest = nanos[0]
+    return largest
 
 
-def size_reservation(budget: Budget, need: UsageBounds, seen: CounterView) -> ReservationRequest:
+def size_reservation(budget: Budget, need: UsageBounds, counter: CounterView) -> ReservationRequest:
     """The reservation to request of the budget for a call; never more than its worst case.
 
     What the calls that run may need besides is not held but left free: it is taken off the limit.
-    So a store holds, in one step, what fits by what it finds, and what was ``seen`` late makes
+    So a store holds, in one step, what fits by what it finds, and what was ``counter`` late makes
     nobody hold more than a call can cost.
 
     Args:
         budget: Budget to reserve from.
         need: Amount of the budget's unit that the call may use.
-        seen: State of the counter when last read.
+        counter: State of the counter when last read.
     """
     limit = budget.limit
     if not budget.hard:
@@ -205,12 +205,12 @@ def size_reservation(budget: Budget, need: UsageBounds, seen: CounterView) -> Re
     if budget.hold is HoldPolicy.WORST:
         return ReservationRequest(amount=need.maximum, limit=limit)
     need = _affordable_need(need, limit)
-    beside = required_headroom(budget, need, seen) - need.likely
+    beside = required_headroom(budget, need, counter) - need.likely
     within = min(limit - beside, limit // _MAX_GUESS_DIVISOR if need.is_guessed else limit)
-    if seen.spent + seen.held + need.likely <= within:
+    if counter.spent + counter.held + need.likely <= within:
         return ReservationRequest(amount=need.likely, limit=within)
-    spare = limit - seen.spent - need.worst
-    beside = min(_surprise_margin(need, _max_running_calls(need, seen)), spare)
+    spare = limit - counter.spent - need.worst
+    beside = min(_surprise_margin(need, _max_running_calls(need, counter)), spare)
     return ReservationRequest(amount=need.worst, limit=limit - max(beside, 0))
 
 
@@ -227,7 +227,7 @@ def _affordable_need(need: UsageBounds, limit: int) -> UsageBounds:
     return msgspec.structs.replace(need, worst=worst)
 
 
-def required_headroom(budget: Budget, need: UsageBounds, seen: CounterView) -> int:
+def required_headroom(budget: Budget, need: UsageBounds, counter: CounterView) -> int:
     """The amount that must be free for a call of which the likely use is held; at least that use.
 
     The calls that run are taken to be like this one: as many as hold something, but not more than
@@ -237,26 +237,26 @@ def required_headroom(budget: Budget, need: UsageBounds, seen: CounterView) -> i
     Args:
         budget: Budget to reserve from.
         need: Amount of the budget's unit that the call may use.
-        seen: State of the counter when last read.
+        counter: State of the counter when last read.
     """
     if need.likely == 0:
         return need.worst
-    surprise = _surprise_margin(need, _max_running_calls(need, seen) + 1)
+    surprise = _surprise_margin(need, _max_running_calls(need, counter) + 1)
     return min(
-        need.likely + max(surprise, 0), max(budget.limit - seen.spent, need.worst, need.likely)
+        need.likely + max(surprise, 0), max(budget.limit - counter.spent, need.worst, need.likely)
     )
 
 
-def _max_running_calls(need: UsageBounds, seen: CounterView) -> int:
+def _max_running_calls(need: UsageBounds, counter: CounterView) -> int:
     """The most calls like this one that run."""
-    return min(seen.running, -(-seen.held // need.likely)) if need.likely else seen.running
+    return min(counter.running, -(-counter.held // need.likely)) if need.likely else counter.running
 
 
 def _surprise_margin(need: UsageBounds, calls: int) -> int:
     """The amount that so many calls may need beyond the likely use they hold."""
     mean, reach = need.typical - need.sure, need.worst - need.typical
-    most = min(reach + _STANDARD_DEVIATIONS * isqrt(calls * mean * reach), calls * reach)
-    return most - calls * (need.likely - need.typical)
+    largest_need = min(reach + _STANDARD_DEVIATIONS * isqrt(calls * mean * reach), calls * reach)
+    return largest_need - calls * (need.likely - need.typical)
 
 
 def _bounds_of(amounts: list[int], *, is_guessed: bool) -> UsageBounds:

@@ -1,8 +1,8 @@
 """Reservations against counters: held before a call, settled after it, never more than the limit.
 
 A counter belongs to one budget, one spender and one window. It knows two sums: what was spent, and
-what is held for calls still under way. A hold has an end: whoever dies without settling gives it
-back by dying. What was spent is kept apart from what is held, so nothing that leaks stays spent.
+what is held for calls still under way. A hold has an end: a process that dies without settling
+gives it back. What was spent is kept apart from what is held, so nothing that leaks stays spent.
 
 ::
 
@@ -30,7 +30,7 @@ COUNTER_RETENTION_S: Final = 3600.0
 """Seconds for which a counter outlives its window, for calls that end after it."""
 
 UNKNOWN_WINDOW_RETENTION_S: Final = 40 * 86_400.0
-"""Seconds for which a counter is kept whose window nobody has named yet."""
+"""Seconds for which a counter without a known window is kept."""
 
 MAX_SETTLED_REMEMBERED: Final = 200_000
 """Number of settled reservations are remembered, so that none is settled twice."""
@@ -195,15 +195,15 @@ class Reservations:
     is for: saying the same thing twice does it once.
 
     Args:
-        most: Most counters kept at once. Beyond it those whose windows end first are forgotten, and
-            begin at 0 again if they are asked for.
+        capacity: Most counters kept at once. Beyond it those whose windows end first are
+            forgotten, and begin at 0 again if they are asked for.
 
     Attributes:
         forgotten: Number of counters forgotten before their windows had ended.
     """
 
-    def __init__(self, most: int = 1_000_000) -> None:
-        self._most = most
+    def __init__(self, capacity: int = 1_000_000) -> None:
+        self._most = capacity
         self._counters: dict[str, _Counter] = {}
         self._lasts: list[tuple[float, str]] = []
         self._settled: dict[str, float] = {}
@@ -266,8 +266,8 @@ class Reservations:
             return False
         self._remember(name, now)
         checkpoint = self.current_checkpoint(now)
-        for each, amount in amounts.items():
-            counter = self._counter(each, now)
+        for counter_name, amount in amounts.items():
+            counter = self._counter(counter_name, now)
             counter.sweep(now)
             counter.release_hold(name)
             counter.spend(amount, now if ended is None else ended, checkpoint)
@@ -283,8 +283,8 @@ class Reservations:
 
     def levels(self, counters: Sequence[str], now: float) -> list[CounterLevel]:
         """The level of each counter; an unused one is at 0."""
-        found = self._sweep(counters, now)
-        return [counter.level if counter else CounterLevel(0, 0) for counter in found]
+        existing = self._sweep(counters, now)
+        return [counter.level if counter else CounterLevel(0, 0) for counter in existing]
 
     def correct(self, counter: str, spent: int, now: float) -> int:
         """Set the amount spent, and return the former one. Holds stay.
@@ -293,8 +293,8 @@ class Reservations:
             ValueError: If the amount is out of bounds.
         """
         check_amount(spent)
-        found = self._counter(counter, now)
-        before, found.spent = found.spent, spent
+        state = self._counter(counter, now)
+        before, state.spent = state.spent, spent
         return before
 
     def begin_checkpoint(self, now: float, within: float) -> int:
@@ -330,19 +330,19 @@ class Reservations:
         if self.current_checkpoint(now) != checkpoint:
             return [level.spent for level in self.levels(list(amounts), now)]
         return [
-            self._counter(each, now).restore(amount, checkpoint, exactly=exactly)
-            for each, amount in amounts.items()
+            self._counter(name, now).restore(amount, checkpoint, exactly=exactly)
+            for name, amount in amounts.items()
         ]
 
     def _sweep(self, counters: Sequence[str], now: float) -> list[_Counter | None]:
-        found = [self._counters.get(each) for each in counters]
-        for counter in found:
+        existing = [self._counters.get(name) for name in counters]
+        for counter in existing:
             if counter:
                 counter.sweep(now)
-        return found
+        return existing
 
     def _has_reservation(self, name: str, counters: Sequence[_Counter], now: float) -> bool:
-        return self._is_settled(name, now) or any(name in each.holds for each in counters)
+        return self._is_settled(name, now) or any(name in counter.holds for counter in counters)
 
     def _is_settled(self, name: str, now: float) -> bool:
         return self._settled.get(name, _GONE) > now - SETTLED_MEMORY_S
@@ -355,18 +355,18 @@ class Reservations:
 
     def _counter(self, name: str, now: float, ends: float | None = None) -> _Counter:
         """The counter of this name; it is made, and others forgotten, if need be."""
-        found = self._counters.get(name)
+        counter = self._counters.get(name)
         retention = UNKNOWN_WINDOW_RETENTION_S if ends is None else COUNTER_RETENTION_S
         last = max(ends or now, now) + retention
-        if found is None:
+        if counter is None:
             self._make_room(now)
-            found = self._counters[name] = _Counter(last)
+            counter = self._counters[name] = _Counter(last)
             heappush(self._lasts, (last, name))
         elif ends is not None:
-            if last < found.last:
+            if last < counter.last:
                 heappush(self._lasts, (last, name))
-            found.last = last
-        return found
+            counter.last = last
+        return counter
 
     def _make_room(self, now: float) -> None:
         while self._lasts and (self._lasts[0][0] <= now or len(self._counters) >= self._most):

@@ -64,9 +64,9 @@ def broken_stage(budgets: Iterable[StageBudget], phases: Mapping[Stage, float]) 
         budgets: Budgets of stages.
         phases: Seconds of those stages that are known.
     """
-    over = [(phases.get(each.stage, 0.0) - each.under, each.stage) for each in budgets]
-    late = [each for each in over if each[0] > 0]
-    return max(late, key=lambda each: each[0])[1] if late else None
+    over = [(phases.get(budget.stage, 0.0) - budget.under, budget.stage) for budget in budgets]
+    late = [stage_excess for stage_excess in over if stage_excess[0] > 0]
+    return max(late, key=lambda stage_excess: stage_excess[0])[1] if late else None
 
 
 class StageMisses:

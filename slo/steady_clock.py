@@ -68,8 +68,8 @@ class SteadyClock:
             since = ticks if state.ahead_since is None else state.ahead_since
             is_confirmed = is_confirmed or ticks - since >= BELIEVED_AFTER_S
         if gap <= TOLERANCE_S or not is_confirmed:
-            most = SLEW * passed
-            gap = 0.0 if gap > TOLERANCE_S else min(max(gap, -most), most)
+            max_step = SLEW * passed
+            gap = 0.0 if gap > TOLERANCE_S else min(max(gap, -max_step), max_step)
         self._state = _State(expected + gap, max(ticks, state.ticks), since)
         return expected + gap
 

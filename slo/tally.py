@@ -44,13 +44,13 @@ class Tally:
     of the time it passes twice.
 
     Args:
-        kept: Seconds for which slots are kept.
-        most: Most keys kept; beyond it the one that was longest not added to is forgotten.
+        retention_s: Seconds for which slots are kept.
+        max_keys: Most keys kept; beyond it the one that was longest not added to is forgotten.
     """
 
-    def __init__(self, kept: float = 600.0, most: int = 10_000) -> None:
-        self._slots = ceil(kept / SLOT_S)
-        self._most = most
+    def __init__(self, retention_s: float = 600.0, max_keys: int = 10_000) -> None:
+        self._slots = ceil(retention_s / SLOT_S)
+        self._most = max_keys
         self._rows: dict[str, dict[int, tuple[int, int]]] = {}
         self._fresh: dict[tuple[str, int], tuple[int, int]] = {}
 
@@ -72,7 +72,7 @@ class Tally:
         """The counts of the current slot and those before it, so many seconds in all.
 
         Args:
-            key: Whose; one that nobody added to has no calls.
+            key: Whose; one without additions has no calls.
             now: The time.
             seconds: Seconds counted back from now; part of a slot counts as a whole one.
         """
@@ -80,10 +80,12 @@ class Tally:
         if not row:
             return GoodBadCounts()
         last = slot_of(now)
-        found = [
+        slot_counts = [
             row[slot] for slot in range(last - ceil(seconds / SLOT_S) + 1, last + 1) if slot in row
         ]
-        return GoodBadCounts(sum(good for good, _ in found), sum(bad for _, bad in found))
+        return GoodBadCounts(
+            sum(good for good, _ in slot_counts), sum(bad for _, bad in slot_counts)
+        )
 
     def trailing_counts(self, key: str, now: float, seconds: float) -> tuple[GoodBadCounts, ...]:
         """The counts of the current slot, of it and the one before, and so on.
@@ -94,20 +96,20 @@ class Tally:
             seconds: Seconds counted back from now; part of a slot counts as a whole one.
 
         Returns:
-            As many counts as so many seconds have slots; none of a key that nobody added to.
+            As many counts as so many seconds have slots; none of a key without additions.
         """
         row = self._rows.get(key)
         if not row:
             return ()
         last = slot_of(now)
         counts = GoodBadCounts()
-        found = []
+        trailing = []
         for slot in range(last, last - ceil(seconds / SLOT_S), -1):
             if slot in row:
                 good, bad = row[slot]
                 counts = GoodBadCounts(counts.good + good, counts.bad + bad)
-            found.append(counts)
-        return tuple(found)
+            trailing.append(counts)
+        return tuple(trailing)
 
     def drain(self) -> dict[tuple[str, int], tuple[int, int]]:
         """The counts added since the last drain, merges excluded: (key, slot) to (good, bad)."""
@@ -145,16 +147,16 @@ class Tally:
         return row
 
     def _sweep(self, row: dict[int, tuple[int, int]], slot: int) -> None:
-        for each in [each for each in row if not self._holds(each, slot)]:
-            del row[each]
+        for old_slot in [old_slot for old_slot in row if not self._holds(old_slot, slot)]:
+            del row[old_slot]
 
-    def _holds(self, each: int, slot: int) -> bool:
-        return slot - self._slots < each <= slot + MAX_SLOTS_AHEAD
+    def _holds(self, candidate: int, slot: int) -> bool:
+        return slot - self._slots < candidate <= slot + MAX_SLOTS_AHEAD
 
 
-def slot_of(at: float) -> int:
+def slot_of(time: float) -> int:
     """The number of the slot that this time is in."""
-    return int(at // SLOT_S)
+    return int(time // SLOT_S)
 
 
 def _increase(counts: dict[_Key, tuple[int, int]], key: _Key, good: int, bad: int) -> None:

@@ -23,33 +23,33 @@ class Window(StrEnum):
     MONTH = "month"
 
 
-def window_start(window: Window, at: float) -> float:
+def window_start(window: Window, time: float) -> float:
     """Start of the window that this time is in; the start itself is in it.
 
     Args:
         window: Kind of window.
-        at: Seconds since the epoch, as all times here.
+        time: Seconds since the epoch, as all times here.
     """
     seconds = _SECONDS.get(window)
     if seconds is not None:
-        return at // seconds * seconds
-    return _month(floor(at))[0]
+        return time // seconds * seconds
+    return _month(floor(time))[0]
 
 
-def window_end(window: Window, at: float) -> float:
+def window_end(window: Window, time: float) -> float:
     """End of the window that this time is in, which is the start of the next."""
     seconds = _SECONDS.get(window)
     if seconds is not None:
-        return at // seconds * seconds + seconds
-    return _month(floor(at))[1]
+        return time // seconds * seconds + seconds
+    return _month(floor(time))[1]
 
 
-def window_name(window: Window, at: float) -> str:
+def window_name(window: Window, time: float) -> str:
     """The window that this time is in: ``2026-11-22T13:05``, ``…T13``, ``2026-11-22``, ``2026-11``.
 
     Names of one kind sort by time, and no two windows share one.
     """
-    return _name(window, floor(at))
+    return _name(window, floor(time))
 
 
 # Of whole seconds: rounded to the microsecond, the last instant of a day would be in the next.

@@ -30,17 +30,17 @@ class WindowedRatio:
 
     def add(self, whole: int, part: int, now: float) -> None:
         """Count both, once what is too old by now is forgotten."""
-        at = int(now * self._per_second)
-        if at != self._at:
-            self._turn(at)
+        tick = int(now * self._per_second)
+        if tick != self._at:
+            self._turn(tick)
         self.whole += whole
         self.part += part
 
     def expire(self, now: float) -> None:
         """Forget what is too old by now."""
-        at = int(now * self._per_second)
-        if at != self._at:
-            self._turn(at)
+        tick = int(now * self._per_second)
+        if tick != self._at:
+            self._turn(tick)
 
     def reset(self) -> None:
         """Forget everything."""
@@ -48,20 +48,20 @@ class WindowedRatio:
         self._parts = [0] * SLOTS
         self.whole = self.part = 0
 
-    def _turn(self, at: int) -> None:
-        passed = at - self._at
+    def _turn(self, tick: int) -> None:
+        passed = tick - self._at
         if -SLOTS <= passed < 0:
             return
         if not 0 < passed < SLOTS:
             self.reset()
         else:
             self._keep(self._at % SLOTS)
-            for each in range(self._at + 1, at + 1):
-                slot = each % SLOTS
+            for step in range(self._at + 1, tick + 1):
+                slot = step % SLOTS
                 self.whole -= self._wholes[slot]
                 self.part -= self._parts[slot]
                 self._wholes[slot] = self._parts[slot] = 0
-        self._at = at
+        self._at = tick
 
     def _keep(self, slot: int) -> None:
         """Note what was counted in this slot, which ends: all that is in no other."""

@@ -60,19 +60,19 @@ def canary_share(before: float, arms: Mapping[int, LevelCounts], rules: Controll
         shares = tuple(
             min(rules.canary_share * step, rules.max_canary_share) for step in _SHARE_FACTORS
         )
-        wanted = SHORT_WINDOW_S / (calls * rules.canary_gap_s)
+        target_share = SHORT_WINDOW_S / (calls * rules.canary_gap_s)
     else:
         more, _ = primary.latest(rules.min_calls)
         shares = rules.ramp[:2] if more.share > rules.budget else rules.ramp
-        wanted = SHORT_WINDOW_S / (calls * rules.canary_gap_after_s)
-    least, most = (
-        _first_share_from(_MIN_SHARE_RATIO * wanted, shares),
-        _first_share_from(_MAX_SHARE_RATIO * wanted, shares),
+        target_share = SHORT_WINDOW_S / (calls * rules.canary_gap_after_s)
+    least, highest = (
+        _first_share_from(_MIN_SHARE_RATIO * target_share, shares),
+        _first_share_from(_MAX_SHARE_RATIO * target_share, shares),
     )
     return (
         before
-        if before in shares and least <= before <= most
-        else _first_share_from(wanted, shares)
+        if before in shares and least <= before <= highest
+        else _first_share_from(target_share, shares)
     )
 
 
@@ -90,7 +90,7 @@ def ramp_share(least: float, rules: ControllerRules) -> float:
 
 def next_share(share: float, rules: ControllerRules) -> float | None:
     """The share of the ramp after this one; None after the last."""
-    return next((each for each in rules.ramp if each > share), None)
+    return next((step for step in rules.ramp if step > share), None)
 
 
 def _first_share_from(least: float, shares: tuple[float, ...]) -> float:

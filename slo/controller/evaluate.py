@@ -211,19 +211,19 @@ def _canary_calls(
     There are none if too few. If all calls go there and are too few in ten minutes, fewer are
     enough.
     """
-    wanted = CANARY_WINDOW_S * rules.patience(standing.relapses)
-    found = primary.latest(rules.min_canary_calls, wanted)
-    if found[0].n or standing.share < 1.0:
-        return found
+    seconds = CANARY_WINDOW_S * rules.patience(standing.relapses)
+    latest = primary.latest(rules.min_canary_calls, seconds)
+    if latest[0].n or standing.share < 1.0:
+        return latest
     return primary.latest(rules.min_calls, MAX_WINDOW_S)
 
 
 def _next_level(level: int, arms: Mapping[int, LevelCounts], rules: ControllerRules) -> int:
     """The first level after this one that is not known to be bad, too; the last if all are."""
-    for each in range(level + 1, rules.fallback_levels):
-        breach, seconds = _breach_calls(arms.get(each, _NO_COUNTS), rules)
+    for candidate in range(level + 1, rules.fallback_levels):
+        breach, seconds = _breach_calls(arms.get(candidate, _NO_COUNTS), rules)
         if not breach.n or seconds > LONG_WINDOW_S:
-            return each
+            return candidate
     return rules.fallback_levels
 
 

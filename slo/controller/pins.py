@@ -117,4 +117,4 @@ def thaw_state(standing: ControllerSnapshot, now: float) -> ControllerSnapshot:
 def _printable_reason(why: str) -> str:
     """The reason in printable ASCII, on one line, so that it can stand in a header."""
     words = " ".join(why[: 4 * MAX_REASON_CHARS].split())
-    return "".join(each if " " <= each <= "~" else "?" for each in words)[:MAX_REASON_CHARS]
+    return "".join(char if " " <= char <= "~" else "?" for char in words)[:MAX_REASON_CHARS]

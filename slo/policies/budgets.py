@@ -12,7 +12,7 @@ limit = "500"            # dollars, as a "string", never rounded; tokens and req
 hard = true              # the default; false only counts and alerts
 hold = "p95"             # the default; or worst
 on_loss = "closed"       # open, local_quota, closed; closed where hard, else open
-unpriced = "own"         # the default; what becomes of calls whose price nobody knows, of hard
+unpriced = "own"         # the default; what becomes of calls of unknown price, of hard
                          # dollars: refuse, allow, or allow where the upstream asks for no key
 alerts = [50, 80, 95]    # the default
 """
@@ -68,12 +68,12 @@ def budget(table: TableReader) -> Budget:
 
 
 def _scope(table: TableReader) -> str:
-    known = (*SCOPES, f"{LABEL_PREFIX}NAME")
+    scopes = (*SCOPES, f"{LABEL_PREFIX}NAME")
     if "scope" not in table.nodes:
-        table.add_problem("scope", "is missing", f"write one of {', '.join(known)}")
+        table.add_problem("scope", "is missing", f"write one of {', '.join(scopes)}")
     scope = table.text("scope", "team")
     if scope is None or not scope.startswith(LABEL_PREFIX):
-        return "" if scope is None else table.choice("scope", known)
+        return "" if scope is None else table.choice("scope", scopes)
     if not NAME_PATTERN.fullmatch(scope.removeprefix(LABEL_PREFIX)):
         table.add_problem(
             "scope", f"is {describe_value(scope)}", f'name the label: "{LABEL_PREFIX}project"'
@@ -106,13 +106,13 @@ def _limit(table: TableReader, unit: BudgetUnit | None) -> int:
     if exact is None:
         table.add_problem("limit", f"is {describe_value(value)}", _limit_fix(value, unit))
     elif not 1 <= exact <= MAX_AMOUNT:
-        most = (
+        maximum = (
             f"{MAX_AMOUNT // NANOS_PER_DOLLAR:,} dollars"
             if unit is BudgetUnit.USD
             else f"{MAX_AMOUNT:,}"
         )
         table.add_problem(
-            "limit", f"is {describe_value(value)}", f"write more than 0, and at most {most}"
+            "limit", f"is {describe_value(value)}", f"write more than 0, and at most {maximum}"
         )
     return exact or 1
 
@@ -120,8 +120,8 @@ def _limit(table: TableReader, unit: BudgetUnit | None) -> int:
 def _limit_fix(value: object, unit: BudgetUnit) -> str:
     if unit is not BudgetUnit.USD:
         return "write a whole number"
-    meant = normalize_decimal(value)
-    example = f'"{meant}"' if DOLLARS_PATTERN.fullmatch(meant) else '"500"'
+    decimal = normalize_decimal(value)
+    example = f'"{decimal}"' if DOLLARS_PATTERN.fullmatch(decimal) else '"500"'
     return f"write dollars of at most 9 decimals as a string: {example}"
 
 
@@ -133,11 +133,11 @@ def _hold_policy(table: TableReader, unit: BudgetUnit | None) -> HoldPolicy:
 
 def _on_loss(table: TableReader, *, hard: bool) -> OnStoreLoss:
     default = OnStoreLoss.CLOSED if hard else OnStoreLoss.OPEN
-    said = table.member("on_loss", OnStoreLoss, default) or default
-    if not hard and said is not OnStoreLoss.OPEN:
+    on_loss = table.member("on_loss", OnStoreLoss, default) or default
+    if not hard and on_loss is not OnStoreLoss.OPEN:
         fix = "write hard = true, or leave on_loss out"
         table.add_problem("on_loss", "refuses calls, and the budget is not hard", fix)
-    return said
+    return on_loss
 
 
 def _unpriced_policy(table: TableReader, unit: BudgetUnit | None, *, hard: bool) -> UnpricedPolicy:
@@ -149,9 +149,9 @@ def _unpriced_policy(table: TableReader, unit: BudgetUnit | None, *, hard: bool)
 def _alerts(table: TableReader) -> tuple[int, ...]:
     if "alerts" not in table.nodes:
         return (50, 80, 95)
-    said = [whole_number(node.value) for node in table.elements("alerts")]
-    percents = [percent for percent in said if percent is not None and 1 <= percent <= 100]
-    is_sound = len(percents) == len(said) <= _MAX_ALERTS and percents == sorted(set(percents))
+    numbers = [whole_number(node.value) for node in table.elements("alerts")]
+    percents = [percent for percent in numbers if percent is not None and 1 <= percent <= 100]
+    is_sound = len(percents) == len(numbers) <= _MAX_ALERTS and percents == sorted(set(percents))
     if not is_sound:
         fix = f"write up to {_MAX_ALERTS} percents from 1 to 100, ascending: [50, 80, 95]"
         table.add_problem("alerts", "is no list of percents", fix)

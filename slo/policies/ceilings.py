@@ -64,14 +64,14 @@ def _limit(table: TableReader) -> int:
     value = table.nodes["limit"].value
     exact = nanos_of_dollars(value)
     if exact is None:
-        meant = normalize_decimal(value)
-        example = f'"{meant}"' if DOLLARS_PATTERN.fullmatch(meant) else _EXAMPLE
+        decimal = normalize_decimal(value)
+        example = f'"{decimal}"' if DOLLARS_PATTERN.fullmatch(decimal) else _EXAMPLE
         fix = f"write dollars of at most 9 decimals as a string: {example}"
         table.add_problem("limit", f"is {describe_value(value)}", fix)
     elif not 1 <= exact <= MAX_AMOUNT:
-        most = f"{MAX_AMOUNT // NANOS_PER_DOLLAR:,} dollars"
+        maximum = f"{MAX_AMOUNT // NANOS_PER_DOLLAR:,} dollars"
         table.add_problem(
-            "limit", f"is {describe_value(value)}", f"write more than 0, and at most {most}"
+            "limit", f"is {describe_value(value)}", f"write more than 0, and at most {maximum}"
         )
     return exact or 1
 
@@ -80,10 +80,10 @@ def _steps(table: TableReader) -> tuple[CeilingStep, ...]:
     """The steps to take, in order."""
     if "on_exceed" not in table.nodes:
         return tuple(CeilingStep)
-    known = [str(step) for step in CeilingStep]
+    names = [str(step) for step in CeilingStep]
     steps: list[CeilingStep] = []
     for node in table.elements("on_exceed"):
-        step = checked_choice(node, known, table.problems)
+        step = checked_choice(node, names, table.problems)
         if step in steps:
             table.add_problem("on_exceed", f"holds {step} twice", "take one out")
         elif step:
@@ -100,9 +100,9 @@ def _cheaper(table: TableReader, steps: tuple[CeilingStep, ...]) -> tuple[str, .
             fix = 'write cheaper = ["gpt-5.4-mini"], or others'
             table.add_problem("cheaper", "is missing, and on_exceed says cheaper", fix)
         return ()
-    said = [node.value for node in table.elements("cheaper")]
-    names = [name for name in said if isinstance(name, str) and 0 < len(name) <= 256]
-    if not len(set(names)) == len(said) <= _MAX_MODELS:
+    values = [node.value for node in table.elements("cheaper")]
+    names = [name for name in values if isinstance(name, str) and 0 < len(name) <= 256]
+    if not len(set(names)) == len(values) <= _MAX_MODELS:
         fix = f"write up to {_MAX_MODELS} names of models, each once"
         table.add_problem("cheaper", "is no list of models", fix)
     if CeilingStep.CHEAPER not in steps:

@@ -23,14 +23,14 @@ class NamedEntry(Protocol):
 
 
 def read_entries(
-    top: TableReader, kind: str, known: Collection[str], read: Callable[[TableReader], R]
+    top: TableReader, kind: str, keys: Collection[str], read: Callable[[TableReader], R]
 ) -> tuple[R, ...]:
     """The entries of an array of tables, in order; no two of one name.
 
     Args:
         top: The whole file.
         kind: The array's name, in the plural, such as ``budgets``.
-        known: Fields that an entry may have.
+        keys: Fields that an entry may have.
         read: An entry of a table, with stand-ins where it has problems.
     """
     nodes = top.elements(kind)
@@ -38,17 +38,17 @@ def read_entries(
         excess = replace(nodes[MAX_ENTRIES], name=kind)
         top.problems.append(excess.problem("are over 1,000", "merge some"))
     named: set[str] = set()
-    found = []
+    entries = []
     for node in nodes[:MAX_ENTRIES]:
-        table = TableReader(node, known, top.problems)
+        table = TableReader(node, keys, top.problems)
         entry = read(table)
         if entry.name in named:
             what = f"names a second {kind.removesuffix('s')}"
             table.add_problem("name", what, "give each a name of its own")
         elif entry.name:
             named.add(entry.name)
-        found.append(entry)
-    return tuple(found)
+        entries.append(entry)
+    return tuple(entries)
 
 
 def entry_name(table: TableReader, example: str) -> str:

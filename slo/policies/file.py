@@ -81,7 +81,7 @@ def read(top: Node) -> Policies:
     entries = {kind: read_entries(table, kind.array, kind.fields, kind.read) for kind in KINDS}
     if problems:
         raise InvalidFile(problems)
-    return Policies(**{kind.array: found for kind, found in entries.items()})
+    return Policies(**{kind.array: policies for kind, policies in entries.items()})
 
 
 def models(top: Node) -> Iterator[Node]:

@@ -80,13 +80,13 @@ def objective(table: TableReader) -> Objective:
     for key in table.nodes:
         if key in KEYS and key not in _METRIC_KEYS[metric] and key not in _COMMON:
             table.add_problem(key, f"says nothing of {metric}", "leave it out")
-    made = _with_metric_fields(table, metric, common)
-    found = validate_objective(made)
-    for flaw in found:
+    candidate = _with_metric_fields(table, metric, common)
+    problems = validate_objective(candidate)
+    for flaw in problems:
         table.add_problem(flaw.key, flaw.what, flaw.fix)
-    if metric is Metric.CACHE or any(flaw.key == target_key(metric) for flaw in found):
-        return made
-    return replace(made, alerts=_alerts(table, made))
+    if metric is Metric.CACHE or any(flaw.key == target_key(metric) for flaw in problems):
+        return candidate
+    return replace(candidate, alerts=_alerts(table, candidate))
 
 
 def _with_common_fields(table: TableReader, metric: Metric | None) -> Objective:
@@ -107,14 +107,14 @@ def _with_common_fields(table: TableReader, metric: Metric | None) -> Objective:
 
 def _with_metric_fields(table: TableReader, metric: Metric, common: Objective) -> Objective:
     """The objective with the fields of its metric."""
-    made = replace(common, metric=metric, target=_target(table, target_key(metric)))
+    base = replace(common, metric=metric, target=_target(table, target_key(metric)))
     if metric is Metric.CACHE:
-        return replace(made, clear=_clear(table), min_prompt=_min_prompt(table))
+        return replace(base, clear=_clear(table), min_prompt=_min_prompt(table))
     if metric is Metric.COST:
-        return replace(made, under_nanos=_nanos(table))
+        return replace(base, under_nanos=_nanos(table))
     if metric is Metric.ERRORS:
-        return made
-    return replace(made, under=_seconds(table, "under", "500ms"), stages=_stages(table))
+        return base
+    return replace(base, under=_seconds(table, "under", "500ms"), stages=_stages(table))
 
 
 def _stages(table: TableReader) -> tuple[StageBudget, ...]:
@@ -136,8 +136,8 @@ def _team(table: TableReader) -> str:
     return team
 
 
-def _name_or_every(said: str | None) -> str:
-    return EVERY if said is None else said
+def _name_or_every(name: str | None) -> str:
+    return EVERY if name is None else name
 
 
 def _target(table: TableReader, key: str) -> float:
@@ -192,11 +192,11 @@ def _seconds(table: TableReader, key: str, example: str) -> float:
         table.add_problem(key, "is missing", f'write {key} = "{example}"')
         return _SECONDS
     value = table.nodes[key].value
-    found = parse_duration(value) if isinstance(value, str) else None
-    if found is None:
+    seconds = parse_duration(value) if isinstance(value, str) else None
+    if seconds is None:
         fix = f'write a number and ms, s, m, h or d: {key} = "{example}"'
         table.add_problem(key, f"is {describe_value(value)}", fix)
-    return _SECONDS if found is None else found
+    return _SECONDS if seconds is None else seconds
 
 
 def _nanos(table: TableReader) -> int:
@@ -217,11 +217,11 @@ def _min_prompt(table: TableReader) -> int:
     if "min_prompt" not in table.nodes:
         return 1024
     value = table.nodes["min_prompt"].value
-    said = whole_number(value)
-    if said is None or not 1 <= said <= MAX_AMOUNT:
+    number = whole_number(value)
+    if number is None or not 1 <= number <= MAX_AMOUNT:
         table.add_problem("min_prompt", f"is {describe_value(value)}", "write tokens, 1 or more")
         return 1024
-    return said
+    return number
 
 
 def _ladder(table: TableReader) -> tuple[str, ...]:
@@ -233,20 +233,20 @@ def _ladder(table: TableReader) -> tuple[str, ...]:
     return ELSEWHERE, SHED
 
 
-def _alerts(table: TableReader, made: Objective) -> tuple[BurnAlert, ...]:
-    said = table.tables("alert_at", _ALERT_KEYS)
-    if len(said) > _MAX_ALERTS:
+def _alerts(table: TableReader, candidate: Objective) -> tuple[BurnAlert, ...]:
+    tables = table.tables("alert_at", _ALERT_KEYS)
+    if len(tables) > _MAX_ALERTS:
         table.add_problem("alert_at", f"has over {_MAX_ALERTS} alerts", "leave some out")
-    return tuple(_alert(each, made) for each in said[:_MAX_ALERTS])
+    return tuple(_alert(alert_table, candidate) for alert_table in tables[:_MAX_ALERTS])
 
 
-def _alert(table: TableReader, made: Objective) -> BurnAlert:
+def _alert(table: TableReader, candidate: Objective) -> BurnAlert:
     alert = BurnAlert(
         burn=_burn(table),
         over=_seconds(table, "over", "30m"),
         severity=table.member("severity", Severity, Severity.PAGE) or Severity.PAGE,
     )
-    for flaw in alert_problem(alert, made):
+    for flaw in alert_problem(alert, candidate):
         table.add_problem(flaw.key, flaw.what, flaw.fix)
     return alert
 

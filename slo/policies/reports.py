@@ -104,8 +104,8 @@ def _dimensions(table: TableReader) -> tuple[str, ...]:
     nodes = table.elements("by")
     if not nodes and isinstance(table.nodes["by"].value, list):
         table.add_problem("by", "is empty", f"write some of {', '.join(DIMENSIONS)}")
-    found = (checked_choice(node, DIMENSIONS, table.problems) for node in nodes)
-    return tuple(dict.fromkeys(name for name in found if name))
+    names = (checked_choice(node, DIMENSIONS, table.problems) for node in nodes)
+    return tuple(dict.fromkeys(name for name in names if name))
 
 
 def _addresses(table: TableReader) -> tuple[str, ...]:
@@ -115,14 +115,14 @@ def _addresses(table: TableReader) -> tuple[str, ...]:
     if isinstance(table.nodes["mail_to"].value, list) and not 1 <= len(nodes) <= MAX_RECIPIENTS:
         fix = f"write 1 to {MAX_RECIPIENTS} addresses"
         table.add_problem("mail_to", f"has {len(nodes)} addresses", fix)
-    found = []
+    addresses = []
     for node in nodes[:MAX_RECIPIENTS]:
         address = checked_value(node, str, table.problems)
         if address is not None and not is_mail_address(address):
             fix = 'write an address alone, such as "ann@example.com"'
             table.problems.append(node.problem(f"is {describe_value(address)}", fix))
-        found.append(address or "")
-    return tuple(dict.fromkeys(address for address in found if address))
+        addresses.append(address or "")
+    return tuple(dict.fromkeys(address for address in addresses if address))
 
 
 def is_mail_address(text: str) -> bool:

@@ -60,11 +60,11 @@ def bound_regions(
     rules: Iterable[Residency], team: str, feature: str
 ) -> tuple[frozenset[str] | None, str]:
     """The regions that all rules together allow, and the names of the rules; None for anywhere."""
-    found = [rule for rule in rules if rule.binds(team, feature)]
-    if not found:
+    binding_rules = [rule for rule in rules if rule.binds(team, feature)]
+    if not binding_rules:
         return None, ""
-    regions = frozenset.intersection(*(rule.regions for rule in found))
-    return regions, ", ".join(rule.name for rule in found)
+    regions = frozenset.intersection(*(rule.regions for rule in binding_rules))
+    return regions, ", ".join(rule.name for rule in binding_rules)
 
 
 def _regions(table: TableReader) -> frozenset[str]:

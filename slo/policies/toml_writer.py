@@ -12,7 +12,7 @@ from slo.toml.values import toml_value
 
 def objectives_toml(objectives: Iterable[Objective]) -> str:
     """The tables of these objectives, without what goes without saying; "" of none."""
-    return "\n".join(_table(each) for each in objectives)
+    return "\n".join(_table(objective) for objective in objectives)
 
 
 def target_text(objective: Objective) -> str:
@@ -55,7 +55,7 @@ def _toml_fields(objective: Objective) -> dict[str, str | None]:
         ),
         "enforce": _text_unless_default(objective.enforce, Enforce.ALERT),
         "ladder": _array(objective.ladder),
-        "alert_at": _array([_alert(each) for each in objective.alerts]),
+        "alert_at": _array([_alert(alert) for alert in objective.alerts]),
         "stages": _stages(objective),
     }
 
@@ -67,8 +67,8 @@ def _under(objective: Objective) -> str | None:
 
 
 def _stages(objective: Objective) -> str | None:
-    said = {str(each.stage): format_duration(each.under) for each in objective.stages}
-    return toml_value(said) if said else None
+    durations = {str(stage.stage): format_duration(stage.under) for stage in objective.stages}
+    return toml_value(durations) if durations else None
 
 
 def _alert(alert: BurnAlert) -> dict[str, object]:
@@ -80,5 +80,5 @@ def _array(items: Sequence[object]) -> str | None:
     return toml_value(items) if items else None
 
 
-def _text_unless_default(said: str, default: str) -> str | None:
-    return None if said == default else toml_value(said)
+def _text_unless_default(text: str, default: str) -> str | None:
+    return None if text == default else toml_value(text)

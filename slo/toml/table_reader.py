@@ -34,13 +34,13 @@ class TableReader:
         problems: Problems that are found go here; callers share it.
     """
 
-    def __init__(self, node: Node, known: Collection[str], problems: list[Problem]) -> None:
+    def __init__(self, node: Node, keys: Collection[str], problems: list[Problem]) -> None:
         self.node = node
         self.problems = problems
         self.nodes: dict[str, Node] = checked_value(node, dict, problems) or {}
         for key in self.nodes:
-            if key not in known:
-                self.add_problem(key, "is not known", suggest_name(key, known))
+            if key not in keys:
+                self.add_problem(key, "is not known", suggest_name(key, keys))
 
     def add_problem(self, key: str, what: str, fix: str, *, warning: bool = False) -> None:
         """Note a problem of this key's value, or of the table's line where the key is absent."""
@@ -88,21 +88,21 @@ class TableReader:
         """The entries of the table of this key; {} if there is none."""
         return self.get(key, dict) or {}
 
-    def tables(self, key: str, known: Collection[str]) -> list["TableReader"]:
+    def tables(self, key: str, keys: Collection[str]) -> list["TableReader"]:
         """The tables of the array of this key; [] if there is none."""
-        return [TableReader(node, known, self.problems) for node in self.elements(key)]
+        return [TableReader(node, keys, self.problems) for node in self.elements(key)]
 
-    def choice(self, key: str, known: Collection[str], example: str = "") -> str:
+    def choice(self, key: str, choices: Collection[str], example: str = "") -> str:
         """The string of this key, one of those known; "" if it is absent or another."""
         name = self.text(key, example)
-        return "" if name is None else _known_name(name, self.nodes[key], known, self.problems)
+        return "" if name is None else _known_name(name, self.nodes[key], choices, self.problems)
 
     def member(self, key: str, kind: type[E], default: E | None = None) -> E | None:
         """A member of the enumeration; the default if it is absent. Without one it is required."""
-        known = [str(each) for each in kind]
+        names = [str(member) for member in kind]
         if key not in self.nodes and default is None:
-            self.add_problem(key, "is missing", f"write one of {', '.join(known)}")
-        return kind(name) if (name := self.choice(key, known, known[0])) else default
+            self.add_problem(key, "is missing", f"write one of {', '.join(names)}")
+        return kind(name) if (name := self.choice(key, names, names[0])) else default
 
 
 def checked_value(
@@ -119,24 +119,24 @@ def checked_value(
     return value
 
 
-def checked_choice(node: Node, known: Collection[str], problems: list[Problem]) -> str:
+def checked_choice(node: Node, choices: Collection[str], problems: list[Problem]) -> str:
     """The node's string if it is one of those known; else ""."""
-    fix = f"write one of {', '.join(_in_order(known))}"
+    fix = f"write one of {', '.join(_in_order(choices))}"
     name = checked_value(node, str, problems, fix)
-    return "" if name is None else _known_name(name, node, known, problems)
+    return "" if name is None else _known_name(name, node, choices, problems)
 
 
-def _known_name(name: str, node: Node, known: Collection[str], problems: list[Problem]) -> str:
-    if name in known:
+def _known_name(name: str, node: Node, choices: Collection[str], problems: list[Problem]) -> str:
+    if name in choices:
         return name
     what = f'names "{_preview(name)}", which is not known'
-    problems.append(node.problem(what, suggest_name(name, known)))
+    problems.append(node.problem(what, suggest_name(name, choices)))
     return ""
 
 
-def suggest_name(name: str, known: Iterable[str]) -> str:
+def suggest_name(name: str, choices: Iterable[str]) -> str:
     """Suggest the name that may have been meant, or list those there are."""
-    names = _in_order(known)
+    names = _in_order(choices)
     close = get_close_matches(name, names, n=1)
     return f"did you mean {close[0]}?" if close else f"known are: {', '.join(names) or 'none'}"
 

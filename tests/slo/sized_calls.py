@@ -36,13 +36,13 @@ Length = Callable[[random.Random], int]
 
 
 def budget(**more: object) -> Budget:
-    given = {
+    fields = {
         "unit": BudgetUnit.USD,
         "window": Window.MONTH,
         "limit": overnight_traffic.LIMIT,
         **more,
     }
-    return Budget(name="b", scope="team", **given)  # type: ignore[arg-type]
+    return Budget(name="b", scope="team", **fields)  # type: ignore[arg-type]
 
 
 def learn_lengths(
@@ -55,8 +55,8 @@ def learn_lengths(
     return lengths
 
 
-def amount_held(budget: Budget, need: UsageBounds, seen: CounterView) -> int | None:
+def amount_held(budget: Budget, need: UsageBounds, counter: CounterView) -> int | None:
     """Return what is held for the call; None where it is refused."""
-    found = size_reservation(budget, need, seen)
-    is_admitted = not budget.hard or seen.spent + seen.held + found.amount <= found.limit
-    return found.amount if is_admitted else None
+    request = size_reservation(budget, need, counter)
+    is_admitted = not budget.hard or counter.spent + counter.held + request.amount <= request.limit
+    return request.amount if is_admitted else None

@@ -99,8 +99,8 @@ def test_another_threshold_window_limit_or_owner_is_another_alert():
     later = budget_alert(MONTH, "acme", 95, 1, NOW, window.window_end(Window.MONTH, ENDS))
     raised = alert_of(budget_with(limit=MONTH.limit * 2))
     ids = {
-        each.id
-        for each in (alert_of(), alert_of(percent=80), later, raised, alert_of(whose="other"))
+        alert.id
+        for alert in (alert_of(), alert_of(percent=80), later, raised, alert_of(whose="other"))
     }
 
     assert len(ids) == 5
@@ -146,14 +146,14 @@ def test_the_highest_percent_that_was_reached_counts(before, after, percent):
 
 @given(st.integers(0, 10**12), st.lists(st.integers(0, 10**11), max_size=20))
 def test_no_percent_is_reached_twice_on_the_way_up(start, steps):
-    found, spent = [], 0
+    percents, spent = [], 0
     for step in [start, *steps]:
         percent = reached_threshold(MONTH, spent, spent + step)
-        found += [percent] if percent else []
+        percents += [percent] if percent else []
         spent += step
 
-    assert found == sorted(set(found))
-    assert bool(found) == (spent >= MONTH.limit // 2)
+    assert percents == sorted(set(percents))
+    assert bool(percents) == (spent >= MONTH.limit // 2)
 
 
 def test_callers_text_stays_on_one_line_and_is_bounded():
@@ -173,12 +173,12 @@ def test_callers_text_stays_on_one_line_and_is_bounded():
 
 
 @given(st.text(st.characters(exclude_categories=())), st.integers(1, 50))
-def test_plain_text_prints_fits_and_stays_plain(text, most):
-    once = single_line(text, most)
+def test_plain_text_prints_fits_and_stays_plain(text, max_chars):
+    once = single_line(text, max_chars)
 
     assert once.isprintable()
-    assert len(once) <= most
-    assert single_line(once, most) == once
+    assert len(once) <= max_chars
+    assert single_line(once, max_chars) == once
 
 
 def test_an_alert_survives_being_written_down():
@@ -229,29 +229,29 @@ def test_an_open_alert_says_since_when_and_what_to_do():
 
 
 @pytest.mark.parametrize(
-    ("unit", "of", "said"),
+    ("unit", "of", "text"),
     [
         (BudgetUnit.USD, 1_500_000_000_000, "$1,500"),
         (BudgetUnit.USD, -1, "-$0.000000001"),
         (BudgetUnit.TOKENS, 1_000_000, "1,000,000 tokens"),
     ],
 )
-def test_amounts_are_said_in_full(unit, of, said):
-    assert format_amount(unit, of) == said
+def test_amounts_are_said_in_full(unit, of, text):
+    assert format_amount(unit, of) == text
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "text"),
     [(0, "0 s"), (-5, "0 s"), (7.9, "7 s"), (3_600, "1 h"), (93_784, "1 d 2 h")],
 )
-def test_spans_are_said_in_their_two_largest_units(seconds, said):
-    assert format_rough_duration(seconds) == said
+def test_spans_are_said_in_their_two_largest_units(seconds, text):
+    assert format_rough_duration(seconds) == text
 
 
 def test_alerts_are_ranked_by_urgency_and_the_newest_of_each_first():
     begun = [(Severity.NOTE, 9.0), (Severity.PAGE, 1.0), (Severity.NOTE, 3.0), (Severity.PAGE, 2.0)]
 
-    assert sorted(begun, key=lambda each: urgency_key(*each)) == [
+    assert sorted(begun, key=lambda entry: urgency_key(*entry)) == [
         (Severity.PAGE, 2.0),
         (Severity.PAGE, 1.0),
         (Severity.NOTE, 9.0),

@@ -19,12 +19,14 @@ from tests.fakes.alerts import NOW, an_alert
 DAY = Budget(name="day", scope="team", unit=BudgetUnit.REQUESTS, window=Window.DAY, limit=1_000)
 
 
-def alert_id(watch: ThresholdWatch, spent: int, budget: Budget = DAY, whose: str = "acme", at=NOW):
+def alert_id(
+    watch: ThresholdWatch, spent: int, budget: Budget = DAY, whose: str = "acme", time=NOW
+):
     """The id of the alert that a counter's level leads to; None for none."""
-    ends = window.window_end(budget.window, at)
+    ends = window.window_end(budget.window, time)
     level = CounterLevel(spent, 10**9)
     alert = watch.crossed_threshold_alert(
-        budget, whose, counter_key(budget, whose, at), level, ends, at
+        budget, whose, counter_key(budget, whose, time), level, ends, time
     )
     return alert and alert.title.partition(" of")[0]
 
@@ -35,7 +37,7 @@ def test_each_threshold_is_told_once_in_a_window():
     assert [alert_id(watch, spent) for spent in (1, 499, 500, 501, 799, 800, 950, 2000)] == [
         None, None, "50 %", None, None, "80 %", "95 %", None,
     ]  # fmt: skip
-    assert alert_id(watch, 500, at=NOW + 86_400) == "50 %"
+    assert alert_id(watch, 500, time=NOW + 86_400) == "50 %"
 
 
 def test_of_thresholds_that_are_passed_at_once_the_highest_is_told():
@@ -67,7 +69,7 @@ def test_rates_and_budgets_without_thresholds_are_not_told_about():
 
 
 def test_a_watch_that_forgot_tells_the_same_alert_again():
-    watch = ThresholdWatch(most=2)
+    watch = ThresholdWatch(max_counters=2)
     ends, named = window.window_end(Window.DAY, NOW), counter_key(DAY, "acme", NOW)
     level = CounterLevel(500, 0)
     first = watch.crossed_threshold_alert(DAY, "acme", named, level, ends, NOW)
@@ -83,15 +85,20 @@ def test_a_watch_that_forgot_tells_the_same_alert_again():
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=60), st.integers(1, 97))
 def test_a_watch_tells_what_was_reached_and_nothing_twice(steps, limit):
-    budget, watch, spent, found = msgspec.structs.replace(DAY, limit=limit), ThresholdWatch(), 0, []
+    budget, watch, spent, crossings = (
+        msgspec.structs.replace(DAY, limit=limit),
+        ThresholdWatch(),
+        0,
+        [],
+    )
     for step in steps:
         spent += step
-        found.append(alert_id(watch, spent, budget))
-    told = [each for each in found if each]
+        crossings.append(alert_id(watch, spent, budget))
+    crossed = [crossing for crossing in crossings if crossing]
     reached = [percent for percent in budget.alerts if percent * limit <= spent * 100]
 
-    assert len(set(told)) == len(told)
-    assert told[-1:] == [f"{percent} %" for percent in reached[-1:]]
+    assert len(set(crossed)) == len(crossed)
+    assert crossed[-1:] == [f"{percent} %" for percent in reached[-1:]]
 
 
 def test_alerts_of_one_slot_are_sent_together_whichever_process_raised_them():
@@ -107,7 +114,7 @@ def test_alerts_of_a_kind_and_phase_share_a_message_the_most_urgent_first():
     floor = an_alert("d", kind="floor", severity=Severity.TICKET)
     groups = group_alerts([floor, note, over, page, page])
 
-    assert [[each.subject for each in group.alerts] for group in groups] == [
+    assert [[alert.subject for alert in group.alerts] for group in groups] == [
         ["b", "a"], ["c"], ["d"],
     ]  # fmt: skip
     assert [(group.is_open, group.severity) for group in groups] == [

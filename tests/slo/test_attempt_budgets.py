@@ -164,7 +164,7 @@ def test_a_long_prompt_is_sent_only_to_where_it_is_cached():
     assert is_worth_hedging(MAX_HEDGED_PROMPT_TOKENS, is_warm_there=False)
     assert not is_worth_hedging(MAX_HEDGED_PROMPT_TOKENS + 1, is_warm_there=False)
     assert is_worth_hedging(MAX_HEDGED_PROMPT_TOKENS + 1, is_warm_there=True)
-    assert not is_worth_hedging(101, is_warm_there=False, most=100)
+    assert not is_worth_hedging(101, is_warm_there=False, max_prompt_tokens=100)
 
 
 class HedgeMachine(RuleBasedStateMachine):
@@ -193,8 +193,8 @@ class HedgeMachine(RuleBasedStateMachine):
         if not self.budget.try_acquire(predicted, self.now):
             return
         self.hedges.append((self.now, predicted or 0))
-        calls = [nanos for at, nanos in self.calls if at > self.now - HEDGE_WINDOW_S]
-        recent = [nanos for at, nanos in self.hedges if at > self.now - HEDGE_WINDOW_S * 0.9]
+        calls = [nanos for time, nanos in self.calls if time > self.now - HEDGE_WINDOW_S]
+        recent = [nanos for time, nanos in self.hedges if time > self.now - HEDGE_WINDOW_S * 0.9]
         assert len(recent) * 100 <= len(calls) * 5
         if predicted:
             assert sum(recent) * 100 <= sum(calls) * 3
@@ -271,7 +271,7 @@ def test_an_assumed_time_counts_until_a_call_of_the_routes_own_is_known():
 @pytest.mark.parametrize(
     ("there", "here", "waited", "is_sooner"),
     [
-        (None, 0.8, 1.0, True),  # nobody knows
+        (None, 0.8, 1.0, True),  # unknown
         (0.2, 0.2, 0.6, True),  # usually in time
         (0.8, None, 1.0, True),
         (0.8, 0.8, 1.0, False),  # as slow
@@ -353,8 +353,8 @@ class RetryMachine(RuleBasedStateMachine):
             if self.budget.try_acquire(self.now):
                 self.retries.append(self.now)
                 oldest = self.now - RETRY_WINDOW_S
-                calls = sum(at > oldest for at in self.calls)
-                retries = sum(at > oldest + RETRY_WINDOW_S / 10 for at in self.retries)
+                calls = sum(time > oldest for time in self.calls)
+                retries = sum(time > oldest + RETRY_WINDOW_S / 10 for time in self.retries)
                 assert retries <= max(MIN_RETRIES, calls * RETRY_PERCENT / 100)
 
 

@@ -15,7 +15,7 @@ from slo.breaker import order_routes as order_of
 from tests.slo.breaker_steps import NOW, fail, open_breaker
 
 
-def test_it_begins_closed_and_admits_every_call():
+def test_a_new_breaker_is_closed_and_admits_every_call():
     breaker = CircuitBreaker()
 
     assert breaker.state(NOW) is BreakerState.CLOSED

@@ -12,10 +12,10 @@ from tests.slo.breaker_steps import NOW, open_breaker
 
 def answer(breaker: CircuitBreaker, endings: str, now: float = NOW) -> None:
     """Answers that begin; each then ends well (.) or breaks (x)."""
-    for each in endings:
+    for ending in endings:
         assert breaker.admits(now)
         breaker.record_outcome(now, ok=True, began=now)
-        breaker.record_end(now, ok=each == ".", began=now)
+        breaker.record_end(now, ok=ending == ".", began=now)
 
 
 def test_answers_that_break_in_a_row_open_it_though_each_has_begun():

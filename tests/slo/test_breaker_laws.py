@@ -20,14 +20,16 @@ OKS = st.sampled_from([True, False, None])
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.booleans()), min_size=1, max_size=8))
 def test_never_all_routes_are_closed_off_and_no_probe_is_used_up_by_asking(routes):
-    breakers = [open_breaker(NOW + at) if is_open else CircuitBreaker() for at, is_open in routes]
+    breakers = [
+        open_breaker(NOW + offset) if is_open else CircuitBreaker() for offset, is_open in routes
+    ]
     numbered = list(enumerate(breakers))
 
     tried = order_of(numbered, NOW + 100)
 
     assert tried
     assert tried == order_of(numbered, NOW + 100)
-    admitting = [number for number, each in numbered if each.admits(NOW + 100)]
+    admitting = [number for number, breaker in numbered if breaker.admits(NOW + 100)]
     assert tried == admitting or (not admitting and len(tried) == 1)
 
 

@@ -14,8 +14,8 @@ SCOPES = ("organization", "team", "key", "feature", "user", "label:project")
 
 
 def budget(scope: str, of: str = "*", **more: object) -> Budget:
-    given = {"name": "b", "unit": BudgetUnit.USD, "window": Window.MONTH, "limit": 5, **more}
-    return Budget(scope=scope, of=of, **given)  # type: ignore[arg-type]
+    fields = {"name": "b", "unit": BudgetUnit.USD, "window": Window.MONTH, "limit": 5, **more}
+    return Budget(scope=scope, of=of, **fields)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_a_budget_of_one_name_counts_no_other() -> None:
 
 def test_someone_called_asterisk_is_one_of_everyone_and_counted_once() -> None:
     call = Subject(team="search", key="key_1", user="*")
-    found = list(BudgetIndex([budget("user")]).applicable(call))
-    assert [whose for _, whose in found] == ["*"]
+    pairs = list(BudgetIndex([budget("user")]).applicable(call))
+    assert [whose for _, whose in pairs] == ["*"]
 
 
 NAMES = st.sampled_from(["", "*", "a", "b"])
@@ -66,13 +66,13 @@ SUBJECTS = st.builds(
 
 @given(st.lists(st.tuples(st.sampled_from(SCOPES), NAMES), max_size=30), SUBJECTS)
 def test_the_budgets_found_by_name_are_those_that_apply(
-    asked: list[tuple[str, str]], call: Subject
+    scopes: list[tuple[str, str]], call: Subject
 ) -> None:
-    budgets = [budget(scope, of, name=str(i)) for i, (scope, of) in enumerate(asked)]
+    budgets = [budget(scope, of, name=str(i)) for i, (scope, of) in enumerate(scopes)]
     expected = {(b.name, whose) for b in budgets if (whose := counted_subject(b, call)) is not None}
-    found = [(b.name, whose) for b, whose in BudgetIndex(budgets).applicable(call)]
-    assert len(found) == len(set(found))
-    assert set(found) == expected
+    pairs = [(b.name, whose) for b, whose in BudgetIndex(budgets).applicable(call)]
+    assert len(pairs) == len(set(pairs))
+    assert set(pairs) == expected
 
 
 def test_a_counter_says_what_is_counted_for_whom_and_when() -> None:
@@ -84,13 +84,13 @@ def test_a_counter_says_what_is_counted_for_whom_and_when() -> None:
 def test_a_changed_limit_goes_on_counting_and_any_other_change_starts_anew() -> None:
     before = budget("team")
     assert counter_key(budget("team", limit=9, hard=False), "a", AT) == counter_key(before, "a", AT)
-    others = [
+    variants = [
         budget("key"),
         budget("team", name="c"),
         budget("team", unit=BudgetUnit.TOKENS),
         budget("team", window=Window.DAY),
     ]
-    names = {counter_key(each, "a", AT) for each in (before, *others)}
+    names = {counter_key(variant, "a", AT) for variant in (before, *variants)}
     assert len(names) == 5
 
 

@@ -25,11 +25,13 @@ COUNTS = st.builds(GoodBadCounts, good=st.integers(0, 10**7), bad=st.integers(0,
 
 
 @pytest.mark.parametrize(
-    ("target", "most"), [(0.999, 1000), (0.99, 100), (0.95, 20), (0.9, 10), (0.7, 3.333333)]
+    ("target", "max_rate"), [(0.999, 1000), (0.99, 100), (0.95, 20), (0.9, 10), (0.7, 3.333333)]
 )
-def test_no_burn_is_above_that_of_calls_that_are_all_bad(target: float, most: float) -> None:
-    assert max_burn_rate(target) == most
-    assert burn_rate(GoodBadCounts(good=0, bad=7), objective(target=target)) == pytest.approx(most)
+def test_no_burn_is_above_that_of_calls_that_are_all_bad(target: float, max_rate: float) -> None:
+    assert max_burn_rate(target) == max_rate
+    assert burn_rate(GoodBadCounts(good=0, bad=7), objective(target=target)) == pytest.approx(
+        max_rate
+    )
 
 
 def test_a_burn_of_one_uses_up_the_budget_exactly() -> None:
@@ -44,12 +46,12 @@ def test_a_p95_pages_at_30_and_15_percent_and_is_a_ticket_at_seven_and_a_half() 
         BurnAlert(burn=3.0, over=21_600.0, severity=Severity.PAGE),
         BurnAlert(burn=1.5, over=259_200.0, severity=Severity.TICKET),
     )
-    assert [short_window_s(each) for each in burn_alerts(P95)] == [150.0, 1800.0, 21_600.0]
+    assert [short_window_s(alert) for alert in burn_alerts(P95)] == [150.0, 1800.0, 21_600.0]
 
 
 def test_higher_targets_have_the_usual_burns_and_lower_ones_what_they_can_reach() -> None:
-    assert [each.burn for each in burn_alerts(objective(target=0.999))] == [14.4, 6.0, 1.5]
-    assert [each.burn for each in burn_alerts(objective(target=0.7))] == [2.055, 1.555, 1.177]
+    assert [alert.burn for alert in burn_alerts(objective(target=0.999))] == [14.4, 6.0, 1.5]
+    assert [alert.burn for alert in burn_alerts(objective(target=0.7))] == [2.055, 1.555, 1.177]
 
 
 def test_an_objective_s_own_alerts_take_the_place_of_the_usual_and_a_cache_has_none() -> None:
@@ -62,7 +64,7 @@ def test_an_objective_s_own_alerts_take_the_place_of_the_usual_and_a_cache_has_n
 def test_every_usual_alert_can_come_and_none_comes_while_the_objective_is_kept(
     target: float,
 ) -> None:
-    burns = [each.burn for each in burn_alerts(objective(target=target))]
+    burns = [alert.burn for alert in burn_alerts(objective(target=target))]
     assert all(1 <= burn <= max_burn_rate(target) for burn in burns)
     assert burns == sorted(burns, reverse=True)
 
@@ -70,18 +72,18 @@ def test_every_usual_alert_can_come_and_none_comes_while_the_objective_is_kept(
 @pytest.mark.slow
 @given(objectives(), COUNTS, COUNTS)
 def test_no_alert_comes_while_the_objective_is_kept(
-    each: Objective, over: GoodBadCounts, lately: GoodBadCounts
+    drawn: Objective, over: GoodBadCounts, lately: GoodBadCounts
 ) -> None:
-    for alert in burn_alerts(each):
-        if burn_rate(over, each) < 1 or burn_rate(lately, each) < 1 - 1e-6:
-            assert not is_burning(alert, each, over, lately)
+    for alert in burn_alerts(drawn):
+        if burn_rate(over, drawn) < 1 or burn_rate(lately, drawn) < 1 - 1e-6:
+            assert not is_burning(alert, drawn, over, lately)
 
 
 @pytest.mark.slow
 @given(objectives())
-def test_every_alert_comes_where_all_is_bad_for_long_enough(each: Objective) -> None:
-    for alert in burn_alerts(each):
-        assert is_burning(alert, each, GoodBadCounts(bad=1000), GoodBadCounts(bad=1))
+def test_every_alert_comes_where_all_is_bad_for_long_enough(drawn: Objective) -> None:
+    for alert in burn_alerts(drawn):
+        assert is_burning(alert, drawn, GoodBadCounts(bad=1000), GoodBadCounts(bad=1))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,7 @@ def test_every_alert_comes_where_all_is_bad_for_long_enough(each: Objective) -> 
         (GoodBadCounts(14, 6), GoodBadCounts(14, 6), True),
     ],
 )
-def test_it_burns_where_the_whole_window_and_its_end_do(over, lately, burns):
+def test_a_burn_alert_is_due_where_its_whole_window_and_its_end_burn(over, lately, burns):
     assert is_burning(PAGE, P95, over, lately) == burns
 
 
@@ -108,9 +110,9 @@ def test_two_bad_calls_are_no_incident_however_high_the_target() -> None:
 
 @pytest.mark.slow
 @given(objectives(), COUNTS)
-def test_chance_explains_whatever_is_kept(each: Objective, counts: GoodBadCounts) -> None:
-    if counts.bad <= counts.n * (1 - each.target):
-        assert not is_beyond_chance(counts, each)
+def test_chance_explains_whatever_is_kept(drawn: Objective, counts: GoodBadCounts) -> None:
+    if counts.bad <= counts.n * (1 - drawn.target):
+        assert not is_beyond_chance(counts, drawn)
 
 
 def test_a_floor_clears_three_hundredths_above_it_unless_told() -> None:
@@ -155,8 +157,8 @@ def test_a_floor_is_kept_again_where_that_is_no_accident(quarter, calls, cleared
 @pytest.mark.slow
 @given(objectives(metrics=[Metric.CACHE]), COUNTS)
 def test_no_floor_is_missed_and_kept_at_once_and_each_can_be_either(
-    each: Objective, counts: GoodBadCounts
+    drawn: Objective, counts: GoodBadCounts
 ) -> None:
-    assert not (is_missed(each, counts) and is_cleared(each, counts))
-    assert is_missed(each, GoodBadCounts(0, 10**9), 1000)
-    assert is_cleared(each, GoodBadCounts(10**9, 0), 1000)
+    assert not (is_missed(drawn, counts) and is_cleared(drawn, counts))
+    assert is_missed(drawn, GoodBadCounts(0, 10**9), 1000)
+    assert is_cleared(drawn, GoodBadCounts(10**9, 0), 1000)

@@ -26,14 +26,16 @@ def ceiling(limit: int, *steps: CeilingStep, cheaper: tuple[str, ...] = ()) -> C
     return Ceiling(name="c", limit=limit, on_exceed=steps, cheaper=cheaper)
 
 
-def offer(sure: int, each: int, most: int, fewest: int = 1) -> ModelCost:
+def offer(sure: int, per_token: int, max_tokens: int, fewest: int = 1) -> ModelCost:
     """A call of which each token costs the same."""
 
     def price(tokens: int) -> int:
-        return sure + each * tokens
+        return sure + per_token * tokens
 
-    predicted = CostPrediction(sure=sure, likely=sure, worst=price(most))
-    return ModelCost(predicted=predicted, clamp=ClampRange(most=most, least=fewest, price=price))
+    predicted = CostPrediction(sure=sure, likely=sure, worst=price(max_tokens))
+    return ModelCost(
+        predicted=predicted, clamp=ClampRange(most=max_tokens, least=fewest, price=price)
+    )
 
 
 def nowhere(name: str) -> ModelCost | None:
@@ -58,16 +60,16 @@ def test_a_clamp_that_would_cut_what_answers_need_is_not_made():
 
 
 def test_a_call_without_an_output_limit_is_not_clamped():
-    found = ModelCost(predicted=CostPrediction(sure=1, likely=2, worst=200))
+    cost = ModelCost(predicted=CostPrediction(sure=1, likely=2, worst=200))
 
-    assert decide_ceiling(ceiling(100, CLAMP), found, nowhere) == CeilingExceeded()
+    assert decide_ceiling(ceiling(100, CLAMP), cost, nowhere) == CeilingExceeded()
 
 
 def test_the_first_model_on_which_it_fits_is_taken():
     offers = {"a": None, "b": offer(0, 9, 100, fewest=50), "c": offer(0, 1, 100)}
-    found = ceiling(100, CHEAPER, cheaper=("a", "b", "c", "d"))
+    policy = ceiling(100, CHEAPER, cheaper=("a", "b", "c", "d"))
 
-    assert decide_ceiling(found, offer(101, 1, 1), offers.__getitem__) == CheaperModel("c")
+    assert decide_ceiling(policy, offer(101, 1, 1), offers.__getitem__) == CheaperModel("c")
 
 
 def test_a_model_on_which_it_fits_once_clamped_will_do_where_clamps_are_made():
@@ -83,17 +85,17 @@ def test_a_model_on_which_it_fits_once_clamped_will_do_where_clamps_are_made():
 
 def test_a_call_does_not_go_round_in_circles():
     offers = {"a": offer(0, 1, 1), "b": offer(0, 1, 1)}
-    found = ceiling(100, CHEAPER, cheaper=("a", "b"))
+    policy = ceiling(100, CHEAPER, cheaper=("a", "b"))
 
-    assert decide_ceiling(found, offer(101, 1, 1), offers.get, "a") == CheaperModel("b")
-    assert decide_ceiling(found, offer(101, 1, 1), offers.get, "b") == CeilingExceeded()
+    assert decide_ceiling(policy, offer(101, 1, 1), offers.get, "a") == CheaperModel("b")
+    assert decide_ceiling(policy, offer(101, 1, 1), offers.get, "b") == CeilingExceeded()
 
 
 def test_steps_are_taken_in_their_order():
     offers = {"a": offer(0, 1, 1)}
-    found = ceiling(50, CHEAPER, CLAMP, REFUSE, cheaper=("a",))
+    policy = ceiling(50, CHEAPER, CLAMP, REFUSE, cheaper=("a",))
 
-    assert decide_ceiling(found, offer(0, 1, 100), offers.get) == CheaperModel("a")
+    assert decide_ceiling(policy, offer(0, 1, 100), offers.get) == CheaperModel("a")
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_at_an_unknown_price_it_fits_nowhere(steps, decision):
 
 
 @pytest.mark.parametrize(
-    ("asked", "usual", "choices", "needs", "fewest"),
+    ("requested_tokens", "usual", "choices", "needs", "fewest"),
     [
         (4096, None, 1, 1, 256),
         (1024, None, 3, 1, 256),
@@ -118,8 +120,8 @@ def test_at_an_unknown_price_it_fits_nowhere(steps, decision):
         (0, 0, 1, 0, 1),
     ],
 )
-def test_a_call_keeps_what_its_answers_mostly_need(asked, usual, choices, needs, fewest):
-    assert least_output_tokens(asked, usual, choices, needs) == fewest
+def test_a_call_keeps_what_its_answers_mostly_need(requested_tokens, usual, choices, needs, fewest):
+    assert least_output_tokens(requested_tokens, usual, choices, needs) == fewest
 
 
 @pytest.mark.parametrize(
@@ -134,9 +136,9 @@ def test_a_call_keeps_what_its_answers_mostly_need(asked, usual, choices, needs,
     ],
 )
 def test_a_ceiling_is_for_some_calls(team, feature, of, is_meant):
-    found = Ceiling(name="c", team=team, feature=feature, limit=1)
+    policy = Ceiling(name="c", team=team, feature=feature, limit=1)
 
-    assert found.applies(*of) is is_meant
+    assert policy.applies(*of) is is_meant
 
 
 COSTS = st.integers(0, 10**12)
@@ -147,29 +149,29 @@ MODELS = st.lists(st.one_of(st.none(), OFFERS), max_size=3)
 
 
 @given(OFFERS, st.integers(1, 10**13))
-def test_a_clamp_fits_and_one_token_more_would_not(found, limit):
-    decision = decide_ceiling(ceiling(limit, CLAMP), found, nowhere)
+def test_a_clamp_fits_and_one_token_more_would_not(model_cost, limit):
+    decision = decide_ceiling(ceiling(limit, CLAMP), model_cost, nowhere)
 
     if isinstance(decision, OutputClamped):
-        clamp = found.clamp
+        clamp = model_cost.clamp
         assert clamp is not None
         assert clamp.least <= decision.tokens < clamp.most
         assert clamp.price(decision.tokens) <= limit < clamp.price(decision.tokens + 1)
 
 
 @given(OFFERS, MODELS, STEPS, st.integers(1, 10**13), st.integers(0, 10**13))
-def test_a_higher_ceiling_never_makes_a_decision_worse(found, models, steps, limit, more):
+def test_a_higher_ceiling_never_makes_a_decision_worse(model_cost, models, steps, limit, more):
     names = tuple(map(str, range(len(models))))
     offers = dict(zip(names, models, strict=True))
 
     def at(limit: int) -> tuple[int, int]:
         """Return how bad the decision is: by its step, then by how much it takes away."""
-        said = decide_ceiling(ceiling(limit, *steps, cheaper=names), found, offers.get)
-        if isinstance(said, OutputClamped):
-            return steps.index(CLAMP), -said.tokens
-        if isinstance(said, CheaperModel):
-            return steps.index(CHEAPER), int(said.model)
-        return (-1 if isinstance(said, CallFits) else 3), 0
+        decision = decide_ceiling(ceiling(limit, *steps, cheaper=names), model_cost, offers.get)
+        if isinstance(decision, OutputClamped):
+            return steps.index(CLAMP), -decision.tokens
+        if isinstance(decision, CheaperModel):
+            return steps.index(CHEAPER), int(decision.model)
+        return (-1 if isinstance(decision, CallFits) else 3), 0
 
     if REFUSE in steps[:-1]:
         steps = steps[: steps.index(REFUSE) + 1]

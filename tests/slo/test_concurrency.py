@@ -66,9 +66,7 @@ def test_prompts_of_mixed_length_are_not_read_as_congestion(noise: float):
 
 def test_where_more_is_asked_for_and_nothing_waits_the_limit_grows():
     route = SimulatedRoute(ConcurrencyLimit(), 200, lambda _: ENDLESS, mixed_size)
-
     route.run(150)
-
     assert min(route.limits[60:]) > 200
     assert route.throughput(60, 150) > 195
 
@@ -87,7 +85,7 @@ def test_mixed_prompts_at_a_full_route_are_told_from_its_queue():
 def test_a_route_that_becomes_slower_is_not_starved_and_recovers():
     best = 20 / alone(1000)
     route = SimulatedRoute(
-        ConcurrencyLimit(), 2 * best, lambda _: 20, slow=lambda at: 4 if 100 < at < 200 else 1
+        ConcurrencyLimit(), 2 * best, lambda _: 20, slow=lambda now: 4 if 100 < now < 200 else 1
     )
 
     route.run(300)
@@ -99,14 +97,14 @@ def test_a_route_that_becomes_slower_is_not_starved_and_recovers():
 
 
 def test_a_route_that_loses_places_is_sent_fewer_calls_and_more_when_they_are_back():
-    best = 20 / alone(1000)
-    route = SimulatedRoute(ConcurrencyLimit(), 1.5 * best, lambda at: 5 if 100 < at < 200 else 20)
+    top = 20 / alone(1000)
+    route = SimulatedRoute(ConcurrencyLimit(), 1.5 * top, lambda now: 5 if 100 < now < 200 else 20)
 
     route.run(300)
 
     assert route.median_limit(150, 200) <= 20
-    assert route.throughput(150, 200) >= 0.9 * best / 4
-    assert route.throughput(240, 300) >= 0.9 * best
+    assert route.throughput(150, 200) >= 0.9 * top / 4
+    assert route.throughput(240, 300) >= 0.9 * top
     assert route.p95(240, 300) <= 3.5
 
 
@@ -125,16 +123,16 @@ def test_a_look_at_a_route_that_fails_changes_nothing_that_is_known():
     for number in range(40):
         limit.try_acquire(0.0)
         limit.release(1.0, 1000, ok=True, now=float(number))
-    known = limit.fit.fixed, limit.fit.per_thousand
+    fit = limit.fit.fixed, limit.fit.per_thousand
 
     fail_calls(limit, 5000)
 
-    assert (limit.fit.fixed, limit.fit.per_thousand) == known
+    assert (limit.fit.fixed, limit.fit.per_thousand) == fit
 
 
 def test_a_route_with_room_is_not_throttled_for_being_slow():
     route = SimulatedRoute(
-        ConcurrencyLimit(), 20, lambda _: ENDLESS, slow=lambda at: 4 if at > 50 else 1
+        ConcurrencyLimit(), 20, lambda _: ENDLESS, slow=lambda now: 4 if now > 50 else 1
     )
 
     route.run(200)
@@ -251,7 +249,7 @@ def test_a_call_too_many_that_leaves_does_nothing():
 
 
 def test_the_limits_are_the_owners():
-    limit = ConcurrencyLimit(initial=3, least=1, most=5)
+    limit = ConcurrencyLimit(initial=3, least=1, maximum=5)
 
     fill(limit)
     assert limit.in_flight == limit.limit == 3
@@ -268,10 +266,10 @@ def model_of(samples: list[tuple[float, int]]) -> TtftModel:
     return fit
 
 
-def test_it_finds_what_a_call_takes_and_what_a_token_takes():
+def test_the_fit_finds_the_seconds_of_a_call_and_of_its_tokens():
     random = Random(1)  # noqa: S311
     tokens = [mixed_size(random) for _ in range(1000)]
-    fit = model_of([(alone(each) * random.lognormvariate(0, 0.3), each) for each in tokens])
+    fit = model_of([(alone(size) * random.lognormvariate(0, 0.3), size) for size in tokens])
 
     assert fit.fixed == pytest.approx(FIXED, rel=0.15)
     assert fit.per_thousand == pytest.approx(PER_THOUSAND, rel=0.15)
@@ -279,12 +277,12 @@ def test_it_finds_what_a_call_takes_and_what_a_token_takes():
     assert fit.slowness(2 * alone(90_000), 90_000) == pytest.approx(2, rel=0.15)
 
 
-def test_it_follows_a_route_that_changes():
+def test_the_fit_follows_a_route_that_becomes_slower():
     random = Random(1)  # noqa: S311
     tokens = [mixed_size(random) for _ in range(4000)]
-    fit = model_of([(alone(each), each) for each in tokens[:2000]])
-    for each in tokens[2000:]:
-        fit.learn(3 * alone(each), each)
+    fit = model_of([(alone(size), size) for size in tokens[:2000]])
+    for size in tokens[2000:]:
+        fit.learn(3 * alone(size), size)
 
     assert fit.fixed == pytest.approx(3 * FIXED, rel=0.1)
     assert fit.per_thousand == pytest.approx(3 * PER_THOUSAND, rel=0.1)
@@ -330,7 +328,7 @@ def test_a_route_that_takes_no_time_at_all_is_never_slow():
     ),
     st.integers(0, 10**7),
 )
-def test_whatever_it_is_told_both_parts_stay_bounded(samples, tokens):
+def test_the_fit_stays_bounded_for_any_samples(samples, tokens):
     fit = model_of(samples * 3)
 
     assert 0 <= fit.fixed <= 3600
@@ -345,7 +343,7 @@ class ConcurrencyMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.limit = ConcurrencyLimit(initial=20, least=4, most=50)
+        self.limit = ConcurrencyLimit(initial=20, least=4, maximum=50)
         self.in_flight = 0
         self.now = 1_000.0
 

@@ -4,7 +4,7 @@ from slo.decimals import nanos_of_dollars, normalize_decimal, whole_number
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("written", "normalized"),
     [
         ("0,05", "0.05"),
         ("2,5", "2.5"),
@@ -22,8 +22,8 @@ from slo.decimals import nanos_of_dollars, normalize_decimal, whole_number
         ("cheap", "cheap"),
     ],
 )
-def test_a_decimal_is_said_with_a_point_and_never_a_hundred_times_larger(said, meant):
-    assert normalize_decimal(said) == meant
+def test_a_decimal_is_said_with_a_point_and_never_a_hundred_times_larger(written, normalized):
+    assert normalize_decimal(written) == normalized
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ def test_dollars_are_exact_or_none(value, nanos):
 
 
 def test_a_whole_number_is_no_flag():
-    assert [whole_number(each) for each in (3, True, 3.0, "3")] == [3, None, None, None]
+    assert [whole_number(value) for value in (3, True, 3.0, "3")] == [3, None, None, None]

@@ -42,7 +42,7 @@ def test_a_text_that_is_no_duration_is_none(text: str) -> None:
         (0.0001, "0.0001s"),
     ],
 )
-def test_it_is_told_in_the_longest_unit_in_which_it_is_whole(long: float, text: str) -> None:
+def test_a_duration_is_written_in_its_longest_whole_unit(long: float, text: str) -> None:
     assert format_duration(long) == text
 
 

@@ -95,7 +95,7 @@ def test_a_missing_or_undeclared_capability_is_named(wants, offers, why):
 
 @pytest.mark.slow
 @given(st.data())
-def test_nothing_that_fits_ceases_to_where_more_is_offered_or_less_is_wanted(data):
+def test_a_call_that_fits_still_fits_with_more_capabilities_or_fewer_requirements(data):
     wants = data.draw(
         st.builds(
             CallRequirements,

@@ -18,7 +18,7 @@ def test_a_step_that_is_no_keyword_is_a_model() -> None:
 
 
 @pytest.mark.parametrize(
-    ("enforce", "ladder", "said"),
+    ("enforce", "ladder", "text"),
     [
         (Enforce.DEGRADE, (), "missing"),
         (Enforce.SHED, (), "missing"),
@@ -31,16 +31,16 @@ def test_a_step_that_is_no_keyword_is_a_model() -> None:
         (Enforce.DEGRADE, ("cache-only", "small"), "out of order"),
     ],
 )
-def test_an_unsound_ladder_is_told(enforce: Enforce, ladder: tuple[str, ...], said: str) -> None:
-    found = ladder_problem(enforce, ladder)
-    assert found is not None
-    assert said in found[0]
+def test_an_unsound_ladder_is_told(enforce: Enforce, ladder: tuple[str, ...], text: str) -> None:
+    problem = ladder_problem(enforce, ladder)
+    assert problem is not None
+    assert text in problem[0]
 
 
 @pytest.mark.slow
 @given(objectives())
-def test_a_sound_ladder_is_not(each: Objective) -> None:
-    assert ladder_problem(each.enforce, each.ladder) is None
+def test_a_sound_ladder_is_not(drawn: Objective) -> None:
+    assert ladder_problem(drawn.enforce, drawn.ladder) is None
 
 
 def test_a_ladder_without_a_use_yet_may_be_written() -> None:

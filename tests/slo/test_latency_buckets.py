@@ -28,12 +28,12 @@ def test_bounds_belong_to_the_bucket_above_and_ends_are_open() -> None:
 @given(st.lists(st.integers(1_000, 10**8), min_size=1, max_size=200))
 def test_percentiles_are_within_the_error_of_the_exact_ones(latencies: list[int]) -> None:
     counts: dict[int, int] = {}
-    for each in latencies:
-        counts[bucket_of(each)] = counts.get(bucket_of(each), 0) + 1
+    for latency in latencies:
+        counts[bucket_of(latency)] = counts.get(bucket_of(latency), 0) + 1
     ranked = sorted(latencies)
-    for percent, found in zip((50, 95, 99), percentiles(counts, (50, 95, 99)), strict=True):
+    for percent, estimate in zip((50, 95, 99), percentiles(counts, (50, 95, 99)), strict=True):
         exact = ranked[-(-len(ranked) * percent // 100) - 1] / 1e6
-        assert found == pytest.approx(exact, rel=MAX_ERROR + 1e-2)
+        assert estimate == pytest.approx(exact, rel=MAX_ERROR + 1e-2)
 
 
 def test_there_are_no_percentiles_of_nothing() -> None:

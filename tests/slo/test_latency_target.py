@@ -14,7 +14,7 @@ def objective(name: str, metric: Metric, under: float | None, **fields: Any) -> 
 
 
 def test_the_tightest_of_several_limits_counts_and_its_objective_is_named():
-    found = latency_target(
+    target = latency_target(
         [
             objective("slow", Metric.TTFT, 2.0),
             objective("fast", Metric.TTFT, 0.5),
@@ -22,9 +22,9 @@ def test_the_tightest_of_several_limits_counts_and_its_objective_is_named():
         ]
     )
 
-    assert found is not None
-    assert (found.objective, found.ttft, found.total) == ("fast", 0.5, 30.0)
-    assert (found.queue_and_prefill, found.decode) == (None, None)
+    assert target is not None
+    assert (target.objective, target.ttft, target.total) == ("fast", 0.5, 30.0)
+    assert (target.queue_and_prefill, target.decode) == (None, None)
 
 
 def test_budgets_of_stages_limit_an_engine_once_queue_and_prefill_are_both_known():
@@ -40,15 +40,15 @@ def test_budgets_of_stages_limit_an_engine_once_queue_and_prefill_are_both_known
 
 
 def test_objectives_for_decode_itself_count_like_a_budget_for_it():
-    found = latency_target(
+    target = latency_target(
         [
             objective("a", Metric.DECODE, 4.0),
             objective("b", Metric.TOTAL, 9.0, stages=(StageBudget(Stage.DECODE, 6.0),)),
         ]
     )
 
-    assert found is not None
-    assert found.decode == 4.0
+    assert target is not None
+    assert target.decode == 4.0
 
 
 @pytest.mark.parametrize("metric", [Metric.ERRORS, Metric.COST, Metric.CACHE])

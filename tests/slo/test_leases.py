@@ -40,9 +40,9 @@ def renew(
 @pytest.fixture
 def lease() -> Lease:
     """One that holds a hundred."""
-    made = Lease(claim(), CounterLevel(0, 0), NOW)
-    renew(made, 100)
-    return made
+    new_lease = Lease(claim(), CounterLevel(0, 0), NOW)
+    renew(new_lease, 100)
+    return new_lease
 
 
 def test_a_lease_covers_calls_up_to_what_it_holds(lease):
@@ -59,11 +59,11 @@ def test_a_lease_covers_calls_up_to_what_it_holds(lease):
 
 
 def test_a_lease_lets_no_call_pass_before_it_is_answered_nor_long_after():
-    made = Lease(claim(), CounterLevel(0, 0), NOW)
-    assert not made.fits(claim(), NOW)
-    renew(made, 100)
-    assert made.fits(claim(), NOW + 3.99)
-    assert not made.fits(claim(), NOW + 4.0)
+    new_lease = Lease(claim(), CounterLevel(0, 0), NOW)
+    assert not new_lease.fits(claim(), NOW)
+    renew(new_lease, 100)
+    assert new_lease.fits(claim(), NOW + 3.99)
+    assert not new_lease.fits(claim(), NOW + 4.0)
 
 
 def test_a_lease_of_counters_that_are_not_whole_or_lost_it_lets_no_call_pass(lease):
@@ -142,8 +142,8 @@ def test_a_lease_asks_for_what_calls_needed_and_for_its_share_at_most(lease):
 
 
 def test_where_a_share_would_cover_few_calls_nothing_is_wanted():
-    taken = LIMIT - MAX_LEASE_DIVISOR * MIN_LEASED_CALLS * 10
-    for spent, wants in ((taken, True), (taken + MAX_LEASE_DIVISOR, False)):
+    spend = LIMIT - MAX_LEASE_DIVISOR * MIN_LEASED_CALLS * 10
+    for spent, wants in ((spend, True), (spend + MAX_LEASE_DIVISOR, False)):
         report = Lease(claim(), CounterLevel(spent, 0), NOW).report("team", 1, NOW)
         assert (report.want > 0) is wants
         assert report.least == MIN_LEASED_CALLS * 10
@@ -155,11 +155,11 @@ def test_a_lease_is_left_where_a_claim_would_leave_others_less_than_half_of_what
 
 
 def test_a_soft_lease_covers_all_and_holds_what_calls_hold():
-    made = Lease(claim(hard=False), CounterLevel(0, 0), NOW)
-    renew(made, 0)
-    assert made.fits(claim(10**9, hard=False), NOW)
-    made.add_hold(10**9)
-    report = renew(made, 10**9)
+    new_lease = Lease(claim(hard=False), CounterLevel(0, 0), NOW)
+    renew(new_lease, 0)
+    assert new_lease.fits(claim(10**9, hard=False), NOW)
+    new_lease.add_hold(10**9)
+    report = renew(new_lease, 10**9)
     assert (report.limit, report.want, report.floor) == (None, 0, 10**9)
 
 

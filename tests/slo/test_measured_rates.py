@@ -25,7 +25,7 @@ def test_the_measured_price_of_a_usual_call_is_what_it_cost() -> None:
     tariff = rates_after().tariff()
 
     assert tariff is not None
-    paid = call_cost(USAGE, tariff, at=0.0)
+    paid = call_cost(USAGE, tariff, time=0.0)
     assert paid is not None
     assert paid.effective_nanos == 4_000_000
 
@@ -38,11 +38,11 @@ def test_the_price_follows_the_load() -> None:
     rates = rates_after()
     for n in range(50):
         rates.learn(400_000, USAGE, prefill_s=0.25, decode_s=0.75, now=6_000.0 + n)
-    found = rates.rates()
+    measured = rates.rates()
 
-    assert found is not None
-    assert found.output is not None
-    assert 600_000_000 <= found.output < 700_000_000
+    assert measured is not None
+    assert measured.output is not None
+    assert 600_000_000 <= measured.output < 700_000_000
 
 
 def test_a_long_pause_leaves_an_unknown_price_rather_than_an_old_one() -> None:

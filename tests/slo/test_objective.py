@@ -23,7 +23,7 @@ CACHE = objective(metric=Metric.CACHE, target=0.7)
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "verdict"),
     [
         (call_measurements(ttft=0.5), GOOD),
         (call_measurements(ttft=0.5001), BAD),
@@ -43,13 +43,13 @@ CACHE = objective(metric=Metric.CACHE, target=0.7)
     ],
 )
 def test_a_first_token_is_in_time_or_not_or_was_never_due(
-    call: CallMeasurements, said: object
+    call: CallMeasurements, verdict: object
 ) -> None:
-    assert classify_call(TTFT, call) == said
+    assert classify_call(TTFT, call) == verdict
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "verdict"),
     [
         (call_measurements(total=2.0), GOOD),
         (call_measurements(total=2.1), BAD),
@@ -59,12 +59,12 @@ def test_a_first_token_is_in_time_or_not_or_was_never_due(
         (call_measurements(total=2.1, hung_up=True), BAD),
     ],
 )
-def test_an_answer_is_in_time_or_not_or_never_came(call: CallMeasurements, said: object) -> None:
-    assert classify_call(TOTAL, call) == said
+def test_an_answer_is_in_time_or_not_or_never_came(call: CallMeasurements, verdict: object) -> None:
+    assert classify_call(TOTAL, call) == verdict
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "verdict"),
     [
         (call_measurements(), GOOD),
         (call_measurements(failed=True), BAD),
@@ -73,23 +73,23 @@ def test_an_answer_is_in_time_or_not_or_never_came(call: CallMeasurements, said:
     ],
 )
 def test_an_error_is_bad_and_a_caller_who_leaves_is_none(
-    call: CallMeasurements, said: object
+    call: CallMeasurements, verdict: object
 ) -> None:
-    assert classify_call(ERRORS, call) == said
+    assert classify_call(ERRORS, call) == verdict
 
 
 @pytest.mark.parametrize(
-    ("nanos", "said"),
+    ("nanos", "verdict"),
     [(50_000_000, GOOD), (50_000_001, BAD), (0, GOOD), (None, None)],
 )
 def test_a_cost_is_within_or_not_and_an_unknown_one_is_neither(
-    nanos: int | None, said: object
+    nanos: int | None, verdict: object
 ) -> None:
-    assert classify_call(COST, call_measurements(cost_nanos=nanos)) == said
+    assert classify_call(COST, call_measurements(cost_nanos=nanos)) == verdict
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "verdict"),
     [
         (call_measurements(), (1_500, 500)),
         (call_measurements(prompt_tokens=1_024, cache_read=0), (0, 1_024)),
@@ -99,9 +99,9 @@ def test_a_cost_is_within_or_not_and_an_unknown_one_is_neither(
     ],
 )
 def test_of_a_cache_the_tokens_count_that_it_could_have_known(
-    call: CallMeasurements, said: object
+    call: CallMeasurements, verdict: object
 ) -> None:
-    assert classify_call(CACHE, call) == said
+    assert classify_call(CACHE, call) == verdict
 
 
 def test_a_call_without_tokens_is_no_event_however_short_prompts_may_be() -> None:
@@ -109,12 +109,14 @@ def test_a_call_without_tokens_is_no_event_however_short_prompts_may_be() -> Non
     assert classify_call(any_prompt, call_measurements(prompt_tokens=0, cache_read=0)) is None
 
 
-@pytest.mark.parametrize("each", [TTFT, TOTAL, ERRORS, COST, CACHE])
-def test_a_call_that_no_model_worked_on_counts_toward_no_objective(each: Objective) -> None:
-    assert classify_call(each, call_measurements(generated=False, total=60.0, failed=True)) is None
+@pytest.mark.parametrize("watched", [TTFT, TOTAL, ERRORS, COST, CACHE])
+def test_a_call_that_no_model_worked_on_counts_toward_no_objective(watched: Objective) -> None:
+    assert (
+        classify_call(watched, call_measurements(generated=False, total=60.0, failed=True)) is None
+    )
 
 
-def test_without_a_limit_nothing_is_over_it() -> None:
+def test_every_call_is_good_where_an_objective_has_no_limit() -> None:
     assert (
         classify_call(objective(metric=Metric.TOTAL, under=None), call_measurements(total=1e9))
         == GOOD
@@ -134,7 +136,7 @@ EVERY = (EVERYONE, ACME, CHAT, UNNAMED, STREAMS, WHOLE)
 
 
 @pytest.mark.parametrize(
-    ("team", "feature", "streamed", "found"),
+    ("team", "feature", "streamed", "expected"),
     [
         ("acme", "chat", True, (EVERYONE, ACME, CHAT, STREAMS)),
         ("acme", "chat", False, (EVERYONE, ACME, CHAT, WHOLE)),
@@ -144,17 +146,17 @@ EVERY = (EVERYONE, ACME, CHAT, UNNAMED, STREAMS, WHOLE)
         ("*", "*", True, (EVERYONE,)),
     ],
 )
-def test_a_call_counts_in_what_is_about_it(team, feature, streamed, found):
-    known = ObjectiveIndex(EVERY)
-    assert known.applicable(team, feature, streamed) == found
-    assert known.applicable(team, feature, streamed) is known.applicable(team, feature, streamed)
+def test_a_call_counts_in_what_is_about_it(team, feature, streamed, expected):
+    index = ObjectiveIndex(EVERY)
+    assert index.applicable(team, feature, streamed) == expected
+    assert index.applicable(team, feature, streamed) is index.applicable(team, feature, streamed)
 
 
 def test_feature_names_that_callers_make_up_are_not_remembered() -> None:
-    known = ObjectiveIndex(EVERY)
+    index = ObjectiveIndex(EVERY)
     for number in range(10_000):
-        assert known.applicable("acme", f"made up {number}", streamed=True) == (EVERYONE, ACME)
-    assert known._found.cache_info().currsize == 1
+        assert index.applicable("acme", f"made up {number}", streamed=True) == (EVERYONE, ACME)
+    assert index._found.cache_info().currsize == 1
 
 
 def test_without_objectives_none_applies() -> None:
@@ -170,7 +172,7 @@ def test_without_objectives_none_applies() -> None:
     st.none() | st.integers(0, 10**12),
 )
 def test_a_call_is_one_event_at_most(
-    each: Objective,
+    watched: Objective,
     ttft: float | None,
     total: float,
     flags: tuple[bool, bool, bool],
@@ -180,7 +182,7 @@ def test_a_call_is_one_event_at_most(
     call = call_measurements(
         ttft=ttft, total=total, streamed=streamed, failed=failed, hung_up=hung_up, cost_nanos=nanos
     )
-    assert classify_call(each, call) in {GOOD, BAD, None}
+    assert classify_call(watched, call) in {GOOD, BAD, None}
 
 
 def test_which_calls_alone_are_meant_is_said_in_words():
@@ -192,7 +194,7 @@ def test_which_calls_alone_are_meant_is_said_in_words():
 
 
 @pytest.mark.parametrize(
-    ("phases", "said"),
+    ("phases", "verdict"),
     [
         ({Stage.QUEUE: 0.1}, GOOD),
         ({Stage.QUEUE: 0.11}, BAD),
@@ -201,8 +203,8 @@ def test_which_calls_alone_are_meant_is_said_in_words():
     ],
 )
 def test_a_stage_is_in_time_or_not_and_does_not_count_where_nobody_measured_it(
-    phases: dict[Stage, float], said: object
+    phases: dict[Stage, float], verdict: object
 ) -> None:
     queue = objective(metric=Metric.QUEUE, under=0.1)
 
-    assert classify_call(queue, call_measurements(phases=phases)) == said
+    assert classify_call(queue, call_measurements(phases=phases)) == verdict

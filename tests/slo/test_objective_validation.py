@@ -15,14 +15,14 @@ def keys_and_problems(**fields: Any) -> list[tuple[str, str]]:
 
 @pytest.mark.slow
 @given(objectives())
-def test_a_sound_objective_has_no_flaw(each: Objective) -> None:
-    assert validate_objective(each) == ()
+def test_a_sound_objective_has_no_flaw(drawn: Objective) -> None:
+    assert validate_objective(drawn) == ()
 
 
 def test_a_target_has_a_name_for_each_metric() -> None:
     named = ["p", "p", "at_most", "p", "floor", *["p"] * 4]
 
-    assert [target_key(each) for each in Metric] == named
+    assert [target_key(metric) for metric in Metric] == named
 
 
 @pytest.mark.parametrize(
@@ -96,9 +96,11 @@ def test_a_limit_that_is_none_is_told(fields: dict[str, Any], what: str) -> None
 def test_an_invalid_cache_objective_is_reported(
     fields: dict[str, Any], key: str, what: str
 ) -> None:
-    ((found, said),) = keys_and_problems(**{"metric": Metric.CACHE, "target": 0.7, **fields})
-    assert found == key
-    assert what in said
+    ((problem_key, problem),) = keys_and_problems(
+        **{"metric": Metric.CACHE, "target": 0.7, **fields}
+    )
+    assert problem_key == key
+    assert what in problem
 
 
 MOST = "3.33333"
@@ -111,7 +113,7 @@ ALWAYS = "burn: is 0.9, which comes while the objective is kept; write a burn fr
 
 
 @pytest.mark.parametrize(
-    ("target", "burn", "over", "said"),
+    ("target", "burn", "over", "problems"),
     [
         (0.95, 20, 600, []),
         (0.95, 1, 120, []),
@@ -125,12 +127,14 @@ ALWAYS = "burn: is 0.9, which comes while the objective is kept; write a burn fr
     ],
 )
 def test_an_alert_that_could_not_come_or_always_would_is_told(
-    target: float, burn: float, over: float, said: list[str]
+    target: float, burn: float, over: float, problems: list[str]
 ) -> None:
     alert = BurnAlert(burn=burn, over=over)
-    made = objective(target=target, alerts=(alert,))
-    assert [f"{flaw.key}: {flaw.what}; {flaw.fix}" for flaw in alert_problem(alert, made)] == said
-    assert list(validate_objective(made)) == alert_problem(alert, made)
+    flawed_objective = objective(target=target, alerts=(alert,))
+    assert [
+        f"{flaw.key}: {flaw.what}; {flaw.fix}" for flaw in alert_problem(alert, flawed_objective)
+    ] == problems
+    assert list(validate_objective(flawed_objective)) == alert_problem(alert, flawed_objective)
 
 
 def test_a_burn_that_is_no_number_can_never_come() -> None:

@@ -19,14 +19,14 @@ def test_different_objectives_are_written_differently(one: Objective, other: Obj
 
 @pytest.mark.slow
 @given(objectives())
-def test_a_document_is_the_same_by_way_of_yaml_and_json(each: Objective) -> None:
-    (document,) = openslo_documents([each])
+def test_a_document_is_the_same_by_way_of_yaml_and_json(drawn: Objective) -> None:
+    (document,) = openslo_documents([drawn])
     assert yaml.safe_load(yaml.safe_dump(document)) == document
     assert json.loads(json.dumps(document)) == document
 
 
 def test_a_document_is_as_openslo_has_it() -> None:
-    made = objective(
+    example = objective(
         name="chat-ttft",
         feature="chat",
         calls=RequestKind.STREAMS,
@@ -36,7 +36,7 @@ def test_a_document_is_as_openslo_has_it() -> None:
         ladder=("elsewhere", "a,b"),
         alerts=(BurnAlert(burn=6.0, over=1800.0, severity=Severity.PAGE),),
     )
-    (document,) = openslo_documents([made])
+    (document,) = openslo_documents([example])
     assert (document["apiVersion"], document["kind"]) == ("openslo/v1", "SLO")
     assert document["metadata"] == {
         "name": "chat-ttft",
@@ -84,13 +84,13 @@ def test_to_shed_goes_without_a_ladder() -> None:
 
 
 def test_an_objective_is_described_in_a_few_words() -> None:
-    said = [
+    texts = [
         objective_text(objective(metric=Metric.TOTAL, target=0.995, under=2.0)),
         objective_text(objective(metric=Metric.ERRORS, target=0.99)),
         objective_text(objective(metric=Metric.COST, target=0.99, under_nanos=50_000_000)),
         objective_text(objective(metric=Metric.CACHE, target=0.7)),
     ]
-    assert said == [
+    assert texts == [
         "p99.5 of total within 2s",
         "at most 1% errors",
         "p99 of cost within $0.05",
@@ -101,5 +101,5 @@ def test_an_objective_is_described_in_a_few_words() -> None:
 def test_levels_keep_their_commas() -> None:
     ladder = ("a,b", "c%2C")
     (document,) = openslo_documents([objective(enforce=Enforce.DEGRADE, ladder=ladder)])
-    said = document["metadata"]["annotations"]["thriftgate.dev/ladder"]
-    assert said == "requested,a%2Cb,c%252C"
+    names = document["metadata"]["annotations"]["thriftgate.dev/ladder"]
+    assert names == "requested,a%2Cb,c%252C"

@@ -21,11 +21,11 @@ def test_twenty_answers_say_how_long_the_next_is_likely():
     for _ in range(20):
         lengths.add("chat", 100)
 
-    found = lengths.output_bounds("chat", 4096)
+    bounds = lengths.output_bounds("chat", 4096)
 
-    assert 98 <= found.typical <= 103
-    assert 98 <= found.likely <= 103
-    assert found.worst == 4096
+    assert 98 <= bounds.typical <= 103
+    assert 98 <= bounds.likely <= 103
+    assert bounds.worst == 4096
 
 
 def test_no_answer_is_expected_to_pass_its_limit():
@@ -46,7 +46,7 @@ def test_old_lengths_weigh_less_and_less():
 
 
 def test_the_kind_used_least_recently_is_forgotten():
-    lengths = OutputLengthModel(most=2)
+    lengths = OutputLengthModel(max_kinds=2)
     for kind in ("a", "b", "a", "c"):
         for _ in range(20):
             lengths.add(kind, 5)

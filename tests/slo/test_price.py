@@ -45,8 +45,8 @@ def seconds(*moment: int) -> float:
     return datetime(*moment, tzinfo=UTC).timestamp()  # type: ignore[misc,arg-type]
 
 
-def paid(usage: Usage, tariff: Tariff, at: float = 0.0, **terms: object) -> CallCost | None:
-    return call_cost(usage, tariff, at, BillingTerms(**terms))  # type: ignore[arg-type]
+def paid(usage: Usage, tariff: Tariff, time: float = 0.0, **terms: object) -> CallCost | None:
+    return call_cost(usage, tariff, time, BillingTerms(**terms))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -81,18 +81,18 @@ def test_no_tokens_cost_nothing_even_where_no_price_is_known() -> None:
 
 @pytest.mark.parametrize("bucket", BUCKETS)
 def test_a_token_of_unknown_price_makes_the_whole_cost_unknown(bucket: str) -> None:
-    known = {name: DOLLAR for name in BUCKETS if name != bucket}
+    priced = {name: DOLLAR for name in BUCKETS if name != bucket}
     usage = Usage(**dict.fromkeys(BUCKETS, 10))
-    assert call_cost(usage, plain(TokenRates(**known)), 0.0) is None
-    spared = Usage(**dict.fromkeys(known, 10))
-    assert call_cost(spared, plain(TokenRates(**known)), 0.0) is not None
+    assert call_cost(usage, plain(TokenRates(**priced)), 0.0) is None
+    spared = Usage(**dict.fromkeys(priced, 10))
+    assert call_cost(spared, plain(TokenRates(**priced)), 0.0) is not None
 
 
 @pytest.mark.parametrize(
     ("nanos_per_million", "tokens", "nanos"),
     [(499_999, 1, 0), (500_000, 1, 1), (1_499_999, 1, 1), (1_500_000, 1, 2), (500_000, 3, 2)],
 )
-def test_it_is_rounded_once_and_halves_go_up(
+def test_a_cost_is_rounded_once_and_halves_go_up(
     nanos_per_million: int, tokens: int, nanos: int
 ) -> None:
     assert call_cost(
@@ -251,19 +251,19 @@ def tariffs(draw: st.DrawFn) -> Tariff:
     return Tariff(periods=(period,), discount=draw(fractions))
 
 
-def expect_cost(found: CallCost | None) -> CallCost:
-    assert found is not None
-    return found
+def expect_cost(cost: CallCost | None) -> CallCost:
+    assert cost is not None
+    return cost
 
 
 @given(usages, tariffs(), terms)
 def test_a_cost_is_whole_and_never_above_its_list_price(
     usage: Usage, tariff: Tariff, terms: BillingTerms
 ) -> None:
-    found = expect_cost(call_cost(usage, tariff, 0.0, terms))
-    assert type(found.list_nanos) is int
-    assert type(found.effective_nanos) is int
-    assert 0 <= found.effective_nanos <= found.list_nanos
+    cost = expect_cost(call_cost(usage, tariff, 0.0, terms))
+    assert type(cost.list_nanos) is int
+    assert type(cost.effective_nanos) is int
+    assert 0 <= cost.effective_nanos <= cost.list_nanos
 
 
 @pytest.mark.slow
@@ -295,15 +295,15 @@ def test_more_tokens_never_cost_less(
 
 @pytest.mark.slow
 @given(usages, tariffs())
-def test_it_agrees_with_exact_fractions(usage: Usage, tariff: Tariff) -> None:
+def test_a_cost_equals_that_of_exact_fractions(usage: Usage, tariff: Tariff) -> None:
     sheet = tariff.periods[0].sheets[""].rates
     exact = Fraction(usage.reasoning * (sheet.output or 0))
     exact += sum(getattr(usage, name) * getattr(sheet, name) for name in BUCKETS)
     off_peak = tariff.periods[0].off_peak
     exact *= Fraction(1, 1_000_000) * (off_peak.factor if off_peak else 1)
-    found = expect_cost(call_cost(usage, tariff, 0.0))
-    assert found.list_nanos == (exact + Fraction(1, 2)) // 1
-    assert found.effective_nanos == (exact * (1 - tariff.discount) + Fraction(1, 2)) // 1
+    cost = expect_cost(call_cost(usage, tariff, 0.0))
+    assert cost.list_nanos == (exact + Fraction(1, 2)) // 1
+    assert cost.effective_nanos == (exact * (1 - tariff.discount) + Fraction(1, 2)) // 1
 
 
 @pytest.mark.slow
@@ -315,8 +315,8 @@ def test_a_prompt_is_priced_with_many_outputs_as_with_each(
     prices = call_pricing(prompt, tariff, 0.0, terms)
     assert prices is not None
     assert prices.effective_nanos(prompt, outputs) == [
-        expect_cost(call_cost(replace(prompt, output=each), tariff, 0.0, terms)).effective_nanos
-        for each in outputs
+        expect_cost(call_cost(replace(prompt, output=output), tariff, 0.0, terms)).effective_nanos
+        for output in outputs
     ]
 
 

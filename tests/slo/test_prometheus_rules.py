@@ -22,15 +22,15 @@ from tests.examples import examples
 from tests.fakes.objectives import objective, objectives
 from tests.fakes.promtool import promtool
 
-EVERY = st.lists(objectives(), min_size=1, max_size=3, unique_by=lambda each: each.name)
+EVERY = st.lists(objectives(), min_size=1, max_size=3, unique_by=lambda drawn: drawn.name)
 P95 = objective(name="chat")
 FLOOR = objective(name="floor", metric=Metric.CACHE, target=0.7)
 
 
 def rules_of(*every: Objective) -> list[dict[str, Any]]:
     (group,) = rule_groups(every)["groups"]
-    found: list[dict[str, Any]] = group["rules"]
-    return found
+    rules: list[dict[str, Any]] = group["rules"]
+    return rules
 
 
 def test_without_objectives_there_are_no_groups() -> None:
@@ -38,11 +38,11 @@ def test_without_objectives_there_are_no_groups() -> None:
 
 
 def test_alert_rules_use_only_series_recorded_before() -> None:
-    made = rules_of(P95, FLOOR)
-    recorded = [rule["record"] for rule in made if "record" in rule]
-    kinds = ["alert" if "alert" in rule else "record" for rule in made]
+    rules = rules_of(P95, FLOOR)
+    recorded = [rule["record"] for rule in rules if "record" in rule]
+    kinds = ["alert" if "alert" in rule else "record" for rule in rules]
     assert kinds == sorted(kinds, reverse=True)
-    for rule in made:
+    for rule in rules:
         used = set(re.findall(r"thriftgate:\w+:\w+", rule["expr"]))
         assert used <= set(recorded)
     assert len(recorded) == len(set(recorded)) + 1  # each objective's target
@@ -87,8 +87,8 @@ def test_no_window_is_too_short_for_prometheus() -> None:
 
 
 def test_a_floor_is_told_until_it_is_cleared() -> None:
-    (told,) = [rule for rule in rules_of(FLOOR) if rule.get("alert") == FLOOR_ALERT_NAME]
-    missed, still = told["expr"].split("\nor\n")
+    (rule,) = [rule for rule in rules_of(FLOOR) if rule.get("alert") == FLOOR_ALERT_NAME]
+    missed, still = rule["expr"].split("\nor\n")
     assert "increase1h" in missed
     assert " > 0.3\nand " in missed
     assert (
@@ -98,18 +98,18 @@ def test_a_floor_is_told_until_it_is_cleared() -> None:
     assert "increase15m" in still
     assert " >= 0.73\nand " in still
     assert "/ 1024)" in missed
-    assert told["labels"] == {"severity": "ticket", "objective": "floor"}
+    assert rule["labels"] == {"severity": "ticket", "objective": "floor"}
 
 
 def test_an_observed_objective_has_recording_rules_and_no_alert_rule() -> None:
-    made = rules_of(objective(enforce=Enforce.OBSERVE))
-    assert made
-    assert not any("alert" in rule for rule in made)
+    rules = rules_of(objective(enforce=Enforce.OBSERVE))
+    assert rules
+    assert not any("alert" in rule for rule in rules)
 
 
 def test_a_name_is_text_in_an_expression() -> None:
-    made = rules_of(objective(name='a"\\\nb'))
-    assert '{objective="a\\"\\\\\\nb"}' in made[-1]["expr"]
+    rules = rules_of(objective(name='a"\\\nb'))
+    assert '{objective="a\\"\\\\\\nb"}' in rules[-1]["expr"]
 
 
 @given(st.integers(1, 10**6).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
@@ -123,17 +123,17 @@ def test_prometheus_reckons_the_same_bound(counts: tuple[int, int]) -> None:
 @given(EVERY)
 @examples(21)
 def test_every_rule_is_as_prometheus_has_them(every: list[Objective]) -> None:
-    made = rules_of(*every)
-    for rule in made:
+    rules = rules_of(*every)
+    for rule in rules:
         assert ("record" in rule) != ("alert" in rule)
         assert rule["expr"].count("(") == rule["expr"].count(")")
         assert re.fullmatch(r"[a-zA-Z_:][a-zA-Z0-9_:]*", rule.get("record") or rule["alert"])
-    told = sum(
-        1 if each.metric is Metric.CACHE else len(burn_alerts(each))
-        for each in every
-        if each.enforce is not Enforce.OBSERVE
+    alert_count = sum(
+        1 if drawn.metric is Metric.CACHE else len(burn_alerts(drawn))
+        for drawn in every
+        if drawn.enforce is not Enforce.OBSERVE
     )
-    assert sum("alert" in rule for rule in made) == told
+    assert sum("alert" in rule for rule in rules) == alert_count
     assert yaml.safe_load(yaml.safe_dump(rule_groups(every))) == rule_groups(every)
 
 
@@ -163,9 +163,9 @@ def test_promtool_has_no_warning_for_exported_rules(
 
 
 def test_a_name_is_text_in_an_annotation() -> None:
-    (told, *_) = [rule for rule in rules_of(BRACES) if "alert" in rule]
+    (rule, *_) = [rule for rule in rules_of(BRACES) if "alert" in rule]
 
-    assert told["annotations"]["summary"].startswith('a "{{ "{{" }} $x }}" \\ b: its error')
+    assert rule["annotations"]["summary"].startswith('a "{{ "{{" }} $x }}" \\ b: its error')
 
 
 @pytest.mark.parametrize(("bad", "alerts"), [(2, 0), (50, 1)])

@@ -29,8 +29,8 @@ def expect_evaluation(
     """Prometheus' evaluation of alerts firing: each expression's time and value."""
     (folder / "rules.yml").write_text(yaml.safe_dump({"groups": spend_groups((DAY,))}))
     checks: list[dict[str, Any]] = [
-        {"expr": expr, "eval_time": at, "exp_samples": [{"labels": "{}", "value": value}]}
-        for expr, (at, value) in expected.items()
+        {"expr": expr, "eval_time": time, "exp_samples": [{"labels": "{}", "value": value}]}
+        for expr, (time, value) in expected.items()
     ]
     story = {
         "rule_files": ["rules.yml"],
@@ -159,4 +159,4 @@ def test_writes_that_are_hardly_read_are_an_alert(tmp_path, read, alerts):
 def test_rules_of_caches_are_there_without_budgets_and_labels_have_no_rule():
     label = Budget(name="l", scope="label:x", unit=BudgetUnit.USD, window=Window.DAY, limit=1)
 
-    assert [each["name"] for each in spend_groups((label,))] == ["thriftgate-caches"]
+    assert [group["name"] for group in spend_groups((label,))] == ["thriftgate-caches"]

@@ -37,10 +37,10 @@ def test_the_mean_is_within_two_percent_of_the_true_one(values: list[float]) -> 
 
 
 @given(VALUES, VALUES)
-def test_a_merged_spread_is_that_of_all_values(ones: list[float], others: list[float]) -> None:
-    whole = spread([*ones, *others])
-    assert merge_sketches([spread(ones), spread(others)]).counts == whole.counts
-    assert merge_sketches([spread(others), spread(ones)]).counts == whole.counts
+def test_a_merged_spread_is_that_of_all_values(ones: list[float], more: list[float]) -> None:
+    whole = spread([*ones, *more])
+    assert merge_sketches([spread(ones), spread(more)]).counts == whole.counts
+    assert merge_sketches([spread(more), spread(ones)]).counts == whole.counts
 
 
 @given(VALUES)
@@ -62,7 +62,7 @@ def test_a_larger_part_never_has_a_smaller_quantile(
     assert spread(values).quantile(less) <= spread(values).quantile(more)
 
 
-def test_nothing_has_no_values_and_its_quantiles_are_zero() -> None:
+def test_an_empty_sketch_has_no_values_and_its_quantiles_are_zero() -> None:
     assert (
         QuantileSketch().total_count,
         QuantileSketch().mean(),

@@ -27,27 +27,27 @@ OUTPUT = OutputBounds(typical=300, likely=900, worst=4_000)
 
 class TestWhatACallMayUse:
     def test_a_prompt_s_dollars_are_exact_and_the_output_s_go_by_its_length(self) -> None:
-        found = usage_bounds(BudgetUnit.USD, Usage(input=1_000), OUTPUT, QUOTE)
-        assert found == UsageBounds(
+        bounds = usage_bounds(BudgetUnit.USD, Usage(input=1_000), OUTPUT, QUOTE)
+        assert bounds == UsageBounds(
             sure=2_000_000, typical=5_000_000, likely=11_000_000, worst=42_000_000
         )
 
     def test_of_a_warm_prompt_what_is_read_costs_its_own_price_and_what_is_written_its(
         self,
     ) -> None:
-        found = usage_bounds(
+        bounds = usage_bounds(
             BudgetUnit.USD, Usage(input=10, cache_read=900, write_5m=90), OUTPUT, QUOTE
         )
-        assert found is not None
-        assert found.sure == 10 * 2_000 + 900 * 200 + 90 * 2_500
+        assert bounds is not None
+        assert bounds.sure == 10 * 2_000 + 900 * 200 + 90 * 2_500
 
     def test_a_discount_is_taken_off(self) -> None:
         cheaper = PriceQuote(
             tariff=msgspec.structs.replace(TARIFF, discount=Fraction(1, 2)), at=0.0
         )
-        found = usage_bounds(BudgetUnit.USD, Usage(input=1_000), OUTPUT, cheaper)
-        assert found is not None
-        assert found.worst == 21_000_000
+        bounds = usage_bounds(BudgetUnit.USD, Usage(input=1_000), OUTPUT, cheaper)
+        assert bounds is not None
+        assert bounds.worst == 21_000_000
 
     @pytest.mark.parametrize(
         "tariff", [None, Tariff(periods=()), Tariff(periods=(PricePeriod(since=1.0, sheets={}),))]
@@ -67,12 +67,12 @@ class TestWhatACallMayUse:
         )
 
     def test_tokens_are_the_whole_prompt_and_the_output(self) -> None:
-        found = usage_bounds(BudgetUnit.TOKENS, Usage(input=10, cache_read=90), OUTPUT, QUOTE)
-        assert found == UsageBounds(sure=100, typical=400, likely=1_000, worst=4_100)
+        bounds = usage_bounds(BudgetUnit.TOKENS, Usage(input=10, cache_read=90), OUTPUT, QUOTE)
+        assert bounds == UsageBounds(sure=100, typical=400, likely=1_000, worst=4_100)
 
     def test_a_request_is_one(self) -> None:
-        found = usage_bounds(BudgetUnit.REQUESTS, Usage(input=10), OUTPUT, QUOTE)
-        assert found == UsageBounds(sure=1, typical=1, likely=1, worst=1)
+        bounds = usage_bounds(BudgetUnit.REQUESTS, Usage(input=10), OUTPUT, QUOTE)
+        assert bounds == UsageBounds(sure=1, typical=1, likely=1, worst=1)
 
 
 class TestLearnedLengths:
@@ -85,12 +85,12 @@ class TestLearnedLengths:
         )
 
     def test_with_enough_learned_the_mean_and_the_twentieth_longest_are_known(self) -> None:
-        found = output_bounds(learn_lengths(), 4_096)
-        assert found.typical == pytest.approx(346, rel=0.1)
-        assert found.likely == pytest.approx(941, rel=0.1)
-        assert found.worst == 4_096
+        bounds = output_bounds(learn_lengths(), 4_096)
+        assert bounds.typical == pytest.approx(346, rel=0.1)
+        assert bounds.likely == pytest.approx(941, rel=0.1)
+        assert bounds.worst == 4_096
 
-    def test_nothing_longer_than_the_limit_is_expected(self) -> None:
+    def test_no_output_longer_than_the_limit_is_expected(self) -> None:
         assert output_bounds(learn_lengths(), 200) == OutputBounds(
             typical=200, likely=200, worst=200
         )
@@ -142,10 +142,11 @@ class TestHowMuchIsHeld:
 
     def test_room_is_left_for_three_deviations_of_all_calls_together(self) -> None:
         need = UsageBounds(sure=0, typical=100, likely=150, worst=1_000)
-        seen = CounterView(held=15_000, running=99)
+        counter = CounterView(held=15_000, running=99)
         # A hundred calls: a mean of 100, up to 900 beyond it, 50 held over the mean of each.
         assert (
-            required_headroom(budget(limit=10**9), need, seen) == 150 + 900 + 3 * 3_000 - 100 * 50
+            required_headroom(budget(limit=10**9), need, counter)
+            == 150 + 900 + 3 * 3_000 - 100 * 50
         )
 
     def test_a_reservation_covers_nothing_where_the_likely_is_less_than_the_mean(self) -> None:
@@ -170,11 +171,11 @@ class TestHowMuchIsHeld:
 
     def test_who_is_refused_for_the_calls_that_run_would_fit_once_they_end(self) -> None:
         tight = budget(limit=1_000)
-        found = size_reservation(
+        request = size_reservation(
             tight, self.RARELY_LONG, CounterView(spent=700, held=200, running=50)
         )
-        assert 900 + found.amount > found.limit
-        assert 700 + found.amount <= found.limit
+        assert 900 + request.amount > request.limit
+        assert 700 + request.amount <= request.limit
         late = size_reservation(tight, self.RARELY_LONG, CounterView(spent=901))
         assert late == ReservationRequest(amount=100, limit=1_000)
 
@@ -185,41 +186,41 @@ class TestHowMuchIsHeld:
 
     @given(SURE | GUESSED, st.integers(0, 10_000), st.integers(0, 10_000))
     def test_a_call_alone_passes_no_hard_limit_of_four_times_its_worst_case(
-        self, wanted: UsageBounds, limit: int, spent: int
+        self, need: UsageBounds, limit: int, spent: int
     ) -> None:
-        is_admitted = amount_held(budget(limit=limit), wanted, CounterView(spent=spent)) is not None
-        assert is_admitted == (spent + room_for_worst_case(wanted, limit) <= limit)
-        if 4 * wanted.worst <= limit:
-            assert is_admitted == (spent + wanted.worst <= limit)
+        is_admitted = amount_held(budget(limit=limit), need, CounterView(spent=spent)) is not None
+        assert is_admitted == (spent + room_for_worst_case(need, limit) <= limit)
+        if 4 * need.worst <= limit:
+            assert is_admitted == (spent + need.worst <= limit)
 
     @given(SURE | GUESSED, st.integers(0, 9_999), LEVELS)
     def test_no_more_than_the_worst_case_is_held_whatever_was_heard(
-        self, wanted: UsageBounds, limit: int, seen: CounterView
+        self, need: UsageBounds, limit: int, counter: CounterView
     ) -> None:
-        found = size_reservation(budget(limit=limit), wanted, seen)
-        assert found.amount in {wanted.likely, room_for_worst_case(wanted, limit)}
-        assert found.limit <= limit
+        request = size_reservation(budget(limit=limit), need, counter)
+        assert request.amount in {need.likely, room_for_worst_case(need, limit)}
+        assert request.limit <= limit
 
     @given(SURE, st.integers(0, 9_999), LEVELS)
     def test_the_likely_is_held_as_long_as_the_room_is_free(
-        self, wanted: UsageBounds, limit: int, seen: CounterView
+        self, need: UsageBounds, limit: int, counter: CounterView
     ) -> None:
-        worst = room_for_worst_case(wanted, limit)
-        wanted = msgspec.structs.replace(wanted, worst=worst)
-        free = required_headroom(budget(limit=limit), wanted, seen)
-        assert free >= wanted.likely
-        is_free = seen.spent + seen.held + free <= limit
-        found = size_reservation(budget(limit=limit), wanted, seen)
-        assert found.amount == (wanted.likely if is_free else wanted.worst)
+        worst = room_for_worst_case(need, limit)
+        need = msgspec.structs.replace(need, worst=worst)
+        free = required_headroom(budget(limit=limit), need, counter)
+        assert free >= need.likely
+        is_free = counter.spent + counter.held + free <= limit
+        request = size_reservation(budget(limit=limit), need, counter)
+        assert request.amount == (need.likely if is_free else need.worst)
 
     @given(GUESSED, st.integers(0, 9_999), LEVELS)
     def test_a_guess_is_held_in_the_first_half_alone(
-        self, guess: UsageBounds, limit: int, seen: CounterView
+        self, guess: UsageBounds, limit: int, counter: CounterView
     ) -> None:
-        kept = amount_held(budget(limit=limit), guess, seen)
-        is_roomy = seen.spent + seen.held + guess.likely <= limit // 2
+        amount = amount_held(budget(limit=limit), guess, counter)
+        is_roomy = counter.spent + counter.held + guess.likely <= limit // 2
         worst = room_for_worst_case(guess, limit)
-        assert kept in ({None, guess.likely, worst} if is_roomy else {None, worst})
+        assert amount in ({None, guess.likely, worst} if is_roomy else {None, worst})
 
     def test_a_first_call_is_held_at_a_guess_where_its_worst_case_is_dear_for_the_budget(
         self,
@@ -231,13 +232,13 @@ class TestHowMuchIsHeld:
         assert unlearned is not None
         guess = 10 * 2_000 + 4_096 * 10_000
         worst = 10 * 2_000 + 128_000 * 10_000
-        for limit, held in (
+        for limit, amount in (
             (400_000_000, guess),
             (4 * worst - 4, guess),
             (4 * worst, worst),
             (guess, None),
         ):
-            assert amount_held(budget(limit=limit), unlearned, CounterView()) == held
+            assert amount_held(budget(limit=limit), unlearned, CounterView()) == amount
         strict = budget(limit=400_000_000, hold=HoldPolicy.WORST)
         assert amount_held(strict, unlearned, CounterView()) is None
 
@@ -246,17 +247,17 @@ class TestHowMuchIsHeld:
             BudgetUnit.USD, Usage(input=10), output_bounds(None, 128_000), QUOTE
         )
         assert unlearned is not None
-        held, running = 0, 0
+        reserved, running = 0, 0
         while running < 100:
-            seen = CounterView(held=held, running=running)
-            amount = amount_held(budget(limit=1_000_000_000), unlearned, seen)
+            counter = CounterView(held=reserved, running=running)
+            amount = amount_held(budget(limit=1_000_000_000), unlearned, counter)
             if amount is None:
                 break
-            held, running = held + amount, running + 1
+            reserved, running = reserved + amount, running + 1
         assert 1 <= running <= 6
 
     def test_requests_are_held_one_by_one_to_the_last(self) -> None:
         one = UsageBounds(sure=1, typical=1, likely=1, worst=1)
         requests = budget(unit=BudgetUnit.REQUESTS, limit=100)
-        seen = [CounterView(spent=n, held=99 - n, running=99 - n) for n in (0, 50, 99)]
-        assert [amount_held(requests, one, each) for each in seen] == [1, 1, 1]
+        counters = [CounterView(spent=n, held=99 - n, running=99 - n) for n in (0, 50, 99)]
+        assert [amount_held(requests, one, counter) for counter in counters] == [1, 1, 1]

@@ -28,14 +28,14 @@ from tests.slo.sized_calls import QUOTE, TARIFF, Length, amount_held, budget, le
 
 def bounds_of_call(length: Length = overnight_traffic.length) -> UsageBounds:
     usage = Usage(input=overnight_traffic.PROMPT)
-    found = usage_bounds(
+    bounds = usage_bounds(
         BudgetUnit.USD,
         usage,
         output_bounds(learn_lengths(length), overnight_traffic.OUTPUT_LIMIT),
         QUOTE,
     )
-    assert found is not None
-    return found
+    assert bounds is not None
+    return bounds
 
 
 #: Nights with each way of holding; the same seeds for all.
@@ -45,7 +45,7 @@ POLICIES: dict[str, Callable[[UsageBounds, CounterView], int | None]] = {
     "p95": lambda need, _seen: need.likely,
     "p99": lambda _need, _seen: overnight_traffic.cost(1_575),
     "worst": lambda need, _seen: need.worst,
-    "rule": lambda need, seen: amount_held(budget(), need, seen),
+    "rule": lambda need, counter: amount_held(budget(), need, counter),
 }
 NIGHTS = 8
 
@@ -54,10 +54,10 @@ NIGHTS = 8
 def nights(
     policy: str, callers: int, length: Length = overnight_traffic.length
 ) -> list[OvernightResult]:
-    wanted = bounds_of_call(length)
+    need = bounds_of_call(length)
 
-    def hold(spent: int, held: int, running: int) -> int | None:
-        return POLICIES[policy](wanted, CounterView(spent=spent, held=held, running=running))
+    def hold(spent: int, reserved: int, running: int) -> int | None:
+        return POLICIES[policy](need, CounterView(spent=spent, held=reserved, running=running))
 
     return [
         overnight_traffic.simulate_overnight(callers, seed, hold, length) for seed in range(NIGHTS)
@@ -65,8 +65,8 @@ def nights(
 
 
 def mean(policy: str, callers: int, what: str) -> float:
-    found: list[float] = [getattr(each, what) for each in nights(policy, callers)]
-    return sum(found) / NIGHTS
+    values: list[float] = [getattr(night, what) for night in nights(policy, callers)]
+    return sum(values) / NIGHTS
 
 
 class TestANight:
@@ -97,12 +97,12 @@ class TestANight:
     def test_the_rule_never_passes_the_limit_and_refuses_nothing_while_half_is_unspent(
         self, callers: int
     ) -> None:
-        assert max(each.spent for each in nights("rule", callers)) <= 1
-        assert min(each.spent for each in nights("rule", callers)) > 0.98
-        assert sum(each.refused_early for each in nights("rule", callers)) == 0
+        assert max(night.spent for night in nights("rule", callers)) <= 1
+        assert min(night.spent for night in nights("rule", callers)) > 0.98
+        assert sum(night.refused_early for night in nights("rule", callers)) == 0
 
     def test_holding_the_likely_alone_would_pass_it(self) -> None:
-        assert any(each.spent > 1 for n in (4, 16, 200) for each in nights("p95", n))
+        assert any(night.spent > 1 for n in (4, 16, 200) for night in nights("p95", n))
 
     @pytest.mark.slow
     def test_near_the_end_the_rule_refuses_hardly_earlier_than_the_likely_alone(self) -> None:
@@ -115,7 +115,7 @@ class TestANight:
     def test_the_rule_holds_where_few_answers_are_short_of_the_limit_or_at_it(
         self, callers: int
     ) -> None:
-        assert max(each.spent for each in nights("rule", callers, short_or_longest)) <= 1
+        assert max(night.spent for night in nights("rule", callers, short_or_longest)) <= 1
 
 
 def short_or_longest(dice: random.Random) -> int:
@@ -177,21 +177,23 @@ class SimulatedCallers:
             heapq.heappush(agenda, (now + self._dice.uniform(0.5, 2.0), caller, name))
 
     def _is_admitted(self, name: str, caller: int, now: float) -> bool:
-        wanted = usage_bounds(
+        need = usage_bounds(
             BudgetUnit.USD, Usage(input=10), self.lengths.output_bounds("a", UNLIMITED), CHEAP
         )
-        assert wanted is not None
-        at = caller % len(self._heard)
+        assert need is not None
+        index = caller % len(self._heard)
         for _ in range(3):
-            found = size_reservation(budget(), wanted, self._heard[at])
-            claim = CounterClaim("c", found.amount, found.limit, hard=True, ends=1e9)
-            said = self.counters.reserve(name, [claim], now, now + 60)
-            is_granted = isinstance(said, ReservationGranted)
-            level = said.levels[0] if isinstance(said, ReservationGranted) else said.level
-            running = said.running[0] if isinstance(said, ReservationGranted) else said.running
-            self._heard[at] = CounterView(spent=level.spent, held=level.held, running=running)
+            request = size_reservation(budget(), need, self._heard[index])
+            claim = CounterClaim("c", request.amount, request.limit, hard=True, ends=1e9)
+            answer = self.counters.reserve(name, [claim], now, now + 60)
+            is_granted = isinstance(answer, ReservationGranted)
+            level = answer.levels[0] if isinstance(answer, ReservationGranted) else answer.level
+            running = (
+                answer.running[0] if isinstance(answer, ReservationGranted) else answer.running
+            )
+            self._heard[index] = CounterView(spent=level.spent, held=level.held, running=running)
             if is_granted:
-                self.most = max(self.most, found.amount)
+                self.most = max(self.most, request.amount)
                 return True
         return False
 

@@ -72,7 +72,7 @@ def test_a_window_that_is_said_to_end_later_is_kept_longer():
 
 
 def test_beyond_so_many_counters_those_that_end_first_are_forgotten_and_counted():
-    reservations = Reservations(most=2)
+    reservations = Reservations(capacity=2)
     reservations.reserve("a", [claim(60, "month", HOUR * 2)], NOW, HOUR)
     reservations.reserve("b", [claim(60, "minute", NOW + 60)], NOW, HOUR)
 

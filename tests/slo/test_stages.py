@@ -29,20 +29,20 @@ def test_the_stage_that_is_over_its_budget_by_most_broke_the_call(
 def test_a_stage_within_its_budget_or_without_one_never_breaks_a_call(
     phases: dict[Stage, float],
 ) -> None:
-    found = broken_stage(BUDGETS, phases)
-    limits = {each.stage: each.under for each in BUDGETS}
+    stage = broken_stage(BUDGETS, phases)
+    limits = {budget.stage: budget.under for budget in BUDGETS}
 
-    assert found is None or phases[found] > limits[found]
+    assert stage is None or phases[stage] > limits[stage]
 
 
 def test_a_stage_is_named_that_half_of_the_late_calls_broke() -> None:
     misses = StageMisses()
     for stage in (Stage.QUEUE, Stage.PREFILL, Stage.QUEUE, None):
         misses.note("chat", stage)
-    found = misses.most_broken("chat")
+    miss = misses.most_broken("chat")
 
-    assert found is not None
-    assert found.text() == "queue, in 2 of 4 late calls"
+    assert miss is not None
+    assert miss.text() == "queue, in 2 of 4 late calls"
     assert misses.totals == {("chat", "queue"): 2, ("chat", "prefill"): 1, ("chat", "other"): 1}
 
 
@@ -59,7 +59,7 @@ def test_late_calls_of_long_ago_are_forgotten() -> None:
     misses = StageMisses()
     for stage in [Stage.QUEUE] * 100 + [Stage.PREFILL] * 100:
         misses.note("chat", stage)
-    found = misses.most_broken("chat")
+    miss = misses.most_broken("chat")
 
-    assert found is not None
-    assert (found.stage, found.of) == (Stage.PREFILL, 100)
+    assert miss is not None
+    assert (miss.stage, miss.of) == (Stage.PREFILL, 100)

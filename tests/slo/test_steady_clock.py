@@ -38,13 +38,13 @@ steps = st.lists(
 
 
 @given(steps, st.booleans())
-def test_time_and_windows_never_go_back_whatever_clocks_do(taken, is_shared):
+def test_time_and_windows_never_go_back_whatever_clocks_do(leaps, is_shared):
     """Each step: seconds that pass, a leap of the wall clock, how far the shared clock is off."""
     clocks = Clocks()
     if is_shared:
         clocks.steady.compare(START)
     last, names = START, {kind: window.window_name(kind, START) for kind in Window}
-    for passes, leap, off in taken:
+    for passes, leap, off in leaps:
         clocks.wall += leap
         if off is not None and is_shared:
             clocks.steady.compare(START + off)
@@ -57,10 +57,10 @@ def test_time_and_windows_never_go_back_whatever_clocks_do(taken, is_shared):
 
 
 @given(steps)
-def test_without_a_believed_leap_time_passes_as_ticks_do(taken):
+def test_without_a_believed_leap_time_passes_as_ticks_do(leaps):
     clocks = Clocks()
     before = START
-    for passes, leap, _ in taken:
+    for passes, leap, _ in leaps:
         clocks.wall += min(leap, 0.0)  # back alone: nothing to be believed
         now = clocks.go(passes)
         assert (1 - SLEW) * passes - 1e-6 <= now - before <= (1 + SLEW) * passes + 1e-6
@@ -68,18 +68,18 @@ def test_without_a_believed_leap_time_passes_as_ticks_do(taken):
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 600.0), st.floats(-3 * DAY, 3 * DAY)), max_size=40))
-def test_clock_leaps_neither_lose_nor_repeat_spending(taken):
+def test_clock_leaps_neither_lose_nor_repeat_spending(leaps):
     """Of a day's budget a window is emptied only where its day has gone by on the steady clock."""
     clocks, counters = Clocks(), Reservations()
     spent: dict[str, int] = {}
-    for number, (passes, leap) in enumerate(taken):
+    for number, (passes, leap) in enumerate(leaps):
         clocks.wall += leap
         now = clocks.go(passes)
         name, ends = window.window_name(Window.DAY, now), window.window_end(Window.DAY, now)
         claim = CounterClaim(name, 10, 100, hard=True, ends=ends)
-        said = counters.reserve(str(number), [claim], now, now + 60)
-        assert isinstance(said, ReservationGranted) is (spent.get(name, 0) + 10 <= 100)
-        if isinstance(said, ReservationGranted):
+        answer = counters.reserve(str(number), [claim], now, now + 60)
+        assert isinstance(answer, ReservationGranted) is (spent.get(name, 0) + 10 <= 100)
+        if isinstance(answer, ReservationGranted):
             counters.settle(str(number), {name: 10}, now)
             spent[name] = spent.get(name, 0) + 10
         assert counters.levels([name], now) == [CounterLevel(spent[name], 0)]

@@ -52,40 +52,40 @@ def test_counts_back_are_those_of_one_slot_of_two_and_so_on():
 def test_counts_back_are_the_counts_of_as_many_seconds(added, slots):
     tally = Tally()
     tally.add("a", 0, 0, NOW)
-    for key, good, bad, at in added:
-        tally.add(key, good, bad, at)
+    for key, good, bad, time in added:
+        tally.add(key, good, bad, time)
 
-    back = tally.trailing_counts("a", NOW + 300, slots * SLOT_S)
-    assert len(back) == slots
+    trailing = tally.trailing_counts("a", NOW + 300, slots * SLOT_S)
+    assert len(trailing) == slots
     assert all(
         counts == tally.counts("a", NOW + 300, number * SLOT_S)
-        for number, counts in enumerate(back, 1)
+        for number, counts in enumerate(trailing, 1)
     )
 
 
 @given(ADDED, st.floats(0, 600), st.floats(1, 600))
 def test_counts_are_the_sum_of_what_fell_into_their_slots(added, after, seconds):
     tally = Tally()
-    for key, good, bad, at in sorted(added, key=lambda each: each[3]):
-        tally.add(key, good, bad, at)
+    for key, good, bad, time in sorted(added, key=lambda entry: entry[3]):
+        tally.add(key, good, bad, time)
 
     last = slot_of(NOW + after)
     within = [
         (good, bad)
-        for key, good, bad, at in added
-        if key == "a" and last - slot_of(at) < -(-seconds // SLOT_S) and slot_of(at) <= last
+        for key, good, bad, time in added
+        if key == "a" and last - slot_of(time) < -(-seconds // SLOT_S) and slot_of(time) <= last
     ]
     expected = GoodBadCounts(sum(good for good, _ in within), sum(bad for _, bad in within))
     assert tally.counts("a", NOW + after, seconds) == expected
 
 
 @given(ADDED, ADDED)
-def test_a_tally_that_merged_what_others_drained_counts_as_if_it_had_seen_it_all(ones, others):
+def test_a_tally_that_merged_what_others_drained_counts_as_if_it_had_seen_it_all(ones, more):
     processes, whole, merged = (Tally(), Tally()), Tally(), Tally()
-    for process, added in zip(processes, (ones, others), strict=True):
-        for key, good, bad, at in added:
-            process.add(key, good, bad, at)
-            whole.add(key, good, bad, at)
+    for process, added in zip(processes, (ones, more), strict=True):
+        for key, good, bad, time in added:
+            process.add(key, good, bad, time)
+            whole.add(key, good, bad, time)
         merged.merge(process.drain())
 
     for key in ("a", "b"):
@@ -104,7 +104,7 @@ def test_increments_are_drained_once_and_merges_are_none():
 
 
 def test_the_key_that_was_longest_not_added_to_is_forgotten_for_another():
-    tally = Tally(most=2)
+    tally = Tally(max_keys=2)
     for key in ("a", "b", "a", "c"):
         tally.add(key, 1, 0, NOW)
 
@@ -113,7 +113,7 @@ def test_the_key_that_was_longest_not_added_to_is_forgotten_for_another():
 
 
 def test_a_key_has_no_more_slots_than_are_kept():
-    tally = Tally(kept=100)
+    tally = Tally(retention_s=100)
     for number in range(1000):
         tally.add("a", 1, 0, NOW + number * SLOT_S)
 
@@ -122,7 +122,7 @@ def test_a_key_has_no_more_slots_than_are_kept():
 
 
 def test_a_key_that_is_merged_into_without_end_has_bounded_slots():
-    tally = Tally(kept=100)
+    tally = Tally(retention_s=100)
     for number in range(1000):
         tally.merge({("a", slot_of(NOW) + number): (1, 0)})
 
@@ -131,7 +131,7 @@ def test_a_key_that_is_merged_into_without_end_has_bounded_slots():
 
 
 def test_increments_that_nobody_drains_are_bounded():
-    tally = Tally(most=2)
+    tally = Tally(max_keys=2)
     for number in range(10):
         tally.add("a", 1, 0, NOW + number * SLOT_S)
 
@@ -139,7 +139,7 @@ def test_increments_that_nobody_drains_are_bounded():
 
 
 def test_increments_older_than_the_kept_span_are_forgotten():
-    tally = Tally(kept=100)
+    tally = Tally(retention_s=100)
     tally.add("a", 1, 0, NOW)
     tally.add("b", 1, 0, NOW + 50)
 
@@ -153,16 +153,16 @@ def test_increments_older_than_the_kept_span_are_forgotten():
     assert tally.drain() == {}
 
 
-@pytest.mark.parametrize("back", [30.0, 86_400.0])
-def test_after_a_clock_went_back_it_counts_what_is_added_and_drops_what_lies_ahead(back):
-    tally = Tally(kept=100)
+@pytest.mark.parametrize("leap", [30.0, 86_400.0])
+def test_after_a_clock_went_back_it_counts_what_is_added_and_drops_what_lies_ahead(leap):
+    tally = Tally(retention_s=100)
     tally.add("a", 100, 0, NOW)
 
     for number in range(20):
-        tally.add("a", 0, 1, NOW - back + number)
-    assert tally.counts("a", NOW - back + 19, 20) == GoodBadCounts(0, 20)
+        tally.add("a", 0, 1, NOW - leap + number)
+    assert tally.counts("a", NOW - leap + 19, 20) == GoodBadCounts(0, 20)
 
-    tally = Tally(kept=100)
+    tally = Tally(retention_s=100)
     tally.add("a", 100, 0, NOW)
-    tally.forget(NOW - back)
-    assert len(tally) == (back < MAX_SLOTS_AHEAD * SLOT_S)
+    tally.forget(NOW - leap)
+    assert len(tally) == (leap < MAX_SLOTS_AHEAD * SLOT_S)

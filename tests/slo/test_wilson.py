@@ -10,7 +10,7 @@ COUNTS = st.integers(1, 10**9).flatmap(lambda n: st.tuples(st.integers(0, n), st
 Z = 1.6448536269514722
 
 
-def test_nothing_counted_says_nothing() -> None:
+def test_bounds_without_counts_are_zero_and_one() -> None:
     assert (lower_bound(0, 0), upper_bound(0, 0)) == (0.0, 1.0)
 
 
@@ -49,13 +49,15 @@ def test_more_that_is_bad_raises_both_bounds(counts: tuple[int, int]) -> None:
 @pytest.mark.parametrize(
     ("bad", "n"), [(3, 20), (6, 50), (9, 100), (16, 200), (34, 500), (62, 1000)]
 )
-def test_so_many_bad_are_more_than_5_percent_and_one_less_need_not_be(bad: int, n: int) -> None:
+def test_the_lower_bound_passes_5_percent_at_this_count_and_not_one_below(bad: int, n: int) -> None:
     assert lower_bound(bad, n) > 0.05
     assert lower_bound(bad - 1, n) <= 0.05
 
 
 @pytest.mark.parametrize(("bad", "n"), [(1, 100), (4, 200), (16, 500)])
-def test_so_few_bad_are_less_than_5_percent_and_one_more_need_not_be(bad: int, n: int) -> None:
+def test_the_upper_bound_is_under_5_percent_at_this_count_and_not_one_above(
+    bad: int, n: int
+) -> None:
     assert upper_bound(bad, n) < 0.05
     assert upper_bound(bad + 1, n) >= 0.05
 

@@ -26,10 +26,10 @@ def seconds(*moment: int) -> float:
 def test_a_window_opens_closes_and_is_named_by_the_calendar_of_utc(
     window: Window, opening: tuple[int, ...], closing: tuple[int, ...], called: str
 ) -> None:
-    at = seconds(2026, 11, 22, 13, 5, 59) + 0.5
-    assert window_start(window, at) == seconds(*opening)
-    assert window_end(window, at) == seconds(*closing)
-    assert window_name(window, at) == called
+    time = seconds(2026, 11, 22, 13, 5, 59) + 0.5
+    assert window_start(window, time) == seconds(*opening)
+    assert window_end(window, time) == seconds(*closing)
+    assert window_name(window, time) == called
 
 
 def test_months_are_as_long_as_they_are_and_december_leads_to_january() -> None:
@@ -39,12 +39,12 @@ def test_months_are_as_long_as_they_are_and_december_leads_to_january() -> None:
 
 
 @given(WINDOWS, TIMES)
-def test_windows_meet_without_a_gap_and_each_has_one_name(window: Window, at: float) -> None:
-    opening, closing = window_start(window, at), window_end(window, at)
-    assert opening <= at < closing
+def test_windows_meet_without_a_gap_and_each_has_one_name(window: Window, time: float) -> None:
+    opening, closing = window_start(window, time), window_end(window, time)
+    assert opening <= time < closing
     assert window_start(window, opening) == opening
     assert window_start(window, closing) == closing
-    assert window_name(window, opening) == window_name(window, at) != window_name(window, closing)
+    assert window_name(window, opening) == window_name(window, time) != window_name(window, closing)
 
 
 @given(WINDOWS, TIMES, TIMES)

@@ -61,23 +61,23 @@ def test_where_the_clock_goes_back_by_more_than_the_span_counting_begins_anew():
 
 
 @given(STEPS)
-def test_it_counts_what_a_list_would_less_up_to_a_tenth_of_the_span(steps):
-    share, kept, now = WindowedRatio(float(SLOTS)), [], 0.0
+def test_a_windowed_ratio_equals_a_list_less_up_to_a_tenth_of_its_span(steps):
+    share, history, now = WindowedRatio(float(SLOTS)), [], 0.0
     for passed, whole in steps:
         now += passed
         share.add(whole, 1, now)
-        kept.append((now, whole))
+        history.append((now, whole))
 
-        recent = [amount for at, amount in kept if at >= int(now) - SLOTS + 1]
+        recent = [amount for time, amount in history if time >= int(now) - SLOTS + 1]
         assert share.whole == sum(recent)
         assert share.part == len(recent)
 
 
 @given(st.lists(st.tuples(st.floats(min_value=0, max_value=1e6), st.integers(0, 9)), max_size=60))
-def test_whatever_the_clock_does_it_holds_no_less_than_nothing_and_no_more_than_it_was_told(steps):
+def test_a_windowed_ratio_stays_within_what_was_added_whatever_the_clock_does(steps):
     share = WindowedRatio(10.0)
-    for told, (now, whole) in enumerate(steps, 1):
+    for count, (now, whole) in enumerate(steps, 1):
         share.add(whole, 1, now)
 
-        assert whole <= share.whole <= 9 * told
-        assert 1 <= share.part <= told
+        assert whole <= share.whole <= 9 * count
+        assert 1 <= share.part <= count

@@ -44,7 +44,7 @@ def test_a_conversation_gets_level_0_or_the_standings_and_never_one_that_is_not(
 
 
 @given(DRAWS, SHARES, SHARES)
-def test_who_gets_level_0_at_some_share_gets_it_at_every_larger_one(draw, one, other):
+def test_a_conversation_on_level_0_at_some_share_is_so_at_every_larger_one(draw, one, other):
     smaller, larger = (
         level_for(ControllerSnapshot(since=NOW, level=1, share=share), draw, RULES)
         for share in sorted((one, other))
@@ -100,23 +100,23 @@ def test_ten_lucky_canaries_are_no_reason_to_send_everybody_back():
 
 
 @given(st.integers(1, 10_000), SHARES, st.integers(0, 10))
-def test_so_many_try_it_that_a_call_does_in_about_two_seconds_or_three_and_fewer_while_it_is_bad(
+def test_the_canary_share_gives_a_call_every_two_or_three_seconds_and_fewer_while_they_are_bad(
     calls, before, bad
 ):
     share = canary_share(before, busy(calls, bad=bad), RULES)
 
-    tries, wanted = share * calls, 20 if bad > 1 else 30
+    tries, target = share * calls, 20 if bad > 1 else 30
     assert 0.0 < share <= (0.125 if bad > 1 else 1.0)
-    assert tries >= 0.75 * wanted or share == (0.125 if bad > 1 else 1.0)
-    assert tries <= 2.5 * 2.5 * wanted or share <= 0.1
+    assert tries >= 0.75 * target or share == (0.125 if bad > 1 else 1.0)
+    assert tries <= 2.5 * 2.5 * target or share <= 0.1
 
 
 @given(st.integers(1, 10_000), SHARES, st.integers(0, 10))
 def test_a_share_that_was_found_stays_while_traffic_does(calls, before, bad):
-    found = canary_share(before, busy(calls, bad=bad), RULES)
+    share = canary_share(before, busy(calls, bad=bad), RULES)
 
     for nearly in (calls, calls - calls // 8, calls + calls // 8):
-        assert canary_share(found, busy(nearly, bad=bad), RULES) == found
+        assert canary_share(share, busy(nearly, bad=bad), RULES) == share
 
 
 @given(SHARES)

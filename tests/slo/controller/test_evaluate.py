@@ -71,7 +71,7 @@ def test_a_minute_that_is_surely_over_budget_degrades_where_five_are_over_it(bad
         pytest.param(LevelCounts(), id="there are none"),
     ],
 )
-def test_nothing_degrades_while(primary):
+def test_a_healthy_objective_stays_healthy_without_enough_evidence(primary):
     assert evaluate(HEALTHY, {0: primary}, RULES, NOW) is HEALTHY
 
 
@@ -158,7 +158,7 @@ def test_canaries_within_budget_begin_a_recovery_when_the_dwell_is_over():
         ),
     ],
 )
-def test_nothing_recovers_while_canaries_say_no(primary):
+def test_a_degraded_objective_stays_so_while_canaries_miss_it(primary):
     after = evaluate(DEGRADED, {0: primary, 1: BUSY}, RULES, NOW)
 
     assert (after.state, after.level, after.since) == (ControllerState.DEGRADED, 1, DEGRADED.since)
@@ -371,9 +371,9 @@ def test_an_objective_degraded_before_its_pin_is_degraded_again_and_recovers_by_
     assert evaluate(after, good, RULES, NOW + 601).state is ControllerState.RECOVERING
 
 
-@pytest.mark.parametrize("back", [1.0, 3600.0])
-def test_after_the_clock_went_back_nothing_waits_longer_than_it_would_have(back):
-    then = NOW - back
+@pytest.mark.parametrize("leap", [1.0, 3600.0])
+def test_after_the_clock_went_back_nothing_waits_longer_than_it_would_have(leap):
+    then = NOW - leap
     degraded = replace(DEGRADED, since=NOW, until=NOW + 120)
     good = {0: steady(0, 40), 1: BUSY}
 

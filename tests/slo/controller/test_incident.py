@@ -17,7 +17,7 @@ def test_an_incident_takes_four_moves_at_most(both):
 
 
 @pytest.mark.slow
-def test_it_is_over_within_six_minutes_of_its_end(both):
+def test_an_incident_is_over_for_callers_within_six_minutes_of_its_end(both):
     assert 0 < both[0].whole < both[0].settled <= 360
 
 
@@ -29,7 +29,7 @@ def test_no_more_calls_are_slow_than_under_the_usual_switch_which_moves_far_more
 
 
 @pytest.mark.parametrize("traffic", ["the first at 3 calls/s", "the first at 1 call/s"])
-def test_it_is_as_soon_over_with_less_traffic(traffic):
+def test_an_incident_is_as_soon_over_with_less_traffic(traffic):
     came = outcome(1, Controller(), WEATHERS[traffic])
 
     assert came.moves == 3
@@ -62,5 +62,5 @@ def test_with_ten_calls_a_minute_it_is_noticed_in_five_minutes():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("calm", ["calm", "calm, 1 call/s", "calm, 10 calls/min"])
-def test_nothing_moves_while_nothing_is_wrong(calm):
+def test_no_level_changes_in_calm_traffic(calm):
     assert outcome(1, Controller(), WEATHERS[calm]).moves == 0

@@ -54,9 +54,9 @@ def canaries(primary: LevelCounts, before: ControllerSnapshot) -> GoodBadCounts:
     seconds = {0: 120, 1: 120, 2: 240}.get(before.relapses, 480)
     while primary.within(seconds).n < 40 and seconds < 600:
         seconds += 10
-    found = primary.within(seconds)
-    assert found.n >= (20 if before.share == 1.0 else 40)
-    return found
+    counts = primary.within(seconds)
+    assert counts.n >= (20 if before.share == 1.0 else 40)
+    return counts
 
 
 class ControllerMachine(RuleBasedStateMachine):
@@ -96,7 +96,7 @@ class ControllerMachine(RuleBasedStateMachine):
     ) -> None:
         """By itself, which takes evidence."""
         primary, own = levels.get(0, LevelCounts()), levels.get(before.level, LevelCounts())
-        assert any(each.within(600).n >= RULES.min_calls_if_gross for each in levels.values())
+        assert any(level.within(600).n >= RULES.min_calls_if_gross for level in levels.values())
         assert after.reason
         match before.state, after.state:
             case ControllerState.HEALTHY, ControllerState.DEGRADED:

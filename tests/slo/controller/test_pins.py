@@ -61,11 +61,11 @@ def test_a_pin_or_freeze_without_a_reason_says_so_much():
 @pytest.mark.parametrize("standing", [HEALTHY, DEGRADED, RECOVERING])
 @pytest.mark.parametrize("levels", [(0,), (2,), (1, 0), (2, 1)])
 def test_a_released_objective_is_where_it_was_before_the_pin(standing, levels):
-    held = standing
+    snapshot = standing
     for level in levels:
-        held = apply_pin(held, level, NOW + 600, NOW, "")
+        snapshot = apply_pin(snapshot, level, NOW + 600, NOW, "")
 
-    after = remove_pin(held, NOW + 9, RULES)
+    after = remove_pin(snapshot, NOW + 9, RULES)
 
     for field in ("state", "level", "share", "until", "relapses"):
         assert getattr(after, field) == getattr(standing, field)
@@ -80,9 +80,9 @@ def test_a_released_objective_is_where_it_was_before_the_pin(standing, levels):
 
 
 def test_an_objective_frozen_before_its_pin_is_as_before_the_freeze():
-    held = apply_pin(freeze_state(RECOVERING, NOW, ""), 2, NOW + 600, NOW, "")
+    snapshot = apply_pin(freeze_state(RECOVERING, NOW, ""), 2, NOW + 600, NOW, "")
 
-    after = remove_pin(held, NOW + 9, RULES)
+    after = remove_pin(snapshot, NOW + 9, RULES)
 
     assert (after.state, after.level, after.share) == (ControllerState.RECOVERING, 1, 0.22)
 
@@ -91,9 +91,9 @@ def test_an_objective_frozen_before_its_pin_is_as_before_the_freeze():
     ("levels", "where"), [(1, (ControllerState.DEGRADED, 1)), (0, (ControllerState.HEALTHY, 0))]
 )
 def test_a_pin_released_on_a_shorter_ladder_leaves_its_last_level(levels, where):
-    held = apply_pin(DEGRADED, 0, NOW + 600, NOW, "")
+    snapshot = apply_pin(DEGRADED, 0, NOW + 600, NOW, "")
 
-    after = remove_pin(held, NOW + 9, ControllerRules(target=0.95, fallback_levels=levels))
+    after = remove_pin(snapshot, NOW + 9, ControllerRules(target=0.95, fallback_levels=levels))
 
     assert (after.state, after.level) == where
 
@@ -112,16 +112,20 @@ def test_a_pin_that_an_older_version_stored_ends_healthy():
 
 @pytest.mark.parametrize("standing", [HEALTHY, DEGRADED, RECOVERING])
 def test_a_frozen_objective_keeps_its_level_and_share_and_resumes_afterwards(standing):
-    held = freeze_state(standing, NOW, "the store is lost")
-    again = thaw_state(held, NOW + 60)
+    snapshot = freeze_state(standing, NOW, "the store is lost")
+    again = thaw_state(snapshot, NOW + 60)
 
-    assert (held.state, held.previous_state, held.since) == (
+    assert (snapshot.state, snapshot.previous_state, snapshot.since) == (
         ControllerState.FROZEN,
         standing.state,
         NOW,
     )
-    assert (held.level, held.share, held.until) == (standing.level, standing.share, standing.until)
-    assert held.reason == "Frozen: the store is lost"
+    assert (snapshot.level, snapshot.share, snapshot.until) == (
+        standing.level,
+        standing.share,
+        standing.until,
+    )
+    assert snapshot.reason == "Frozen: the store is lost"
     assert (again.state, again.previous_state, again.since) == (standing.state, None, NOW + 60)
     assert (again.level, again.share, again.until) == (
         standing.level,

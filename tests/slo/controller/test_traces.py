@@ -31,7 +31,7 @@ def ten_per_second(second: int) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("bad", "rate", "seconds", "told"),
+    ("bad", "rate", "seconds", "moves"),
     [
         pytest.param(
             primary(during(600, 10**9)),
@@ -171,8 +171,8 @@ def ten_per_second(second: int) -> float:
         ),
     ],
 )
-def test_a_story_has_these_moves_and_no_others(bad, rate, seconds, told):
-    assert SteadyTraffic(bad, rate).tell(seconds).told == told
+def test_a_story_has_these_moves_and_no_others(bad, rate, seconds, moves):
+    assert SteadyTraffic(bad, rate).tell(seconds).told == moves
 
 
 @pytest.mark.slow
@@ -200,7 +200,7 @@ def test_a_level_whose_calls_are_all_slow_is_passed_over_within_15_seconds(rate)
         lambda level, second: float(level < 2 and second >= 600), lambda second: rate
     )
 
-    down, on = (int(each.partition(":")[0]) for each in story.tell(3600).told)
+    down, on = (int(move.partition(":")[0]) for move in story.tell(3600).told)
 
     assert story.standing.level == 2
     assert on - down <= 15
@@ -253,14 +253,16 @@ def test_the_first_good_level_is_reached_in_15_seconds_a_level_and_kept(is_bad, 
         lambda second: rate,
         rules,
     )
-    first_good = next((level for level, each in enumerate(bad) if not each), rules.fallback_levels)
+    first_good = next(
+        (level for level, level_is_bad in enumerate(bad) if not level_is_bad), rules.fallback_levels
+    )
 
     story.tell(1800)
 
-    levels = [int(each.rpartition(" ")[2]) for each in story.told]
-    at = [int(each.partition(":")[0]) for each in story.told]
+    levels = [int(move.rpartition(" ")[2]) for move in story.told]
+    times = [int(move.partition(":")[0]) for move in story.told]
     assert levels == list(range(1, first_good + 1))
-    assert all(later - earlier <= 15 for earlier, later in pairwise(at))
+    assert all(later - earlier <= 15 for earlier, later in pairwise(times))
 
 
 def test_an_upstream_that_is_bad_again_while_it_recovers_is_left_alone_for_longer():
@@ -296,13 +298,13 @@ def test_a_clock_that_jumps_forward_is_a_freeze_for_as_long_as_counts_are_few():
 
 
 @pytest.mark.parametrize("jump", [-3600.0, -30.0, 3600.0])
-def test_a_clock_that_jumps_without_anybody_noticing_changes_no_move_by_more_than_a_window(jump):
+def test_an_unnoticed_clock_jump_changes_no_move_by_more_than_a_window(jump):
     story = SteadyTraffic(primary(during(600, 1200))).tell(700)
 
     story.jump = jump
     story.tell(2000)
 
-    assert [told.partition(": ")[2] for told in story.told] == [
+    assert [move.partition(": ")[2] for move in story.told] == [
         "healthy 0 > degraded 1",
         "degraded 1 > recovering 1",
         "recovering 1 > healthy 0",

@@ -29,8 +29,8 @@ def with_(**lines: str) -> str:
     text = SHORT
     for key, value in lines.items():
         line = f"{key} = {value}\n" if value else ""
-        text, found = re.subn(rf"(?m)^{key} = .*\n", line, text)
-        text += "" if found else line
+        text, substitutions = re.subn(rf"(?m)^{key} = .*\n", line, text)
+        text += "" if substitutions else line
     return text
 
 
@@ -108,7 +108,7 @@ MEND_DOLLARS = "write dollars of at most 9 decimals as a string:"
 
 
 @pytest.mark.parametrize(
-    ("key", "written", "line", "said"),
+    ("key", "written", "line", "problem"),
     [
         ("name", "", 1, 'budgets[0].name: is missing; write name = "assistants-month", or another'),
         ("name", '"a b"', 2, f'budgets[0].name: is the string "a b"; {MEND_NAME}'),
@@ -176,19 +176,19 @@ MEND_DOLLARS = "write dollars of at most 9 decimals as a string:"
     ],
 )
 def test_a_mistake_is_named_with_its_line_and_its_mend(
-    key: str, written: str, line: int, said: str
+    key: str, written: str, line: int, problem: str
 ) -> None:
-    (told,) = mistakes(with_(**{key: written}))
-    assert told.startswith(f"policies.toml:{line}: {said}")
+    (mistake,) = mistakes(with_(**{key: written}))
+    assert mistake.startswith(f"policies.toml:{line}: {problem}")
 
 
 def test_a_limit_of_tokens_is_a_whole_number_of_more_than_0() -> None:
-    for written, said in (
+    for written, fix in (
         ('"60"', "write a whole number"),
         ("-1", "write more than 0, and at mos"),
     ):
-        (told,) = mistakes(with_(unit='"tokens"', limit=written))
-        assert f"; {said}" in told
+        (mistake,) = mistakes(with_(unit='"tokens"', limit=written))
+        assert f"; {fix}" in mistake
 
 
 def test_budget_keys_that_contradict_each_other_are_a_mistake() -> None:
@@ -201,30 +201,30 @@ def test_budget_keys_that_contradict_each_other_are_a_mistake() -> None:
 def test_unpriced_is_allowed_only_in_hard_dollar_budgets() -> None:
     assert read_policies(SHORT).budgets[0].unpriced is UnpricedPolicy.OWN
     assert read_policies(with_(unpriced='"refuse"')).budgets[0].unpriced is UnpricedPolicy.REFUSE
-    for others in ({"hard": "false"}, {"unit": '"tokens"', "limit": "60"}):
-        (told,) = mistakes(with_(unpriced='"allow"', **others))
-        assert "unpriced: says nothing but of hard dollars; leave it out" in told
+    for fields in ({"hard": "false"}, {"unit": '"tokens"', "limit": "60"}):
+        (mistake,) = mistakes(with_(unpriced='"allow"', **fields))
+        assert "unpriced: says nothing but of hard dollars; leave it out" in mistake
 
 
 def test_a_name_that_is_used_twice_is_a_mistake_of_the_second() -> None:
-    (told,) = mistakes(SHORT + "\n" + SHORT)
-    assert told.startswith("policies.toml:9: budgets.b.name: names a second budget; ")
+    (mistake,) = mistakes(SHORT + "\n" + SHORT)
+    assert mistake.startswith("policies.toml:9: budgets.b.name: names a second budget; ")
 
 
 def test_every_mistake_of_a_file_is_told_by_line() -> None:
-    told = mistakes('budget = 3\n[[budgets]]\nhard = 1\n[[budgets]]\nname = "b"\n')
-    lines = [int(each.split(":")[1]) for each in told]
+    problems = mistakes('budget = 3\n[[budgets]]\nhard = 1\n[[budgets]]\nname = "b"\n')
+    lines = [int(problem.split(":")[1]) for problem in problems]
     assert lines == sorted(lines)
-    assert told[0] == "policies.toml:1: budget: is not known; did you mean budgets?"
-    missing = {each.split(": ")[1] for each in told if "is missing" in each}
+    assert problems[0] == "policies.toml:1: budget: is not known; did you mean budgets?"
+    missing = {problem.split(": ")[1] for problem in problems if "is missing" in problem}
     assert {"budgets[0].name", "budgets[0].scope", "budgets.b.limit"} <= missing
     assert len(missing) == 9
 
 
 @pytest.mark.parametrize("text", ["budgets = 3", "budgets = [3]", "[budgets]\na = 1"])
 def test_a_value_that_is_no_list_of_tables_is_reported(text: str) -> None:
-    told = mistakes(text)
-    assert re.match(r"policies.toml:\d: budgets(\[0\])?: is (3|a table); write", told[0])
+    problems = mistakes(text)
+    assert re.match(r"policies.toml:\d: budgets(\[0\])?: is (3|a table); write", problems[0])
 
 
 def test_a_text_that_is_no_toml_is_for_who_parses_it() -> None:
@@ -234,8 +234,8 @@ def test_a_text_that_is_no_toml_is_for_who_parses_it() -> None:
 
 def test_a_file_is_bounded_and_so_is_what_is_told_of_it() -> None:
     many = "".join(with_(name=f'"b{i}"') for i in range(MAX_ENTRIES + 1))
-    (told,) = mistakes(many)
-    assert told == "policies.toml:6001: budgets: are over 1,000; merge some"
+    (problem,) = mistakes(many)
+    assert problem == "policies.toml:6001: budgets: are over 1,000; merge some"
     several = mistakes("[[budgets]]\n" * 200)
     assert len(several) == MAX_PROBLEMS_SHOWN + 1
     assert several[-1] == f"and {200 * 5 - MAX_PROBLEMS_SHOWN} more"
@@ -263,13 +263,13 @@ def test_any_file_is_either_read_or_told_its_mistakes(tables: list[dict[str, str
         "[[budgets]]\n" + "".join(f"{key} = {value}\n" for key, value in table.items())
         for table in tables
     )
-    found: tuple[Budget, ...] = ()
-    told: tuple[Problem, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    problems: tuple[Problem, ...] = ()
     try:
-        found = read_policies(text).budgets
+        budgets = read_policies(text).budgets
     except InvalidFile as bad:
-        told = bad.problems
-    assert len(found) == (0 if told else len(tables))
-    assert all(budget.limit >= 1 and budget.name for budget in found)
-    assert all(1 <= mistake.line <= text.count("\n") + 1 for mistake in told)
-    assert all(mistake.where and mistake.fix for mistake in told)
+        problems = bad.problems
+    assert len(budgets) == (0 if problems else len(tables))
+    assert all(budget.limit >= 1 and budget.name for budget in budgets)
+    assert all(1 <= mistake.line <= text.count("\n") + 1 for mistake in problems)
+    assert all(mistake.where and mistake.fix for mistake in problems)

@@ -28,8 +28,8 @@ def with_(**lines: str) -> str:
     text = SHORT
     for key, value in lines.items():
         line = f"{key} = {value}\n" if value else ""
-        text, found = re.subn(rf"(?m)^{key} = .*\n", line, text)
-        text += "" if found else line
+        text, substitutions = re.subn(rf"(?m)^{key} = .*\n", line, text)
+        text += "" if substitutions else line
     return text
 
 
@@ -58,24 +58,24 @@ def test_a_whole_ceiling_is_read_as_it_is_written():
 
 
 def test_a_short_ceiling_is_over_every_call_and_takes_every_step():
-    (found,) = read_policies(SHORT).ceilings
+    (ceiling,) = read_policies(SHORT).ceilings
 
-    assert (found.team, found.feature, found.cheaper) == ("*", "*", ())
-    assert found.on_exceed == (CeilingStep.CLAMP, CeilingStep.CHEAPER, CeilingStep.REFUSE)
-    assert (found.limit, found.unpriced) == (50_000_000, UnpricedPolicy.OWN)
+    assert (ceiling.team, ceiling.feature, ceiling.cheaper) == ("*", "*", ())
+    assert ceiling.on_exceed == (CeilingStep.CLAMP, CeilingStep.CHEAPER, CeilingStep.REFUSE)
+    assert (ceiling.limit, ceiling.unpriced) == (50_000_000, UnpricedPolicy.OWN)
 
 
 def test_a_ceiling_may_only_measure_and_be_over_calls_that_name_no_feature():
-    (found,) = read_policies(with_(on_exceed="[]", feature='""')).ceilings
+    (ceiling,) = read_policies(with_(on_exceed="[]", feature='""')).ceilings
 
-    assert (found.on_exceed, found.feature) == ((), "")
+    assert (ceiling.on_exceed, ceiling.feature) == ((), "")
 
 
 MEND = "write dollars of at most 9 decimals as a string:"
 
 
 @pytest.mark.parametrize(
-    ("key", "written", "line", "said"),
+    ("key", "written", "line", "problem"),
     [
         ("name", "", 1, 'ceilings[0].name: is missing; write name = "suggestions", or another'),
         ("team", '""', 4, "ceilings.c.team: is empty, and every call has a team; write a name"),
@@ -135,16 +135,16 @@ MEND = "write dollars of at most 9 decimals as a string:"
         ("limits", "5", 4, "ceilings.c.limits: is not known; did you mean limit?"),
     ],
 )
-def test_a_mistake_is_named_with_its_line_and_its_mend(key, written, line, said):
-    (told,) = mistakes(with_(**{key: written}))
+def test_a_mistake_is_named_with_its_line_and_its_mend(key, written, line, problem):
+    (mistake,) = mistakes(with_(**{key: written}))
 
-    assert told.startswith(f"policies.toml:{line}: {said}")
+    assert mistake.startswith(f"policies.toml:{line}: {problem}")
 
 
 def test_a_name_that_is_used_twice_is_a_mistake_of_the_second():
-    (told,) = mistakes(SHORT + "\n" + SHORT)
+    (mistake,) = mistakes(SHORT + "\n" + SHORT)
 
-    assert told.startswith("policies.toml:6: ceilings.c.name: names a second ceiling; ")
+    assert mistake.startswith("policies.toml:6: ceilings.c.name: names a second ceiling; ")
 
 
 KEYS = st.sampled_from(
@@ -163,11 +163,11 @@ def test_any_file_is_either_read_or_told_its_mistakes(tables):
         "[[ceilings]]\n" + "".join(f"{key} = {value}\n" for key, value in table.items())
         for table in tables
     )
-    found: tuple[Ceiling, ...] = ()
+    ceilings: tuple[Ceiling, ...] = ()
     is_told = False
     try:
-        found = read_policies(text).ceilings
+        ceilings = read_policies(text).ceilings
     except InvalidFile as bad:
-        is_told = all(each.where and each.fix for each in bad.problems)
-    assert len(found) == (0 if is_told else len(tables))
-    assert all(each.limit >= 1 and each.name for each in found)
+        is_told = all(problem.where and problem.fix for problem in bad.problems)
+    assert len(ceilings) == (0 if is_told else len(tables))
+    assert all(ceiling.limit >= 1 and ceiling.name for ceiling in ceilings)

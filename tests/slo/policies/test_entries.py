@@ -19,7 +19,9 @@ def read(table: TableReader) -> Entry:
 def entries(text: str) -> tuple[tuple[Entry, ...], list[str]]:
     problems: list[Problem] = []
     top = TableReader(parse_toml(text, "f.toml"), ("fruits",), problems)
-    return read_entries(top, "fruits", ("name", "size"), read), [str(each) for each in problems]
+    return read_entries(top, "fruits", ("name", "size"), read), [
+        str(problem) for problem in problems
+    ]
 
 
 def test_entries_come_in_the_order_of_the_file() -> None:
@@ -41,8 +43,8 @@ def test_entries_come_in_the_order_of_the_file() -> None:
     ],
 )
 def test_a_problem_of_an_entry_is_named_by_the_entry(table: str, problem: str) -> None:
-    (found,) = entries(f"[[fruits]]\n{table}\n")[1]
-    assert found.startswith(f"f.toml:{problem}")
+    (message,) = entries(f"[[fruits]]\n{table}\n")[1]
+    assert message.startswith(f"f.toml:{problem}")
 
 
 def test_a_second_entry_of_one_name_is_a_problem() -> None:
@@ -54,6 +56,6 @@ def test_a_second_entry_of_one_name_is_a_problem() -> None:
 
 def test_entries_beyond_the_limit_are_one_problem_and_are_not_read() -> None:
     text = "".join(f'[[fruits]]\nname = "a{i}"\n' for i in range(MAX_ENTRIES + 2))
-    found, problems = entries(text)
-    assert len(found) == MAX_ENTRIES
+    fruits, problems = entries(text)
+    assert len(fruits) == MAX_ENTRIES
     assert problems == ["f.toml:2001: fruits: are over 1,000; merge some"]

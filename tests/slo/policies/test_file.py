@@ -21,9 +21,9 @@ def test_no_file_is_no_promise() -> None:
 
 
 def test_each_kind_is_read_and_may_have_the_others_names() -> None:
-    found = read_policies(BUDGET + OBJECTIVE)
-    assert [each.name for each in found.budgets] == ["b"]
-    assert [each.name for each in found.objectives] == ["b"]
+    policies = read_policies(BUDGET + OBJECTIVE)
+    assert [budget.name for budget in policies.budgets] == ["b"]
+    assert [objective.name for objective in policies.objectives] == ["b"]
 
 
 def test_problems_of_every_kind_of_entry_are_reported_by_line() -> None:
@@ -35,12 +35,14 @@ def test_problems_of_every_kind_of_entry_are_reported_by_line() -> None:
 
 
 def test_policies_are_counted_by_every_kind_that_the_file_may_have() -> None:
-    found = read_policies(BUDGET + RESIDENCY)
+    policies = read_policies(BUDGET + RESIDENCY)
 
     assert [kind.array for kind in KINDS] == sorted(
         Policies.__struct_fields__, key=[kind.array for kind in KINDS].index
     )
-    assert {kind.noun: len(each) for kind, each in policies_by_kind(found).items() if each} == {
+    assert {
+        kind.noun: len(members) for kind, members in policies_by_kind(policies).items() if members
+    } == {
         "budget": 1,
         "residency rule": 1,
     }

@@ -24,14 +24,14 @@ def read_objectives(*tables: str) -> tuple[Objective, ...]:
 
 
 def one(table: str) -> Objective:
-    (found,) = read_objectives(table)
-    return found
+    (objective,) = read_objectives(table)
+    return objective
 
 
 def mistakes(table: str) -> list[str]:
     with pytest.raises(InvalidFile) as bad:
         read_objectives(table)
-    return [each.removeprefix("policies.toml:") for each in str(bad.value).split("\n")]
+    return [mistake.removeprefix("policies.toml:") for mistake in str(bad.value).split("\n")]
 
 
 def test_a_whole_objective_is_read_as_it_is_written() -> None:
@@ -68,8 +68,8 @@ def test_short_ones_are_about_every_call_and_only_alert() -> None:
     common = {"team": "*", "feature": "*", "enforce": Enforce.ALERT, "ladder": (), "alerts": ()}
     tables = (TTFT, COST.replace('"o"', '"p"'), ERRORS.replace('"o"', '"q"'))
     ttft, cost, errors = read_objectives(*tables)
-    for each in (ttft, cost, errors):
-        assert {key: getattr(each, key) for key in common} == common
+    for objective in (ttft, cost, errors):
+        assert {key: getattr(objective, key) for key in common} == common
     assert (ttft.calls, ttft.target, ttft.under) == (RequestKind.STREAMS, 0.95, 0.5)
     assert (cost.calls, cost.target, cost.under_nanos) == (RequestKind.ALL, 0.99, 50_000_000)
     assert (errors.calls, errors.target) == (RequestKind.ALL, 0.99)
@@ -79,8 +79,8 @@ def test_short_ones_are_about_every_call_and_only_alert() -> None:
     ("written", "target"), [("0.7", 0.7), ('"70%"', 0.7), ('"70.5%"', 0.705), ("0.01", 0.01)]
 )
 def test_a_floor_is_a_share_or_percents(written: str, target: float) -> None:
-    found = one(CACHE.replace("0.7", written) + "clear = 0.9\nmin_prompt = 4096\n")
-    assert (found.target, found.clear, found.min_prompt) == (target, 0.9, 4096)
+    objective = one(CACHE.replace("0.7", written) + "clear = 0.9\nmin_prompt = 4096\n")
+    assert (objective.target, objective.clear, objective.min_prompt) == (target, 0.9, 4096)
 
 
 def test_without_an_upper_edge_a_floor_has_the_usual_one() -> None:
@@ -113,7 +113,7 @@ P = "from 1 to 99.999 percent"
 
 
 @pytest.mark.parametrize(
-    ("table", "line", "said"),
+    ("table", "line", "problem"),
     [
         (
             TTFT.replace('"ttft"', '"tfft"'),
@@ -179,8 +179,8 @@ P = "from 1 to 99.999 percent"
         (alert('{ burn = 6, over = "30m", severity = "x" }'), 5, "o.alert_at[0].severity"),
     ],
 )  # fmt: skip
-def test_every_mistake_has_a_line_and_a_mend(table: str, line: int, said: str) -> None:
-    assert mistakes(table)[0].startswith(f"{line}: objectives.{said}")
+def test_every_mistake_has_a_line_and_a_mend(table: str, line: int, problem: str) -> None:
+    assert mistakes(table)[0].startswith(f"{line}: objectives.{problem}")
 
 
 def test_an_alert_that_can_never_come_is_told_the_largest_burn_there_is() -> None:
@@ -228,22 +228,22 @@ VALUES = st.sampled_from(
 
 
 @given(st.dictionaries(st.sampled_from(reader.KEYS), VALUES))
-def test_whatever_is_written_is_read_or_told(said: dict[str, str]) -> None:
+def test_any_objective_table_is_read_or_reported_as_invalid(fields: dict[str, str]) -> None:
     with suppress(InvalidFile):
-        read_objectives("".join(f"{key} = {value}\n" for key, value in said.items()))
+        read_objectives("".join(f"{key} = {value}\n" for key, value in fields.items()))
 
 
 def test_a_latency_objective_may_give_its_stages_parts_of_its_time() -> None:
-    found = one(f'{TTFT}stages = {{ prefill = "300ms", queue = "100ms" }}\n')
+    objective = one(f'{TTFT}stages = {{ prefill = "300ms", queue = "100ms" }}\n')
 
-    assert found.stages == (StageBudget(Stage.QUEUE, 0.1), StageBudget(Stage.PREFILL, 0.3))
+    assert objective.stages == (StageBudget(Stage.QUEUE, 0.1), StageBudget(Stage.PREFILL, 0.3))
 
 
 @pytest.mark.parametrize("metric", ["queue", "prefill", "decode", "transfer"])
 def test_a_stage_may_have_an_objective_of_its_own(metric: str) -> None:
-    found = one(f'name = "o"\nmetric = "{metric}"\np = 95\nunder = "100ms"\n')
+    objective = one(f'name = "o"\nmetric = "{metric}"\np = 95\nunder = "100ms"\n')
 
-    assert (found.metric, found.under, found.calls) == (metric, 0.1, RequestKind.ALL)
+    assert (objective.metric, objective.under, objective.calls) == (metric, 0.1, RequestKind.ALL)
 
 
 @pytest.mark.parametrize(
@@ -260,4 +260,4 @@ def test_a_stage_may_have_an_objective_of_its_own(metric: str) -> None:
     ],
 )
 def test_a_wrong_stage_is_a_mistake_with_its_line(table: str, mistake: str) -> None:
-    assert any(mistake in each for each in mistakes(table))
+    assert any(mistake in message for message in mistakes(table))

@@ -16,8 +16,8 @@ def with_(**lines: str) -> str:
     text = SHORT
     for key, value in lines.items():
         line = f"{key} = {value}\n" if value else ""
-        text, found = re.subn(rf"(?m)^{key} = .*\n", line.replace("\\", r"\\"), text)
-        text += "" if found else line
+        text, substitutions = re.subn(rf"(?m)^{key} = .*\n", line.replace("\\", r"\\"), text)
+        text += "" if substitutions else line
     return text
 
 
@@ -57,9 +57,9 @@ def test_a_report_is_read_as_it_is_written() -> None:
 
 
 def test_a_short_report_is_of_all_teams_by_team_in_utc() -> None:
-    (found,) = reports(SHORT)
+    (report,) = reports(SHORT)
 
-    assert (found.team, found.by, found.time_zone, found.url_env) == ("*", ("team",), "UTC", "")
+    assert (report.team, report.by, report.time_zone, report.url_env) == ("*", ("team",), "UTC", "")
     assert reports("") == ()
 
 
@@ -68,7 +68,7 @@ def test_a_report_has_the_dimensions_of_cost_reports() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "problem"),
     [
         ({"name": ""}, "policies.toml:1: reports[0].name: is missing"),
         ({"every": ""}, "every: is missing"),
@@ -89,15 +89,15 @@ def test_a_report_has_the_dimensions_of_cost_reports() -> None:
         ({"name": '"r"\n[[reports]]\nname = "r"'}, "names a second report"),
     ],
 )
-def test_a_mistake_is_named_with_its_line(lines: dict[str, str], said: str) -> None:
-    assert said in mistakes(with_(**lines))
+def test_a_mistake_is_named_with_its_line(lines: dict[str, str], problem: str) -> None:
+    assert problem in mistakes(with_(**lines))
 
 
 def test_a_secret_written_where_a_name_belongs_is_not_repeated() -> None:
-    said = mistakes(with_(url_env='"https://hooks.example/xyzzy"', secret_env='"S"'))
+    text = mistakes(with_(url_env='"https://hooks.example/xyzzy"', secret_env='"S"'))
 
-    assert "names no environment variable" in said
-    assert "xyzzy" not in said
+    assert "names no environment variable" in text
+    assert "xyzzy" not in text
 
 
 @pytest.mark.parametrize("text", ["", "ann", "@b.c", "a@", "a@-b", "a@b..c", "a b@c", "ä@b.c"])

@@ -16,8 +16,8 @@ def with_(**lines: str) -> str:
     text = SHORT
     for key, value in lines.items():
         line = f"{key} = {value}\n" if value else ""
-        text, found = re.subn(rf"(?m)^{key} = .*\n", line, text)
-        text += "" if found else line
+        text, substitutions = re.subn(rf"(?m)^{key} = .*\n", line, text)
+        text += "" if substitutions else line
     return text
 
 
@@ -53,7 +53,7 @@ def test_a_sink_is_told_of_what_somebody_has_to_act_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "problem"),
     [
         ({"kind": '"slak"'}, 'kind: names "slak", which is not known'),
         ({"kind": ""}, "kind: is missing"),
@@ -70,12 +70,12 @@ def test_a_sink_is_told_of_what_somebody_has_to_act_on() -> None:
         ({"name": '"s"\n[[sinks]]\nname = "s"'}, "second sink"),
     ],
 )
-def test_a_mistake_is_told_with_its_place(lines: dict[str, str], said: str) -> None:
-    assert said in mistakes(with_(**lines))
+def test_a_mistake_is_told_with_its_place(lines: dict[str, str], problem: str) -> None:
+    assert problem in mistakes(with_(**lines))
 
 
 def test_an_address_written_where_a_name_belongs_is_not_repeated() -> None:
-    said = mistakes(with_(url_env='"https://hooks.slack.com/services/T0/B0/xyzzy"'))
+    text = mistakes(with_(url_env='"https://hooks.slack.com/services/T0/B0/xyzzy"'))
 
-    assert "names no environment variable" in said
-    assert "xyzzy" not in said
+    assert "names no environment variable" in text
+    assert "xyzzy" not in text

@@ -10,7 +10,7 @@ from tests.fakes.objectives import objective, objectives
 
 
 @pytest.mark.slow
-@given(st.lists(objectives(), max_size=3, unique_by=lambda each: each.name))
+@given(st.lists(objectives(), max_size=3, unique_by=lambda drawn: drawn.name))
 def test_written_policies_read_back_the_same(every: list[Objective]) -> None:
     assert read(parse_toml(objectives_toml(every), "policies.toml")).objectives == tuple(every)
 
@@ -27,7 +27,7 @@ def test_names_given_by_people_stay_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("metric", "share", "said"),
+    ("metric", "share", "text"),
     [
         (Metric.TTFT, 0.95, "95"),
         (Metric.TTFT, 0.9, "90"),
@@ -39,8 +39,8 @@ def test_names_given_by_people_stay_text() -> None:
         (Metric.CACHE, 0.7, "0.7"),
     ],
 )
-def test_a_target_is_told_as_people_say_it(metric: Metric, share: float, said: str) -> None:
-    assert target_text(objective(metric=metric, target=share)) == said
+def test_a_target_is_told_as_people_say_it(metric: Metric, share: float, text: str) -> None:
+    assert target_text(objective(metric=metric, target=share)) == text
 
 
 def test_dollars_are_told_in_full() -> None:

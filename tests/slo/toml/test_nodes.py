@@ -46,17 +46,17 @@ def test_a_problem_stands_where_its_node_does() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a = 1\nb 2\n", "c.toml:2: is not TOML: expected '=' after a key in a key/value pair"),
         ("a = 1\na = 2\n", "c.toml:2: is not TOML: cannot overwrite a value"),
         ('a = 1\n\nb = "', "c.toml:3: is not TOML: "),
     ],
 )
-def test_a_syntax_error_names_its_line(text: str, said: str) -> None:
+def test_a_syntax_error_names_its_line(text: str, message: str) -> None:
     with pytest.raises(InvalidFile) as caught:
         parse_toml(text, "c.toml")
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)
 
 
 def test_bytes_that_are_no_text_name_their_line() -> None:

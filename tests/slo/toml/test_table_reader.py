@@ -100,7 +100,9 @@ def test_a_name_that_is_no_string_is_answered_with_those_known() -> None:
     problems: list[Problem] = []
     node = parse_toml("a = [1]", "c.toml").value["a"].value[0]
     assert checked_choice(node, {"openai", "google"}, problems) == ""
-    assert [str(each) for each in problems] == ["c.toml:1: a[0]: is 1; write one of google, openai"]
+    assert [str(problem) for problem in problems] == [
+        "c.toml:1: a[0]: is 1; write one of google, openai"
+    ]
 
 
 def test_a_suggestion_is_the_nearest_name_or_else_all() -> None:
@@ -112,7 +114,7 @@ def test_a_suggestion_is_the_nearest_name_or_else_all() -> None:
 
 def test_values_are_described_as_toml_writes_them_no_longer_than_a_line() -> None:
     values: tuple[object, ...] = ({}, [], True, 3, "x", "y" * 50, 10**60)
-    assert [describe_value(each) for each in values] == [
+    assert [describe_value(value) for value in values] == [
         "a table",
         "an array",
         "true",
@@ -127,7 +129,7 @@ def test_a_problem_of_an_absent_key_is_at_the_line_of_its_table() -> None:
     table = TableReader(parse_toml("\n[a]\ntext = 1\n", "c.toml").value["a"], KNOWN, [])
     table.add_problem("count", "is missing", "write count = 1")
     table.add_problem("text", "is odd", "check it", warning=True)
-    assert [str(each) for each in table.problems] == [
+    assert [str(problem) for problem in table.problems] == [
         "c.toml:2: a.count: is missing; write count = 1",
         "c.toml:3: warning: a.text: is odd; check it",
     ]
@@ -137,14 +139,14 @@ def test_a_flag_is_its_default_where_the_key_is_absent_or_no_flag() -> None:
     table = fields("flag = false\ncount = 1")
     assert table.flag("flag", default=True) is False
     assert (table.flag("day", default=True), table.flag("count", default=True)) == (True, True)
-    assert [each.fix for each in table.problems] == ["write true or false"]
+    assert [problem.fix for problem in table.problems] == ["write true or false"]
 
 
 def test_the_tables_of_an_array_know_their_name_and_line() -> None:
     read = fields("list = [\n{ b = 1 },\n{ c = 2 },\n3]\n")
     first, _, _ = read.tables("list", ("b",))
     first.add_problem("b", "is bad", "fix it")
-    assert [str(each) for each in read.problems] == [
+    assert [str(problem) for problem in read.problems] == [
         "c.toml:3: list[1].c: is not known; known are: b",
         "c.toml:4: list[2]: is 3; write a { table }",
         "c.toml:2: list[0].b: is bad; fix it",
@@ -168,7 +170,7 @@ class Fruit(StrEnum):
 def test_a_value_that_is_no_member_is_a_problem_and_its_default(written: str, problem: str) -> None:
     table = fields(f"choice = {written}\n")
     assert table.member("choice", Fruit, Fruit.PEAR) is Fruit.PEAR
-    assert [str(each) for each in table.problems] == [f"c.toml:1: choice: {problem}"]
+    assert [str(problem) for problem in table.problems] == [f"c.toml:1: choice: {problem}"]
 
 
 def test_a_member_is_missing_only_where_it_has_no_default() -> None:
@@ -183,4 +185,7 @@ def test_a_member_is_missing_only_where_it_has_no_default() -> None:
 def test_a_text_is_answered_with_its_example_where_it_is_none() -> None:
     table = fields("text = 3\nchoice = 4")
     assert (table.text("text", "acme"), table.text("choice"), table.text("day")) == (None,) * 3
-    assert [each.fix for each in table.problems] == ['write text = "acme"', 'write a "string"']
+    assert [problem.fix for problem in table.problems] == [
+        'write text = "acme"',
+        'write a "string"',
+    ]

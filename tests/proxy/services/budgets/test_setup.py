@@ -49,14 +49,14 @@ def stood(folder: Path, *settings: Settings) -> tuple[list[Any], list[Collector]
 
     async def run() -> list[Any]:
         async with AsyncExitStack() as stack:
-            found = []
-            for number, each in enumerate(settings):
+            started = []
+            for number, setting in enumerate(settings):
                 url = migrated_sqlite(folder / "thriftgate.db")
                 opened = Store.open(url, folder / f"{number}")
                 stack.callback(opened.close, 5)
-                here = fake_app_context(each, opened, heard)
-                found.append(await stack.enter_async_context(running_budgets(here)))
-            return found
+                here = fake_app_context(setting, opened, heard)
+                started.append(await stack.enter_async_context(running_budgets(here)))
+            return started
 
     return asyncio.run(run()), heard.published
 
@@ -74,13 +74,13 @@ def test_with_budgets_it_says_where_they_are_counted(tmp_path, caplog):
 
     assert admission is not None
     assert admission.counters.is_shared is False
-    assert [type(each) for each in published] == [Reconciler, _ForgottenCounters]
+    assert [type(collector) for collector in published] == [Reconciler, _ForgottenCounters]
     assert "1 budget, counted in this process alone" in caplog.text
 
 
 def test_counters_that_are_forgotten_for_want_of_room_are_a_metric():
     store = LocalBudgetStore()
-    store._reservations = Reservations(most=1)
+    store._reservations = Reservations(capacity=1)
     registry = CollectorRegistry()
     registry.register(_ForgottenCounters(store))
     for name in ("ana", "ben"):
@@ -99,11 +99,11 @@ def test_a_second_gateway_that_counts_for_itself_is_refused(tmp_path):
 
 
 def test_a_second_gateway_may_count_for_itself_where_that_is_meant(tmp_path):
-    found, _ = stood(
+    budgets, _ = stood(
         tmp_path, settings_with(tmp_path), settings_with(tmp_path, private_budgets=True)
     )
 
-    assert all(each is not None for each in found)
+    assert all(budget is not None for budget in budgets)
 
 
 def test_ceilings_stand_also_without_budgets(tmp_path):
@@ -169,10 +169,10 @@ def test_budgets_that_come_with_a_reload_are_counted_from_then_on(tmp_path):
             before = len(heard.published)
             (await prepare(snapshot(ONE, tmp_path)))()
             (await prepare(snapshot(ONE, tmp_path)))()
-            found = [before, len(heard.published)]
+            counts = [before, len(heard.published)]
         await asyncio.sleep(0)
         opened.close(5)
-        return found
+        return counts
 
     assert asyncio.run(run()) == [0, 2]  # the reconciler and the count of forgotten counters
 
@@ -263,15 +263,15 @@ def test_a_reload_without_the_database_brings_no_budgets_that_the_process_counts
 
 def test_output_lengths_in_the_ledger_are_learned_once_the_database_is_there(tmp_path):
     opened, _ = offline_store(tmp_path)
-    asked = asyncio.Event()
+    answers_read = asyncio.Event()
 
     class RecordingAnswers(Answers):
         """Notes that it was asked."""
 
         def last(self, most: int = MAX_RECEIPTS) -> list[PastAnswer]:
-            found = super().last(most)
-            loop.call_soon_threadsafe(asked.set)
-            return found
+            answers = super().last(most)
+            loop.call_soon_threadsafe(answers_read.set)
+            return answers
 
     opened.answers = RecordingAnswers(opened._engine)
 
@@ -280,10 +280,10 @@ def test_output_lengths_in_the_ledger_are_learned_once_the_database_is_there(tmp
         async with running_budgets(
             fake_app_context(settings_with(tmp_path, text), opened, AppContextCalls())
         ):
-            assert not asked.is_set()
+            assert not answers_read.is_set()
             opened.go_online()
             async with asyncio.timeout(60):
-                await asked.wait()
+                await answers_read.wait()
 
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
