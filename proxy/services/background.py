@@ -10,7 +10,7 @@ _log = logging.getLogger("thriftgate")
 
 #: Seconds after which a task that was cancelled is cancelled once more.
 _CANCEL_AGAIN_AFTER_S = 1.0
-#: Seconds after which a task that is to go on for ever and failed begins again.
+#: Seconds after which an endless task that failed begins again.
 _RESTART_DELAY_S = 2.0
 
 
@@ -25,7 +25,7 @@ class BackgroundTasks:
         return self._group.create_task(_run_logged(work))
 
     def keep(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
-        """Start a task that goes on for ever: where it fails, it begins again after a rest."""
+        """Start an endless task: where it fails, it begins again after a rest."""
         return self._group.create_task(_run_for_ever(work))
 
     def end(self, *tasks: asyncio.Task[None]) -> None:
@@ -48,21 +48,21 @@ async def _run_logged(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 async def _run_for_ever(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    told: set[str] = set()
+    logged_kinds: set[str] = set()
     while True:
-        if await _is_done(work, told):
+        if await _is_done(work, logged_kinds):
             return
         await asyncio.sleep(_RESTART_DELAY_S)
 
 
-async def _is_done(work: Callable[[], Coroutine[Any, Any, None]], told: set[str]) -> bool:
+async def _is_done(work: Callable[[], Coroutine[Any, Any, None]], logged_kinds: set[str]) -> bool:
     """True if the work came to its end; a failure is logged, once for each kind."""
     try:
         await work()
     except Exception as error:  # noqa: BLE001 - the background runner: logged, harming no other
         kind = _kind(error)
-        if kind not in told:
-            told.add(kind)
+        if kind not in logged_kinds:
+            logged_kinds.add(kind)
             _log.exception("A background task failed")
         return False
     return True

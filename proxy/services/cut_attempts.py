@@ -45,7 +45,7 @@ _NOTE: Final = "the gateway was killed while it was under way: its usage is an e
 async def keep_cut_attempts_booked(
     opened: Store, reloader: Reloader, now: Callable[[], float]
 ) -> None:
-    """Book what dead processes left, now and every two seconds, for ever.
+    """Book what dead processes left, now and every two seconds, without end.
 
     Args:
         opened: The store.
@@ -62,10 +62,10 @@ async def keep_cut_attempts_booked(
         await asyncio.sleep(_LOOK_INTERVAL_S)
 
 
-async def keep_sent_attempts_in_place(sent: SentAttempts) -> None:
+async def keep_sent_attempts_in_place(attempts: SentAttempts) -> None:
     """Look once a second if the file of attempts under way is in place; endless."""
     while True:
-        sent.replace_removed()
+        attempts.replace_removed()
         await asyncio.sleep(_FILE_LOOK_INTERVAL_S)
 
 
@@ -131,28 +131,28 @@ def _missing_receipts(
     ]
 
 
-def _estimate_receipt(sent: PendingAttempt, catalog: Catalog, last: float) -> Receipt:
+def _estimate_receipt(pending: PendingAttempt, catalog: Catalog, last: float) -> Receipt:
     """The receipt of an attempt that was cut off, at the price of its route."""
     usage, cost = None, None
-    if sent.endpoint in BILLED_ENDPOINTS or sent.endpoint == "embeddings":
+    if pending.endpoint in BILLED_ENDPOINTS or pending.endpoint == "embeddings":
         routes = (route for model in catalog.models.values() for route in model.routes)
-        route = next((route for route in routes if route.name == sent.route), None)
-        usage = _likely_usage(sent, route)
+        route = next((route for route in routes if route.name == pending.route), None)
+        usage = _likely_usage(pending, route)
         if route is not None and route.tariff is not None:
-            cost = call_cost(usage, route.tariff, sent.started, STANDARD_TERMS)
+            cost = call_cost(usage, route.tariff, pending.started, STANDARD_TERMS)
     return Receipt(
-        call_id=sent.call_id,
-        attempt=sent.attempt,
-        started=sent.started,
-        team=sent.team,
-        key_id=sent.key_id,
-        feature=sent.feature,
-        user=sent.user,
-        endpoint=sent.endpoint,
-        model=sent.model,
-        route=sent.route,
-        upstream=sent.upstream,
-        streamed=sent.streamed,
+        call_id=pending.call_id,
+        attempt=pending.attempt,
+        started=pending.started,
+        team=pending.team,
+        key_id=pending.key_id,
+        feature=pending.feature,
+        user=pending.user,
+        endpoint=pending.endpoint,
+        model=pending.model,
+        route=pending.route,
+        upstream=pending.upstream,
+        streamed=pending.streamed,
         status=_STATUS,
         outcome=Outcome.BROKEN,
         error=KILLED,
@@ -160,14 +160,14 @@ def _estimate_receipt(sent: PendingAttempt, catalog: Catalog, last: float) -> Re
         estimated=True,
         list_nanos=None if cost is None else cost.list_nanos,
         cost_nanos=None if cost is None else cost.effective_nanos,
-        duration=max(last - sent.started, 0.0),
+        duration=max(last - pending.started, 0.0),
         notes=(_NOTE,),
     )
 
 
-def _likely_usage(sent: PendingAttempt, route: Route | None) -> Usage:
+def _likely_usage(pending: PendingAttempt, route: Route | None) -> Usage:
     """The usage that an attempt is likely to have had; no prompt is longer than a window."""
-    tokens = sent.prompt_bytes // BYTES_PER_TOKEN
+    tokens = pending.prompt_bytes // BYTES_PER_TOKEN
     if route is not None and route.window is not None:
         tokens = min(tokens, route.window)
-    return Usage(input=tokens, output=sent.output)
+    return Usage(input=tokens, output=pending.output)

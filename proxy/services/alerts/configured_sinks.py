@@ -40,19 +40,19 @@ class ConfiguredSink(msgspec.Struct, frozen=True):
         return f"ConfiguredSink({self.sink.name})"
 
     def message(
-        self, group: AlertGroup, letters: Sequence[OutboxMessage], at: float
+        self, group: AlertGroup, letters: Sequence[OutboxMessage], time: float
     ) -> HttpMessage | AppriseNotice:
         """Builds the message to the sink about a group.
 
         Args:
             group: The alerts.
             letters: The same unmodified from the outbox.
-            at: Time of the alert, in seconds since the epoch.
+            time: Time of the alert, in seconds since the epoch.
         """
         # Until somebody takes it, what is sent again goes by the same id.
-        tellings = sorted(f"{each.alert.id} {each.phase} {each.sent}" for each in letters)
+        tellings = sorted(f"{letter.alert.id} {letter.phase} {letter.sent}" for letter in letters)
         named = stable_id(self.sink.name, *tellings)
-        telling = Notification(group=group, id=named, at=at, secret=self.secret)
+        telling = Notification(group=group, id=named, at=time, secret=self.secret)
         return _MESSAGES[self.sink.kind](telling)
 
     @property
@@ -68,27 +68,27 @@ class ConfiguredSink(msgspec.Struct, frozen=True):
 
 
 def configured_sinks(
-    sinks: Iterable[Sink], known: Mapping[str, str]
+    sinks: Iterable[Sink], variables: Mapping[str, str]
 ) -> tuple[list[ConfiguredSink], list[str]]:
     """The sinks that can be spoken to, and why each of the others cannot, in sentences.
 
     Args:
         sinks: All there are.
-        known: The values of the environment variables that they name.
+        variables: The values of the environment variables that they name.
     """
-    found, lacking = [], []
+    configured, lacking = [], []
     for sink in sinks:
-        url = known.get(sink.url_env, "")
-        secret = known.get(sink.secret_env, "")
+        url = variables.get(sink.url_env, "")
+        secret = variables.get(sink.secret_env, "")
         why = _missing_setting(sink, url, secret)
         if why:
             lacking.append(f"The sink `{sink.name}` gets no alerts: {why}.")
             continue
         is_manager = sink.kind is SinkKind.ALERTMANAGER
-        found.append(
+        configured.append(
             ConfiguredSink(sink, webhook.alertmanager_address(url) if is_manager else url, secret)
         )
-    return found, lacking
+    return configured, lacking
 
 
 def environment_variables(sinks: Iterable[Sink]) -> list[str]:

@@ -52,7 +52,7 @@ class AlertDispatcher(Collector):
         outlets: The sinks.
         opened: The store, with the outbox.
         now: Seconds since the epoch.
-        post: Posts messages; it is closed by whoever opened it.
+        post: Posts messages; it is closed by its opener.
         salt: Differs by process.
         remembered: Number of sent alerts that are remembered, so that none is sent twice.
 
@@ -197,11 +197,11 @@ class AlertDispatcher(Collector):
 
 def _log_alerts(news: Sequence[Alert]) -> None:
     """Say in the log what is new, the most urgent first; of many alerts not each."""
-    told = [alert for group in group_alerts(news) for alert in group.alerts]
-    for alert in told[:_MAX_LOGGED]:
+    alerts = [alert for group in group_alerts(news) for alert in group.alerts]
+    for alert in alerts[:_MAX_LOGGED]:
         is_mild = alert.severity is Severity.NOTE or not alert.is_open
         level = logging.INFO if is_mild else logging.WARNING
         phase = alert.severity.value if alert.is_open else RESOLVED
         _log.log(level, "Alert, %s: %s", phase, alert.title)
-    if len(told) > _MAX_LOGGED:
-        _log.warning("And %d more alerts: `thriftgate alerts`", len(told) - _MAX_LOGGED)
+    if len(alerts) > _MAX_LOGGED:
+        _log.warning("And %d more alerts: `thriftgate alerts`", len(alerts) - _MAX_LOGGED)

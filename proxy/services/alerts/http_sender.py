@@ -39,7 +39,7 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         group: The alerts.
-        id: The same where the same is told again because nobody took it.
+        id: The same for each retry of an undelivered notification.
         at: Time of the alert, in seconds since the epoch.
         secret: The sink's; "" where it has none.
     """
@@ -63,7 +63,7 @@ class DeliveryFailure(msgspec.Struct, frozen=True):
     Attributes:
         reason: The reason, without its address.
         detail: Message of the sink or the network about it, without addresses and secrets, in at
-            most 200 characters; "" where nothing was said. It is for whoever tests the sink:
+            most 200 characters; "" where nothing was said. It is for a person who tests the sink:
             neither logs nor the outbox hold it.
         is_refused: True if it is for what the message says.
         retry_after: Seconds that the sink asks for; None where it does not say.
@@ -112,7 +112,7 @@ class HttpSender:
         """Post a message; of what the sink says, only a refusal's beginning is read."""
         headers = {"user-agent": "thriftgate", "accept-encoding": "identity", **message.headers}
         hide = partial(without_secrets, url=url, headers=message.headers)
-        status, retry, said = 0, "", b""
+        status, retry, detail = 0, "", b""
         try:
             async with (
                 asyncio.timeout(self._deadline),
@@ -120,7 +120,7 @@ class HttpSender:
             ):
                 status, retry = answer.status_code, answer.headers.get("retry-after", "")
                 if not 200 <= status < 300:
-                    said = await _body_start(answer)
+                    detail = await _body_start(answer)
         except TimeoutError:
             if not status:
                 return DeliveryFailure(f"it did not answer within {self._deadline:g} s")
@@ -131,12 +131,14 @@ class HttpSender:
                 return DeliveryFailure(why, detail=hide(str(error)))
         if 200 <= status < 300:
             return None
-        return _delivery_failure(status, retry, hide(said.decode("utf8", "replace")))
+        return _delivery_failure(status, retry, hide(detail.decode("utf8", "replace")))
 
 
-def rfc3339(at: float) -> str:
+def rfc3339(time: float) -> str:
     """A time as RFC 3339 has it, in UTC."""
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return (
+        datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    )
 
 
 def without_secrets(text: str, *, url: str, headers: Mapping[str, str]) -> str:
@@ -148,11 +150,21 @@ def without_secrets(text: str, *, url: str, headers: Mapping[str, str]) -> str:
         headers: Headers sent beside the message, such as a token.
     """
     parts = urlsplit(url)
-    sent = [value for name, value in headers.items() if name != "content-type"]
-    words = [url, parts.netloc.rpartition("@")[0], parts.path, parts.query, parts.fragment, *sent]
-    words += [each for word in words for each in re.split(r"[/&=;:@\s]", word)]
+    header_values = [value for name, value in headers.items() if name != "content-type"]
+    words = [
+        url,
+        parts.netloc.rpartition("@")[0],
+        parts.path,
+        parts.query,
+        parts.fragment,
+        *header_values,
+    ]
+    words += [piece for word in words for piece in re.split(r"[/&=;:@\s]", word)]
     hidden = {
-        each for word in words for each in (word, unquote(word)) if len(each) >= _MIN_SECRET_CHARS
+        spelling
+        for word in words
+        for spelling in (word, unquote(word))
+        if len(spelling) >= _MIN_SECRET_CHARS
     }
     longest = max(map(len, hidden), default=0)
     if len(text) >= _MAX_REFUSAL_BYTES:
@@ -174,26 +186,26 @@ async def _body_start(answer: httpx2.Response) -> bytes:
     """The beginning of a refusal's body; b"" where it is compressed all the same."""
     if answer.headers.get("content-encoding", "identity").lower() != "identity":
         return b""
-    said = bytearray()
+    detail = bytearray()
     try:
         async with asyncio.timeout(_REFUSAL_TIMEOUT_S):
             async for piece in answer.aiter_raw(_MAX_REFUSAL_BYTES):
-                said += piece[: _MAX_REFUSAL_BYTES - len(said)]
-                if len(said) >= _MAX_REFUSAL_BYTES:
+                detail += piece[: _MAX_REFUSAL_BYTES - len(detail)]
+                if len(detail) >= _MAX_REFUSAL_BYTES:
                     break
     except (TimeoutError, httpx2.HTTPError, OSError):
         pass  # what came until then says enough
-    return bytes(said)
+    return bytes(detail)
 
 
-def _delivery_failure(status: int, retry: str, said: str) -> DeliveryFailure:
+def _delivery_failure(status: int, retry: str, detail: str) -> DeliveryFailure:
     if 300 <= status < 400:
         why = f"it redirects ({status}), and redirects are not followed"
-        return DeliveryFailure(why, detail=said)
+        return DeliveryFailure(why, detail=detail)
     retry_after = float(retry) if retry.isdecimal() and len(retry) < 6 else None
     return DeliveryFailure(
         f"it answered {status}",
         is_refused=status in _REFUSALS,
         retry_after=retry_after,
-        detail=said,
+        detail=detail,
     )

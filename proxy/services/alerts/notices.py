@@ -44,7 +44,7 @@ class AppriseNotice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AppriseSender:
-    """Sends notices, each in a thread; closed by whoever opened it.
+    """Sends notices, each in a thread; closed by its opener.
 
     Args:
         deadline: Seconds that one notice may take.
@@ -68,7 +68,7 @@ class AppriseSender:
         def over(done: asyncio.Future[bool]) -> None:
             self._busy.discard(url)
             if not done.cancelled():
-                done.exception()  # it is looked at, also where nobody waits any more
+                done.exception()  # it is looked at, also where no task waits any more
 
         work.add_done_callback(over)
         try:
@@ -134,8 +134,8 @@ def _service(url: str) -> "Apprise | None":
     asset = AppriseAsset(
         storage_mode="memory", app_id="Thriftgate", app_desc="Thriftgate", async_mode=False
     )
-    found = Apprise(asset=asset)
-    return found if found.add(url) and len(found) else None
+    service = Apprise(asset=asset)
+    return service if service.add(url) and len(service) else None
 
 
 def _plain(text: str) -> str:

@@ -21,7 +21,7 @@ _log = logging.getLogger("thriftgate.alerts")
 
 #: Seconds between two looks at what is due.
 POLL_INTERVAL_S: Final = 1.0
-#: Seconds after which letters that nobody confirmed are due again.
+#: Seconds after which unconfirmed letters are due again.
 LEASE_S: Final = 60.0
 #: Number of times a sink may refuse a message for its content before it is given up.
 MAX_REFUSALS: Final = 8
@@ -58,7 +58,7 @@ class Notifier:
         self._breaker = SinkBreaker(self._salt)
 
     async def run(self) -> None:
-        """Tell the sink what is due, for ever."""
+        """Tell the sink what is due, without end."""
         while True:
             try:
                 await self.notify()
@@ -87,14 +87,14 @@ class Notifier:
         for group in _groups(letters, self._outlet.max_alerts):
             if self._now() > began + LEASE_S - 2 * DEADLINE_S:
                 return  # the lease ends, and what is left is due again
-            told = [left[alert.id] for alert in group.alerts]
-            failure = await self._send(group, told)
+            due_letters = [left[alert.id] for alert in group.alerts]
+            failure = await self._send(group, due_letters)
             if failure is not None and not failure.is_refused:
                 await self._back_off(list(left.values()), failure)
                 return
             if failure is not None:
-                await self._retry_separately(told, failure)
-            for letter in told:
+                await self._retry_separately(due_letters, failure)
+            for letter in due_letters:
                 del left[letter.alert.id]
 
     async def _send(
@@ -123,7 +123,7 @@ class Notifier:
     async def _retry_separately(
         self, letters: Sequence[OutboxMessage], failure: DeliveryFailure
     ) -> None:
-        """Try again with each letter by itself, not for ever: it is the fault of what one says."""
+        """Try again with each letter by itself, a few times: one of them is at fault."""
         self._breaker.record_success()
         now, name = self._now(), self._outlet.sink.name
         for letter in letters:
@@ -145,11 +145,11 @@ class Notifier:
             )
 
 
-def _groups(letters: Sequence[OutboxMessage], most: int) -> list[AlertGroup]:
+def _groups(letters: Sequence[OutboxMessage], max_alerts: int) -> list[AlertGroup]:
     """The messages to send; what was refused before is sent by itself: it may be one's fault."""
     fresh = [letter.alert for letter in letters if not letter.tries]
     refused = [letter.alert for letter in letters if letter.tries]
-    return [*group_alerts(fresh, most), *(AlertGroup((alert,)) for alert in refused)]
+    return [*group_alerts(fresh, max_alerts), *(AlertGroup((alert,)) for alert in refused)]
 
 
 class SinkBreaker:

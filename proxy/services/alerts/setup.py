@@ -54,13 +54,13 @@ async def running_alerts(
         tasks: Task group of the background work.
         now: Seconds since the epoch.
         budgets: All that are promised: what is open about others, or about another limit, ends.
-            None where nobody knows.
+            None where unknown.
     """
-    found, lacking = configured_sinks(sinks, upstream_keys(environment_variables(sinks)))
+    configured, lacking = configured_sinks(sinks, upstream_keys(environment_variables(sinks)))
     for why in lacking:
         _log.warning("%s", why)
     async with HttpSender() as post:
-        alerts = AlertDispatcher(found, opened, now, post=post, salt=token_hex(4))
+        alerts = AlertDispatcher(configured, opened, now, post=post, salt=token_hex(4))
         running = []
         if budgets is not None and opened.is_offline:
             work = partial(_review_once_online, alerts, budgets, opened, now)
@@ -87,12 +87,12 @@ def sinks_of_policies(
 
     async def prepare(snapshot: Snapshot) -> Callable[[], None]:
         sinks, budgets = snapshot.policies.sinks, snapshot.policies.budgets
-        found, lacking = configured_sinks(sinks, upstream_keys(environment_variables(sinks)))
+        configured, lacking = configured_sinks(sinks, upstream_keys(environment_variables(sinks)))
 
         def commit() -> None:
             for why in lacking:
                 _log.warning("%s", why)
-            alerts.update(found)
+            alerts.update(configured)
             tasks.start(lambda: _review(alerts, budgets, opened, now()))
 
         return commit

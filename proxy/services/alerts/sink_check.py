@@ -17,7 +17,7 @@ async def send_test_alert(
 
     Args:
         outlet: The sink.
-        origin: Where it comes from, such as ``somebody ran ...``, for whoever gets it.
+        origin: Where it comes from, such as ``somebody ran ...``, for its receiver.
         now: Seconds since the epoch.
     """
     alert = Alert(

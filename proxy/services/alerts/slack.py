@@ -64,14 +64,14 @@ def _alert_lines(alert: Alert) -> list[str]:
     return [f"*{escape(alert.title)}*", *map(escape, alert_lines(alert))]
 
 
-def _section(*told: str) -> dict[str, Any]:
+def _section(*lines: str) -> dict[str, Any]:
     """A block of as many whole lines as it has room for; an entity is never cut."""
-    kept: list[str] = []
+    fitting: list[str] = []
     room = _MAX_SECTION_CHARS
-    for line in told:
+    for line in lines:
         room -= len(line) + 1
         if room < 0:
             break
-        kept.append(line)
-    text = {"type": "mrkdwn", "text": "\n".join(kept), "verbatim": True}
+        fitting.append(line)
+    text = {"type": "mrkdwn", "text": "\n".join(fitting), "verbatim": True}
     return {"type": "section", "text": text}

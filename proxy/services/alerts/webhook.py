@@ -21,7 +21,7 @@ _KIND: Final = "application/cloudevents+json"
 _encode: Final = msgspec.json.Encoder().encode
 #: Seconds between two tellings of an open alert.
 ALERTMANAGER_REPEAT_S: Final = 60.0
-#: Seconds after which an alert that nobody tells of any more is over.
+#: Seconds after which an alert without news is over.
 _ALERTMANAGER_EXPIRY_S: Final = 4 * ALERTMANAGER_REPEAT_S
 _ALERTMANAGER_PATH: Final = "/api/v2/alerts"
 
@@ -48,35 +48,35 @@ def cloud_event(telling: Notification) -> HttpMessage:
     return signed_event(body, telling.secret, telling.at)
 
 
-def signed_event(body: bytes, secret: str, at: float) -> HttpMessage:
+def signed_event(body: bytes, secret: str, time: float) -> HttpMessage:
     """A CloudEvent to post, signed.
 
     Args:
         body: The event in JSON.
-        secret: Shared with whoever checks it.
-        at: Seconds since the epoch.
+        secret: Shared with the receiver, who checks it.
+        time: Seconds since the epoch.
     """
-    whole = str(int(at))
+    whole = str(int(time))
     return HttpMessage(
         body,
         {"content-type": _KIND, TIMESTAMP: whole, SIGNATURE: signature(secret, whole, body)},
     )
 
 
-def signature(secret: str, at: str, body: bytes) -> str:
-    """The value of the signature header for a body: ``sha256=`` and the HMAC of ``at.body``.
+def signature(secret: str, timestamp: str, body: bytes) -> str:
+    """The value of the signature header for a body: ``sha256=`` and the HMAC of ``timestamp.body``.
 
     Args:
-        secret: Shared with whoever checks it.
-        at: The header of the timestamp, in whole seconds since the epoch; an old one is replayed.
+        secret: Shared with the receiver, who checks it.
+        timestamp: Value of its header, in whole seconds since the epoch; an old one is a replay.
         body: As it is posted.
     """
-    digest = hmac.digest(secret.encode(), at.encode() + b"." + body, "sha256")
+    digest = hmac.digest(secret.encode(), timestamp.encode() + b"." + body, "sha256")
     return f"sha256={digest.hex()}"
 
 
 def _alert_fields(alert: Alert) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "id": alert.id,
         "kind": alert.kind,
         "subject": alert.subject,
@@ -91,12 +91,12 @@ def _alert_fields(alert: Alert) -> dict[str, Any]:
         "cost_usd": None,
     }
     if alert.ended is not None:
-        told["ended"] = rfc3339(alert.ended)
-        told["seconds"] = round(alert.ended - alert.began, 3)
+        fields["ended"] = rfc3339(alert.ended)
+        fields["seconds"] = round(alert.ended - alert.began, 3)
     if alert.cost_nanos is not None:
         whole, part = divmod(alert.cost_nanos, NANOS)
-        told["cost_usd"] = f"{whole}.{part:09d}".rstrip("0").rstrip(".")
-    return told
+        fields["cost_usd"] = f"{whole}.{part:09d}".rstrip("0").rstrip(".")
+    return fields
 
 
 def alertmanager_message(telling: Notification) -> HttpMessage:
@@ -114,7 +114,7 @@ def alertmanager_address(url: str) -> str:
     return plain if plain.endswith(_ALERTMANAGER_PATH) else plain + _ALERTMANAGER_PATH
 
 
-def _posted_alert(alert: Alert, at: float) -> dict[str, Any]:
+def _posted_alert(alert: Alert, time: float) -> dict[str, Any]:
     """An alert whose labels say which it is and nothing that changes: they are its identity."""
     return {
         "labels": {
@@ -125,5 +125,5 @@ def _posted_alert(alert: Alert, at: float) -> dict[str, Any]:
         },
         "annotations": {"summary": alert.title, "description": "\n".join(alert_lines(alert))},
         "startsAt": rfc3339(alert.began),
-        "endsAt": rfc3339(at + _ALERTMANAGER_EXPIRY_S if alert.ended is None else alert.ended),
+        "endsAt": rfc3339(time + _ALERTMANAGER_EXPIRY_S if alert.ended is None else alert.ended),
     }

@@ -79,14 +79,14 @@ class LedgerAccounts:
         key = (_source(budget), budget.scope, budget.window)
         if key not in self._read:
             self._read[key] = self._from_source(*key)
-        found = self._read[key]
+        reading = self._read[key]
         return LedgerAccount(
             {
-                whose: _amount_of_unit(budget.unit, each)
-                for whose, each in found.by.items()
+                whose: _amount_of_unit(budget.unit, spending)
+                for whose, spending in reading.by.items()
                 if budget.of == whose or (budget.of == EVERY and whose)
             },
-            found.is_whole,
+            reading.is_whole,
         )
 
     def _from_source(self, source: _Source, scope: str, kind: Window) -> NamedSpendings:
@@ -142,19 +142,19 @@ def _source(budget: Budget) -> _Source:
     return "rollups" if is_rolled_up else "receipts"
 
 
-def _sum(some: dict[str, Spending], others: dict[str, Spending]) -> dict[str, Spending]:
+def _sum(some: dict[str, Spending], more: dict[str, Spending]) -> dict[str, Spending]:
     """Both together, of as many as are kept, those with the most dollars."""
-    found = dict(some)
-    for whose, each in others.items():
-        before = found.get(whose, _NOTHING)
-        found[whose] = Spending(
-            before.nanos + each.nanos,
-            before.tokens + each.tokens,
-            before.requests + each.requests,
+    total = dict(some)
+    for whose, spending in more.items():
+        before = total.get(whose, _NOTHING)
+        total[whose] = Spending(
+            before.nanos + spending.nanos,
+            before.tokens + spending.tokens,
+            before.requests + spending.requests,
         )
-    if len(found) <= MAX_NAMES:
-        return found
-    return dict(nlargest(MAX_NAMES, found.items(), key=lambda item: item[1].nanos))
+    if len(total) <= MAX_NAMES:
+        return total
+    return dict(nlargest(MAX_NAMES, total.items(), key=lambda item: item[1].nanos))
 
 
 def _amount_of_unit(unit: BudgetUnit, spending: Spending) -> int:

@@ -88,7 +88,7 @@ class _Open(msgspec.Struct):
         route: Route of the call.
         counted: The budgets it counts in.
         wanted: Usage it may need, by unit.
-        tokens: Of its prompt, the most where a budget holds that; 0 where nobody predicted it.
+        tokens: Of its prompt, the most where a budget holds that; 0 where not predicted.
         sent: True if it went to an upstream.
         is_uncertain: True if counters that did not answer may hold it, or may yet.
     """
@@ -130,7 +130,7 @@ class Admission:
 
     Attributes:
         counters: Store that counts budgets.
-        say: Takes alerts; None where nobody does.
+        say: Takes alerts; None for no alerts.
     """
 
     def __init__(
@@ -165,18 +165,18 @@ class Admission:
         """Reserve what the attempt may use; returns headers with what is left.
 
         Raises:
-            CallerError: It does not fit into a budget, or nobody will know what it used of one.
+            CallerError: It does not fit into a budget, or its use of one cannot be known.
             Unready: The counters are away or empty, and a budget is not to be passed unseen.
         """
         call, route = attempt.call, attempt.route
-        found = self._matcher.match(call)
-        if not found.counted or route is None:
+        match = self._matcher.match(call)
+        if not match.counted or route is None:
             return {}
         if attempt.number:
             await self._settlement.wait_until_settled(
                 f"{call.id}/{attempt.number - 1}", _OUTAGE_PAUSE_S
             )
-        opened = await self._open_attempt(attempt, route, prepared, found)
+        opened = await self._open_attempt(attempt, route, prepared, match)
         key = (call.id, attempt.number)
         self._open[key] = opened
         try:
@@ -184,10 +184,12 @@ class Admission:
         except ProxyError:  # cancelled, it may be held all the same: its receipt settles it
             del self._open[key]
             if opened.is_uncertain:
-                self._settlement.release(opened.name, [each.counter for each in found.counted])
+                self._settlement.release(
+                    opened.name, [counted.counter for counted in match.counted]
+                )
             raise
         opened.sent = True
-        return rate_limit_headers(found.counted, levels, self._now()) if found.has_rate else {}
+        return rate_limit_headers(match.counted, levels, self._now()) if match.has_rate else {}
 
     def settle(self, receipt: Receipt) -> None:
         """Settle an attempt with its receipt, in the background."""
@@ -196,22 +198,24 @@ class Admission:
         if opened is None:
             return
         amounts = {
-            each.counter: used_amount(each.budget, receipt, opened.wanted[each.budget.unit])
+            counted.counter: used_amount(
+                counted.budget, receipt, opened.wanted[counted.budget.unit]
+            )
             if opened.sent
             else 0
-            for each in opened.counted
+            for counted in opened.counted
         }
         if self._local is not None:
             self._local.settle(opened.name, amounts, self._now())
         self._settlement.settle(opened.name, amounts, ended_at(receipt))
 
     async def extend_reservations(self) -> None:
-        """Let what is held for calls under way end later, for ever."""
+        """Let what is held for calls under way end later, without end."""
         while True:
             await asyncio.sleep(_EXTEND_INTERVAL_S)
             try:
-                for key, each in list(self._open.items()):
-                    await self._extend(key, each)
+                for key, opened in list(self._open.items()):
+                    await self._extend(key, opened)
             except StoreError as error:
                 _log.warning("Reservations were not extended: %s", error)
 
@@ -222,47 +226,54 @@ class Admission:
     async def _extend(self, key: tuple[str, int], opened: _Open) -> None:
         """Let what is held for an attempt end later; hold it again where the counters lost it."""
         now = self._now()
-        names = [each.counter for each in opened.counted]
+        names = [counted.counter for counted in opened.counted]
         if await self.counters.extend(opened.name, names, now, now + TTL_S) or not opened.sent:
             return
         if self._open.get(key) is not opened:  # it has ended meanwhile, perhaps within a lease
             return
-        claims = (self._claim(each, opened, now) for each in opened.counted)
-        sent = [msgspec.structs.replace(each, hard=False) for each in claims]
-        await self.counters.reserve(opened.name, sent, now, now + TTL_S)
+        claims = (self._claim(counted, opened, now) for counted in opened.counted)
+        soft_claims = [msgspec.structs.replace(request, hard=False) for request in claims]
+        await self.counters.reserve(opened.name, soft_claims, now, now + TTL_S)
 
     async def _open_attempt(
-        self, attempt: AttemptInfo, route: Route, prepared: PreparedRequest, found: BudgetMatch
+        self, attempt: AttemptInfo, route: Route, prepared: PreparedRequest, match: BudgetMatch
     ) -> _Open:
-        call, units = attempt.call, found.units
+        call, units = attempt.call, match.units
         amounts, tokens = dict.fromkeys(units, UNKNOWN), 0
         if call.endpoint in BILLED_ENDPOINTS and units != _REQUESTS:
-            said = await self._predictor.predict(attempt, prepared, route)
-            prompt, tokens = dearest_prompt(said.tokens, route, prepared.body), said.tokens
-            output = said.output
-            amounts = needs(units, call, prompt, output, said.quote)
-            if (worst := first_worst_case_budget(found.counted, amounts)) is not None:
+            prediction = await self._predictor.predict(attempt, prepared, route)
+            prompt, tokens = (
+                dearest_prompt(prediction.tokens, route, prepared.body),
+                prediction.tokens,
+            )
+            output = prediction.output
+            amounts = needs(units, call, prompt, output, prediction.quote)
+            if (worst := first_worst_case_budget(match.counted, amounts)) is not None:
                 bound = await prompt_bound(prepared.body, call.body, call.endpoint, route)
                 if bound is None:
                     raise unbounded_refusal(worst, route)
                 tokens = bound
                 prompt = dearest_prompt(tokens, route, prepared.body)
-                amounts = with_upper_bounds(amounts, call, prompt, output.worst, said.quote)
-        if (each := first_uncountable(found.counted, amounts, call, route)) is not None:
-            raise uncountable_refusal(each, route, later=call.is_background)
+                amounts = with_upper_bounds(amounts, call, prompt, output.worst, prediction.quote)
+        if (uncountable := first_uncountable(match.counted, amounts, call, route)) is not None:
+            raise uncountable_refusal(uncountable, route, later=call.is_background)
         name = f"{call.id}/{attempt.number}"
-        return _Open(name, attempt, route, found.counted, amounts, tokens)
+        return _Open(name, attempt, route, match.counted, amounts, tokens)
 
     def _cheapest(
-        self, opened: _Open, each: CountedBudget, seen: CounterView
+        self, opened: _Open, counted: CountedBudget, counter: CounterView
     ) -> Alternative | None:
         """The cheapest model with which the attempt would fit into what is left of dollars."""
-        if each.budget.unit is not BudgetUnit.USD or not opened.tokens:
+        if counted.budget.unit is not BudgetUnit.USD or not opened.tokens:
             return None
 
         def cost_of(need: UsageBounds) -> int | None:
-            asked = claim(each, need, seen)
-            return asked.amount if seen.spent + seen.held + asked.amount <= asked.limit else None
+            request = claim(counted, need, counter)
+            return (
+                request.amount
+                if counter.spent + counter.held + request.amount <= request.limit
+                else None
+            )
 
         return self._predictor.cheapest_alternative(opened.attempt, opened.tokens, cost_of)
 
@@ -297,9 +308,11 @@ class Admission:
 
     def _reserve_locally(self, opened: _Open, now: float) -> Sequence[CounterLevel] | None:
         """Reserves from this process's leases; None where they do not cover it."""
-        claims = [self._claim(each, opened, now) for each in opened.counted]
-        said = self.counters.reserve_leased(opened.name, claims, now)
-        return None if said is None else self._granted_levels(opened, claims, said, now)
+        claims = [self._claim(counted, opened, now) for counted in opened.counted]
+        reservation = self.counters.reserve_leased(opened.name, claims, now)
+        return (
+            None if reservation is None else self._granted_levels(opened, claims, reservation, now)
+        )
 
     async def _reserve_with_retry(self, opened: _Open) -> Sequence[CounterLevel] | None:
         """Reserves in the store, once more after one missed deadline; it is held once."""
@@ -311,48 +324,54 @@ class Admission:
 
     async def _reserve_in_store(self, opened: _Open) -> Sequence[CounterLevel] | None:
         """Reserves in the store; None where its counters have to be restored before."""
-        only_whole = any(holds_on_loss(each.budget) for each in opened.counted)
+        only_whole = any(holds_on_loss(counted.budget) for counted in opened.counted)
         for rest in reversed(range(_MAX_ROUNDS)):
             now = self._now()
-            claims = [self._claim(each, opened, now) for each in opened.counted]
-            said = await self.counters.reserve(
+            claims = [self._claim(counted, opened, now) for counted in opened.counted]
+            answer = await self.counters.reserve(
                 opened.name, claims, now, now + TTL_S, only_whole=only_whole
             )
-            if not isinstance(said, ReservationRefused):
-                return None if said is None else self._granted_levels(opened, claims, said, now)
-            each = opened.counted[said.claim]
-            told = _CounterView(said.level, said.running, now)
-            self._remember_view(each, told)
-            again = self._claim(each, opened, now)
-            if not rest or not is_worth_asking(again, said):
-                cheapest = self._cheapest(opened, each, told.estimate(now))
-                sure = opened.wanted[each.budget.unit].sure
+            if not isinstance(answer, ReservationRefused):
+                return None if answer is None else self._granted_levels(opened, claims, answer, now)
+            counted = opened.counted[answer.claim]
+            view = _CounterView(answer.level, answer.running, now)
+            self._remember_view(counted, view)
+            again = self._claim(counted, opened, now)
+            if not rest or not is_worth_asking(again, answer):
+                cheapest = self._cheapest(opened, counted, view.estimate(now))
+                sure = opened.wanted[counted.budget.unit].sure
                 field = ""
-                if sure < each.budget.limit:
+                if sure < counted.budget.limit:
                     field = clamps.output_limit_field(opened.attempt.call, opened.route)
-                raise budget_refusal(each, said, again.amount, now, cheapest, field)
+                raise budget_refusal(counted, answer, again.amount, now, cheapest, field)
         raise AssertionError  # the last round returns or raises
 
-    def _claim(self, each: CountedBudget, opened: _Open, now: float) -> CounterClaim:
-        heard = self._heard.get(each.counter)
-        seen = heard.estimate(now) if heard is not None else CounterView()
-        return claim(each, opened.wanted[each.budget.unit], seen)
+    def _claim(self, counted: CountedBudget, opened: _Open, now: float) -> CounterClaim:
+        heard = self._heard.get(counted.counter)
+        counter = heard.estimate(now) if heard is not None else CounterView()
+        return claim(counted, opened.wanted[counted.budget.unit], counter)
 
     def _granted_levels(
-        self, opened: _Open, claims: Sequence[CounterClaim], said: ReservationGranted, now: float
+        self,
+        opened: _Open,
+        claims: Sequence[CounterClaim],
+        reservation: ReservationGranted,
+        now: float,
     ) -> Sequence[CounterLevel]:
-        for each, level, running in zip(opened.counted, said.levels, said.running, strict=True):
-            self._remember_view(each, _CounterView(level, running, now))
-        return said.levels
+        for counted, level, running in zip(
+            opened.counted, reservation.levels, reservation.running, strict=True
+        ):
+            self._remember_view(counted, _CounterView(level, running, now))
+        return reservation.levels
 
-    def _remember_view(self, each: CountedBudget, heard: _CounterView) -> None:
+    def _remember_view(self, counted: CountedBudget, heard: _CounterView) -> None:
         """Remember a counter's level, and report a threshold that it passed."""
-        self._heard[each.counter] = heard
-        self._heard.move_to_end(each.counter)
+        self._heard[counted.counter] = heard
+        self._heard.move_to_end(counted.counter)
         if len(self._heard) > _MAX_COUNTER_VIEWS:
             self._heard.popitem(last=False)
         alert = self._thresholds.crossed_threshold_alert(
-            each.budget, each.whose, each.counter, heard.level, each.ends, heard.at
+            counted.budget, counted.whose, counted.counter, heard.level, counted.ends, heard.at
         )
         if alert is not None and self.say is not None:
             self.say(alert)
@@ -363,17 +382,17 @@ class Admission:
         Raises:
             Unready: One of them does not.
         """
-        bounded = [each for each in opened.counted if holds_on_loss(each.budget)]
+        bounded = [counted for counted in opened.counted if holds_on_loss(counted.budget)]
         if is_closed(bounded):
             raise counters_unavailable()
         if bounded:
             self._local = self._local or LocalQuota()
-            wanted = opened.wanted
+            bounds = opened.wanted
             claims = []
-            for each in bounded:
-                heard = self._heard.get(each.counter)
+            for counted in bounded:
+                heard = self._heard.get(counted.counter)
                 level = heard.level if heard is not None else None
-                claims.append(self._local.claim(each, wanted[each.budget.unit], level))
+                claims.append(self._local.claim(counted, bounds[counted.budget.unit], level))
             if not self._local.reserve(opened.name, claims, self._now()):
                 raise counters_unavailable()
         return ()

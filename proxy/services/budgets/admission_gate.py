@@ -72,7 +72,7 @@ class AdmissionGate:
 
         Raises:
             CallerError: It does not fit.
-            Unready: Nobody can say whether it fits.
+            Unready: It is unknown whether it fits.
         """
         passed = Admitted(prepared)
         if self._ceilings is not None:

@@ -61,23 +61,23 @@ class BudgetMatcher:
             return self._find(call)
         key, user = call.key, call.end_user if self._has_users else ""
         caller = (key.team, key.team_name, key.id, call.feature, user, call.method == "POST")
-        found = self._remembered.get(caller)
-        if found is None or not found.since <= call.arrived < found.until:
-            found = self._find(call)
+        match = self._remembered.get(caller)
+        if match is None or not match.since <= call.arrived < match.until:
+            match = self._find(call)
             if len(self._remembered) >= _MAX_REMEMBERED:
                 self._remembered.clear()  # features and users are whatever callers say
-            self._remembered[caller] = found
-        return found
+            self._remembered[caller] = match
+        return match
 
     def _find(self, call: Call) -> BudgetMatch:
         who = subject(call, self._seal, labelled=self._has_labels)
-        found = counted_budgets(self._budgets, who, call)
-        windows = {each.budget.window for each in found}
-        opened = [window.window_start(each, call.arrived) for each in windows]
+        budgets = counted_budgets(self._budgets, who, call)
+        windows = {counted.budget.window for counted in budgets}
+        opened = [window.window_start(period, call.arrived) for period in windows]
         return BudgetMatch(
-            counted=found,
-            units=frozenset(each.budget.unit for each in found),
+            counted=budgets,
+            units=frozenset(counted.budget.unit for counted in budgets),
             has_rate=Window.MINUTE in windows,
             since=max(opened, default=float("-inf")),
-            until=min((each.ends for each in found), default=float("inf")),
+            until=min((counted.ends for counted in budgets), default=float("inf")),
         )

@@ -39,7 +39,7 @@ class CeilingEvaluation:
     """One attempt under its ceilings.
 
     Attributes:
-        worth: Most it may cost; None where nobody knows.
+        worth: Most it may cost; None where unknown.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class CeilingEvaluation:
 
     def upper_bound(self) -> int:
         """The most it may cost however wrong the guess at its prompt is, where that is all text."""
-        found, body = self._prediction, self.prepared.body
-        if found is None or self.worth is None or len(body) > SMALL_BODY_BYTES:
+        prediction, body = self._prediction, self.prepared.body
+        if prediction is None or self.worth is None or len(body) > SMALL_BODY_BYTES:
             return self.worst_cost()
-        longest = max(found.tokens, text_bound(body, self.route))
-        worth = price_attempt(msgspec.structs.replace(found, tokens=longest), self.route, body)
+        longest = max(prediction.tokens, text_bound(body, self.route))
+        worth = price_attempt(msgspec.structs.replace(prediction, tokens=longest), self.route, body)
         return self._spent + (worth or self.worth).need.worst
 
     def likely_cost(self, total: int | None = None) -> int | None:
@@ -83,9 +83,11 @@ class CeilingEvaluation:
             return self._spent + self.worth.need.likely
         return self._spent + self.worth.cost_with(total)
 
-    def total_tokens(self, each: int) -> int:
+    def total_tokens(self, choice_tokens: int) -> int:
         """Tokens of all choices, of so many each."""
-        return each * (self._prediction.allowance.choices if self._prediction is not None else 1)
+        return choice_tokens * (
+            self._prediction.allowance.choices if self._prediction is not None else 1
+        )
 
     def decide(self, ceiling: Ceiling, fits: Callable[[str], bool]) -> CeilingDecision:
         """Decides the attempt under a ceiling."""
@@ -109,8 +111,8 @@ class CeilingEvaluation:
         """The refusal of the attempt."""
         offer = self._offer(ceiling.limit)
         if offer is None or self._prediction is None:
-            told = {"ceiling": ceiling.name}
-            return unpriced_refusal(f"The ceiling `{ceiling.name}`", told, self.route)
+            details = {"ceiling": ceiling.name}
+            return unpriced_refusal(f"The ceiling `{ceiling.name}`", details, self.route)
         needs = self._prediction.allowance.minimum
         alone = offer.clamp and msgspec.structs.replace(offer.clamp, least=needs)
 
@@ -143,13 +145,13 @@ class CeilingEvaluation:
         model = self._predictor.model(name)
         if model is None or self._prediction is None or not fits(name):
             return None
-        found = self._predictor.predict_on_model(self.attempt, self._prediction.tokens, model)
-        if found is None:
+        prediction = self._predictor.predict_on_model(self.attempt, self._prediction.tokens, model)
+        if prediction is None:
             return None
-        worth = price_attempt(found, model.routes[0], self.attempt.call.body)
+        worth = price_attempt(prediction, model.routes[0], self.attempt.call.body)
         if worth is None:
             return None
-        return ModelCost(predicted=self._cost_range(worth), clamp=self._clamp(found, worth))
+        return ModelCost(predicted=self._cost_range(worth), clamp=self._clamp(prediction, worth))
 
     def _cost_range(self, worth: AttemptPrice) -> CostPrediction:
         spent, need = self._spent, worth.need
@@ -160,10 +162,10 @@ class CeilingEvaluation:
     def _clamp(self, prediction: Prediction, worth: AttemptPrice) -> ClampRange:
         """The range in which the output limit can be lowered, from what the caller asked for."""
         call, allowed = self.attempt.call, prediction.allowance
-        said = output_allowance(call.body, call.endpoint, self.route).requested
-        kept = least_output_tokens(said, prediction.usual, allowed.choices, allowed.minimum)
+        requested = output_allowance(call.body, call.endpoint, self.route).requested
+        least = least_output_tokens(requested, prediction.usual, allowed.choices, allowed.minimum)
         return ClampRange(
             most=allowed.per_choice,
-            least=kept,
-            price=lambda each: self._spent + worth.cost_with(each * allowed.choices),
+            least=least,
+            price=lambda tokens: self._spent + worth.cost_with(tokens * allowed.choices),
         )

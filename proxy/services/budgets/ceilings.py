@@ -63,8 +63,8 @@ class _Open(msgspec.Struct):
 
     Attributes:
         ceilings: Those that it is under.
-        predicted: Likely cost in all; None where nobody knows.
-        spent: Cost of its attempts; None where nobody knows.
+        predicted: Likely cost in all; None where unknown.
+        spent: Cost of its attempts; None where unknown.
         has_used: True if one of them used anything.
     """
 
@@ -93,12 +93,12 @@ class CostCeilings(Collector):
 
     def update(self, ceilings: Iterable[Ceiling]) -> None:
         """Keep calls below these from now on; what was counted of those that stay goes on."""
-        meant = (_resolve_models(each, self._predictor) for each in ceilings)
-        self._ceilings = tuple(sorted(meant, key=lambda each: each.limit))
+        resolved = (_resolve_models(ceiling, self._predictor) for ceiling in ceilings)
+        self._ceilings = tuple(sorted(resolved, key=lambda ceiling: ceiling.limit))
         self._applying.clear()
         self._honesty = {
-            each.name: self._honesty.get(each.name) or PredictionAccuracy()
-            for each in self._ceilings
+            ceiling.name: self._honesty.get(ceiling.name) or PredictionAccuracy()
+            for ceiling in self._ceilings
         }
 
     async def check(
@@ -112,16 +112,16 @@ class CostCeilings(Collector):
             fits: Returns True if the model of this name can take the call, whatever it costs.
 
         Raises:
-            CallerError: It may cost too much, or nobody knows its price, and its ceiling refuses
+            CallerError: It may cost too much, or its price is unknown, and its ceiling refuses
                 such calls.
         """
         call, route = attempt.call, attempt.route
-        found = self._applying.get((call.key.team_name, call.feature))
-        if found is None:
-            found = self._find_ceilings(call)
-        if not found or route is None or call.method != "POST":
+        ceilings = self._applying.get((call.key.team_name, call.feature))
+        if ceilings is None:
+            ceilings = self._find_ceilings(call)
+        if not ceilings or route is None or call.method != "POST":
             return Admitted(prepared)
-        opened = self._open_call(call, found)
+        opened = self._open_call(call, ceilings)
         with decode_once(prepared.body, call.body):
             case = await self._evaluate(attempt, prepared, route, opened)
             return self._decide(case, fits, opened)
@@ -155,10 +155,13 @@ class CostCeilings(Collector):
         """Each ceiling, and how often each was decided since this process started."""
         return [
             (
-                each,
-                [(_DECISION_LABELS[kind], self._decisions[each.name, kind]) for kind in _DECISIONS],
+                ceiling,
+                [
+                    (_DECISION_LABELS[kind], self._decisions[ceiling.name, kind])
+                    for kind in _DECISIONS
+                ],
             )
-            for each in self._ceilings
+            for ceiling in self._ceilings
         ]
 
     def collect(self) -> Iterator[Metric]:
@@ -195,16 +198,16 @@ class CostCeilings(Collector):
     def _find_ceilings(self, call: Call) -> tuple[Ceiling, ...]:
         """The ceilings that the call is under, the lowest first."""
         whose = (call.key.team_name, call.feature)
-        found = tuple(each for each in self._ceilings if each.applies(*whose))
+        ceilings = tuple(ceiling for ceiling in self._ceilings if ceiling.applies(*whose))
         if len(self._applying) >= _MAX_FEATURES:
             self._applying.clear()  # features are whatever callers say
-        self._applying[whose] = found
-        return found
+        self._applying[whose] = ceilings
+        return ceilings
 
-    def _open_call(self, call: Call, found: tuple[Ceiling, ...]) -> _Open:
+    def _open_call(self, call: Call, ceilings: tuple[Ceiling, ...]) -> _Open:
         opened = self._open.get(call.id)
         if opened is None:
-            opened = self._open[call.id] = _Open(found)
+            opened = self._open[call.id] = _Open(ceilings)
             if len(self._open) > _MAX_CALLS:
                 self._open.popitem(last=False)
         return opened
@@ -263,6 +266,6 @@ class CostCeilings(Collector):
 
 def _resolve_models(ceiling: Ceiling, predictor: Predictor) -> Ceiling:
     """The ceiling with the catalog's own names of its models, each once: some name a snapshot."""
-    found = ((predictor.model(name), name) for name in ceiling.cheaper)
-    names = dict.fromkeys(name if model is None else model.id for model, name in found)
+    models = ((predictor.model(name), name) for name in ceiling.cheaper)
+    names = dict.fromkeys(name if model is None else model.id for model, name in models)
     return msgspec.structs.replace(ceiling, cheaper=tuple(names))

@@ -18,8 +18,8 @@ def is_limitable(prepared: PreparedRequest) -> bool:
     """True if the request's output limit can be lowered: it has one, or may be given one."""
     names = LIMIT_FIELDS.get(endpoint(prepared), ())
     fields = read_fields(prepared.body)
-    said = [value for name in names if (value := getattr(fields, name)) is not None]
-    return bool(names) and all(map(positive_count, said))
+    limits = [value for name in names if (value := getattr(fields, name)) is not None]
+    return bool(names) and all(map(positive_count, limits))
 
 
 def with_output_limit(prepared: PreparedRequest, route: Route, tokens: int) -> PreparedRequest:

@@ -6,7 +6,7 @@
         ▲                                                              └─ after 3 s: an outage
         └──────────────────────── note_answer ─────────────────────────────────┘
 
-A call waits three seconds at most. In an outage nobody waits: a call is refused as soon as it was
+A call waits three seconds at most. In an outage no call waits: a call is refused as soon as it was
 asked for in vain, or admitted by the local quota where its budget says so. Losses that lie some
 seconds apart are stalls of their own.
 """
@@ -114,13 +114,14 @@ class LocalQuota:
         self._quotas: dict[str, int] = {}
 
     def claim(
-        self, each: CountedBudget, wanted: UsageBounds, level: CounterLevel | None
+        self, counted: CountedBudget, bounds: UsageBounds, level: CounterLevel | None
     ) -> CounterClaim:
         """The call's claim on this process's part of what was left when last heard."""
-        limit = each.budget.limit
+        limit = counted.budget.limit
         free = limit if level is None else max(limit - level.spent - level.held, 0)
-        quota = self._quotas.setdefault(each.counter, free // _QUOTA_DIVISOR)
-        return CounterClaim(each.counter, min(wanted.maximum, MAX_AMOUNT), quota, True, each.ends)  # noqa: FBT003 - as it is
+        quota = self._quotas.setdefault(counted.counter, free // _QUOTA_DIVISOR)
+        amount = min(bounds.maximum, MAX_AMOUNT)
+        return CounterClaim(counted.counter, amount, quota, hard=True, ends=counted.ends)
 
     def reserve(self, name: str, claims: Sequence[CounterClaim], now: float) -> bool:
         """True if all claims are held."""

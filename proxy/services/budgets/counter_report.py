@@ -46,20 +46,20 @@ def ledger_rows(
     if not is_compared(budget):
         return unknown_rows(budget)
     account = accounts.account(budget, now)
-    told: dict[str, int] = {**account.by}
+    amounts: dict[str, int] = {**account.by}
     if _is_one(budget):
-        told.setdefault(budget.of, 0)
-    if limit is not None and len(told) > limit:
-        told = dict(nlargest(limit, told.items(), key=lambda item: item[1]))
+        amounts.setdefault(budget.of, 0)
+    if limit is not None and len(amounts) > limit:
+        amounts = dict(nlargest(limit, amounts.items(), key=lambda item: item[1]))
     is_whole = account.is_whole
-    rows = [CounterRow(whose, amount if is_whole else None) for whose, amount in told.items()]
+    rows = [CounterRow(whose, amount if is_whole else None) for whose, amount in amounts.items()]
     return rows or unknown_rows(budget)
 
 
 async def counter_rows(
     store: BudgetStore, budget: Budget, rows: list[CounterRow], now: float
 ) -> list[CounterRow]:
-    """The same rows with the figures of the store; unchanged where they name nobody.
+    """The same rows with the figures of the store; unchanged where they name no one.
 
     Raises:
         StoreError: The counters are out of reach.
@@ -95,10 +95,10 @@ async def levels(store: BudgetStore, counters: list[str], now: float) -> list[Co
     Raises:
         StoreError: They are out of reach.
     """
-    found: list[CounterLevel] = []
+    counter_levels: list[CounterLevel] = []
     for start in range(0, len(counters), _COUNTERS_PER_BATCH):
-        found += await store.levels(counters[start : start + _COUNTERS_PER_BATCH], now)
-    return found
+        counter_levels += await store.levels(counters[start : start + _COUNTERS_PER_BATCH], now)
+    return counter_levels
 
 
 def most_spent(rows: list[CounterRow], limit: int) -> list[CounterRow]:
@@ -117,8 +117,8 @@ def _names(budget: Budget, rows: list[CounterRow], now: float) -> dict[str, str]
 
 async def _read_rows(store: BudgetStore, names: dict[str, str], now: float) -> list[CounterRow]:
     """Rows of the counters with these names."""
-    found = zip(names.values(), await levels(store, list(names), now), strict=True)
-    return [CounterRow(whose, level.spent, level.held) for whose, level in found]
+    pairs = zip(names.values(), await levels(store, list(names), now), strict=True)
+    return [CounterRow(whose, level.spent, level.held) for whose, level in pairs]
 
 
 def _is_one(budget: Budget) -> bool:

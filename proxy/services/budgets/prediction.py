@@ -128,11 +128,11 @@ class Predictor:
             last: The last answers, the newest last.
         """
         try:
-            found = await last()
+            answers = await last()
         except StoreError as error:
             _log.warning("Lengths of answers could not be read and are learned anew: %s", error)
             return
-        self._before = await asyncio.to_thread(_lengths_by_name, found)
+        self._before = await asyncio.to_thread(_lengths_by_name, answers)
 
     def update(self, catalog: Catalog) -> None:
         """Predict by another catalog from now on; what was learned of lengths stays."""
@@ -156,18 +156,18 @@ class Predictor:
             exactly: True if the tokens of a small prompt are counted, too.
         """
         call = attempt.call
-        known, model = self._call_state(call.id), route.model or call.model
-        last = known.last
+        state, model = self._call_state(call.id), route.model or call.model
+        last = state.last
         if last is not None and not exactly and last.is_of(attempt, prepared, route):
             return last.prediction
-        tokens = self._guess(attempt, model, known, exactly=exactly)
+        tokens = self._guess(attempt, model, state, exactly=exactly)
         if tokens is None:
             tokens = (await self._estimator.usage(call, route, None)).prompt_tokens
-            known.tokens[model, len(call.body)] = tokens
+            state.tokens[model, len(call.body)] = tokens
         allowed = output_allowance(prepared.body, clamps.endpoint(prepared), route)
-        kind = _kind(attempt, route, allowed.total, known)
+        kind = _kind(attempt, route, allowed.total, state)
         kind.sent = allowed.total
-        found = Prediction(
+        prediction = Prediction(
             tokens=tokens,
             cached=_cached_tokens(attempt, tokens),
             allowance=allowed,
@@ -177,8 +177,8 @@ class Predictor:
                 tariff=self._tariff(route), at=call.arrived, terms=billing_terms(attempt, "", {})
             ),
         )
-        known.last = _Last(attempt.number, ref(prepared), route, found)
-        return found
+        state.last = _Last(attempt.number, ref(prepared), route, prediction)
+        return prediction
 
     def record_clamp(self, attempt: AttemptInfo, total: int) -> None:
         """Note that the attempt was clamped to so many tokens, all its choices together."""
@@ -222,7 +222,7 @@ class Predictor:
         tokens: int,
         cost_of: Callable[[UsageBounds], int | None],
         fits: Callable[[str], bool] = lambda _: True,
-        others: Iterable[str] = (),
+        other_names: Iterable[str] = (),
     ) -> Alternative | None:
         """The cheapest model of the same provider that would do; None where none is known.
 
@@ -231,13 +231,15 @@ class Predictor:
             tokens: Of its prompt.
             cost_of: Returns the part of its possible cost that counts; None where that is too much.
             fits: Returns True if the model of this name can take the call.
-            others: Names of models to look at besides, of whatever provider.
+            other_names: Names of models to look at besides, of whatever provider.
         """
         best: Alternative | None = None
-        named = (self.model(name) for name in others)
+        named = (self.model(name) for name in other_names)
         for model in chain(self._models_of_same_provider(attempt), filter(None, named)):
-            found = self.predict_on_model(attempt, tokens, model)
-            worth = price_attempt(found, model.routes[0], attempt.call.body) if found else None
+            estimate = self.predict_on_model(attempt, tokens, model)
+            worth = (
+                price_attempt(estimate, model.routes[0], attempt.call.body) if estimate else None
+            )
             nanos = cost_of(worth.need) if worth is not None else None
             if nanos is not None and (best is None or nanos < best.nanos) and fits(model.id):
                 best = Alternative(model.id, nanos)
@@ -245,10 +247,10 @@ class Predictor:
 
     def learn(self, receipt: Receipt) -> None:
         """Learn from a receipt, once however often it comes."""
-        known = self._calls.get(receipt.call_id)
-        if known is None:
+        state = self._calls.get(receipt.call_id)
+        if state is None:
             return
-        kind = known.kinds.pop(receipt.attempt, None)
+        kind = state.kinds.pop(receipt.attempt, None)
         if receipt.final:
             del self._calls[receipt.call_id]
         usage = receipt.usage
@@ -262,22 +264,22 @@ class Predictor:
             self._lengths.add(_kind_of_all_calls(kind.name), length)
 
     def _call_state(self, call_id: str) -> _Known:
-        known = self._calls.get(call_id)
-        if known is None:
-            known = self._calls[call_id] = _Known()
+        state = self._calls.get(call_id)
+        if state is None:
+            state = self._calls[call_id] = _Known()
             if len(self._calls) > _MAX_CALLS:
                 self._calls.popitem(last=False)
-        return known
+        return state
 
     def _guess(
-        self, attempt: AttemptInfo, model: str, known: _Known, *, exactly: bool
+        self, attempt: AttemptInfo, model: str, state: _Known, *, exactly: bool
     ) -> int | None:
         """Tokens that the prompt is likely to have, told at once; None where not well enough.
 
         A small body has a fourth of its bytes, half of them where it holds more than ASCII.
         """
         body = attempt.call.body
-        counted = known.tokens.get((model, len(body)))
+        counted = state.tokens.get((model, len(body)))
         if counted is not None:
             return counted
         if exactly or len(body) > SMALL_BODY_BYTES:
@@ -296,18 +298,18 @@ class Predictor:
 
         Where nothing is learned of the kind it is a guess by all others' calls to its model.
         """
-        found = self._known_output(name, limit)
-        if found is not None:
-            return found
-        found = self._known_output(_kind_of_all_calls(name), limit)
-        if found is None:
+        bounds = self._known_output(name, limit)
+        if bounds is not None:
+            return bounds
+        bounds = self._known_output(_kind_of_all_calls(name), limit)
+        if bounds is None:
             return output_bounds(None, limit)
-        return msgspec.structs.replace(found, is_guessed=found.likely < limit)
+        return msgspec.structs.replace(bounds, is_guessed=bounds.likely < limit)
 
     def _known_output(self, name: Name, limit: int) -> OutputBounds | None:
         """The learned output of a kind, now or before the start; None where little is learned."""
-        found = self._lengths.known_output_bounds(name, limit)
-        return found or self._before.known_output_bounds(name[:-1], limit)
+        bounds = self._lengths.known_output_bounds(name, limit)
+        return bounds or self._before.known_output_bounds(name[:-1], limit)
 
     def _usual_length(self, name: Name, limit: int) -> int | None:
         """The output that nine of ten such calls stay within; None where little is learned.
@@ -317,8 +319,8 @@ class Predictor:
         lengths, kind = self._find_kind(name)
         if not lengths.is_learned(kind):
             lengths, kind = self._find_kind(_kind_of_all_calls(name))
-        found = lengths.quantile(kind, _USUAL_QUANTILE)
-        return None if found is None else min(found, limit)
+        length = lengths.quantile(kind, _USUAL_QUANTILE)
+        return None if length is None else min(length, limit)
 
     def _models_of_same_provider(self, attempt: AttemptInfo) -> list[Model]:
         """Models of the provider, but for the one that is asked and those that are retired."""
@@ -329,21 +331,21 @@ class Predictor:
         if provider not in self._siblings:
             self._siblings[provider] = _of_provider(self._catalog.models, provider)
         today = datetime.fromtimestamp(call.arrived, UTC).date()
-        asked = {call.model, served_model(route)}
+        excluded = {call.model, served_model(route)}
         return [
             model
             for model in self._siblings[provider]
-            if model.id not in asked and (model.retires is None or model.retires > today)
+            if model.id not in excluded and (model.retires is None or model.retires > today)
         ]
 
 
-def _kind(attempt: AttemptInfo, route: Route, limit: int, known: _Known) -> _Kind:
+def _kind(attempt: AttemptInfo, route: Route, limit: int, state: _Known) -> _Kind:
     """The attempt's kind, which is that of its first request to a model."""
     call, model = attempt.call, served_model(route) or attempt.call.model
-    kind = known.kinds.get(attempt.number)
+    kind = state.kinds.get(attempt.number)
     if kind is None or kind.name[2] != model:
         name = _name(call.key.team, call.feature, model, limit)
-        kind = known.kinds[attempt.number] = _Kind(name, limit, limit)
+        kind = state.kinds[attempt.number] = _Kind(name, limit, limit)
     return kind
 
 
@@ -367,25 +369,25 @@ def _cached_tokens(attempt: AttemptInfo, tokens: int) -> int:
 def _lengths_by_name(answers: Iterable[PastAnswer]) -> OutputLengthModel:
     """Lengths of answers, by team, feature and model, and by model."""
     lengths = OutputLengthModel()
-    for each in answers:
-        model = each.route.partition("/")[2].partition("#")[0] or each.model
-        limit = lowered_limit(each.notes)
-        is_cut = limit is not None and each.generated >= limit
-        length = each.generated * _CUT_OFF_LENGTH_FACTOR if is_cut else each.generated
-        for name in ((each.team, each.feature, model), (model,)):
+    for answer in answers:
+        model = answer.route.partition("/")[2].partition("#")[0] or answer.model
+        limit = lowered_limit(answer.notes)
+        is_cut = limit is not None and answer.generated >= limit
+        length = answer.generated * _CUT_OFF_LENGTH_FACTOR if is_cut else answer.generated
+        for name in ((answer.team, answer.feature, model), (model,)):
             lengths.add(name, length)
     return lengths
 
 
 def _of_provider(models: Mapping[str, Model], provider: str) -> tuple[Model, ...]:
     """The provider's models, by their first routes; not more than are looked at."""
-    found = (
+    candidates = (
         model
         for model in models.values()
         if model.routes[0].upstream.provider == provider and _generates(model)
     )
     return (
-        tuple(model for model, _ in zip(found, range(_MAX_MODELS), strict=False))
+        tuple(model for model, _ in zip(candidates, range(_MAX_MODELS), strict=False))
         if provider
         else ()
     )

@@ -101,7 +101,7 @@ def price_attempt(
     """
     tokens, cached = prediction.tokens, prediction.cached if warm else 0
     for prompt in (dearest_prompt(tokens, route, body, cached), Usage(input=tokens)):
-        found = usage_bounds(BudgetUnit.USD, prompt, prediction.output, prediction.quote)
-        if found is not None:
-            return AttemptPrice(prompt, prediction.quote, found)
+        bounds = usage_bounds(BudgetUnit.USD, prompt, prediction.output, prediction.quote)
+        if bounds is not None:
+            return AttemptPrice(prompt, prediction.quote, bounds)
     return None

@@ -35,19 +35,19 @@ def text_bound(body: bytes, route: Route) -> int:
     return bound if route.window is None else min(bound, route.window)
 
 
-async def prompt_bound(body: bytes, asked: bytes, endpoint: str, route: Route) -> int | None:
+async def prompt_bound(body: bytes, request_body: bytes, endpoint: str, route: Route) -> int | None:
     """The most tokens that a prompt can have; None where unknown.
 
     Args:
         body: As it is sent.
-        asked: As the caller sent it.
+        request_body: As the caller sent it.
         endpoint: Endpoint that the caller chose, such as ``responses``.
         route: Route of the call.
     """
     if route.window is not None and len(body) >= route.window:
         return route.window
-    if len(asked) <= _MAX_INLINE_BYTES:
-        is_all = is_whole(asked, endpoint)
+    if len(request_body) <= _MAX_INLINE_BYTES:
+        is_all = is_whole(request_body, endpoint)
     else:
-        is_all = await asyncio.to_thread(is_whole, asked, endpoint)
+        is_all = await asyncio.to_thread(is_whole, request_body, endpoint)
     return text_bound(body, route) if is_all else route.window

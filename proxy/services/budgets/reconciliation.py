@@ -130,7 +130,9 @@ class Reconciler(Collector):
     def update(self, budgets: Collection[Budget]) -> None:
         """Compare these budgets from the next look on."""
         self._budgets = [budget for budget in budgets if is_compared(budget)]
-        self.levels = {each: level for each, level in self.levels.items() if each in self._budgets}
+        self.levels = {
+            budget: level for budget, level in self.levels.items() if budget in self._budgets
+        }
 
     async def begin(self) -> None:
         """Start counters that have none yet with the ledger's amounts."""
@@ -138,7 +140,7 @@ class Reconciler(Collector):
         await self._try_compare(is_empty=is_new, restores=is_new)
 
     async def run(self) -> None:
-        """Compare now and then, and renew the mark whatever the ledger does, for ever."""
+        """Compare now and then, and renew the mark whatever the ledger does, without end."""
         async with asyncio.TaskGroup() as both:
             both.create_task(self._watch())
             both.create_task(self._renew())
@@ -212,18 +214,18 @@ class Reconciler(Collector):
         now = self._now()
         before, last = self._last_settled_look(now), self._last if self._is_lacking else None
         read = await self._opened.ask(self._read_ledger, now)
-        known = {name: amount for each in read for name, amount in each.by.items()}
-        self._remember(_Known(now, known))
+        amounts = {name: amount for reading in read for name, amount in reading.by.items()}
+        self._remember(_Known(now, amounts))
         newest = max(filter(None, (before, last)), key=lambda look: look.at, default=None)
-        sure = known if at_once else newest.amounts if newest else {}
-        for each in read:
-            level = await self._compare_budget(each, sure)
-            if each.budget not in self._budgets:
+        sure = amounts if at_once else newest.amounts if newest else {}
+        for reading in read:
+            level = await self._compare_budget(reading, sure)
+            if reading.budget not in self._budgets:
                 continue  # it was changed or taken back meanwhile
-            if each.is_whole:
-                self.levels[each.budget] = level
+            if reading.is_whole:
+                self.levels[reading.budget] = level
             else:
-                self.levels.pop(each.budget, None)
+                self.levels.pop(reading.budget, None)
 
     async def restore(self) -> None:
         """Give counters what the ledger knows before the checkpoint, and what they settled since.
@@ -237,13 +239,13 @@ class Reconciler(Collector):
         checkpoint = await self._counters.begin_checkpoint(now, CHECKPOINT_TTL_S)
         if now < checkpoint + _LEDGER_DELAY_S:
             raise _Behind("receipts from before the checkpoint may be on their way")
-        for each in await self._opened.ask(self._read_ledger, now, checkpoint):
-            given = 0
-            for batch in _batches(each.by):
+        for reading in await self._opened.ask(self._read_ledger, now, checkpoint):
+            restored = 0
+            for batch in _batches(reading.by):
                 before = await self._counters.restore(batch, checkpoint, self._now())
                 both = zip(batch.values(), before, strict=True)
-                given += sum(max(least - said, 0) for least, said in both)
-            self._log_restored(each.budget, given)
+                restored += sum(max(least - reported, 0) for least, reported in both)
+            self._log_restored(reading.budget, restored)
 
     def collect(self) -> Iterator[Metric]:
         """Levels and drifts, as Prometheus' own types."""
@@ -254,17 +256,19 @@ class Reconciler(Collector):
 
         Where the ledger or the counters are away, later looks do it.
         """
-        counted = {_counter_identity(each) for each in self._budgets}
+        counted = {_counter_identity(budget) for budget in self._budgets}
         new = [
-            each for each in budgets if is_compared(each) and _counter_identity(each) not in counted
+            budget
+            for budget in budgets
+            if is_compared(budget) and _counter_identity(budget) not in counted
         ]
         if not new:
             return
         try:
             await self._wait_for_ledger()
             now = self._now()
-            for each in await self._opened.ask(self._read_ledger, now, None, new):
-                for batch in _batches(each.by):
+            for reading in await self._opened.ask(self._read_ledger, now, None, new):
+                for batch in _batches(reading.by):
                     await self._counters.raise_spent(batch, self._now())
         except (StoreError, _Behind) as error:
             _log.warning("New budgets were not compared with the ledger yet: %s", error)
@@ -276,15 +280,15 @@ class Reconciler(Collector):
         budgets: Collection[Budget] | None = None,
     ) -> list[_Read]:
         """Reads each budget's amounts from the ledger, or those that ended before; blocks."""
-        found = []
+        readings = []
         for budget in self._budgets if budgets is None else budgets:
             account = self._accounts.account(budget, now, ended_before)
             by = {
                 counter_key(budget, whose, now): min(amount, MAX_AMOUNT)
                 for whose, amount in account.by.items()
             }
-            found.append(_Read(budget, by, account.is_whole))
-        return found
+            readings.append(_Read(budget, by, account.is_whole))
+        return readings
 
     def _remember(self, look: _Known) -> None:
         """Keep what the ledger knows; apart, when counters were there last, or just away."""
@@ -308,23 +312,23 @@ class Reconciler(Collector):
             read: Figures of the ledger.
             sure: Figures known when all that was settled is settled by now.
         """
-        drift, given, spent, fullest = 0, 0, 0, 0
+        drift, restored, spent, fullest = 0, 0, 0, 0
         for batch in _batches(read.by):
             least = {name: min(sure.get(name, 0), amount) for name, amount in batch.items()}
             before = await self._counters.raise_spent(least, self._now())
-            for name, said in zip(batch, before, strict=True):
-                drift += batch[name] - said
-                given += max(least[name] - said, 0)
-                used = max(batch[name], said)
+            for name, reported in zip(batch, before, strict=True):
+                drift += batch[name] - reported
+                restored += max(least[name] - reported, 0)
+                used = max(batch[name], reported)
                 spent, fullest = spent + used, max(fullest, used)
-        self._log_restored(read.budget, given)
+        self._log_restored(read.budget, restored)
         return BudgetLevel(drift, spent, fullest)
 
-    def _log_restored(self, budget: Budget, given: int) -> None:
+    def _log_restored(self, budget: Budget, restored: int) -> None:
         """Log that counters were given something."""
-        if given:
+        if restored:
             level = logging.WARNING if self._counters.is_shared else logging.INFO
-            amount = alert.format_amount(budget.unit, given)
+            amount = alert.format_amount(budget.unit, restored)
             _log.log(level, "Added %s from the ledger to counters of %s", amount, budget.name)
 
     async def _condition(self) -> CountersCondition | None:

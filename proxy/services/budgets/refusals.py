@@ -19,7 +19,7 @@ from slo.window import Window
 
 #: Seconds until a caller may ask again while the counters are away.
 _RETRY_AFTER_S: Final = 2.0
-#: Facts for programs about a call whose price nobody knows.
+#: Facts for programs about a call of unknown price.
 _UNPRICED: Final = "price_unknown"
 _RATES: Final = (BudgetUnit.REQUESTS, BudgetUnit.TOKENS)
 
@@ -43,7 +43,7 @@ class CeilingExcess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def budget_refusal(
-    each: CountedBudget,
+    counted: CountedBudget,
     refused: ReservationRefused,
     predicted: int,
     now: float,
@@ -53,20 +53,20 @@ def budget_refusal(
     """Error for a call that a budget refuses; of one that never fits, with the field to lower.
 
     Args:
-        each: The budget that it does not fit into.
+        counted: The budget that it does not fit into.
         refused: Refusal of its counter.
         predicted: Amount that the call may use of it.
         now: Seconds since the epoch.
         cheapest: The cheapest model with which it would fit; None where none is known.
         field: Caller's name of its output limit; "" where lowering it would not do.
     """
-    budget, level = each.budget, refused.level
+    budget, level = counted.budget, refused.level
     unit = budget.unit
     is_rate = budget.window is Window.MINUTE and unit in _RATES
-    free = None if predicted > budget.limit else min(refused.frees or each.ends, each.ends)
-    advice = _how_to_shrink(unit, field) if free is None else _when_it_fits(each, refused)
+    free = None if predicted > budget.limit else min(refused.frees or counted.ends, counted.ends)
+    advice = _how_to_shrink(unit, field) if free is None else _when_it_fits(counted, refused)
     error = CallerError(
-        f"{_budget_name(each)} has a limit of {_amount_text(unit, budget.limit)} a"
+        f"{_budget_name(counted)} has a limit of {_amount_text(unit, budget.limit)} a"
         f" {budget.window.value}: {_amount_text(unit, level.spent)} spent,"
         f" {_amount_text(unit, level.held)} held for calls under way, and this call may use"
         f" {_amount_text(unit, predicted)}. {advice}{_cheaper_model(cheapest)}",
@@ -78,7 +78,7 @@ def budget_refusal(
     error.details = {
         "budget": budget.name,
         "scope": budget.scope,
-        "of": each.whose,
+        "of": counted.whose,
         "unit": unit.value,
         "window": budget.window.value,
         "limit": _amount_value(unit, budget.limit),
@@ -88,7 +88,7 @@ def budget_refusal(
         "cheapest_alternative": _alternative(cheapest),
     }
     if is_rate:
-        error.headers = rate_limit_headers([each], [level], now)
+        error.headers = rate_limit_headers([counted], [level], now)
     return error
 
 
@@ -115,17 +115,17 @@ def unpriced_refusal(limit: str, details: Mapping[str, Any], route: Route) -> Ca
     return error
 
 
-def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> CallerError:
+def uncountable_refusal(counted: CountedBudget, route: Route, *, later: bool) -> CallerError:
     """The refusal of a call whose use of a budget cannot be known afterwards.
 
     Args:
-        each: The budget.
+        counted: The budget.
         route: Route that it would take.
-        later: True if it is answered in the background, else nobody knows its price.
+        later: True if it is answered in the background, else its price is unknown.
     """
-    budget = each.budget
+    budget = counted.budget
     limit = f"The budget `{budget.name}`"
-    details = {"budget": budget.name, "scope": budget.scope, "of": each.whose}
+    details = {"budget": budget.name, "scope": budget.scope, "of": counted.whose}
     if not later:
         return unpriced_refusal(limit, details, route)
     what, fix, code = "tokens", "hard = false", "usage_unknown"
@@ -143,15 +143,15 @@ def uncountable_refusal(each: CountedBudget, route: Route, *, later: bool) -> Ca
     return error
 
 
-def unbounded_refusal(each: CountedBudget, route: Route) -> CallerError:
+def unbounded_refusal(counted: CountedBudget, route: Route) -> CallerError:
     """The refusal of a call whose highest use of a budget is unknown."""
-    budget = each.budget
+    budget = counted.budget
     return _over_uncountable_budget(
         f"The budget `{budget.name}` holds the most that a call can use, and nobody knows it of"
         " this one: a part of its prompt is not text in its body (pictures, files, tools of the"
         " provider, what it keeps), and the catalog states no `window` for its model. Whoever runs"
         ' the gateway can write one, or hold = "p95" beside the limit.',
-        {"budget": budget.name, "scope": budget.scope, "of": each.whose},
+        {"budget": budget.name, "scope": budget.scope, "of": counted.whose},
         route,
         "usage_unknown",
     )
@@ -205,13 +205,13 @@ def rate_limit_headers(
     """
     headers: dict[str, str] = {}
     for unit in _RATES:
-        found = [
-            (max(each.budget.limit - level.spent - level.held, 0), each)
-            for each, level in zip(counted, levels, strict=False)
-            if each.budget.unit is unit and each.budget.window is Window.MINUTE
+        candidates = [
+            (max(entry.budget.limit - level.spent - level.held, 0), entry)
+            for entry, level in zip(counted, levels, strict=False)
+            if entry.budget.unit is unit and entry.budget.window is Window.MINUTE
         ]
-        if found:
-            remaining, tightest = min(found, key=lambda pair: pair[0])
+        if candidates:
+            remaining, tightest = min(candidates, key=lambda pair: pair[0])
             headers |= {
                 f"x-ratelimit-limit-{unit.value}": str(tightest.budget.limit),
                 f"x-ratelimit-remaining-{unit.value}": str(remaining),
@@ -220,13 +220,13 @@ def rate_limit_headers(
     return headers
 
 
-def _budget_name(each: CountedBudget) -> str:
-    scope = each.budget.scope.removeprefix("label:")
+def _budget_name(counted: CountedBudget) -> str:
+    scope = counted.budget.scope.removeprefix("label:")
     if scope in {"organization", "user"}:
         whose = {"organization": "the organization", "user": "this user"}[scope]
     else:
-        whose = f"{scope} `{each.whose}`" if each.whose else f"calls that name no {scope}"
-    return f"The budget `{each.budget.name}` of {whose}"
+        whose = f"{scope} `{counted.whose}`" if counted.whose else f"calls that name no {scope}"
+    return f"The budget `{counted.budget.name}` of {whose}"
 
 
 def _how_to_shrink(unit: BudgetUnit, field: str) -> str:
@@ -236,11 +236,11 @@ def _how_to_shrink(unit: BudgetUnit, field: str) -> str:
     return f"That is more than the whole limit, so waiting does not help. {smaller}{cheaper}."
 
 
-def _when_it_fits(each: CountedBudget, refused: ReservationRefused) -> str:
+def _when_it_fits(counted: CountedBudget, refused: ReservationRefused) -> str:
     if refused.frees is not None:
         return "Try again once some of those calls have ended."
-    begins = datetime.fromtimestamp(each.ends, UTC)
-    return f"A new {each.budget.window.value} begins at {begins:%Y-%m-%d %H:%M} UTC."
+    begins = datetime.fromtimestamp(counted.ends, UTC)
+    return f"A new {counted.budget.window.value} begins at {begins:%Y-%m-%d %H:%M} UTC."
 
 
 def _advice(excess: CeilingExcess) -> str:

@@ -36,7 +36,7 @@ from slo.reservation_sizing import (
 from slo.reservations import MAX_AMOUNT, CounterClaim, ReservationRefused
 from slo.usage import Usage
 
-#: Of what nobody can tell in advance something is held all the same: of what is used up it gets
+#: Something is held also where the use is unknown in advance: of what is used up it gets
 #: nothing.
 UNKNOWN: Final = UsageBounds(sure=1, typical=1, likely=1, worst=1)
 #: Endpoints that cost nothing by themselves. Source: OpenAI, pricing and API reference (2026-11).
@@ -94,13 +94,13 @@ def counted_budgets(limits: BudgetIndex, subject: Subject, call: Call) -> list[C
 
     What only reads or deletes counts as a request alone.
     """
-    at, is_paid = call.arrived, call.method == "POST"
+    arrival, is_paid = call.arrived, call.method == "POST"
     return [
         CountedBudget(
             budget,
             whose,
-            budgets.counter_key(budget, whose, at),
-            window.window_end(budget.window, at),
+            budgets.counter_key(budget, whose, arrival),
+            window.window_end(budget.window, arrival),
         )
         for budget, whose in limits.applicable(subject)
         if is_paid or budget.unit is BudgetUnit.REQUESTS
@@ -111,20 +111,20 @@ def needs(
     units: Iterable[BudgetUnit], call: Call, prompt: Usage, output: OutputBounds, quote: PriceQuote
 ) -> dict[BudgetUnit, UsageBounds]:
     """Bounds of what the call may use of each unit; ``UNKNOWN`` where they cannot be predicted."""
-    found = {}
+    bounds = {}
     for unit in units:
-        known = None
+        unit_bounds = None
         if unit is BudgetUnit.REQUESTS or call.endpoint in BILLED_ENDPOINTS:
             plain = Usage(input=prompt.prompt_tokens)
-            known = usage_bounds(unit, prompt, output, quote) or usage_bounds(
+            unit_bounds = usage_bounds(unit, prompt, output, quote) or usage_bounds(
                 unit, plain, output, quote
             )
-        found[unit] = known or UNKNOWN
-    return found
+        bounds[unit] = unit_bounds or UNKNOWN
+    return bounds
 
 
 def with_upper_bounds(
-    wanted: Mapping[BudgetUnit, UsageBounds],
+    bounds: Mapping[BudgetUnit, UsageBounds],
     call: Call,
     prompt: Usage,
     output: int,
@@ -135,7 +135,7 @@ def with_upper_bounds(
     Dollars are those of the dearest service tier, where the call leaves the tier to its provider.
 
     Args:
-        wanted: Usage it may need, by unit.
+        bounds: Usage it may need, by unit.
         call: The call.
         prompt: The longest prompt that it can have, as it will be billed.
         output: The most that it may generate, in tokens.
@@ -143,11 +143,11 @@ def with_upper_bounds(
     """
     return {
         unit: msgspec.structs.replace(
-            each, upper_bound=_largest_use(unit, call, prompt, output, quote)
+            unit_bounds, upper_bound=_largest_use(unit, call, prompt, output, quote)
         )
-        if each is not UNKNOWN
-        else each
-        for unit, each in wanted.items()
+        if unit_bounds is not UNKNOWN
+        else unit_bounds
+        for unit, unit_bounds in bounds.items()
     }
 
 
@@ -168,19 +168,19 @@ def _largest_use(
 
 
 def first_worst_case_budget(
-    counted: Iterable[CountedBudget], wanted: Mapping[BudgetUnit, UsageBounds]
+    counted: Iterable[CountedBudget], bounds: Mapping[BudgetUnit, UsageBounds]
 ) -> CountedBudget | None:
     """The first budget that holds the most a call can use, where that is known and not nothing."""
-    for each in counted:
-        budget = each.budget
+    for entry in counted:
+        budget = entry.budget
         if (
             budget.hard
             and budget.hold is HoldPolicy.WORST
             and budget.unit is not BudgetUnit.REQUESTS
         ):
-            may = wanted[budget.unit]
+            may = bounds[budget.unit]
             if may is not UNKNOWN and may.worst:
-                return each
+                return entry
     return None
 
 
@@ -197,7 +197,7 @@ def is_uncountable(rule: UnpricedPolicy, call: Call, route: Route) -> bool:
 
 def first_uncountable(
     counted: Iterable[CountedBudget],
-    wanted: Mapping[BudgetUnit, UsageBounds],
+    bounds: Mapping[BudgetUnit, UsageBounds],
     call: Call,
     route: Route,
 ) -> CountedBudget | None:
@@ -207,37 +207,37 @@ def first_uncountable(
 
     Args:
         counted: The budgets it counts in.
-        wanted: Usage it may need of their units.
+        bounds: Usage it may need of their units.
         call: The call.
         route: Route that it would take.
     """
-    for each in counted:
-        if each.budget.hard and _is_uncountable_by(each.budget, wanted, call, route):
-            return each
+    for entry in counted:
+        if entry.budget.hard and _is_uncountable_by(entry.budget, bounds, call, route):
+            return entry
     return None
 
 
 def _is_uncountable_by(
-    budget: Budget, wanted: Mapping[BudgetUnit, UsageBounds], call: Call, route: Route
+    budget: Budget, bounds: Mapping[BudgetUnit, UsageBounds], call: Call, route: Route
 ) -> bool:
     """True if a call's use of a budget cannot be known, and the budget refuses such calls."""
     if budget.unit is BudgetUnit.TOKENS:
         return call.is_background
     if budget.unit is BudgetUnit.REQUESTS:
         return False
-    may = wanted[BudgetUnit.USD]
+    may = bounds[BudgetUnit.USD]
     is_unknown = may is UNKNOWN or (may.worst > 0 and call.is_background)
     return is_unknown and is_uncountable(budget.unpriced, call, route)
 
 
-def claim(each: CountedBudget, wanted: UsageBounds, seen: CounterView) -> CounterClaim:
+def claim(counted: CountedBudget, bounds: UsageBounds, counter: CounterView) -> CounterClaim:
     """The call's claim on a budget, by the last reported state of its counter."""
-    found = size_reservation(each.budget, wanted, seen)
-    amount, limit = min(found.amount, MAX_AMOUNT), found.limit
-    return CounterClaim(each.counter, amount, limit, each.budget.hard, each.ends)
+    reservation = size_reservation(counted.budget, bounds, counter)
+    amount, limit = min(reservation.amount, MAX_AMOUNT), reservation.limit
+    return CounterClaim(counted.counter, amount, limit, counted.budget.hard, counted.ends)
 
 
-def used_amount(budget: Budget, receipt: Receipt, wanted: UsageBounds = UNKNOWN) -> int:
+def used_amount(budget: Budget, receipt: Receipt, bounds: UsageBounds = UNKNOWN) -> int:
     """The amount of a budget's unit an attempt used, as its receipt says.
 
     A call counts as one request. Dollars of an answer whose price is unknown, though the call's was
@@ -247,16 +247,16 @@ def used_amount(budget: Budget, receipt: Receipt, wanted: UsageBounds = UNKNOWN)
     Args:
         budget: Which.
         receipt: The attempt's.
-        wanted: Amount of the unit that it was expected to use.
+        bounds: Amount of the unit that it was expected to use.
     """
     if budget.unit is BudgetUnit.REQUESTS:
         return int(receipt.final and receipt.outcome is not Outcome.REFUSED)
-    holds_worst = budget.hold is HoldPolicy.WORST and wanted is not UNKNOWN
-    least = wanted.worst if holds_worst and budget.hard and is_abandoned(receipt) else 0
+    holds_worst = budget.hold is HoldPolicy.WORST and bounds is not UNKNOWN
+    least = bounds.worst if holds_worst and budget.hard and is_abandoned(receipt) else 0
     if budget.unit is BudgetUnit.USD:
         used = receipt.cost_nanos
-        if used is None and receipt.usage is not None and wanted is not UNKNOWN:
-            used = wanted.maximum if holds_worst else wanted.likely
+        if used is None and receipt.usage is not None and bounds is not UNKNOWN:
+            used = bounds.maximum if holds_worst else bounds.likely
     else:
         usage = receipt.usage or Usage()
         used = usage.prompt_tokens + usage.generated_tokens
@@ -270,12 +270,12 @@ def _is_free(endpoint: str) -> bool:
 
 def _labels(body: bytes) -> Mapping[str, str]:
     try:
-        found = _LABELS.decode(body).metadata
+        metadata = _LABELS.decode(body).metadata
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(metadata, dict):
         return {}
-    return {str(name): text for name, text in found.items() if isinstance(text, str)}
+    return {str(name): text for name, text in metadata.items() if isinstance(text, str)}
 
 
 def holds_on_loss(budget: Budget) -> bool:
@@ -286,12 +286,13 @@ def holds_on_loss(budget: Budget) -> bool:
 def is_closed(counted: Iterable[CountedBudget]) -> bool:
     """True if one of a call's budgets refuses what is not counted."""
     return any(
-        holds_on_loss(each.budget) and each.budget.on_loss is OnStoreLoss.CLOSED for each in counted
+        holds_on_loss(entry.budget) and entry.budget.on_loss is OnStoreLoss.CLOSED
+        for entry in counted
     )
 
 
 def is_worth_asking(again: CounterClaim, refused: ReservationRefused) -> bool:
     """True if a claim fits by the reported level, or would fit at another time than reported."""
-    spent, held = refused.level.spent, refused.level.held
+    spent, reserved = refused.level.spent, refused.level.held
     fits_alone = spent + again.amount <= again.limit
-    return held + spent + again.amount <= again.limit or fits_alone is (refused.frees is None)
+    return reserved + spent + again.amount <= again.limit or fits_alone is (refused.frees is None)

@@ -221,7 +221,7 @@ class _Limits:
 
 
 async def _keep_comparing(store: BudgetStore, around: AppContext) -> None:
-    """Compare the clock with that of the counters now and then, for ever."""
+    """Compare the clock with that of the counters now and then, without end."""
     while True:
         await asyncio.sleep(_COMPARE_INTERVAL_S)
         await _compare_clock(store, around)
@@ -264,14 +264,14 @@ class BudgetOverlay:
     def add_to(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot with the stored budgets beside those of the file, which win; blocks."""
         try:
-            self._known = tuple(each.budget for each in self._stored.all())
+            self._known = tuple(stored.budget for stored in self._stored.all())
         except StoreError as error:
             _log.warning("Budgets set on pages stay as they were: %s", error)
-        names = {each.name for each in snapshot.policies.budgets}
-        for each in self._known:
-            if each.name in names:
+        names = {budget.name for budget in snapshot.policies.budgets}
+        for budget in self._known:
+            if budget.name in names:
                 _log.warning(
-                    "The policies file has a budget %s, which replaces the page's", each.name
+                    "The policies file has a budget %s, which replaces the page's", budget.name
                 )
         budgets = budgets_beside(snapshot.policies.budgets, self._known)
         policies = msgspec.structs.replace(snapshot.policies, budgets=budgets)

@@ -121,36 +121,36 @@ def compact_call(
         return CompactedCall(
             result=passthrough_result(task.policy.mode.value, why), conversation=conversation
         )
-    found = compact_chat(
+    chat = compact_chat(
         prompt.messages, task.policy, memory=memory, context=_conversation_context(task, prompt)
     )
-    why = _reason_to_send_unmodified(task, conversation.name, prompt, found)
+    why = _reason_to_send_unmodified(task, conversation.name, prompt, chat)
     if why:
-        is_decided = not found.changed and not task.is_dry
+        is_decided = not chat.changed and not task.is_dry
         return CompactedCall(
-            result=_compaction_result(task, found, why),
+            result=_compaction_result(task, chat, why),
             conversation=conversation,
             is_decided=is_decided,
         )
-    body = msgspec.structs.replace(prompt, messages=found.messages).render()
+    body = msgspec.structs.replace(prompt, messages=chat.messages).render()
     origin = UncompactedConversation(
-        messages=conversation.messages, turns=conversation.turns, reset=found.reset
+        messages=conversation.messages, turns=conversation.turns, reset=chat.reset
     )
-    sent = msgspec.structs.replace(
-        _compaction_result(task, found, found.reason),
+    result = msgspec.structs.replace(
+        _compaction_result(task, chat, chat.reason),
         sent=msgspec.structs.replace(task.call, body=body, origin=origin),
         is_compacted=True,
-        messages=found.compacted_messages,
-        last_compacted_why=found.last_compacted_why,
-        reset=found.reset,
-        break_even=found.break_even,
+        messages=chat.compacted_messages,
+        last_compacted_why=chat.last_compacted_why,
+        reset=chat.reset,
+        break_even=chat.break_even,
     )
     news = (
-        found
-        if task.policy.mode is CompactionMode.FACTS_MODEL and found.region is not None
-        else None
+        chat if task.policy.mode is CompactionMode.FACTS_MODEL and chat.region is not None else None
     )
-    return CompactedCall(result=sent, conversation=conversation, is_decided=True, chat_to_note=news)
+    return CompactedCall(
+        result=result, conversation=conversation, is_decided=True, chat_to_note=news
+    )
 
 
 def identify_conversation(call: Call, secret: bytes) -> ConversationIdentity | None:
@@ -177,9 +177,12 @@ def _conversation_identity(
     team = team_fingerprint(secret, call.key.team)
     who = (call.key.team, call.feature, call.key.id, call.conversation, call.session)
     answers = [role == ASSISTANT for role in roles]
-    first = next((at for at in range(lead + 1, len(roles)) if answers[at] > answers[at - 1]), None)
-    known = [read_message(team, raw) for raw in prompt.messages[:first]]
-    name = conversation_chain(prompt, known, who, team).beginning
+    first = next(
+        (index for index in range(lead + 1, len(roles)) if answers[index] > answers[index - 1]),
+        None,
+    )
+    messages = [read_message(team, raw) for raw in prompt.messages[:first]]
+    name = conversation_chain(prompt, messages, who, team).beginning
     return ConversationIdentity(
         name=name, lead=lead, messages=prompt.messages, turns=roles.count(ASSISTANT)
     )
@@ -196,30 +199,30 @@ def _conversation_context(task: CompactionTask, prompt: Prompt) -> ConversationC
 
 
 def _reason_to_send_unmodified(
-    task: CompactionTask, name: bytes, prompt: Prompt, found: CompactedChat
+    task: CompactionTask, name: bytes, prompt: Prompt, chat: CompactedChat
 ) -> str:
     """The reason to send the call unmodified although it was computed; "" where less is sent."""
-    if not found.changed:
-        return found.reason
+    if not chat.changed:
+        return chat.reason
     if assign_arm(name, task.control_share) is ExperimentArm.CONTROL:
         return CONTROL
-    if found.tokens_after > found.tokens_before:
+    if chat.tokens_after > chat.tokens_before:
         return GREW
     # The last look: nothing goes out that a provider would find more wrong with than came.
-    if chat_faults(found.messages, prompt.messages):
+    if chat_faults(chat.messages, prompt.messages):
         return INVALID
     return DRY if task.is_dry else ""
 
 
-def _compaction_result(task: CompactionTask, found: CompactedChat, why: str) -> CompactionResult:
+def _compaction_result(task: CompactionTask, chat: CompactedChat, why: str) -> CompactionResult:
     """The result for a call, with the reason why it is sent unmodified or shorter."""
-    evidence = found.evidence
-    known = passthrough_result(task.policy.mode.value, why)
+    evidence = chat.evidence
+    unmodified = passthrough_result(task.policy.mode.value, why)
     return msgspec.structs.replace(
-        known,
-        why=f"{DRY}: {found.reason}" if why == DRY else why,
-        before=found.tokens_before,
-        after=found.tokens_after,
+        unmodified,
+        why=f"{DRY}: {chat.reason}" if why == DRY else why,
+        before=chat.tokens_before,
+        after=chat.tokens_after,
         needed=evidence.needed if evidence is not None else 0,
         lost=evidence.lost if evidence is not None else 0,
     )

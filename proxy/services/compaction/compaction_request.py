@@ -38,24 +38,23 @@ def parse_compaction_request(
 ) -> CompactionRequest:
     """The compaction requested for a call.
 
-    A caller may try a feature for which nobody chose a mode; what a person chose, or the live
+    A caller may try a feature for which no mode is set; what a person chose, or the live
     quality check stepped back to, it may only go below.
 
     Args:
         header: Value of ``x-thriftgate-compaction``; "" for nothing.
         setting: Settings of its feature.
-        default: The mode of features for which nobody chose one.
+        default: The mode of features without one of their own.
     """
-    mode, said = setting.effective_mode(default), header.strip().lower()
-    if not said:
+    mode, directive = setting.effective_mode(default), header.strip().lower()
+    if not directive:
         return CompactionRequest(mode=mode) if mode is not CompactionMode.OFF else _NOTHING
-    if said == _OFF:
+    if directive == _OFF:
         return _NOTHING
-    if said not in {_DRY, _FORCE}:
-        wrong = (
-            f"x-thriftgate-compaction is off, dry-run or force, not {said[:_MAX_QUOTED_CHARS]!r}"
-        )
-        return CompactionRequest(notes=(f"{wrong}: the conversation was sent unmodified",))
-    if mode is CompactionMode.OFF and (said == _DRY or setting.mode is None):
+    if directive not in {_DRY, _FORCE}:
+        wrong = directive[:_MAX_QUOTED_CHARS]
+        fault = f"x-thriftgate-compaction is off, dry-run or force, not {wrong!r}"
+        return CompactionRequest(notes=(f"{fault}: the conversation was sent unmodified",))
+    if mode is CompactionMode.OFF and (directive == _DRY or setting.mode is None):
         mode = CompactionMode.FACTS
-    return CompactionRequest(mode=mode, is_dry=said == _DRY, force=said == _FORCE)
+    return CompactionRequest(mode=mode, is_dry=directive == _DRY, force=directive == _FORCE)

@@ -98,7 +98,7 @@ class Compactor:
         tasks: Background tasks that shutdown waits for.
         now: Seconds since the epoch.
         send_alert: Takes alerts.
-        defaults: Settings where nobody chose.
+        defaults: Settings of features without a choice.
     """
 
     def __init__(
@@ -216,11 +216,11 @@ class Compactor:
             return
         self._live_quality.add(receipt, setting.measured_from)
         sums = self._live_quality.sums(place, self._now(), setting.measured_from)
-        for found in (sums.control, sums.treated):
-            gentler = next_mode(mode, found)
+        for evidence in (sums.control, sums.treated):
+            gentler = next_mode(mode, evidence)
             if gentler is not mode:
                 self._stepping_back.add(place)
-                self._tasks.start(partial(self._step_back, place, mode, gentler, found))
+                self._tasks.start(partial(self._step_back, place, mode, gentler, evidence))
                 return
         if sums.is_dearer:
             self._send_alert(higher_cost_alert(place, sums, self._now()))
@@ -237,11 +237,11 @@ class Compactor:
         is_quick = len(call.body) < _LARGE_BODY_BYTES and mode is not CompactionMode.FACTS_MODEL
         try:
             work = partial(compact_call, task, self.compact_chat)
-            found = await self._run_guarded(
+            compacted = await self._run_guarded(
                 self._workers.run(call.key.team, work, is_quick=is_quick), call
             )
-            if found is not None:
-                return self._tracked_result(task, found, target)
+            if compacted is not None:
+                return self._tracked_result(task, compacted, target)
             result = passthrough_result(mode.value, "failed")
         except CannotCompactError as error:
             result = _passthrough_with_note(mode, str(error))
@@ -277,8 +277,8 @@ class Compactor:
             return "refused"
         if len(call.body) > _MAX_BODY_BYTES:
             return "too_large"
-        asked = call.body if call.fields is None else call.fields.thinking_body
-        return "thinks" if not is_native and may_sign_thinking(asked, route) else ""
+        body = call.body if call.fields is None else call.fields.thinking_body
+        return "thinks" if not is_native and may_sign_thinking(body, route) else ""
 
     async def _identify_conversation(self, call: Call) -> ConversationIdentity | None:
         """The conversation of a call that was not compacted, or not in time."""
@@ -286,18 +286,18 @@ class Compactor:
         return read() if len(call.body) < _LARGE_BODY_BYTES else await asyncio.to_thread(read)
 
     def _tracked_result(
-        self, task: CompactionTask, found: CompactedCall, target: PlanningTarget
+        self, task: CompactionTask, compacted: CompactedCall, target: PlanningTarget
     ) -> CompactionResult:
         """The result, with what the tracker knows of the call before it."""
-        conversation, result, now = found.conversation, found.result, self._now()
+        conversation, result, now = compacted.conversation, compacted.result, self._now()
         if conversation is None:
             return result
-        by, news = task.policy if found.is_decided else None, found.chat_to_note
+        by, news = task.policy if compacted.is_decided else None, compacted.chat_to_note
         if self._cool_downs.is_conversation_cooling(conversation.name, now):
             result, by, news = passthrough_result(result.mode, "refused"), None, None
         if self._summariser is not None and news is not None:
             self._summariser.request_notes(task.call, news)
-        lives = max(target.regime.lifetimes.values(), default=inf)  # nobody knows: for ever
+        lives = max(target.regime.lifetimes.values(), default=inf)  # unknown: taken as endless
         return self._tracker.track(
             task.call,
             SentConversation(
@@ -306,11 +306,11 @@ class Compactor:
         )
 
     async def _step_back(
-        self, place: Place, mode: CompactionMode, to: CompactionMode, found: QualityEvidence
+        self, place: Place, mode: CompactionMode, to: CompactionMode, evidence: QualityEvidence
     ) -> None:
         """Steps the feature back to a gentler mode everywhere, and sends an alert."""
-        needed = quantity(found.needed, "value")
-        why = f"{found.lost:,} of {needed} that tool calls needed were compacted away"
+        needed = quantity(evidence.needed, "value")
+        why = f"{evidence.lost:,} of {needed} that tool calls needed were compacted away"
         try:
             done = await self._store.ask(
                 self._store.compactions.step_back, place, to, why, self._now()
@@ -334,14 +334,14 @@ def _passthrough_with_note(mode: CompactionMode, why: str) -> CompactionResult:
     """The result for a call that is sent unmodified; a reason that is no code becomes a note."""
     if why.isidentifier():
         return passthrough_result(mode.value, why)
-    said = f"the conversation was not compacted: {why[:_MAX_WHY_CHARS]}"
-    return CompactionResult(mode=mode.value, why="not_compactable", notes=(said,))
+    note = f"the conversation was not compacted: {why[:_MAX_WHY_CHARS]}"
+    return CompactionResult(mode=mode.value, why="not_compactable", notes=(note,))
 
 
 def build_compactor(context: AppContext) -> Compactor:
     """The compactor of a gateway, with its settings' defaults; its features are published."""
-    given = context.settings
-    mode, share, safety = given.compaction, given.control_share, given.compaction_safety
+    settings = context.settings
+    mode, share, safety = settings.compaction, settings.control_share, settings.compaction_safety
     usual = CompactionDefaults(mode=mode, share=share, safety=safety)
     context.publish(CompactedFeaturesCollector(lambda: context.opened.compaction_settings.current))
     return Compactor(

@@ -91,12 +91,12 @@ def _changed_prefix_result(
     result: CompactionResult, came: Call, conversation: ConversationIdentity
 ) -> CompactionResult:
     """The result for a prompt whose prefix changed for another reason than a compaction."""
-    sent = result.call(came)
+    sent_call = result.call(came)
     origin = UncompactedConversation(
         messages=conversation.messages, turns=conversation.turns, reset=True
     )
-    sent = msgspec.structs.replace(sent, origin=origin)
-    return msgspec.structs.replace(result, reset=True, sent=sent)
+    sent_call = msgspec.structs.replace(sent_call, origin=origin)
+    return msgspec.structs.replace(result, reset=True, sent=sent_call)
 
 
 #: Seconds that it is left alone, and within which conversations are counted.
@@ -123,12 +123,12 @@ class CoolDowns:
 
         Args:
             place: The feature.
-            conversation: Its name; b"" where nobody knows it, and the feature stands for it.
+            conversation: Its name; b"" where unknown, and the feature stands for it.
             now: Time of the refusal.
         """
         self._cooling_down.put(conversation, now + COOL_DOWN_S)
         before = self._refused.get(place) or {}
-        lately = {name: at for name, at in before.items() if now - at < COOL_DOWN_S}
+        lately = {name: time for name, time in before.items() if now - time < COOL_DOWN_S}
         lately[conversation] = now
         is_all = not conversation or len(lately) >= REFUSALS_TO_COOL_FEATURE
         if is_all:

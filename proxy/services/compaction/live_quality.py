@@ -93,7 +93,7 @@ class LiveQuality:
         self._add_to_slot(name, receipt, CompactionSums(nanos=-paid, paid=paid), since)
 
     def _add_to_slot(
-        self, place: tuple[str, ...], receipt: Receipt, found: CompactionSums, since: float
+        self, place: tuple[str, ...], receipt: Receipt, sums: CompactionSums, since: float
     ) -> None:
         if receipt.started < since:
             return
@@ -103,9 +103,9 @@ class LiveQuality:
             self._features.popitem(last=False)
         slot = int(receipt.started // SLOT_S)
         if (since, slot) not in slots:
-            for old in [each for each in slots if each[1] <= slot - WINDOW_S // SLOT_S]:
+            for old in [key for key in slots if key[1] <= slot - WINDOW_S // SLOT_S]:
                 del slots[old]
-        slots.setdefault((since, slot), CompactionSums()).add(found)
+        slots.setdefault((since, slot), CompactionSums()).add(sums)
 
     def sums(self, place: Place, now: float, since: float = 0.0) -> CompactionSums:
         """The counts of a feature's calls in the last day.
@@ -116,13 +116,13 @@ class LiveQuality:
             since: Time at which the mode was set: from the first call made then they count. Of what
                 was counted before that was known here, a slot that began earlier does not.
         """
-        found = CompactionSums()
-        for each in (place, _summary_place(place)):
-            for (begun, slot), sums in self._features.get(each, {}).items():
+        total = CompactionSums()
+        for feature in (place, _summary_place(place)):
+            for (begun, slot), sums in self._features.get(feature, {}).items():
                 is_since = begun == since or slot * SLOT_S >= since
                 if is_since and slot * SLOT_S >= now - WINDOW_S:
-                    found.add(sums)
-        return found
+                    total.add(sums)
+        return total
 
     def forget(self, place: Place) -> None:
         """Resets the counts of a feature."""
@@ -138,14 +138,14 @@ def _summary_place(place: Place) -> tuple[str, ...]:
 
 def _receipt_sums(receipt: Receipt) -> CompactionSums:
     less = (receipt.tokens_before or 0) - (receipt.tokens_after or 0)
-    found = QualityEvidence(needed=receipt.needed, lost=receipt.lost)
+    evidence = QualityEvidence(needed=receipt.needed, lost=receipt.lost)
     if not receipt.compacted:
-        return CompactionSums(control=found)
+        return CompactionSums(control=evidence)
     saved = receipt.compaction_nanos
     return CompactionSums(
         compacted=1,
         tokens=less,
         nanos=saved or 0,
         paid=0 if saved is None else receipt.spent_nanos or 0,
-        treated=found,
+        treated=evidence,
     )

@@ -63,13 +63,13 @@ def relative_prices(target: PlanningTarget) -> RelativePrices:
     regime, rates = target.regime, target.rates
     if rates is None or not rates.input:
         read = regime.read if regime.name else _DEFAULT_READ_PRICE
-        known = regime.writes.values() if regime.name else _DEFAULT_WRITE_PRICES
-        return _build_prices(read, known, _DEFAULT_OUTPUT_PRICE, regime)
+        write_prices = regime.writes.values() if regime.name else _DEFAULT_WRITE_PRICES
+        return _build_prices(read, write_prices, _DEFAULT_OUTPUT_PRICE, regime)
     output = _DEFAULT_OUTPUT_PRICE if rates.output is None else Fraction(rates.output, rates.input)
     if regime.name:
         return _build_prices(regime.read, regime.writes.values(), output, regime)
-    each = (rates.write_5m, rates.write_30m, rates.write_1h, rates.write_12h)
-    writes = [Fraction(rate, rates.input) for rate in each if rate is not None]
+    write_rates = (rates.write_5m, rates.write_30m, rates.write_1h, rates.write_12h)
+    writes = [Fraction(rate, rates.input) for rate in write_rates if rate is not None]
     read = Fraction(1) if rates.cache_read is None else Fraction(rates.cache_read, rates.input)
     return _build_prices(read, writes, output, regime)
 
@@ -105,16 +105,16 @@ def native_compaction_result(
         setting: Settings of its feature: its target is where compaction begins.
         is_dry: True if it is sent unmodified.
     """
-    asked = request_native_compaction(
+    request = request_native_compaction(
         call.endpoint,
         call.body,
         route,
         trigger=setting.target or _TRIGGER_TOKENS,
         keep=_KEPT_TOOL_USES if setting.keep_turns is None else setting.keep_turns,
     )
-    if isinstance(asked, str):
-        return msgspec.structs.replace(passthrough_result(_MODE, "native"), notes=(asked,))
+    if isinstance(request, str):
+        return msgspec.structs.replace(passthrough_result(_MODE, "native"), notes=(request,))
     if is_dry:
         return passthrough_result(_MODE, "dry_run")
-    sent = msgspec.structs.replace(call, body=asked.body)
-    return CompactionResult(mode=_MODE, why="asked", sent=sent, notes=(asked.note,))
+    sent_call = msgspec.structs.replace(call, body=request.body)
+    return CompactionResult(mode=_MODE, why="asked", sent=sent_call, notes=(request.note,))

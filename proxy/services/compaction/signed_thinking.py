@@ -36,9 +36,9 @@ def may_sign_thinking(body: bytes, route: Route) -> bool:
     if "always_thinking" in route.traits:
         return True
     try:
-        asked = _asked(body)
+        fields = _asked(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return True
-    if asked.thinking is not None:
-        return asked.thinking.type != _DISABLED
-    return asked.reasoning_effort not in {None, _NONE}
+    if fields.thinking is not None:
+        return fields.thinking.type != _DISABLED
+    return fields.reasoning_effort not in {None, _NONE}

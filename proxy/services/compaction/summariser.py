@@ -139,24 +139,24 @@ class Summariser:
         """
         name = notes_key(before, here)
         with self._lock:
-            taken = self._taken.get(name)
-        if taken is not None:
-            return taken
-        found = self._claim_notes(_part_name(before), name)
+            notes = self._taken.get(name)
+        if notes is not None:
+            return notes
+        claimed_notes = self._claim_notes(_part_name(before), name)
         with self._lock:  # two threads may ask at once: what the first was told holds for both
-            return self._taken.get_or_make(name, lambda: found)
+            return self._taken.get_or_make(name, lambda: claimed_notes)
 
-    def request_notes(self, call: Call, found: CompactedChat) -> None:
+    def request_notes(self, call: Call, chat: CompactedChat) -> None:
         """Requests notes on what was compacted at a call, once, if the queue has room.
 
         Args:
             call: The unmodified call.
-            found: Compacted chat as sent.
+            chat: Compacted chat as sent.
         """
-        region, name = found.region, _part_name(found.newest)
+        region, name = chat.region, _part_name(chat.newest)
         if region is None or self.serve is None or self._is_closed or name in self._asked:
             return
-        size = sum(len(each.raw) for each in region.messages[region.start : region.end])
+        size = sum(len(message.raw) for message in region.messages[region.start : region.end])
         if len(self._waiting) >= _MAX_WAITING_QUESTIONS or self._held + size > _MAX_WAITING_BYTES:
             _log.info("Too many requests for notes wait; none is made for call %s", call.id)
             return
@@ -167,7 +167,7 @@ class Summariser:
                 name=name,
                 call=request_template(call),
                 region=_without_surroundings(region),
-                known=found.segments[-1].facts,
+                known=chat.segments[-1].facts,
                 size=size,
             )
         )
@@ -187,11 +187,11 @@ class Summariser:
         now = self._now()
         if now < self._away_until or self._is_closed:
             return ()
-        asked = self._store_thread.submit(self._store.notes.claim, part, compaction, now)
+        future = self._store_thread.submit(self._store.notes.claim, part, compaction, now)
         try:
-            return asked.result(_STORE_DEADLINE_S)
+            return future.result(_STORE_DEADLINE_S)
         except (TimeoutError, StoreError) as error:
-            asked.cancel()
+            future.cancel()
             self._away_until = now + _STORE_PAUSE_S
             _log.warning(
                 "The store did not return notes; compactions go without for %d s: %r",
@@ -232,19 +232,19 @@ class Summariser:
         now, reply = self._now(), SummaryReply()
         await serve(summary_call(question.call, body, self._call_id(now), now), reply)
         text, finish = answer_text(reply)
-        found = await asyncio.to_thread(validate_notes, text, finish, read, question.known)
+        notes = await asyncio.to_thread(validate_notes, text, finish, read, question.known)
         _log.info(
             "Notes on a part for feature %r: %d lines kept, rejected %s",
             question.call.feature,
-            len(found.facts),
-            _rejection_counts(found) or "none",
+            len(notes.facts),
+            _rejection_counts(notes) or "none",
         )
         if finish == "stop":
-            await store.ask(store.notes.keep, question.name, found.lines(), self._now())
+            await store.ask(store.notes.keep, question.name, notes.lines(), self._now())
 
 
 def build_summariser(context: AppContext) -> Summariser | None:
-    """The summariser of a gateway; None where no model is named, or one that nobody knows."""
+    """The summariser of a gateway; None where no model is named, or one that the catalog lacks."""
     model = context.settings.compaction_model
     if context.catalog.find(model) is None:
         return None
@@ -278,12 +278,12 @@ def _note_request(question: _Question, model: str) -> tuple[RegionContents, byte
     return read, note_request_body(read, question.known, model=model)
 
 
-def _rejection_counts(found: ValidatedNotes) -> str:
+def _rejection_counts(notes: ValidatedNotes) -> str:
     """The number of rejected lines, by reason."""
-    rejected: Mapping[str, int] = {why.value: count for why, count in found.rejected.items()}
+    rejected: Mapping[str, int] = {why.value: count for why, count in notes.rejected.items()}
     return ", ".join(f"{count} {why}" for why, count in rejected.items())
 
 
-def _notes_bytes(taken: Sequence[str]) -> int:
+def _notes_bytes(notes: Sequence[str]) -> int:
     """Bytes that a compaction's notes take in memory, about."""
-    return 256 + sum(2 * len(line) + 64 for line in taken)
+    return 256 + sum(2 * len(line) + 64 for line in notes)

@@ -65,7 +65,7 @@ class SummaryReply:
         """Nothing: the ledger has it."""
 
     async def wait_until_gone(self) -> None:
-        """Returns at once; nobody watches the caller of a request for notes."""
+        """Returns at once; a request for notes has no caller that could leave."""
 
 
 class _AnswerMessage(msgspec.Struct, frozen=True):

@@ -46,14 +46,14 @@ def measure_call(
 
 def _phases(receipt: Receipt) -> Mapping[Stage, float]:
     """Seconds of the stages that are known; of a provider's calls, the gateway's alone."""
-    told = {
+    seconds_by_stage = {
         Stage.GATEWAY: receipt.overhead,
         Stage.QUEUE: receipt.queue,
         Stage.PREFILL: receipt.prefill,
         Stage.DECODE: receipt.decode,
         Stage.TRANSFER: receipt.transfer,
     }
-    return {stage: seconds for stage, seconds in told.items() if seconds is not None}
+    return {stage: seconds for stage, seconds in seconds_by_stage.items() if seconds is not None}
 
 
 def note_broken_stage(
@@ -69,13 +69,13 @@ def fallback_reason(
     track: TrackedObjective, level: int, misses: StageMisses, *, is_pinned: bool
 ) -> str:
     """The reason for a fallback level: the objective, the level, and the stage that broke it."""
-    found = None if is_pinned else misses.most_broken(track.name)
-    why = ", pinned" if is_pinned else f", {found.stage} is late" if found is not None else ""
+    stage = None if is_pinned else misses.most_broken(track.name)
+    why = ", pinned" if is_pinned else f", {stage.stage} is late" if stage is not None else ""
     return f"{track.name}: fallback level {level}{why}"
 
 
 def load_shed(track: TrackedObjective, *, is_pinned: bool) -> CallerError:
-    """The refusal of a call whose fallback level serves nobody."""
+    """The refusal of a call whose fallback level serves no calls."""
     why = "is pinned to a fallback level that serves nobody new" if is_pinned else "is missed"
     until = "it is released" if is_pinned else "others are served in time again"
     error = CallerError(
@@ -91,12 +91,12 @@ def load_shed(track: TrackedObjective, *, is_pinned: bool) -> CallerError:
 
 def levels_by_route(track: TrackedObjective, catalog: Catalog) -> dict[str, int]:
     """The level of each route whose model is on the ladder, by the route's name."""
-    found: dict[str, int] = {}
+    levels: dict[str, int] = {}
     for level, entry in enumerate(track.objective.ladder, 1):
         model = catalog.models.get(entry)
         for route in model.routes if model is not None else ():
-            found.setdefault(route.name, level)
-    return found
+            levels.setdefault(route.name, level)
+    return levels
 
 
 def first_content_deadline(tracks: Iterable[TrackedObjective]) -> float | None:

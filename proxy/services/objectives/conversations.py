@@ -127,8 +127,8 @@ def is_worth_switching(
     )
 
 
-def _nanos(tariff: Tariff | None, usage: Usage, at: float) -> int | None:
+def _nanos(tariff: Tariff | None, usage: Usage, time: float) -> int | None:
     if tariff is None:
         return None
-    paid = call_cost(usage, tariff, at, STANDARD_TERMS)
+    paid = call_cost(usage, tariff, time, STANDARD_TERMS)
     return None if paid is None else paid.effective_nanos

@@ -121,28 +121,30 @@ class Judge:
         memory, scale = (
             (self._short, 1) if seconds <= _SHORT_MEMORY_S else (self._long, _COARSE_FACTOR)
         )
-        found = [
+        counts = [
             memory.counts(track.arm(level), now / scale, seconds / scale)
             for level in range(track.rules.fallback_levels + 1)
         ]
-        return GoodBadCounts(sum(each.good for each in found), sum(each.bad for each in found))
+        return GoodBadCounts(
+            sum(count.good for count in counts), sum(count.bad for count in counts)
+        )
 
     def burn_windows(self, track: TrackedObjective, now: float) -> tuple[BurnWindow, ...]:
         """Burn rates of an error budget over the window of each of its alerts."""
-        known = self.known_seconds(now)
-        found = []
+        known_s = self.known_seconds(now)
+        windows = []
         for alert in burn_alerts(track.objective):
             counts = self.counts(track, now, alert.over)
-            found.append(
+            windows.append(
                 BurnWindow(
                     over=alert.over,
                     limit=alert.burn,
                     rate=burn_rate(counts, track.objective),
                     counted=counts.n,
-                    known=min(known, alert.over),
+                    known=min(known_s, alert.over),
                 )
             )
-        return tuple(found)
+        return tuple(windows)
 
     def judge(
         self, pins: Mapping[str, ActivePin], now: float
@@ -158,17 +160,17 @@ class Judge:
             and not -_CLOCK_JUMP_S < now - self._last_judged_at < _CLOCK_JUMP_S
         )
         self._last_judged_at = now
-        found = []
+        changes = []
         for track in self._tracks:
             before = self.standings.get(track.name) or ControllerSnapshot(since=now)
             here = self._apply_pin(track, pins.get(track.name), now)
             after = self._evaluate(track, here, now, has_jumped=has_jumped)
             self.standings[track.name] = after
             if (move := state_change(before, after)) is not None:
-                found.append((track, move))
+                changes.append((track, move))
         self._short.forget(now)
         self._long.forget(now / _COARSE_FACTOR)
-        return found
+        return changes
 
     def freeze(
         self, pins: Mapping[str, ActivePin], now: float, why: str
@@ -180,14 +182,14 @@ class Judge:
             now: The time.
             why: The reason for the freeze.
         """
-        found = []
+        changes = []
         for track in self._tracks:
             before = self.standings.get(track.name) or ControllerSnapshot(since=now)
             after = freeze_state(self._apply_pin(track, pins.get(track.name), now), now, why)
             self.standings[track.name] = after
             if (move := state_change(before, after)) is not None:
-                found.append((track, move))
-        return found
+                changes.append((track, move))
+        return changes
 
     def _apply_pin(
         self, track: TrackedObjective, pin: ActivePin | None, now: float
@@ -211,9 +213,9 @@ class Judge:
     ) -> ControllerSnapshot:
         if here.state is ControllerState.PINNED:
             return here
-        held = self._freeze_or_thaw(track, here, now, has_jumped=has_jumped)
-        if held is not None or not track.rules.fallback_levels:
-            return held or here
+        snapshot = self._freeze_or_thaw(track, here, now, has_jumped=has_jumped)
+        if snapshot is not None or not track.rules.fallback_levels:
+            return snapshot or here
         arms = {
             level: level_counts(self._short, track.arm(level), now)
             for level in range(track.rules.fallback_levels + 1)

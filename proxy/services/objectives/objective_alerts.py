@@ -50,7 +50,7 @@ class ObjectiveAlerts:
     def resume(
         self,
         tracks: Iterable[TrackedObjective],
-        sent: Iterable[Alert],
+        open_alerts: Iterable[Alert],
         ended: Container[str],
         now: float,
     ) -> list[Alert]:
@@ -61,7 +61,7 @@ class ObjectiveAlerts:
 
         Args:
             tracks: The objectives.
-            sent: Open alerts of any kind.
+            open_alerts: Open alerts of any kind.
             ended: The ids of this process's own alerts that ended.
             now: The time. A burn from before ends only once there is evidence that it has.
 
@@ -69,20 +69,20 @@ class ObjectiveAlerts:
             The ends of the duplicates.
         """
         mine: dict[str, list[Alert]] = {}
-        for alert in sent:
+        for alert in open_alerts:
             mine.setdefault(alert.subject, []).append(alert)
         own, self._open = self._open, {}
         over: list[Alert] = []
         names = {key: track.name for track in tracks for key in _alert_keys(track)}
         for key, name in names.items():
-            found = {each.id: each for each in mine.get(name, ()) if _has_key(each, key)}
+            alerts_by_id = {alert.id: alert for alert in mine.get(name, ()) if _has_key(alert, key)}
             if key in own and own[key].id not in ended:
-                found.setdefault(own[key].id, own[key])
-            ordered = sorted(found.values(), key=lambda each: each.began)
+                alerts_by_id.setdefault(own[key].id, own[key])
+            ordered = sorted(alerts_by_id.values(), key=lambda alert: alert.began)
             if ordered:
                 self._open[key] = ordered[0]
             over += [
-                resolve_alert(each, now, "It continues as another alert.") for each in ordered[1:]
+                resolve_alert(alert, now, "It continues as another alert.") for alert in ordered[1:]
             ]
         self._counts_at_start = {
             key: value for key, value in self._counts_at_start.items() if key in own
@@ -99,7 +99,7 @@ class ObjectiveAlerts:
             calls: Calls that fell back for this objective since the process began.
         """
         key = _move_key(track)
-        sent = self._open.get(key)
+        open_alert = self._open.get(key)
         if track.objective.enforce is Enforce.OBSERVE:
             return []
         if move.after is ControllerState.HEALTHY:
@@ -108,17 +108,20 @@ class ObjectiveAlerts:
                 f"{quantity(fell_back, 'call')} fell back here;"
                 " new ones use the model they ask for."
             )
-            return [] if sent is None else [resolve_alert(self._open.pop(key), move.at, done)]
+            return [] if open_alert is None else [resolve_alert(self._open.pop(key), move.at, done)]
         is_pin = ControllerState.PINNED in (move.before, move.after)
-        if sent is not None and move.level == move.level_before and not is_pin:
+        if open_alert is not None and move.level == move.level_before and not is_pin:
             return []  # the open alert says where calls go
         self._counts_at_start.setdefault(key, calls)
         alert = _move_alert(track, move, stable_id(key, f"{move.at:.0f}"))
-        if sent is not None and (sent.title, sent.facts) == (alert.title, alert.facts):
+        if open_alert is not None and (open_alert.title, open_alert.facts) == (
+            alert.title,
+            alert.facts,
+        ):
             return []  # the former leader sent the alert of this pin
         self._open[key] = alert
         on = f"It continued: {move.after.value}, fallback level {move.level}."
-        return [alert] if sent is None else [resolve_alert(sent, move.at, on), alert]
+        return [alert] if open_alert is None else [resolve_alert(open_alert, move.at, on), alert]
 
     def alerts_of_withdrawal(self, tracks: Iterable[TrackedObjective], now: float) -> list[Alert]:
         """Ends the open alerts of objectives that were removed."""
@@ -158,16 +161,16 @@ class ObjectiveAlerts:
                         self._open.pop(move), now, "New calls use the model they ask for."
                     )
                 )
-            for key, each in _finding_keys(track).items():
-                if each is None:
+            for key, burn_alert in _finding_keys(track).items():
+                if burn_alert is None:
                     finding = _floor_finding(track, judge, now, is_open=key in self._open)
                 else:
-                    finding = _burn_finding(track, each, judge, now)
+                    finding = _burn_finding(track, burn_alert, judge, now)
                 if finding is not None and (stage := stages.get(track.name)):
                     finding = msgspec.structs.replace(
                         finding, facts=(*finding.facts, ("stage", stage))
                     )
-                if finding is None and now - self._resumed_at < _evidence_s(each):
+                if finding is None and now - self._resumed_at < _evidence_s(burn_alert):
                     continue  # nothing is known yet of the time before
                 alerts += self._alerts_of_finding(
                     track, key, finding, costs.get(track.name, 0), now
@@ -208,11 +211,11 @@ def _move_key(track: TrackedObjective) -> str:
 
 def _finding_keys(track: TrackedObjective) -> dict[str, BurnAlert | None]:
     """Keys of an objective's other alerts, with the burn rate of each; None for its floor."""
-    found: dict[str, BurnAlert | None] = {
-        f"burn/{track.name}/{each.burn:g}/{each.over:g}": each
-        for each in burn.burn_alerts(track.objective)
+    keys: dict[str, BurnAlert | None] = {
+        f"burn/{track.name}/{burn_alert.burn:g}/{burn_alert.over:g}": burn_alert
+        for burn_alert in burn.burn_alerts(track.objective)
     }
-    return found | ({f"floor/{track.name}": None} if _has_floor(track) else {})
+    return keys | ({f"floor/{track.name}": None} if _has_floor(track) else {})
 
 
 def _alert_keys(track: TrackedObjective) -> tuple[str, ...]:
@@ -229,22 +232,22 @@ def _has_floor(track: TrackedObjective) -> bool:
     return track.objective.metric is Metric.CACHE
 
 
-def _evidence_s(each: BurnAlert | None) -> float:
+def _evidence_s(burn_alert: BurnAlert | None) -> float:
     """Seconds of counts that are needed before it can end."""
-    return burn.FLOOR_CLEARED_WINDOW_S if each is None else burn.short_window_s(each)
+    return burn.FLOOR_CLEARED_WINDOW_S if burn_alert is None else burn.short_window_s(burn_alert)
 
 
 def _burn_finding(
-    track: TrackedObjective, each: BurnAlert, judge: Judge, now: float
+    track: TrackedObjective, alert: BurnAlert, judge: Judge, now: float
 ) -> _Finding | None:
-    if not is_burning(track, each, judge, now):
+    if not is_burning(track, alert, judge, now):
         return None
-    objective, over = track.objective, judge.counts(track, now, each.over)
-    window = format_rough_duration(min(each.over, judge.known_seconds(now)))
+    objective, over = track.objective, judge.counts(track, now, alert.over)
+    window = format_rough_duration(min(alert.over, judge.known_seconds(now)))
     return _Finding(
         kind="burn",
-        severity=each.severity,
-        title=f"{track.name} burns its error budget {each.burn:g} times too fast over {window}",
+        severity=alert.severity,
+        title=f"{track.name} burns its error budget {alert.burn:g} times too fast over {window}",
         facts=(
             ("burn", f"{burn.burn_rate(over, objective):.1f} over {window}"),
             ("missed", f"{over.bad} of {over.n}"),

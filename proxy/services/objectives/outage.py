@@ -38,9 +38,9 @@ class CountersOutage:
         """Use these objectives from now on; an open alert stays open until the counters answer."""
         self._tracks = [t for t in tracks if t.objective.enforce is not Enforce.OBSERVE]
 
-    def resume(self, sent: Iterable[Alert], now: float) -> None:
+    def resume(self, open_alerts: Iterable[Alert], now: float) -> None:
         """Continue with an alert that another process left open."""
-        mine = (alert for alert in sent if (alert.kind, alert.subject) == (_KIND, _SUBJECT))
+        mine = (alert for alert in open_alerts if (alert.kind, alert.subject) == (_KIND, _SUBJECT))
         left = next(mine, None)
         if left is not None and self._open is None:
             self._open, self._lost_since, self._last_loss = left, left.began, now

@@ -112,17 +112,19 @@ class ReplicaSync:
         Those that stay keep their states and counts. Alerts about those that are gone end.
         """
         now = self._now()
-        gone = [each for name, each in self._tracks.items() if name not in tracks]
+        gone = [track for name, track in self._tracks.items() if name not in tracks]
         for alert in self._alerts.alerts_of_withdrawal(gone, now):
             self._send_alert(alert)
         self._router.update(tracks, catalog)
         self._judge.update(tracks.values(), now)
         self._outage.update(tracks.values())
-        kept = self._router.standings
-        self._router.standings = {name: each for name, each in kept.items() if name in tracks}
+        standings = self._router.standings
+        self._router.standings = {
+            name: standing for name, standing in standings.items() if name in tracks
+        }
 
     async def run(self) -> None:
-        """Sync at regular intervals, for ever."""
+        """Sync at regular intervals, without end."""
         while True:
             await self.sync_once()
             await asyncio.sleep(_SYNC_INTERVAL_S)
@@ -154,14 +156,14 @@ class ReplicaSync:
             await self._read_counts(last, _REREAD_SLOTS)
         else:
             _, published = await self._counters.standings()
-            known = {
-                name: each.standing
-                for name, each in self._decode_states(published)
-                if now - each.at < _STALE_AFTER_S
+            standings = {
+                name: state.standing
+                for name, state in self._decode_states(published)
+                if now - state.at < _STALE_AFTER_S
             }
             # After an outage the counters may be empty: this process's own states are newer.
             self._judge.take_over_states(
-                {**_thaw_states(self._router.standings, now), **known}, now
+                {**_thaw_states(self._router.standings, now), **standings}, now
             )
             self._judge.forget()
             self._read_so_far = {}
@@ -172,7 +174,7 @@ class ReplicaSync:
         self._judge_objectives(now)
         self._measure_burns(now)
         burns, missed = self._router.burns, self._router.missed
-        said = {
+        states = {
             name: msgspec.json.encode(
                 PublishedState(
                     now, standing, self._late_stage(name), burns.get(name, ()), missed.get(name)
@@ -180,7 +182,7 @@ class ReplicaSync:
             )
             for name, standing in self._judge.standings.items()
         }
-        if await self._counters.publish(epoch, said):
+        if await self._counters.publish(epoch, states):
             self._router.standings = dict(self._judge.standings)
         else:
             self._leads = False
@@ -193,36 +195,38 @@ class ReplicaSync:
         outbox = self._opened.outbox
         try:
             async with asyncio.timeout(_DATABASE_TIMEOUT_S):
-                sent = await self._opened.ask(outbox.open_alerts, MAX_ALERTS)
+                open_alerts = await self._opened.ask(outbox.open_alerts, MAX_ALERTS)
                 ended = await self._opened.ask(outbox.ended_ids, self._alerts.open_ids)
         except (StoreError, TimeoutError) as error:
             _log.warning("Open alerts could not be read: %s", error)
             self._alerts_checked_at = now
             return
         self._is_resumed = True
-        self._outage.resume(sent, now)
-        for alert in self._alerts.resume(self._tracks.values(), sent, ended, now):
+        self._outage.resume(open_alerts, now)
+        for alert in self._alerts.resume(self._tracks.values(), open_alerts, ended, now):
             self._send_alert(alert)
 
-    async def _read_counts(self, last: int, back: int) -> None:
-        """Give the judge new counts of the last slot and of ``back`` slots before it."""
+    async def _read_counts(self, last: int, slots_before: int) -> None:
+        """Give the judge new counts of the last slot and of ``slots_before`` slots before it."""
         arms = self._judge.arms
-        found: dict[tuple[str, int], tuple[int, int]] = {}
-        step = min(MAX_KEYS, MAX_CELLS // (back + 1))
-        for at in range(0, len(arms), step):
-            found |= await self._counters.read(arms[at : at + step], last - back, last)
+        counts: dict[tuple[str, int], tuple[int, int]] = {}
+        step = min(MAX_KEYS, MAX_CELLS // (slots_before + 1))
+        for start in range(0, len(arms), step):
+            counts |= await self._counters.read(
+                arms[start : start + step], last - slots_before, last
+            )
         fresh = {}
-        for cell, (good, bad) in found.items():
+        for cell, (good, bad) in counts.items():
             had = self._read_so_far.get(cell, (0, 0))
             if (good, bad) != had:
                 fresh[cell] = (good - had[0], bad - had[1])
         self._judge.add_counts(fresh)
-        kept = {
+        recent = {
             cell: count
             for cell, count in self._read_so_far.items()
             if cell[1] >= last - _REREAD_SLOTS
         }
-        self._read_so_far = kept | dict(found)
+        self._read_so_far = recent | dict(counts)
 
     def _judge_objectives(self, now: float) -> None:
         for track, move in self._judge.judge(self._pins, now):
@@ -275,19 +279,19 @@ class ReplicaSync:
 
     def _late_stage(self, objective: str) -> str:
         """The stage that most late calls of an objective broke, in words; "" for none."""
-        found = self._router.misses.most_broken(objective)
-        return "" if found is None else found.text()
+        miss = self._router.misses.most_broken(objective)
+        return "" if miss is None else miss.text()
 
     def _adopt_published(self, published: tuple[int, Mapping[str, bytes]], now: float) -> None:
         """Take over the states that the leader published; an objective without one is healthy."""
-        found = [
-            (name, each)
-            for name, each in self._decode_states(published[1])
-            if now - each.at < _STALE_AFTER_S
+        decoded = [
+            (name, state)
+            for name, state in self._decode_states(published[1])
+            if now - state.at < _STALE_AFTER_S
         ]
-        states = {name: each.standing for name, each in found}
-        self._router.burns = {name: each.burns for name, each in found}
-        self._adopt_misses({name: state.miss for name, state in found})
+        states = {name: state.standing for name, state in decoded}
+        self._router.burns = {name: state.burns for name, state in decoded}
+        self._adopt_misses({name: state.miss for name, state in decoded})
         for name, standing in states.items():
             before = self._router.standings.get(name) or ControllerSnapshot(since=now)
             if state_change(before, standing) is not None:
@@ -296,13 +300,13 @@ class ReplicaSync:
 
     def _decode_states(self, published: Mapping[str, bytes]) -> list[tuple[str, PublishedState]]:
         """Decode published states; skips those of other versions that cannot be read."""
-        found = []
+        states = []
         for name in published.keys() & self._tracks.keys():
             try:
-                found.append((name, msgspec.json.decode(published[name], type=PublishedState)))
+                states.append((name, msgspec.json.decode(published[name], type=PublishedState)))
             except msgspec.DecodeError:
                 _log.warning("The published state of %s cannot be read; it is judged anew", name)
-        return found
+        return states
 
     async def _run_without_counters(
         self, fresh: Mapping[tuple[str, int], tuple[int, int]], now: float, error: StoreError
@@ -327,7 +331,7 @@ class ReplicaSync:
 
     def _thaw(self, now: float) -> None:
         """Thaw what froze without counters, to be judged by this process's own counts."""
-        if any(each.reason == _FROZEN_REASON for each in self._judge.standings.values()):
+        if any(standing.reason == _FROZEN_REASON for standing in self._judge.standings.values()):
             _log.warning("Objectives are judged by this process's own counts: %s", _LOST_REASON)
             self._judge.take_over_states(_thaw_states(self._judge.standings, now), now)
 
@@ -344,12 +348,12 @@ class ReplicaSync:
         self._pins_read_at = now
         try:
             async with asyncio.timeout(_DATABASE_TIMEOUT_S):
-                held = await self._opened.ask(self._opened.pins.current_pins, now)
+                pins = await self._opened.ask(self._opened.pins.current_pins, now)
         except (StoreError, TimeoutError):
             return  # the known pins hold
         self._pins = {
             name: ActivePin(level=pin.level, made=pin.made, until=pin.until, why=pin.why)
-            for name, pin in held.items()
+            for name, pin in pins.items()
         }
 
 
@@ -358,8 +362,8 @@ def _thaw_states(
 ) -> dict[str, ControllerSnapshot]:
     """The states, those that froze without counters thawed."""
     return {
-        name: thaw_state(each, now) if each.reason == _FROZEN_REASON else each
-        for name, each in standings.items()
+        name: thaw_state(standing, now) if standing.reason == _FROZEN_REASON else standing
+        for name, standing in standings.items()
     }
 
 
@@ -367,11 +371,11 @@ def _capped_counts(
     fresh: Mapping[tuple[str, int], tuple[int, int]],
 ) -> dict[tuple[str, int], tuple[int, int]]:
     """The counts, those above the maximum of one increment reduced in proportion."""
-    found = {}
+    capped = {}
     for cell, (good, bad) in fresh.items():
         over = max(-(-max(good, bad) // MOST_COUNTED), 1)
-        found[cell] = (good // over, bad // over)
-    return found
+        capped[cell] = (good // over, bad // over)
+    return capped
 
 
 def _proven_misses(misses: Mapping[str, Miss]) -> dict[str, Miss]:

@@ -97,7 +97,7 @@ class RouteAlerts:
         return commit
 
     async def run(self, read_open: Callable[[], Awaitable[Iterable[Alert]]]) -> None:
-        """Check at regular intervals, for ever.
+        """Check at regular intervals, without end.
 
         Args:
             read_open: Reads the alerts that are open in the database.
@@ -142,12 +142,12 @@ class RouteAlerts:
 def _failing_route_alert(name: str, catalog: Catalog, now: float) -> Alert:
     """The alert of a route whose breaker opened; says where its calls go."""
     model = next((m for m in catalog.models.values() if name in {r.name for r in m.routes}), None)
-    others = [] if model is None else [r.name for r in model.routes if r.name != name]
+    other_routes = [] if model is None else [r.name for r in model.routes if r.name != name]
     fallbacks = () if model is None else model.fallbacks
     fix = "The log says what it answered. The breaker closes by itself once a call succeeds."
-    if others:
+    if other_routes:
         effect = ", and is tried last"
-        action = f"Calls go first to {_joined_names(others)}; one at a time tries it again."
+        action = f"Calls go first to {_joined_names(other_routes)}; one at a time tries it again."
     elif fallbacks:
         effect = ", and its model has no other"
         action = (

@@ -53,8 +53,8 @@ class RouteMisses:
             worst = shares.index(max(shares))
             is_broken = [place == worst for place in range(len(choices))]
         pairs = list(zip(choices, is_broken, strict=True))
-        others = tuple(choice for choice, broken in pairs if not broken)
-        return others, tuple(choice for choice, broken in pairs if broken)
+        other_choices = tuple(choice for choice, broken in pairs if not broken)
+        return other_choices, tuple(choice for choice, broken in pairs if broken)
 
     def elsewhere(
         self, objective: Objective, choices: tuple[RouteChoice, ...], why: str, now: float
@@ -69,11 +69,11 @@ class RouteMisses:
             why: Reason that the call is rerouted.
             now: The time.
         """
-        others, broken = self.split(objective, choices, now)
-        if not others or not broken:
+        other_choices, broken = self.split(objective, choices, now)
+        if not other_choices or not broken:
             return None
         return (
-            *(msgspec.structs.replace(choice, reroute_reason=why) for choice in others),
+            *(msgspec.structs.replace(choice, reroute_reason=why) for choice in other_choices),
             *(msgspec.structs.replace(choice, is_suspect=True) for choice in broken),
         )
 

@@ -59,7 +59,7 @@ from slo.tally import Tally
 #: Conversations whose level is remembered, and for how many seconds after their last call.
 _MAX_CONVERSATIONS: Final = 50_000
 _CONVERSATION_TTL_S: Final = 3600.0
-#: Calls under way that are remembered; those that left no receipt are not remembered for ever.
+#: Calls under way that are remembered; those that left no receipt are forgotten in the end.
 _MAX_CALLS: Final = 100_000
 #: States in which some new conversations go to level 0 to show whether all can.
 _CANARY_STATES: Final = frozenset({ControllerState.DEGRADED, ControllerState.RECOVERING})
@@ -123,7 +123,7 @@ class ObjectiveRouter:
     def update(self, tracks: dict[str, TrackedObjective], catalog: Catalog) -> None:
         """Apply these objectives from now on; counts of those that stay are kept."""
         self.tracks = tracks
-        self._objectives = ObjectiveIndex(each.objective for each in tracks.values())
+        self._objectives = ObjectiveIndex(track.objective for track in tracks.values())
         self._catalog = catalog
         self._route_levels = {
             name: levels_by_route(track, catalog) for name, track in tracks.items()
@@ -134,27 +134,27 @@ class ObjectiveRouter:
         """Forget the levels of conversations that were not heard of for long."""
         self._levels.forget(now - _CONVERSATION_TTL_S)
 
-    def decide(self, call: Call, asked: tuple[RouteChoice, ...]) -> RoutingDecision:
+    def decide(self, call: Call, requested: tuple[RouteChoice, ...]) -> RoutingDecision:
         """The routes a call takes.
 
         Raises:
             CallerError: It is refused just now.
         """
         if call.endpoint not in GENERATING_ENDPOINTS:
-            return RoutingDecision(choices=asked)
-        found = self._objectives.applicable(call.key.team_name, call.feature, call.is_streaming)
-        if not found:
-            return RoutingDecision(choices=asked)
-        tracks = [self.tracks[each.name] for each in found]
+            return RoutingDecision(choices=requested)
+        matching = self._objectives.applicable(call.key.team_name, call.feature, call.is_streaming)
+        if not matching:
+            return RoutingDecision(choices=requested)
+        tracks = [self.tracks[objective.name] for objective in matching]
         counted = msgspec.structs.replace(call, body=b"")
         if is_bound(call):
             opened, decision = (
                 _ActiveCall(counted, tracks, is_first=False),
-                RoutingDecision(choices=asked),
+                RoutingDecision(choices=requested),
             )
         else:
             opened = _ActiveCall(counted, tracks, is_first=is_new(call))
-            decision = self._choose(call, asked, opened)
+            decision = self._choose(call, requested, opened)
         opened.level = decision.level
         self._open[call.id] = opened
         if len(self._open) > _MAX_CALLS:
@@ -183,8 +183,8 @@ class ObjectiveRouter:
         del self._open[receipt.call_id]
         self._count_fallback(opened, receipt)
         ended = measure_call(opened.call, receipt, opened.nanos, first_turn=opened.is_first)
-        for each in opened.tracks:
-            track = self.tracks.get(each.name)  # by what is promised now, where it still is
+        for opened_track in opened.tracks:
+            track = self.tracks.get(opened_track.name)  # by what is promised now, where it still is
             counts = classify_call(track.objective, ended) if track is not None else None
             if track is not None and counts is not None:
                 level = self._accountable_level(track, opened, receipt, counts)
@@ -227,8 +227,8 @@ class ObjectiveRouter:
         """The level of the route that answered; the given one if no ladder entry names it."""
         if not receipt.reroute_reason:
             return 0
-        found = self._route_levels[track.name].get(receipt.route, level)
-        return min(found, track.rules.fallback_levels)
+        route_level = self._route_levels[track.name].get(receipt.route, level)
+        return min(route_level, track.rules.fallback_levels)
 
     def _count_fallback(self, opened: _ActiveCall, receipt: Receipt) -> None:
         """Count a call that a fallback level answered."""
@@ -238,24 +238,24 @@ class ObjectiveRouter:
             self.rerouted[track.name, track.ladder_entry(level)] += 1
 
     def _choose(
-        self, call: Call, asked: tuple[RouteChoice, ...], opened: _ActiveCall
+        self, call: Call, requested: tuple[RouteChoice, ...], opened: _ActiveCall
     ) -> RoutingDecision:
         key = conversation_key(call) if self._levels or not self._is_calm(opened) else b""
-        kept = self._levels.get(key)
-        level, mover = self._highest_level(call, opened, kept)
+        former = self._levels.get(key)
+        level, mover = self._highest_level(call, opened, former)
         choices = None
         while mover is not None and level and choices is None:
-            is_there = kept is not None and (kept.name, kept.level) == (mover.name, level)
-            choices = self._routes_of_level(call, asked, mover, level, opened)
+            is_there = former is not None and (former.name, former.level) == (mover.name, level)
+            choices = self._routes_of_level(call, requested, mover, level, opened)
             if choices is not None and not (opened.is_first or is_there) and mover.is_cost:
                 choices = (
                     choices
-                    if is_worth_switching(call, asked[0].route, choices[0].route, self._tariff)
+                    if is_worth_switching(call, requested[0].route, choices[0].route, self._tariff)
                     else None
                 )
             level -= choices is None
         if choices is None:
-            level, choices = 0, self._with_fallbacks(call, asked, opened)
+            level, choices = 0, self._with_fallbacks(call, requested, opened)
         if mover is not None and level:
             self._levels.remember(key, ConversationLevel(mover.name, level, call.arrived))
         elif opened.is_first and key:
@@ -273,32 +273,32 @@ class ObjectiveRouter:
     def _awaits_canaries(self, opened: _ActiveCall) -> bool:
         """True if an objective that fell back needs calls on level 0 to see whether to return."""
         acting = (track.name for track in opened.tracks if track.acts)
-        found = (self.standings.get(name) for name in acting)
-        return any(each is not None and each.state in _CANARY_STATES for each in found)
+        states = (self.standings.get(name) for name in acting)
+        return any(state is not None and state.state in _CANARY_STATES for state in states)
 
     def _is_calm(self, opened: _ActiveCall) -> bool:
         """True if no objective reroutes calls now."""
-        found = (self.standings.get(track.name) for track in opened.tracks)
-        return all(each is None or each.state is ControllerState.HEALTHY for each in found)
+        states = (self.standings.get(track.name) for track in opened.tracks)
+        return all(state is None or state.state is ControllerState.HEALTHY for state in states)
 
     def _highest_level(
-        self, call: Call, opened: _ActiveCall, kept: ConversationLevel | None
+        self, call: Call, opened: _ActiveCall, former: ConversationLevel | None
     ) -> tuple[int, TrackedObjective | None]:
         """The highest level that an objective asks for, and that objective; 0 and None if none."""
-        found: tuple[int, TrackedObjective | None] = (0, None)
-        if kept is None and self._is_calm(opened):
-            return found
+        highest: tuple[int, TrackedObjective | None] = (0, None)
+        if former is None and self._is_calm(opened):
+            return highest
         lot = canary_draw(call)
         for track in opened.tracks:
-            had = kept.level if kept is not None and kept.name == track.name else 0
+            had = former.level if former is not None and former.name == track.name else 0
             level = self._level_for_objective(
                 track, lot, min(had, track.rules.fallback_levels), is_first=opened.is_first
             )
             if level and not track.acts:
                 self.not_enforced[track.name, track.ladder_entry(level)] += 1
-            elif level > found[0]:
-                found = level, track
-        return found
+            elif level > highest[0]:
+                highest = level, track
+        return highest
 
     def _level_for_objective(
         self, track: TrackedObjective, lot: float, had: int, *, is_first: bool
@@ -313,7 +313,7 @@ class ObjectiveRouter:
     def _routes_of_level(
         self,
         call: Call,
-        asked: tuple[RouteChoice, ...],
+        requested: tuple[RouteChoice, ...],
         track: TrackedObjective,
         level: int,
         opened: _ActiveCall,
@@ -324,7 +324,7 @@ class ObjectiveRouter:
         in time again, and only where the conversation need not change its model for it.
 
         Raises:
-            CallerError: It serves nobody.
+            CallerError: It serves no calls.
         """
         standing = self.standings.get(track.name)
         is_pinned = standing is not None and standing.state is ControllerState.PINNED
@@ -334,66 +334,66 @@ class ObjectiveRouter:
             self.rerouted[track.name, entry] += 1
             raise load_shed(track, is_pinned=is_pinned)
         if entry == CACHE_ONLY:
-            return asked
+            return requested
         if entry == ELSEWHERE:
-            return self._route_misses.elsewhere(track.objective, asked, why, call.arrived)
+            return self._route_misses.elsewhere(track.objective, requested, why, call.arrived)
         model = self._catalog.models.get(entry)
-        if model is None or model.id == asked[0].model:
+        if model is None or model.id == requested[0].model:
             return None
-        if lack := missing_on_every_route(_requirements_of(call, asked), model):
+        if lack := missing_on_every_route(_requirements_of(call, requested), model):
             opened.skipped[model.id] = lack
             return None
-        behind = _as_suspect(asked) if opened.is_first else _as_last_resort(asked)
+        behind = _as_suspect(requested) if opened.is_first else _as_last_resort(requested)
         return (*substitute_routes(model, why), *behind)
 
     def _with_fallbacks(
-        self, call: Call, asked: tuple[RouteChoice, ...], opened: _ActiveCall
+        self, call: Call, requested: tuple[RouteChoice, ...], opened: _ActiveCall
     ) -> tuple[RouteChoice, ...]:
         """The requested routes, then the ladder's models for when those fail or are late.
 
         A conversation under way falls back only if its routes fail.
         """
-        found, wanted = list(asked), None
-        known = {each.model for each in asked}
+        order, requirements = list(requested), None
+        models = {choice.model for choice in requested}
         for track in opened.tracks:
             if not track.acts:
                 continue
             for entry in track.objective.ladder:
                 model = self._catalog.models.get(entry)
-                if model is None or entry in known:
+                if model is None or entry in models:
                     continue
-                known.add(entry)
-                wanted = wanted or _requirements_of(call, asked)
-                if lack := missing_on_every_route(wanted, model):
+                models.add(entry)
+                requirements = requirements or _requirements_of(call, requested)
+                if lack := missing_on_every_route(requirements, model):
                     opened.skipped[model.id] = lack
                 else:
-                    found += self._fallback_routes(track, model, is_last_resort=not opened.is_first)
-        return tuple(found)
+                    order += self._fallback_routes(track, model, is_last_resort=not opened.is_first)
+        return tuple(order)
 
     def _fallback_routes(
         self, track: TrackedObjective, model: Model, *, is_last_resort: bool
     ) -> tuple[RouteChoice, ...]:
         """The routes of a fallback model, tried after the requested ones; made once."""
         key = (track.name, model.id, is_last_resort)
-        made = self._fallback_choices.get(key)
-        if made is None:
-            made = self._fallback_choices[key] = tuple(
-                msgspec.structs.replace(each, is_last_resort=is_last_resort)
-                for each in substitute_routes(model, f"{track.name}: in its place")
+        choices = self._fallback_choices.get(key)
+        if choices is None:
+            choices = self._fallback_choices[key] = tuple(
+                msgspec.structs.replace(choice, is_last_resort=is_last_resort)
+                for choice in substitute_routes(model, f"{track.name}: in its place")
             )
-        return made
+        return choices
 
 
 def _as_last_resort(choices: tuple[RouteChoice, ...]) -> tuple[RouteChoice, ...]:
     """The choices, for when all others failed."""
-    return tuple(msgspec.structs.replace(each, is_last_resort=True) for each in choices)
+    return tuple(msgspec.structs.replace(choice, is_last_resort=True) for choice in choices)
 
 
 def _as_suspect(choices: tuple[RouteChoice, ...]) -> tuple[RouteChoice, ...]:
     """The choices, for when all others failed, or are late while these begin in time again."""
-    return tuple(msgspec.structs.replace(each, is_suspect=True) for each in choices)
+    return tuple(msgspec.structs.replace(choice, is_suspect=True) for choice in choices)
 
 
-def _requirements_of(call: Call, asked: tuple[RouteChoice, ...]) -> CallRequirements:
+def _requirements_of(call: Call, requested: tuple[RouteChoice, ...]) -> CallRequirements:
     """The call's requirements, bound to the region of the model it asks for."""
-    return call_requirements(call, asked[0].route.upstream.region)
+    return call_requirements(call, requested[0].route.upstream.region)

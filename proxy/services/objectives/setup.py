@@ -85,20 +85,20 @@ class _Objectives:
 
     def commit(self, snapshot: Snapshot) -> None:
         """Apply a snapshot."""
-        known = snapshot.catalog
+        catalog = snapshot.catalog
         tracks = {
-            each.name: track_objective(resolve_snapshots(each, known))
-            for each in snapshot.policies.objectives
+            objective.name: track_objective(resolve_snapshots(objective, catalog))
+            for objective in snapshot.policies.objectives
         }
-        for each in tracks.values():
-            unknown = [name for name in model_levels(each.objective) if name not in known.models]
+        for track in tracks.values():
+            unknown = [name for name in model_levels(track.objective) if name not in catalog.models]
             for name in unknown:
                 _log.warning(
                     "%s: skipped fallback level %r, which is no model of the catalog",
-                    each.name,
+                    track.name,
                     name,
                 )
-        self._sync.update(tracks, known)
+        self._sync.update(tracks, catalog)
         if tracks and not self.running:
             where = "in Redis, with all other processes" if self._is_shared else _ALONE
             _log.info("%s, judged %s", quantity(len(tracks), "objective"), where)
@@ -106,10 +106,10 @@ class _Objectives:
             self.running = [self._around.tasks.keep(self._sync.run)]
 
 
-def resolve_snapshots(objective: Objective, known: Catalog) -> Objective:
+def resolve_snapshots(objective: Objective, catalog: Catalog) -> Objective:
     """The objective, with dated snapshots on its ladder replaced by their models."""
-    found = {name: known.find(name) for name in model_levels(objective)}
-    named = {name: model.id for name, model in found.items() if model is not None}
+    models = {name: catalog.find(name) for name in model_levels(objective)}
+    named = {name: model.id for name, model in models.items() if model is not None}
     ladder = tuple(named.get(entry, entry) for entry in objective.ladder)
     return msgspec.structs.replace(objective, ladder=ladder)
 
@@ -131,8 +131,8 @@ class ObjectiveMetrics(Collector):
         good = CounterMetricFamily("thriftgate_objective_good", "Events that kept it", labels=by)
         bad = CounterMetricFamily("thriftgate_objective_bad", "Events that missed it", labels=by)
         for name in router.tracks:  # also those without a call so far
-            kept, missed = router.totals.get(name, (0, 0))
-            good.add_metric([name], kept)
+            good_calls, missed = router.totals.get(name, (0, 0))
+            good.add_metric([name], good_calls)
             bad.add_metric([name], missed)
         level = GaugeMetricFamily(
             "thriftgate_objective_level", "Fallback level of new conversations", labels=by

@@ -47,7 +47,7 @@ class ReportOrder:
 
     Attributes:
         key: All that tells the report from others, the teams that it is of included.
-        owner: The teams that whoever orders it may see.
+        owner: The teams that its requester may see.
         make: Makes it; its failures are those of requests.
     """
 
@@ -131,10 +131,10 @@ class BackgroundReports:
 
     def _drop_oldest(self, owner: Hashable) -> None:
         """Makes room for one more of these teams' reports."""
-        kept = [job for job in self._jobs.values() if job.ended.is_set()]
-        own = [job for job in kept if job.order.owner == owner]
+        finished_jobs = [job for job in self._jobs.values() if job.ended.is_set()]
+        own = [job for job in finished_jobs if job.order.owner == owner]
         dropped = own[: max(len(own) - MAX_KEPT_PER_OWNER + 1, 0)]
-        rest = [job for job in kept if job not in dropped]
+        rest = [job for job in finished_jobs if job not in dropped]
         for job in (*dropped, *rest[: max(len(rest) - MAX_KEPT + 1, 0)]):
             self._forget(job)
 

@@ -87,7 +87,7 @@ class MailServer(msgspec.Struct, frozen=True, kw_only=True):
             detail = single_line(str(error), _MAX_DETAIL_CHARS)
             return DeliveryFailure(f"it cannot be reached ({type(error).__name__})", detail=detail)
         finally:
-            client.close()  # without a goodbye, which nobody is to wait for
+            client.close()  # without a goodbye, which would only cost time
         return None
 
 
@@ -130,7 +130,7 @@ def _is_local(host: str) -> bool:
 
 
 def _reply_failure(reply: aiosmtplib.SMTPResponseException) -> DeliveryFailure:
-    """A server's refusal, with its words for whoever tests it."""
+    """A server's refusal, with its words for a person who tests it."""
     return DeliveryFailure(
         f"it answered {reply.code}",
         detail=single_line(reply.message, _MAX_DETAIL_CHARS),

@@ -20,7 +20,7 @@ from slo.alert import stable_id
 from slo.budget import EVERY
 from slo.policies.reports import ScheduledReport
 
-_DIMENSIONS: Final[Mapping[str, Dimension]] = {each: each for each in DIMENSIONS}
+_DIMENSIONS: Final[Mapping[str, Dimension]] = {dimension: dimension for dimension in DIMENSIONS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +42,12 @@ class ReportContent:
         team = "" if self.scheduled.team == EVERY else self.scheduled.team
         return report_mail(self.scheduled.name, self.report, self.teams, team)
 
-    def event(self, secret: str, at: float) -> HttpMessage:
+    def event(self, secret: str, time: float) -> HttpMessage:
         """The report as a CloudEvent, signed as alerts are; its id is the period's.
 
         Args:
             secret: Shared with the webhook.
-            at: Seconds since the epoch.
+            time: Seconds since the epoch.
         """
         period = period_name(self.report.period)
         event: dict[str, Any] = {
@@ -55,7 +55,7 @@ class ReportContent:
             "id": stable_id("report", self.scheduled.name, period),
             "source": "urn:thriftgate",
             "type": "thriftgate.reports.cost",
-            "time": rfc3339(at),
+            "time": rfc3339(time),
             "datacontenttype": "application/json",
             "data": {
                 "report": self.scheduled.name,
@@ -64,7 +64,7 @@ class ReportContent:
                 **cost_document(self.report, self.teams),
             },
         }
-        return signed_event(msgspec.json.encode(event), secret, at)
+        return signed_event(msgspec.json.encode(event), secret, time)
 
 
 def report_content(
@@ -82,14 +82,14 @@ def report_content(
         OperatorError: There is no such team.
         StoreError: The database is away.
     """
-    teams = {each.id: each.name for each in store.teams.all()}
+    teams = {team.id: team.name for team in store.teams.all()}
     only = ALL_CALLS
     if scheduled.team != EVERY:
-        meant = frozenset(id_ for id_, name in teams.items() if scheduled.team in {id_, name})
-        if not meant:
+        team_ids = frozenset(id_ for id_, name in teams.items() if scheduled.team in {id_, name})
+        if not team_ids:
             raise OperatorError(f"there is no team {scheduled.team}")
-        only = SpendFilter(teams=meant)
-    by = [_DIMENSIONS[each] for each in scheduled.by]
+        only = SpendFilter(teams=team_ids)
+    by = [_DIMENSIONS[dimension] for dimension in scheduled.by]
     return ReportContent(
         scheduled=scheduled,
         report=figures.cost_report(period, by, only),

@@ -43,7 +43,7 @@ _log = logging.getLogger("thriftgate.reports")
 SETTLE_S: Final = 2 * 3_600.0
 #: Seconds between two looks at what is due.
 POLL_INTERVAL_S: Final = 30.0
-#: Seconds after which a delivery that nobody confirmed is due again.
+#: Seconds after which an unconfirmed delivery is due again.
 LEASE_S: Final = 600.0
 #: Failed tries after which a report is given up: more than two days.
 MAX_TRIES: Final = 60
@@ -59,7 +59,7 @@ class ReportScheduler:
     Args:
         store: The store.
         senders: The reports, and how they are sent.
-        http: Posts to webhooks; closed by whoever opened it.
+        http: Posts to webhooks; closed by its opener.
         figures: Costs and savings in the store.
         now: Seconds since the epoch.
     """
@@ -84,7 +84,7 @@ class ReportScheduler:
         self._senders = tuple(senders)
 
     async def run(self) -> None:
-        """Schedule and send what is due, for ever."""
+        """Schedule and send what is due, without end."""
         while True:
             await self._store.wait_until_online()
             try:
@@ -95,11 +95,11 @@ class ReportScheduler:
 
     async def send_due(self) -> None:
         """Schedule the periods that have ended, and send what is due now."""
-        for each in self._senders:
+        for senders in self._senders:
             if self._store.drain.trouble is None:
-                await self._schedule(each)
-            while (claimed := await self._claim(each)) is not None:
-                await self._deliver(each, claimed)
+                await self._schedule(senders)
+            while (claimed := await self._claim(senders)) is not None:
+                await self._deliver(senders, claimed)
 
     async def _schedule(self, senders: ReportSenders) -> None:
         scheduled, now = senders.scheduled, self._now()
@@ -198,7 +198,7 @@ async def running_reports(context: AppContext) -> AsyncIterator[None]:
 
 
 def _logged_senders(reports: Sequence[ScheduledReport], settings: Settings) -> list[ReportSenders]:
-    found, lacking = configured_senders(reports, settings)
+    senders, lacking = configured_senders(reports, settings)
     for why in lacking:
         _log.warning("%s", why)
-    return found
+    return senders

@@ -44,20 +44,20 @@ class ReportSenders(msgspec.Struct, frozen=True, kw_only=True):
         return (*(f"{MAIL_PREFIX}{address}" for address in mailed), *hook)
 
     def message(
-        self, content: ReportContent, recipient: str, at: float
+        self, content: ReportContent, recipient: str, time: float
     ) -> HttpMessage | AddressedMail:
         """The message to one of the recipients; blocks for as long as it has many rows.
 
         Args:
             content: The report.
             recipient: One of ``recipients``.
-            at: Seconds since the epoch.
+            time: Seconds since the epoch.
         """
         if recipient == WEBHOOK:
-            return content.event(self.secret, at)
+            return content.event(self.secret, time)
         address = recipient.removeprefix(MAIL_PREFIX)
         sender = "" if self.mail is None else self.mail.sender
-        text = content.mail().message(sender, address, at).as_bytes(policy=SMTP)
+        text = content.mail().message(sender, address, time).as_bytes(policy=SMTP)
         return AddressedMail(address, text)
 
     async def send(
@@ -77,31 +77,31 @@ class ReportSenders(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def report_senders(
-    reports: Iterable[ScheduledReport], settings: Settings, known: Mapping[str, str]
+    reports: Iterable[ScheduledReport], settings: Settings, variables: Mapping[str, str]
 ) -> tuple[list[ReportSenders], list[str]]:
     """The senders of each report, and what cannot be sent, in sentences.
 
     Args:
         reports: All there are.
         settings: They name the mail server.
-        known: The values of the environment variables that reports name.
+        variables: The values of the environment variables that reports name.
     """
-    found, lacking = [], []
-    for each in reports:
-        mail, why_mail = _mail(each, settings)
-        url, secret, why_hook = _webhook(each, known)
+    configured, lacking = [], []
+    for report in reports:
+        mail, why_mail = _mail(report, settings)
+        url, secret, why_hook = _webhook(report, variables)
         lacking += [
-            f"The report `{each.name}` is not {done}: {why}."
+            f"The report `{report.name}` is not {done}: {why}."
             for done, why in (("mailed", why_mail), ("posted", why_hook))
             if why
         ]
-        found.append(ReportSenders(scheduled=each, mail=mail, url=url, secret=secret))
-    return found, lacking
+        configured.append(ReportSenders(scheduled=report, mail=mail, url=url, secret=secret))
+    return configured, lacking
 
 
 def report_variables(reports: Sequence[ScheduledReport]) -> list[str]:
     """The environment variables that reports name."""
-    return [name for each in reports for name in (each.url_env, each.secret_env) if name]
+    return [name for report in reports for name in (report.url_env, report.secret_env) if name]
 
 
 def _mail(report: ScheduledReport, settings: Settings) -> tuple[MailServer | None, str]:
@@ -117,11 +117,11 @@ def _mail(report: ScheduledReport, settings: Settings) -> tuple[MailServer | Non
         return None, str(error)
 
 
-def _webhook(report: ScheduledReport, known: Mapping[str, str]) -> tuple[str, str, str]:
+def _webhook(report: ScheduledReport, variables: Mapping[str, str]) -> tuple[str, str, str]:
     """The URL and the secret of a report's webhook, and why there are none though it names them."""
     if not report.url_env:
         return "", "", ""
-    url, secret = known.get(report.url_env, ""), known.get(report.secret_env, "")
+    url, secret = variables.get(report.url_env, ""), variables.get(report.secret_env, "")
     if not url:
         return "", "", f"{report.url_env} is not set"
     if not is_http_address(url):

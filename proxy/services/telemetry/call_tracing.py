@@ -93,34 +93,36 @@ class CallTracing:
             call_id: The call's id.
             headers: The request's, names in lower case.
         """
-        found = {name: value.decode("latin-1") for name, value in headers if name in _HEADERS}
+        trace_fields = {
+            name: value.decode("latin-1") for name, value in headers if name in _HEADERS
+        }
         context = None
-        if parent := found.get(b"traceparent"):
-            context = read_trace_context(parent, found.get(b"tracestate", ""))
+        if parent := trace_fields.get(b"traceparent"):
+            context = read_trace_context(parent, trace_fields.get(b"tracestate", ""))
         self._open(call_id, context or new_trace(call_id))
 
     def propagate(self, attempt: AttemptInfo, prepared: PreparedRequest) -> PreparedRequest:
         """The request of an attempt that is sent now, with its place in the trace."""
         call_id = attempt.call.id
-        found = self._calls.get(call_id) or self._open(call_id, new_trace(call_id))
+        call = self._calls.get(call_id) or self._open(call_id, new_trace(call_id))
         if attempt.route is not None:
             upstream = attempt.route.upstream
             host, port = _address(upstream.base_url)
-            found.sent[attempt.number] = SentAttempt(self._now(), upstream.name, host, port)
-        headers = trace_headers(found.context, span_id(call_id, attempt.number))
+            call.sent[attempt.number] = SentAttempt(self._now(), upstream.name, host, port)
+        headers = trace_headers(call.context, span_id(call_id, attempt.number))
         return msgspec.structs.replace(prepared, trace_headers=headers)
 
     def observe(self, receipt: Receipt) -> None:
         """Queue an attempt that ended; it is dropped where too many wait."""
         call_id = receipt.call_id
-        found = self._calls.get(call_id) or self._finished.get(call_id)
-        if found is None:
-            found = _OpenCall(new_trace(call_id), {})
+        call = self._calls.get(call_id) or self._finished.get(call_id)
+        if call is None:
+            call = _OpenCall(new_trace(call_id), {})
         if receipt.final and self._calls.pop(call_id, None) is not None:
-            _keep(self._finished, call_id, found, _MAX_FINISHED)
+            _keep(self._finished, call_id, call, _MAX_FINISHED)
         try:
             self.ended.put_nowait(
-                TracedAttempt(found.context, found.sent.pop(receipt.attempt, None), receipt)
+                TracedAttempt(call.context, call.sent.pop(receipt.attempt, None), receipt)
             )
         except queue.Full:
             if not self.dropped:
@@ -128,15 +130,17 @@ class CallTracing:
             self.dropped += 1
 
     def _open(self, call_id: str, context: TraceContext) -> _OpenCall:
-        found = _OpenCall(context, {})
-        _keep(self._calls, call_id, found, _MAX_CALLS)
-        return found
+        call = _OpenCall(context, {})
+        _keep(self._calls, call_id, call, _MAX_CALLS)
+        return call
 
 
-def _keep(calls: OrderedDict[str, _OpenCall], call_id: str, call: _OpenCall, most: int) -> None:
+def _keep(
+    calls: OrderedDict[str, _OpenCall], call_id: str, call: _OpenCall, max_calls: int
+) -> None:
     """Remember a call, and forget the oldest where there are too many."""
     calls[call_id] = call
-    if len(calls) > most:
+    if len(calls) > max_calls:
         calls.popitem(last=False)
 
 

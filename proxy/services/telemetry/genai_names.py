@@ -81,7 +81,7 @@ def operation_name(endpoint: str) -> str:
 
 
 def provider_name(host: str, upstream: str) -> str:
-    """The provider at a host; the upstream's own name where the host is nobody's known."""
+    """The provider at a host; the upstream's own name where the host is no known provider's."""
     if "bedrock" in host and host.endswith(_AWS_HOSTS):
         return "aws.bedrock"
     return next((name for ending, name in _PROVIDERS if host.endswith(ending)), upstream)

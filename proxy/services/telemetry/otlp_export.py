@@ -102,39 +102,39 @@ class OtlpExport:
 
     def _next_batch(self) -> tuple[list[TracedAttempt], bool]:
         """Attempts that wait, and True after the last."""
-        waiting, found = self._tracing.ended, list[TracedAttempt]()
+        waiting, batch = self._tracing.ended, list[TracedAttempt]()
         first = waiting.get()
         while first is not None:
-            found.append(first)
-            if len(found) >= _BATCH:
-                return found, False
+            batch.append(first)
+            if len(batch) >= _BATCH:
+                return batch, False
             try:
                 first = waiting.get(timeout=_BATCH_S)
             except queue.Empty:
-                return found, False
-        return found, True
+                return batch, False
+        return batch, True
 
     def _export(self, batch: Sequence[TracedAttempt]) -> None:
-        spans = [span for each in batch for span in self._spans_of(each)]
-        for each in batch:
-            if each.sent is not None:
-                self._record(each.sent, each.receipt)
+        spans = [span for attempt in batch for span in self._spans_of(attempt)]
+        for attempt in batch:
+            if attempt.sent is not None:
+                self._record(attempt.sent, attempt.receipt)
         if spans:
             self._spans.export(spans)
 
-    def _spans_of(self, each: TracedAttempt) -> Iterator[ReadableSpan]:
+    def _spans_of(self, attempt: TracedAttempt) -> Iterator[ReadableSpan]:
         """The spans of an attempt: its own, where it was sent, and the call's after the last."""
-        context, receipt = each.context, each.receipt
+        context, receipt = attempt.context, attempt.receipt
         if not context.is_sampled:
             return
-        if each.sent is not None:
+        if attempt.sent is not None:
             yield self._span(
                 context,
                 receipt,
                 name=f"{names.operation_name(receipt.endpoint)} {receipt.model}".rstrip(),
                 kind=SpanKind.CLIENT,
-                began=each.sent.at,
-                attributes=_client_attributes(each.sent, receipt),
+                began=attempt.sent.at,
+                attributes=_client_attributes(attempt.sent, receipt),
             )
         if receipt.final:
             yield self._span(
@@ -173,16 +173,16 @@ class OtlpExport:
             instrumentation_scope=_SCOPE,
         )
 
-    def _record(self, sent: SentAttempt, receipt: Receipt) -> None:
+    def _record(self, sent_attempt: SentAttempt, receipt: Receipt) -> None:
         """Count an attempt in the metrics."""
-        labels = _common_attributes(sent, receipt)
+        labels = _common_attributes(sent_attempt, receipt)
         for name in (names.REQUEST_MODEL, names.RESPONSE_MODEL):
             labels[name] = self._model_label(str(labels[name]))
         failed = {names.ERROR_TYPE: receipt.error or str(receipt.outcome)}
         is_failed = receipt.outcome in {Outcome.FAILED, Outcome.BROKEN}
-        seconds = max(receipt.started + receipt.duration - sent.at, 0.0)
+        seconds = max(receipt.started + receipt.duration - sent_attempt.at, 0.0)
         self._duration.record(seconds, labels | failed if is_failed else labels)
-        if (first := _first_chunk_s(sent, receipt)) is not None:
+        if (first := _first_chunk_s(sent_attempt, receipt)) is not None:
             self._first_chunk.record(first, labels)
         if receipt.usage is not None:
             self._record_tokens(self._tokens, receipt, labels)
@@ -200,21 +200,21 @@ class OtlpExport:
         return model
 
 
-def _common_attributes(sent: SentAttempt, receipt: Receipt) -> Attributes:
-    found: Attributes = {
+def _common_attributes(sent_attempt: SentAttempt, receipt: Receipt) -> Attributes:
+    attributes: Attributes = {
         names.OPERATION_NAME: names.operation_name(receipt.endpoint),
-        names.PROVIDER_NAME: names.provider_name(sent.host, sent.upstream),
+        names.PROVIDER_NAME: names.provider_name(sent_attempt.host, sent_attempt.upstream),
         names.REQUEST_MODEL: receipt.model,
         names.RESPONSE_MODEL: answering_model(receipt.route, receipt.model),
-        names.SERVER_ADDRESS: sent.host,
+        names.SERVER_ADDRESS: sent_attempt.host,
     }
-    if sent.port is not None:
-        found[names.SERVER_PORT] = sent.port
-    return found
+    if sent_attempt.port is not None:
+        attributes[names.SERVER_PORT] = sent_attempt.port
+    return attributes
 
 
-def _client_attributes(sent: SentAttempt, receipt: Receipt) -> Attributes:
-    found = _common_attributes(sent, receipt) | {
+def _client_attributes(sent_attempt: SentAttempt, receipt: Receipt) -> Attributes:
+    attributes = _common_attributes(sent_attempt, receipt) | {
         names.CALL_ID: receipt.call_id,
         names.ATTEMPT: receipt.attempt,
         names.ROUTE: receipt.route,
@@ -226,14 +226,14 @@ def _client_attributes(sent: SentAttempt, receipt: Receipt) -> Attributes:
         names.CACHE_MISS: receipt.miss,
         names.ERROR_TYPE: receipt.error,
     }
-    found |= {name: value for name, value in optional.items() if value}
+    attributes |= {name: value for name, value in optional.items() if value}
     if receipt.status:
-        found[names.HTTP_STATUS] = receipt.status
+        attributes[names.HTTP_STATUS] = receipt.status
     if receipt.cost_nanos is not None:
-        found[names.COST_USD] = receipt.cost_nanos / 1e9
-    if (first := _first_chunk_s(sent, receipt)) is not None:
-        found[names.TIME_TO_FIRST_CHUNK] = first
-    return found | _usage_attributes(receipt)
+        attributes[names.COST_USD] = receipt.cost_nanos / 1e9
+    if (first := _first_chunk_s(sent_attempt, receipt)) is not None:
+        attributes[names.TIME_TO_FIRST_CHUNK] = first
+    return attributes | _usage_attributes(receipt)
 
 
 def _usage_attributes(receipt: Receipt) -> Attributes:
@@ -250,7 +250,7 @@ def _usage_attributes(receipt: Receipt) -> Attributes:
 
 
 def _server_attributes(receipt: Receipt) -> Attributes:
-    found: Attributes = {
+    attributes: Attributes = {
         names.URL_PATH: f"/v1/{receipt.endpoint}",
         names.HTTP_STATUS: receipt.status,
         names.CALL_ID: receipt.call_id,
@@ -259,15 +259,15 @@ def _server_attributes(receipt: Receipt) -> Attributes:
         names.OUTCOME: str(receipt.outcome),
     }
     if receipt.error:
-        found[names.ERROR_TYPE] = receipt.error
-    return found
+        attributes[names.ERROR_TYPE] = receipt.error
+    return attributes
 
 
-def _first_chunk_s(sent: SentAttempt, receipt: Receipt) -> float | None:
+def _first_chunk_s(sent_attempt: SentAttempt, receipt: Receipt) -> float | None:
     """Seconds from sending to the first content of a stream; None where it had none."""
     if not receipt.streamed or receipt.ttft is None:
         return None
-    return max(receipt.started + receipt.ttft - sent.at, 0.0)
+    return max(receipt.started + receipt.ttft - sent_attempt.at, 0.0)
 
 
 def _status(receipt: Receipt, *, is_call: bool) -> Status:

@@ -231,14 +231,16 @@ class Telemetry(Collector):
         yield from (calls, tokens, cost)
 
     def _traffic_times(self) -> Iterator[Metric]:
-        for name, told in (
+        for name, description in (
             ("ttft", "Arrival to first content byte"),
             ("duration", "Arrival to the end"),
         ):
-            spread = HistogramMetricFamily(f"thriftgate_{name}_seconds", told, labels=_BY_TRAFFIC)
+            spread = HistogramMetricFamily(
+                f"thriftgate_{name}_seconds", description, labels=_BY_TRAFFIC
+            )
             for labels, traffic in self._by_traffic():
-                found: BucketCounts = getattr(traffic, name)
-                spread.add_metric(labels, found.buckets(), found.total)
+                counts: BucketCounts = getattr(traffic, name)
+                spread.add_metric(labels, counts.buckets(), counts.total)
             yield spread
 
     def _counters(self) -> Iterator[Metric]:
@@ -268,7 +270,7 @@ class Telemetry(Collector):
 
     def _compaction_metrics(self) -> Iterator[Metric]:
         by_route = ["team", "route"]
-        told = (
+        counters = (
             ("compacted_attempts", "attempts", "Attempts that were sent shorter than they came"),
             ("compaction_removed_tokens", "tokens", "Tokens that were not sent, by estimate"),
             ("compaction_resets", "resets", "Prompts that began otherwise because of a compaction"),
@@ -279,10 +281,10 @@ class Telemetry(Collector):
             ),
             ("compaction_lost_values", "lost", "Those of them that were not sent"),
         )
-        for name, held, text in told:
+        for name, attribute, text in counters:
             counter = CounterMetricFamily(f"thriftgate_{name}", text, labels=by_route)
             for labels, series in self._by_route():
-                counter.add_metric(labels, getattr(series.compaction, held))
+                counter.add_metric(labels, getattr(series.compaction, attribute))
             yield counter
         yield from self._compaction_money_metrics()
         uncompacted = CounterMetricFamily(

@@ -24,15 +24,15 @@ class TopSeries(Generic[S]):
 
     Args:
         begin: Makes a series that has counted nothing.
-        most: Series that are kept apart.
+        max_series: Series that are kept apart.
 
     Attributes:
         other: The series of all labels that have none of their own.
     """
 
-    def __init__(self, begin: Callable[[], S], most: int) -> None:
+    def __init__(self, begin: Callable[[], S], max_series: int) -> None:
         self._begin = begin
-        self._most = most
+        self._most = max_series
         self._series: dict[Labels, S] = {}
         self._calls: dict[Labels, int] = {}
         self._waiting: OrderedDict[Labels, int] = OrderedDict()
@@ -42,15 +42,15 @@ class TopSeries(Generic[S]):
 
     def series_of(self, labels: Labels) -> S:
         """The series in which the next call with these labels counts."""
-        found = self._series.get(labels)
-        if found is not None:
+        series = self._series.get(labels)
+        if series is not None:
             self._calls[labels] += 1
-            return found
+            return series
         calls = self._waiting.pop(labels, 0) + 1
         if len(self._series) < self._most or self._is_replaced(calls):
             self._calls[labels] = calls
-            self._series[labels] = made = self._begin()
-            return made
+            self._series[labels] = new_series = self._begin()
+            return new_series
         self._waiting[labels] = calls
         if len(self._waiting) > _WAITING * self._most:
             self._waiting.popitem(last=False)

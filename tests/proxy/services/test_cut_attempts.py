@@ -61,11 +61,11 @@ def sent_attempt(number: int, attempt: int = 0) -> PendingAttempt:
 
 def leave(folder: Path, *attempts: PendingAttempt) -> None:
     """Leave these attempts, as a process does that is killed."""
-    sent = SentAttempts(folder, RemovedSegments(folder))
-    for each in attempts:
-        sent.begin(each)
-    os.utime(sent._path, (NOW + 5, NOW + 5))
-    os.close(sent._file)
+    journal = SentAttempts(folder, RemovedSegments(folder))
+    for attempt in attempts:
+        journal.begin(attempt)
+    os.utime(journal._path, (NOW + 5, NOW + 5))
+    os.close(journal._file)
 
 
 def booked_receipts(store: Store, number: int) -> list[Receipt]:
@@ -131,8 +131,8 @@ def test_a_call_whose_attempts_were_cut_off_has_one_final_receipt(store):
     )
 
     assert book_cut_attempts(store, SNAPSHOT.catalog, 0.0) == 3
-    assert [each.final for each in booked_receipts(store, 1)] == [False, False, True]
-    assert [each.final for each in booked_receipts(store, 2)] == [False, True]
+    assert [receipt.final for receipt in booked_receipts(store, 1)] == [False, False, True]
+    assert [receipt.final for receipt in booked_receipts(store, 2)] == [False, True]
 
 
 def test_attempts_of_a_living_process_are_left_alone(store):
@@ -185,10 +185,10 @@ def test_reads_of_the_store_do_not_wait_while_cut_attempts_cannot_be_booked(stor
         assert await asyncio.to_thread(flushing.wait, 30)
         barrier = threading.Barrier(STORE_THREADS)
         names = (thread_name_at(barrier) for _ in range(STORE_THREADS))
-        found = await asyncio.gather(*(store.ask(name) for name in names))
+        answers = await asyncio.gather(*(store.ask(name) for name in names))
         drained.set()
         booking.cancel()
-        return found
+        return answers
 
     assert len(set(asyncio.run(run()))) == STORE_THREADS
 

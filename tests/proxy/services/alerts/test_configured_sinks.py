@@ -20,12 +20,12 @@ KNOWN = {"URL": URL, "SECRET": SECRET}
 
 
 def outlet(kind=SinkKind.WEBHOOK, **fields):
-    found, _ = configured_sinks([a_sink(kind, **fields)], KNOWN)
-    return found[0]
+    sinks, _ = configured_sinks([a_sink(kind, **fields)], KNOWN)
+    return sinks[0]
 
 
-def event(letter, at=NOW):
-    body = outlet().message(AlertGroup((letter.alert,)), [letter], at).body
+def event(letter, time=NOW):
+    body = outlet().message(AlertGroup((letter.alert,)), [letter], time).body
     return json.loads(body)["id"]
 
 
@@ -41,7 +41,7 @@ def test_a_sink_is_joined_with_what_its_variables_hold():
 
 
 @pytest.mark.parametrize(
-    ("known", "said"),
+    ("variables", "problem"),
     [
         ({}, "URL is not set"),
         ({"URL": URL}, "SECRET is not set"),
@@ -53,12 +53,12 @@ def test_a_sink_is_joined_with_what_its_variables_hold():
         ({"URL": URL, "SECRET": "xyz\nzy"}, "SECRET holds what no header can"),
     ],
 )
-def test_a_sink_that_cannot_be_spoken_to_says_why_without_the_address(known, said):
-    found, lacking = configured_sinks([a_sink()], known)
+def test_a_sink_that_cannot_be_spoken_to_says_why_without_the_address(variables, problem):
+    sinks, lacking = configured_sinks([a_sink()], variables)
 
-    assert found == []
+    assert sinks == []
     assert lacking[0].startswith("The sink `on-call` gets no alerts: ")
-    assert said in lacking[0]
+    assert problem in lacking[0]
     assert "xyzzy" not in lacking[0]
 
 
@@ -69,11 +69,11 @@ def test_an_outlet_shows_its_name_alone():
 def test_each_kind_is_told_in_its_own_way():
     alert = an_alert()
     letter = OutboxMessage(alert=alert, sink="on-call")
-    told = [
+    messages = [
         outlet(kind).message(AlertGroup((alert,)), [letter], NOW)
         for kind in (SinkKind.WEBHOOK, SinkKind.SLACK, SinkKind.ALERTMANAGER)
     ]
-    bodies = [json.loads(each.body) for each in told]
+    bodies = [json.loads(message.body) for message in messages]
 
     assert bodies[0]["specversion"]
     assert bodies[1]["blocks"]
@@ -81,20 +81,20 @@ def test_each_kind_is_told_in_its_own_way():
 
 
 def test_a_service_of_apprise_is_told_by_a_notice_one_alert_at_a_time():
-    known = {"URL": "json://127.0.0.1:1/xyzzy"}
-    (made,), lacking = configured_sinks([a_sink(SinkKind.APPRISE)], known)
+    variables = {"URL": "json://127.0.0.1:1/xyzzy"}
+    (sink,), lacking = configured_sinks([a_sink(SinkKind.APPRISE)], variables)
     alert = an_alert()
 
     assert lacking == []
-    assert (made.url, made.max_alerts) == (known["URL"], 1)
+    assert (sink.url, sink.max_alerts) == (variables["URL"], 1)
     letter = OutboxMessage(alert=alert, sink="on-call")
-    assert made.message(AlertGroup((alert,)), [letter], NOW) == notice(alert)
+    assert sink.message(AlertGroup((alert,)), [letter], NOW) == notice(alert)
 
 
 def test_a_url_that_apprise_does_not_understand_is_named_by_its_variable_alone():
-    found, (why,) = configured_sinks([a_sink(SinkKind.APPRISE)], {"URL": "xyzzy"})
+    sinks, (why,) = configured_sinks([a_sink(SinkKind.APPRISE)], {"URL": "xyzzy"})
 
-    assert found == []
+    assert sinks == []
     assert why.endswith("gets no alerts: URL holds no URL that Apprise understands.")
 
 

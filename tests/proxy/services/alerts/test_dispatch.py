@@ -51,7 +51,7 @@ def test_a_threshold_that_was_told_before_a_restart_is_not_told_after_it(play):
     play(plan)
 
 
-def test_nothing_is_told_before_its_slot_is_over(play):
+def test_no_alert_is_sent_before_its_slot_is_over(play):
     async def plan(room: DispatcherHarness) -> None:
         room.alerts.say(an_alert())
         await room.after(0)
@@ -73,8 +73,8 @@ def test_an_alert_with_an_expiry_ends_by_itself(play, caplog):
         assert json_of_post(room.got[1])["data"]["alerts"][0]["seconds"] == 100
 
     play(plan)
-    logged = [(each.levelname, each.getMessage()[:15]) for each in caplog.records]
-    assert [each for each in logged if each[1].startswith("Alert")] == [
+    logged = [(record.levelname, record.getMessage()[:15]) for record in caplog.records]
+    assert [entry for entry in logged if entry[1].startswith("Alert")] == [
         ("WARNING", "Alert, page: ch"),
         ("INFO", "Alert, resolved"),
     ]
@@ -112,19 +112,21 @@ def test_poisoned_names_reach_sinks_and_the_log_on_one_line(play, caplog):
         assert len(room.got[0].body) < 5_000
 
     play(plan)
-    told = [each.getMessage() for each in caplog.records if each.name == "thriftgate.alerts"]
-    assert len(told) == 1
-    assert told[0].isprintable()
+    messages = [
+        record.getMessage() for record in caplog.records if record.name == "thriftgate.alerts"
+    ]
+    assert len(messages) == 1
+    assert messages[0].isprintable()
 
 
 def test_alerts_wait_in_bounded_memory_while_the_database_is_away(play, caplog):
     async def plan(room: DispatcherHarness) -> None:
         flaky = Flaky(room.store)
         alerts = flaky.alerts(room)
-        taken = [alerts.say(an_alert(f"s{n}")) for n in range(MAX_QUEUED_ALERTS + 3)]
+        accepted = [alerts.say(an_alert(f"s{n}")) for n in range(MAX_QUEUED_ALERTS + 3)]
         await alerts.maintain()
         await alerts.maintain()
-        assert taken == [True] * MAX_QUEUED_ALERTS + [False] * 3
+        assert accepted == [True] * MAX_QUEUED_ALERTS + [False] * 3
         (metric,) = alerts.collect()
         assert [sample.value for sample in metric.samples] == [alerts.dropped] == [3]
         flaky.is_away = False

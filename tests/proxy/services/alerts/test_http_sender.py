@@ -53,10 +53,11 @@ def test_a_refusal_is_told_from_a_sink_at_fault(status, is_refused):
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"), [("30", 30.0), ("Wed, 21 Oct 2026", None), ("9" * 9, None), ("-1", None)]
+    ("retry_after", "seconds"),
+    [("30", 30.0), ("Wed, 21 Oct 2026", None), ("9" * 9, None), ("-1", None)],
 )
-def test_a_sink_may_say_when_to_come_back(said, seconds):
-    _, why = post_to([head(429, "content-length: 0", f"retry-after: {said}")])
+def test_a_sink_may_say_when_to_come_back(retry_after, seconds):
+    _, why = post_to([head(429, "content-length: 0", f"retry-after: {retry_after}")])
 
     assert why is not None
     assert why.retry_after == seconds
@@ -94,7 +95,7 @@ URL = "https://ann:p%40ssword@hooks.example/services/T0000/xyzzy-1?token=plugh&k
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
         "not at services/T0000/xyzzy-1",
         f"POST {URL} failed",
@@ -106,19 +107,19 @@ URL = "https://ann:p%40ssword@hooks.example/services/T0000/xyzzy-1?token=plugh&k
         "s3cr3t is revoked",
     ],
 )
-def test_no_part_of_an_address_and_no_token_is_told(said):
-    told = without_secrets(said, url=URL, headers={"authorization": "Bearer s3cr3t"})
+def test_no_part_of_an_address_and_no_token_is_told(text):
+    redacted = without_secrets(text, url=URL, headers={"authorization": "Bearer s3cr3t"})
 
     for secret in ("xyzzy", "T0000", "plugh", "ssword", "s3cr3t"):
-        assert secret not in told.lower()
-    assert "[hidden]" in told
+        assert secret not in redacted.lower()
+    assert "[hidden]" in redacted
 
 
 def test_a_secret_that_is_cut_off_is_not_told_by_its_beginning():
     url = "https://hooks.example/" + "k" * 5_000
-    told = without_secrets((url + url)[: 8 * 1024], url=url, headers={})
+    redacted = without_secrets((url + url)[: 8 * 1024], url=url, headers={})
 
-    assert "kkkkk" not in told
+    assert "kkkkk" not in redacted
 
 
 def test_a_redirect_is_not_followed():
@@ -157,8 +158,8 @@ def test_a_sink_that_hangs_up_or_is_not_there_has_not_taken_it():
 def test_a_notice_goes_to_its_service():
     async def run(*answers) -> str:
         async with serving(*answers) as server, HttpSender(2) as post:
-            told = AppriseNotice(title="A title", body="A line", kind="info")
-            failure = await post.send(f"json://127.0.0.1:{server.port}/xyzzy", told)
+            apprise_notice = AppriseNotice(title="A title", body="A line", kind="info")
+            failure = await post.send(f"json://127.0.0.1:{server.port}/xyzzy", apprise_notice)
             return server.got[0].line if failure is None else failure.reason
 
     assert asyncio.run(run(OK)).startswith("POST /xyzzy")

@@ -94,9 +94,9 @@ def test_an_unknown_service_is_reported_without_the_url(url):
 
 
 def test_without_the_library_the_extra_is_named():
-    said = why_not("json://host/xyzzy", find=lambda name: None)
+    reason = why_not("json://host/xyzzy", find=lambda name: None)
 
-    assert said == (
+    assert reason == (
         "is for the package apprise, which is missing: run pip install 'thriftgate[alerts]'"
     )
 
@@ -115,8 +115,8 @@ def test_an_alert_is_as_urgent_as_it_is_and_its_end_a_success_of_the_same_title(
     assert ended.body.startswith("Resolved.\n")
 
 
-def test_callers_text_mentions_nobody():
-    told = notice(an_alert(title="@everyone <!channel> <@U1>", action="@here"))
+def test_callers_text_makes_no_mentions():
+    message = notice(an_alert(title="@everyone <!channel> <@U1>", action="@here"))
 
-    for text in (told.title, told.body):
-        assert not any(each in text for each in ("@everyone", "<!channel>", "<@U1", "@here"))
+    for text in (message.title, message.body):
+        assert not any(mention in text for mention in ("@everyone", "<!channel>", "<@U1", "@here"))

@@ -19,8 +19,8 @@ def test_a_sink_is_told_once_with_a_signature(play):
         await room.said(an_alert())
         await room.after(3600)
         (got,) = room.got
-        at = got.headers["x-thriftgate-timestamp"]
-        mac = hmac.new(SECRET.encode(), at.encode() + b"." + got.body, "sha256").hexdigest()
+        timestamp = got.headers["x-thriftgate-timestamp"]
+        mac = hmac.new(SECRET.encode(), timestamp.encode() + b"." + got.body, "sha256").hexdigest()
 
         assert got.headers["x-thriftgate-signature"] == f"sha256={mac}"
         assert got.headers["content-type"] == "application/cloudevents+json"
@@ -62,16 +62,16 @@ def test_a_sink_that_is_away_for_long_is_asked_ever_less_and_loses_nothing(play,
         await room.said(an_alert("a"))
         for _ in range(3_600):
             await room.after(1)
-        asked = len(room.got)
+        post_count = len(room.got)
         room.alerts.say(an_alert("b"))
         room.server.answers = [OK]
         await room.after(0)
         await room.after(330)
         await room.after(330)
 
-        assert 10 < asked < 25
-        told = {subject for post in room.subjects()[asked:] for subject in post}
-        assert told == {"a", "b"}
+        assert 10 < post_count < 25
+        subjects = {subject for post in room.subjects()[post_count:] for subject in post}
+        assert subjects == {"a", "b"}
 
     play(plan, FAILS)
     assert caplog.text.count("fails and is tried again later: it answered 500") == 1
@@ -120,11 +120,11 @@ def test_a_service_is_told_of_each_alert_by_itself_and_of_its_end_by_the_same_ti
         room.alerts = room.beside(outlet)
         await room.said(an_alert("a"), an_alert("b"))
         await room.said(resolve_alert(an_alert("a"), NOW + 60))
-        told = [(each["type"], each["title"]) for each in map(json_of_post, room.got)]
+        events = [(event["type"], event["title"]) for event in map(json_of_post, room.got)]
 
         begun = [("failure", f"{name} burns its error budget") for name in "ab"]
-        assert sorted(told[:2]) == begun
-        assert told[2:] == [("success", begun[0][1])]
+        assert sorted(events[:2]) == begun
+        assert events[2:] == [("success", begun[0][1])]
 
     play(plan)
 
@@ -155,7 +155,7 @@ def test_a_refused_message_is_sent_by_itself(play):
         letters = await room.store.ask(room.store.outbox.last_messages, 9)
 
         assert [len(post) for post in room.subjects()] == [2, 1, 1, 1]
-        assert [(each.tries, each.why) for each in letters] == [(0, ""), (0, "")]
+        assert [(letter.tries, letter.why) for letter in letters] == [(0, ""), (0, "")]
 
     play(plan, REFUSES, REFUSES, OK)
 
@@ -227,14 +227,16 @@ def test_each_failure_waits_longer_and_a_success_forgets_them():
     assert breaker.record_failure(NOW) - NOW == waits[0]
 
 
-@pytest.mark.parametrize(("asked", "least", "most"), [(60.0, 60, 60), (1e9, 300, 300), (0.1, 1, 2)])
-def test_a_sinks_retry_after_is_respected_within_bounds(asked, least, most):
-    assert least <= SinkBreaker("a").record_failure(NOW, asked) - NOW <= most
+@pytest.mark.parametrize(
+    ("retry_after", "least", "longest"), [(60.0, 60, 60), (1e9, 300, 300), (0.1, 1, 2)]
+)
+def test_a_sinks_retry_after_is_respected_within_bounds(retry_after, least, longest):
+    assert least <= SinkBreaker("a").record_failure(NOW, retry_after) - NOW <= longest
 
 
 def test_two_who_wait_for_the_same_come_back_at_different_times_always_the_same():
     pauses = {retry_delay(5, f"process {n}") for n in range(50)}
 
     assert len(pauses) == 50
-    assert all(24 <= each <= 32 for each in pauses)
+    assert all(24 <= pause <= 32 for pause in pauses)
     assert retry_delay(5, "a") == retry_delay(5, "a")

@@ -89,14 +89,14 @@ def test_without_its_database_alerts_wait_for_it_and_are_reviewed_once_it_is_the
     async def run() -> None:
         async with (
             asyncio.timeout(60),
-            running_alerts((), opened, LoopTasks(), lambda: NOW, ()) as sent,
+            running_alerts((), opened, LoopTasks(), lambda: NOW, ()) as dispatcher,
         ):
             await asyncio.sleep(0)
             is_away = "Open alerts stay" in caplog.text
             opened.go_online()
             while await opened.ask(other.outbox.open_alerts, 9):
                 await asyncio.sleep(0.05)
-                await sent.maintain()
+                await dispatcher.maintain()
         assert not is_away
 
     asyncio.run(run())

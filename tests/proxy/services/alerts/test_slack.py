@@ -11,9 +11,9 @@ from tests.fakes.alerts import NOW, POISON, an_alert
 
 
 def message_body(*alerts):
-    sent = message(Notification(group=AlertGroup(alerts), id="e1", at=NOW))
-    assert sent.headers == {"content-type": "application/json"}
-    return json.loads(sent.body)
+    post = message(Notification(group=AlertGroup(alerts), id="e1", at=NOW))
+    assert post.headers == {"content-type": "application/json"}
+    return json.loads(post.body)
 
 
 def texts(*alerts):
@@ -21,10 +21,10 @@ def texts(*alerts):
 
 
 def test_an_alert_is_told_with_facts_what_was_done_and_what_to_do():
-    heading, said = texts(an_alert())
+    heading, section = texts(an_alert())
 
     assert heading == "Page:"
-    assert said.split("\n") == [
+    assert section.split("\n") == [
         "*chat-ttft burns its error budget*",
         "burn: 7.2",
         "budget left: 41 %",
@@ -36,38 +36,38 @@ def test_an_alert_is_told_with_facts_what_was_done_and_what_to_do():
 
 
 def test_an_ended_alert_shows_duration_cost_and_action_in_slack():
-    said = texts(resolve_alert(an_alert(), NOW + 125, cost_nanos=2_000_000_000))
+    sections = texts(resolve_alert(an_alert(), NOW + 125, cost_nanos=2_000_000_000))
 
-    assert said[0] == "Resolved:"
-    assert "lasted: 2 min 5 s" in said[1]
-    assert "cost: $2" in said[1]
-    assert "done: 12 % of chat" in said[1]
+    assert sections[0] == "Resolved:"
+    assert "lasted: 2 min 5 s" in sections[1]
+    assert "cost: $2" in sections[1]
+    assert "done: 12 % of chat" in sections[1]
 
 
 def test_many_alerts_are_one_message_of_bounded_size():
     many = [an_alert(f"s{n}", severity=Severity.TICKET) for n in range(MAX_SHOWN_ALERTS + 3)]
-    said = texts(*many)
+    sections = texts(*many)
 
-    assert said[0] == "Ticket: 13 alerts"
-    assert len(said) == 1 + MAX_SHOWN_ALERTS + 1
-    assert said[-1].startswith("and 3 more")
-    assert texts(*[resolve_alert(each, NOW) for each in many])[0] == "Resolved: 13 alerts"
+    assert sections[0] == "Ticket: 13 alerts"
+    assert len(sections) == 1 + MAX_SHOWN_ALERTS + 1
+    assert sections[-1].startswith("and 3 more")
+    assert texts(*[resolve_alert(alert, NOW) for alert in many])[0] == "Resolved: 13 alerts"
 
 
 def test_names_make_no_mentions_links_or_lines():
     body = message_body(
         an_alert(POISON, title=POISON, facts=((POISON, POISON),) * 16, action=POISON)
     )
-    said = [body["text"], *(block["text"]["text"] for block in body["blocks"])]
+    pieces = [body["text"], *(block["text"]["text"] for block in body["blocks"])]
 
-    for text in said:
+    for text in pieces:
         assert "<" not in text
         assert ">" not in text
         assert "@here" not in text
         assert "\x1b" not in text
         assert "\u202e" not in text
         assert len(text) <= 3_000
-    assert not any(line.startswith("INJECTED") for text in said for line in text.splitlines())
+    assert not any(line.startswith("INJECTED") for text in pieces for line in text.splitlines())
     assert body["link_names"] is False
     assert body["parse"] == "none"
     assert all(block["text"]["verbatim"] for block in body["blocks"])
@@ -75,10 +75,10 @@ def test_names_make_no_mentions_links_or_lines():
 
 @given(st.text())
 def test_escaped_text_reads_as_it_was_written(text):
-    said = escape(text).replace("@\u200b", "@")
+    escaped = escape(text).replace("@\u200b", "@")
 
-    assert said.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") == text
-    assert "<" not in said
+    assert escaped.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") == text
+    assert "<" not in escaped
 
 
 def test_an_entity_is_never_cut():

@@ -20,10 +20,10 @@ def event_of(*alerts):
 
 
 def test_a_webhook_gets_a_cloud_event_of_all_alerts():
-    sent = event_of(an_alert(), an_alert("b"))
-    body = json.loads(sent.body)
+    event = event_of(an_alert(), an_alert("b"))
+    body = json.loads(event.body)
 
-    assert sent.headers["content-type"] == "application/cloudevents+json"
+    assert event.headers["content-type"] == "application/cloudevents+json"
     assert {name: body[name] for name in ("specversion", "id", "source", "type", "time")} == {
         "specversion": "1.0",
         "id": "e1",
@@ -31,7 +31,7 @@ def test_a_webhook_gets_a_cloud_event_of_all_alerts():
         "type": "thriftgate.alerts.open",
         "time": "2026-09-21T14:13:20.500Z",
     }
-    assert [each["subject"] for each in body["data"]["alerts"]] == ["chat-ttft", "b"]
+    assert [alert["subject"] for alert in body["data"]["alerts"]] == ["chat-ttft", "b"]
     assert body["data"]["alerts"][0] == {
         "id": an_alert().id,
         "kind": "burn",
@@ -60,21 +60,21 @@ def test_an_ended_alert_shows_duration_and_cost_in_the_webhook():
 
 
 def test_the_signature_is_of_the_timestamp_and_the_body():
-    sent = event_of(an_alert(POISON))
-    at = sent.headers["x-thriftgate-timestamp"]
-    mac = hmac.new(SECRET.encode(), f"{at}.".encode() + sent.body, "sha256").hexdigest()
+    event = event_of(an_alert(POISON))
+    timestamp = event.headers["x-thriftgate-timestamp"]
+    mac = hmac.new(SECRET.encode(), f"{timestamp}.".encode() + event.body, "sha256").hexdigest()
 
-    assert at == "1790000000"
-    assert sent.headers["x-thriftgate-signature"] == f"sha256={mac}"
-    assert signature(SECRET, "1790000001", sent.body) != f"sha256={mac}"
-    assert SECRET not in str(sent)
+    assert timestamp == "1790000000"
+    assert event.headers["x-thriftgate-signature"] == f"sha256={mac}"
+    assert signature(SECRET, "1790000001", event.body) != f"sha256={mac}"
+    assert SECRET not in str(event)
 
 
 def alertmanager_told(*alerts, secret=""):
-    sent = alertmanager_message(
+    message = alertmanager_message(
         Notification(group=AlertGroup(alerts), id="e1", at=NOW + 600, secret=secret)
     )
-    return json.loads(sent.body), sent.headers
+    return json.loads(message.body), message.headers
 
 
 def test_labels_for_alertmanager_say_which_alert_it_is_and_no_values():

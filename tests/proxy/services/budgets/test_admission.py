@@ -57,10 +57,10 @@ def test_settling_makes_nobody_wait():
 def test_of_many_calls_at_once_those_that_fit_are_admitted():
     async def story(harness: AdmissionHarness) -> None:
         tries = (harness.admit(harness.attempt(number)) for number in range(50))
-        found = await asyncio.gather(*tries, return_exceptions=True)
+        results = await asyncio.gather(*tries, return_exceptions=True)
 
-        assert sum(isinstance(each, CallerError) for each in found) == 40
-        assert {each.status for each in found if isinstance(each, CallerError)} == {429}
+        assert sum(isinstance(result, CallerError) for result in results) == 40
+        assert {result.status for result in results if isinstance(result, CallerError)} == {429}
 
     run_scenario(story, budget())
 
@@ -68,9 +68,9 @@ def test_of_many_calls_at_once_those_that_fit_are_admitted():
 def test_compactions_are_held_as_answers_are():
     async def story(harness: AdmissionHarness) -> None:
         some = [harness.attempt(number, endpoint="responses/compact") for number in range(50)]
-        found = await asyncio.gather(*map(harness.admit, some), return_exceptions=True)
+        results = await asyncio.gather(*map(harness.admit, some), return_exceptions=True)
 
-        assert 40 <= sum(isinstance(each, CallerError) for each in found) < 50
+        assert 40 <= sum(isinstance(result, CallerError) for result in results) < 50
 
     run_scenario(story, budget())
 
@@ -251,10 +251,12 @@ def test_a_call_left_half_way_settles_at_its_receipt_but_where_the_worst_case_is
     run_scenario(story, budget(hold=hold, unit=unit, limit=1000 * WORST))
 
 
-@pytest.mark.parametrize(("age_s", "held"), [(3.0, 40), (3.1, 0)])
-def test_of_a_counters_report_only_its_spending_holds_after_three_seconds(age_s: float, held: int):
+@pytest.mark.parametrize(("age_s", "reserved"), [(3.0, 40), (3.1, 0)])
+def test_of_a_counters_report_only_its_spending_holds_after_three_seconds(
+    age_s: float, reserved: int
+):
     view = _CounterView(level=CounterLevel(70, 40), running=2, at=1_000.0)
 
     estimate = view.estimate(1_000.0 + age_s)
 
-    assert (estimate.spent, estimate.held) == (70, held)
+    assert (estimate.spent, estimate.held) == (70, reserved)

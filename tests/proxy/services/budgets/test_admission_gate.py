@@ -71,7 +71,7 @@ def test_a_rerouted_call_holds_nothing_for_its_first_route():
     assert budgets.heard == []
 
 
-def test_both_hear_of_each_receipt():
+def test_ceilings_and_budgets_get_each_receipt():
     ceilings, budgets, receipt = FakeCeilings(Admitted(SENT)), FakeBudgets(), a_receipt(1)
 
     AdmissionGate(ceilings, budgets).settle(receipt)

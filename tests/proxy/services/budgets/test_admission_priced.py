@@ -224,8 +224,8 @@ def test_a_refusal_names_a_model_with_which_the_call_would_fit():
         await harness.admit(second)
         with refusing(429) as refused:
             await harness.admit(harness.attempt(3))
-        found = {"model": "cheap", "predicted": "0.001312"}
-        assert refused.value.details["cheapest_alternative"] == found
+        alternative = {"model": "cheap", "predicted": "0.001312"}
+        assert refused.value.details["cheapest_alternative"] == alternative
         assert "The model `cheap` would fit: there it may cost $0.001312." in refused.value.message
 
     run_in_instant_time(run())

@@ -46,7 +46,7 @@ def test_a_stall_refuses_no_call_of_a_closed_budget_and_holds_each_once(seconds)
         for number in range(8):
             calls.append(asyncio.ensure_future(harness.admit(harness.attempt(number))))
             await asyncio.sleep(seconds / 8)
-        assert not any(each.done() for each in calls)
+        assert not any(task.done() for task in calls)
         assert harness.store.asked <= 4  # one finds out, the others wait for one answer
         harness.store.is_lost = False
         await asyncio.gather(*calls)
@@ -119,13 +119,14 @@ def test_emptied_counters_are_as_good_as_away_where_the_budget_is_closed_and_ask
 
 
 @pytest.mark.parametrize(
-    ("fields", "held"), [({"on_loss": OnStoreLoss.OPEN}, WORST), ({"hard": False}, LIKELY_WORST)]
+    ("fields", "reserved"),
+    [({"on_loss": OnStoreLoss.OPEN}, WORST), ({"hard": False}, LIKELY_WORST)],
 )
-def test_emptied_counters_still_count_where_nothing_is_closed(fields, held):
+def test_emptied_counters_still_count_where_nothing_is_closed(fields, reserved):
     async def story(harness: AdmissionHarness) -> None:
         harness.store.forget()
         await harness.admit(harness.attempt(1))
-        assert await harness.level(COUNTER) == CounterLevel(0, held)
+        assert await harness.level(COUNTER) == CounterLevel(0, reserved)
 
     run_scenario(story, budget(**fields))
 

@@ -22,12 +22,12 @@ class StalledCounters:
         self.settlement = BackgroundSettlement(lambda: self.store, LoopTasks(), ticks)
 
     async def hold(self, name: str = "a") -> None:
-        said = await self.store.reserve(name, [HELD], ticks(), ticks() + 60)
-        assert isinstance(said, ReservationGranted)
+        answer = await self.store.reserve(name, [HELD], ticks(), ticks() + 60)
+        assert isinstance(answer, ReservationGranted)
 
     async def level(self) -> CounterLevel:
-        (found,) = await self.store.levels(["team"], ticks())
-        return found
+        (level,) = await self.store.levels(["team"], ticks())
+        return level
 
 
 def run_story(story: Callable[[StalledCounters], Awaitable[None]]) -> None:
@@ -48,7 +48,7 @@ def test_a_settlement_releases_the_hold_and_counts_usage_in_the_background():
     run_story(story)
 
 
-def test_nobody_waits_long_for_counters_that_are_lost():
+def test_no_settlement_waits_long_for_lost_counters():
     async def story(scene: StalledCounters) -> None:
         await scene.hold()
         scene.store.is_lost = True
@@ -90,7 +90,7 @@ def test_a_reservation_that_arrives_after_its_release_holds_nothing_however_long
     run_story(story)
 
 
-def test_whatever_waits_is_released_once_the_counters_are_back_and_again_after_the_next_stall():
+def test_waiting_settlements_are_released_once_the_counters_are_back_and_after_the_next_stall():
     async def story(scene: StalledCounters) -> None:
         for _ in range(2):
             scene.store.is_lost = True

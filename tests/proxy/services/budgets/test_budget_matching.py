@@ -21,12 +21,12 @@ PROJECT = budget(name="project", scope="label:project")
 FEATURE = budget(name="feature", scope="feature", of="search")
 
 
-def said(**fields: object) -> bytes:
+def chat_body(**fields: object) -> bytes:
     return orjson.dumps({"model": "m", "messages": [], **fields})
 
 
 def counters(matcher: BudgetMatcher, asking: Call) -> list[str]:
-    return [each.counter for each in matcher.match(asking).counted]
+    return [counted.counter for counted in matcher.match(asking).counted]
 
 
 def test_calls_of_one_caller_share_a_match_until_a_window_ends():
@@ -62,7 +62,7 @@ def test_calls_that_only_read_share_no_match_with_paid_ones():
 
 
 def test_end_users_are_kept_apart_where_a_budget_is_theirs_and_only_there():
-    ann, bob = (call(said(user=name)) for name in ("ann", "bob"))
+    ann, bob = (call(chat_body(user=name)) for name in ("ann", "bob"))
 
     matcher = BudgetMatcher([TEAM], SEAL)
     assert matcher.match(ann) is matcher.match(bob)
@@ -75,7 +75,8 @@ def test_end_users_are_kept_apart_where_a_budget_is_theirs_and_only_there():
 def test_budgets_by_label_are_matched_anew_for_each_call():
     matcher = BudgetMatcher([PROJECT], SEAL)
     one, other = (
-        counters(matcher, call(said(metadata={"project": name}))) for name in ("apollo", "gemini")
+        counters(matcher, call(chat_body(metadata={"project": name})))
+        for name in ("apollo", "gemini")
     )
     assert one[0].endswith("/apollo")
     assert other[0].endswith("/gemini")
@@ -96,8 +97,12 @@ KEYS = st.builds(
     team_name=st.sampled_from(["acme", "globex"]),
 )
 CALLS = st.builds(
-    lambda key, feature, user, at, method: call(
-        said(user=user) if user else BODY, key=key, feature=feature, arrived=at, method=method
+    lambda key, feature, user, arrival, method: call(
+        chat_body(user=user) if user else BODY,
+        key=key,
+        feature=feature,
+        arrived=arrival,
+        method=method,
     ),
     KEYS | st.just(KEY),
     st.sampled_from(["", "chat", "search"]),
@@ -112,9 +117,9 @@ def test_a_remembered_match_is_what_would_be_found_anew(
     budgets: set[Budget], calls: Sequence[Call]
 ) -> None:
     matcher, limits = BudgetMatcher(budgets, SEAL), BudgetIndex(budgets)
-    for each in calls:
-        fresh = counted_budgets(limits, subject(each, SEAL, labelled=True), each)
-        found = matcher.match(each).counted
-        assert sorted(found, key=lambda one: one.counter) == sorted(
+    for request in calls:
+        fresh = counted_budgets(limits, subject(request, SEAL, labelled=True), request)
+        matched = matcher.match(request).counted
+        assert sorted(matched, key=lambda one: one.counter) == sorted(
             fresh, key=lambda one: one.counter
         )

@@ -16,13 +16,13 @@ def case(spent: int = 0, body: bytes = BODY) -> CeilingEvaluation:
     harness = CeilingHarness()
     attempt = harness.attempt(body=body)
     prepared = prepare(attempt.call, DEAR)
-    found = CeilingEvaluation(attempt, prepared, DEAR, harness.predictor, spent)
-    found.learn(asyncio.run(harness.predictor.predict(attempt, prepared, DEAR, exactly=True)))
-    return found
+    evaluation = CeilingEvaluation(attempt, prepared, DEAR, harness.predictor, spent)
+    evaluation.learn(asyncio.run(harness.predictor.predict(attempt, prepared, DEAR, exactly=True)))
+    return evaluation
 
 
-def decide(found: CeilingEvaluation, limit: int) -> CeilingDecision:
-    return found.decide(ceiling(limit, on_exceed=(CeilingStep.CLAMP,)), lambda _: True)
+def decide(evaluation: CeilingEvaluation, limit: int) -> CeilingDecision:
+    return evaluation.decide(ceiling(limit, on_exceed=(CeilingStep.CLAMP,)), lambda _: True)
 
 
 def test_a_ceiling_refusal_names_the_worst_cost_and_the_cost_so_far():
@@ -34,9 +34,13 @@ def test_a_ceiling_refusal_names_the_worst_cost_and_the_cost_so_far():
 def test_before_anything_is_known_it_has_cost_what_it_has():
     harness = CeilingHarness()
     attempt = harness.attempt()
-    found = CeilingEvaluation(attempt, prepare(attempt.call, DEAR), DEAR, harness.predictor, 7)
+    evaluation = CeilingEvaluation(attempt, prepare(attempt.call, DEAR), DEAR, harness.predictor, 7)
 
-    assert (found.worst_cost(), found.likely_cost(), found.total_tokens(3)) == (7, None, 3)
+    assert (evaluation.worst_cost(), evaluation.likely_cost(), evaluation.total_tokens(3)) == (
+        7,
+        None,
+        3,
+    )
 
 
 def test_the_reason_for_a_reroute_is_reported():
@@ -51,18 +55,18 @@ def test_a_refusal_is_reported():
 
 @given(st.integers(1, 2 * WORST), st.integers(0, WORST), st.integers(1, 5))
 def test_a_clamped_call_never_costs_more_than_the_ceiling(limit, spent, choices):
-    found = case(spent, BODY.replace(b"}", b',"n":%d}' % choices))
-    decision = decide(found, limit)
+    evaluation = case(spent, BODY.replace(b"}", b',"n":%d}' % choices))
+    decision = decide(evaluation, limit)
 
     if isinstance(decision, OutputClamped):
-        sent = with_output_limit(found.prepared, DEAR, decision.tokens)
-        total = output_allowance(sent.body, "chat/completions", DEAR).total
-        assert found.worth is not None
-        assert total == found.total_tokens(decision.tokens)
-        assert spent + found.worth.cost_with(total) <= limit
+        clamped = with_output_limit(evaluation.prepared, DEAR, decision.tokens)
+        total = output_allowance(clamped.body, "chat/completions", DEAR).total
+        assert evaluation.worth is not None
+        assert total == evaluation.total_tokens(decision.tokens)
+        assert spent + evaluation.worth.cost_with(total) <= limit
         assert decision.tokens >= 250
     elif isinstance(decision, CeilingExceeded):
-        assert found.worth is not None
-        assert spent + found.worth.cost_with(250 * choices) > limit
+        assert evaluation.worth is not None
+        assert spent + evaluation.worth.cost_with(250 * choices) > limit
     else:
-        assert found.worst_cost() <= limit
+        assert evaluation.worst_cost() <= limit

@@ -28,25 +28,25 @@ from tests.fakes.refusals import refusing
 UNPRICED = replace(DEAR, tariff=None, upstream=replace(DEAR.upstream, key_env="KEY"))
 
 
-def limit(found: Admitted | CheaperRoute, field: str = "max_completion_tokens") -> Any:
-    return orjson.loads(expect_admitted(found).prepared.body).get(field)
+def limit(admitted: Admitted | CheaperRoute, field: str = "max_completion_tokens") -> Any:
+    return orjson.loads(expect_admitted(admitted).prepared.body).get(field)
 
 
 def test_a_call_within_its_ceiling_goes_unmodified():
     harness = CeilingHarness(ceiling())
-    found = expect_admitted(harness.check(harness.attempt()))
+    admitted = expect_admitted(harness.check(harness.attempt()))
 
-    assert found.prepared.body is harness.attempt().call.body
-    assert (found.headers, found.notes) == ({}, ())
+    assert admitted.prepared.body is harness.attempt().call.body
+    assert (admitted.headers, admitted.notes) == ({}, ())
 
 
 def test_a_call_that_may_cost_too_much_is_clamped_and_notified():
     harness = CeilingHarness(ceiling(HALF))
-    found = expect_admitted(harness.check(harness.attempt()))
+    admitted = expect_admitted(harness.check(harness.attempt()))
 
-    assert limit(found) == 500
-    assert found.headers == {"x-thriftgate-clamped": "max_completion_tokens=500"}
-    assert found.notes == (
+    assert limit(admitted) == 500
+    assert admitted.headers == {"x-thriftgate-clamped": "max_completion_tokens=500"}
+    assert admitted.notes == (
         "lowered max_completion_tokens to 500: the ceiling c of $0.002011 a call",
     )
 
@@ -88,8 +88,8 @@ def test_where_nothing_is_learned_an_answer_is_cut_to_no_less_than_a_short_one()
     body = b'{"model":"m","messages":[]}'
     for tokens, fits in ((256, True), (255, False)):
         harness = CeilingHarness(ceiling(11_000 + 4_000 * tokens, on_exceed=(CLAMP,)))
-        found = harness.check(harness.attempt(body=body))
-        assert limit(found, "max_tokens") == (tokens if fits else None)
+        result = harness.check(harness.attempt(body=body))
+        assert limit(result, "max_tokens") == (tokens if fits else None)
 
 
 FEW = 11_000 + 4_000 * 300
@@ -116,13 +116,13 @@ def test_output_of_other_calls_to_the_model_counts_until_more_is_learned(length,
         ceiling(10 * WORST, name="roomy"),
     )
     harness.teach(*[length] * 20)
-    asked = harness.attempt(feature="x")
+    attempt = harness.attempt(feature="x")
 
     if is_cut:
-        assert limit(harness.check(asked)) == 200
+        assert limit(harness.check(attempt)) == 200
     else:
         with refusing(429):
-            harness.check(asked)
+            harness.check(attempt)
 
 
 def test_thinking_keeps_its_room():
@@ -138,8 +138,11 @@ def test_thinking_keeps_its_room():
             "thinking": {"type": "enabled", "budget_tokens": 2000},
         }
     )
-    found = CeilingHarness(ceiling(11_000 + 4_000 * 2001))
-    assert limit(found.check(found.attempt(body=body, over=over)), "max_tokens") == 2001
+    ceiling_harness = CeilingHarness(ceiling(11_000 + 4_000 * 2001))
+    assert (
+        limit(ceiling_harness.check(ceiling_harness.attempt(body=body, over=over)), "max_tokens")
+        == 2001
+    )
     tight = CeilingHarness(ceiling(11_000 + 4_000 * 2000))
     with refusing(429):
         tight.check(tight.attempt(body=body, over=over))
@@ -186,8 +189,8 @@ def test_the_first_cheaper_model_that_fits_and_can_is_told():
         models=models,
     )
 
-    found = harness.check(harness.attempt(), "b")
-    assert found == CheaperRoute("c", "the ceiling c of $0.001 a call, and it may cost $0.004011")
+    cheaper = harness.check(harness.attempt(), "b")
+    assert cheaper == CheaperRoute("c", "the ceiling c of $0.001 a call, and it may cost $0.004011")
 
 
 def test_a_dated_snapshot_is_its_model():
@@ -274,17 +277,17 @@ def test_of_several_ceilings_the_lowest_acts_first():
 
 
 @pytest.mark.parametrize(
-    ("fields", "asked"),
+    ("fields", "call_fields"),
     [
         ({"team": "other"}, {}),
         ({"feature": "other"}, {}),
         ({}, {"method": "DELETE"}),
     ],
 )
-def test_a_ceiling_is_for_the_calls_it_names(fields, asked):
+def test_a_ceiling_is_for_the_calls_it_names(fields, call_fields):
     harness = CeilingHarness(ceiling(1, **fields))
     for _ in range(2):
-        expect_admitted(harness.check(harness.attempt(**asked)))
+        expect_admitted(harness.check(harness.attempt(**call_fields)))
 
     assert harness.figures() == {}
 
@@ -296,12 +299,12 @@ def test_a_call_without_a_route_is_nobodys():
 
 
 @pytest.mark.parametrize("endpoint", ["chat/completions", "images/generations"])
-def test_a_call_whose_price_nobody_knows_is_refused_where_it_is_sold(endpoint):
+def test_a_call_of_unknown_price_is_refused_where_it_is_sold(endpoint):
     harness = CeilingHarness(ceiling())
-    asked = harness.attempt(over=UNPRICED, endpoint=endpoint)
+    attempt = harness.attempt(over=UNPRICED, endpoint=endpoint)
 
     with refusing(400) as refused:
-        harness.check(asked)
+        harness.check(attempt)
     assert refused.value.code == "price_unknown"
     assert refused.value.details == {"ceiling": "c", "upstream": "one"}
 

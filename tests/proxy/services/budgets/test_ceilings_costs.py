@@ -101,8 +101,8 @@ def test_calls_that_never_settle_are_forgotten_after_many():
 
     async def many() -> None:
         for number in range(20_010):
-            asked = harness.attempt(number)
-            await harness.ceilings.check(asked, prepare(asked.call, DEAR), lambda _: True)
+            attempt = harness.attempt(number)
+            await harness.ceilings.check(attempt, prepare(attempt.call, DEAR), lambda _: True)
 
     asyncio.run(many())
     assert len(harness.ceilings._open) == 20_000

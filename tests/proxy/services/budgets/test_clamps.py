@@ -28,13 +28,13 @@ CHAT = replace(OTHER, upstream=replace(OTHER.upstream, serves_responses=False))
 
 
 def prepare_for(over: Route, to: str = "chat/completions", **fields: object) -> PreparedRequest:
-    said = {"input": "hi"} if to == "responses" else {"messages": ASKED}
-    return prepare(call(orjson.dumps({"model": "m", **said, **fields}), to), over)
+    prompt_fields = {"input": "hi"} if to == "responses" else {"messages": ASKED}
+    return prepare(call(orjson.dumps({"model": "m", **prompt_fields, **fields}), to), over)
 
 
 def body(prepared: PreparedRequest) -> dict[str, Any]:
-    found: dict[str, Any] = orjson.loads(prepared.body)
-    return found
+    fields: dict[str, Any] = orjson.loads(prepared.body)
+    return fields
 
 
 @pytest.mark.parametrize(
@@ -59,22 +59,22 @@ def body(prepared: PreparedRequest) -> dict[str, Any]:
 def test_a_clamp_stands_in_the_field_that_is_used_or_else_known(over, to, fields, field):
     prepared = prepare_for(over, to, **fields)
     assert is_limitable(prepared)
-    found = body(with_output_limit(prepared, over, 17))
+    sent_fields = body(with_output_limit(prepared, over, 17))
 
-    assert found.pop(field) == 17
+    assert sent_fields.pop(field) == 17
     before = body(prepared)
     before.pop(field, None)
-    assert found == before
+    assert sent_fields == before
     limits = {"max_tokens", "max_completion_tokens", "max_output_tokens"}
-    assert not [name for name in limits & set(found) if found[name] is not None]
+    assert not [name for name in limits & set(sent_fields) if sent_fields[name] is not None]
 
 
 def test_both_fields_are_clamped_where_both_are_used():
     prepared = prepare_for(OTHER, max_tokens=900, max_completion_tokens=800)
 
-    found = body(with_output_limit(prepared, OTHER, 17))
+    sent_fields = body(with_output_limit(prepared, OTHER, 17))
 
-    assert (found["max_tokens"], found["max_completion_tokens"]) == (17, 17)
+    assert (sent_fields["max_tokens"], sent_fields["max_completion_tokens"]) == (17, 17)
 
 
 @pytest.mark.parametrize(
@@ -111,10 +111,10 @@ def test_a_caller_is_notified_of_its_own_field(over, to, fields, field):
 
 
 def test_a_note_tells_of_a_clamp_and_can_be_read_again():
-    said = clamp_note("max_tokens", 812, "c of $0.01 a call")
+    note = clamp_note("max_tokens", 812, "c of $0.01 a call")
 
-    assert said == "lowered max_tokens to 812: the ceiling c of $0.01 a call"
-    assert lowered_limit(orjson.dumps([said]).decode()) == 812
+    assert note == "lowered max_tokens to 812: the ceiling c of $0.01 a call"
+    assert lowered_limit(orjson.dumps([note]).decode()) == 812
     assert lowered_limit('["lowered max_tokens to 4096: the model\'s most"]') is None
 
 
@@ -139,6 +139,6 @@ def test_whatever_was_asked_a_clamped_request_may_generate_no_more(fields, to, t
 
     if is_limitable(prepared):
         lowered = with_output_limit(prepared, over, tokens)
-        found = output_allowance(lowered.body, to, over)
-        assert (found.per_choice, found.requested) == (tokens, tokens)
-        assert found.choices == output_allowance(prepared.body, to, over).choices
+        allowance = output_allowance(lowered.body, to, over)
+        assert (allowance.per_choice, allowance.requested) == (tokens, tokens)
+        assert allowance.choices == output_allowance(prepared.body, to, over).choices

@@ -1,4 +1,4 @@
-"""Calls wait out a stall together; in an outage nobody waits, and a process admits by its quota."""
+"""Calls wait out a stall together; in an outage none waits, and a process admits by its quota."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -59,7 +59,7 @@ def test_all_who_wait_go_on_once_the_counters_answer_and_one_asks_for_them():
     run_story(story)
 
 
-def test_nobody_waits_longer_than_a_stall_may_last_nor_at_all_in_an_outage():
+def test_no_call_waits_longer_than_a_stall_may_last_nor_at_all_in_an_outage():
     async def story(stalls: CounterStalls, silent: SilentCounters) -> None:
         began = ticks()
         stalls.note_loss()
@@ -68,12 +68,12 @@ def test_nobody_waits_longer_than_a_stall_may_last_nor_at_all_in_an_outage():
         assert 2.9 < ticks() - began < 3.2
         for _ in range(20):
             await asyncio.sleep(1.0)
-            asked, before = silent.asked, ticks()
+            requests, before = silent.asked, ticks()
             stalls.note_loss()
             assert not stalls.is_stalled
             assert not await stalls.wait(ticks() + STALL_WAIT_S)
             assert ticks() == before
-            assert silent.asked == asked
+            assert silent.asked == requests
 
     run_story(story)
 
@@ -123,11 +123,11 @@ def test_no_more_than_a_thousand_calls_wait():
 def test_a_tenth_of_what_was_left_is_admitted_in_worst_cases(level, admitted):
     local = LocalQuota()
 
-    found = [
+    results = [
         local.reserve(str(number), [local.claim(COUNTED, NEED, level)], NOW) for number in range(20)
     ]
 
-    assert found == [True] * admitted + [False] * (20 - admitted)
+    assert results == [True] * admitted + [False] * (20 - admitted)
 
 
 def test_settled_or_expired_holds_leave_room_again():

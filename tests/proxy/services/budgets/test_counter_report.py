@@ -40,15 +40,15 @@ LIMIT = 5_000_000_000
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     """One with a call of a team's."""
-    made = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
-    team = made.teams.create("acme", now=NOW)
-    inserter(made._engine)([a_receipt(0, team=team.id, cost_nanos=SPENT, feature="chat")])
-    yield made
-    made.close(5)
+    opened = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
+    team = opened.teams.create("acme", now=NOW)
+    inserter(opened._engine)([a_receipt(0, team=team.id, cost_nanos=SPENT, feature="chat")])
+    yield opened
+    opened.close(5)
 
 
 class UnavailableBudgetStore(LocalBudgetStore):
-    """Counters that nobody can ask."""
+    """Counters that cannot be read."""
 
     async def levels(self, counters: Sequence[str], now: float) -> list[CounterLevel]:
         raise StoreError("they are away")
@@ -87,17 +87,17 @@ def test_of_many_those_are_kept_of_whom_the_ledger_knows_most_to_be_spent(
     is_whole: bool,  # noqa: FBT001 - a case
 ) -> None:
     costs = {f"u{n}": SPENT + n for n in range(1, 9)}
-    made = [
+    receipts = [
         a_receipt(n, user=user, cost_nanos=costs[user]) for n, user in enumerate(costs, start=1)
     ]
-    inserter(store._engine)(made)
+    inserter(store._engine)(receipts)
     store.spendings._most_calls = 100 if is_whole else 8
     accounts, users = LedgerAccounts(store.spendings), budget(scope="user")
     rows = ledger_rows(accounts, users, NOW, limit=2)
 
-    most = nlargest(2, accounts.account(users, NOW).by.items(), key=lambda item: item[1])
-    assert [row.whose for row in rows] == [whose for whose, _ in most]
-    spent = [amount for _, amount in most]
+    largest = nlargest(2, accounts.account(users, NOW).by.items(), key=lambda item: item[1])
+    assert [row.whose for row in rows] == [whose for whose, _ in largest]
+    spent = [amount for _, amount in largest]
     assert [row.spent for row in rows] == (spent if is_whole else [None, None])
 
 
@@ -139,10 +139,10 @@ def test_counters_that_all_share_are_walked_for_whom_the_ledger_does_not_know_on
         shared = RedisBudgetStore(SERVER, "acme", prefix=name)
         try:
             await reserve(shared, budget(), "acme", "new")
-            found = await ask(shared, budget(), [CounterRow("acme", SPENT)], NOW)
+            rows = await ask(shared, budget(), [CounterRow("acme", SPENT)], NOW)
             leased = LeasedCounters(shared, lambda: NOW)
-            assert found == await ask(leased, budget(), [CounterRow("acme", SPENT)], NOW)
-            return found
+            assert rows == await ask(leased, budget(), [CounterRow("acme", SPENT)], NOW)
+            return rows
         finally:
             await shared.aclose()
 

@@ -48,7 +48,7 @@ class PaidEngine:
         attempt = self.harness.attempt(number, over=HOUSE)
         timeline = Timeline(ticks)
         await self.harness.admit(attempt)
-        held = (await self.harness.level(COUNTER)).held
+        reserved = (await self.harness.level(COUNTER)).held
         use = self.costs.begin(HOUSE.upstream, ticks())
         attempt = msgspec.structs.replace(attempt, replica_use=use, sent_at=ticks())
         await asyncio.sleep(queue_s + PREFILL_S + DECODE_S)
@@ -57,12 +57,12 @@ class PaidEngine:
         end = AttemptOutcome(outcome=outcome, status=200, usage=USED, timings=timings, share=share)
         receipt = self.harness.end(attempt, end)
         await wait_until_settled(self.harness)
-        return held, receipt
+        return reserved, receipt
 
     async def measure(self) -> int:
         """Let prices be measured; what these calls cost."""
         receipts = [(await self.call(n))[1] for n in range(MIN_MEASURED_CALLS)]
-        return sum(each.cost_nanos or 0 for each in receipts)
+        return sum(receipt.cost_nanos or 0 for receipt in receipts)
 
 
 def run(story: Callable[[PaidEngine], Awaitable[None]], limit: int = 10**12) -> None:
@@ -75,16 +75,16 @@ def run(story: Callable[[PaidEngine], Awaitable[None]], limit: int = 10**12) -> 
 def test_a_call_holds_its_measured_price_and_pays_the_receipt_s_gpu_seconds() -> None:
     async def story(engine: PaidEngine) -> None:
         before = await engine.measure()
-        held, receipt = await engine.call(9)
+        reserved, receipt = await engine.call(9)
         level = await engine.harness.level(COUNTER)
 
         # At worst each byte is a token, the template adds 256, and 1,000 are generated.
         worst = (len(BODY) + 256) * PROMPT_TOKEN + 1_000 * OUTPUT_TOKEN
-        assert held == pytest.approx(worst, rel=0.001)
+        assert reserved == pytest.approx(worst, rel=0.001)
         assert receipt.gpu_seconds == pytest.approx(2 * (PREFILL_S + DECODE_S))
         assert receipt.cost_nanos == pytest.approx((PREFILL_S + DECODE_S) * SECOND, abs=1)
         assert (level.spent - before, level.held) == (receipt.cost_nanos, 0)
-        assert held >= (receipt.cost_nanos or 0)
+        assert reserved >= (receipt.cost_nanos or 0)
 
     run(story)
 

@@ -38,14 +38,14 @@ def attempt(
     planned: Planned | Passthrough | None = None,
     **fields: Any,
 ) -> AttemptInfo:
-    made = call(body, **{"id": f"call_{number}", "arrived": NOW, **fields})
-    return AttemptInfo(call=made, route=over, planned=planned or Passthrough())
+    request = call(body, **{"id": f"call_{number}", "arrived": NOW, **fields})
+    return AttemptInfo(call=request, route=over, planned=planned or Passthrough())
 
 
-def predict(predictor: Predictor, asked: AttemptInfo, *, exactly: bool = False) -> Prediction:
-    assert asked.route is not None
-    prepared = prepare(asked.call, asked.route)
-    return asyncio.run(predictor.predict(asked, prepared, asked.route, exactly=exactly))
+def predict(predictor: Predictor, info: AttemptInfo, *, exactly: bool = False) -> Prediction:
+    assert info.route is not None
+    prepared = prepare(info.call, info.route)
+    return asyncio.run(predictor.predict(info, prepared, info.route, exactly=exactly))
 
 
 def settle(predictor: Predictor, number: int, generated: int, **fields: Any) -> None:
@@ -75,7 +75,7 @@ def cheap(name: str, out: int, **fields: Any) -> Model:
 def catalog_with(*models: Model) -> Catalog:
     base = catalog(ROUTE)
     return Catalog(
-        models={"m": Model(id="m", routes=(ROUTE,))} | {each.id: each for each in models},
+        models={"m": Model(id="m", routes=(ROUTE,))} | {model.id: model for model in models},
         upstreams=base.upstreams,
         default=base.default,
     )
@@ -92,28 +92,28 @@ def test_a_small_prompt_is_guessed_by_its_length_and_counted_once_where_that_is_
 
 
 def test_a_request_is_predicted_once_for_ceilings_and_budgets_and_anew_where_it_differs():
-    predictor, asked = Predictor(FakeEstimator()), attempt()
-    prepared, clamped = (prepare(asked.call, ROUTE) for _ in range(2))
-    other = msgspec.structs.replace(asked, number=1)
+    predictor, info = Predictor(FakeEstimator()), attempt()
+    prepared, clamped = (prepare(info.call, ROUTE) for _ in range(2))
+    other = msgspec.structs.replace(info, number=1)
 
     async def story() -> None:
-        first = await predictor.predict(asked, prepared, ROUTE)
-        assert await predictor.predict(asked, prepared, ROUTE) is first
-        assert await predictor.predict(asked, clamped, ROUTE) is not first
-        counted = await predictor.predict(asked, prepared, ROUTE, exactly=True)
+        first = await predictor.predict(info, prepared, ROUTE)
+        assert await predictor.predict(info, prepared, ROUTE) is first
+        assert await predictor.predict(info, clamped, ROUTE) is not first
+        counted = await predictor.predict(info, prepared, ROUTE, exactly=True)
         assert counted.tokens == ESTIMATE.prompt_tokens
-        assert await predictor.predict(asked, prepared, ROUTE) is counted
-        assert await predictor.predict(asked, prepared, named_route("two/m")) is not counted
-        last = await predictor.predict(asked, prepared, ROUTE)
+        assert await predictor.predict(info, prepared, ROUTE) is counted
+        assert await predictor.predict(info, prepared, named_route("two/m")) is not counted
+        last = await predictor.predict(info, prepared, ROUTE)
         assert await predictor.predict(other, prepared, ROUTE) is not last
 
     asyncio.run(story())
 
 
 def test_a_prediction_keeps_no_request_alive():
-    predictor, asked = Predictor(FakeEstimator()), attempt()
-    prepared = prepare(asked.call, ROUTE)
-    asyncio.run(predictor.predict(asked, prepared, ROUTE))
+    predictor, info = Predictor(FakeEstimator()), attempt()
+    prepared = prepare(info.call, ROUTE)
+    asyncio.run(predictor.predict(info, prepared, ROUTE))
     request = weakref.ref(prepared)
     del prepared
     gc.collect()
@@ -141,26 +141,26 @@ def test_of_a_planned_prompt_a_part_is_taken_to_be_cached():
     predictor = Predictor(FakeEstimator())
 
     assert predict(predictor, attempt(1, body)).cached == 0
-    found = predict(predictor, attempt(2, body, planned=marked_call("hi", there=9_000)))
-    assert 0 < found.cached <= found.tokens
+    prediction = predict(predictor, attempt(2, body, planned=marked_call("hi", there=9_000)))
+    assert 0 < prediction.cached <= prediction.tokens
 
 
 def test_until_lengths_are_learned_the_limit_is_predicted():
     predictor = Predictor(FakeEstimator())
     teach(predictor, *[10] * 19)
 
-    found = predict(predictor, attempt(), exactly=True)
+    prediction = predict(predictor, attempt(), exactly=True)
 
-    assert found.output.likely == found.output.worst == 1000
-    assert found.usual is None
+    assert prediction.output.likely == prediction.output.worst == 1000
+    assert prediction.usual is None
 
 
 def test_lengths_are_learned_of_a_features_calls_to_a_model():
     predictor = Predictor(FakeEstimator())
     teach(predictor, *[10] * 20)
 
-    found = predict(predictor, attempt(), exactly=True)
-    assert (found.output.likely, found.usual) == (10, 10)
+    prediction = predict(predictor, attempt(), exactly=True)
+    assert (prediction.output.likely, prediction.usual) == (10, 10)
     other = msgspec.structs.replace(attempt(over=named_route("two/other")), number=9)
     assert predict(predictor, other).output.likely == 1000
 
@@ -170,15 +170,15 @@ def test_of_a_feature_of_which_nothing_is_learned_others_calls_to_its_model_are_
     teach(predictor, *[10] * 20)
 
     assert not predict(predictor, attempt()).output.is_guessed
-    found = predict(predictor, attempt(2, feature="x")).output
-    assert (found.likely, found.worst, found.is_guessed) == (10, 1000, True)
+    output = predict(predictor, attempt(2, feature="x")).output
+    assert (output.likely, output.worst, output.is_guessed) == (10, 1000, True)
 
 
 def test_where_nothing_at_all_is_learned_the_limit_is_likely():
     body = b'{"model":"m","messages":[]}'
-    found = predict(Predictor(FakeEstimator()), attempt(body=body)).output
+    output = predict(Predictor(FakeEstimator()), attempt(body=body)).output
 
-    assert (found.likely, found.worst, found.is_guessed) == (4096, 4096, False)
+    assert (output.likely, output.worst, output.is_guessed) == (4096, 4096, False)
 
 
 def test_nine_of_ten_calls_stay_within_the_usual_output():
@@ -201,9 +201,9 @@ def test_the_usual_output_is_that_of_all_calls_to_a_model_until_it_is_learned():
     for number in range(100, 120):
         predict(predictor, attempt(number, feature="x"))
         settle(predictor, number, 70)
-    found = predict(predictor, attempt(3, feature="x"), exactly=True).usual
-    assert found is not None
-    assert 68 <= found <= 72
+    usual = predict(predictor, attempt(3, feature="x"), exactly=True).usual
+    assert usual is not None
+    assert 68 <= usual <= 72
 
 
 @pytest.mark.parametrize(
@@ -234,9 +234,9 @@ def test_an_answer_that_was_cut_off_counts_as_long_as_it_was_asked():
         predictor.record_clamp(attempt(number), 100)
         settle(predictor, number, 100 if number < 10 else 50)
 
-    found = predict(predictor, attempt(), exactly=True)
-    assert found.usual is not None
-    assert found.usual > 950
+    prediction = predict(predictor, attempt(), exactly=True)
+    assert prediction.usual is not None
+    assert prediction.usual > 950
 
 
 def test_a_clamped_request_is_of_the_kind_of_what_was_asked():
@@ -247,9 +247,9 @@ def test_a_clamped_request_is_of_the_kind_of_what_was_asked():
         predict(predictor, attempt(number, short))
         settle(predictor, number, 100)
 
-    found = predict(predictor, attempt(), exactly=True)
-    assert found.usual is not None
-    assert found.usual > 950
+    prediction = predict(predictor, attempt(), exactly=True)
+    assert prediction.usual is not None
+    assert prediction.usual > 950
 
 
 def test_a_call_that_was_never_predicted_is_not_limited():
@@ -277,14 +277,14 @@ def test_calls_that_never_settle_are_forgotten_after_many():
 
     async def many() -> None:
         for number in range(20_010):
-            asked = attempt(number)
-            await predictor.predict(asked, prepare(asked.call, ROUTE), ROUTE)
+            info = attempt(number)
+            await predictor.predict(info, prepare(info.call, ROUTE), ROUTE)
 
     asyncio.run(many())
     assert len(predictor._calls) == 20_000
 
 
-def begun(predictor: Predictor, answers: Iterable[PastAnswer]) -> None:
+def learn_answers(predictor: Predictor, answers: Iterable[PastAnswer]) -> None:
     async def last() -> Iterable[PastAnswer]:
         return answers
 
@@ -297,7 +297,7 @@ def an_answer(generated: int, notes: str = "[]", over: str = "one/m") -> PastAns
 
 def test_a_restart_goes_on_from_the_ledger_until_more_is_learned():
     predictor = Predictor(FakeEstimator())
-    begun(predictor, [an_answer(30)] * 20 + [an_answer(900, over="two/other")] * 20)
+    learn_answers(predictor, [an_answer(30)] * 20 + [an_answer(900, over="two/other")] * 20)
 
     over = named_route("one/m", max_output=4096)
     assert predict(predictor, attempt(over=over)).output.likely in {30, 31}
@@ -310,7 +310,7 @@ def test_a_restart_goes_on_from_the_ledger_until_more_is_learned():
 def test_an_answer_that_the_ledger_says_was_cut_off_counts_as_longer():
     predictor = Predictor(FakeEstimator())
     notes = orjson.dumps([clamp_note("max_tokens", 30, "c of $1 a call")]).decode()
-    begun(predictor, [an_answer(30, notes)] * 20)
+    learn_answers(predictor, [an_answer(30, notes)] * 20)
 
     assert 115 < predict(predictor, attempt()).output.likely < 125
 
@@ -326,12 +326,17 @@ def test_without_the_ledger_it_begins_with_nothing(caplog):
     assert "learned anew" in caplog.text
 
 
-def test_elsewhere_a_call_is_what_that_model_allows():
+def test_a_prediction_on_another_model_keeps_to_its_limits():
     predictor = Predictor(FakeEstimator())
-    found = predictor.predict_on_model(attempt(), 100, cheap("small", 7, max_output=50))
+    prediction = predictor.predict_on_model(attempt(), 100, cheap("small", 7, max_output=50))
 
-    assert found is not None
-    assert (found.tokens, found.cached, found.allowance.per_choice, found.output.worst) == (
+    assert prediction is not None
+    assert (
+        prediction.tokens,
+        prediction.cached,
+        prediction.allowance.per_choice,
+        prediction.output.worst,
+    ) == (
         100,
         0,
         50,
@@ -339,20 +344,20 @@ def test_elsewhere_a_call_is_what_that_model_allows():
     )
 
 
-def test_elsewhere_a_prompt_may_be_too_long():
+def test_a_prompt_too_long_for_another_model_has_no_prediction_there():
     predictor = Predictor(FakeEstimator())
 
     assert predictor.predict_on_model(attempt(), 100, cheap("small", 7, window=99)) is None
 
 
-def cheapest(*models: Model, asked: AttemptInfo | None = None, **fields: Any) -> Alternative | None:
+def cheapest(*models: Model, info: AttemptInfo | None = None, **fields: Any) -> Alternative | None:
     predictor = Predictor(FakeEstimator(), catalog_with(*models))
-    found: list[Alternative | None] = [
-        predictor.cheapest_alternative(asked or attempt(), 0, lambda need: need.worst, **fields)
+    alternatives: list[Alternative | None] = [
+        predictor.cheapest_alternative(info or attempt(), 0, lambda need: need.worst, **fields)
         for _ in range(2)
     ]
-    assert found[0] == found[1]
-    return found[0]
+    assert alternatives[0] == alternatives[1]
+    return alternatives[0]
 
 
 def test_the_cheapest_model_of_the_same_provider_is_told():
@@ -361,8 +366,8 @@ def test_the_cheapest_model_of_the_same_provider_is_told():
 
     assert cheapest(a, b, other) == Alternative("b", 1000)
     assert cheapest(a, b, fits=lambda name: name != "b") == Alternative("a", 2000)
-    assert cheapest(a, others=["far", "none"]) == Alternative("a", 2000)
-    assert cheapest(other, others=["far"]) == Alternative("far", 4_000_000)
+    assert cheapest(a, other_names=["far", "none"]) == Alternative("a", 2000)
+    assert cheapest(other, other_names=["far"]) == Alternative("far", 4_000_000)
 
 
 def test_a_model_that_cannot_take_the_call_is_no_alternative():
@@ -380,9 +385,9 @@ def test_an_embedding_model_is_no_alternative(rates):
 
 
 def test_other_embeddings_are_no_alternative():
-    asked = AttemptInfo(call=call(b'{"model":"m","input":"x"}', "embeddings"), route=ROUTE)
+    info = AttemptInfo(call=call(b'{"model":"m","input":"x"}', "embeddings"), route=ROUTE)
 
-    assert cheapest(cheap("a", 1), asked=asked) is None
+    assert cheapest(cheap("a", 1), info=info) is None
 
 
 def test_without_a_catalog_no_other_model_is_known():

@@ -30,9 +30,9 @@ def prediction(tokens: int, cached: int = 0, tariff: Tariff | None = TARIFF) -> 
     )
 
 
-def worth(found: AttemptPrice | None) -> AttemptPrice:
-    assert found is not None
-    return found
+def worth(price: AttemptPrice | None) -> AttemptPrice:
+    assert price is not None
+    return price
 
 
 @pytest.mark.parametrize(
@@ -60,29 +60,31 @@ def test_a_prompt_is_taken_to_be_billed_in_the_dearest_way(regime, body, usage):
     ],
 )
 def test_tokens_read_from_a_cache_are_not_priced_as_written_too(regime, body):
-    found = dearest_prompt(9, route(regime=regime), body, cached=4)
+    prompt = dearest_prompt(9, route(regime=regime), body, cached=4)
 
-    assert (found.cache_read, found.prompt_tokens) == (4, 9)
+    assert (prompt.cache_read, prompt.prompt_tokens) == (4, 9)
 
 
 def test_a_warm_prompt_is_cheaper_than_a_cold_one():
-    found = prediction(1000, cached=900)
+    forecast = prediction(1000, cached=900)
 
-    assert worth(price_attempt(found, route(), b"")).need.sure == 1000 * 1_000
-    assert worth(price_attempt(found, route(), b"", warm=True)).need.sure == 100 * 1_000 + 900 * 100
+    assert worth(price_attempt(forecast, route(), b"")).need.sure == 1000 * 1_000
+    assert (
+        worth(price_attempt(forecast, route(), b"", warm=True)).need.sure == 100 * 1_000 + 900 * 100
+    )
 
 
 def test_the_cost_of_a_call_is_known_for_every_output_length():
-    found = worth(price_attempt(prediction(10), route(), b""))
+    price = worth(price_attempt(prediction(10), route(), b""))
 
-    assert (found.need.likely, found.need.worst) == (found.cost_with(20), found.cost_with(100))
-    assert found.cost_with(0) == found.need.sure == 10_000
+    assert (price.need.likely, price.need.worst) == (price.cost_with(20), price.cost_with(100))
+    assert price.cost_with(0) == price.need.sure == 10_000
 
 
 def test_a_bucket_without_a_price_is_priced_as_a_plain_prompt():
-    found = worth(price_attempt(prediction(10), route(regime="openai-breakpoint"), b""))
+    price = worth(price_attempt(prediction(10), route(regime="openai-breakpoint"), b""))
 
-    assert found.prompt == Usage(input=10)
+    assert price.prompt == Usage(input=10)
 
 
 def test_without_a_price_nobody_knows_what_it_costs():
@@ -117,8 +119,8 @@ def test_more_tokens_never_cost_less_and_costs_are_whole(rate, out, discount, to
     tariff = Tariff(
         periods=(PricePeriod(sheets={"": PriceSheet(rates=rates)}),), discount=Fraction(discount)
     )
-    found = worth(price_attempt(prediction(tokens, tariff=tariff), route(), b""))
-    costs = [found.cost_with(length) for length in sorted(lengths)]
+    price = worth(price_attempt(prediction(tokens, tariff=tariff), route(), b""))
+    costs = [price.cost_with(length) for length in sorted(lengths)]
 
     assert costs == sorted(costs)
     assert all(type(nanos) is int for nanos in costs)

@@ -39,10 +39,10 @@ def test_a_prompt_that_is_all_text_has_at_most_its_bytes_in_tokens():
 
 def test_a_large_prompt_is_looked_through_beside_the_loop_and_never_fills_more_than_the_window():
     large = b'{"input":"' + b"1" * 100_000 + b'"}'
-    kept = large[:-1] + b',"conversation":"c"}'
+    continued = large[:-1] + b',"conversation":"c"}'
 
     assert bound(large) == len(large) + 2_048
     assert bound(large, window=400_000) == len(large) + 2_048
     assert bound(large, window=100_000) == 100_000
-    assert bound(kept) is None
-    assert bound(kept, window=400_000) == 400_000
+    assert bound(continued) is None
+    assert bound(continued, window=400_000) == 400_000

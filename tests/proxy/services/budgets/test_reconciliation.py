@@ -29,7 +29,7 @@ SETTLED_AFTER_S = 12.0
 
 
 @pytest.fixture
-def made(tmp_path, request):
+def make_harness(tmp_path, request):
     harness: list[ReconciliationHarness] = []
 
     def make(*budgets: Budget) -> ReconciliationHarness:
@@ -37,21 +37,21 @@ def made(tmp_path, request):
         return harness[0]
 
     yield make
-    for each in harness:
-        each.store.close(5)
+    for entry in harness:
+        entry.store.close(5)
 
 
-def test_counters_that_begin_at_nothing_are_given_what_the_ledger_knows(made):
+def test_counters_that_begin_at_nothing_are_given_what_the_ledger_knows(make_harness):
     async def story(harness: ReconciliationHarness) -> None:
         harness.keep(3, 4)
         await harness.reconciler.begin()
         assert await harness.level() == CounterLevel(7, 0)
 
-    asyncio.run(story(made()))
+    asyncio.run(story(make_harness()))
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
-def test_counters_that_nobody_began_yet_are_whole_after_the_first_look(made, is_shared):
+def test_counters_not_begun_yet_are_whole_after_the_first_look(make_harness, is_shared):
     async def story(harness: ReconciliationHarness) -> None:
         harness.counters.is_shared = is_shared
         harness.keep(3, 4)
@@ -60,10 +60,10 @@ def test_counters_that_nobody_began_yet_are_whole_after_the_first_look(made, is_
         assert await harness.level() == CounterLevel(7, 0)
         assert await harness.counters.passes("after")
 
-    asyncio.run(story(made()))
+    asyncio.run(story(make_harness()))
 
 
-def test_a_process_that_begins_while_others_repair_does_not_call_the_counters_whole(made):
+def test_a_process_that_begins_while_others_repair_does_not_call_the_counters_whole(make_harness):
     async def story(harness: ReconciliationHarness) -> None:
         harness.counters.is_shared = True
         harness.follow_loop_time()
@@ -82,10 +82,10 @@ def test_a_process_that_begins_while_others_repair_does_not_call_the_counters_wh
         assert await harness.level() == CounterLevel(7, 0)
         running.cancel()
 
-    run_in_instant_time(story(made()))
+    run_in_instant_time(story(make_harness()))
 
 
-def test_counters_that_are_lost_again_while_they_are_repaired_are_repaired_anew(made):
+def test_counters_that_are_lost_again_while_they_are_repaired_are_repaired_anew(make_harness):
     async def story(harness: ReconciliationHarness) -> None:
         harness.counters.is_shared = True
         harness.follow_loop_time()
@@ -102,11 +102,13 @@ def test_counters_that_are_lost_again_while_they_are_repaired_are_repaired_anew(
         assert await harness.level() == CounterLevel(7, 0)
         running.cancel()
 
-    run_in_instant_time(story(made()))
+    run_in_instant_time(story(make_harness()))
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
-def test_counters_are_not_whole_before_the_ledger_knows_all_and_are_soon_after(made, is_shared):
+def test_counters_are_not_whole_before_the_ledger_knows_all_and_are_soon_after(
+    make_harness, is_shared
+):
     async def story(harness: ReconciliationHarness) -> None:
         harness.counters.is_shared = is_shared
         harness.follow_loop_time()
@@ -128,10 +130,10 @@ def test_counters_are_not_whole_before_the_ledger_knows_all_and_are_soon_after(m
         assert await harness.level() == CounterLevel(7, 0)
         running.cancel()
 
-    run_in_instant_time(story(made()))
+    run_in_instant_time(story(make_harness()))
 
 
-def test_that_counters_are_whole_is_said_again_in_time_also_while_the_ledger_hangs(made):
+def test_that_counters_are_whole_is_said_again_in_time_also_while_the_ledger_hangs(make_harness):
     async def story(harness: ReconciliationHarness) -> None:
         turns: list[float] = []
 
@@ -154,10 +156,10 @@ def test_that_counters_are_whole_is_said_again_in_time_also_while_the_ledger_han
         assert max(after - before for before, after in pairwise(turns)) < MARKED / 3
         running.cancel()
 
-    run_in_instant_time(story(made()))
+    run_in_instant_time(story(make_harness()))
 
 
-def test_spending_still_missing_a_minute_later_is_added_once(made):
+def test_spending_still_missing_a_minute_later_is_added_once(make_harness):
     async def story(harness: ReconciliationHarness) -> None:
         harness.keep(1_000_000_000, 500_000_000)
         await harness.reconciler.compare()
@@ -170,10 +172,10 @@ def test_spending_still_missing_a_minute_later_is_added_once(made):
         assert await harness.level() == CounterLevel(1_500_000_000, 0)
         assert 'thriftgate_budget_drift{budget="b",unit="usd"} 0.0' in harness.page()
 
-    asyncio.run(story(made()))
+    asyncio.run(story(make_harness()))
 
 
-def test_spending_settled_in_between_is_not_added_again(made):
+def test_spending_settled_in_between_is_not_added_again(make_harness):
     async def story(harness: ReconciliationHarness) -> None:
         harness.keep(7)
         await harness.reconciler.compare()
@@ -182,10 +184,10 @@ def test_spending_settled_in_between_is_not_added_again(made):
         await harness.reconciler.compare()
         assert await harness.level() == CounterLevel(7, 0)
 
-    asyncio.run(story(made()))
+    asyncio.run(story(make_harness()))
 
 
-def test_nothing_is_ever_taken_off(made):
+def test_reconciliation_never_lowers_a_counter(make_harness):
     async def story(harness: ReconciliationHarness) -> None:
         await harness.counters.settle("call_1/0", {COUNTER: 70}, NOW)
         harness.keep(7)
@@ -195,7 +197,7 @@ def test_nothing_is_ever_taken_off(made):
         assert await harness.level() == CounterLevel(70, 0)
         assert '"} -6.3e-08' in harness.page()
 
-    asyncio.run(story(made()))
+    asyncio.run(story(make_harness()))
 
 
 @pytest.mark.parametrize(
@@ -209,17 +211,17 @@ def test_nothing_is_ever_taken_off(made):
     ],
 )
 def test_every_scope_that_rollups_know_is_compared_with_them(
-    made, fields: dict[str, Any], counter: str
+    make_harness, fields: dict[str, Any], counter: str
 ):
     async def story(harness: ReconciliationHarness) -> None:
         harness.keep(7)
         await harness.reconciler.begin()
         assert await harness.level(counter) == CounterLevel(7, 0)
 
-    asyncio.run(story(made(budget(**fields))))
+    asyncio.run(story(make_harness(budget(**fields))))
 
 
-def test_tokens_are_compared_too(made):
+def test_tokens_are_compared_too(make_harness):
     async def story(harness: ReconciliationHarness) -> None:
         harness.keep(7)
         usage = harness.receipt(0, 7).usage
@@ -229,7 +231,7 @@ def test_tokens_are_compared_too(made):
             usage.prompt_tokens + usage.generated_tokens, 0
         )
 
-    asyncio.run(story(made(budget(unit=BudgetUnit.TOKENS))))
+    asyncio.run(story(make_harness(budget(unit=BudgetUnit.TOKENS))))
 
 
 @pytest.mark.parametrize(
@@ -246,26 +248,28 @@ def test_tokens_are_compared_too(made):
         ({"scope": "user", "of": "5f" * 16}, f"b/user/usd/2026-09-21/{'5f' * 16}", 7),
     ],
 )
-def test_counters_known_only_from_receipts_are_compared_with_them(made, fields, counter, amount):
+def test_counters_known_only_from_receipts_are_compared_with_them(
+    make_harness, fields, counter, amount
+):
     async def story(harness: ReconciliationHarness) -> None:
         harness.keep(3, 4)
         await harness.reconciler.begin()
         assert await harness.level(counter) == CounterLevel(amount, 0)
 
-    asyncio.run(story(made(budget(**fields))))
+    asyncio.run(story(make_harness(budget(**fields))))
 
 
-def test_counters_that_the_ledger_does_not_hold_are_left_alone(made):
+def test_counters_that_the_ledger_does_not_hold_are_left_alone(make_harness):
     async def story(harness: ReconciliationHarness) -> None:
         harness.keep(7)
         await harness.reconciler.begin()
         assert not harness.reconciler.levels
 
-    asyncio.run(story(made(budget(scope="label:project"))))
+    asyncio.run(story(make_harness(budget(scope="label:project"))))
 
 
 def test_a_ledger_that_holds_more_than_is_read_fills_counters_and_reports_no_drift(
-    made,
+    make_harness,
 ):
     async def story(harness: ReconciliationHarness) -> None:
         harness.keep(3, 4, 5)
@@ -274,23 +278,23 @@ def test_a_ledger_that_holds_more_than_is_read_fills_counters_and_reports_no_dri
         assert await harness.level("b/user/usd/2026-09-21/" + "5f" * 16) == CounterLevel(7, 0)
         assert not harness.reconciler.levels
 
-    asyncio.run(story(made(budget(scope="user"))))
+    asyncio.run(story(make_harness(budget(scope="user"))))
 
 
-def test_of_many_counters_each_is_given_its_own(made):
+def test_of_many_counters_each_is_given_its_own(make_harness):
     async def story(harness: ReconciliationHarness) -> None:
         inserter(harness.store._engine)(
             [a_receipt(n, team=harness.team, cost_nanos=n, feature=f"f{n}") for n in range(250)]
         )
         await harness.reconciler.begin()
         names = [f"b/feature/usd/2026-09-21/f{n}" for n in range(250)]
-        said = await levels(harness.counters, names, NOW)
-        assert [level.spent for level in said] == list(range(250))
+        counter_levels = await levels(harness.counters, names, NOW)
+        assert [level.spent for level in counter_levels] == list(range(250))
 
-    asyncio.run(story(made(budget(scope="feature"))))
+    asyncio.run(story(make_harness(budget(scope="feature"))))
 
 
-def test_local_counters_are_compared_every_minute_and_not_in_between(made):
+def test_local_counters_are_compared_every_minute_and_not_in_between(make_harness):
     async def story(harness: ReconciliationHarness) -> None:
         harness.follow_loop_time()
         await harness.reconciler.begin()
@@ -304,7 +308,7 @@ def test_local_counters_are_compared_every_minute_and_not_in_between(made):
         assert harness.reconciler.levels == {budget(): BudgetLevel(drift=7, spent=7, fullest=7)}
         running.cancel()
 
-    run_in_instant_time(story(made()))
+    run_in_instant_time(story(make_harness()))
 
 
 @pytest.mark.parametrize(
@@ -317,7 +321,7 @@ def test_local_counters_are_compared_every_minute_and_not_in_between(made):
     ],
 )
 def test_month_counter_equals_the_ledger_after_receipts_of_past_days_are_booked(
-    made, fields, counter, before, after
+    make_harness, fields, counter, before, after
 ):
     async def story(harness: ReconciliationHarness) -> None:
         harness.follow_loop_time()
@@ -336,10 +340,10 @@ def test_month_counter_equals_the_ledger_after_receipts_of_past_days_are_booked(
         assert [level.spent for level in harness.reconciler.levels.values()] == [after]
         running.cancel()
 
-    run_in_instant_time(story(made(budget(window=Window.MONTH, **fields))))
+    run_in_instant_time(story(make_harness(budget(window=Window.MONTH, **fields))))
 
 
-def test_without_ledger_or_counters_it_says_so_and_goes_on(made, caplog):
+def test_without_ledger_or_counters_it_says_so_and_goes_on(make_harness, caplog):
     async def story(harness: ReconciliationHarness) -> None:
         harness.keep(7)
         harness.counters.is_lost = True
@@ -351,7 +355,7 @@ def test_without_ledger_or_counters_it_says_so_and_goes_on(made, caplog):
         harness.store.ask = ask  # type: ignore[assignment,method-assign]
         await harness.reconciler.begin()
 
-    asyncio.run(story(made()))
+    asyncio.run(story(make_harness()))
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
         "Budgets were not compared with the ledger"
     ] * 2

@@ -20,7 +20,7 @@ SETTLED_AFTER_S = 12.0
 
 
 @pytest.fixture
-def made(tmp_path, request):
+def make_harness(tmp_path, request):
     harness: list[ReconciliationHarness] = []
 
     def make(*budgets: Budget) -> ReconciliationHarness:
@@ -28,11 +28,11 @@ def made(tmp_path, request):
         return harness[0]
 
     yield make
-    for each in harness:
-        each.store.close(5)
+    for entry in harness:
+        entry.store.close(5)
 
 
-def test_counters_that_were_lost_are_given_what_is_sure_at_once_and_the_rest_soon(made):
+def test_counters_that_were_lost_are_given_what_is_sure_at_once_and_the_rest_soon(make_harness):
     async def story(harness: ReconciliationHarness) -> None:
         harness.counters.is_shared = True
         harness.follow_loop_time()
@@ -55,10 +55,12 @@ def test_counters_that_were_lost_are_given_what_is_sure_at_once_and_the_rest_soo
         assert await harness.level() == CounterLevel(12, 0)
         running.cancel()
 
-    run_in_instant_time(story(made()))
+    run_in_instant_time(story(make_harness()))
 
 
-def test_counters_that_are_back_and_empty_are_given_at_once_what_was_known_when_they_went(made):
+def test_counters_that_are_back_and_empty_are_given_at_once_what_was_known_when_they_went(
+    make_harness,
+):
     async def story(harness: ReconciliationHarness) -> None:
         harness.counters.is_shared = True
         harness.follow_loop_time()
@@ -79,7 +81,7 @@ def test_counters_that_are_back_and_empty_are_given_at_once_what_was_known_when_
         assert await harness.level() == CounterLevel(12, 0)
         running.cancel()
 
-    run_in_instant_time(story(made()))
+    run_in_instant_time(story(make_harness()))
 
 
 async def end_call(
@@ -106,7 +108,9 @@ async def end_call(
 @pytest.mark.parametrize("heard", [0.3, 3.0])
 @pytest.mark.parametrize("settles", [0.1, 4.0])
 @pytest.mark.parametrize("loss", ["emptied", "away"])
-def test_under_load_a_lost_counter_ends_exactly_where_the_ledger_is(made, heard, settles, loss):
+def test_under_load_a_lost_counter_ends_exactly_where_the_ledger_is(
+    make_harness, heard, settles, loss
+):
     """Four calls a second."""
 
     async def story(harness: ReconciliationHarness) -> None:
@@ -127,10 +131,10 @@ def test_under_load_a_lost_counter_ends_exactly_where_the_ledger_is(made, heard,
         assert harness.counters.spent_in_store(COUNTER) == 4400
         running.cancel()
 
-    run_in_instant_time(story(made()))
+    run_in_instant_time(story(make_harness()))
 
 
-def test_a_checkpoint_that_could_not_be_begun_is_begun_later(made):
+def test_a_checkpoint_that_could_not_be_begun_is_begun_later(make_harness):
     async def story(harness: ReconciliationHarness) -> None:
         harness.counters.is_shared = True
         harness.follow_loop_time()
@@ -153,10 +157,10 @@ def test_a_checkpoint_that_could_not_be_begun_is_begun_later(made):
         assert harness.counters.spent_in_store(COUNTER) == 7
         running.cancel()
 
-    run_in_instant_time(story(made()))
+    run_in_instant_time(story(make_harness()))
 
 
-def test_counters_that_are_out_of_reach_for_a_moment_are_made_whole_no_later(made):
+def test_counters_that_are_out_of_reach_for_a_moment_are_made_whole_no_later(make_harness):
     async def story(harness: ReconciliationHarness) -> None:
         harness.counters.is_shared = True
         harness.follow_loop_time()
@@ -173,10 +177,10 @@ def test_counters_that_are_out_of_reach_for_a_moment_are_made_whole_no_later(mad
         assert await harness.counters.passes("then")
         running.cancel()
 
-    run_in_instant_time(story(made()))
+    run_in_instant_time(story(make_harness()))
 
 
-def test_spending_on_its_way_to_restored_counters_is_not_counted_twice(made):
+def test_spending_on_its_way_to_restored_counters_is_not_counted_twice(make_harness):
     async def story(harness: ReconciliationHarness) -> None:
         harness.counters.is_shared = True
         harness.follow_loop_time()
@@ -191,10 +195,10 @@ def test_spending_on_its_way_to_restored_counters_is_not_counted_twice(made):
         assert harness.counters.spent_in_store(COUNTER) == 7
         running.cancel()
 
-    run_in_instant_time(story(made()))
+    run_in_instant_time(story(make_harness()))
 
 
-def test_spending_during_an_outage_is_added_when_counters_are_back(made):
+def test_spending_during_an_outage_is_added_when_counters_are_back(make_harness):
     async def story(harness: ReconciliationHarness) -> None:
         harness.counters.is_shared = True
         harness.follow_loop_time()
@@ -210,4 +214,4 @@ def test_spending_during_an_outage_is_added_when_counters_are_back(made):
         assert await harness.level() == CounterLevel(7, 0)
         running.cancel()
 
-    run_in_instant_time(story(made()))
+    run_in_instant_time(story(make_harness()))

@@ -26,10 +26,12 @@ DOLLAR = 1_000_000_000
 
 
 def refusal(
-    spent: int, held: int, *, frees: float | None = None, asks: int = 1, **fields: object
+    spent: int, reserved: int, *, frees: float | None = None, asks: int = 1, **fields: object
 ) -> CallerError:
-    each = CountedBudget(budget(**{"limit": 5, **fields}), "acme", "c", NOW + 90)
-    return budget_refusal(each, ReservationRefused(0, CounterLevel(spent, held), frees), asks, NOW)
+    counted = CountedBudget(budget(**{"limit": 5, **fields}), "acme", "c", NOW + 90)
+    return budget_refusal(
+        counted, ReservationRefused(0, CounterLevel(spent, reserved), frees), asks, NOW
+    )
 
 
 def test_a_budget_that_is_used_up_is_reported_with_when_it_starts_anew():
@@ -78,15 +80,15 @@ def test_a_refusal_of_a_call_that_never_fits_is_not_retryable():
     ],
 )
 def test_a_refusal_of_a_call_that_never_fits_names_the_field_to_lower(unit, fix):
-    each = CountedBudget(budget(limit=5, unit=unit), "acme", "c", NOW + 90)
+    counted = CountedBudget(budget(limit=5, unit=unit), "acme", "c", NOW + 90)
     error = budget_refusal(
-        each, ReservationRefused(0, CounterLevel(0, 0), None), 6, NOW, field="max_tokens"
+        counted, ReservationRefused(0, CounterLevel(0, 0), None), 6, NOW, field="max_tokens"
     )
 
     assert error.message.endswith(f"so waiting does not help. Lower {fix}")
     assert orjson.loads(envelope(error))["error"]["param"] == "max_tokens"
     later = budget_refusal(
-        each, ReservationRefused(0, CounterLevel(4, 0), None), 2, NOW, field="max_tokens"
+        counted, ReservationRefused(0, CounterLevel(4, 0), None), 2, NOW, field="max_tokens"
     )
     assert later.param is None
 
@@ -102,7 +104,7 @@ def test_a_rate_says_so_and_what_is_left(unit):
 
 
 @pytest.mark.parametrize(
-    ("scope", "whose", "said"),
+    ("scope", "whose", "phrase"),
     [
         ("organization", "*", "of the organization"),
         ("user", "f00", "of this user"),
@@ -110,25 +112,25 @@ def test_a_rate_says_so_and_what_is_left(unit):
         ("feature", "", "of calls that name no feature"),
     ],
 )
-def test_whose_budget_it_is_is_reported(scope, whose, said):
-    each = CountedBudget(budget(scope=scope), whose, "c", NOW + 9)
+def test_whose_budget_it_is_is_reported(scope, whose, phrase):
+    counted = CountedBudget(budget(scope=scope), whose, "c", NOW + 9)
 
     assert (
-        said
-        in budget_refusal(each, ReservationRefused(0, CounterLevel(0, 0), None), 1, NOW).message
+        phrase
+        in budget_refusal(counted, ReservationRefused(0, CounterLevel(0, 0), None), 1, NOW).message
     )
 
 
 def test_the_tightest_of_several_is_reported():
     pairs = [(10, CounterLevel(1, 1)), (9, CounterLevel(5, 0)), (100, CounterLevel(0, 0))]
-    each = [
+    counted = [
         CountedBudget(
             budget(unit=BudgetUnit.TOKENS, window=Window.MINUTE, limit=n), "a", "c", NOW + 30
         )
         for n, _ in pairs
     ]
 
-    assert rate_limit_headers(each, [level for _, level in pairs], NOW) == {
+    assert rate_limit_headers(counted, [level for _, level in pairs], NOW) == {
         "x-ratelimit-limit-tokens": "9",
         "x-ratelimit-remaining-tokens": "4",
         "x-ratelimit-reset-tokens": "30s",
@@ -141,13 +143,13 @@ def test_without_counters_one_may_come_back_soon():
 
 
 def test_a_cheaper_model_is_told_where_one_is_known():
-    each = CountedBudget(budget(limit=5), "acme", "c", NOW + 9)
-    said = ReservationRefused(0, CounterLevel(4, 0), None)
+    counted = CountedBudget(budget(limit=5), "acme", "c", NOW + 9)
+    refused = ReservationRefused(0, CounterLevel(4, 0), None)
 
-    error = budget_refusal(each, said, 2, NOW, Alternative("mini", DOLLAR // 4))
+    error = budget_refusal(counted, refused, 2, NOW, Alternative("mini", DOLLAR // 4))
     assert error.details["cheapest_alternative"] == {"model": "mini", "predicted": "0.25"}
     assert error.message.endswith(" The model `mini` would fit: there it may cost $0.25.")
-    assert budget_refusal(each, said, 2, NOW).details["cheapest_alternative"] is None
+    assert budget_refusal(counted, refused, 2, NOW).details["cheapest_alternative"] is None
 
 
 def test_an_unpriced_model_that_no_catalog_lists_is_said_to_be_unlisted():
@@ -158,7 +160,7 @@ def test_an_unpriced_model_that_no_catalog_lists_is_said_to_be_unlisted():
     assert "The model is not in the catalog: check its name, or ask for a model" in str(unlisted)
 
 
-def test_who_runs_the_gateway_is_told_how_to_say_a_price():
+def test_a_refusal_tells_the_operator_how_to_state_a_price():
     error = unpriced_refusal("The ceiling `c`", {"ceiling": "c"}, route("gpu", tariff=None))
 
     assert error.details == {"ceiling": "c", "upstream": "gpu"}
@@ -173,9 +175,9 @@ def test_who_runs_the_gateway_is_told_how_to_say_a_price():
         (BudgetUnit.TOKENS, "usage_unknown", "tokens", "hard = false"),
     ],
 )
-def test_who_asks_in_the_background_is_told_what_to_leave_out(unit, code, limits, fix):
-    each = CountedBudget(budget(unit=unit), "acme", "c", NOW + 60)
-    error = uncountable_refusal(each, route("up"), later=True)
+def test_the_refusal_of_a_background_call_names_the_field_to_leave_out(unit, code, limits, fix):
+    counted = CountedBudget(budget(unit=unit), "acme", "c", NOW + 60)
+    error = uncountable_refusal(counted, route("up"), later=True)
 
     assert (error.code, error.param) == (code, "background")
     assert error.details == {"budget": "b", "scope": "team", "of": "acme", "upstream": "up"}

@@ -37,13 +37,13 @@ def counted_budget(**fields: object) -> CountedBudget:
 
 
 def test_a_request_holds_the_largest_usage_beside_the_likely_where_known():
-    wanted = {BudgetUnit.USD: UNKNOWN, BudgetUnit.TOKENS: NEED, BudgetUnit.REQUESTS: NEED}
+    bounds = {BudgetUnit.USD: UNKNOWN, BudgetUnit.TOKENS: NEED, BudgetUnit.REQUESTS: NEED}
 
-    found = with_upper_bounds(wanted, call(BODY), Usage(input=650), 50, QUOTE)
+    bounded = with_upper_bounds(bounds, call(BODY), Usage(input=650), 50, QUOTE)
 
-    assert found[BudgetUnit.USD] is UNKNOWN
-    assert (found[BudgetUnit.TOKENS].worst, found[BudgetUnit.TOKENS].maximum) == (100, 700)
-    assert found[BudgetUnit.REQUESTS].upper_bound == 1
+    assert bounded[BudgetUnit.USD] is UNKNOWN
+    assert (bounded[BudgetUnit.TOKENS].worst, bounded[BudgetUnit.TOKENS].maximum) == (100, 700)
+    assert bounded[BudgetUnit.REQUESTS].upper_bound == 1
 
 
 def test_the_most_that_a_call_costs_is_at_the_dearest_tier_its_provider_may_choose():
@@ -53,8 +53,8 @@ def test_the_most_that_a_call_costs_is_at_the_dearest_tier_its_provider_may_choo
 
     def most(prompt: Usage, **fields: str) -> int:
         asking = call(orjson.dumps({"model": "m", **fields}))
-        found = with_upper_bounds({BudgetUnit.USD: NEED}, asking, prompt, 1, quote)
-        return found[BudgetUnit.USD].upper_bound
+        bounds = with_upper_bounds({BudgetUnit.USD: NEED}, asking, prompt, 1, quote)
+        return bounds[BudgetUnit.USD].upper_bound
 
     assert most(Usage(input=7)) == 21
     assert most(Usage(input=7), service_tier="default") == 7
@@ -63,16 +63,16 @@ def test_the_most_that_a_call_costs_is_at_the_dearest_tier_its_provider_may_choo
 
 
 def test_the_most_is_held_by_hard_budgets_of_what_is_known_and_not_free():
-    known = {BudgetUnit.USD: NEED}
+    bounds = {BudgetUnit.USD: NEED}
     free = {BudgetUnit.USD: UsageBounds(sure=0, typical=0, likely=0, worst=0)}
 
-    (found,) = [each for each in [first_worst_case_budget([counted_budget()], known)] if each]
-    assert found.budget.hold is HoldPolicy.WORST
+    (worst,) = [entry for entry in [first_worst_case_budget([counted_budget()], bounds)] if entry]
+    assert worst.budget.hold is HoldPolicy.WORST
     assert first_worst_case_budget([counted_budget()], free) is None
     assert first_worst_case_budget([counted_budget()], {BudgetUnit.USD: UNKNOWN}) is None
     assert (
         first_worst_case_budget(
-            [counted_budget(hard=False), counted_budget(hold=HoldPolicy.P95)], known
+            [counted_budget(hard=False), counted_budget(hold=HoldPolicy.P95)], bounds
         )
         is None
     )
@@ -93,24 +93,24 @@ def test_a_call_that_only_reads_counts_as_a_request_alone():
     limits = BudgetIndex([budget(), budget(name="r", unit=BudgetUnit.REQUESTS)])
     asking = call(b"", "files", method="GET", fields=None)
 
-    found = counted_budgets(limits, subject(asking, SEAL, labelled=False), asking)
+    budgets = counted_budgets(limits, subject(asking, SEAL, labelled=False), asking)
 
-    assert [each.budget.name for each in found] == ["r"]
+    assert [entry.budget.name for entry in budgets] == ["r"]
 
 
 def test_the_window_is_that_of_the_calls_arrival():
     asking = call(BODY, arrived=NOW)
     limits = BudgetIndex([budget(window=Window.MINUTE)])
 
-    (found,) = counted_budgets(limits, subject(asking, SEAL, labelled=False), asking)
+    (counted,) = counted_budgets(limits, subject(asking, SEAL, labelled=False), asking)
 
-    assert found.counter == "b/team/usd/2026-09-21T14:13/acme"
-    assert NOW < found.ends <= NOW + 60
+    assert counted.counter == "b/team/usd/2026-09-21T14:13/acme"
+    assert NOW < counted.ends <= NOW + 60
 
 
-def test_of_what_nobody_can_tell_a_little_is_needed():
+def test_of_an_unknown_use_a_little_is_needed():
     output = OutputBounds(typical=1, likely=2, worst=3)
-    found = needs(
+    bounds = needs(
         [BudgetUnit.USD, BudgetUnit.TOKENS, BudgetUnit.REQUESTS],
         call(BODY),
         Usage(input=5),
@@ -118,9 +118,9 @@ def test_of_what_nobody_can_tell_a_little_is_needed():
         PriceQuote(tariff=None, at=NOW),
     )
 
-    assert found[BudgetUnit.USD].worst == 1
-    assert found[BudgetUnit.TOKENS] == UsageBounds(sure=5, typical=6, likely=7, worst=8)
-    assert found[BudgetUnit.REQUESTS].worst == 1
+    assert bounds[BudgetUnit.USD].worst == 1
+    assert bounds[BudgetUnit.TOKENS] == UsageBounds(sure=5, typical=6, likely=7, worst=8)
+    assert bounds[BudgetUnit.REQUESTS].worst == 1
 
 
 @pytest.mark.parametrize(("endpoint", "worst"), [("responses/compact", 8), ("images/edits", 1)])
@@ -128,26 +128,26 @@ def test_the_usage_of_a_compaction_is_bounded_and_that_of_a_picture_is_not(endpo
     output = OutputBounds(typical=1, likely=2, worst=3)
     quote = PriceQuote(tariff=None, at=NOW)
 
-    found = needs([BudgetUnit.TOKENS], call(BODY, endpoint), Usage(input=5), output, quote)
+    bounds = needs([BudgetUnit.TOKENS], call(BODY, endpoint), Usage(input=5), output, quote)
 
-    assert found[BudgetUnit.TOKENS].worst == worst
+    assert bounds[BudgetUnit.TOKENS].worst == worst
 
 
 def test_a_write_whose_price_is_unknown_is_priced_as_a_prompt():
     output = OutputBounds(typical=0, likely=0, worst=0)
     quote = PriceQuote(tariff=TARIFF, at=NOW)
 
-    found = needs([BudgetUnit.USD], call(BODY), Usage(write_1h=5), output, quote)
+    bounds = needs([BudgetUnit.USD], call(BODY), Usage(write_1h=5), output, quote)
 
-    assert found[BudgetUnit.USD].worst == 5_000
+    assert bounds[BudgetUnit.USD].worst == 5_000
 
 
 def test_while_there_is_room_the_likely_is_claimed_beside_room_for_the_rest():
-    seen = CounterView(spent=100, held=200, running=10)
-    found = claim(counted_budget(limit=10_000, hold=HoldPolicy.P95), NEED, seen)
+    counter = CounterView(spent=100, held=200, running=10)
+    reservation = claim(counted_budget(limit=10_000, hold=HoldPolicy.P95), NEED, counter)
 
-    assert found.amount == 20
-    assert 9_000 < found.limit < 10_000
+    assert reservation.amount == 20
+    assert 9_000 < reservation.limit < 10_000
 
 
 def test_near_the_limit_the_worst_is_claimed():
@@ -164,9 +164,9 @@ def test_no_more_is_claimed_than_can_be_counted():
 
 
 def test_a_soft_budget_refuses_nothing():
-    found = claim(counted_budget(limit=1, hard=False), NEED, CounterView())
+    reservation = claim(counted_budget(limit=1, hard=False), NEED, CounterView())
 
-    assert (found.amount, found.hard) == (20, False)
+    assert (reservation.amount, reservation.hard) == (20, False)
 
 
 @pytest.mark.parametrize(
@@ -186,14 +186,14 @@ def test_a_receipt_says_what_was_used(unit, fields, amount):
 
 
 @pytest.mark.parametrize(
-    ("hold", "wanted", "amount"),
+    ("hold", "bounds", "amount"),
     [(HoldPolicy.WORST, NEED, 100), (HoldPolicy.P95, NEED, 20), (HoldPolicy.WORST, UNKNOWN, 0)],
 )
-def test_an_answer_of_unknown_price_settles_at_what_its_call_held(hold, wanted, amount):
+def test_an_answer_of_unknown_price_settles_at_what_its_call_held(hold, bounds, amount):
     answered = a_receipt(cost_nanos=None, usage=Usage(input=1, output=4))
 
-    assert used_amount(budget(hold=hold), answered, wanted) == amount
-    assert used_amount(budget(hold=hold), a_receipt(cost_nanos=None, usage=None), wanted) == 0
+    assert used_amount(budget(hold=hold), answered, bounds) == amount
+    assert used_amount(budget(hold=hold), a_receipt(cost_nanos=None, usage=None), bounds) == 0
 
 
 KEYED = route(tariff=None)

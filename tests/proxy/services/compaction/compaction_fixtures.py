@@ -26,16 +26,18 @@ ROUTE = route("openai", regime="openai-interval", window=128_000)
 Json = dict[str, Any]
 
 
-def said(role: str, content: object, **more: object) -> Json:
+def chat_message(role: str, content: object, **more: object) -> Json:
     return {"role": role, "content": content, **more}
 
 
 def talk(turns: int = 6) -> list[Json]:
     """A conversation of so many turns, and a question."""
-    messages = [said("system", "You help."), said("user", "Where is my parcel?")]
+    messages = [chat_message("system", "You help."), chat_message("user", "Where is my parcel?")]
     for turn in range(turns):
-        messages.append(said("assistant", f"Case {turn} is open. Which number has it?"))
-        messages.append(said("user", f"It has number {turn}{turn}7. " + "Please look. " * 30))
+        messages.append(chat_message("assistant", f"Case {turn} is open. Which number has it?"))
+        messages.append(
+            chat_message("user", f"It has number {turn}{turn}7. " + "Please look. " * 30)
+        )
     return messages
 
 
@@ -67,8 +69,12 @@ class Shorter:
         self.asked.append(policy)
         if self._error is not None:
             raise self._error
-        given = {
-            "messages": (raws[0], orjson.dumps(said("user", "In short: parcels.")), raws[-1]),
+        defaults = {
+            "messages": (
+                raws[0],
+                orjson.dumps(chat_message("user", "In short: parcels.")),
+                raws[-1],
+            ),
             "changed": True,
             "reason": "pays",
             "tokens_before": 900,
@@ -78,12 +84,17 @@ class Shorter:
             "break_even": 2.5,
             "evidence": QualityEvidence(needed=3, lost=1),
         }
-        return CompactedChat(**{**given, **self._fields})
+        return CompactedChat(**{**defaults, **self._fields})
 
 
-def task(asked: Call | None = None, **fields: Any) -> CompactionTask:
-    given = {"policy": CompactionPolicy(), "is_dry": False, "control_share": 0.0, "secret": SECRET}
-    return CompactionTask(call=asked or chat(), **{**given, **fields})
+def task(request: Call | None = None, **fields: Any) -> CompactionTask:
+    defaults = {
+        "policy": CompactionPolicy(),
+        "is_dry": False,
+        "control_share": 0.0,
+        "secret": SECRET,
+    }
+    return CompactionTask(call=request or chat(), **{**defaults, **fields})
 
 
 def open_store(folder: Path) -> Store:
@@ -102,12 +113,12 @@ def room(
         return True
 
     now = fields.pop("now", lambda: NOW)
-    given: dict[str, Any] = {"mode": CompactionMode.FACTS, "share": 0.0}
-    usual = CompactionDefaults(**(given | fields))
-    made = Compactor(store, LoopTasks(), now=now, send_alert=send_alert, defaults=usual)
-    made.compact_chat = compaction or Shorter()
+    defaults: dict[str, Any] = {"mode": CompactionMode.FACTS, "share": 0.0}
+    usual = CompactionDefaults(**(defaults | fields))
+    compactor = Compactor(store, LoopTasks(), now=now, send_alert=send_alert, defaults=usual)
+    compactor.compact_chat = compaction or Shorter()
     try:
-        yield made, alerts
+        yield compactor, alerts
     finally:
-        made.close()
+        compactor.close()
         store.close(5)

@@ -16,7 +16,13 @@ from proxy.services.compaction.summariser import Summariser
 from proxy.store.store import Store
 from tests.fakes.call_dependencies import LoopTasks
 from tests.fakes.receipts import a_receipt
-from tests.proxy.services.compaction.compaction_fixtures import NOW, Json, chat, open_store, said
+from tests.proxy.services.compaction.compaction_fixtures import (
+    NOW,
+    Json,
+    chat,
+    chat_message,
+    open_store,
+)
 
 POLICY = CompactionPolicy(mode=CompactionMode.FACTS_MODEL, force=True, least=600, keep_turns=1)
 SCOPE = b"team_1"
@@ -25,15 +31,17 @@ _PADDING = "I have looked at all of it with great care, and everything is as it 
 
 def visit(turns: int) -> list[Json]:
     """A customer with so many wishes; each is settled in the answer to it."""
-    messages = [said("system", "You help with journeys.")]
-    for at in range(1, turns + 1):
-        messages.append(said("user", f"Please see to journey J{at}77."))
-        messages.append(said("assistant", f"Journey J{at}77 goes by night train. {_PADDING}"))
-    return [*messages, said("user", "And now?")]
+    messages = [chat_message("system", "You help with journeys.")]
+    for number in range(1, turns + 1):
+        messages.append(chat_message("user", f"Please see to journey J{number}77."))
+        messages.append(
+            chat_message("assistant", f"Journey J{number}77 goes by night train. {_PADDING}")
+        )
+    return [*messages, chat_message("user", "And now?")]
 
 
 def raws(turns: int) -> list[bytes]:
-    return [orjson.dumps(each) for each in visit(turns)]
+    return [orjson.dumps(message) for message in visit(turns)]
 
 
 def note(turn: int, text: str = "", kind: str = "decision") -> str:
@@ -88,8 +96,8 @@ class SummariserHarness:
 
     def __init__(self, store: Store, taker: FakeNotesGateway, **fields: Any) -> None:
         self.tasks = LoopTasks()
-        given: dict[str, Any] = {"model": "small", "now": lambda: NOW}
-        self.book = Summariser(store, self.tasks, **(given | fields))
+        defaults: dict[str, Any] = {"model": "small", "now": lambda: NOW}
+        self.book = Summariser(store, self.tasks, **(defaults | fields))
         self.taker = taker
         self.book.serve = taker
         self.memory = CompactionMemory()
@@ -103,11 +111,11 @@ class SummariserHarness:
 
     async def call(self, turns: int, **fields: Any) -> CompactedChat:
         """A call of so many turns, whose questions are answered before it returns."""
-        found = await asyncio.to_thread(self.compact, turns)
-        if found.region is not None:
-            self.book.request_notes(chat(*visit(turns), **fields), found)
+        compacted = await asyncio.to_thread(self.compact, turns)
+        if compacted.region is not None:
+            self.book.request_notes(chat(*visit(turns), **fields), compacted)
         await self.rest()
-        return found
+        return compacted
 
     async def rest(self) -> None:
         """Wait until nothing is asked."""

@@ -44,9 +44,11 @@ def test_compacted_features_are_counted_by_whether_they_were_stepped_back():
         FeatureSettings(stepped=CompactionMode.OFF, why="9 of 100 lost"),
         FeatureSettings(),
     )
-    held = SettingsSnapshot(1, {("team_1", f"{n}"): setting for n, setting in enumerate(settings)})
+    snapshot = SettingsSnapshot(
+        1, {("team_1", f"{n}"): setting for n, setting in enumerate(settings)}
+    )
     registry = CollectorRegistry()
-    registry.register(CompactedFeaturesCollector(lambda: held))
+    registry.register(CompactedFeaturesCollector(lambda: snapshot))
     states = {
         state: registry.get_sample_value("thriftgate_compacted_features", {"state": state})
         for state in ("holds", "stepped_back")

@@ -17,83 +17,83 @@ from tests.proxy.services.compaction.compaction_fixtures import (
     SECRET,
     Shorter,
     chat,
-    said,
+    chat_message,
     talk,
     task,
 )
 
 
-def compact_task(given=None, shorter=None, **fields):
+def compact_task(request=None, shorter=None, **fields):
     """Compact a call."""
-    return compact_call(task(given, **fields), shorter or Shorter(), CompactionMemory())
+    return compact_call(task(request, **fields), shorter or Shorter(), CompactionMemory())
 
 
-def why(given=None, shorter=None, **fields):
+def why(request=None, shorter=None, **fields):
     """Reason that a call is sent unmodified."""
-    found = compact_task(given, shorter, **fields).result
-    assert found.sent is None
-    assert not found.is_compacted
-    return found.why
+    result = compact_task(request, shorter, **fields).result
+    assert result.sent is None
+    assert not result.is_compacted
+    return result.why
 
 
 def test_messages_are_replaced_and_every_other_byte_stays():
-    given = chat(body=b'{ "model":"m", "messages":%b,"seed": 7.0 }' % orjson.dumps(talk()))
-    found = compact_task(given).result
-    assert found.sent is not None
-    body = found.sent.body
+    request = chat(body=b'{ "model":"m", "messages":%b,"seed": 7.0 }' % orjson.dumps(talk()))
+    result = compact_task(request).result
+    assert result.sent is not None
+    body = result.sent.body
 
     assert orjson.loads(body)["messages"] == [
         talk()[0],
-        said("user", "In short: parcels."),
+        chat_message("user", "In short: parcels."),
         talk()[-1],
     ]
     assert b'"seed":7.0' in body
-    assert found.sent.fields is given.fields
-    assert (found.why, found.before, found.after, found.reset) == ("pays", 900, 100, True)
-    assert (found.break_even, found.needed, found.lost) == (2.5, 3, 1)
+    assert result.sent.fields is request.fields
+    assert (result.why, result.before, result.after, result.reset) == ("pays", 900, 100, True)
+    assert (result.break_even, result.needed, result.lost) == (2.5, 3, 1)
 
 
 def test_its_conversation_is_the_one_that_planning_knows():
     whole = chat()
-    found = compact_task(whole)
-    assert found.result.sent is not None
+    compacted = compact_task(whole)
+    assert compacted.result.sent is not None
     house = PlanningProcess(TARGETS["openai-interval"])
     house.planner = planner = Planner(SECRET)
     who = {"team": "team_1", "feature": "chat", "key": KEY.id}
-    first = [each for each in talk() if each["role"] != "assistant"][:2]
+    first = [message for message in talk() if message["role"] != "assistant"][:2]
     house.plan(planning_request(orjson.dumps({"model": "m", "messages": first}), **who))
     before = planner.read_call(planning_request(whole.body, **who))
     after = planner.read_call(
-        planning_request(found.result.sent.body, origin=found.result.sent.origin, **who)
+        planning_request(compacted.result.sent.body, origin=compacted.result.sent.origin, **who)
     )
 
-    assert found.conversation is not None
-    assert found.conversation.name == before.conversation == after.conversation
-    assert found.conversation == identify_conversation(whole, SECRET)
+    assert compacted.conversation is not None
+    assert compacted.conversation.name == before.conversation == after.conversation
+    assert compacted.conversation == identify_conversation(whole, SECRET)
     assert before.turns == after.turns == 6
 
 
 def test_a_conversation_of_the_control_arm_is_computed_and_sent_unmodified():
-    found = compact_task(control_share=1.0).result
+    result = compact_task(control_share=1.0).result
 
-    assert (found.why, found.sent, found.is_compacted) == ("control", None, False)
-    assert found.messages is None
-    assert (found.before, found.after, found.needed, found.lost) == (900, 100, 3, 1)
+    assert (result.why, result.sent, result.is_compacted) == ("control", None, False)
+    assert result.messages is None
+    assert (result.before, result.after, result.needed, result.lost) == (900, 100, 3, 1)
 
 
 def test_a_dry_run_says_what_it_would_do():
-    found = compact_task(is_dry=True).result
+    result = compact_task(is_dry=True).result
 
-    assert found.header == "unmodified; reason=dry_run: pays; tokens=900->100"
-    assert found.sent is None
+    assert result.header == "unmodified; reason=dry_run: pays; tokens=900->100"
+    assert result.sent is None
 
 
 def test_an_unchanged_chat_is_sent_unmodified_with_its_reason():
-    given = chat()
+    request = chat()
     raws = tuple(map(orjson.dumps, talk()))
     shorter = Shorter(messages=raws, changed=False, reason="too_early", tokens_after=900)
 
-    assert why(given, shorter) == "too_early"
+    assert why(request, shorter) == "too_early"
 
 
 def test_a_chat_that_grew_is_sent_unmodified():
@@ -101,29 +101,29 @@ def test_a_chat_that_grew_is_sent_unmodified():
 
 
 def test_a_chat_that_a_provider_would_refuse_is_sent_unmodified():
-    orphan = orjson.dumps(said("tool", "x", tool_call_id="c9"))
+    orphan = orjson.dumps(chat_message("tool", "x", tool_call_id="c9"))
 
     assert why(shorter=Shorter(messages=(orphan,))) == "invalid"
     assert compact_task(shorter=Shorter(messages=(orphan,))).result.notes
 
 
 @pytest.mark.parametrize(
-    ("given", "reason"),
+    ("incoming", "reason"),
     [
-        (chat(said("system", "You help.")), "nothing_said"),
-        (chat(*talk(), said("user", "/compact")), "client"),
+        (chat(chat_message("system", "You help.")), "nothing_said"),
+        (chat(*talk(), chat_message("user", "/compact")), "client"),
         (chat(slots="0=stable"), "slots"),
-        (chat(*talk(), said("user", "<tg:variable>now</tg:variable>")), "slots"),
+        (chat(*talk(), chat_message("user", "<tg:variable>now</tg:variable>")), "slots"),
         (
             chat(body=b'{"model":"m","messages":[{"role":"user"}],"context_management":{}}'),
             "native",
         ),
     ],
 )
-def test_calls_that_are_left_alone(given, reason):
+def test_calls_that_are_left_alone(incoming, reason):
     shorter = Shorter()
 
-    assert why(given, shorter) == reason
+    assert why(incoming, shorter) == reason
     assert shorter.asked == []
 
 
@@ -136,31 +136,31 @@ def test_only_what_is_sent_as_its_policy_has_it_is_decided():
     assert not compact_task(shorter=same, is_dry=True).is_decided
     assert not compact_task(control_share=1.0).is_decided
     assert not compact_task(shorter=Shorter(tokens_after=901)).is_decided
-    assert not compact_task(chat(*talk(), said("user", "/compact"))).is_decided
+    assert not compact_task(chat(*talk(), chat_message("user", "/compact"))).is_decided
 
 
 def test_where_nothing_is_said_there_is_no_conversation():
-    assert identify_conversation(chat(said("system", "You help.")), SECRET) is None
+    assert identify_conversation(chat(chat_message("system", "You help.")), SECRET) is None
 
 
 def test_tools_and_texts_are_counted_as_the_models_provider_does():
     tool = {"type": "function", "function": {"name": "find", "description": "Finds it. " * 40}}
-    given = chat(body=orjson.dumps({"model": "m", "messages": talk(60), "tools": [tool] * 9}))
+    request = chat(body=orjson.dumps({"model": "m", "messages": talk(60), "tools": [tool] * 9}))
 
     def before(model):
-        found = compact_call(task(given, model=model), compact, CompactionMemory()).result.before
-        assert found is not None
-        return found
+        tokens = compact_call(task(request, model=model), compact, CompactionMemory()).result.before
+        assert tokens is not None
+        return tokens
 
     assert before("claude-opus-5-5") == pytest.approx(1.3 * before("gpt-5.6-terra"), rel=0.02)
 
 
 def test_conversations_that_are_counted_otherwise_share_nothing():
-    memory, given = CompactionMemory(), chat(*talk(60))
-    alone = compact_call(task(given, model="claude-opus-5-5"), compact, CompactionMemory()).result
-    compact_call(task(given, model="gpt-5.6-terra"), compact, memory)
+    memory, request = CompactionMemory(), chat(*talk(60))
+    alone = compact_call(task(request, model="claude-opus-5-5"), compact, CompactionMemory()).result
+    compact_call(task(request, model="gpt-5.6-terra"), compact, memory)
 
-    assert compact_call(task(given, model="claude-opus-5-5"), compact, memory).result == alone
+    assert compact_call(task(request, model="claude-opus-5-5"), compact, memory).result == alone
 
 
 def test_a_body_that_cannot_be_read_says_so():
@@ -174,37 +174,39 @@ def test_a_chat_that_cannot_be_compacted_raises_the_reason():
 
 
 def test_the_core_itself_compacts_a_long_conversation_and_stays_valid():
-    given = chat(*talk(60))
-    found = compact_call(
-        task(given, policy=CompactionPolicy(force=True)), compact, CompactionMemory()
+    request = chat(*talk(60))
+    result = compact_call(
+        task(request, policy=CompactionPolicy(force=True)), compact, CompactionMemory()
     ).result
     again = compact_call(
-        task(given, policy=CompactionPolicy(force=True)), compact, CompactionMemory()
+        task(request, policy=CompactionPolicy(force=True)), compact, CompactionMemory()
     ).result
-    assert found.sent is not None
+    assert result.sent is not None
     assert again.sent is not None
 
-    assert found.sent.body == again.sent.body
-    assert found.after is not None
-    assert found.before is not None
-    assert found.after < found.before
-    assert found.messages is not None
-    assert 0 < found.messages < len(msgspec.json.decode(given.body)["messages"])
-    assert msgspec.json.decode(found.sent.body)["messages"][0] == talk()[0]
+    assert result.sent.body == again.sent.body
+    assert result.after is not None
+    assert result.before is not None
+    assert result.after < result.before
+    assert result.messages is not None
+    assert 0 < result.messages < len(msgspec.json.decode(request.body)["messages"])
+    assert msgspec.json.decode(result.sent.body)["messages"][0] == talk()[0]
 
 
 def test_results_said_shorter_are_no_compacted_messages():
     parcels = [{"parcel": n, "carrier": "Nordpost", "state": "in transit"} for n in range(200)]
     asks = {"id": "t", "type": "function", "function": {"name": "parcels", "arguments": "{}"}}
     shown = orjson.dumps(parcels, option=orjson.OPT_INDENT_2).decode()
-    given = chat(
-        said("user", "Where are they?"),
+    request = chat(
+        chat_message("user", "Where are they?"),
         {"role": "assistant", "content": None, "tool_calls": [asks]},
         {"role": "tool", "tool_call_id": "t", "content": shown},
     )
-    found = compact_call(
-        task(given, policy=CompactionPolicy(mode=CompactionMode.FACTS)), compact, CompactionMemory()
+    result = compact_call(
+        task(request, policy=CompactionPolicy(mode=CompactionMode.FACTS)),
+        compact,
+        CompactionMemory(),
     ).result
 
-    assert (found.is_compacted, found.messages) == (True, 0)
-    assert found.reset is False
+    assert (result.is_compacted, result.messages) == (True, 0)
+    assert result.reset is False

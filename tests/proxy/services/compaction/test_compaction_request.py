@@ -45,10 +45,10 @@ def test_a_caller_may_force_what_nobody_chose_otherwise():
 
 
 def test_an_unknown_header_value_keeps_the_call_unmodified_and_is_noted():
-    found = parse_compaction_request(
+    parsed = parse_compaction_request(
         "fource", FeatureSettings(mode=CompactionMode.FACTS), CompactionMode.FACTS
     )
 
-    assert found.mode is CompactionMode.OFF
-    (note,) = found.notes
+    assert parsed.mode is CompactionMode.OFF
+    (note,) = parsed.notes
     assert note.startswith("x-thriftgate-compaction is off, dry-run or force, not 'fource'")

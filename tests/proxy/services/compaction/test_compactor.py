@@ -30,18 +30,18 @@ LARGE = chat(*talk(80))
 ASKS = {"role": "user", "content": "/compact"}
 
 
-def compact(made, given=None):
-    return asyncio.run(made.compact(given or chat(), ROUTE))
+def compact(compactor, request=None):
+    return asyncio.run(compactor.compact(request or chat(), ROUTE))
 
 
-@pytest.mark.parametrize("given", [chat(), LARGE])
-def test_a_call_is_compacted_here_or_in_the_thread(tmp_path, given):
-    with room(tmp_path) as (made, _):
-        found = compact(made, given)
+@pytest.mark.parametrize("incoming", [chat(), LARGE])
+def test_a_call_is_compacted_here_or_in_the_thread(tmp_path, incoming):
+    with room(tmp_path) as (compactor, _):
+        result = compact(compactor, incoming)
 
-    assert found.is_compacted
-    assert found.sent is not None
-    assert len(found.sent.body) < len(given.body)
+    assert result.is_compacted
+    assert result.sent is not None
+    assert len(result.sent.body) < len(incoming.body)
 
 
 @pytest.mark.parametrize(
@@ -53,18 +53,18 @@ def test_a_call_is_compacted_here_or_in_the_thread(tmp_path, given):
         (RecursionError(), "failed"),
     ],
 )
-@pytest.mark.parametrize("given", [chat(), LARGE])
-def test_failure_of_any_kind_sends_the_callers_bytes_with_a_reason(tmp_path, error, why, given):
-    with room(tmp_path, Shorter(error)) as (made, _):
-        found = compact(made, given)
+@pytest.mark.parametrize("incoming", [chat(), LARGE])
+def test_failure_of_any_kind_sends_the_callers_bytes_with_a_reason(tmp_path, error, why, incoming):
+    with room(tmp_path, Shorter(error)) as (compactor, _):
+        result = compact(compactor, incoming)
 
-    assert (found.mode, found.why, found.sent) == ("facts", why, None)
-    assert found.call(given) is given
+    assert (result.mode, result.why, result.sent) == ("facts", why, None)
+    assert result.call(incoming) is incoming
 
 
 def test_a_body_that_cannot_be_read_is_left_alone(tmp_path):
-    with room(tmp_path) as (made, _):
-        assert compact(made, chat(body=b'{"model":"m"}')).why == "unreadable"
+    with room(tmp_path) as (compactor, _):
+        assert compact(compactor, chat(body=b'{"model":"m"}')).why == "unreadable"
 
 
 class SlowShorter(Shorter):
@@ -82,35 +82,37 @@ class SlowShorter(Shorter):
 def test_a_call_past_the_deadline_is_sent_unmodified(tmp_path, monkeypatch):
     monkeypatch.setattr(compactor_module, "_DEADLINE_S", 0.05)
     slow = SlowShorter()
-    with room(tmp_path, slow) as (made, _):
-        found = compact(made, LARGE)
+    with room(tmp_path, slow) as (compactor, _):
+        result = compact(compactor, LARGE)
         slow.free.set()
 
-    assert (found.why, found.sent) == ("late", None)
-    assert found.notes == ("compaction took too long, so the conversation was sent unmodified",)
+    assert (result.why, result.sent) == ("late", None)
+    assert result.notes == ("compaction took too long, so the conversation was sent unmodified",)
 
 
-@pytest.mark.parametrize("given", [chat(), LARGE])
+@pytest.mark.parametrize("incoming", [chat(), LARGE])
 @pytest.mark.parametrize(
     ("between", "why"),
     [
-        (lambda given: replace(given, compaction="off"), ""),
-        (lambda given: replace(given, compaction="dry-run"), "dry_run: pays"),
-        (lambda given: chat(*orjson.loads(given.body)["messages"], ASKS), "client"),
+        (lambda request: replace(request, compaction="off"), ""),
+        (lambda request: replace(request, compaction="dry-run"), "dry_run: pays"),
+        (lambda request: chat(*orjson.loads(request.body)["messages"], ASKS), "client"),
     ],
 )
-def test_a_prefix_that_moves_there_and_back_is_a_reset_both_times(tmp_path, given, between, why):
-    with room(tmp_path, Shorter(reset=False)) as (made, _):
-        found = [compact(made, each) for each in (given, between(given), given, given)]
-    unmodified, back = found[1], found[2]
+def test_a_prefix_that_moves_there_and_back_is_a_reset_both_times(tmp_path, incoming, between, why):
+    with room(tmp_path, Shorter(reset=False)) as (compactor, _):
+        results = [
+            compact(compactor, step) for step in (incoming, between(incoming), incoming, incoming)
+        ]
+    unmodified, returned = results[1], results[2]
 
-    assert [each.reset for each in found] == [False, True, True, False]
+    assert [result.reset for result in results] == [False, True, True, False]
     assert (unmodified.is_compacted, unmodified.why) == (False, why)
-    for each in (unmodified, back):
-        assert each.sent is not None
-        assert each.sent.origin is not None
-        assert each.sent.origin.reset
-        assert each.is_warm
+    for result in (unmodified, returned):
+        assert result.sent is not None
+        assert result.sent.origin is not None
+        assert result.sent.origin.reset
+        assert result.is_warm
 
 
 @pytest.mark.parametrize(
@@ -121,12 +123,12 @@ def test_a_prefix_that_moves_there_and_back_is_a_reset_both_times(tmp_path, give
     ],
 )
 def test_trouble_moves_the_prefix_there_and_back_too(tmp_path, trouble, why):
-    with room(tmp_path, Shorter(reset=False)) as (made, _):
-        first = compact(made)
-        made.compact_chat, compaction = Shorter(trouble), made.compact_chat
-        failed = compact(made)
-        made.compact_chat = compaction
-        after = compact(made)
+    with room(tmp_path, Shorter(reset=False)) as (compactor, _):
+        first = compact(compactor)
+        compactor.compact_chat, compaction = Shorter(trouble), compactor.compact_chat
+        failed = compact(compactor)
+        compactor.compact_chat = compaction
+        after = compact(compactor)
 
     assert (first.reset, failed.reset, after.reset) == (False, True, True)
     assert failed.why == why
@@ -136,46 +138,46 @@ def test_a_late_busy_or_too_large_call_resets_the_prefix_too(tmp_path, monkeypat
     monkeypatch.setattr(compactor_module, "_DEADLINE_S", 1.0)
     slow = SlowShorter(reset=False)
     slow.free.set()
-    with room(tmp_path, slow) as (made, _):
-        first = compact(made, LARGE)
+    with room(tmp_path, slow) as (compactor, _):
+        first = compact(compactor, LARGE)
         slow.free.clear()
-        late, busy = compact(made, LARGE), compact(made, LARGE)
+        late, busy = compact(compactor, LARGE), compact(compactor, LARGE)
         slow.free.set()
-        while (after := compact(made, LARGE)).why == "busy":
+        while (after := compact(compactor, LARGE)).why == "busy":
             sleep(0.1)
         monkeypatch.setattr(compactor_module, "_MAX_BODY_BYTES", 10)
-        huge = compact(made, LARGE)
+        huge = compact(compactor, LARGE)
 
-    assert [each.why for each in (first, late, busy, after, huge)] == [
+    assert [result.why for result in (first, late, busy, after, huge)] == [
         "pays", "late", "busy", "pays", "too_large",
     ]  # fmt: skip
-    assert [each.reset for each in (first, late, busy, after, huge)] == [
+    assert [result.reset for result in (first, late, busy, after, huge)] == [
         False, True, False, True, True,
     ]  # fmt: skip
 
 
 def test_a_feature_that_is_switched_off_moves_what_was_compacted(tmp_path):
-    with room(tmp_path) as (made, _):
-        compact(made)
-        made._store.compactions.choose(("team_1", "chat"), CompactionMode.OFF, "ann", NOW)
-        made._store.compaction_settings.refresh()
-        found, again = compact(made), compact(made)
+    with room(tmp_path) as (compactor, _):
+        compact(compactor)
+        compactor._store.compactions.choose(("team_1", "chat"), CompactionMode.OFF, "ann", NOW)
+        compactor._store.compaction_settings.refresh()
+        result, again = compact(compactor), compact(compactor)
 
-    assert (found.mode, found.reset, again.reset) == ("", True, False)
+    assert (result.mode, result.reset, again.reset) == ("", True, False)
 
 
 def test_a_conversation_that_has_no_name_is_sent_unmodified(tmp_path, monkeypatch):
     def fail(*_args):
         raise ZeroDivisionError
 
-    with room(tmp_path) as (made, _):
-        compact(made)
+    with room(tmp_path) as (compactor, _):
+        compact(compactor)
         off = {"compaction": "off"}
-        unnamed = compact(made, chat(body=b'{"model":"m"}', **off))
-        silent = compact(made, chat({"role": "system", "content": "You help."}, **off))
-        nothing = compact(made, chat({"role": "system", "content": "You help."}))
+        unnamed = compact(compactor, chat(body=b'{"model":"m"}', **off))
+        silent = compact(compactor, chat({"role": "system", "content": "You help."}, **off))
+        nothing = compact(compactor, chat({"role": "system", "content": "You help."}))
         monkeypatch.setattr(compactor_module, "identify_conversation", fail)
-        failed = compact(made, chat(compaction="off"))
+        failed = compact(compactor, chat(compaction="off"))
 
     assert unnamed == silent == failed == NO_COMPACTION
     assert nothing.why == "nothing_said"
@@ -183,77 +185,77 @@ def test_a_conversation_that_has_no_name_is_sent_unmodified(tmp_path, monkeypatc
 
 def test_a_body_that_is_too_large_is_not_compacted(tmp_path, monkeypatch):
     monkeypatch.setattr(compactor_module, "_MAX_BODY_BYTES", 10)
-    with room(tmp_path) as (made, _):
-        assert compact(made).why == "too_large"
+    with room(tmp_path) as (compactor, _):
+        assert compact(compactor).why == "too_large"
 
 
 @pytest.mark.parametrize(
-    "given",
+    "incoming",
     [chat(endpoint="embeddings"), chat(method="GET"), chat(compaction="off")],
 )
-def test_calls_other_than_conversations_are_not_compacted(tmp_path, given):
-    with room(tmp_path) as (made, _):
-        assert compact(made, given) == NO_COMPACTION
+def test_calls_other_than_conversations_are_not_compacted(tmp_path, incoming):
+    with room(tmp_path) as (compactor, _):
+        assert compact(compactor, incoming) == NO_COMPACTION
 
 
 @pytest.mark.parametrize("endpoint", ["responses", "messages"])
 def test_a_call_of_another_api_says_that_it_is_left_alone(tmp_path, endpoint):
-    with room(tmp_path) as (made, _):
-        assert compact(made, chat(endpoint=endpoint)).header == "unmodified; reason=api"
+    with room(tmp_path) as (compactor, _):
+        assert compact(compactor, chat(endpoint=endpoint)).header == "unmodified; reason=api"
 
 
 def test_off_is_the_default_and_a_header_may_try_it(tmp_path):
-    with room(tmp_path, mode=CompactionMode.OFF) as (made, _):
-        assert compact(made) == NO_COMPACTION
-        assert compact(made, chat(compaction="dry-run")).why == "dry_run: pays"
-        assert compact(made, chat(compaction="force")).is_compacted
-        assert compact(made, chat(compaction="farce")).notes
+    with room(tmp_path, mode=CompactionMode.OFF) as (compactor, _):
+        assert compact(compactor) == NO_COMPACTION
+        assert compact(compactor, chat(compaction="dry-run")).why == "dry_run: pays"
+        assert compact(compactor, chat(compaction="force")).is_compacted
+        assert compact(compactor, chat(compaction="farce")).notes
 
 
 def test_compaction_has_no_part_in_calls_of_features_without_a_mode(tmp_path):
-    with room(tmp_path, mode=CompactionMode.OFF) as (made, _):
-        assert not made.has_part(chat())
-        assert made.has_part(chat(compaction="force"))
-        made._store.compactions.choose(("team_1", "chat"), CompactionMode.FACTS, "ann", NOW)
-        made._store.compaction_settings.refresh()
-        assert made.has_part(chat())
-        assert compact(made).is_compacted
-        made._store.compactions.choose(("team_1", "chat"), CompactionMode.OFF, "ann", NOW)
-        made._store.compaction_settings.refresh()
-        assert made.has_part(chat())  # its prefix moves once more
+    with room(tmp_path, mode=CompactionMode.OFF) as (compactor, _):
+        assert not compactor.has_part(chat())
+        assert compactor.has_part(chat(compaction="force"))
+        compactor._store.compactions.choose(("team_1", "chat"), CompactionMode.FACTS, "ann", NOW)
+        compactor._store.compaction_settings.refresh()
+        assert compactor.has_part(chat())
+        assert compact(compactor).is_compacted
+        compactor._store.compactions.choose(("team_1", "chat"), CompactionMode.OFF, "ann", NOW)
+        compactor._store.compaction_settings.refresh()
+        assert compactor.has_part(chat())  # its prefix moves once more
 
 
 def test_where_the_provider_compacts_nothing_is_compacted_here(tmp_path):
-    with room(tmp_path, mode=CompactionMode.NATIVE) as (made, _):
-        assert compact(made).why == "native"
+    with room(tmp_path, mode=CompactionMode.NATIVE) as (compactor, _):
+        assert compact(compactor).why == "native"
 
 
 def test_a_features_own_setting_holds(tmp_path):
     shorter = Shorter()
-    with room(tmp_path, shorter) as (made, _):
-        made._store.compactions.choose(
+    with room(tmp_path, shorter) as (compactor, _):
+        compactor._store.compactions.choose(
             ("team_1", "chat"), CompactionMode.TRIM, "ann", NOW, keep_turns=5, target=900
         )
-        made._store.compaction_settings.refresh()
-        compact(made)
+        compactor._store.compaction_settings.refresh()
+        compact(compactor)
 
-    (asked,) = shorter.asked
-    assert (asked.mode, asked.keep_turns, asked.target, asked.window) == (
+    (policy,) = shorter.asked
+    assert (policy.mode, policy.keep_turns, policy.target, policy.window) == (
         CompactionMode.TRIM,
         5,
         900,
         128_000,
     )
-    assert (asked.prices.read, asked.prices.write) == (0.1, 1.0)
+    assert (policy.prices.read, policy.prices.write) == (0.1, 1.0)
 
 
 def test_a_refused_conversation_cools_down_for_a_while(tmp_path):
     clock = ManualClock(NOW)
-    with room(tmp_path, now=clock) as (made, _):
-        made.record_refusal(chat(), compact(made))
-        resting, other = compact(made), compact(made, chat(conversation="another"))
+    with room(tmp_path, now=clock) as (compactor, _):
+        compactor.record_refusal(chat(), compact(compactor))
+        resting, other = compact(compactor), compact(compactor, chat(conversation="another"))
         clock.now += 601
-        after = compact(made)
+        after = compact(compactor)
 
     assert (resting.why, resting.is_compacted, resting.reset) == ("refused", False, True)
     assert other.is_compacted
@@ -261,19 +263,19 @@ def test_a_refused_conversation_cools_down_for_a_while(tmp_path):
 
 
 def test_a_feature_cools_down_after_three_refused_conversations(tmp_path):
-    with room(tmp_path) as (made, _):
+    with room(tmp_path) as (compactor, _):
         for name in "abc":
-            given = chat(conversation=name)
-            made.record_refusal(given, compact(made, given))
-        found = compact(made, chat(conversation="d"))
+            request = chat(conversation=name)
+            compactor.record_refusal(request, compact(compactor, request))
+        result = compact(compactor, chat(conversation="d"))
 
-    assert (found.why, found.sent) == ("refused", None)
+    assert (result.why, result.sent) == ("refused", None)
 
 
 def test_the_first_call_by_another_policy_is_a_reset_too(tmp_path):
-    with room(tmp_path, Shorter(reset=False)) as (made, _):
-        first, second = compact(made), compact(made)
-        forced = compact(made, chat(compaction="force"))
+    with room(tmp_path, Shorter(reset=False)) as (compactor, _):
+        first, second = compact(compactor), compact(compactor)
+        forced = compact(compactor, chat(compaction="force"))
     assert forced.sent is not None
     assert forced.sent.origin is not None
 
@@ -283,12 +285,12 @@ def test_the_first_call_by_another_policy_is_a_reset_too(tmp_path):
 
 def test_a_compaction_of_a_conversation_that_was_idle_for_long_is_a_cold_one(tmp_path):
     clock = ManualClock(NOW)
-    with room(tmp_path, now=clock) as (made, _):
-        unknown = compact(made)
+    with room(tmp_path, now=clock) as (compactor, _):
+        unknown = compact(compactor)
         clock.now += 10
-        warm = compact(made)
+        warm = compact(compactor)
         clock.now += 100_000
-        cold = compact(made)
+        cold = compact(compactor)
 
     assert [unknown.is_warm, warm.is_warm, cold.is_warm] == [True, True, False]
 
@@ -297,63 +299,65 @@ def test_notes_are_asked_for_where_a_part_was_compacted_and_sent_and_the_mode_wa
     taker = FakeNotesGateway()
 
     async def work():
-        with room(tmp_path, mode=CompactionMode.FACTS_MODEL) as (made, _):
-            book = Summariser(made._store, LoopTasks(), model="small", now=lambda: NOW)
-            made.use_summariser(book)
+        with room(tmp_path, mode=CompactionMode.FACTS_MODEL) as (compactor, _):
+            book = Summariser(compactor._store, LoopTasks(), model="small", now=lambda: NOW)
+            compactor.use_summariser(book)
             book.serve = taker
-            made._store.compactions.choose(("team_1", "plain"), CompactionMode.FACTS, "ann", NOW)
-            made._store.compaction_settings.refresh()
+            compactor._store.compactions.choose(
+                ("team_1", "plain"), CompactionMode.FACTS, "ann", NOW
+            )
+            compactor._store.compaction_settings.refresh()
             force = {"compaction": "force"}
-            found = [
-                await made.compact(chat(*visit(20), compaction="dry-run"), ROUTE),
-                await made.compact(chat(*visit(20), feature="plain", **force), ROUTE),
-                await made.compact(chat(*visit(11), **force), ROUTE),
+            results = [
+                await compactor.compact(chat(*visit(20), compaction="dry-run"), ROUTE),
+                await compactor.compact(chat(*visit(20), feature="plain", **force), ROUTE),
+                await compactor.compact(chat(*visit(11), **force), ROUTE),
             ]
             await asyncio.wait(book._running)
-            found.append(await made.compact(taker.asked[0], ROUTE))
+            results.append(await compactor.compact(taker.asked[0], ROUTE))
             await book.stop()
-            return found
+            return results
 
-    dry, plain, sent, question = asyncio.run(work())
+    dry, plain, compacted, question = asyncio.run(work())
 
     assert dry.sent is None
     assert (plain.is_compacted, plain.reset) == (True, True)
-    assert (sent.is_compacted, sent.reset) == (True, True)
-    assert [each.feature for each in taker.asked] == ["chat/compaction"]
+    assert (compacted.is_compacted, compacted.reset) == (True, True)
+    assert [question.feature for question in taker.asked] == ["chat/compaction"]
     assert question == NO_COMPACTION
 
 
 def test_calls_of_the_control_arm_are_not_asked_about(tmp_path):
     async def work():
-        with room(tmp_path, mode=CompactionMode.FACTS_MODEL, share=1.0) as (made, _):
-            book = Summariser(made._store, LoopTasks(), model="small", now=lambda: NOW)
-            made.use_summariser(book)
+        with room(tmp_path, mode=CompactionMode.FACTS_MODEL, share=1.0) as (compactor, _):
+            book = Summariser(compactor._store, LoopTasks(), model="small", now=lambda: NOW)
+            compactor.use_summariser(book)
             book.serve = FakeNotesGateway()
-            found = await made.compact(chat(*visit(11), compaction="force"), ROUTE)
+            result = await compactor.compact(chat(*visit(11), compaction="force"), ROUTE)
             await book.stop()
-            return found, book
+            return result, book
 
-    found, book = asyncio.run(work())
+    result, book = asyncio.run(work())
 
-    assert found.why == "control"
+    assert result.why == "control"
     assert len(book._asked) == 0
 
 
 def test_a_call_that_asks_for_signed_thinking_is_left_alone(tmp_path):
     body = orjson.dumps({"model": "m", "messages": talk(), "thinking": {"type": "adaptive"}})
     there = route(kind="anthropic")
-    with room(tmp_path) as (made, _):
-        found = [
-            asyncio.run(made.compact(given, there)).why
-            for given in (chat(), chat(body=body), replace(chat(body=body), fields=None))
+    with room(tmp_path) as (compactor, _):
+        reasons = [
+            asyncio.run(compactor.compact(request, there)).why
+            for request in (chat(), chat(body=body), replace(chat(body=body), fields=None))
         ]
 
-    assert found == ["pays", "thinks", "thinks"]
+    assert reasons == ["pays", "thinks", "thinks"]
 
 
 def test_the_configured_safety_factor_is_in_every_policy(tmp_path):
     shorter = Shorter()
-    with room(tmp_path, shorter, safety=10.0) as (made, _):
-        compact(made)
+    with room(tmp_path, shorter, safety=10.0) as (compactor, _):
+        compact(compactor)
 
-    assert [each.safety for each in shorter.asked] == [10.0]
+    assert [policy.safety for policy in shorter.asked] == [10.0]

@@ -13,23 +13,25 @@ from tests.proxy.services.compaction.compaction_fixtures import NOW, ROUTE, chat
 
 
 def receipt(**fields: Any) -> Receipt:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "team": "team_1",
         "feature": "chat",
         "started": NOW,
         "compaction": "facts",
     }
-    return a_receipt(**given | {"compacted": True, "tokens_before": 90, "tokens_after": 9} | fields)
+    return a_receipt(
+        **defaults | {"compacted": True, "tokens_before": 90, "tokens_after": 9} | fields
+    )
 
 
 UNTREATED: Any = {"compacted": False, "compaction_why": "control"}
 
 
-def record_outcomes(made, *receipts):
+def record_outcomes(compactor, *receipts):
     async def work():
-        for each in receipts:
-            made.record_outcome(each)
-        await asyncio.gather(*[each for each in made._tasks._tasks if not each.done()])
+        for outcome in receipts:
+            compactor.record_outcome(outcome)
+        await asyncio.gather(*[task for task in compactor._tasks._tasks if not task.done()])
 
     asyncio.run(work())
 
@@ -38,22 +40,22 @@ def record_outcomes(made, *receipts):
 def test_a_feature_that_loses_what_is_needed_steps_back_everywhere_and_people_are_told(
     tmp_path, arm
 ):
-    with room(tmp_path) as (made, alerts):
-        record_outcomes(made, *[receipt(needed=10, lost=4, **arm) for _ in range(5)])
-        held = made._store.compaction_settings.current.of("team_1", "chat")
-        found = asyncio.run(made.compact(chat(), ROUTE))
+    with room(tmp_path) as (compactor, alerts):
+        record_outcomes(compactor, *[receipt(needed=10, lost=4, **arm) for _ in range(5)])
+        setting = compactor._store.compaction_settings.current.of("team_1", "chat")
+        result = asyncio.run(compactor.compact(chat(), ROUTE))
 
-    assert (held.stepped, held.mode, held.stepped_at) == (CompactionMode.TRIM, None, NOW)
-    assert "values that tool calls needed were compacted away" in held.why
-    (told,) = alerts
-    assert told.title.endswith("was stepped back from facts to trim")
-    assert found.mode == "trim"
+    assert (setting.stepped, setting.mode, setting.stepped_at) == (CompactionMode.TRIM, None, NOW)
+    assert "values that tool calls needed were compacted away" in setting.why
+    (alert,) = alerts
+    assert alert.title.endswith("was stepped back from facts to trim")
+    assert result.mode == "trim"
 
 
 def test_losses_of_the_control_arm_are_judged_apart_from_treated_calls(tmp_path):
-    with room(tmp_path) as (made, alerts):
+    with room(tmp_path) as (compactor, alerts):
         record_outcomes(
-            made,
+            compactor,
             *[receipt(needed=100) for _ in range(190)],
             *[receipt(needed=100, lost=5, **UNTREATED) for _ in range(10)],
         )
@@ -64,68 +66,74 @@ def test_losses_of_the_control_arm_are_judged_apart_from_treated_calls(tmp_path)
 
 
 def test_a_feature_steps_back_once_and_receipts_of_other_modes_do_not_count(tmp_path):
-    with room(tmp_path) as (made, alerts):
+    with room(tmp_path) as (compactor, alerts):
         record_outcomes(
-            made,
+            compactor,
             *[receipt(needed=100, lost=90, compaction="trim") for _ in range(5)],
             *[receipt(needed=100, lost=90, final=False) for _ in range(5)],
             *[receipt(needed=0, compacted=False) for _ in range(5)],
         )
         assert alerts == []
-        record_outcomes(made, *[receipt(needed=100, lost=90) for _ in range(5)])
-        record_outcomes(made, *[receipt(needed=100, lost=90) for _ in range(5)])
+        record_outcomes(compactor, *[receipt(needed=100, lost=90) for _ in range(5)])
+        record_outcomes(compactor, *[receipt(needed=100, lost=90) for _ in range(5)])
 
     assert len(alerts) == 1
 
 
 def test_a_store_that_is_away_is_asked_again_later(tmp_path, monkeypatch):
-    with room(tmp_path) as (made, alerts):
+    with room(tmp_path) as (compactor, alerts):
 
         async def away(*_args, **_kwargs):
             raise StoreError("away")
 
-        monkeypatch.setattr(made._store, "ask", away)
-        record_outcomes(made, *[receipt(needed=100, lost=90)])
+        monkeypatch.setattr(compactor._store, "ask", away)
+        record_outcomes(compactor, *[receipt(needed=100, lost=90)])
         assert alerts == []
         monkeypatch.undo()
-        record_outcomes(made, *[receipt(needed=100, lost=90)])
+        record_outcomes(compactor, *[receipt(needed=100, lost=90)])
 
     assert len(alerts) == 1
 
 
 def test_smaller_prompts_that_cost_more_send_an_alert(tmp_path):
-    with room(tmp_path) as (made, alerts):
-        record_outcomes(made, *[receipt(compaction_nanos=-5, cost_nanos=100) for _ in range(50)])
+    with room(tmp_path) as (compactor, alerts):
+        record_outcomes(
+            compactor, *[receipt(compaction_nanos=-5, cost_nanos=100) for _ in range(50)]
+        )
 
-    assert {each.title for each in alerts} == {
+    assert {alert.title for alert in alerts} == {
         "Compaction of feature chat of team team_1 sends less and costs more"
     }
 
 
 def test_the_cost_of_notes_counts_against_their_feature(tmp_path):
-    asked = receipt(
+    question = receipt(
         feature="chat/compaction",
         compaction="",
         compaction_why="notes",
         compacted=False,
         cost_nanos=1_000,
     )
-    with room(tmp_path) as (made, alerts):
+    with room(tmp_path) as (compactor, alerts):
         record_outcomes(
-            made, asked, *[receipt(compaction_nanos=5, cost_nanos=9) for _ in range(50)]
+            compactor, question, *[receipt(compaction_nanos=5, cost_nanos=9) for _ in range(50)]
         )
 
-    assert {each.title for each in alerts} == {
+    assert {alert.title for alert in alerts} == {
         "Compaction of feature chat of team team_1 sends less and costs more"
     }
 
 
 def test_calls_right_after_a_mode_was_set_are_judged(tmp_path):
-    with room(tmp_path) as (made, alerts):
-        made._store.compactions.choose(("team_1", "chat"), CompactionMode.FACTS, "mei", NOW - 1)
-        made._store.compaction_settings.refresh()
-        record_outcomes(made, *[receipt(started=NOW - 2, needed=100, lost=90) for _ in range(5)])
+    with room(tmp_path) as (compactor, alerts):
+        compactor._store.compactions.choose(
+            ("team_1", "chat"), CompactionMode.FACTS, "mei", NOW - 1
+        )
+        compactor._store.compaction_settings.refresh()
+        record_outcomes(
+            compactor, *[receipt(started=NOW - 2, needed=100, lost=90) for _ in range(5)]
+        )
         assert alerts == []
-        record_outcomes(made, *[receipt(needed=10, lost=4) for _ in range(5)])
+        record_outcomes(compactor, *[receipt(needed=10, lost=4) for _ in range(5)])
 
     assert len(alerts) == 1

@@ -28,28 +28,28 @@ CAME = chat()
 
 def track_calls(*steps, lives=inf):
     """The result of each call; a step is a compaction, its policy, and the seconds since."""
-    talks, at, found = ConversationTracker(), NOW, []
+    talks, time, results = ConversationTracker(), NOW, []
     for compaction, policy, *gap in steps:
-        at += gap[0] if gap else 1
+        time += gap[0] if gap else 1
         now = SentConversation(
-            result=compaction, conversation=TALK, policy=policy, at=at, cache_lifetime_s=lives
+            result=compaction, conversation=TALK, policy=policy, at=time, cache_lifetime_s=lives
         )
-        found.append(talks.track(CAME, now))
-    return found
+        results.append(talks.track(CAME, now))
+    return results
 
 
 def test_there_and_back_are_resets_and_both_say_so():
-    first, late, back, on = track_calls(
+    first, late, returned, on = track_calls(
         (COMPACTED, POLICY), (LATE, None), (COMPACTED, POLICY), (COMPACTED, POLICY)
     )
 
-    assert [each.reset for each in (first, late, back, on)] == [False, True, True, False]
+    assert [result.reset for result in (first, late, returned, on)] == [False, True, True, False]
     assert late.sent is not None
     assert late.sent.body is CAME.body
     assert late.sent.origin == UncompactedConversation(messages=(b"{}",), turns=4, reset=True)
-    assert back.sent is not None
-    assert back.sent.body == b"{}"
-    assert back.sent.origin == late.sent.origin
+    assert returned.sent is not None
+    assert returned.sent.body == b"{}"
+    assert returned.sent.origin == late.sent.origin
     assert late.conversation == b"a"
 
 
@@ -63,17 +63,17 @@ def test_a_compaction_due_during_an_unmodified_call_is_a_reset():
 def test_a_reset_of_the_compaction_itself_is_left_as_it_is():
 
     reset = msgspec.structs.replace(COMPACTED, reset=True)
-    _, found = track_calls((LATE, POLICY), (reset, POLICY))
+    _, result = track_calls((LATE, POLICY), (reset, POLICY))
 
-    assert found.sent is reset.sent
+    assert result.sent is reset.sent
 
 
 def test_another_policy_moves_what_is_compacted():
-    assert [each.reset for each in track_calls((COMPACTED, POLICY), (COMPACTED, OTHER))] == [
+    assert [result.reset for result in track_calls((COMPACTED, POLICY), (COMPACTED, OTHER))] == [
         False,
         True,
     ]
-    assert [each.reset for each in track_calls((LATE, POLICY), (LATE, OTHER))] == [False, False]
+    assert [result.reset for result in track_calls((LATE, POLICY), (LATE, OTHER))] == [False, False]
 
 
 def test_a_conversation_takes_few_bytes_though_each_of_its_calls_has_a_policy_of_its_own():
@@ -103,17 +103,19 @@ def test_a_conversation_takes_few_bytes_though_each_of_its_calls_has_a_policy_of
 
 
 def test_needs_of_calls_written_after_another_prompt_do_not_count():
-    found = track_calls((COMPACTED, POLICY), (COMPACTED, POLICY), (LATE, None), (COMPACTED, POLICY))
+    results = track_calls(
+        (COMPACTED, POLICY), (COMPACTED, POLICY), (LATE, None), (COMPACTED, POLICY)
+    )
 
-    assert [each.needed for each in found] == [3, 3, 0, 0]
+    assert [result.needed for result in results] == [3, 3, 0, 0]
 
 
 def test_a_conversation_that_was_idle_for_longer_than_a_cache_lives_is_cold():
-    found = track_calls(
+    results = track_calls(
         (COMPACTED, POLICY), (COMPACTED, POLICY, 10), (COMPACTED, POLICY, 400), lives=300
     )
 
-    assert [each.is_warm for each in found] == [True, True, False]
+    assert [result.is_warm for result in results] == [True, True, False]
 
 
 PLACE = ("t", "chat")
@@ -132,12 +134,12 @@ def test_a_conversation_rests_alone_and_for_a_while():
 
 def test_a_feature_rests_once_several_conversations_were_refused():
     rests = CoolDowns()
-    found = [
-        rests.record_refusal(PLACE, b"%d" % at, COOL_DOWN_NOW)
-        for at in range(REFUSALS_TO_COOL_FEATURE)
+    cooled = [
+        rests.record_refusal(PLACE, b"%d" % number, COOL_DOWN_NOW)
+        for number in range(REFUSALS_TO_COOL_FEATURE)
     ]
 
-    assert found == [False] * (REFUSALS_TO_COOL_FEATURE - 1) + [True]
+    assert cooled == [False] * (REFUSALS_TO_COOL_FEATURE - 1) + [True]
     assert rests.is_feature_cooling(PLACE, COOL_DOWN_NOW + 1)
     assert not rests.is_feature_cooling(PLACE, COOL_DOWN_NOW + COOL_DOWN_S)
     assert not rests.is_feature_cooling(("t", "code"), COOL_DOWN_NOW)
@@ -151,8 +153,10 @@ def test_repeated_refusals_of_one_conversation_count_once():
 
 def test_old_refusals_do_not_count():
     rests = CoolDowns()
-    for at in range(9):
-        assert not rests.record_refusal(PLACE, b"%d" % at, COOL_DOWN_NOW + at * COOL_DOWN_S / 2)
+    for number in range(9):
+        assert not rests.record_refusal(
+            PLACE, b"%d" % number, COOL_DOWN_NOW + number * COOL_DOWN_S / 2
+        )
 
 
 def test_where_nobody_knows_the_conversation_the_feature_rests():

@@ -15,17 +15,17 @@ from tests.fakes.receipts import START, a_receipt
 PLACE = ("t", "chat")
 
 
-def compacted_receipt(at: float = START, **fields):
-    given: dict[str, Any] = {
+def compacted_receipt(time: float = START, **fields):
+    defaults: dict[str, Any] = {
         "team": "t",
         "feature": "chat",
-        "started": at,
+        "started": time,
         "compacted": True,
         "tokens_before": 100,
         "tokens_after": 40,
         "compaction_nanos": 7,
     }
-    return a_receipt(**given | fields)
+    return a_receipt(**defaults | fields)
 
 
 def of(compacted=60, tokens=9, **fields):
@@ -33,7 +33,7 @@ def of(compacted=60, tokens=9, **fields):
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("sums", "expected"),
     [
         (of(nanos=-11, paid=1_000), True),
         (of(nanos=-9, paid=1_000), False),
@@ -44,16 +44,16 @@ def of(compacted=60, tokens=9, **fields):
         (of(tokens=0, nanos=-500, paid=1_000), False),
     ],
 )
-def test_smaller_is_dearer_where_enough_calls_cost_clearly_more(found, expected):
-    assert found.is_dearer is expected
+def test_smaller_is_dearer_where_enough_calls_cost_clearly_more(sums, expected):
+    assert sums.is_dearer is expected
 
 
 def test_spend_counts_only_where_savings_are_known():
     proofs = LiveQuality()
     proofs.add(compacted_receipt(cost_nanos=40))
     proofs.add(compacted_receipt(cost_nanos=50, compaction_nanos=None))
-    asked = a_receipt(team="t", feature="chat/compaction", started=START, cost_nanos=9)
-    proofs.charge(asked)
+    question = a_receipt(team="t", feature="chat/compaction", started=START, cost_nanos=9)
+    proofs.charge(question)
 
     assert proofs.sums(PLACE, START).paid == 49
 
@@ -64,10 +64,10 @@ def test_a_features_calls_add_up():
         proofs.add(compacted_receipt(needed=4, lost=1))
     proofs.add(compacted_receipt(compacted=False, needed=2, compaction_nanos=None))
 
-    found = proofs.sums(PLACE, START)
-    assert (found.compacted, found.tokens, found.nanos) == (3, 180, 21)
-    assert found.treated == QualityEvidence(needed=12, lost=3)
-    assert found.control == QualityEvidence(needed=2)
+    sums = proofs.sums(PLACE, START)
+    assert (sums.compacted, sums.tokens, sums.nanos) == (3, 180, 21)
+    assert sums.treated == QualityEvidence(needed=12, lost=3)
+    assert sums.control == QualityEvidence(needed=2)
     assert proofs.sums(("t", "other"), START) == CompactionSums()
 
 
@@ -83,12 +83,12 @@ def test_counts_older_than_a_day_are_forgotten():
 
 def test_the_cost_of_notes_is_subtracted_from_savings():
     proofs = LiveQuality()
-    asked = a_receipt(team="t", feature="chat/compaction", started=START, cost_nanos=9)
+    question = a_receipt(team="t", feature="chat/compaction", started=START, cost_nanos=9)
     proofs.add(compacted_receipt())
     proofs.add(
         compacted_receipt(feature="chat/compaction", needed=1)
     )  # a caller's own name for a feature
-    proofs.charge(asked)
+    proofs.charge(question)
     proofs.charge(a_receipt(team="u", feature="chat/compaction", started=START, cost_nanos=9))
     proofs.charge(
         a_receipt(team="t", feature="chat/compaction", started=START, usage=None, cost_nanos=None)
@@ -110,15 +110,15 @@ def test_calls_before_a_mode_was_set_do_not_count():
 @pytest.mark.parametrize("into", [1.0, SLOT_S / 2, SLOT_S - 1.0])
 def test_the_first_call_after_a_mode_is_set_counts_and_the_last_before_does_not(into):
     proofs, chosen = LiveQuality(), (START // SLOT_S) * SLOT_S + into
-    for at in (chosen - 0.5, chosen, chosen + 0.5):
-        proofs.add(compacted_receipt(at, needed=1), chosen)
+    for time in (chosen - 0.5, chosen, chosen + 0.5):
+        proofs.add(compacted_receipt(time, needed=1), chosen)
     proofs.charge(
         a_receipt(team="t", feature="chat/compaction", started=chosen, cost_nanos=9), chosen
     )
 
-    found = proofs.sums(PLACE, chosen + 1, chosen)
-    assert (found.compacted, found.treated.needed) == (2, 2)
-    assert found.nanos == 2 * 7 - 9
+    sums = proofs.sums(PLACE, chosen + 1, chosen)
+    assert (sums.compacted, sums.treated.needed) == (2, 2)
+    assert sums.nanos == 2 * 7 - 9
 
 
 def test_a_mode_that_is_set_again_begins_afresh():

@@ -108,48 +108,48 @@ def call_with(endpoint: str, body: object) -> Call:
 def test_openai_is_asked_to_compact_responses():
     came = call_with("responses", {"input": "hello"})
 
-    found = native_compaction_result(
+    result = native_compaction_result(
         came, native_route("openai", "openai"), FeatureSettings(target=50_000), is_dry=False
     )
 
-    assert found.sent is not None
-    held = orjson.loads(found.sent.body)["context_management"]
-    assert held == [{"type": "compaction", "compact_threshold": 50_000}]
-    assert not found.is_compacted
-    assert found.header == "unmodified; reason=asked"
+    assert result.sent is not None
+    edits = orjson.loads(result.sent.body)["context_management"]
+    assert edits == [{"type": "compaction", "compact_threshold": 50_000}]
+    assert not result.is_compacted
+    assert result.header == "unmodified; reason=asked"
 
 
 def test_anthropic_is_asked_to_clear_old_results():
     came = call_with("chat/completions", {"messages": [{"role": "user", "content": "a"}, _TOOL]})
 
-    found = native_compaction_result(
+    result = native_compaction_result(
         came, native_route("anthropic", "anthropic"), FeatureSettings(keep_turns=5), is_dry=False
     )
 
-    assert found.sent is not None
-    edit = orjson.loads(found.sent.body)["context_management"]["edits"][0]
+    assert result.sent is not None
+    edit = orjson.loads(result.sent.body)["context_management"]["edits"][0]
     assert edit["trigger"]["value"] == 100_000
     assert edit["keep"]["value"] == 5
 
 
 @pytest.mark.parametrize("endpoint", ["responses", "chat/completions"])
-def test_others_go_as_they_came_and_it_is_said_why(endpoint: str):
-    found = native_compaction_result(
+def test_providers_without_compaction_get_the_call_unmodified_with_a_note(endpoint: str):
+    result = native_compaction_result(
         call_with(endpoint, {}), native_route("openai", "deepseek"), FeatureSettings(), is_dry=False
     )
 
-    assert found.sent is None
-    assert found.why == "native"
-    assert "no compaction of its own" in found.notes[0]
+    assert result.sent is None
+    assert result.why == "native"
+    assert "no compaction of its own" in result.notes[0]
 
 
-def test_a_dry_run_asks_nobody():
-    found = native_compaction_result(
+def test_a_dry_run_asks_no_provider():
+    result = native_compaction_result(
         call_with("responses", {"input": "a"}),
         native_route("openai", "openai"),
         FeatureSettings(),
         is_dry=True,
     )
 
-    assert found.sent is None
-    assert found.why == "dry_run"
+    assert result.sent is None
+    assert result.why == "dry_run"

@@ -38,5 +38,5 @@ def test_some_models_always_think():
     )
 
 
-def test_others_sign_nothing():
+def test_models_of_other_providers_sign_no_thinking():
     assert not may_sign_thinking(b'{"reasoning_effort":"high"}', route("openai", "always_thinking"))

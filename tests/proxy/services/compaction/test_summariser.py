@@ -31,13 +31,13 @@ from tests.proxy.services.compaction.summariser_fixtures import (
 )
 
 
-def texts(found):
-    return [segment.text for segment in found.segments]
+def texts(compacted):
+    return [segment.text for segment in compacted.segments]
 
 
-def note_counts(found):
+def note_counts(compacted):
     """The notes in each segment."""
-    return [text.count("\nnote: ") for text in texts(found)]
+    return [text.count("\nnote: ") for text in texts(compacted)]
 
 
 def test_notes_join_the_next_segment_and_what_was_sent_stays_as_it_was(tmp_path):
@@ -65,10 +65,10 @@ def test_every_replica_and_every_restart_sends_the_same_whichever_compacts_first
             SummariserHarness(store, FakeNotesGateway()),
             SummariserHarness(store, FakeNotesGateway()),
         )
-        found = [await asyncio.to_thread(each.compact, 6) for each in (second, first, third)]
+        chats = [await asyncio.to_thread(stage.compact, 6) for stage in (second, first, third)]
 
-        assert note_counts(found[0]) == [0, 1]
-        assert len({each.messages for each in found}) == 1
+        assert note_counts(chats[0]) == [0, 1]
+        assert len({compacted.messages for compacted in chats}) == 1
 
     play(tmp_path, work)
 
@@ -90,9 +90,9 @@ def test_notes_that_come_too_late_for_one_replica_are_too_late_for_all(tmp_path)
 def test_another_teams_conversation_of_the_same_words_has_notes_of_its_own(tmp_path):
     async def work(stage, _store):
         await stage.call(3)
-        found = await asyncio.to_thread(stage.compact, 6, scope=b"team_2")
+        compacted = await asyncio.to_thread(stage.compact, 6, scope=b"team_2")
 
-        assert note_counts(found) == [0, 0]
+        assert note_counts(compacted) == [0, 0]
 
     play(tmp_path, work)
 
@@ -100,10 +100,10 @@ def test_another_teams_conversation_of_the_same_words_has_notes_of_its_own(tmp_p
 def test_another_model_moves_nothing_that_was_sent(tmp_path):
     async def work(stage, store):
         await stage.call(3)
-        sent = await stage.call(6)
+        compacted = await stage.call(6)
         other = SummariserHarness(store, FakeNotesGateway(), model="another")
 
-        assert (await asyncio.to_thread(other.compact, 6)).messages == sent.messages
+        assert (await asyncio.to_thread(other.compact, 6)).messages == compacted.messages
 
     play(tmp_path, work)
 
@@ -123,13 +123,13 @@ def test_other_modes_ask_the_store_nothing(tmp_path):
 def test_a_store_that_does_not_answer_costs_the_notes_and_nothing_else(
     tmp_path, monkeypatch, caplog, fault
 ):
-    patience, held, asked = notebook_._STORE_DEADLINE_S, threading.Event(), []
+    patience, release, requests = notebook_._STORE_DEADLINE_S, threading.Event(), []
 
     def claim(*_):
-        asked.append(1)
+        requests.append(1)
         if fault == "away":
             raise StoreError("away")
-        held.wait(5)
+        release.wait(5)
         return ()
 
     async def work(stage, store):
@@ -140,10 +140,10 @@ def test_a_store_that_does_not_answer_costs_the_notes_and_nothing_else(
         monkeypatch.setattr(notebook_, "_STORE_DEADLINE_S", 0.05)
         without = await stage.call(6)
         assert note_counts(await stage.call(9)) == [0, 0, 0]
-        assert len(asked) == 1
+        assert len(requests) == 1
         store.notes.claim = real
         monkeypatch.setattr(notebook_, "_STORE_DEADLINE_S", patience)
-        held.set()
+        release.set()
         stage.memory = CompactionMemory()
         assert (await asyncio.to_thread(stage.compact, 6)).messages == without.messages
         clock.now += 11
@@ -154,7 +154,7 @@ def test_a_store_that_does_not_answer_costs_the_notes_and_nothing_else(
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "reason"),
     [
         (answer(note(1), finish="length"), "the answer did not end by itself"),
         (answer(note(1, "Journey J999 goes by night train")), "is not in the turns it cites"),
@@ -164,7 +164,7 @@ def test_a_store_that_does_not_answer_costs_the_notes_and_nothing_else(
         (b"[" * 100_000, "the answer did not end by itself"),
     ],
 )
-def test_rejected_notes_join_no_compaction_and_are_counted(tmp_path, caplog, body, said):
+def test_rejected_notes_join_no_compaction_and_are_counted(tmp_path, caplog, body, reason):
     caplog.set_level("INFO")
 
     async def work(stage, _store):
@@ -172,7 +172,7 @@ def test_rejected_notes_join_no_compaction_and_are_counted(tmp_path, caplog, bod
         assert note_counts(await stage.call(6)) == [0, 0]
 
     play(tmp_path, work, FakeNotesGateway(body=body))
-    assert said in caplog.text
+    assert reason in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -194,8 +194,10 @@ def test_a_question_that_is_refused_or_fails_leaves_no_notes_and_a_line(
         assert note_counts(await stage.call(6)) == [0, 0]
 
     play(tmp_path, work, FakeNotesGateway(error=error))
-    lines = [each for each in caplog.records if "A request for notes failed" in each.getMessage()]
-    assert {each.levelname for each in lines} == {level}
+    lines = [
+        record for record in caplog.records if "A request for notes failed" in record.getMessage()
+    ]
+    assert {record.levelname for record in lines} == {level}
 
 
 def test_a_question_that_takes_too_long_is_cut_off(tmp_path, monkeypatch, caplog):
@@ -211,8 +213,8 @@ def test_a_question_that_takes_too_long_is_cut_off(tmp_path, monkeypatch, caplog
 
 def test_a_part_is_asked_about_once(tmp_path):
     async def work(stage, store):
-        found = await stage.call(3)
-        stage.book.request_notes(chat(), found)
+        compacted = await stage.call(3)
+        stage.book.request_notes(chat(), compacted)
         other = SummariserHarness(store, FakeNotesGateway())
         await other.call(3)
         await stage.rest()
@@ -233,9 +235,9 @@ def test_a_part_of_which_nothing_is_worth_a_note_is_not_asked_about_again(tmp_pa
 
 async def request_many(stage, count):
     """Ask about so many conversations at once."""
-    for at in range(count):
-        found = await asyncio.to_thread(stage.compact, 3, scope=b"%d" % at)
-        stage.book.request_notes(chat(*visit(3)), found)
+    for number in range(count):
+        compacted = await asyncio.to_thread(stage.compact, 3, scope=b"%d" % number)
+        stage.book.request_notes(chat(*visit(3)), compacted)
 
 
 def test_few_questions_are_under_way_and_few_wait(tmp_path, caplog):
@@ -260,9 +262,9 @@ def test_waiting_requests_for_notes_hold_few_bytes(tmp_path, monkeypatch):
     async def work(stage, _store):
         stage.taker.gate = asyncio.Event()
         await request_many(stage, 12)
-        held = [*stage.book._waiting]
-        assert held
-        assert all(each.call.body == b"" for each in held)
+        waiting = [*stage.book._waiting]
+        assert waiting
+        assert all(question.call.body == b"" for question in waiting)
         assert stage.book._held <= 20_000
         stage.taker.gate.set()
 
@@ -273,8 +275,8 @@ def test_notes_taken_by_compactions_are_remembered_within_bounds(tmp_path, monke
     monkeypatch.setattr(notebook_, "_MAX_NOTES_BYTES", 2_000)
 
     async def work(stage, _store):
-        for at in range(20):
-            await asyncio.to_thread(stage.book.notes, b"%d" % at, b"here")
+        for number in range(20):
+            await asyncio.to_thread(stage.book.notes, b"%d" % number, b"here")
         assert len(stage.book._taken) == 2_000 // 256
 
     play(tmp_path, work)
@@ -303,30 +305,30 @@ def test_the_question_is_a_call_of_the_same_team_and_key_of_a_feature_of_its_own
             headers={"idempotency-key": "1", "openai-beta": "x"},
         )
 
-    (asked,) = play(tmp_path, work).taker.asked
+    (question,) = play(tmp_path, work).taker.asked
     came = chat()
 
-    assert (asked.key, asked.salt, asked.feature) == (came.key, "s", "chat/compaction")
-    assert (asked.compaction, asked.conversation, asked.model) == ("off", "", "small")
-    assert asked.headers == {"content-type": "application/json"}
-    assert (asked.id != came.id, asked.arrived) == (True, NOW)
-    assert orjson.loads(asked.body)["model"] == "small"
-    assert not asked.is_streaming
+    assert (question.key, question.salt, question.feature) == (came.key, "s", "chat/compaction")
+    assert (question.compaction, question.conversation, question.model) == ("off", "", "small")
+    assert question.headers == {"content-type": "application/json"}
+    assert (question.id != came.id, question.arrived) == (True, NOW)
+    assert orjson.loads(question.body)["model"] == "small"
+    assert not question.is_streaming
 
 
 def test_a_gateway_without_a_model_that_is_known_has_no_notebook(tmp_path):
     store = open_store(tmp_path)
-    known = Catalog(models={"m": Model(id="m", routes=(route(),))}, upstreams={}, default=route())
+    catalog = Catalog(models={"m": Model(id="m", routes=(route(),))}, upstreams={}, default=route())
 
-    def made(**fields):
+    def summariser_with(**fields):
         return build_summariser(
-            fake_app_context(Settings(**fields), store, AppContextCalls(), catalog=known)
+            fake_app_context(Settings(**fields), store, AppContextCalls(), catalog=catalog)
         )
 
     try:
-        assert made() is None
-        assert made(compaction_model="small") is None
-        book = made(compaction_model="m")
+        assert summariser_with() is None
+        assert summariser_with(compaction_model="small") is None
+        book = summariser_with(compaction_model="m")
         assert book is not None
         asyncio.run(book.stop())
     finally:

@@ -64,10 +64,10 @@ def serve(*scripts, budgets=()):
 
 
 def test_a_request_for_notes_is_metered_and_priced_as_a_call_of_its_own_feature():
-    found, (receipt,), sent = serve(ScriptedAnswer([ANSWER]))
+    reply, (receipt,), exchanges = serve(ScriptedAnswer([ANSWER]))
 
-    assert found == (note(1), "stop")
-    assert [each.body for _, each in sent] == [BODY]
+    assert reply == (note(1), "stop")
+    assert [exchange.body for _, exchange in exchanges] == [BODY]
     assert (receipt.team, receipt.key_id) == (KEY.team, KEY.id)
     assert (receipt.feature, receipt.call_id) == ("chat/compaction", "call_2")
     assert receipt.usage is not None
@@ -77,11 +77,11 @@ def test_a_request_for_notes_is_metered_and_priced_as_a_call_of_its_own_feature(
 
 def test_a_budget_that_is_spent_refuses_it():
     spent = budget(scope="feature", of="chat/compaction", limit=1)
-    error, (receipt,), sent = serve(ScriptedAnswer([ANSWER]), budgets=[spent])
+    error, (receipt,), exchanges = serve(ScriptedAnswer([ANSWER]), budgets=[spent])
 
     assert isinstance(error, ProxyError)
     assert error.status == 429
-    assert sent == []
+    assert exchanges == []
     assert (receipt.outcome, receipt.feature) == (Outcome.REFUSED, "chat/compaction")
 
 
@@ -90,7 +90,7 @@ def test_an_upstream_that_fails_is_an_error_with_a_receipt(script):
     error, receipts, _ = serve(script)
 
     assert isinstance(error, ProxyError)
-    assert [each.outcome for each in receipts] == [Outcome.FAILED]
+    assert [receipt.outcome for receipt in receipts] == [Outcome.FAILED]
 
 
 def test_a_question_that_is_cut_off_leaves_its_receipt():
@@ -106,7 +106,7 @@ def test_a_question_that_is_cut_off_leaves_its_receipt():
 
 
 def test_a_question_takes_nothing_from_the_call_but_whose_it_is():
-    made = call_for_summary(
+    request = call_for_summary(
         query="a=b",
         conversation="mine",
         slots="stable",
@@ -116,15 +116,15 @@ def test_a_question_takes_nothing_from_the_call_but_whose_it_is():
         headers={"idempotency-key": "1"},
     )
 
-    assert (made.query, made.conversation, made.slots, made.notes) == ("", "", "", ())
-    assert (made.compaction, made.salt, made.key) == ("off", "s", KEY)
-    assert made.headers == {"content-type": "application/json"}
-    assert (made.id, made.arrived, made.model) == ("call_2", NOW, "m")
+    assert (request.query, request.conversation, request.slots, request.notes) == ("", "", "", ())
+    assert (request.compaction, request.salt, request.key) == ("off", "s", KEY)
+    assert request.headers == {"content-type": "application/json"}
+    assert (request.id, request.arrived, request.model) == ("call_2", NOW, "m")
 
 
-def reply_of(*pieces, status=200, most=1_000):
+def reply_of(*pieces, status=200, max_chars=1_000):
     async def work():
-        reply = SummaryReply(most)
+        reply = SummaryReply(max_chars)
         await reply.begin(msgspec.structs.replace(HEAD, status=status))
         for piece in pieces[:-1]:
             await reply.send(piece)
@@ -149,8 +149,8 @@ def test_an_answer_in_pieces_is_heard_whole():
         reply_of(b'{"choices":[]}'),
         reply_of(b'{"choices":[{"message":{"content":[1]}}]}'),
         reply_of(b"\xff{}"),
-        reply_of(ANSWER, most=20),
-        reply_of(ANSWER, b" ", most=len(ANSWER)),
+        reply_of(ANSWER, max_chars=20),
+        reply_of(ANSWER, b" ", max_chars=len(ANSWER)),
     ],
 )
 def test_an_unreadable_answer_has_no_text(reply):

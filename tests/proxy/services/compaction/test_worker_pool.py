@@ -79,14 +79,14 @@ def test_a_team_that_holds_up_its_thread_is_busy_and_others_are_served():
         await stuck(threads, slow)
         with pytest.raises(CannotCompactError, match="busy"):
             await threads.run("hog", quick, is_quick=False)
-        others = [await threads.run(f"team_{n}", quick, is_quick=False) for n in range(9)]
+        names = [await threads.run(f"team_{n}", quick, is_quick=False) for n in range(9)]
         free.set()
         await asyncio.sleep(WITHIN)
-        return others, await threads.run("hog", quick, is_quick=False)
+        return names, await threads.run("hog", quick, is_quick=False)
 
-    others, after = run_work(work)
+    names, after = run_work(work)
 
-    assert all(each.startswith("compaction") for each in [*others, after])
+    assert all(name.startswith("compaction") for name in [*names, after])
 
 
 def test_where_all_threads_are_held_up_calls_are_late():
@@ -106,14 +106,14 @@ def test_a_team_may_have_so_many_waiting_and_no_more():
         with pytest.raises(CannotCompactError, match="busy"):
             await threads.run("a", quick, is_quick=False)
         free.set()
-        found = await asyncio.gather(*hogs)
+        results = await asyncio.gather(*hogs)
         await asyncio.sleep(WITHIN / 4)
-        return found, threads._held
+        return results, threads._held
 
-    found, held = run_work(work)
+    results, waiting = run_work(work)
 
-    assert found == ["slow"] * _MAX_JOBS_PER_TEAM
-    assert not held
+    assert results == ["slow"] * _MAX_JOBS_PER_TEAM
+    assert not waiting
 
 
 def test_waiting_work_is_dropped_with_its_caller():

@@ -28,12 +28,12 @@ def chat(*messages: Any, **fields: Any) -> Call:
     return call(json.dumps({"model": "m", "messages": messages}).encode(), **fields)
 
 
-def response(said: Any, **fields: Any) -> Call:
-    return call(json.dumps({"model": "m", "input": said, **fields}).encode(), "responses")
+def response(text: Any, **fields: Any) -> Call:
+    return call(json.dumps({"model": "m", "input": text, **fields}).encode(), "responses")
 
 
 @pytest.mark.parametrize(
-    ("asked", "is_it"),
+    ("incoming", "is_it"),
     [
         (chat(SYSTEM, USER), True),
         (chat(SYSTEM, USER, ANSWER, USER), False),
@@ -47,8 +47,8 @@ def response(said: Any, **fields: Any) -> Call:
         (call(b"\xff", fields=None), True),
     ],
 )
-def test_a_conversation_is_new_until_something_was_answered(asked, is_it):
-    assert is_new(asked) is is_it
+def test_a_conversation_is_new_until_something_was_answered(incoming, is_it):
+    assert is_new(incoming) is is_it
 
 
 @pytest.mark.parametrize("field", ["previous_response_id", "conversation"])
@@ -108,10 +108,10 @@ def test_the_conversation_key_reads_only_the_start_of_a_long_first_message():
 
 @given(st.binary(max_size=100), st.text(max_size=20))
 def test_any_body_has_a_conversation_key(body, conversation):
-    asked = call(body, fields=None, conversation=conversation, key=KEY)
+    request = call(body, fields=None, conversation=conversation, key=KEY)
 
-    assert len(conversation_key(asked)) == 16
-    assert is_new(asked) in {True, False}
+    assert len(conversation_key(request)) == 16
+    assert is_new(request) in {True, False}
 
 
 def test_surrogates_in_names_have_a_conversation_key():
@@ -122,8 +122,8 @@ def test_the_draw_of_a_call_is_its_own_and_even():
     draws = [canary_draw(call(b"{}", id=f"call_{n}")) for n in range(2_000)]
 
     assert canary_draw(call(b"{}", id="call_7")) == draws[7]
-    assert all(0.0 <= each < 1.0 for each in draws)
-    assert sum(each < 0.05 for each in draws) / 2_000 == pytest.approx(0.05, abs=0.02)
+    assert all(0.0 <= draw < 1.0 for draw in draws)
+    assert sum(draw < 0.05 for draw in draws) / 2_000 == pytest.approx(0.05, abs=0.02)
 
 
 def priced_route(name, prompt, read, output):
@@ -167,8 +167,8 @@ def test_conversation_levels_forget_the_one_used_longest_ago():
 
 def test_conversation_levels_forget_idle_conversations_and_discarded_ones():
     levels = ConversationLevels(9)
-    for key, at in ((b"a", 1.0), (b"b", 2.0), (b"c", 3.0)):
-        levels.remember(key, ConversationLevel("slow", 1, at=at))
+    for key, time in ((b"a", 1.0), (b"b", 2.0), (b"c", 3.0)):
+        levels.remember(key, ConversationLevel("slow", 1, at=time))
     levels.forget(2.0)
     levels.discard(b"c")
     levels.discard(b"nobody")

@@ -30,8 +30,8 @@ class JudgedTraffic:
             self.now += 1.0
             if good or bad:
                 self.judge.add_counts({(TRACK.arm(0), int(self.now // 10)): (good, bad)})
-            said = self.judge.judge(pins or {}, self.now)  # type: ignore[arg-type]
-            self.moves += [move for _, move in said]
+            changes = self.judge.judge(pins or {}, self.now)  # type: ignore[arg-type]
+            self.moves += [move for _, move in changes]
         return self
 
     @property
@@ -39,8 +39,8 @@ class JudgedTraffic:
         return self.judge.standings["chat-ttft"].state
 
 
-def pin_to(level: int, until: float, made: float = START) -> dict[str, ActivePin]:
-    return {"chat-ttft": ActivePin(level=level, made=made, until=until, why="a launch")}
+def pin_to(level: int, until: float, set_at: float = START) -> dict[str, ActivePin]:
+    return {"chat-ttft": ActivePin(level=level, made=set_at, until=until, why="a launch")}
 
 
 def test_bad_calls_move_an_objective_and_good_ones_move_it_back():
@@ -53,14 +53,14 @@ def test_bad_calls_move_an_objective_and_good_ones_move_it_back():
 
 def test_an_error_budget_is_measured_over_the_window_of_each_alert():
     day = JudgedTraffic().goes_on(100, good=9, bad=1)
-    found = day.judge.burn_windows(TRACK, day.now)
+    windows = day.judge.burn_windows(TRACK, day.now)
 
-    assert [(each.over, each.limit) for each in found] == [
+    assert [(window.over, window.limit) for window in windows] == [
         (1800.0, 6.0), (21_600.0, 3.0), (259_200.0, 1.5),
     ]  # fmt: skip
-    assert [each.rate for each in found] == pytest.approx([2.0] * 3)
-    assert {each.counted for each in found} == {1000}
-    assert all(90.0 <= each.known <= 110.0 for each in found)
+    assert [window.rate for window in windows] == pytest.approx([2.0] * 3)
+    assert {window.counted for window in windows} == {1000}
+    assert all(90.0 <= window.known <= 110.0 for window in windows)
 
 
 def test_every_level_is_counted_by_itself():
@@ -82,9 +82,9 @@ def test_counts_reach_back_as_far_as_alerts_look(seconds):
     slots = int(START // 10)
     for slot in range(0, 3 * 8640, 30):
         judge.add_counts({(TRACK.arm(slot % 3), slots - slot): (1, 1)})
-    found = judge.counts(TRACK, START, seconds)
+    counts = judge.counts(TRACK, START, seconds)
 
-    assert found.n == pytest.approx(2 * max(seconds // 300, 1), rel=0.02)
+    assert counts.n == pytest.approx(2 * max(seconds // 300, 1), rel=0.02)
 
 
 def test_forgetting_clears_short_windows_only():
@@ -140,21 +140,21 @@ def test_a_pin_holds_until_it_ends():
     assert day.state is ControllerState.HEALTHY  # as it was before
 
 
-@pytest.mark.parametrize(("made", "since"), [(-500, -500), (0, 0), (900, 1)])
-def test_a_pin_began_when_it_was_set_and_never_later_than_now(made, since):
-    day = JudgedTraffic().goes_on(2, pins=pin_to(1, START + 1000, START + made))
+@pytest.mark.parametrize(("set_at", "since"), [(-500, -500), (0, 0), (900, 1)])
+def test_a_pin_began_when_it_was_set_and_never_later_than_now(set_at, since):
+    day = JudgedTraffic().goes_on(2, pins=pin_to(1, START + 1000, START + set_at))
 
     assert day.judge.standings["chat-ttft"].since == START + since
 
 
-@pytest.mark.parametrize(("made", "since"), [(-500, 9), (3, 9), (3.8, 9), (6, 6)])
-def test_a_pin_that_is_read_late_does_not_begin_before_what_it_ended(made, since):
+@pytest.mark.parametrize(("set_at", "since"), [(-500, 9), (3, 9), (3.8, 9), (6, 6)])
+def test_a_pin_that_is_read_late_does_not_begin_before_what_it_ended(set_at, since):
     day = JudgedTraffic()
-    said = ControllerSnapshot(
+    snapshot = ControllerSnapshot(
         state=ControllerState.DEGRADED, level=1, since=START + 3.2, until=START + 600
     )
-    day.judge.take_over_states({"chat-ttft": said}, START)
-    day.goes_on(8).goes_on(1, pins=pin_to(2, START + 1000, START + made))
+    day.judge.take_over_states({"chat-ttft": snapshot}, START)
+    day.goes_on(8).goes_on(1, pins=pin_to(2, START + 1000, START + set_at))
 
     (move,) = day.moves
     assert (move.after, move.at) == (ControllerState.PINNED, START + since)
@@ -166,11 +166,11 @@ def test_a_pin_that_is_released_ends_at_once():
     assert day.state is ControllerState.HEALTHY
 
 
-@pytest.mark.parametrize(("level", "held"), [(-3, 0), (0, 0), (2, 2), (9, 2)])
-def test_a_pin_is_to_a_level_that_there_is(level, held):
+@pytest.mark.parametrize(("level", "expected"), [(-3, 0), (0, 0), (2, 2), (9, 2)])
+def test_a_pin_is_to_a_level_that_there_is(level, expected):
     day = JudgedTraffic().goes_on(2, pins=pin_to(level, START + 100))
 
-    assert day.judge.standings["chat-ttft"].level == held
+    assert day.judge.standings["chat-ttft"].level == expected
 
 
 def test_another_level_until_the_same_time_is_another_pin():
@@ -185,15 +185,15 @@ def test_another_level_until_the_same_time_is_another_pin():
 
 
 def test_a_new_judge_continues_the_published_states_without_a_jump():
-    said = ControllerSnapshot(
+    snapshot = ControllerSnapshot(
         state=ControllerState.DEGRADED, level=1, since=START - 10, until=START + 100
     )
     day = JudgedTraffic().goes_on(5)
     day.now += 500
-    day.judge.take_over_states({"chat-ttft": said, "gone": said}, day.now)
+    day.judge.take_over_states({"chat-ttft": snapshot, "gone": snapshot}, day.now)
     day.goes_on(1, good=1)
 
-    assert day.judge.standings == {"chat-ttft": said}
+    assert day.judge.standings == {"chat-ttft": snapshot}
 
 
 def test_objectives_that_are_not_judged_freeze_except_for_pins():
@@ -221,9 +221,9 @@ def test_objectives_that_are_not_judged_freeze_except_for_pins():
 
 
 def test_a_level_of_a_longer_ladder_is_kept_within_this_one():
-    said = ControllerSnapshot(state=ControllerState.DEGRADED, level=7, since=START)
+    snapshot = ControllerSnapshot(state=ControllerState.DEGRADED, level=7, since=START)
     judge = Judge([TRACK, BARE])
-    judge.take_over_states({"chat-ttft": said, "bare": said}, START + 9)
+    judge.take_over_states({"chat-ttft": snapshot, "bare": snapshot}, START + 9)
 
     assert judge.standings["chat-ttft"].level == 2
     assert judge.standings["bare"] == ControllerSnapshot(since=START + 9)
@@ -246,7 +246,7 @@ def test_whatever_clocks_and_people_do_a_level_is_on_the_ladder(rounds):
         now += gone
         judge.add_counts({(TRACK.arm(good % 3), int(now // 10)): (good, bad)})
         pins = {} if level is None else pin_to(level, now + 30)
-        found = judge.freeze({**pins}, now, "so") if bad % 5 == 1 else judge.judge({**pins}, now)
-        for _, move in found:
+        changes = judge.freeze({**pins}, now, "so") if bad % 5 == 1 else judge.judge({**pins}, now)
+        for _, move in changes:
             assert 0 <= move.level <= 2
-        assert all(0 <= each.level <= 2 for each in judge.standings.values())
+        assert all(0 <= snapshot.level <= 2 for snapshot in judge.standings.values())

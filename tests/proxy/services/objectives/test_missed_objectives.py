@@ -126,7 +126,7 @@ def test_a_due_burn_alert_is_always_a_miss(slots):
     for good, bad in slots:
         miss = traffic.goes_on(10, good=good, bad=bad)
         is_due = any(
-            is_burning(BARE, each, traffic.judge, traffic.now)
-            for each in burn_alerts(BARE.objective)
+            is_burning(BARE, alert, traffic.judge, traffic.now)
+            for alert in burn_alerts(BARE.objective)
         )
         assert miss is not None or not is_due

@@ -22,13 +22,15 @@ FLOOR = track_objective(
 )
 
 
-def move(after: ControllerState, level: int = 0, at: float = START, before: int = 0) -> StateChange:
+def move(
+    after: ControllerState, level: int = 0, time: float = START, before: int = 0
+) -> StateChange:
     return StateChange(
         before=ControllerState.HEALTHY,
         after=after,
         level_before=before,
         level=level,
-        at=at,
+        at=time,
         reason="why",
     )
 
@@ -46,15 +48,15 @@ class ObjectiveHistory:
 
     def goes_on(self, seconds: float, good: int = 0, bad: int = 0) -> list[Any]:
         """Each ten seconds so many calls; what is told meanwhile."""
-        told = []
+        alerts = []
         for _ in range(int(seconds // 10)):
             self.now += 10.0
             self.judge.add_counts({(self.track.arm(0), int(self.now // 10)): (good, bad)})
             self.cost += bad
-            told += self.news.alerts_of_judgement(
+            alerts += self.news.alerts_of_judgement(
                 [self.track], self.judge, {self.track.name: self.cost}, self.now, self.stages
             )
-        return told
+        return alerts
 
 
 def test_a_budget_that_burns_is_told_once_and_once_that_it_is_over():
@@ -106,35 +108,35 @@ def test_a_floor_that_is_missed_is_told_until_it_is_well_above():
 
 
 def test_a_move_is_told_with_what_is_done_and_how_to_undo_it():
-    (told,) = ObjectiveAlerts().alerts_of_move(TRACK, move(ControllerState.DEGRADED, 2), 0)
+    (alert,) = ObjectiveAlerts().alerts_of_move(TRACK, move(ControllerState.DEGRADED, 2), 0)
 
-    assert told.title == "chat-ttft is degraded, on fallback level 2: small"
-    assert told.action == "New conversations go to small, except for canary calls."
-    assert "objectives pin chat-ttft 0" in told.fix
-    assert told.severity is Severity.TICKET
+    assert alert.title == "chat-ttft is degraded, on fallback level 2: small"
+    assert alert.action == "New conversations go to small, except for canary calls."
+    assert "objectives pin chat-ttft 0" in alert.fix
+    assert alert.severity is Severity.TICKET
 
 
 def test_a_move_that_is_not_enforced_is_a_note():
-    (told,) = ObjectiveAlerts().alerts_of_move(
+    (alert,) = ObjectiveAlerts().alerts_of_move(
         track_objective(objective(enforce=Enforce.ALERT)), move(ControllerState.DEGRADED, 1), 0
     )
 
-    assert told.severity is Severity.NOTE
-    assert told.action.startswith("Nothing")
+    assert alert.severity is Severity.NOTE
+    assert alert.action.startswith("Nothing")
 
 
 def test_moves_on_one_level_are_one_alert_that_ends_with_how_many_were_moved():
     news = ObjectiveAlerts()
-    told = [
+    alerts = [
         *news.alerts_of_move(TRACK, move(ControllerState.DEGRADED, 1), 10),
         *news.alerts_of_move(TRACK, move(ControllerState.RECOVERING, 1, START + 200, before=1), 20),
         *news.alerts_of_move(TRACK, move(ControllerState.DEGRADED, 1, START + 300, before=1), 25),
         *news.alerts_of_move(TRACK, move(ControllerState.HEALTHY, 0, START + 900, before=1), 35),
     ]
 
-    assert len({alert.id for alert in told}) == 1
-    assert [alert.is_open for alert in told] == [True, False]
-    assert told[-1].action == "25 calls fell back here; new ones use the model they ask for."
+    assert len({alert.id for alert in alerts}) == 1
+    assert [alert.is_open for alert in alerts] == [True, False]
+    assert alerts[-1].action == "25 calls fell back here; new ones use the model they ask for."
     assert news.alerts_of_move(TRACK, move(ControllerState.HEALTHY), 35) == []
 
 
@@ -153,10 +155,10 @@ def test_a_move_to_another_level_ends_what_was_told_and_is_told_anew():
 
 
 def test_a_pin_to_what_is_asked_for_is_told():
-    (told,) = ObjectiveAlerts().alerts_of_move(TRACK, move(ControllerState.PINNED, 0), 0)
+    (alert,) = ObjectiveAlerts().alerts_of_move(TRACK, move(ControllerState.PINNED, 0), 0)
 
-    assert told.title == "chat-ttft is pinned"
-    assert told.action == "New conversations use the model they ask for."
+    assert alert.title == "chat-ttft is pinned"
+    assert alert.action == "New conversations use the model they ask for."
 
 
 def test_another_process_goes_on_with_what_was_told():
@@ -212,7 +214,7 @@ def test_a_move_that_nobody_ended_ends_when_all_is_well():
     assert (ended.id, ended.is_open) == (moved.id, False)
 
 
-def test_others_alerts_are_none_of_ours():
+def test_alerts_of_other_objectives_are_not_resumed():
     story = ObjectiveHistory()
     (burnt,) = story.goes_on(600, bad=9)
     heir = ObjectiveAlerts()
@@ -230,12 +232,12 @@ def test_others_alerts_are_none_of_ours():
     st.sampled_from([TRACK, FLOOR]),
 )
 def test_whatever_happens_each_alert_begins_once_and_ends_once(phases, about):
-    story, told = ObjectiveHistory(about), []
+    story, alerts = ObjectiveHistory(about), []
     for seconds, good, bad in phases:
-        told += story.goes_on(seconds, good * 1000, bad * 1000)
+        alerts += story.goes_on(seconds, good * 1000, bad * 1000)
 
-    begun = [alert.id for alert in told if alert.is_open]
-    ended = [alert.id for alert in told if not alert.is_open]
+    begun = [alert.id for alert in alerts if alert.is_open]
+    ended = [alert.id for alert in alerts if not alert.is_open]
     assert len(set(begun)) == len(begun)
     assert len(set(ended)) == len(ended)
     assert set(ended) <= set(begun)
@@ -244,7 +246,7 @@ def test_whatever_happens_each_alert_begins_once_and_ends_once(phases, about):
 
 def test_a_gateway_that_is_a_minute_old_says_nothing_of_three_days():
     story = ObjectiveHistory()
-    told = story.goes_on(900, bad=9)
+    alerts = story.goes_on(900, bad=9)
 
-    assert told
-    assert not any(alert.title.endswith((" over 6 h", " over 3 d")) for alert in told)
+    assert alerts
+    assert not any(alert.title.endswith((" over 6 h", " over 3 d")) for alert in alerts)

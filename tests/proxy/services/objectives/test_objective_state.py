@@ -35,16 +35,16 @@ def test_an_error_objective_reroutes_conversations_midway():
 
 
 def test_an_objective_has_a_fallback_level_per_ladder_entry():
-    made = track_objective(objective())
+    track = track_objective(objective())
 
-    assert [made.ladder_entry(level) for level in (1, 2, 3, 9)] == [
+    assert [track.ladder_entry(level) for level in (1, 2, 3, 9)] == [
         "elsewhere",
         "small",
         "small",
         "small",
     ]
-    assert [made.arm(level) for level in (0, 1)] == ["chat-ttft#0", "chat-ttft#1"]
-    assert (made.name, made.rules.fallback_levels, made.rules.target) == ("chat-ttft", 2, 0.95)
+    assert [track.arm(level) for level in (0, 1)] == ["chat-ttft#0", "chat-ttft#1"]
+    assert (track.name, track.rules.fallback_levels, track.rules.target) == ("chat-ttft", 2, 0.95)
 
 
 @pytest.mark.parametrize(("target", "least"), [(0.5, 50), (0.95, 50), (0.9999, 10_000)])
@@ -55,14 +55,14 @@ def test_strict_targets_need_more_calls_to_trip(target, least):
 
 
 def test_a_published_state_is_read_back_unchanged():
-    said = PublishedState(
+    state = PublishedState(
         5.0,
         ControllerSnapshot(
             state=ControllerState.PINNED, level=2, since=1.0, until=9.0, reason="why"
         ),
     )
 
-    assert msgspec.json.decode(msgspec.json.encode(said), type=PublishedState) == said
+    assert msgspec.json.decode(msgspec.json.encode(state), type=PublishedState) == state
 
 
 MISS = Miss(7.0, "92 of 92 calls missed it")
@@ -95,6 +95,6 @@ def test_a_controller_state_is_shown_whether_or_not_the_objective_is_missed(stat
 
 
 def test_the_state_that_a_leader_without_misses_published_is_read():
-    said = b'{"at":5.0,"standing":{"since":1.0},"stage":"","burns":[]}'
+    published = b'{"at":5.0,"standing":{"since":1.0},"stage":"","burns":[]}'
 
-    assert msgspec.json.decode(said, type=PublishedState).miss is None
+    assert msgspec.json.decode(published, type=PublishedState).miss is None

@@ -10,22 +10,24 @@ BOTH = tracks(objective(), objective(name="other", enforce=Enforce.ALERT)).value
 
 
 def outage(*objectives: Enforce) -> tuple[CountersOutage, list[Alert]]:
-    said = AlertRecorder()
-    made = tracks(*(objective(name=f"o{n}", enforce=each) for n, each in enumerate(objectives)))
-    return CountersOutage(made.values() if objectives else BOTH, said), said
+    alerts = AlertRecorder()
+    tracked = tracks(
+        *(objective(name=f"o{n}", enforce=enforce) for n, enforce in enumerate(objectives))
+    )
+    return CountersOutage(tracked.values() if objectives else BOTH, alerts), alerts
 
 
 def test_an_outage_is_told_after_ten_seconds_and_its_end_after_a_minute_without_another():
-    out, said = outage()
+    out, alerts = outage()
     for second in range(25):
         out.record_loss(START + second)
-        assert len(said) == (second >= 10)
+        assert len(alerts) == (second >= 10)
     for second in range(25, 84):
         out.record_recovery(START + second)
-    assert len(said) == 1
+    assert len(alerts) == 1
     out.record_recovery(START + 84)
 
-    begun, ended = said
+    begun, ended = alerts
     assert (begun.kind, begun.subject, begun.began) == ("store", "objectives", START)
     assert begun.severity is Severity.TICKET
     assert begun.facts == (("objectives", "2"),)
@@ -33,68 +35,68 @@ def test_an_outage_is_told_after_ten_seconds_and_its_end_after_a_minute_without_
 
 
 def test_an_outage_is_told_of_objectives_that_came_with_a_reload():
-    said = AlertRecorder()
-    out = CountersOutage((), said)
+    alerts = AlertRecorder()
+    out = CountersOutage((), alerts)
     for second in range(20):
         out.record_loss(START + second)
-    assert said == []
+    assert alerts == []
 
     out.update(BOTH)
     out.record_loss(START + 20)
-    assert [alert.kind for alert in said] == ["store"]
+    assert [alert.kind for alert in alerts] == ["store"]
 
 
 def test_one_late_answer_is_no_outage():
-    out, said = outage()
+    out, alerts = outage()
     for minute in range(10):
         out.record_loss(START + 100 * minute)
         out.record_recovery(START + 100 * minute + 1)
         out.record_recovery(START + 100 * minute + 61)
 
-    assert said == []
+    assert alerts == []
 
 
 def test_counters_that_come_and_go_are_one_outage():
-    out, said = outage()
+    out, alerts = outage()
     for second in range(0, 600, 6):
         out.record_loss(START + second)
         out.record_recovery(START + second + 3)
 
-    assert len(said) == 1
+    assert len(alerts) == 1
 
 
 def test_processes_that_lose_them_in_the_same_minute_tell_the_same():
-    told = []
+    all_alerts = []
     for late in (0, 1, 2):
-        out, said = outage()
+        out, alerts = outage()
         for second in range(20):
             out.record_loss(START + 30 + late + second)
-        told += said
+        all_alerts += alerts
 
-    assert len({alert.id for alert in told}) == 1
+    assert len({alert.id for alert in all_alerts}) == 1
 
 
 def test_the_next_outage_is_another_alert():
-    out, said = outage()
+    out, alerts = outage()
     for began in (START, START + 200):
         for second in range(15):
             out.record_loss(began + second)
         out.record_recovery(began + 80)
 
-    assert len({alert.id for alert in said}) == 2
+    assert len({alert.id for alert in alerts}) == 2
 
 
 def test_an_alert_that_another_process_left_open_ends_once_all_is_well():
-    before, said = outage()
+    before, alerts = outage()
     for second in range(11):
         before.record_loss(START + second)
     heir, ends = outage()
-    heir.resume(said, START + 30)
+    heir.resume(alerts, START + 30)
     heir.record_recovery(START + 60)
     assert ends == []
     heir.record_recovery(START + 90)
 
-    assert [(alert.id, alert.is_open) for alert in ends] == [(said[0].id, False)]
+    assert [(alert.id, alert.is_open) for alert in ends] == [(alerts[0].id, False)]
 
 
 def test_alert_about_the_journals_files_is_not_ended_by_an_answer_of_the_counters():
@@ -111,7 +113,7 @@ def test_people_are_told_as_objectives_ask():
         (Enforce.ALERT, [Severity.NOTE]),
         (Enforce.DEGRADE, [Severity.TICKET]),
     ):
-        out, said = outage(enforce)
+        out, alerts = outage(enforce)
         out.record_loss(START)
         out.record_loss(START + 10)
-        assert [alert.severity for alert in said] == severities
+        assert [alert.severity for alert in alerts] == severities

@@ -16,7 +16,7 @@ from tests.fakes.objective_replicas import Replica, ReplicaGroup, objective, tra
 from tests.proxy.services.objectives.replica_stories import DOWN, FROZEN, WELL, pin, two
 
 
-def test_one_leads_and_the_other_hears_what_both_counted():
+def test_one_replica_leads_and_the_other_adopts_its_states():
     async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         await world.goes_on(60, first, second, good=3, bad=1)
 
@@ -67,7 +67,7 @@ def test_when_the_leader_dies_another_goes_on_from_where_it_stood():
     two(story)
 
 
-def test_who_takes_over_knows_what_was_counted_before():
+def test_a_new_leader_knows_what_was_counted_before():
     async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         await world.goes_on(200, first, second, good=20)
         await world.goes_on(6, second, good=20)
@@ -140,8 +140,8 @@ def test_a_leader_tells_nothing_until_it_knows_which_alerts_are_open():
         world = ReplicaGroup()
         first = world.replica("first")
         await world.goes_on(600, first, good=1, bad=1)
-        told = set(world.kept.alerts)
-        assert len(told) > 1
+        alerts = set(world.kept.alerts)
+        assert len(alerts) > 1
         world.kept.is_away = True
         heir = world.replica("heir")
         await world.goes_on(60, heir, good=1, bad=1)
@@ -149,7 +149,7 @@ def test_a_leader_tells_nothing_until_it_knows_which_alerts_are_open():
         world.kept.is_away = False
         await world.goes_on(60, heir, good=1, bad=1)
 
-        assert set(world.kept.alerts) == told
+        assert set(world.kept.alerts) == alerts
 
     run_in_instant_time(play())
 
@@ -163,7 +163,9 @@ def test_a_level_that_was_told_is_kept_without_telling_again():
         first.counters.is_lost = second.counters.is_lost = False
         await world.goes_on(2, first, second, good=1, bad=1)
         assert first.state == second.state == DOWN
-        moves = [alert for each in (first, second) for alert in each.said if alert.kind == "move"]
+        moves = [
+            alert for replica in (first, second) for alert in replica.said if alert.kind == "move"
+        ]
         assert len(moves) == 1
 
     two(story)
@@ -252,7 +254,7 @@ def test_a_state_published_after_the_leaders_lease_is_ignored():
     two(story)
 
 
-def test_it_turns_every_second():
+def test_a_replica_syncs_every_second():
     async def play() -> None:
         world = ReplicaGroup()
         one = world.replica("one")
@@ -275,9 +277,9 @@ def test_replicas_share_their_standings_through_redis(redis_prefix):
             world.now = float(seconds)
             world.kept.pinned = {"chat-ttft": pin(1, world.now + 100)}
             first, second = world.replica("first"), world.replica("second")
-            for each in (first, second):
-                each.answers(1, 1)
-                await each.steering.sync_once()
+            for replica in (first, second):
+                replica.answers(1, 1)
+                await replica.steering.sync_once()
             assert first.state == second.state == (ControllerState.PINNED, 1)
             assert (first.steering._leads, second.steering._leads) == (True, False)
             await first.steering.sync_once()
@@ -295,8 +297,8 @@ def test_objectives_that_change_go_on_from_where_they_stand_and_alerts_of_gone_o
         since = first.wheel.standings["chat-ttft"].since
         counted = first.steering._judge.counts(world.tracks["chat-ttft"], world.now, 300).n
         shorter = tracks(objective(under=0.4, ladder=("elsewhere",)))
-        for each in (first, second):
-            each.steering.update(shorter, two_model_catalog())
+        for replica in (first, second):
+            replica.steering.update(shorter, two_model_catalog())
         await world.goes_on(3, first, second, good=3, bad=1)
 
         assert first.state == second.state == DOWN

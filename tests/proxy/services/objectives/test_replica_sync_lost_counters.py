@@ -100,8 +100,8 @@ def test_counters_that_stall_again_and_again_are_one_alert_of_all_objectives(bad
         before = set(world.kept.alerts)
         for lost in [True, False] * 10:
             world.kept.is_away = is_database_away and lost
-            for each in replicas:
-                each.counters.is_lost = lost
+            for replica in replicas:
+                replica.counters.is_lost = lost
             await world.goes_on(6, *replicas, good=9, bad=bad)
         await world.goes_on(90, *replicas, good=9, bad=bad)
 

@@ -45,18 +45,18 @@ def test_limits_are_shown_of_routes_that_adapt_alone():
 class WatchedRoute:
     """A route whose breaker people hear of."""
 
-    def __init__(self, *others, fallbacks=()):
+    def __init__(self, *other_routes, fallbacks=()):
         self.now = 100.0
         self.told: list[Alert] = []
         self.lanes, self.one = RouteHealthRegistry(), route("one")
-        known = catalog(self.one, *others)
-        model = replace(known.models["m"], fallbacks=fallbacks)
+        base_catalog = catalog(self.one, *other_routes)
+        model = replace(base_catalog.models["m"], fallbacks=fallbacks)
         self.news = RouteAlerts(
             self.lanes,
             lambda: self.now,
             lambda: self.now,
             self.told.append,
-            replace(known, models={"m": model}),
+            replace(base_catalog, models={"m": model}),
         )
 
     def after(self, seconds, *ended):
@@ -82,9 +82,9 @@ def test_people_hear_once_that_a_route_fails_and_once_that_it_has_been_well_for_
     assert watched.told[1].ended == 140.0
 
 
-def failed_route_alert(*others, fallbacks=()):
+def failed_route_alert(*other_routes, fallbacks=()):
     """The alert of a route that fails, beside others of its model."""
-    watched = WatchedRoute(*others, fallbacks=fallbacks)
+    watched = WatchedRoute(*other_routes, fallbacks=fallbacks)
     watched.after(5, *[broken_connection()] * 5)
     (alert,) = watched.told
     return alert
@@ -138,7 +138,7 @@ def test_alert_of_an_earlier_process_ends_once_its_route_works_for_a_minute():
     assert watched.told == []
     watched.after(2, None)
 
-    assert [(each.id, each.ended) for each in watched.told] == [(alert.id, 105.0)]
+    assert [(alert.id, alert.ended) for alert in watched.told] == [(alert.id, 105.0)]
 
 
 def test_alert_of_an_earlier_process_goes_on_while_its_route_fails():
@@ -157,7 +157,7 @@ def test_alert_of_an_earlier_process_ends_after_an_hour_without_a_call_to_its_ro
     assert watched.told == []
     watched.after(100)
 
-    assert [(each.id, each.ended) for each in watched.told] == [(alert.id, alert.began)]
+    assert [(alert.id, alert.ended) for alert in watched.told] == [(alert.id, alert.began)]
 
 
 def test_other_alerts_of_an_earlier_process_stay_open():
@@ -182,4 +182,4 @@ def test_alerts_left_open_are_read_once_it_runs():
     asyncio.run(run())
     watched.after(3_600)
 
-    assert [each.id for each in watched.told] == [alert.id]
+    assert [alert.id for alert in watched.told] == [alert.id]

@@ -14,25 +14,25 @@ OBJECTIVE = objective(name="o", ladder=("elsewhere",))
 def choices(names: str, engine: str = "") -> tuple[RouteChoice, ...]:
     routes = [route(name) for name in names]
     return tuple(
-        RouteChoice(replace(each, upstream=replace(each.upstream, engine=engine)), "m")
-        for each in routes
+        RouteChoice(replace(one_route, upstream=replace(one_route.upstream, engine=engine)), "m")
+        for one_route in routes
     )
 
 
-def split(misses: RouteMisses, asked: tuple[RouteChoice, ...], now: float = NOW) -> list[str]:
+def split(misses: RouteMisses, requested: tuple[RouteChoice, ...], now: float = NOW) -> list[str]:
     """The names of the routes that may answer, then `|`, then of those left out."""
-    others, late = misses.split(OBJECTIVE, asked, now)
-    return [each.route.upstream.name for each in (*others,)] + [
+    elsewhere, late = misses.split(OBJECTIVE, requested, now)
+    return [choice.route.upstream.name for choice in (*elsewhere,)] + [
         "|",
-        *(each.route.upstream.name for each in late),
+        *(choice.route.upstream.name for choice in late),
     ]
 
 
-def noted_calls(bad_by_route: dict[str, str], at: float = NOW) -> RouteMisses:
+def noted_calls(bad_by_route: dict[str, str], time: float = NOW) -> RouteMisses:
     misses = RouteMisses()
     for name, calls in bad_by_route.items():
         for mark in calls:
-            misses.note("o", f"{name}/m", at, is_bad=mark == "x")
+            misses.note("o", f"{name}/m", time, is_bad=mark == "x")
     return misses
 
 
@@ -68,7 +68,7 @@ def test_of_routes_that_all_broke_the_objective_the_worst_alone_is_left_out():
 
 
 def test_calls_that_are_long_past_do_not_count():
-    misses = noted_calls({"b": "xxxx"}, at=NOW - 400)
+    misses = noted_calls({"b": "xxxx"}, time=NOW - 400)
 
     assert split(misses, choices("ab", "house")) == ["a", "b", "|"]
 

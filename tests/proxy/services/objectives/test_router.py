@@ -28,14 +28,18 @@ ANSWER = {"role": "assistant", "content": "Hi"}
 
 
 def names(decision: RoutingDecision) -> list[str]:
-    return [each.route.name for each in decision.choices]
+    return [choice.route.name for choice in decision.choices]
 
 
 def test_while_all_is_well_a_call_takes_what_it_asks_for_and_the_ladder_follows():
     decision = decide(wheel())
 
     assert names(decision) == ["one/m", "two/m", "small/m"]
-    assert [each.reroute_reason for each in decision.choices] == ["", "", "chat-ttft: in its place"]
+    assert [choice.reroute_reason for choice in decision.choices] == [
+        "",
+        "",
+        "chat-ttft: in its place",
+    ]
     assert (decision.level, decision.deadline) == (0, 0.5)
 
 
@@ -43,76 +47,76 @@ def test_while_all_is_well_a_call_takes_what_it_asks_for_and_the_ladder_follows(
     ("level", "first"), [(1, ["two/m", "one/m"]), (2, ["small/m", "one/m", "two/m"])]
 )
 def test_a_missed_objective_moves_new_conversations_down_its_ladder(level, first):
-    made = wheel()
-    made.standings = {"chat-ttft": degraded_snapshot(level)}
-    decision = decide(made)
+    router = wheel()
+    router.standings = {"chat-ttft": degraded_snapshot(level)}
+    decision = decide(router)
 
     assert names(decision) == first
     assert decision.level == level
     assert decision.choices[0].reroute_reason == f"chat-ttft: fallback level {level}"
 
 
-def test_some_try_what_they_asked_for():
-    made = wheel()
-    made.standings = {"chat-ttft": degraded_snapshot(2, share=0.2)}
-    levels = [decide(made, chat({**USER, "content": str(n)})).level for n in range(1000)]
+def test_a_share_of_conversations_tries_the_requested_model():
+    router = wheel()
+    router.standings = {"chat-ttft": degraded_snapshot(2, share=0.2)}
+    levels = [decide(router, chat({**USER, "content": str(n)})).level for n in range(1000)]
 
     assert levels.count(0) == pytest.approx(200, abs=60)
 
 
 def test_a_conversation_keeps_the_level_it_began_on():
-    made = wheel()
-    made.standings = {"chat-ttft": degraded_snapshot(2)}
-    assert decide(made).level == 2
-    made.standings = {}
-    assert decide(made, chat(USER, ANSWER, USER)).level == 2
+    router = wheel()
+    router.standings = {"chat-ttft": degraded_snapshot(2)}
+    assert decide(router).level == 2
+    router.standings = {}
+    assert decide(router, chat(USER, ANSWER, USER)).level == 2
     other = {**USER, "content": "Other"}
-    made.standings = {"chat-ttft": degraded_snapshot(1)}
-    assert decide(made, chat(other, ANSWER, USER)).level == 0
+    router.standings = {"chat-ttft": degraded_snapshot(1)}
+    assert decide(router, chat(other, ANSWER, USER)).level == 0
 
 
-def test_a_first_message_that_is_always_the_same_keeps_nobody_down_for_ever():
-    made = wheel()
-    made.standings = {"chat-ttft": degraded_snapshot(2)}
-    decide(made)
-    made.standings = {}
-    assert decide(made, chat(USER)).level == 0
+def test_a_first_message_that_is_always_the_same_keeps_no_conversation_down():
+    router = wheel()
+    router.standings = {"chat-ttft": degraded_snapshot(2)}
+    decide(router)
+    router.standings = {}
+    assert decide(router, chat(USER)).level == 0
 
-    assert decide(made, chat(USER, ANSWER, USER)).level == 0
-    assert not made._levels
+    assert decide(router, chat(USER, ANSWER, USER)).level == 0
+    assert not router._levels
 
 
 def test_levels_of_silent_conversations_are_forgotten():
-    made = wheel()
-    made.standings = {"chat-ttft": degraded_snapshot(2)}
-    decide(made)
-    made.forget(START + 3599)
-    assert len(made._levels) == 1
-    made.forget(START + 3601)
-    assert not made._levels
+    router = wheel()
+    router.standings = {"chat-ttft": degraded_snapshot(2)}
+    decide(router)
+    router.forget(START + 3599)
+    assert len(router._levels) == 1
+    router.forget(START + 3601)
+    assert not router._levels
 
 
 def test_conversations_on_a_failing_route_are_rerouted_midway_and_stay_there():
-    made = wheel(objective(metric=Metric.ERRORS, under=None))
+    router = wheel(objective(metric=Metric.ERRORS, under=None))
     follow = chat(USER, ANSWER, USER)
-    made.standings = {"chat-ttft": degraded_snapshot(2)}
-    assert decide(made, follow).level == 2
-    made.standings = {}
-    assert decide(made, chat(USER, ANSWER, USER)).level == 2
+    router.standings = {"chat-ttft": degraded_snapshot(2)}
+    assert decide(router, follow).level == 2
+    router.standings = {}
+    assert decide(router, chat(USER, ANSWER, USER)).level == 2
 
 
 def test_a_conversation_keeps_to_the_ladder_that_moved_it():
-    made = wheel(objective(name="a", ladder=("elsewhere",)), objective(name="b"))
-    made.standings = {"b": degraded_snapshot(2), "a": degraded_snapshot(1)}
-    assert names(decide(made))[0] == "small/m"
-    assert names(decide(made, chat(USER, ANSWER, USER)))[0] == "small/m"
+    router = wheel(objective(name="a", ladder=("elsewhere",)), objective(name="b"))
+    router.standings = {"b": degraded_snapshot(2), "a": degraded_snapshot(1)}
+    assert names(decide(router))[0] == "small/m"
+    assert names(decide(router, chat(USER, ANSWER, USER)))[0] == "small/m"
 
 
 def test_the_highest_level_counts():
-    made = wheel(objective(name="a"), objective(name="b"))
-    made.standings = {"a": degraded_snapshot(1), "b": degraded_snapshot(2)}
+    router = wheel(objective(name="a"), objective(name="b"))
+    router.standings = {"a": degraded_snapshot(1), "b": degraded_snapshot(2)}
 
-    assert decide(made).choices[0].reroute_reason == "b: fallback level 2"
+    assert decide(router).choices[0].reroute_reason == "b: fallback level 2"
 
 
 @pytest.mark.parametrize(
@@ -126,71 +130,73 @@ def test_the_highest_level_counts():
     ],
 )
 def test_a_call_that_the_fallback_cannot_answer_keeps_its_model(fields):
-    made = wheel(objective(ladder=("small",)))
-    made.standings = {"chat-ttft": degraded_snapshot(1)}
-    decision = decide(made, chat(**fields))
+    router = wheel(objective(ladder=("small",)))
+    router.standings = {"chat-ttft": degraded_snapshot(1)}
+    decision = decide(router, chat(**fields))
 
     assert names(decision) == ["one/m", "two/m"]
     assert decision.level == 0
-    assert not made._levels
+    assert not router._levels
 
 
 @pytest.mark.parametrize("level", [0, 1])
 def test_a_model_that_cannot_take_a_call_is_named_with_the_reason(level):
-    made = wheel(objective(ladder=("small",)))
-    made.standings = {"chat-ttft": degraded_snapshot(level)} if level else {}
+    router = wheel(objective(ladder=("small",)))
+    router.standings = {"chat-ttft": degraded_snapshot(level)} if level else {}
 
-    assert decide(made, chat(web_search_options={})).skipped == {
+    assert decide(router, chat(web_search_options={})).skipped == {
         "small": "It cannot search the web by itself (web_search_options)."
     }
-    assert decide(made, chat(max_tokens=5)).skipped == {}
+    assert decide(router, chat(max_tokens=5)).skipped == {}
 
 
 def test_a_call_bound_to_a_region_stays_in_it():
     here = route("eu")
     bound = replace(here, upstream=replace(here.upstream, region="eu"))
-    known = replace(
+    eu_catalog = replace(
         CATALOG, models={**CATALOG.models, "m": replace(CATALOG.models["m"], routes=(bound,))}
     )
-    made = wheel(objective(ladder=("small",)), known=known)
-    made.standings = {"chat-ttft": degraded_snapshot(1)}
+    router = wheel(objective(ladder=("small",)), known=eu_catalog)
+    router.standings = {"chat-ttft": degraded_snapshot(1)}
 
-    assert names(decide(made, known=known)) == ["eu/m"]
+    assert names(decide(router, known=eu_catalog)) == ["eu/m"]
 
 
 def test_a_call_that_continues_provider_state_is_not_rerouted():
-    made = wheel(objective(metric=Metric.ERRORS, under=None))
-    made.standings = {"chat-ttft": degraded_snapshot(2)}
+    router = wheel(objective(metric=Metric.ERRORS, under=None))
+    router.standings = {"chat-ttft": degraded_snapshot(2)}
     body = b'{"model":"m","input":"x","stream":true,"previous_response_id":"resp_1"}'
-    kept = call(body, "responses", id="kept")
+    continued = call(body, "responses", id="kept")
 
-    assert decide(made, kept) == RoutingDecision(choices=requested_routes(kept, CATALOG))
-    made.record_receipt(receipt(kept))
-    assert counts_by_arm(made) == {"chat-ttft#0": (1, 0)}
+    assert decide(router, continued) == RoutingDecision(
+        choices=requested_routes(continued, CATALOG)
+    )
+    router.record_receipt(receipt(continued))
+    assert counts_by_arm(router) == {"chat-ttft#0": (1, 0)}
 
 
 def test_a_fallback_level_that_the_catalog_does_not_know_is_skipped():
-    made = wheel(objective(ladder=("elsewhere", "gone")))
-    made.standings = {"chat-ttft": degraded_snapshot(2)}
+    router = wheel(objective(ladder=("elsewhere", "gone")))
+    router.standings = {"chat-ttft": degraded_snapshot(2)}
 
-    assert decide(made).level == 1
+    assert decide(router).level == 1
     assert names(decide(wheel(objective(ladder=("gone",))))) == ["one/m", "two/m"]
 
 
-def test_elsewhere_needs_another_route():
+def test_level_elsewhere_needs_another_route():
     one = replace(CATALOG.models["m"], routes=CATALOG.models["m"].routes[:1])
-    known = replace(CATALOG, models={**CATALOG.models, "m": one})
-    made = wheel(objective(ladder=("elsewhere",)), known=known)
-    made.standings = {"chat-ttft": degraded_snapshot(1)}
+    one_route_catalog = replace(CATALOG, models={**CATALOG.models, "m": one})
+    router = wheel(objective(ladder=("elsewhere",)), known=one_route_catalog)
+    router.standings = {"chat-ttft": degraded_snapshot(1)}
 
-    assert decide(made, known=known).level == 0
+    assert decide(router, known=one_route_catalog).level == 0
 
 
 def test_a_call_that_asks_for_the_fallback_model_gets_it():
-    made = wheel(objective(ladder=("small",)))
-    made.standings = {"chat-ttft": degraded_snapshot(1)}
+    router = wheel(objective(ladder=("small",)))
+    router.standings = {"chat-ttft": degraded_snapshot(1)}
 
-    decision = decide(made, chat(model="small"))
+    decision = decide(router, chat(model="small"))
 
     assert decision.choices == requested_routes(chat(model="small"), CATALOG)
     assert decision.level == 0
@@ -198,66 +204,66 @@ def test_a_call_that_asks_for_the_fallback_model_gets_it():
 
 @pytest.mark.parametrize("ladder", [("shed",), ("cache-only",)])
 def test_a_shed_call_is_refused_with_a_retry_after(ladder):
-    made = wheel(objective(ladder=ladder, enforce=Enforce.SHED))
-    made.standings = {"chat-ttft": degraded_snapshot(1)}
+    router = wheel(objective(ladder=ladder, enforce=Enforce.SHED))
+    router.standings = {"chat-ttft": degraded_snapshot(1)}
     with refusing(429) as caught:
-        decide(made)
+        decide(router)
 
     assert (caught.value.status, caught.value.code) == (429, "objective_shed")
     assert caught.value.retry_after == 30.0
-    assert made.rerouted == {("chat-ttft", ladder[0]): 1}
-    assert made._open == {}
+    assert router.rerouted == {("chat-ttft", ladder[0]): 1}
+    assert router._open == {}
 
 
 def test_conversations_under_way_are_served_while_new_ones_are_shed():
-    made = wheel(objective(ladder=("shed",), enforce=Enforce.SHED))
-    made.standings = {"chat-ttft": degraded_snapshot(1)}
+    router = wheel(objective(ladder=("shed",), enforce=Enforce.SHED))
+    router.standings = {"chat-ttft": degraded_snapshot(1)}
 
-    assert names(decide(made, chat(USER, ANSWER, USER))) == ["one/m", "two/m"]
+    assert names(decide(router, chat(USER, ANSWER, USER))) == ["one/m", "two/m"]
 
 
 def test_a_conversation_under_way_goes_to_another_model_only_where_its_own_fails():
     decision = decide(wheel(), chat(USER, ANSWER, USER))
 
-    assert [each.is_last_resort for each in decision.choices] == [False, False, True]
+    assert [choice.is_last_resort for choice in decision.choices] == [False, False, True]
 
 
-def test_an_unenforced_objective_counts_and_reroutes_nobody():
-    made = wheel(objective(enforce=Enforce.ALERT))
-    made.standings = {"chat-ttft": degraded_snapshot(2)}
+def test_an_unenforced_objective_counts_and_reroutes_no_call():
+    router = wheel(objective(enforce=Enforce.ALERT))
+    router.standings = {"chat-ttft": degraded_snapshot(2)}
 
-    assert decide(made) == RoutingDecision(choices=requested_routes(chat(), CATALOG))
-    assert made.not_enforced == {("chat-ttft", "small"): 1}
-    assert not made._levels
+    assert decide(router) == RoutingDecision(choices=requested_routes(chat(), CATALOG))
+    assert router.not_enforced == {("chat-ttft", "small"): 1}
+    assert not router._levels
 
 
 def test_the_strictest_deadline_of_streams_holds():
-    made = wheel(objective(name="a", under=2.0), objective(name="b", under=1.0))
+    router = wheel(objective(name="a", under=2.0), objective(name="b", under=1.0))
 
-    assert decide(made).deadline == 1.0
-    assert decide(made, chat(stream=False)).deadline is None
+    assert decide(router).deadline == 1.0
+    assert decide(router, chat(stream=False)).deadline is None
 
 
 def test_a_call_that_no_objective_matches_is_not_rerouted():
-    made = wheel(objective(feature="other"), objective(name="whole", calls=RequestKind.WHOLE))
+    router = wheel(objective(feature="other"), objective(name="whole", calls=RequestKind.WHOLE))
 
-    assert decide(made) == RoutingDecision(choices=requested_routes(chat(), CATALOG))
-    assert made._open == {}
-    made.record_receipt(receipt(chat()))
-    assert counts_by_arm(made) == {}
+    assert decide(router) == RoutingDecision(choices=requested_routes(chat(), CATALOG))
+    assert router._open == {}
+    router.record_receipt(receipt(chat()))
+    assert counts_by_arm(router) == {}
 
 
 def test_a_call_that_generates_nothing_is_not_rerouted():
-    made, listed = wheel(), call(b"{}", "models", id="listed")
+    router, listed = wheel(), call(b"{}", "models", id="listed")
 
-    assert decide(made, listed) == RoutingDecision(choices=requested_routes(listed, CATALOG))
-    assert made._open == {}
+    assert decide(router, listed) == RoutingDecision(choices=requested_routes(listed, CATALOG))
+    assert router._open == {}
 
 
 def test_an_answer_that_is_kept_already_needs_no_other_route():
-    made = wheel(objective(metric=Metric.ERRORS, under=None, ladder=("cache-only",)))
-    made.standings = {"chat-ttft": degraded_snapshot(1)}
-    decision = decide(made, chat(USER, ANSWER, USER))
+    router = wheel(objective(metric=Metric.ERRORS, under=None, ladder=("cache-only",)))
+    router.standings = {"chat-ttft": degraded_snapshot(1)}
+    decision = decide(router, chat(USER, ANSWER, USER))
 
     assert (names(decision), decision.level) == (["one/m", "two/m"], 1)
 
@@ -276,107 +282,107 @@ def test_an_answer_that_is_kept_already_needs_no_other_route():
     )
 )
 def test_whatever_moves_a_call_is_on_the_ladder_and_counted_once(steps):
-    made = wheel(objective(name="a"), objective(name="b", metric=Metric.ERRORS, under=None))
+    router = wheel(objective(name="a"), objective(name="b", metric=Metric.ERRORS, under=None))
     for first, goes_on, one, two, share, ends in steps:
-        made.standings = {"a": degraded_snapshot(one, share), "b": degraded_snapshot(two, share)}
-        said = {"role": "user", "content": first}
-        asking = chat(said, *((ANSWER, USER) if goes_on else ()))
-        decision = decide(made, asking)
+        router.standings = {"a": degraded_snapshot(one, share), "b": degraded_snapshot(two, share)}
+        message = {"role": "user", "content": first}
+        asking = chat(message, *((ANSWER, USER) if goes_on else ()))
+        decision = decide(router, asking)
         assert 0 <= decision.level <= 2
-        assert len({each.route.name for each in decision.choices}) == len(decision.choices)
-        assert {"one/m", "two/m"} <= {each.route.name for each in decision.choices}
+        assert len({choice.route.name for choice in decision.choices}) == len(decision.choices)
+        assert {"one/m", "two/m"} <= {choice.route.name for choice in decision.choices}
         assert isinstance(decision.choices[0], RouteChoice)
         if ends:
-            before = sum(map(sum, made.totals.values()))
-            made.record_receipt(receipt(asking))
-            assert sum(map(sum, made.totals.values())) == before + 2
-    assert len(made._open) == sum(not ends for *_, ends in steps)
-    assert len(made._levels) <= 3
+            before = sum(map(sum, router.totals.values()))
+            router.record_receipt(receipt(asking))
+            assert sum(map(sum, router.totals.values())) == before + 2
+    assert len(router._open) == sum(not ends for *_, ends in steps)
+    assert len(router._levels) <= 3
 
 
 def at_a_part_of_the_price(part: int) -> Any:
     """The catalog, where the small model's prices are so many times lower."""
-    read, asked_, said = RATES.cache_read or 0, RATES.input or 0, RATES.output or 0
-    rates = TokenRates(input=asked_ // part, cache_read=read // part, output=said // part)
+    read, asked_, output = RATES.cache_read or 0, RATES.input or 0, RATES.output or 0
+    rates = TokenRates(input=asked_ // part, cache_read=read // part, output=output // part)
     tariff = Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=rates)}),))
     small = CATALOG.models["small"]
-    routes = tuple(replace(each, tariff=tariff) for each in small.routes)
+    routes = tuple(replace(small_route, tariff=tariff) for small_route in small.routes)
     return replace(CATALOG, models={**CATALOG.models, "small": replace(small, routes=routes)})
 
 
 @pytest.mark.parametrize(("part", "level"), [(1, 0), (2, 0), (20, 1)])
 def test_a_conversation_that_costs_too_much_moves_midway_only_where_that_saves_money(part, level):
-    known = at_a_part_of_the_price(part)
-    made = wheel(
-        objective(metric=Metric.COST, under=None, under_nanos=1000, ladder=("small",)), known=known
+    priced = at_a_part_of_the_price(part)
+    router = wheel(
+        objective(metric=Metric.COST, under=None, under_nanos=1000, ladder=("small",)), known=priced
     )
-    made.standings["chat-ttft"] = degraded_snapshot(1)
+    router.standings["chat-ttft"] = degraded_snapshot(1)
     long = {"role": "user", "content": "word " * 10_000}
 
-    assert decide(made, chat(long, ANSWER, USER), known).level == level
-    assert decide(made, chat(), known).level == 1
+    assert decide(router, chat(long, ANSWER, USER), priced).level == level
+    assert decide(router, chat(), priced).level == 1
 
 
 @pytest.mark.parametrize("ladder", [("small",), ("elsewhere",)])
 def test_a_call_that_fell_back_returns_where_its_level_fails_or_what_it_left_recovered(ladder):
-    made = wheel(objective(ladder=ladder))
-    made.standings["chat-ttft"] = degraded_snapshot(1)
-    decision = decide(made)
+    router = wheel(objective(ladder=ladder))
+    router.standings["chat-ttft"] = degraded_snapshot(1)
+    decision = decide(router)
 
-    assert [each.is_suspect for each in decision.choices if not each.reroute_reason]
-    assert all(each.is_suspect for each in decision.choices if not each.reroute_reason)
+    assert [choice.is_suspect for choice in decision.choices if not choice.reroute_reason]
+    assert all(choice.is_suspect for choice in decision.choices if not choice.reroute_reason)
     assert not decision.choices[0].is_suspect
 
 
 def test_a_conversation_on_a_fallback_model_returns_only_where_that_fails():
-    made = wheel(objective(metric=Metric.ERRORS, under=None, ladder=("small",)))
-    made.standings["chat-ttft"] = degraded_snapshot(1)
-    decision = decide(made, chat(USER, ANSWER, USER))
+    router = wheel(objective(metric=Metric.ERRORS, under=None, ladder=("small",)))
+    router.standings["chat-ttft"] = degraded_snapshot(1)
+    decision = decide(router, chat(USER, ANSWER, USER))
 
     assert decision.level == 1
-    assert [each.is_last_resort for each in decision.choices if not each.reroute_reason]
-    assert all(each.is_last_resort for each in decision.choices if not each.reroute_reason)
+    assert [choice.is_last_resort for choice in decision.choices if not choice.reroute_reason]
+    assert all(choice.is_last_resort for choice in decision.choices if not choice.reroute_reason)
 
 
 def test_a_call_under_way_is_judged_by_the_objective_as_it_is_when_it_ends():
-    made, asking = wheel(objective(), objective(name="gone")), chat()
-    decide(made, asking)
-    made.update(tracks(objective(under=0.001, ladder=())), CATALOG)
-    made.record_receipt(receipt(asking))
+    router, asking = wheel(objective(), objective(name="gone")), chat()
+    decide(router, asking)
+    router.update(tracks(objective(under=0.001, ladder=())), CATALOG)
+    router.record_receipt(receipt(asking))
 
-    assert made.totals == {"chat-ttft": (0, 1)}
+    assert router.totals == {"chat-ttft": (0, 1)}
 
 
 def test_the_latency_target_of_a_call_is_that_of_the_objectives_that_it_counts_in() -> None:
-    made = wheel(
+    router = wheel(
         objective(name="fast", team="acme"),
         objective(name="other", under=0.1, team="someone-else"),
     )
-    found = made.latency_target(chat())
+    target = router.latency_target(chat())
 
-    assert found is not None
-    assert (found.objective, found.ttft) == ("fast", 0.5)
+    assert target is not None
+    assert (target.objective, target.ttft) == ("fast", 0.5)
     elsewhere = wheel(objective(team="someone-else"))
     assert elsewhere.latency_target(chat()) is None
 
 
 def test_elsewhere_leaves_out_the_replica_whose_calls_were_late_and_not_the_first():
     routes = [
-        replace(each, upstream=replace(each.upstream, engine="house"))
-        for each in CATALOG.models["m"].routes
+        replace(model_route, upstream=replace(model_route.upstream, engine="house"))
+        for model_route in CATALOG.models["m"].routes
     ]
     model = replace(CATALOG.models["m"], routes=tuple(routes))
-    known = replace(CATALOG, models={**CATALOG.models, "m": model})
-    made = wheel(objective(ladder=("elsewhere",)), known=known)
+    engine_catalog = replace(CATALOG, models={**CATALOG.models, "m": model})
+    router = wheel(objective(ladder=("elsewhere",)), known=engine_catalog)
     for _ in range(10):
         for name, ttft in (("one/m", 0.1), ("two/m", 5.0)):
             asking = chat()
-            decide(made, asking, known)
-            made.record_receipt(receipt(asking, route=name, ttft=ttft))
-    made.standings = {"chat-ttft": degraded_snapshot(1)}
+            decide(router, asking, engine_catalog)
+            router.record_receipt(receipt(asking, route=name, ttft=ttft))
+    router.standings = {"chat-ttft": degraded_snapshot(1)}
 
-    decision = decide(made, chat(), known)
+    decision = decide(router, chat(), engine_catalog)
 
     assert names(decision) == ["one/m", "two/m"]
-    assert [each.is_suspect for each in decision.choices] == [False, True]
+    assert [choice.is_suspect for choice in decision.choices] == [False, True]
     assert decision.level == 1

@@ -20,20 +20,20 @@ from tests.fakes.objective_replicas import objective
 
 
 def test_a_call_counts_once_when_its_last_attempt_ended():
-    made, asking = wheel(), chat()
-    decide(made, asking)
-    made.record_receipt(receipt(asking, final=False, outcome=Outcome.FAILED))
-    assert counts_by_arm(made) == {}
-    made.record_receipt(receipt(asking, attempt=1))
-    made.record_receipt(receipt(asking, attempt=1))
+    router, asking = wheel(), chat()
+    decide(router, asking)
+    router.record_receipt(receipt(asking, final=False, outcome=Outcome.FAILED))
+    assert counts_by_arm(router) == {}
+    router.record_receipt(receipt(asking, attempt=1))
+    router.record_receipt(receipt(asking, attempt=1))
 
-    assert counts_by_arm(made) == {"chat-ttft#0": (1, 0)}
-    assert made.totals == {"chat-ttft": (1, 0)}
-    assert made._open == {}
+    assert counts_by_arm(router) == {"chat-ttft#0": (1, 0)}
+    assert router.totals == {"chat-ttft": (1, 0)}
+    assert router._open == {}
 
 
 @pytest.mark.parametrize(
-    ("fields", "found"),
+    ("fields", "counts"),
     [
         ({"ttft": 0.4}, {"chat-ttft#2": (1, 0)}),
         ({"ttft": 0.6}, {"chat-ttft#2": (0, 1)}),
@@ -41,113 +41,115 @@ def test_a_call_counts_once_when_its_last_attempt_ended():
         ({"outcome": Outcome.FAILED, "ttft": None, "duration": 0.1}, {}),
     ],
 )
-def test_a_moved_call_counts_among_those_of_its_level(fields, found):
-    made, asking = wheel(), chat()
-    made.standings = {"chat-ttft": degraded_snapshot(2)}
-    decision = decide(made, asking)
+def test_a_moved_call_counts_among_those_of_its_level(fields, counts):
+    router, asking = wheel(), chat()
+    router.standings = {"chat-ttft": degraded_snapshot(2)}
+    decision = decide(router, asking)
     first = decision.choices[0]
-    made.record_receipt(
+    router.record_receipt(
         receipt(asking, route=first.route.name, reroute_reason=first.reroute_reason, **fields)
     )
 
-    assert counts_by_arm(made) == found
+    assert counts_by_arm(router) == counts
 
 
 def test_a_call_that_its_level_could_not_answer_counts_where_it_was_answered():
-    made, asking = wheel(), chat()
-    made.standings = {"chat-ttft": degraded_snapshot(2)}
-    decide(made, asking)
-    made.record_receipt(receipt(asking, attempt=1))
+    router, asking = wheel(), chat()
+    router.standings = {"chat-ttft": degraded_snapshot(2)}
+    decide(router, asking)
+    router.record_receipt(receipt(asking, attempt=1))
 
-    assert counts_by_arm(made) == {"chat-ttft#0": (1, 0)}
-    assert made.rerouted == {}
+    assert counts_by_arm(router) == {"chat-ttft#0": (1, 0)}
+    assert router.rerouted == {}
 
 
 def test_a_call_that_another_model_answered_in_its_place_counts_there():
-    made, asking = wheel(), chat()
-    decide(made, asking)
-    made.record_receipt(
+    router, asking = wheel(), chat()
+    decide(router, asking)
+    router.record_receipt(
         receipt(asking, route="small/m", reroute_reason="chat-ttft: in its place", attempt=2)
     )
 
-    assert counts_by_arm(made) == {"chat-ttft#2": (1, 0)}
-    assert made.rerouted == {("chat-ttft", "small"): 1}
+    assert counts_by_arm(router) == {"chat-ttft#2": (1, 0)}
+    assert router.rerouted == {("chat-ttft", "small"): 1}
 
 
 def test_a_late_call_that_another_model_answered_counts_where_it_was_late():
-    made, asking = wheel(), chat()
-    decide(made, asking)
+    router, asking = wheel(), chat()
+    decide(router, asking)
     moved = "chat-ttft: in its place"
-    made.record_receipt(receipt(asking, route="small/m", reroute_reason=moved, attempt=1, ttft=0.9))
+    router.record_receipt(
+        receipt(asking, route="small/m", reroute_reason=moved, attempt=1, ttft=0.9)
+    )
 
-    assert counts_by_arm(made) == {"chat-ttft#0": (0, 1)}
+    assert counts_by_arm(router) == {"chat-ttft#0": (0, 1)}
 
 
 def test_a_late_call_that_left_out_its_silent_level_counts_for_that_level():
-    made, asking = wheel(), chat()
-    made.standings = {"chat-ttft": degraded_snapshot(2)}
-    decide(made, asking)
-    made.record_receipt(receipt(asking, ttft=0.9))
+    router, asking = wheel(), chat()
+    router.standings = {"chat-ttft": degraded_snapshot(2)}
+    decide(router, asking)
+    router.record_receipt(receipt(asking, ttft=0.9))
 
-    assert counts_by_arm(made) == {"chat-ttft#2": (0, 1)}
+    assert counts_by_arm(router) == {"chat-ttft#2": (0, 1)}
 
 
 def test_all_attempts_of_a_call_cost_it():
-    made, asking = wheel(dear(150)), chat()
-    decide(made, asking)
-    made.record_receipt(receipt(asking, final=False))
-    made.record_receipt(receipt(asking, attempt=1))
+    router, asking = wheel(dear(150)), chat()
+    decide(router, asking)
+    router.record_receipt(receipt(asking, final=False))
+    router.record_receipt(receipt(asking, attempt=1))
 
-    assert made.totals == {"cost": (0, 1)}
-    assert made.costs == {"cost": 200}
+    assert router.totals == {"cost": (0, 1)}
+    assert router.costs == {"cost": 200}
 
 
-def dear(most: int) -> Objective:
+def dear(max_nanos: int) -> Objective:
     return objective(
-        name="cost", metric=Metric.COST, under=None, under_nanos=most, ladder=(),
+        name="cost", metric=Metric.COST, under=None, under_nanos=max_nanos, ladder=(),
         enforce=Enforce.ALERT,
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("usage", [Usage(input=10, output=2), None])
 def test_a_call_of_unknown_cost_says_nothing_of_costs(usage):
-    made, asking = wheel(dear(1)), chat()
-    decide(made, asking)
-    made.record_receipt(receipt(asking, usage=usage, cost_nanos=None))
+    router, asking = wheel(dear(1)), chat()
+    decide(router, asking)
+    router.record_receipt(receipt(asking, usage=usage, cost_nanos=None))
 
-    assert made.totals == {}
+    assert router.totals == {}
 
 
 def test_a_level_that_moves_while_a_call_is_open_is_not_the_calls():
-    made, asking = wheel(), chat()
-    made.standings = {"chat-ttft": degraded_snapshot(1)}
-    first = decide(made, asking).choices[0]
-    made.standings = {"chat-ttft": degraded_snapshot(2)}
-    made.record_receipt(
+    router, asking = wheel(), chat()
+    router.standings = {"chat-ttft": degraded_snapshot(1)}
+    first = decide(router, asking).choices[0]
+    router.standings = {"chat-ttft": degraded_snapshot(2)}
+    router.record_receipt(
         receipt(asking, route=first.route.name, reroute_reason=first.reroute_reason)
     )
 
-    assert counts_by_arm(made) == {"chat-ttft#1": (1, 0)}
+    assert counts_by_arm(router) == {"chat-ttft#1": (1, 0)}
 
 
-def test_calls_that_left_no_receipt_are_not_remembered_for_ever():
-    made, asking = wheel(), chat()
+def test_calls_that_left_no_receipt_are_forgotten_in_the_end():
+    router, asking = wheel(), chat()
     routes = requested_routes(asking, CATALOG)
-    made.decide(asking, routes)
-    (first,) = made._open.values()
-    made._open = {f"c{n}": first for n in range(100_000)}
-    made.decide(asking, routes)
+    router.decide(asking, routes)
+    (first,) = router._open.values()
+    router._open = {f"c{n}": first for n in range(100_000)}
+    router.decide(asking, routes)
 
-    assert len(made._open) == 100_000
-    assert "c0" not in made._open
-    assert asking.id in made._open
+    assert len(router._open) == 100_000
+    assert "c0" not in router._open
+    assert asking.id in router._open
 
 
 def test_no_more_conversations_are_remembered_than_there_may_be():
-    made, asking = wheel(), chat()
+    router, asking = wheel(), chat()
     routes = requested_routes(asking, CATALOG)
-    made.standings = {"chat-ttft": degraded_snapshot(1)}
+    router.standings = {"chat-ttft": degraded_snapshot(1)}
     for n in range(50_010):
-        made.decide(msgspec.structs.replace(asking, id="c", conversation=f"c{n}"), routes)
+        router.decide(msgspec.structs.replace(asking, id="c", conversation=f"c{n}"), routes)
 
-    assert len(made._levels) == 50_000
+    assert len(router._levels) == 50_000

@@ -27,15 +27,15 @@ def surroundings(
 ) -> tuple[AppContext, list[Collector]]:
     published: list[Collector] = []
     followed = [] if followed is None else followed
-    kept: Any = FakeStore()
-    kept.secret = b"secret"
+    store: Any = FakeStore()
+    store.secret = b"secret"
     around = AppContext(
         settings=cast(
             Any, SimpleNamespace(redis_url=url, policies="policies.toml" if objectives else None)
         ),
         policies=cast(Any, SimpleNamespace(objectives=objectives)),
         catalog=two_model_catalog(),
-        opened=kept,
+        opened=store,
         estimator=FakeEstimator(),
         tasks=LoopTasks(),
         now=lambda: START,
@@ -67,7 +67,7 @@ def test_calls_are_judged_every_second_until_the_gateway_ends(caplog):
                 assert set(wheel.standings) == {"chat-ttft"}
         await asyncio.sleep(0)
         assert asyncio.all_tasks() == {asyncio.current_task()}
-        assert [type(each) for each in published] == [ObjectiveMetrics]
+        assert [type(collector) for collector in published] == [ObjectiveMetrics]
 
     run_in_instant_time(play())
     assert "1 objective, judged in this process alone" in caplog.text
@@ -80,7 +80,7 @@ def test_a_fallback_level_that_is_no_model_of_the_catalog_is_logged_as_a_warning
             pass
 
     run_in_instant_time(play())
-    warned = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert warned == ["chat-ttft: skipped fallback level 'gone', which is no model of the catalog"]
 
 
@@ -110,12 +110,16 @@ def page(wheel: ObjectiveRouter) -> str:
 
 
 def test_every_objective_is_there_before_anything_happened():
-    said = page(ObjectiveRouter(tracks(objective(), objective(name="other")), two_model_catalog()))
+    metrics_text = page(
+        ObjectiveRouter(tracks(objective(), objective(name="other")), two_model_catalog())
+    )
 
     for name in ("chat-ttft", "other"):
-        assert f'thriftgate_objective_good_total{{objective="{name}"}} 0.0' in said
-        assert f'thriftgate_objective_bad_total{{objective="{name}"}} 0.0' in said
-        assert f'thriftgate_objective_state{{objective="{name}",state="healthy"}} 1.0' in said
+        assert f'thriftgate_objective_good_total{{objective="{name}"}} 0.0' in metrics_text
+        assert f'thriftgate_objective_bad_total{{objective="{name}"}} 0.0' in metrics_text
+        assert (
+            f'thriftgate_objective_state{{objective="{name}",state="healthy"}} 1.0' in metrics_text
+        )
 
 
 def test_counts_levels_and_states_are_told():
@@ -126,7 +130,7 @@ def test_counts_levels_and_states_are_told():
     }
     wheel.rerouted["chat-ttft", "small"] = 4
     wheel.not_enforced["chat-ttft", "elsewhere"] = 5
-    said = page(wheel)
+    metrics_text = page(wheel)
 
     for line in (
         'thriftgate_objective_good_total{objective="chat-ttft"} 7.0',
@@ -137,7 +141,7 @@ def test_counts_levels_and_states_are_told():
         'thriftgate_fallback_calls_total{level="small",objective="chat-ttft"} 4.0',
         'thriftgate_unenforced_fallback_calls_total{level="elsewhere",objective="chat-ttft"} 5.0',
     ):
-        assert line in said
+        assert line in metrics_text
 
 
 @pytest.mark.parametrize(("is_proven", "state"), [(True, "missed"), (False, "too_few_calls")])
@@ -146,7 +150,9 @@ def test_an_objective_that_is_missed_and_has_no_ladder_is_not_healthy_in_metrics
     wheel = ObjectiveRouter(tracks(bare), two_model_catalog())
     wheel.standings = {bare.name: ControllerSnapshot(since=0.0)}
     wheel.missed = {bare.name: Miss(0.0, "92 of 92 calls missed it", is_proven)}
-    said = page(wheel)
+    metrics_text = page(wheel)
 
-    assert f'thriftgate_objective_state{{objective="chat-ttft",state="{state}"}} 1.0' in said
-    assert 'thriftgate_objective_state{objective="chat-ttft",state="healthy"} 0.0' in said
+    assert (
+        f'thriftgate_objective_state{{objective="chat-ttft",state="{state}"}} 1.0' in metrics_text
+    )
+    assert 'thriftgate_objective_state{objective="chat-ttft",state="healthy"} 0.0' in metrics_text

@@ -10,6 +10,6 @@ from tests.fakes.scheduled_reports import open_store
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     """A store with a migrated database."""
-    made = open_store(tmp_path)
-    yield made
-    made.close(5)
+    opened = open_store(tmp_path)
+    yield opened
+    opened.close(5)

@@ -124,8 +124,8 @@ def test_the_oldest_reports_of_the_same_teams_go_first_and_then_those_of_all() -
 
         for n in range(MAX_KEPT):
             await orders.take("a", f"team {n}")
-        kept = [n for n in range(MAX_KEPT) if ("a", f"team {n}") in orders.reports]
-        assert len(kept) == MAX_KEPT
+        remaining = [n for n in range(MAX_KEPT) if ("a", f"team {n}") in orders.reports]
+        assert len(remaining) == MAX_KEPT
         assert ("a", "other") not in orders.reports
 
     run(test)

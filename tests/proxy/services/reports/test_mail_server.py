@@ -77,7 +77,7 @@ def test_a_password_is_never_sent_without_tls() -> None:
 
     assert failure is not None
     assert not failure.is_refused
-    assert not any("AUTH" in each for each in server.commands)
+    assert not any("AUTH" in command for command in server.commands)
     assert server.mails == []
 
 
@@ -90,11 +90,11 @@ def test_a_server_that_is_away_is_named_by_the_kind_of_error() -> None:
 
 
 def test_a_url_names_server_and_account() -> None:
-    found = mail_server("smtp://ann%40x:p%3Aw@mail.example.com", "r@example.com")
+    server = mail_server("smtp://ann%40x:p%3Aw@mail.example.com", "r@example.com")
 
-    assert (found.host, found.port, found.is_tls) == ("mail.example.com", 587, False)
-    assert (found.user, found.password) == ("ann@x", "p:w")
-    assert "p:w" not in repr(found)
+    assert (server.host, server.port, server.is_tls) == ("mail.example.com", 587, False)
+    assert (server.user, server.password) == ("ann@x", "p:w")
+    assert "p:w" not in repr(server)
     secure = mail_server("smtps://mail.example.com:4650", "r@example.com")
     assert (secure.port, secure.is_tls, secure.user) == (4650, True, "")
     assert mail_server("smtps://h", "r@example.com").port == 465

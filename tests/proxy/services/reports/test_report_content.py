@@ -41,19 +41,19 @@ def test_a_team_that_does_not_exist_is_named(store: Store) -> None:
 
 def test_an_event_has_the_figures_to_nine_digits_and_is_signed(store: Store) -> None:
     calls_of_two_teams(store)
-    made = content(store, team="search")
-    message = made.event("s3cret", DUE)
+    report = content(store, team="search")
+    message = report.event("s3cret", DUE)
     event = json.loads(message.body)
 
     assert event["type"] == "thriftgate.reports.cost"
     assert event["data"]["total"]["cost_usd"] == "2.000000004"
     assert (event["data"]["team"], event["data"]["period"]) == ("search", WEEK)
-    at = message.headers[TIMESTAMP]
-    assert message.headers[SIGNATURE] == signature("s3cret", at, message.body)
+    timestamp = message.headers[TIMESTAMP]
+    assert message.headers[SIGNATURE] == signature("s3cret", timestamp, message.body)
 
 
 def test_an_event_that_is_sent_again_has_the_same_id(store: Store) -> None:
-    ids = {json.loads(content(store).event("s", at).body)["id"] for at in (DUE, DUE + 99)}
+    ids = {json.loads(content(store).event("s", time).body)["id"] for time in (DUE, DUE + 99)}
     ids |= {json.loads(content(store, name="other").event("s", DUE).body)["id"]}
 
     assert len(ids) == 2

@@ -52,7 +52,7 @@ class ReportGateways:
         self.url = url
         self.stores = stores
         self._http = HttpSender()
-        self.gateways = [self._gateway(each) for each in stores]
+        self.gateways = [self._gateway(store) for store in stores]
 
     def senders(self, **changes: Any) -> ReportSenders:
         server = MailServer(host="127.0.0.1", port=self.mail.port, sender="r@example.com")
@@ -63,10 +63,13 @@ class ReportGateways:
     async def at(self, now: float) -> None:
         """Let every gateway send at a moment, all together."""
         self.now = now
-        await asyncio.gather(*(each.send_due() for each in self.gateways))
+        await asyncio.gather(*(gateway.send_due() for gateway in self.gateways))
 
     def whys(self) -> list[str]:
-        return [each.why for each in self.stores[0].report_deliveries.last_deliveries("weekly", 9)]
+        return [
+            delivery.why
+            for delivery in self.stores[0].report_deliveries.last_deliveries("weekly", 9)
+        ]
 
     def _gateway(self, store: Store) -> ReportScheduler:
         figures = figures_of(store, self.now)
@@ -118,8 +121,8 @@ def test_a_week_is_mailed_once_after_its_end_with_the_figures_of_the_ledger(stor
 def test_of_two_gateways_one_sends(tmp_path: Path) -> None:
     stores = [open_store(tmp_path), open_store(tmp_path)]
     mails = run(stores, a_week).mails
-    for each in stores:
-        each.close(5)
+    for store in stores:
+        store.close(5)
 
     assert len(mails) == 1
 
@@ -167,9 +170,9 @@ def test_a_mail_that_always_fails_is_given_up(
             await office.at(office.now + retry_pause_s(n))
 
     server = run([store], plan)
-    asked = [each for each in server.commands if each.startswith("MAIL")]
+    commands = [command for command in server.commands if command.startswith("MAIL")]
     # The week after may have ended meanwhile; its mails are others.
-    assert tries <= len(asked) < 2 * tries
+    assert tries <= len(commands) < 2 * tries
     assert f"The report `weekly` of {WEEK} was not sent to mailto:{ADDRESS}, and is given up" in (
         caplog.text
     )

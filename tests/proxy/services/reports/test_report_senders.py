@@ -16,25 +16,28 @@ KNOWN = {"HOOK": "https://hooks.example/xyzzy", "HOOK_SECRET": "plugh"}
 
 
 def senders(
-    report: ScheduledReport, known: dict[str, str] | None = None, **settings: Any
+    report: ScheduledReport, variables: dict[str, str] | None = None, **settings: Any
 ) -> tuple[ReportSenders, list[str]]:
-    said = {"smtp_url": "smtp://mail.example.com", "mail_from": "r@example.com"} | settings
-    (found,), lacking = report_senders(
-        [report], Settings(**said), KNOWN if known is None else known
+    settings_fields = {
+        "smtp_url": "smtp://mail.example.com",
+        "mail_from": "r@example.com",
+    } | settings
+    (sender,), lacking = report_senders(
+        [report], Settings(**settings_fields), KNOWN if variables is None else variables
     )
-    return found, lacking
+    return sender, lacking
 
 
 def test_a_report_goes_to_each_address_and_to_its_webhook() -> None:
-    found, lacking = senders(a_scheduled_report(mail_to=("a@x.y", "b@x.y"), **HOOK))
+    sender, lacking = senders(a_scheduled_report(mail_to=("a@x.y", "b@x.y"), **HOOK))
 
-    assert found.recipients == ("mailto:a@x.y", "mailto:b@x.y", "webhook")
+    assert sender.recipients == ("mailto:a@x.y", "mailto:b@x.y", "webhook")
     assert lacking == []
-    assert "xyzzy" not in repr(found)
+    assert "xyzzy" not in repr(sender)
 
 
 @pytest.mark.parametrize(
-    ("known", "settings", "left", "why"),
+    ("variables", "settings", "left", "why"),
     [
         (KNOWN, {"smtp_url": ""}, ("webhook",), "mailed: THRIFTGATE_SMTP_URL is not set"),
         (KNOWN, {"mail_from": "x"}, ("webhook",), "mailed: THRIFTGATE_MAIL_FROM holds no"),
@@ -48,19 +51,19 @@ def test_a_report_goes_to_each_address_and_to_its_webhook() -> None:
         ),
     ],
 )
-def test_who_cannot_be_reached_is_left_out_and_named(
-    known: dict[str, str], settings: dict[str, str], left: tuple[str, ...], why: str
+def test_an_unreachable_recipient_is_left_out_and_named(
+    variables: dict[str, str], settings: dict[str, str], left: tuple[str, ...], why: str
 ) -> None:
-    found, (said,) = senders(a_scheduled_report(**HOOK), known, **settings)
+    sender, (problem,) = senders(a_scheduled_report(**HOOK), variables, **settings)
 
-    assert found.recipients == left
-    assert said.startswith("The report `weekly` is not ")
-    assert why in said
-    assert "xyzzy" not in said
+    assert sender.recipients == left
+    assert problem.startswith("The report `weekly` is not ")
+    assert why in problem
+    assert "xyzzy" not in problem
 
 
 def test_a_report_without_mails_needs_no_mail_server() -> None:
-    found, lacking = senders(a_scheduled_report(mail_to=(), **HOOK), smtp_url="")
+    sender, lacking = senders(a_scheduled_report(mail_to=(), **HOOK), smtp_url="")
 
-    assert (found.recipients, lacking) == (("webhook",), [])
-    assert report_variables([found.scheduled]) == ["HOOK", "HOOK_SECRET"]
+    assert (sender.recipients, lacking) == (("webhook",), [])
+    assert report_variables([sender.scheduled]) == ["HOOK", "HOOK_SECRET"]

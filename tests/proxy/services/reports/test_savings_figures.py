@@ -34,11 +34,11 @@ def test_a_headline_is_of_the_calls_that_count(store: Store) -> None:
     inserter(store._engine)(
         [a_receipt(n, team="ab"[n], list_nanos=100, cost_nanos=100 - 10 * n) for n in range(2)]
     )
-    found = figures(store, SlowClock(0.0))
+    savings = figures(store, SlowClock(0.0))
 
-    assert found.headline(PERIOD).saved_nanos == 10
+    assert savings.headline(PERIOD).saved_nanos == 10
     only = SpendFilter(values={"team": frozenset("a")})
-    assert found.headline(PERIOD, only).saved_nanos == 0
+    assert savings.headline(PERIOD, only).saved_nanos == 0
 
 
 def test_a_cost_report_has_the_headline_of_its_period(store: Store) -> None:
@@ -56,13 +56,13 @@ def test_a_measurement_holds_longer_the_longer_it_takes_for_all_who_share_a_stor
 ) -> None:
     begun, other = START + took, SlowClock(0.0)
     first = figures(store, SlowClock(took)).measure()
-    found = figures(store, other)
+    savings = figures(store, other)
 
     assert (first.at, first.took) == (begun, took)
     other.at = begun + rests - 1
-    assert found.measure() == first
+    assert savings.measure() == first
     other.at = begun + rests
-    assert found.measure().at == other.at
+    assert savings.measure().at == other.at
 
 
 def test_a_newer_measurement_of_another_process_replaces_the_own_one(store: Store) -> None:

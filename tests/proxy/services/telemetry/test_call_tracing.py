@@ -17,22 +17,22 @@ def test_a_request_goes_on_with_the_callers_trace_and_state():
     tracing = CallTracing(lambda: 1.0)
     tracing.begin("call_1", [(b"traceparent", PARENT), (b"tracestate", b"a=1")])
 
-    sent = tracing.propagate(AttemptInfo(call=call(BODY, id="call_1"), route=route()), ASKED)
+    prepared = tracing.propagate(AttemptInfo(call=call(BODY, id="call_1"), route=route()), ASKED)
 
-    assert sent.trace_headers == (
+    assert prepared.trace_headers == (
         ("traceparent", f"00-{TRACE}-{span_id('call_1', 0)}-01"),
         ("tracestate", "a=1"),
     )
-    assert sent.headers == {}
+    assert prepared.headers == {}
 
 
 def test_a_call_without_a_trace_begins_one_that_its_id_tells():
     tracing = CallTracing(lambda: 1.0)
     tracing.begin("call_1", [(b"traceparent", b"nonsense")])
 
-    sent = tracing.propagate(AttemptInfo(call=call(BODY, id="call_1")), ASKED)
+    prepared = tracing.propagate(AttemptInfo(call=call(BODY, id="call_1")), ASKED)
 
-    assert new_trace("call_1").trace_id in sent.trace_headers[0][1]
+    assert new_trace("call_1").trace_id in prepared.trace_headers[0][1]
 
 
 def test_where_too_many_wait_they_are_dropped_and_counted(caplog):
@@ -54,9 +54,9 @@ def test_a_superseded_attempt_that_ends_after_its_call_stays_in_its_trace():
     tracing.observe(a_receipt(1, call_id="call_1", attempt=1))
     tracing.observe(a_receipt(1, call_id="call_1", attempt=0, final=False))
 
-    found = [tracing.ended.get_nowait() for _ in range(2)]
-    assert [each.context.trace_id for each in found if each] == [TRACE] * 2
-    assert [each.sent is not None for each in found if each] == [True, True]
+    attempts = [tracing.ended.get_nowait() for _ in range(2)]
+    assert [attempt.context.trace_id for attempt in attempts if attempt] == [TRACE] * 2
+    assert [attempt.sent is not None for attempt in attempts if attempt] == [True, True]
 
 
 def test_calls_that_never_end_are_forgotten_in_time():

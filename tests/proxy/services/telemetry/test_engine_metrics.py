@@ -20,13 +20,13 @@ def test_phases_and_draft_tokens_are_counted_by_upstream() -> None:
     metrics = PhaseMetrics()
     for n in (1, 2):
         metrics.observe(an_engine_receipt(n, upstream="gpu"))
-    said = page(metrics)
+    metrics_text = page(metrics)
 
-    assert 'thriftgate_phase_seconds_count{phase="decode",upstream="gpu"} 2.0' in said
-    assert 'thriftgate_phase_seconds_sum{phase="decode",upstream="gpu"} 1.5' in said
-    assert 'thriftgate_phase_seconds_sum{phase="prefill",upstream="gpu"} 0.375' in said
-    assert 'thriftgate_draft_tokens_total{upstream="gpu"} 83.0' in said
-    assert 'thriftgate_accepted_tokens_total{upstream="gpu"} 60.0' in said
+    assert 'thriftgate_phase_seconds_count{phase="decode",upstream="gpu"} 2.0' in metrics_text
+    assert 'thriftgate_phase_seconds_sum{phase="decode",upstream="gpu"} 1.5' in metrics_text
+    assert 'thriftgate_phase_seconds_sum{phase="prefill",upstream="gpu"} 0.375' in metrics_text
+    assert 'thriftgate_draft_tokens_total{upstream="gpu"} 83.0' in metrics_text
+    assert 'thriftgate_accepted_tokens_total{upstream="gpu"} 60.0' in metrics_text
 
 
 def test_providers_that_report_no_phases_have_no_series() -> None:
@@ -54,10 +54,10 @@ def test_used_and_idle_time_of_a_replica_are_shown_with_their_price() -> None:
     use = costs.begin(gpu, 4.0)
     assert use is not None
     use.release(5.0)
-    said = page(ReplicaCostMetrics(costs, lambda: 10.0))
+    metrics_text = page(ReplicaCostMetrics(costs, lambda: 10.0))
 
-    assert 'thriftgate_replica_gpu_seconds_total{state="idle",upstream="gpu"} 20.0' in said
-    assert 'thriftgate_replica_cost_usd_total{state="idle",upstream="gpu"} 0.02' in said
+    assert 'thriftgate_replica_gpu_seconds_total{state="idle",upstream="gpu"} 20.0' in metrics_text
+    assert 'thriftgate_replica_cost_usd_total{state="idle",upstream="gpu"} 0.02' in metrics_text
 
 
 def test_money_of_an_unknown_price_is_not_shown_as_nothing() -> None:

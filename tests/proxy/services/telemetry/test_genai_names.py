@@ -34,4 +34,4 @@ def test_buckets_are_those_of_the_conventions():
     assert BUCKETS[names.OPERATION_DURATION][0] == 0.01
     assert BUCKETS[names.OPERATION_DURATION][-1] == 81.92
     assert BUCKETS[names.TOKEN_USAGE][-1] == 67_108_864
-    assert all(list(each) == sorted(each) for each in BUCKETS.values())
+    assert all(list(bounds) == sorted(bounds) for bounds in BUCKETS.values())

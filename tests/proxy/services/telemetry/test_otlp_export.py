@@ -55,21 +55,21 @@ class Story:
         self.export.start()
         data = self._metrics_at_stop()
         if data is not None:
-            for each in data.resource_metrics[0].scope_metrics[0].metrics:
-                self.metrics[each.name] = list(each.data.data_points)
+            for metric in data.resource_metrics[0].scope_metrics[0].metrics:
+                self.metrics[metric.name] = list(metric.data.data_points)
         return self.spans.get_finished_spans()
 
     def _metrics_at_stop(self) -> Any:
-        found: list[Any] = []
+        collected: list[Any] = []
         shutdown = self.export._provider.shutdown
 
         def read_first(*rest: Any) -> None:
-            found.append(self.reader.get_metrics_data())
+            collected.append(self.reader.get_metrics_data())
             shutdown(*rest)
 
         self.export._provider.shutdown = read_first  # type: ignore[assignment, method-assign]
         self.export.stop()
-        return found[0]
+        return collected[0]
 
 
 def test_a_call_is_a_span_and_each_of_its_attempts_a_child_in_the_callers_trace():
@@ -88,11 +88,11 @@ def test_a_call_is_a_span_and_each_of_its_attempts_a_child_in_the_callers_trace(
     assert whole.parent is not None
     assert f"{whole.parent.span_id:016x}" == SPAN
     assert whole.parent.is_remote
-    for each, headers in ((first, story.sent[0]), (second, story.sent[1])):
-        assert each.kind is SpanKind.CLIENT
-        assert each.parent is not None
-        assert each.parent.span_id == whole.context.span_id
-        assert headers["traceparent"] == f"00-{TRACE}-{each.context.span_id:016x}-01"
+    for span, headers in ((first, story.sent[0]), (second, story.sent[1])):
+        assert span.kind is SpanKind.CLIENT
+        assert span.parent is not None
+        assert span.parent.span_id == whole.context.span_id
+        assert headers["traceparent"] == f"00-{TRACE}-{span.context.span_id:016x}-01"
     assert (first.status.status_code, whole.status.status_code) == (
         StatusCode.ERROR,
         StatusCode.UNSET,
@@ -110,17 +110,19 @@ def test_an_attempt_has_the_attributes_of_the_conventions():
 
     client, server = story.end()
 
-    said = dict(client.attributes or {})
+    attributes = dict(client.attributes or {})
     assert client.name == "chat model-1"
-    assert said["gen_ai.operation.name"] == "chat"
-    assert said["gen_ai.request.model"] == "model-1"
-    assert said["gen_ai.usage.input_tokens"] == 101 + 1024 + 7
-    assert said["gen_ai.usage.cache_read.input_tokens"] == 1024
-    assert said["gen_ai.usage.cache_write.input_tokens"] == 7
-    assert said["gen_ai.usage.output_tokens"] == 23
-    assert said["gen_ai.usage.reasoning.output_tokens"] == 3
-    assert said["gen_ai.response.time_to_first_chunk"] == pytest.approx(0.25 - 0.1 + 1, abs=1e-3)
-    assert said["thriftgate.cost_usd"] == pytest.approx(0.004, abs=1e-6)
+    assert attributes["gen_ai.operation.name"] == "chat"
+    assert attributes["gen_ai.request.model"] == "model-1"
+    assert attributes["gen_ai.usage.input_tokens"] == 101 + 1024 + 7
+    assert attributes["gen_ai.usage.cache_read.input_tokens"] == 1024
+    assert attributes["gen_ai.usage.cache_write.input_tokens"] == 7
+    assert attributes["gen_ai.usage.output_tokens"] == 23
+    assert attributes["gen_ai.usage.reasoning.output_tokens"] == 3
+    assert attributes["gen_ai.response.time_to_first_chunk"] == pytest.approx(
+        0.25 - 0.1 + 1, abs=1e-3
+    )
+    assert attributes["thriftgate.cost_usd"] == pytest.approx(0.004, abs=1e-6)
     assert dict(server.attributes or {})["http.response.status_code"] == 200
 
 
@@ -136,8 +138,8 @@ def test_metrics_count_duration_tokens_and_first_chunk():
     assert duration.count == 1
     assert story.metrics["gen_ai.client.operation.time_to_first_chunk"][0].count == 1
     tokens = {
-        each.attributes["gen_ai.token.type"]: each.sum
-        for each in story.metrics["gen_ai.client.token.usage"]
+        point.attributes["gen_ai.token.type"]: point.sum
+        for point in story.metrics["gen_ai.client.token.usage"]
     }
     assert tokens == {"input": 101 + 1024 + 7, "output": 23}
 

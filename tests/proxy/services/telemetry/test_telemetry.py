@@ -27,8 +27,8 @@ WHO = 'model="m",route="up/m",team="t"'
 
 def value(telemetry: Telemetry, line: str) -> float | None:
     """Return what a metric's line says; None if it is not there."""
-    for found in telemetry.prometheus_text().decode().splitlines():
-        name, _, number = found.rpartition(" ")
+    for metric_line in telemetry.prometheus_text().decode().splitlines():
+        name, _, number = metric_line.rpartition(" ")
         if name == line:
             return float(number)
     return None
@@ -149,8 +149,8 @@ def test_features_and_models_that_callers_make_up_are_bounded():
     telemetry = telemetry_of(*made_up)
     page = telemetry.prometheus_text().decode().splitlines()
 
-    found = [line for line in page if line.startswith("thriftgate_cost_usd_total")]
-    assert len(found) == TOP_SERIES + 1
+    lines = [line for line in page if line.startswith("thriftgate_cost_usd_total")]
+    assert len(lines) == TOP_SERIES + 1
     other = '{feature="other",model="other",route="other",team="other"}'
     assert value(telemetry, f"thriftgate_cost_usd_total{other}") == 1.5 * 2 * TOP_SERIES
     assert len(page) < 60 * TOP_SERIES

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from proxy.services.telemetry.top_series import TopSeries
 
 
-def series_of(*labels: str, most: int = 2) -> TopSeries[Counter[str]]:
-    top: TopSeries[Counter[str]] = TopSeries(Counter, most)
-    for each in labels:
-        top.series_of((each,))[each] += 1
+def series_of(*labels: str, max_series: int = 2) -> TopSeries[Counter[str]]:
+    top: TopSeries[Counter[str]] = TopSeries(Counter, max_series)
+    for label in labels:
+        top.series_of((label,))[label] += 1
     return top
 
 
@@ -35,28 +35,30 @@ def test_labels_with_twice_the_calls_of_the_least_used_take_its_place_and_begin_
 
 
 def test_a_replaced_series_comes_back_where_it_is_used_most():
-    top = series_of(*"ab", *"ccc", *"b" * 20, *"aaa", most=2)
+    top = series_of(*"ab", *"ccc", *"b" * 20, *"aaa", max_series=2)
 
     assert set(totals(top)) == {"b", "c"} or set(totals(top)) == {"a", "b"}
     assert totals(top)["b"] > 10
 
 
-def test_few_labels_leave_nothing_to_others():
+def test_few_labels_need_no_series_of_others():
     assert not series_of("a", "b", "a").has_other
 
 
 @given(st.lists(st.sampled_from("abcdefgh"), max_size=300), st.integers(1, 4))
-def test_series_are_bounded_never_fall_and_lose_no_call(labels, most):
-    top: TopSeries[Counter[str]] = TopSeries(Counter, most)
+def test_series_are_bounded_never_fall_and_lose_no_call(labels, max_series):
+    top: TopSeries[Counter[str]] = TopSeries(Counter, max_series)
     ended, before = 0, dict[tuple[str, ...], Counter[str]]()
-    for each in labels:
-        top.series_of((each,))[each] += 1
+    for label in labels:
+        top.series_of((label,))[label] += 1
         now = dict(top.items())
         gone = [series for name, series in before.items() if now.get(name) is not series]
         ended += sum(series.total() for series in gone)
         before = now
-        assert len(now) <= most
-    assert ended + sum(each.total() for each in before.values()) + top.other.total() == len(labels)
+        assert len(now) <= max_series
+    assert ended + sum(counter.total() for counter in before.values()) + top.other.total() == len(
+        labels
+    )
 
 
 def test_series_waiting_for_a_place_are_bounded():

@@ -61,7 +61,7 @@ def collector() -> Iterator[Collector]:
             body = self.rfile.read(int(self.headers["content-length"]))
             if self.headers.get("content-encoding") == "gzip":
                 raise AssertionError("unexpected coding")
-            found.bodies[self.path].append(body)
+            sink.bodies[self.path].append(body)
             self.send_response(200)
             self.send_header("content-length", "0")
             self.end_headers()
@@ -70,11 +70,11 @@ def collector() -> Iterator[Collector]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Taker)
-    found = Collector(f"http://127.0.0.1:{server.server_port}")
+    sink = Collector(f"http://127.0.0.1:{server.server_port}")
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield found
+        yield sink
     finally:
         server.shutdown()
         server.server_close()
@@ -82,7 +82,7 @@ def collector() -> Iterator[Collector]:
 
 
 def traceparents(world: VirtualGateway) -> list[str]:
-    return [each.headers.get("traceparent", "") for each in world.lab.exchanges]
+    return [exchange.headers.get("traceparent", "") for exchange in world.lab.exchanges]
 
 
 async def _two_calls(folder: Path, endpoint: str) -> tuple[list[str], list[int]]:
@@ -93,10 +93,10 @@ async def _two_calls(folder: Path, endpoint: str) -> tuple[list[str], list[int]]
 
 
 def test_a_callers_trace_goes_on_at_the_upstream_and_its_spans_at_the_collector(tmp_path):
-    with collector() as taken:
-        upstream, _ = run_in_virtual_time(lambda: _two_calls(tmp_path, taken.url))
+    with collector() as collected:
+        upstream, _ = run_in_virtual_time(lambda: _two_calls(tmp_path, collected.url))
 
-    spans = taken.spans()
+    spans = collected.spans()
     assert {span.trace_id.hex() for span in spans} == {TRACE}
     calls = [span for span in spans if span.kind == Span.SPAN_KIND_SERVER]
     attempts = [span for span in spans if span.kind == Span.SPAN_KIND_CLIENT]
@@ -104,7 +104,7 @@ def test_a_callers_trace_goes_on_at_the_upstream_and_its_spans_at_the_collector(
     assert {span.parent_span_id for span in attempts} <= {span.span_id for span in calls}
     assert upstream == [f"00-{TRACE}-{span.span_id.hex()}-01" for span in attempts]
     assert all(span.end_time_unix_nano >= span.start_time_unix_nano for span in spans)
-    assert taken.metrics() >= {"gen_ai.client.operation.duration", "gen_ai.client.token.usage"}
+    assert collected.metrics() >= {"gen_ai.client.operation.duration", "gen_ai.client.token.usage"}
 
 
 def test_without_an_endpoint_nothing_is_traced_or_passed_on(tmp_path):
