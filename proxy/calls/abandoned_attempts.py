@@ -168,5 +168,5 @@ def expected_output(context: CallContext, attempt: AttemptInfo, begun: int | Non
         choices = min(allowed.choices, MAX_CHOICES if begun is None else begun)
         average = UNLEARNED_AVERAGE_OUTPUT_TOKENS * choices
     lowered = lowered_limit("\n".join(attempt.notes))
-    each = allowed.per_choice if lowered is None else min(allowed.per_choice, lowered)
-    return min(average, each * allowed.choices)
+    choice_limit = allowed.per_choice if lowered is None else min(allowed.per_choice, lowered)
+    return min(average, choice_limit * allowed.choices)

@@ -166,12 +166,12 @@ class Attempt:
 
         Raises:
             CallerError: If it fits nowhere.
-            Unready: If nobody can say whether it fits.
+            Unready: If it is unknown whether it fits.
         """
         limits = self.context.deps.limits
         if limits is not None:
-            asked = msgspec.structs.replace(self.info, call=self.info.sent_call)
-            admitted = await limits.admit(asked, prepared, self._can_serve)
+            sent_info = msgspec.structs.replace(self.info, call=self.info.sent_call)
+            admitted = await limits.admit(sent_info, prepared, self._can_serve)
             if isinstance(admitted, CheaperRoute):
                 return admitted
             prepared = admitted.prepared
@@ -277,8 +277,8 @@ class Attempt:
         A prompt that is too long compacted is longer unmodified.
         """
         result = self.info.compaction
-        asked = self.info.asked_call
-        is_other = result.call(asked).body is not asked.body
+        requested = self.info.asked_call
+        is_other = result.call(requested).body is not requested.body
         may_be = is_other and failure.status in _REFUSED_STATUSES and not is_overflow(failure)
         return result if may_be else None
 
@@ -322,10 +322,10 @@ class Attempt:
 
     def _can_serve(self, model: str) -> bool:
         """True if a model can answer the call."""
-        found = self.context.deps.catalog.models.get(model)
-        if found is None or not self.may_switch_model:
+        candidate = self.context.deps.catalog.models.get(model)
+        if candidate is None or not self.may_switch_model:
             return False
-        why = missing_capability(self.context.call, found, self.choice.route.upstream.region)
+        why = missing_capability(self.context.call, candidate, self.choice.route.upstream.region)
         if why:
             self._skipped[model] = why
         return not why

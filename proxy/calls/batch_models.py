@@ -68,16 +68,18 @@ async def with_batch_models(call: Call, catalog: Catalog, upstream: Upstream) ->
 
 
 def _name_models(call: Call, catalog: Catalog, upstream: Upstream) -> Call:
-    asked = _requested_models(call.body)
-    names = {name: _upstream_name(name, catalog, upstream) for name in {*asked}}
-    changed = {name: sent for name, sent in names.items() if sent != name}
+    requested = _requested_models(call.body)
+    names = {name: _upstream_name(name, catalog, upstream) for name in {*requested}}
+    changed = {
+        name: upstream_name for name, upstream_name in names.items() if upstream_name != name
+    }
     if "" in changed.values():
-        places = [at for at, name in enumerate(asked) if changed.get(name) == ""]
-        raise _refusal(asked[places[0]], places, catalog, upstream)
+        places = [index for index, name in enumerate(requested) if changed.get(name) == ""]
+        raise _refusal(requested[places[0]], places, catalog, upstream)
     if not changed:
         return call
     try:
-        body = _with_names(call.body, asked, changed)
+        body = _with_names(call.body, requested, changed)
     except Unplannable:  # a key that is no text
         return call
     return msgspec.structs.replace(call, body=body, notes=(*call.notes, _note(changed)))
@@ -85,18 +87,20 @@ def _name_models(call: Call, catalog: Catalog, upstream: Upstream) -> Call:
 
 def _note(changed: Mapping[str, str]) -> str:
     first = sorted(changed.items())[:_MAX_NOTED_NAMES]
-    said = ", ".join(f"{name[:_MAX_NAME_CHARS]} as {sent}" for name, sent in first)
+    names = ", ".join(
+        f"{name[:_MAX_NAME_CHARS]} as {upstream_name}" for name, upstream_name in first
+    )
     more = len(changed) - len(first)
-    return f"sent {said}" + (f", and {quantity(more, 'more name')}" if more else "")
+    return f"sent {names}" + (f", and {quantity(more, 'more name')}" if more else "")
 
 
 def _requested_models(body: bytes) -> list[str]:
     """The model of each request, "" where it names none; empty for a body that cannot be read."""
     try:
-        asked = [request.params.model for request in _batch(body).requests]
+        models = [request.params.model for request in _batch(body).requests]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []
-    return [name if isinstance(name, str) else "" for name in asked]
+    return [name if isinstance(name, str) else "" for name in models]
 
 
 def _upstream_name(name: str, catalog: Catalog, upstream: Upstream) -> str:
@@ -107,7 +111,9 @@ def _upstream_name(name: str, catalog: Catalog, upstream: Upstream) -> str:
     is_alias = catalog.aliases.target(name) not in {"", name}
     model = catalog.find(name) if name else None
     routes = model.routes if model is not None else ()
-    route = next((each for each in routes if each.upstream.name == upstream.name), None)
+    route = next(
+        (candidate for candidate in routes if candidate.upstream.name == upstream.name), None
+    )
     if model is not None and route is not None:
         return route.model or (model.id if is_alias else name)
     return "" if is_alias else name
@@ -133,17 +139,17 @@ def _refusal(name: str, places: Sequence[int], catalog: Catalog, upstream: Upstr
     )
 
 
-def _with_names(body: bytes, asked: Sequence[str], changed: Mapping[str, str]) -> bytes:
+def _with_names(body: bytes, models: Sequence[str], changed: Mapping[str, str]) -> bytes:
     """The body with the upstream's names; every other value is byte for byte the caller's."""
-    found = members(body)
+    fields = members(body)
     requests = [
         _rename_model(raw, changed[name]) if name in changed else raw
-        for name, raw in zip(asked, elements(found[_REQUESTS]), strict=True)
+        for name, raw in zip(models, elements(fields[_REQUESTS]), strict=True)
     ]
-    return write_object({**found, _REQUESTS: write_list(requests)})
+    return write_object({**fields, _REQUESTS: write_list(requests)})
 
 
 def _rename_model(request: bytes, model: str) -> bytes:
-    found = members(request)
-    params = {**members(found[_PARAMS]), "model": msgspec.json.encode(model)}
-    return write_object({**found, _PARAMS: write_object(params)})
+    fields = members(request)
+    params = {**members(fields[_PARAMS]), "model": msgspec.json.encode(model)}
+    return write_object({**fields, _PARAMS: write_object(params)})

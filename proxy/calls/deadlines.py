@@ -85,7 +85,9 @@ class WatchdogTimer:
     def _check_due(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()
         try:
-            for watch in [each for each, due in self.pending.items() if due <= now]:
+            for watch in [
+                pending_watch for pending_watch, due in self.pending.items() if due <= now
+            ]:
                 watch.check()
         finally:
             if not self.pending:
@@ -201,7 +203,7 @@ class NoWatchdog:
         """Go on as before."""
 
     def take_cancel_reason(self) -> None:
-        """Nothing: whoever cancelled the attempt knows why."""
+        """Nothing: the canceller of the attempt knows why."""
         return
 
 

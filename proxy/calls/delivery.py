@@ -84,9 +84,9 @@ class Delivery:
         if self._answer.meter.is_broken:
             body = redact_answer_keys(body)
             reason = midway_failure() if self._answer.generates else None
-        kept = await self._settle(reason)
+        receipt = await self._settle(reason)
         with self._waiting_for_caller():
-            await self._context.caller.send_whole(self._head(), body, kept)
+            await self._context.caller.send_whole(self._head(), body, receipt)
 
     async def _deliver_stream(self) -> None:
         caller, watch, meter = self._context.caller, self._context.watchdog, self._answer.meter
@@ -154,14 +154,14 @@ class Delivery:
         return reason.stream_ending or error_event(self._context.call.endpoint, reason)
 
     def _waiting_for_caller(self) -> WaitTimer:
-        """A block that waits for the caller to take what is sent, but not for ever."""
+        """A block that waits for the caller to take what is sent, but not without end."""
         self._context.watchdog.set_deadline(
             AwaitedEvent.CALLER, self._context.deps.retry_policy.stall_s
         )
         return self._context.timeline.waiting
 
-    def _closing_event(self, kept: Receipt) -> bytes:
-        return self._context.caller.closing_event(kept) if self._answer.is_stream else b""
+    def _closing_event(self, receipt: Receipt) -> bytes:
+        return self._context.caller.closing_event(receipt) if self._answer.is_stream else b""
 
     def _rewrite(self, piece: bytes) -> bytes:
         """A piece in the caller's words, without the keys that an error may hold."""

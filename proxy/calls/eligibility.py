@@ -70,11 +70,11 @@ def _unused_slots_reason(call: Call) -> str:
         return ""
     try:
         prompt = parse_prompt(call.body, is_native=call.endpoint == MESSAGES)
-        found = named_slots(prompt, call.slots)
+        slots = named_slots(prompt, call.slots)
     except Unplannable as why:
         return str(why)[:_MAX_REASON_CHARS]
-    said = "slots move nothing in a prompt under 2 KB, which no cache keeps"
-    return "; ".join([*found.notes[:_MAX_NAMED_SLOTS], *([said] if found.moves else [])])
+    reason = "slots move nothing in a prompt under 2 KB, which no cache keeps"
+    return "; ".join([*slots.notes[:_MAX_NAMED_SLOTS], *([reason] if slots.moves else [])])
 
 
 def speaks_endpoint(route: Route, endpoint: str) -> bool:

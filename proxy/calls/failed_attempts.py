@@ -98,10 +98,10 @@ def record_failure_with_usage(
     )
     if info.replica_use is not None:
         info.replica_use.release(context.timeline.now())
-    told = build_receipt(info, end, context.timeline, context.deps.pseudonymizer)
-    context.deps.ledger.keep(told)
+    receipt = build_receipt(info, end, context.timeline, context.deps.pseudonymizer)
+    context.deps.ledger.keep(receipt)
     if not final:
-        context.caller.note_attempt(told)
+        context.caller.note_attempt(receipt)
 
 
 def _record(

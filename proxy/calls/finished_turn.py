@@ -41,8 +41,8 @@ def finished_turn(info: AttemptInfo, meter: Meter | None) -> FinishedTurn | None
         return None
     planned = info.planned
     body = planned.body if isinstance(planned, Planned) else remove_body_tags(call.body)
-    sent = call if body is call.body else msgspec.structs.replace(call, body=body)
-    return FinishedTurn(sent, _answer(info, call.endpoint, meter))
+    sent_call = call if body is call.body else msgspec.structs.replace(call, body=body)
+    return FinishedTurn(sent_call, _answer(info, call.endpoint, meter))
 
 
 def _answer(info: AttemptInfo, endpoint: str, meter: Meter) -> Callable[[], bytes | None]:

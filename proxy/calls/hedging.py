@@ -148,11 +148,11 @@ class HedgedAttempts:
         if len(self._tasks) >= _MAX_CONCURRENT_ATTEMPTS:
             pass
         elif self._routes.has_ready_next:
-            at = self._late_at if len(self._tasks) == 1 and not self._is_late else self._due
-            wake = at - self._context.timeline.now()
+            deadline = self._late_at if len(self._tasks) == 1 and not self._is_late else self._due
+            wake = deadline - self._context.timeline.now()
         elif not self._routes.is_last:
-            at = min(self._due, self._hung_at) if self._routes.has_suspect else self._hung_at
-            wake = at - self._context.timeline.now()
+            deadline = min(self._due, self._hung_at) if self._routes.has_suspect else self._hung_at
+            wake = deadline - self._context.timeline.now()
         with self._context.timeline.waiting:
             done, _ = await asyncio.wait(
                 self._tasks,
@@ -314,7 +314,7 @@ async def _wait_until_ended(task: _AttemptTask) -> asyncio.CancelledError | None
         except asyncio.CancelledError as again:
             over = again
     if not task.cancelled():
-        task.exception()  # asked for, so that nobody complains of one that nobody asked for
+        task.exception()  # retrieved, so that asyncio does not warn of it
     return over
 
 

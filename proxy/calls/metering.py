@@ -199,7 +199,7 @@ class Meter:
         that nobody knows how much was reasoned out of sight.
 
         Args:
-            choices: As many as were asked for; None where nobody can tell.
+            choices: As many as were asked for; None where unknown.
         """
         return self.is_finished or bool(
             choices is not None
@@ -259,8 +259,8 @@ class Meter:
         Args:
             max_bytes: Longer answers are not put together.
         """
-        known = self._has_whole_answer(max_bytes)
-        return assistant_message(self._kept, streamed=self._streamed) if known else None
+        is_whole = self._has_whole_answer(max_bytes)
+        return assistant_message(self._kept, streamed=self._streamed) if is_whole else None
 
     def output_items(self, max_bytes: int) -> bytes | None:
         """The items of a Responses answer as its caller will send them back, as a JSON list.
@@ -268,8 +268,8 @@ class Meter:
         Args:
             max_bytes: Longer answers are not read again.
         """
-        known = self._has_whole_answer(max_bytes)
-        return output_items(self._kept, streamed=self._streamed) if known else None
+        is_whole = self._has_whole_answer(max_bytes)
+        return output_items(self._kept, streamed=self._streamed) if is_whole else None
 
     def _has_whole_answer(self, max_bytes: int) -> bool:
         is_whole = not (self._is_cut or self.is_unreadable)

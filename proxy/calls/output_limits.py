@@ -99,17 +99,19 @@ _decoded_bodies: dict[int, _DecodedBody] = {}
 @contextmanager
 def decode_once(*bodies: bytes) -> Iterator[None]:
     """A block in which the bodies given are decoded only once."""
-    taken = [
+    fresh_ids = [
         id(body)
         for body in bodies
         if len(body) >= _MIN_REMEMBERED_BYTES and id(body) not in _decoded_bodies
     ]
-    _decoded_bodies.update({id(body): _DecodedBody(body) for body in bodies if id(body) in taken})
+    _decoded_bodies.update(
+        {id(body): _DecodedBody(body) for body in bodies if id(body) in fresh_ids}
+    )
     try:
         yield
     finally:
-        for each in taken:
-            _decoded_bodies.pop(each, None)
+        for body_id in fresh_ids:
+            _decoded_bodies.pop(body_id, None)
 
 
 def output_allowance(body: bytes, endpoint: str, route: Route) -> OutputAllowance:
@@ -131,9 +133,9 @@ def output_allowance(body: bytes, endpoint: str, route: Route) -> OutputAllowanc
         choices = _choices(fields, endpoint)
     if not requested and endpoint == "completions":
         requested = _DEFAULT_COMPLETION_TOKENS
-    most = route.max_output or route.window or MAX_OUTPUT_TOKENS
-    requested = min(requested, most)
-    per_choice = requested or route.max_output or min(most, _DEFAULT_MAX_OUTPUT_TOKENS)
+    maximum = route.max_output or route.window or MAX_OUTPUT_TOKENS
+    requested = min(requested, maximum)
+    per_choice = requested or route.max_output or min(maximum, _DEFAULT_MAX_OUTPUT_TOKENS)
     needs = _MIN_RESPONSES_TOKENS if endpoint == "responses" else 1
     if fields.thinking is not None:
         needs = max(needs, min(_thinking_tokens(fields.thinking) + 1, per_choice))
@@ -148,8 +150,8 @@ def _choices(fields: OutputFields, endpoint: str) -> int:
         return 1
     choices = 1
     if fields.n is not None or fields.best_of is not None:
-        most = max(positive_count(fields.n), positive_count(fields.best_of), 1)
-        choices = min(most, MAX_CHOICES)
+        count = max(positive_count(fields.n), positive_count(fields.best_of), 1)
+        choices = min(count, MAX_CHOICES)
     return choices * _prompt_count(fields.prompt) if endpoint == "completions" else choices
 
 
@@ -163,8 +165,8 @@ def _gemini_limits(config: object) -> tuple[int, int]:
 
 def lowered_limit(notes: str) -> int | None:
     """The lowered output limit by a receipt's notes; None without such a note."""
-    found = _LOWERED_NOTE.search(notes)
-    return int(found[1]) if found else None
+    match = _LOWERED_NOTE.search(notes)
+    return int(match[1]) if match else None
 
 
 def read_fields(body: bytes) -> OutputFields:
@@ -215,15 +217,15 @@ def _prompt_count(raw: msgspec.Raw) -> int:
 
     Source: OpenAI API reference, create a completion, ``prompt`` (2026-11).
     """
-    said = bytes(raw).strip()
-    inner = said[1:].lstrip() if said.startswith(b"[") else b""
+    text = bytes(raw).strip()
+    inner = text[1:].lstrip() if text.startswith(b"[") else b""
     if not inner.startswith((b'"', b"[")):
         return 1
-    most = said.count(b",") + 1
+    count = text.count(b",") + 1
     try:
-        return most if most > _MAX_COUNTED_PROMPTS else len(_PROMPTS.decode(said))
+        return count if count > _MAX_COUNTED_PROMPTS else len(_PROMPTS.decode(text))
     except _UNREADABLE:
-        return most
+        return count
 
 
 def positive_count(value: object) -> int:

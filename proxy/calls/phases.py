@@ -32,17 +32,17 @@ def phase_fields(
     """
     if timings is None or sent_at is None:
         return _NOTHING
-    told = {"draft_tokens": timings.draft_tokens, "accepted_tokens": timings.accepted_tokens}
+    fields = {"draft_tokens": timings.draft_tokens, "accepted_tokens": timings.accepted_tokens}
     prefill, decode = timings.prefill, timings.decode
     if prefill is None or decode is None:
-        return told
+        return fields
     now = timeline.now()
     queue, source = timings.queue, PhasesFrom.ENGINE
     if queue is None:
         queue, source = _seen_queue(timings, timeline, sent_at, streamed=streamed), PhasesFrom.BOTH
     gateway = max(now - timeline.started - timeline.waited_s, 0.0)
     since_sent = now - sent_at - max(gateway - (sent_at - timeline.started), 0.0)
-    return told | {
+    return fields | {
         "queue": queue,
         "prefill": prefill,
         "decode": decode,

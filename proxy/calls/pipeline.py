@@ -176,7 +176,7 @@ async def begin(attempt: Attempt) -> UpstreamError | CheaperRoute | None:
 
     Raises:
         CallerError: If the call cannot be said to this route's upstream, or does not fit.
-        Unready: If nobody can say whether it fits.
+        Unready: If it is unknown whether it fits.
         CancelledError: If it was cancelled; nothing is left open.
     """
     if (untranslatable := await attempt.convert()) is not None:

@@ -77,9 +77,9 @@ def _may_run_tools(call: Call) -> bool:
         fields = _TOOL_FIELDS.decode(call.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
-    others = [fields.mcp_servers, fields.prompt if call.endpoint == "responses" else None]
+    tool_sources = [fields.mcp_servers, fields.prompt if call.endpoint == "responses" else None]
     return (
-        any(others)
+        any(tool_sources)
         or fields.web_search_options is not None  # an empty object asks for it, too
         or any(map(_is_hosted, fields.tools or ()))
     )

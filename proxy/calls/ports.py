@@ -90,7 +90,7 @@ class ReceiptSink(Protocol):
 class SentAttemptSink(Protocol):
     """Takes notes of attempts under way, which outlive a kill of the process."""
 
-    def begin(self, sent: PendingAttempt) -> None:
+    def begin(self, pending: PendingAttempt) -> None:
         """Note an attempt that is sent now, until its receipt is kept."""
         ...
 
@@ -206,7 +206,7 @@ class SpendingLimits(Protocol):
 
         Raises:
             CallerError: It does not fit.
-            Unready: Nobody can say whether it fits.
+            Unready: It is unknown whether it fits.
         """
         ...
 
@@ -226,7 +226,7 @@ class TracingPort(Protocol):
 class RoutingPort(Protocol):
     """Moves calls to other routes while objectives are missed."""
 
-    def decide(self, call: Call, asked: tuple[RouteChoice, ...]) -> RoutingDecision:
+    def decide(self, call: Call, requested: tuple[RouteChoice, ...]) -> RoutingDecision:
         """The routes a call takes.
 
         Raises:
@@ -268,7 +268,7 @@ class BackgroundTaskGroup(Protocol):
         ...
 
     def keep(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
-        """Start a task that goes on for ever: where it fails, it begins again after a rest."""
+        """Start an endless task: where it fails, it begins again after a rest."""
         ...
 
     def end(self, *tasks: asyncio.Task[None]) -> None:

@@ -89,13 +89,13 @@ class ReplicaCosts:
 
     def update(self, upstreams: Iterable[Upstream], now: float) -> None:
         """Count these from now on; those that stay keep what was counted."""
-        found = {}
-        for each in upstreams:
-            if each.replica_price is not None:
-                meter = self._meters.get(each.name) or _ReplicaMeter(each, now)
-                meter.shared.change_price(each.replica_price, now)
-                found[each.name] = meter
-        self._meters = found
+        meters = {}
+        for upstream in upstreams:
+            if upstream.replica_price is not None:
+                meter = self._meters.get(upstream.name) or _ReplicaMeter(upstream, now)
+                meter.shared.change_price(upstream.replica_price, now)
+                meters[upstream.name] = meter
+        self._meters = meters
 
     def begin(self, upstream: Upstream, now: float) -> ReplicaUse | None:
         """A call that is sent to this upstream; None where it is not paid by the hour."""

@@ -161,12 +161,14 @@ class _TraitsCache:
 
     def traits_of_call(self, call: Call) -> RequestTraits:
         key = (call.id, len(call.body))
-        found = self._long.get(key)
-        if found is None:
-            found = self._long[key] = _read_traits(call.body, is_messages=call.endpoint == MESSAGES)
+        traits = self._long.get(key)
+        if traits is None:
+            traits = self._long[key] = _read_traits(
+                call.body, is_messages=call.endpoint == MESSAGES
+            )
             if len(self._long) > _MAX_REMEMBERED_CALLS:
                 self._long.popitem(last=False)
-        return found
+        return traits
 
 
 _traits_cache: Final = _TraitsCache()
@@ -188,17 +190,17 @@ def call_requirements(call: Call, region: str = "") -> CallRequirements:
         call: The call.
         region: Region that is to process it; "" for any.
     """
-    found = request_traits(call)
-    form = required_form(frozenset(found.needs), has_tools=found.tools)
+    traits = request_traits(call)
+    form = required_form(frozenset(traits.needs), has_tools=traits.tools)
     return CallRequirements(
-        tools=found.tools,
-        schema=found.schema,
-        vision=found.vision,
-        tokens=text_tokens(call.body, has_parts=found.vision),
-        output=found.output,
+        tools=traits.tools,
+        schema=traits.schema,
+        vision=traits.vision,
+        tokens=text_tokens(call.body, has_parts=traits.vision),
+        output=traits.output,
         region=region,
         regions=call.regions,
-        needs=(*found.needs, form) if call.endpoint in _CHAT_ENDPOINTS else found.needs,
+        needs=(*traits.needs, form) if call.endpoint in _CHAT_ENDPOINTS else traits.needs,
     )
 
 
@@ -211,13 +213,13 @@ def missing_capability(call: Call, model: Model, region: str = "") -> str:
 
 def missing_on_every_route(required: CallRequirements, model: Model) -> str:
     """A capability that each route of the model lacks; "" if one route lacks none."""
-    found = ""
+    first_lack = ""
     for route in model.routes:
         lack = lacking(required, route_capabilities(route))
         if not lack:
             return ""
-        found = found or lack
-    return found
+        first_lack = first_lack or lack
+    return first_lack
 
 
 def route_capabilities(route: Route) -> Capabilities:
@@ -241,7 +243,7 @@ def _read_traits(body: bytes, *, is_messages: bool) -> RequestTraits:
     begins = first[:_MAX_MESSAGE_BYTES].encode(errors="replace")
     if turns:
         begins = next(
-            (_body_start(each.content) for each in turns if _equals(each.role, b'"user"')), b""
+            (_body_start(turn.content) for turn in turns if _equals(turn.role, b'"user"')), b""
         )
     return _traits(
         fields,
@@ -272,9 +274,9 @@ def _traits(
     fields: _Fields, *, vision: bool, is_answered: bool, begins: bytes, is_messages: bool
 ) -> RequestTraits:
     limits = (fields.max_completion_tokens, fields.max_tokens, fields.max_output_tokens)
-    read = (limit for each in limits if (limit := _output_limit(each)) is not None)
+    read = (limit for raw_limit in limits if (limit := _output_limit(raw_limit)) is not None)
     return RequestTraits(
-        tools=any(_is_given(each) for each in (fields.tools, fields.functions)),
+        tools=any(_is_given(field) for field in (fields.tools, fields.functions)),
         schema=any(map(_is_schema, (fields.response_format, fields.text, fields.output_config))),
         vision=vision,
         output=next(read, 0),
@@ -288,7 +290,7 @@ def _required_features(fields: _Fields) -> Iterator[str]:
     """Features of a body that only some models take and that cannot be expressed otherwise."""
     if (_output_limit(fields.n) or 0) > 1:
         yield "choices"
-    for name, asked in (
+    for name, is_set in (
         ("logprobs", _is_above_none(fields.logprobs) or _is_above_none(fields.top_logprobs)),
         ("audio", _is_given(fields.audio) or b'"audio"' in bytes(fields.modalities)),
         ("web_search", bytes(fields.web_search_options) not in _NO_OPTIONS),
@@ -296,7 +298,7 @@ def _required_features(fields: _Fields) -> Iterator[str]:
         ("forced_tools", _is_given(fields.tool_choice) and not _is_free(fields.tool_choice)),
         ("stop", _is_given(fields.stop)),
     ):
-        if asked:
+        if is_set:
             yield name
     if _begins_with(fields.tools, b"["):
         yield from _tool_needs(fields.tools)
@@ -311,7 +313,7 @@ def _messages_features(fields: _Fields) -> Iterator[str]:
         yield "stop"
     if _begins_with(fields.tools, b"["):
         try:
-            kinds = {bytes(each.type) for each in _PARTS.decode(fields.tools)}
+            kinds = {bytes(tool.type) for tool in _PARTS.decode(fields.tools)}
         except _UNREADABLE:
             return
         if kinds - {b"", b"null", b'"custom"'}:
@@ -320,7 +322,7 @@ def _messages_features(fields: _Fields) -> Iterator[str]:
 
 def _tool_needs(tools: msgspec.Raw) -> Iterator[str]:
     try:
-        kinds = {bytes(each.type) for each in _PARTS.decode(tools)} - {b"", b'"function"'}
+        kinds = {bytes(tool.type) for tool in _PARTS.decode(tools)} - {b"", b'"function"'}
     except _UNREADABLE:
         return
     if b'"custom"' in kinds:
@@ -345,16 +347,16 @@ def _is_answer(message: _Message) -> bool:
 def _is_no_text(message: _Message) -> bool:
     """True if it is or has a part that is no text."""
     return bytes(message.type) in _NON_TEXT_TYPES or any(
-        _begins_with(each, b"[") and _has_no_text(each)
-        for each in (message.content, message.output)
+        _begins_with(content, b"[") and _has_no_text(content)
+        for content in (message.content, message.output)
     )
 
 
 def _has_no_text(parts: msgspec.Raw) -> bool:
     try:
-        found = _PARTS.decode(parts)
-        inner = (each.content for each in found if _begins_with(each.content, b"["))
-        return any(bytes(each.type) in _NON_TEXT_TYPES for each in found) or any(
+        decoded = _PARTS.decode(parts)
+        inner = (part.content for part in decoded if _begins_with(part.content, b"["))
+        return any(bytes(part.type) in _NON_TEXT_TYPES for part in decoded) or any(
             map(_has_no_text, inner)
         )
     except _UNREADABLE:

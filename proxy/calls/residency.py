@@ -27,11 +27,11 @@ def bind_call(call: Call, rules: Sequence[Residency]) -> Call:
     allowed, names = bound_regions(rules, call.key.team_name, call.feature)
     if allowed is None:
         return call
-    asked = call.regions
-    regions = allowed if asked is None else allowed & asked
+    requested = call.regions
+    regions = allowed if requested is None else allowed & requested
     if regions:
         return msgspec.structs.replace(call, regions=regions)
-    where = _join_names(asked) if asked is not None else "no region"
+    where = _join_names(requested) if requested is not None else "no region"
     raise CallerError(
         f"This call may be processed in {where}, and the residency policies ({names}) allow"
         f" {_join_names(allowed) or 'no region in common'}. Ask for a region that they allow.",
@@ -46,7 +46,7 @@ def allowed_choices(call: Call, choices: Iterable[RouteChoice]) -> tuple[RouteCh
     regions = call.regions
     if regions is None:
         return tuple(choices)
-    return tuple(each for each in choices if each.route.upstream.region in regions)
+    return tuple(choice for choice in choices if choice.route.upstream.region in regions)
 
 
 def check_residency(call: Call, choices: tuple[RouteChoice, ...]) -> tuple[RouteChoice, ...]:

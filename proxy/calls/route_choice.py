@@ -140,10 +140,10 @@ def requested_routes(call: Call, catalog: Catalog) -> tuple[RouteChoice, ...]:
     """
     if name := call.path_model:
         return _owning_route(name, catalog)
-    asked = call.model
-    model = catalog.find(asked) if asked else None
+    model_name = call.model
+    model = catalog.find(model_name) if model_name else None
     if model is not None:
-        is_alias = catalog.aliases.target(asked) not in {"", asked}
+        is_alias = catalog.aliases.target(model_name) not in {"", model_name}
         routes = _named_routes(model) if is_alias else model.routes
         return tuple(RouteChoice(route, model.id, is_alias=is_alias) for route in routes)
     if not call.model:
@@ -200,7 +200,7 @@ def fallback_models(call: Call, catalog: Catalog, failure: UpstreamError) -> tup
         names = model.when_too_long
     else:
         names = model.fallbacks if failure.retryable else ()
-    return tuple(found for name in names if (found := catalog.models.get(name)) is not None)
+    return tuple(fallback for name in names if (fallback := catalog.models.get(name)) is not None)
 
 
 def replica_text(choice: RouteChoice) -> str:
@@ -226,8 +226,8 @@ def choice_headers(choice: RouteChoice, replica: str) -> dict[str, str]:
 
 def skipped_header(skipped: Mapping[str, str]) -> dict[str, str]:
     """The header that says which models cannot take a call, and why."""
-    said = "; ".join(f"{model}: {why}" for model, why in skipped.items())
-    return {"x-thriftgate-fallback-skipped": said[:_MAX_SKIPPED_CHARS]}
+    text = "; ".join(f"{model}: {why}" for model, why in skipped.items())
+    return {"x-thriftgate-fallback-skipped": text[:_MAX_SKIPPED_CHARS]}
 
 
 def is_overflow(failure: UpstreamError) -> bool:

@@ -32,7 +32,7 @@ class RouteHealth:
 
     Attributes:
         breaker: Circuit breaker of the route.
-        limit: Limit of calls in flight; None where nobody asked.
+        limit: Limit of calls in flight; None where there is none yet.
         ttft: Seconds until the first token of its latest streams.
     """
 
@@ -138,7 +138,7 @@ class RouteHealthRegistry:
         )
 
     def is_failing(self, route: Route, now: float) -> bool:
-        """True if the route's breaker is open; one that nobody has used yet has none."""
+        """True if the route's breaker is open; an unused one has none."""
         health = self._by_route.get(route.name)
         return health is not None and health.breaker.state(now) is BreakerState.OPEN
 

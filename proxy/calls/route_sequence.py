@@ -128,7 +128,7 @@ class RouteSequence:
         """
         choice = self._choices[self._place]
         again = self.refused_plan is not None
-        made = Attempt(
+        attempt = Attempt(
             context or self._context,
             choice,
             self._number,
@@ -136,10 +136,10 @@ class RouteSequence:
             refused_compaction=self.refused_compaction,
             skipped=self.skipped,
         )
-        made.may_switch_model = not self._has_switched_model
+        attempt.may_switch_model = not self._has_switched_model
         self._number += 1
         self._open_attempts += 1
-        return made
+        return attempt
 
     def is_probe_due(self, now: float) -> bool:
         """True if the call is to show whether the route that it passes over begins again.
@@ -310,9 +310,9 @@ class RouteSequence:
         call, catalog = self._context.call, self._context.deps.catalog
         region = self._choices[0].route.upstream.region
         why = "context_length_exceeded" if is_overflow(failure) else failure.code
-        known = {choice.model for choice in self._choices}
+        tried_models = {choice.model for choice in self._choices}
         for model in fallback_models(call, catalog, failure):
-            if model.id in known:
+            if model.id in tried_models:
                 continue
             lack = missing_capability(call, model, region)
             if lack:

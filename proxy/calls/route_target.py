@@ -15,16 +15,16 @@ _ANYWHERE: Final = frozenset({"openai", "azure", "xai", "deepseek"})
 _CHAT: Final = "chat/completions"
 
 
-def route_target(route: Route, model: str, at: float, endpoint: str = _CHAT) -> PlanningTarget:
+def route_target(route: Route, model: str, time: float, endpoint: str = _CHAT) -> PlanningTarget:
     """The route's upstream, cache and prices.
 
     Args:
         route: The route.
         model: The model the caller asked for.
-        at: Time of the call, in seconds since the epoch.
+        time: Time of the call, in seconds since the epoch.
         endpoint: Path that the caller asks for, below ``/v1/``.
     """
-    rates = _rates(route.tariff, at)
+    rates = _rates(route.tariff, time)
     upstream = route.upstream
     return PlanningTarget(
         upstream=upstream.name,
@@ -43,8 +43,8 @@ def route_target(route: Route, model: str, at: float, endpoint: str = _CHAT) -> 
     )
 
 
-def _rates(tariff: Tariff | None, at: float) -> TokenRates | None:
+def _rates(tariff: Tariff | None, time: float) -> TokenRates | None:
     """The standard rates of a small call; None where they are unknown."""
-    period = tariff.period(at) if tariff is not None else None
+    period = tariff.period(time) if tariff is not None else None
     sheet = period.sheets.get("") if period is not None else None
     return sheet.rates if sheet is not None else None

@@ -25,12 +25,12 @@ def call_hints(context: CallContext, call: Call, route: Route) -> CallHints | No
     deps, timeline = context.deps, context.timeline
     output = _expected_output(context, call, route)
     fairness = deps.pseudonymizer.pseudonym(call.key.team, _FAIRNESS)
-    known = CallHints(fairness_id=fairness, output_tokens=output, is_background=call.is_unattended)
+    hints = CallHints(fairness_id=fairness, output_tokens=output, is_background=call.is_unattended)
     if call.is_unattended or deps.latency_target is None:
-        return known
+        return hints
     target = deps.latency_target(call)
     if target is None:
-        return known
+        return hints
     elapsed = timeline.now() - timeline.started
     first = _least(_remaining_s(target.ttft, elapsed), target.queue_and_prefill)
     whole = _remaining_s(target.total, elapsed)
@@ -47,8 +47,8 @@ def call_hints(context: CallContext, call: Call, route: Route) -> CallHints | No
 def _expected_output(context: CallContext, call: Call, route: Route) -> int | None:
     """Output tokens that such answers usually stay below, within what the call itself asks for."""
     usual = context.deps.estimator.usual_output(call, route)
-    asked = output_allowance(call.body, call.endpoint, route).requested
-    return min(usual or asked, asked or usual or 0) or None
+    limit = output_allowance(call.body, call.endpoint, route).requested
+    return min(usual or limit, limit or usual or 0) or None
 
 
 def _remaining_s(limit: float | None, elapsed: float) -> float | None:
@@ -58,4 +58,4 @@ def _remaining_s(limit: float | None, elapsed: float) -> float | None:
 
 def _least(*limits: float | None) -> float | None:
     """The tightest of some limits; None where there is none."""
-    return min((each for each in limits if each is not None), default=None)
+    return min((limit for limit in limits if limit is not None), default=None)

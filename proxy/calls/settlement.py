@@ -79,11 +79,11 @@ class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of an attempt.
 
     Attributes:
-        usage: Tokens used; None where none were, or nobody knows.
+        usage: Tokens used; None where none were, or unknown.
         estimated: True if we counted them ourselves.
         terms: On what terms the attempt was served, as far as they change its price.
         final: True if the call ended with it.
-        miss: Reason for a smaller cache read than possible; None where nobody can say.
+        miss: Reason for a smaller cache read than possible; None where unknown.
         timings: The report of a self-hosted engine; None where there is none, or no end.
         share: Its share of a replica that is paid by the hour; None of any other upstream.
     """
@@ -149,8 +149,8 @@ def billing_terms(attempt: AttemptInfo, tier: str, usage: Mapping[str, Any]) -> 
     call, route = attempt.call, attempt.route
     if route is None:
         return STANDARD_TERMS
-    asked = (call.fields.service_tier if call.fields is not None else None) or ""
-    return WIRES[route.upstream.kind].terms(asked, tier, usage, route.upstream.region)
+    requested_tier = (call.fields.service_tier if call.fields is not None else None) or ""
+    return WIRES[route.upstream.kind].terms(requested_tier, tier, usage, route.upstream.region)
 
 
 def build_receipt(
@@ -166,7 +166,7 @@ def build_receipt(
         end = msgspec.structs.replace(end, usage=None, estimated=False)
     paid = attempt_cost(attempt, end)
     duration = timeline.now() - timeline.started
-    kept = Receipt(
+    receipt = Receipt(
         call_id=call.id,
         attempt=attempt.number,
         final=end.final,
@@ -198,10 +198,10 @@ def build_receipt(
         reroute_reason=attempt.reroute_reason,
         unplanned_why=_unplanned_why(attempt.planned),
     )
-    said = _optimiser_fields(attempt, end)
+    fields = _optimiser_fields(attempt, end)
     if end.timings is not None:
-        said |= phase_fields(end.timings, timeline, attempt.sent_at, streamed=call.is_streaming)
-    return msgspec.structs.replace(kept, **said) if said else kept
+        fields |= phase_fields(end.timings, timeline, attempt.sent_at, streamed=call.is_streaming)
+    return msgspec.structs.replace(receipt, **fields) if fields else receipt
 
 
 def _receipt_notes(attempt: AttemptInfo, *, goes_on: bool, is_priced: bool) -> tuple[str, ...]:
@@ -219,12 +219,12 @@ def _receipt_notes(attempt: AttemptInfo, *, goes_on: bool, is_priced: bool) -> t
 
 def _optimiser_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:
     """The receipt's fields about planning, compaction, the provider's cache and the replica."""
-    said = _planning_fields(attempt, end)
+    fields = _planning_fields(attempt, end)
     if end.share is not None:
-        said["gpu_seconds"] = end.share.gpu_seconds
-    said.update(_compaction_fields(attempt, end))
-    said.update(_cache_fields(attempt, end))
-    return said
+        fields["gpu_seconds"] = end.share.gpu_seconds
+    fields.update(_compaction_fields(attempt, end))
+    fields.update(_cache_fields(attempt, end))
+    return fields
 
 
 def _unplanned_why(planned: Planned | Passthrough) -> str:
@@ -239,7 +239,7 @@ def _planning_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any
         return {}
     expected, miss = planned.evidence.expected, end.miss
     total = end.usage.prompt_tokens if end.usage is not None else 0
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "conversation": planned.draft.conversation.hex(),
         "arm": planned.plan.arm.value,
         "layout": planned.plan.layout,
@@ -248,13 +248,13 @@ def _planning_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any
         "segments": planned.segments(total),
     }
     if miss is not None:
-        told |= {
+        fields |= {
             "miss": miss.reason.value,
             "miss_detail": _miss_detail(miss),
             "miss_tokens": miss.tokens,
             "miss_nanos": miss.nanos,
         }
-    return told
+    return fields
 
 
 def _planned_nanos(planned: Planned, attempt: AttemptInfo, end: AttemptOutcome) -> int | None:
@@ -265,11 +265,11 @@ def _planned_nanos(planned: Planned, attempt: AttemptInfo, end: AttemptOutcome) 
     tariff = attempt.route.tariff if attempt.route is not None else None
     if tariff is None or end.usage is None or end.estimated:
         return None
-    sent, unmodified = compare_bill(planned, end.usage)
-    if sent == unmodified:
+    sent_usage, unmodified = compare_bill(planned, end.usage)
+    if sent_usage == unmodified:
         return 0 if planned.plan.is_planned else None
     when = attempt.call.arrived
-    paid, direct = (call_cost(each, tariff, when, end.terms) for each in (sent, unmodified))
+    paid, direct = (call_cost(usage, tariff, when, end.terms) for usage in (sent_usage, unmodified))
     if paid is None or direct is None:
         return None
     return direct.effective_nanos - paid.effective_nanos
@@ -309,10 +309,10 @@ def _cache_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:
 
 def _miss_detail(miss: CacheMiss) -> str:
     """The evidence, and how well it is known where that is not for certain."""
-    known = miss.confidence
-    if known is None or known is ReasonConfidence.CERTAIN:
+    confidence = miss.confidence
+    if confidence is None or confidence is ReasonConfidence.CERTAIN:
         return miss.detail
-    return f"{miss.detail} ({known.value})" if miss.detail else known.value
+    return f"{miss.detail} ({confidence.value})" if miss.detail else confidence.value
 
 
 def _kept_prompt(call: Call) -> str | None:

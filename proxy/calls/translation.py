@@ -84,8 +84,8 @@ def _prepare(call: Call, route: Route, planned: Planned | Passthrough) -> Prepar
     if isinstance(planned, Passthrough):
         return wire.request(_without_tags(call), route)
     changed = planned.body is not call.body
-    sent = msgspec.structs.replace(call, body=planned.body) if changed else call
-    return wire.request(sent, route)
+    sent_call = msgspec.structs.replace(call, body=planned.body) if changed else call
+    return wire.request(sent_call, route)
 
 
 def _add_plan(

@@ -180,12 +180,14 @@ class UpstreamAnswer:
 
         Some servers label their streams `text/plain`, or not at all.
         """
-        head, found = b"", None
-        while found is None and len(head) <= _MAX_SNIFFED_BYTES and (piece := await self._read()):
+        head, is_stream = b"", None
+        while (
+            is_stream is None and len(head) <= _MAX_SNIFFED_BYTES and (piece := await self._read())
+        ):
             head += piece
-            found = begins_stream(head)
+            is_stream = begins_stream(head)
         self._unread = head
-        if found:
+        if is_stream:
             self.is_stream, self.is_whole = True, False
             self.meter = Meter(self._read_usage, streamed=True)
             self.headers = {**self.headers, "content-type": "text/event-stream"}
@@ -195,18 +197,18 @@ class UpstreamAnswer:
         if self.is_retrieval:
             self.first_piece = await self.next()
             return
-        held = bytearray()
+        buffer = bytearray()
         while run := await self.next():
             if self.meter.has_begun or self.meter.is_broken:
                 break
-            if len(held) < _MAX_HELD_IDLE_BYTES or not is_idle(run):
-                held += run
-            if len(held) > _MAX_OPENING_BYTES:
+            if len(buffer) < _MAX_HELD_IDLE_BYTES or not is_idle(run):
+                buffer += run
+            if len(buffer) > _MAX_OPENING_BYTES:
                 self.meter.has_begun, run = True, b""
                 break
         if not self.meter.has_begun:
-            raise self._failure_without_content(bytes(held) + run)
-        self.first_piece = bytes(held) + run
+            raise self._failure_without_content(bytes(buffer) + run)
+        self.first_piece = bytes(buffer) + run
 
     def _failure_without_content(self, heard: bytes) -> UpstreamError:
         """The error of a stream that ended before its content, by all that came of it.

@@ -64,9 +64,9 @@ class UsageEstimates:
 
         What the upstream said of the prompt before it was cut off is kept.
         """
-        said = meter.usage if meter is not None else None
+        reported = meter.usage if meter is not None else None
         if self._waiting >= _MAX_WAITING:
-            return _merge_usage(said, _usage_by_length(call, route, meter))
+            return _merge_usage(reported, _usage_by_length(call, route, meter))
         loop = asyncio.get_running_loop()
         self._waiting += 1
         try:
@@ -78,18 +78,18 @@ class UsageEstimates:
             counted = _usage_by_length(call, route, meter)
         finally:
             self._waiting -= 1
-        return _merge_usage(said, counted)
+        return _merge_usage(reported, counted)
 
     def learn(self, call: Call, route: Route, usage: Usage) -> None:
         """Note the answer's length; compare the counts of a prompt, for a sample of calls."""
         model, generated = route.model or call.model, usage.generated_tokens
-        known = self._lengths.add(_length_key(call, model), generated)
-        if known <= _ALWAYS_POOLED_CALLS or known % _POOL_ONE_IN == 0:
+        learned_count = self._lengths.add(_length_key(call, model), generated)
+        if learned_count <= _ALWAYS_POOLED_CALLS or learned_count % _POOL_ONE_IN == 0:
             self._lengths.add(_length_key(call, _ANY_MODEL), generated)
         if len(self._seen) > _MAX_MODELS:
             self._seen.clear()
-        seen = self._seen[model] = self._seen.get(model, 0) + 1
-        if seen > _ALWAYS_COMPARED_CALLS and seen % _COMPARE_ONE_IN:
+        call_count = self._seen[model] = self._seen.get(model, 0) + 1
+        if call_count > _ALWAYS_COMPARED_CALLS and call_count % _COMPARE_ONE_IN:
             return
         if self._waiting < _ALWAYS_COMPARED_CALLS and self._comparison_slots.acquire(
             blocking=False
@@ -155,10 +155,10 @@ def _usage_by_length(call: Call, route: Route, meter: Meter | None) -> Usage:
     return estimate_from_length(call, meter.delivered_text() if meter is not None else "", route)
 
 
-def _merge_usage(said: Usage | None, counted: Usage) -> Usage:
+def _merge_usage(reported: Usage | None, counted: Usage) -> Usage:
     """Merges reported usage with counted usage; the larger output count is kept."""
-    if said is None or not said.prompt_tokens:
+    if reported is None or not reported.prompt_tokens:
         return counted
-    if said.generated_tokens >= counted.output:
-        return said
-    return msgspec.structs.replace(said, output=counted.output - said.reasoning)
+    if reported.generated_tokens >= counted.output:
+        return reported
+    return msgspec.structs.replace(reported, output=counted.output - reported.reasoning)

@@ -36,7 +36,7 @@ class FixedDecision:
     def __init__(self, decision: RoutingDecision) -> None:
         self.decision = decision
 
-    def decide(self, call: object, request: object) -> RoutingDecision:
+    def decide(self, call: object, requested: object) -> RoutingDecision:
         return self.decision
 
 

@@ -54,7 +54,7 @@ class SentAttempts:
         self._free: list[int] = []
         self._count = 0
 
-    def begin(self, sent: PendingAttempt) -> None:
+    def begin(self, pending: PendingAttempt) -> None:
         """Note an attempt that is sent now; never raises, as calls go on without."""
         if len(self._slots) >= _MAX_SLOTS:
             return
@@ -62,12 +62,12 @@ class SentAttempts:
             self._free.append(self._count)
             self._count += 1
         slot = self._free.pop()
-        self._slots[sent.call_id, sent.attempt] = slot, sent
+        self._slots[pending.call_id, pending.attempt] = slot, pending
         try:
             if self._file < 0:
                 self._open()
             else:
-                self._write(self._file, slot, sent)
+                self._write(self._file, slot, pending)
         except OSError as error:
             self._note_failure(error)
 

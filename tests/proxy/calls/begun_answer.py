@@ -7,7 +7,7 @@ from tests.fakes.clock import ticks
 from tests.fakes.upstream import FakeExchange, ScriptedAnswer
 
 
-async def begun(script: ScriptedAnswer, *, generates: bool = False) -> UpstreamAnswer:
+async def begin_answer(script: ScriptedAnswer, *, generates: bool = False) -> UpstreamAnswer:
     answer = UpstreamAnswer(
         FakeExchange(script), OpenAIWire(), Timeline(ticks), generates=generates
     )
@@ -16,7 +16,7 @@ async def begun(script: ScriptedAnswer, *, generates: bool = False) -> UpstreamA
 
 
 async def answer_and_pieces(script: ScriptedAnswer) -> tuple[UpstreamAnswer, list[bytes]]:
-    answer = await begun(script)
+    answer = await begin_answer(script)
     pieces = [answer.first_piece]
     while piece := await answer.next():
         pieces.append(piece)

@@ -18,12 +18,16 @@ from tests.fakes.upstream import FakeTransport
 
 
 def line(
-    body: bytes = ASKED, *, known: Catalog | None = None, endpoint: str = "chat/completions"
+    body: bytes = ASKED, *, catalog: Catalog | None = None, endpoint: str = "chat/completions"
 ) -> CallContext:
-    made, _ = fake_dependencies(FakeTransport([]), patience=RetryPolicy(retries=1))
-    made = replace(made, catalog=known or two_model_catalog())
+    dependencies, _ = fake_dependencies(FakeTransport([]), patience=RetryPolicy(retries=1))
+    dependencies = replace(dependencies, catalog=catalog or two_model_catalog())
     return CallContext(
-        call(body, endpoint), FakeCaller(), made, NoWatchdog(), Timeline(ManualClock(1000.0))
+        call(body, endpoint),
+        FakeCaller(),
+        dependencies,
+        NoWatchdog(),
+        Timeline(ManualClock(1000.0)),
     )
 
 

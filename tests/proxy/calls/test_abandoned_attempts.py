@@ -69,7 +69,7 @@ def attempt(over: Any = BILLS, notes: tuple[str, ...] = (), **fields: Any) -> At
 
 
 def settle(
-    made: AttemptInfo,
+    info: AttemptInfo,
     *,
     average: int | None = None,
     reason: Any = LEFT[0],
@@ -79,8 +79,8 @@ def settle(
 
     async def work() -> tuple[AttemptInfo, Usage]:
         table, _ = fake_dependencies(FakeTransport([]), estimator=FakeEstimator(average=average))
-        line = CallContext(made.call, FakeCaller(), table, NoWatchdog(), Timeline(ticks))
-        return settle_abandoned(line, made, reason, usage, None)
+        line = CallContext(info.call, FakeCaller(), table, NoWatchdog(), Timeline(ticks))
+        return settle_abandoned(line, info, reason, usage, None)
 
     return asyncio.run(work())
 
@@ -91,21 +91,21 @@ class SentNotes:
     def __init__(self) -> None:
         self.noted: list[PendingAttempt] = []
 
-    def begin(self, sent: PendingAttempt) -> None:
-        self.noted.append(sent)
+    def begin(self, pending: PendingAttempt) -> None:
+        self.noted.append(pending)
 
     def end(self, call_id: str, attempt: int) -> None:
         raise AssertionError
 
 
-def note_of(made: AttemptInfo, average: int | None = None) -> PendingAttempt:
+def note_of(info: AttemptInfo, average: int | None = None) -> PendingAttempt:
     """The note of the attempt, where such answers are so long on average."""
 
     async def work() -> PendingAttempt:
         notes = SentNotes()
         table, _ = fake_dependencies(FakeTransport([]), estimator=FakeEstimator(average=average))
         table = dataclasses.replace(table, sent=notes)
-        note_sent(CallContext(made.call, FakeCaller(), table, NoWatchdog(), Timeline(ticks)), made)
+        note_sent(CallContext(info.call, FakeCaller(), table, NoWatchdog(), Timeline(ticks)), info)
         return notes.noted[0]
 
     return asyncio.run(work())
@@ -137,7 +137,7 @@ def test_note_against_a_kill_leaves_encoded_pictures_out_of_the_prompt():
     assert note_of(attempt(messages=[turn])).prompt_bytes < 400
 
 
-@pytest.mark.parametrize("reason", LEFT, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("reason", LEFT, ids=lambda reason: type(reason).__name__)
 def test_an_attempt_that_the_gateway_leaves_may_be_billed(reason):
     assert may_be_billed(attempt(), reason, None)
     assert not may_be_billed(attempt(STOPS), reason, None)
@@ -160,13 +160,13 @@ def test_an_answer_that_was_complete_when_its_caller_left_does_not_go_on():
 
 
 def test_a_text_completion_of_several_prompts_goes_on_until_it_says_that_it_is_done():
-    made = AttemptInfo(call=call(b'{"prompt":["a","b"]}', "completions"), route=BILLS)
+    info = AttemptInfo(call=call(b'{"prompt":["a","b"]}', "completions"), route=BILLS)
     meter = Meter(openai_usage, streamed=True)
     for piece in (event({"choices": [{"text": "a"}]}), ENDS, usage_chunk()):
         meter.feed(piece)
-    assert may_be_billed(made, ClientDisconnected(), meter)
+    assert may_be_billed(info, ClientDisconnected(), meter)
     meter.feed(DONE)
-    assert not may_be_billed(made, ClientDisconnected(), meter)
+    assert not may_be_billed(info, ClientDisconnected(), meter)
 
 
 def test_an_abandoned_attempt_that_generates_nothing_does_not_go_on():
@@ -191,29 +191,29 @@ def test_an_abandoned_attempt_that_generates_nothing_does_not_go_on():
         (5000, {"max_completion_tokens": 1000}, (), 1000),
     ],
 )
-def test_it_is_settled_at_the_average_of_such_answers_within_its_limit(
+def test_an_abandoned_attempt_is_settled_at_the_average_answer_within_its_limit(
     average, fields, notes, tokens
 ):
-    made, usage = settle(attempt(notes=notes, **fields), average=average)
+    info, usage = settle(attempt(notes=notes, **fields), average=average)
 
     assert usage == Usage(input=11, output=tokens)
-    assert made.notes == (
+    assert info.notes == (
         *notes,
         f"abandoned: {tokens} output tokens are counted, for its upstream may have gone on",
     )
 
 
 def test_more_than_expected_that_was_delivered_is_what_counts():
-    made = attempt(max_completion_tokens=1000)
+    info = attempt(max_completion_tokens=1000)
     usage = Usage(input=11, output=300, reasoning=100)
     note = "abandoned: 400 output tokens are counted, for its upstream may have gone on"
 
-    assert settle(made, average=350, usage=usage) == (attempt_with_notes(made, note), usage)
-    assert settle(made, average=500, usage=usage)[1] == Usage(input=11, output=400, reasoning=100)
+    assert settle(info, average=350, usage=usage) == (attempt_with_notes(info, note), usage)
+    assert settle(info, average=500, usage=usage)[1] == Usage(input=11, output=400, reasoning=100)
 
 
-def attempt_with_notes(made: AttemptInfo, *notes: str) -> AttemptInfo:
-    return msgspec.structs.replace(made, notes=notes)
+def attempt_with_notes(info: AttemptInfo, *notes: str) -> AttemptInfo:
+    return msgspec.structs.replace(info, notes=notes)
 
 
 @pytest.mark.parametrize("over", [BILLS, STOPS], ids=["goes on", "stops"])
@@ -237,10 +237,10 @@ def test_no_count_of_ours_is_above_the_limit_that_the_call_asks_for(
 
 
 def test_only_estimated_receipts_with_the_note_are_of_abandoned_attempts():
-    made, _ = settle(attempt())
+    info, _ = settle(attempt())
 
-    assert is_abandoned(a_receipt(1, estimated=True, notes=made.notes))
-    assert not is_abandoned(a_receipt(1, notes=made.notes))
+    assert is_abandoned(a_receipt(1, estimated=True, notes=info.notes))
+    assert not is_abandoned(a_receipt(1, notes=info.notes))
     assert not is_abandoned(a_receipt(1, estimated=True, notes=("lowered",)))
 
 
@@ -263,10 +263,10 @@ HANGS = {
 def test_a_call_that_is_abandoned_is_settled_at_a_likely_length(
     scripts: list[ScriptedAnswer | Piece], leaves: float | None, outcome: Outcome | None
 ) -> None:
-    asked = call(body(stream=True, max_completion_tokens=1000))
+    request = call(body(stream=True, max_completion_tokens=1000))
     caller: dict[str, Any] = {"leaves_after": leaves} if leaves is not None else {}
 
-    done = serve_one_call(*scripts, asked=asked, routes=(BILLS,), **caller)
+    done = serve_one_call(*scripts, asked=request, routes=(BILLS,), **caller)
 
     assert outcome in (None, done.last.outcome)
     assert (done.last.usage, done.last.estimated) == (
@@ -277,10 +277,10 @@ def test_a_call_that_is_abandoned_is_settled_at_a_likely_length(
 
 
 def test_a_call_whose_second_choice_goes_on_is_settled_at_the_length_of_both():
-    asked = call(body(stream=True, max_completion_tokens=1000, n=2))
+    request = call(body(stream=True, max_completion_tokens=1000, n=2))
     pieces = (chunk("a"), ENDS, SECOND, usage_chunk(), SILENCE)
 
-    done = serve_one_call(stream(*pieces), asked=asked, routes=(BILLS,), leaves_after=3.0)
+    done = serve_one_call(stream(*pieces), asked=request, routes=(BILLS,), leaves_after=3.0)
 
     assert done.last.usage is not None
     assert done.last.usage.generated_tokens == 2 * UNLEARNED_AVERAGE_OUTPUT_TOKENS
@@ -292,9 +292,11 @@ def test_a_call_whose_second_choice_goes_on_is_settled_at_the_length_of_both():
     ids=["none seen", "one", "two", "one ended"],
 )
 def test_choices_of_a_stream_that_never_began_are_not_booked(pieces, choices):
-    asked = call(body(stream=True, n=128))
+    request = call(body(stream=True, n=128))
 
-    done = serve_one_call(stream(*pieces, SILENCE), asked=asked, routes=(BILLS,), leaves_after=3.0)
+    done = serve_one_call(
+        stream(*pieces, SILENCE), asked=request, routes=(BILLS,), leaves_after=3.0
+    )
 
     assert done.last.usage is not None
     assert done.last.usage.generated_tokens == choices * UNLEARNED_AVERAGE_OUTPUT_TOKENS
@@ -309,11 +311,15 @@ def test_choices_of_a_stream_that_never_began_are_not_booked(pieces, choices):
 @pytest.mark.parametrize("endpoint", sorted(BILLED_ENDPOINTS - {"embeddings", "completions"}))
 def test_an_abandoned_call_of_any_endpoint_is_settled_at_a_likely_length(endpoint, script):
     words = "x" * 4000
-    said = {"stream": True, "max_tokens": 4096, "messages": [{"role": "user", "content": words}]}
-    prompt = said if endpoint == "messages" else {"input": words}
-    asked = call(orjson.dumps({"model": "m", **prompt}), endpoint)
+    message_fields = {
+        "stream": True,
+        "max_tokens": 4096,
+        "messages": [{"role": "user", "content": words}],
+    }
+    prompt = message_fields if endpoint == "messages" else {"input": words}
+    request = call(orjson.dumps({"model": "m", **prompt}), endpoint)
 
-    done = serve_one_call(script, asked=asked, routes=(BILLS,), leaves_after=3.0)
+    done = serve_one_call(script, asked=request, routes=(BILLS,), leaves_after=3.0)
 
     assert done.last.usage is not None
     assert done.last.usage.generated_tokens == UNLEARNED_AVERAGE_OUTPUT_TOKENS
@@ -321,39 +327,41 @@ def test_an_abandoned_call_of_any_endpoint_is_settled_at_a_likely_length(endpoin
 
 @pytest.mark.parametrize("scripts", HANGS.values(), ids=HANGS)
 def test_an_engine_that_stops_when_it_is_left_bills_what_it_did(scripts):
-    asked = call(body(stream=True, max_completion_tokens=1000))
+    request = call(body(stream=True, max_completion_tokens=1000))
 
-    done = serve_one_call(*scripts, asked=asked, routes=(STOPS,), leaves_after=3.0)
+    done = serve_one_call(*scripts, asked=request, routes=(STOPS,), leaves_after=3.0)
 
     assert (done.last.usage, done.last.estimated) == (ESTIMATE, True)
 
 
 def test_an_attempt_that_the_upstream_refused_or_ended_is_not_settled_at_its_limit():
-    asked = call(body(stream=True))
+    request = call(body(stream=True))
 
-    assert serve_one_call(failed_answer(400), asked=asked, routes=(BILLS,)).last.usage is None
+    assert serve_one_call(failed_answer(400), asked=request, routes=(BILLS,)).last.usage is None
     assert (
-        serve_one_call(stream(chunk("a"), DONE), asked=asked, routes=(BILLS,)).last.usage
+        serve_one_call(stream(chunk("a"), DONE), asked=request, routes=(BILLS,)).last.usage
         == ESTIMATE
     )
 
 
 def test_a_call_that_left_while_it_was_counted_is_settled_at_a_likely_length_too():
     slow = FakeEstimator(takes=30.0)
-    asked = call(body(stream=True, max_completion_tokens=1000))
+    request = call(body(stream=True, max_completion_tokens=1000))
 
-    done = serve_one_call(SILENCE, asked=asked, routes=(BILLS,), estimator=slow, leaves_after=12.0)
+    done = serve_one_call(
+        SILENCE, asked=request, routes=(BILLS,), estimator=slow, leaves_after=12.0
+    )
 
     assert done.last.usage == Usage(
-        input=len(asked.body) // 4, output=UNLEARNED_AVERAGE_OUTPUT_TOKENS
+        input=len(request.body) // 4, output=UNLEARNED_AVERAGE_OUTPUT_TOKENS
     )
 
 
 FIGURES = [b"128000", b"1e11", b"1e308", b"1e999", b"9" * 4_299, b"9" * 9_000, b"-7", b'"1e30"']
 
 
-@pytest.mark.parametrize("choices", FIGURES, ids=lambda each: each[:8].decode())
-@pytest.mark.parametrize("limit", FIGURES, ids=lambda each: each[:8].decode())
+@pytest.mark.parametrize("choices", FIGURES, ids=lambda figures: figures[:8].decode())
+@pytest.mark.parametrize("limit", FIGURES, ids=lambda figures: figures[:8].decode())
 def test_no_figure_of_a_caller_that_leaves_becomes_an_amount(limit: bytes, choices: bytes) -> None:
     written = b'{"model":"m","stream":true,"max_completion_tokens":%b,"n":%b}' % (limit, choices)
     unlimited = route("bills", bills_abandoned=True)

@@ -81,16 +81,16 @@ def open_attempt(
         table, ledger = fake_dependencies(transport, ONE)
         table = replace(table, limits=limits, catalog=two_model_catalog())
         line = CallContext(streaming_call(), FakeCaller(), table, NoWatchdog(), Timeline(ticks))
-        made = Attempt(line, RouteChoice(ONE, "m", moved), 0, **fields)
+        attempt = Attempt(line, RouteChoice(ONE, "m", moved), 0, **fields)
         table.route_health.health_of(ONE).limit = ConcurrencyLimit(1, 1, 1)
-        found = await then(made, transport)
+        result = await then(attempt, transport)
         assert ledger.receipts == []
         assert planning_events(table).count("ended") == 1
         limit = table.route_health.health_of(ONE).limit
         assert limit is not None
         assert limit.in_flight == 0
-        assert all(each.closed for each in transport.exchanges)
-        return found
+        assert all(exchange.closed for exchange in transport.exchanges)
+        return result
 
     return run_in_instant_time(work())
 
@@ -101,22 +101,22 @@ def planning_events(table: Dependencies) -> list[str]:
 
 
 async def run(
-    made: Attempt, _: FakeTransport
+    attempt: Attempt, _: FakeTransport
 ) -> tuple[Attempt, UpstreamError | CheaperRoute | None]:
     """Run it to its end, as the pipeline does."""
-    failure = await begin(made)
-    made.close(failure if isinstance(failure, UpstreamError) else None)
-    return made, failure
+    failure = await begin(attempt)
+    attempt.close(failure if isinstance(failure, UpstreamError) else None)
+    return attempt, failure
 
 
 def test_an_answer_is_brought_to_its_first_content():
-    made, failure = open_attempt(stream(After(3.0, STREAM)), then=run)
+    attempt, failure = open_attempt(stream(After(3.0, STREAM)), then=run)
 
     assert failure is None
-    assert made.answer is not None
-    assert (made.was_sent, made.was_accepted) == (True, True)
-    assert made.context.timeline.ttft == pytest.approx(3.0)
-    assert planning_events(made.context.deps) == ["planned", "begun", "ended"]
+    assert attempt.answer is not None
+    assert (attempt.was_sent, attempt.was_accepted) == (True, True)
+    assert attempt.context.timeline.ttft == pytest.approx(3.0)
+    assert planning_events(attempt.context.deps) == ["planned", "begun", "ended"]
 
 
 @pytest.mark.parametrize(
@@ -133,36 +133,36 @@ def test_an_answer_is_brought_to_its_first_content():
     ],
 )
 def test_a_failure_before_that_is_handed_back(script, code, was_accepted):
-    made, failure = open_attempt(script, then=run)
+    attempt, failure = open_attempt(script, then=run)
 
     assert failure.code == code
-    assert made.was_accepted is was_accepted
-    assert made.answer is None
+    assert attempt.was_accepted is was_accepted
+    assert attempt.answer is None
 
 
 def test_a_refused_attempt_was_never_sent():
-    async def expect_refusal(made: Attempt, transport: FakeTransport) -> Attempt:
+    async def expect_refusal(attempt: Attempt, transport: FakeTransport) -> Attempt:
         with pytest.raises(CallerError) as caught:
-            await begin(made)
-        made.close(caught.value)
+            await begin(attempt)
+        attempt.close(caught.value)
         assert transport.sent == []
-        return made
+        return attempt
 
     assert open_attempt(then=expect_refusal, limits=Admits(refuse_over_budget)).was_sent is False
 
 
 def test_an_attempt_over_its_ceiling_names_the_model_that_fits():
     limits = Admits(lambda _: CheaperRoute("small", "cheaper"))
-    _, found = open_attempt(then=run, limits=limits)
+    _, cheaper = open_attempt(then=run, limits=limits)
 
-    assert found == CheaperRoute("small", "cheaper")
+    assert cheaper == CheaperRoute("small", "cheaper")
     assert limits.fits == [True, False]
 
 
 def test_a_rerouted_attempt_fits_no_other_model():
-    async def stay(made: Attempt, transport: FakeTransport) -> Any:
-        made.may_switch_model = False
-        return await run(made, transport)
+    async def stay(attempt: Attempt, transport: FakeTransport) -> Any:
+        attempt.may_switch_model = False
+        return await run(attempt, transport)
 
     limits = Admits(lambda _: CheaperRoute("small", "cheaper"))
     open_attempt(then=stay, limits=limits)
@@ -172,57 +172,57 @@ def test_a_rerouted_attempt_fits_no_other_model():
 
 def test_the_caller_is_notified_of_its_limits_and_where_it_went():
     limits = Admits(lambda prepared: Admitted(prepared, {"x-left": "1"}, ("a note",)))
-    made, _ = open_attempt(stream(STREAM), then=run, limits=limits, moved="chat: level 1")
+    attempt, _ = open_attempt(stream(STREAM), then=run, limits=limits, moved="chat: level 1")
 
-    assert made.info.headers == {"x-left": "1", "x-thriftgate-fallback": "chat: level 1"}
-    assert made.info.notes[-1] == "a note"
-    assert made.info.reroute_reason == "chat: level 1"
+    assert attempt.info.headers == {"x-left": "1", "x-thriftgate-fallback": "chat: level 1"}
+    assert attempt.info.notes[-1] == "a note"
+    assert attempt.info.reroute_reason == "chat: level 1"
 
 
 def test_an_unmodified_attempt_is_not_planned_and_still_ended():
-    made, _ = open_attempt(stream(STREAM), then=run, is_resent=True)
+    attempt, _ = open_attempt(stream(STREAM), then=run, is_resent=True)
 
-    assert planning_events(made.context.deps) == ["begun", "ended"]
-    assert made.info.notes == ("the planned prompt was refused, so it was sent unmodified",)
-    assert made.changed_plan is None
-    assert made.refused_plan(broken_connection()) is None
+    assert planning_events(attempt.context.deps) == ["begun", "ended"]
+    assert attempt.info.notes == ("the planned prompt was refused, so it was sent unmodified",)
+    assert attempt.changed_plan is None
+    assert attempt.refused_plan(broken_connection()) is None
 
 
 @pytest.mark.parametrize(
     ("script", "was_accepted"), [(SILENCE, True), (CONNECTING, False), (stream(SILENCE), True)]
 )
 def test_a_cancelled_attempt_leaves_nothing_open(script, was_accepted):
-    async def cancel(made: Attempt, _: FakeTransport) -> Attempt:
-        task = asyncio.get_running_loop().create_task(begin(made))
+    async def cancel(attempt: Attempt, _: FakeTransport) -> Attempt:
+        task = asyncio.get_running_loop().create_task(begin(attempt))
         await asyncio.sleep(1)
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-        made.close(asyncio.CancelledError())
+        attempt.close(asyncio.CancelledError())
         assert task.cancelled()
-        return made
+        return attempt
 
     assert open_attempt(script, then=cancel).was_accepted is was_accepted
 
 
 def test_a_route_that_is_full_is_a_failure_like_another():
-    async def full(made: Attempt, transport: FakeTransport) -> Any:
-        lane = made.context.deps.route_health.health_of(ONE)
+    async def full(attempt: Attempt, transport: FakeTransport) -> Any:
+        lane = attempt.context.deps.route_health.health_of(ONE)
         await lane.acquire(ticks())
-        found = await run(made, transport)
+        result = await run(attempt, transport)
         lane.release(None, 0, ticks(), ok=True)
-        return found
+        return result
 
-    made, failure = open_attempt(then=full)
+    attempt, failure = open_attempt(then=full)
 
     assert failure.code == "route_full"
-    assert made.was_sent is False
+    assert attempt.was_sent is False
 
 
 def test_its_route_is_known_by_how_it_did():
-    async def fail(made: Attempt, transport: FakeTransport) -> BreakerState:
-        await run(made, transport)
-        lanes = made.context.deps.route_health
+    async def fail(attempt: Attempt, transport: FakeTransport) -> BreakerState:
+        await run(attempt, transport)
+        lanes = attempt.context.deps.route_health
         for n in range(4):
             lanes.record_outcome(ONE, broken_connection(), ticks(), ticks() + n)
         return lanes.health_of(ONE).breaker.state(ticks() + 4)
@@ -266,9 +266,9 @@ class PlayedTicket:
 def test_the_ticket_of_a_replica_is_told_of_the_call_however_it_ends(script, expected):
     ticket = PlayedTicket()
 
-    async def begin_on_replica(made: Attempt, transport: FakeTransport) -> Attempt:
-        made.choice = msgspec.structs.replace(made.choice, replica=ticket)
-        return (await run(made, transport))[0]
+    async def begin_on_replica(attempt: Attempt, transport: FakeTransport) -> Attempt:
+        attempt.choice = msgspec.structs.replace(attempt.choice, replica=ticket)
+        return (await run(attempt, transport))[0]
 
     open_attempt(script, then=begin_on_replica)
 
@@ -282,7 +282,7 @@ def test_the_caller_and_the_receipt_are_told_of_the_replica_and_the_reason():
         line = CallContext(streaming_call(), FakeCaller(), table, NoWatchdog(), Timeline(ticks))
         return Attempt(line, RouteChoice(ONE, "m", replica=PlayedTicket()), 0)
 
-    made = run_in_instant_time(work())
+    attempt = run_in_instant_time(work())
 
-    assert made.info.headers == {"x-thriftgate-replica": "house:1; warm: 3 of 4 tokens"}
-    assert made.info.replica == "house:1; warm: 3 of 4 tokens"
+    assert attempt.info.headers == {"x-thriftgate-replica": "house:1; warm: 3 of 4 tokens"}
+    assert attempt.info.replica == "house:1; warm: 3 of 4 tokens"

@@ -24,32 +24,32 @@ def responses_call(**fields: object):
 
 @pytest.mark.parametrize("kind", [*CLAUDE, "gemini"])
 def test_a_responses_call_becomes_a_chat_call_of_the_same_caller(kind):
-    given = responses_call(stream=True)
-    found = convert_responses(given, route(kind=kind))
+    request = responses_call(stream=True)
+    converted = convert_responses(request, route(kind=kind))
 
-    assert found is not None
-    assert (found.call.endpoint, found.call.query, found.call.id) == (
+    assert converted is not None
+    assert (converted.call.endpoint, converted.call.query, converted.call.id) == (
         "chat/completions",
         "",
-        given.id,
+        request.id,
     )
-    assert found.call.is_streaming
-    assert orjson.loads(found.call.body)["messages"] == [
+    assert converted.call.is_streaming
+    assert orjson.loads(converted.call.body)["messages"] == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Hi."},
     ]
 
 
 @pytest.mark.parametrize(
-    ("given", "kind"),
+    ("incoming", "kind"),
     [
         (responses_call(), "openai"),
         (call(b"{}"), "anthropic"),
         (call(b"{}", endpoint="responses", method="GET"), "anthropic"),
     ],
 )
-def test_a_call_that_its_wire_takes_stays_so(given, kind):
-    assert convert_responses(given, route(kind=kind)) is None
+def test_a_call_that_its_wire_takes_stays_so(incoming, kind):
+    assert convert_responses(incoming, route(kind=kind)) is None
 
 
 def test_a_compaction_is_read_by_claude_alone():
@@ -65,13 +65,13 @@ def test_a_compaction_is_read_by_claude_alone():
 
 def test_the_answer_is_one_of_the_callers_api_and_notes_go_before_the_wires():
     there = route(kind="anthropic")
-    found = convert_responses(responses_call(store=True, verbosity="low"), there)
-    assert found is not None
-    prepared = found.with_reader(prepare(found.call, there))
+    converted = convert_responses(responses_call(store=True, verbosity="low"), there)
+    assert converted is not None
+    prepared = converted.with_reader(prepare(converted.call, there))
     assert prepared.reader is not None
     usage = {"input_tokens": 1, "output_tokens": 2}
-    said = {"id": "msg_1", "content": [{"type": "text", "text": "Ho."}], "usage": usage}
-    answer = prepared.reader.feed(orjson.dumps(said)) + prepared.reader.end()
+    message = {"id": "msg_1", "content": [{"type": "text", "text": "Ho."}], "usage": usage}
+    answer = prepared.reader.feed(orjson.dumps(message)) + prepared.reader.end()
 
     assert orjson.loads(answer)["output"][0]["content"][0]["text"] == "Ho."
     assert prepared.notes[0].startswith("dropped store")
@@ -79,12 +79,12 @@ def test_the_answer_is_one_of_the_callers_api_and_notes_go_before_the_wires():
 
 
 def test_errors_name_the_callers_own_fields():
-    found = convert_responses(responses_call(tools=[TOOL]), route(kind="anthropic"))
-    assert found is not None
+    converted = convert_responses(responses_call(tools=[TOOL]), route(kind="anthropic"))
+    assert converted is not None
     wrong = CallerError("`messages[1].content` is odd.", code="x", param="messages[1].content")
 
-    assert found.translate_error(wrong).param == "input"
-    assert not found.adapts
+    assert converted.translate_error(wrong).param == "input"
+    assert not converted.adapts
 
 
 def test_a_call_is_said_in_chat_by_its_own_api():
@@ -114,59 +114,59 @@ def messages_call(**fields: object):
 
 
 def test_a_messages_call_becomes_a_chat_call_of_the_same_caller():
-    asked = messages_call(stream=True)
-    found = convert_messages(asked, route())
+    request = messages_call(stream=True)
+    converted = convert_messages(request, route())
 
-    assert found is not None
-    assert (found.call.endpoint, found.call.query, found.call.id) == (
+    assert converted is not None
+    assert (converted.call.endpoint, converted.call.query, converted.call.id) == (
         "chat/completions",
         "",
-        asked.id,
+        request.id,
     )
-    assert found.call.headers == {"accept": "*/*"}
-    assert found.call.is_streaming
-    assert orjson.loads(found.call.body)["messages"] == [
+    assert converted.call.headers == {"accept": "*/*"}
+    assert converted.call.is_streaming
+    assert orjson.loads(converted.call.body)["messages"] == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Hi."},
     ]
 
 
 @pytest.mark.parametrize(
-    ("asked", "kind"),
+    ("incoming", "kind"),
     [
         (messages_call(), "anthropic"),
         (call(b"{}"), "openai"),
         (call(b"{}", endpoint="messages", method="GET"), "openai"),
     ],
 )
-def test_a_call_that_its_route_takes_as_it_is_stays_so(asked, kind):
-    assert convert_messages(asked, route(kind=kind)) is None
+def test_a_call_that_its_route_takes_as_it_is_stays_so(incoming, kind):
+    assert convert_messages(incoming, route(kind=kind)) is None
 
 
 def test_the_answer_is_read_as_one_of_anthropics_api():
-    found = convert_messages(messages_call(), route())
-    assert found is not None
-    prepared = found.with_reader(prepare(found.call, route()))
+    converted = convert_messages(messages_call(), route())
+    assert converted is not None
+    prepared = converted.with_reader(prepare(converted.call, route()))
     assert prepared.reader is not None
-    said = {"role": "assistant", "content": "Yo."}
+    message = {"role": "assistant", "content": "Yo."}
     answer = {
         "id": "chatcmpl-1",
-        "choices": [{"index": 0, "message": said, "finish_reason": "stop"}],
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 3, "completion_tokens": 2},
     }
-    told = orjson.loads(prepared.reader.feed(orjson.dumps(answer)) + prepared.reader.end())
+    response = orjson.loads(prepared.reader.feed(orjson.dumps(answer)) + prepared.reader.end())
 
-    assert (told["type"], told["content"]) == ("message", [{"type": "text", "text": "Yo."}])
+    assert (response["type"], response["content"]) == ("message", [{"type": "text", "text": "Yo."}])
     assert prepared.notes[0] == "translated to chat completions"
 
 
 def test_tools_that_anthropic_runs_are_refused_or_left_out_as_the_catalog_says():
-    asked = messages_call(tools=[SEARCH])
+    request = messages_call(tools=[SEARCH])
     with refusing(400, match="web_search"):
-        convert_messages(asked, route())
+        convert_messages(request, route())
     upstream = Upstream(name="u", kind="openai", base_url="https://u/v1", drops_server_tools=True)
-    found = convert_messages(asked, replace(route(), upstream=upstream))
+    converted = convert_messages(request, replace(route(), upstream=upstream))
 
-    assert found is not None
-    assert "tools" not in orjson.loads(found.call.body)
-    assert any("web_search" in note for note in found.notes)
+    assert converted is not None
+    assert "tools" not in orjson.loads(converted.call.body)
+    assert any("web_search" in note for note in converted.notes)

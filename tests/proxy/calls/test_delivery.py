@@ -33,16 +33,16 @@ ENDS = ["\n\n", "\r\n\r\n", "\r\r"]
 
 
 def deliver(
-    asked: Call, script: ScriptedAnswer, *routes: Route
+    request: Call, script: ScriptedAnswer, *routes: Route
 ) -> tuple[FakeCaller, Receipt, FakeTransport]:
     """Return what the caller got, and what was kept of it."""
 
     async def work() -> tuple[FakeCaller, Receipt, FakeTransport]:
         transport, caller = FakeTransport([script]), FakeCaller()
         table, ledger = fake_dependencies(transport, *routes)
-        await serve_call(asked, caller, table, Timeline(lambda: 0.0))
-        (kept,) = ledger.receipts
-        return caller, kept, transport
+        await serve_call(request, caller, table, Timeline(lambda: 0.0))
+        (receipt,) = ledger.receipts
+        return caller, receipt, transport
 
     return asyncio.run(work())
 
@@ -58,32 +58,32 @@ cuts = st.lists(st.integers(0, 10_000), max_size=20)
 ends = st.sampled_from(ENDS)
 
 
-def chat_stream(said: list[str], end: str, *more: bytes) -> bytes:
+def chat_stream(words: list[str], end: str, *more: bytes) -> bytes:
     """A chat stream that says this, with a keep-alive in it."""
     beat = f": beat{end}".encode()
     closing = chunk("", end, reason="stop")
-    return b"".join([beat, *(chunk(t, end) for t in said), beat, closing, *more])
+    return b"".join([beat, *(chunk(t, end) for t in words), beat, closing, *more])
 
 
 @pytest.mark.slow
 @given(texts, ends, cuts)
-def test_a_stream_that_nothing_was_asked_of_arrives_byte_for_byte(said, end, places):
-    whole = chat_stream(said, end, usage_chunk(end), event("[DONE]", end))
-    caller, kept, transport = deliver(call(WANTS), stream(*split_at(whole, places)))
+def test_a_stream_that_nothing_was_asked_of_arrives_byte_for_byte(words, end, places):
+    whole = chat_stream(words, end, usage_chunk(end), event("[DONE]", end))
+    caller, receipt, transport = deliver(call(WANTS), stream(*split_at(whole, places)))
 
     assert caller.body == whole
     assert transport.sent[0][1].body == WANTS
-    assert (kept.outcome, kept.usage, kept.estimated) == (Outcome.ANSWERED, EXACT, False)
+    assert (receipt.outcome, receipt.usage, receipt.estimated) == (Outcome.ANSWERED, EXACT, False)
 
 
 @given(texts, ends, cuts)
-def test_a_stream_that_was_asked_for_usage_arrives_without_just_that(said, end, places):
+def test_a_stream_that_was_asked_for_usage_arrives_without_just_that(words, end, places):
     done = event("[DONE]", end)
-    whole = chat_stream(said, end, usage_chunk(end), done)
-    caller, kept, _ = deliver(call(STREAMED), stream(*split_at(whole, places)))
+    whole = chat_stream(words, end, usage_chunk(end), done)
+    caller, receipt, _ = deliver(call(STREAMED), stream(*split_at(whole, places)))
 
-    assert caller.body == chat_stream(said, end, done)
-    assert (kept.outcome, kept.usage, kept.estimated) == (Outcome.ANSWERED, EXACT, False)
+    assert caller.body == chat_stream(words, end, done)
+    assert (receipt.outcome, receipt.usage, receipt.estimated) == (Outcome.ANSWERED, EXACT, False)
 
 
 values = st.recursive(
@@ -100,18 +100,24 @@ values = st.recursive(
 @pytest.mark.slow
 @given(st.dictionaries(st.text(), values), st.booleans())
 def test_unknown_fields_reach_the_upstream_and_come_back(fields, is_ascii):
-    known = {"model": "m", "stream": False, "user": "u", "metadata": {}, "service_tier": "auto"}
-    sent = json.dumps(
-        {**fields, **known, "safety_identifier": None, "stream_options": None},
+    known_fields = {
+        "model": "m",
+        "stream": False,
+        "user": "u",
+        "metadata": {},
+        "service_tier": "auto",
+    }
+    text = json.dumps(
+        {**fields, **known_fields, "safety_identifier": None, "stream_options": None},
         ensure_ascii=is_ascii,
     )
-    asked = call(sent.encode())
+    request = call(text.encode())
     answer = json.dumps({**fields, "id": "c", "usage": None, "error": None}).encode()
-    caller, _, transport = deliver(asked, ScriptedAnswer([answer]), route(model="theirs"))
+    caller, _, transport = deliver(request, ScriptedAnswer([answer]), route(model="theirs"))
 
     body = transport.sent[0][1].body
-    assert json.loads(body) == json.loads(asked.body) | {"model": "theirs"}
-    assert list(json.loads(body)) == list(json.loads(asked.body))
+    assert json.loads(body) == json.loads(request.body) | {"model": "theirs"}
+    assert list(json.loads(body)) == list(json.loads(request.body))
     assert caller.body == answer
 
 
@@ -136,21 +142,21 @@ MESSAGES = (
 
 @given(cuts)
 def test_a_messages_stream_arrives_as_chat_whatever_its_chunks(places):
-    caller, kept, transport = deliver(
+    caller, receipt, transport = deliver(
         call(WANTS), stream(*split_at(b"".join(MESSAGES), places)), CLAUDE
     )
 
-    sent = json.loads(transport.sent[0][1].body)
+    request_fields = json.loads(transport.sent[0][1].body)
     assert transport.sent[0][1].path == "/messages"
-    assert (sent["model"], sent["stream"]) == ("claude-x", True)
+    assert (request_fields["model"], request_fields["stream"]) == ("claude-x", True)
     datas = [line[6:] for line in caller.body.split(b"\n") if line.startswith(b"data: ")]
     assert datas.pop() == b"[DONE]"
-    chunks = [json.loads(each) for each in datas]
-    deltas = [choice["delta"] for each in chunks for choice in each["choices"]]
+    chunks = [json.loads(data) for data in datas]
+    deltas = [choice["delta"] for part in chunks for choice in part["choices"]]
     assert "".join(delta.get("content") or "" for delta in deltas) == "Hello"
     assert chunks[-1]["usage"]["prompt_tokens_details"]["cached_tokens"] == 70
-    assert kept.usage == Usage(input=30, cache_read=70, output=12)
-    assert (kept.outcome, kept.upstream_id) == (Outcome.ANSWERED, "msg_1")
+    assert receipt.usage == Usage(input=30, cache_read=70, output=12)
+    assert (receipt.outcome, receipt.upstream_id) == (Outcome.ANSWERED, "msg_1")
 
 
 def test_a_whole_messages_answer_arrives_as_a_chat_completion():
@@ -161,7 +167,9 @@ def test_a_whole_messages_answer_arrives_as_a_chat_completion():
         "stop_reason": "end_turn",
         "usage": {"input_tokens": 30, "output_tokens": 5},
     }
-    caller, kept, _ = deliver(call(ASKED), ScriptedAnswer([json.dumps(message).encode()]), CLAUDE)
+    caller, receipt, _ = deliver(
+        call(ASKED), ScriptedAnswer([json.dumps(message).encode()]), CLAUDE
+    )
 
     completion = json.loads(caller.body)
     assert completion["choices"][0]["message"]["content"] == "Hi"
@@ -169,43 +177,43 @@ def test_a_whole_messages_answer_arrives_as_a_chat_completion():
     assert completion["model"] == "m"
     assert caller.head is not None
     assert caller.head.model == "m"
-    assert kept.usage == Usage(input=30, output=5)
+    assert receipt.usage == Usage(input=30, output=5)
 
 
 def test_the_answering_models_name_is_the_catalogs_and_the_bytes_are_the_upstreams():
     renamed = replace(route("azure", model="deployment-7"), name="azure/gpt-x")
-    said = COMPLETION.replace(b'"model":"m"', b'"model":"deployment-7"')
-    caller, kept, _ = deliver(call(ASKED), ScriptedAnswer([said]), renamed)
+    answer = COMPLETION.replace(b'"model":"m"', b'"model":"deployment-7"')
+    caller, receipt, _ = deliver(call(ASKED), ScriptedAnswer([answer]), renamed)
 
     assert caller.head is not None
-    assert caller.head.model == answering_model(kept.route, kept.model) == "gpt-x"
-    assert caller.body == said
+    assert caller.head.model == answering_model(receipt.route, receipt.model) == "gpt-x"
+    assert caller.body == answer
 
 
 def test_a_messages_stream_that_stops_midway_ends_with_an_error():
-    caller, kept, _ = deliver(call(STREAMED), stream(*MESSAGES[:4]), CLAUDE)
+    caller, receipt, _ = deliver(call(STREAMED), stream(*MESSAGES[:4]), CLAUDE)
 
     assert b'"code":"upstream_cut_off"' in caller.pieces[-1]
-    assert (kept.outcome, kept.error) == (Outcome.BROKEN, "upstream_cut_off")
+    assert (receipt.outcome, receipt.error) == (Outcome.BROKEN, "upstream_cut_off")
 
 
 def test_a_messages_stream_that_cannot_be_read_ends_with_an_error():
-    caller, kept, _ = deliver(
+    caller, receipt, _ = deliver(
         call(STREAMED), stream(*MESSAGES[:4], b"data: {{{\n\n", *MESSAGES[4:]), CLAUDE
     )
 
     assert b'"error"' in caller.pieces[-1]
     assert b"[DONE]" not in caller.body
-    assert kept.outcome is Outcome.BROKEN
+    assert receipt.outcome is Outcome.BROKEN
 
 
 def test_text_before_an_unreadable_event_is_delivered_where_the_end_came_with_it():
     last = b"".join((*MESSAGES[:5], b"data: {{{\n\n", *MESSAGES[5:]))
-    caller, kept, _ = deliver(call(STREAMED), stream(last), CLAUDE)
+    caller, receipt, _ = deliver(call(STREAMED), stream(last), CLAUDE)
 
     assert b'"content":"Hel"' in caller.body
     assert b'"content":"lo"' in caller.body
-    assert kept.usage == Usage(input=30, cache_read=70, output=12)
+    assert receipt.usage == Usage(input=30, cache_read=70, output=12)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +233,7 @@ def test_a_reader_that_stumbles_leaves_a_receipt(mistake, raised, error):
 
     async def work() -> tuple[FakeCaller, Receipt]:
         table, ledger = fake_dependencies(FakeTransport([]))
-        caller, asked, timeline = FakeCaller(), call(STREAMED), Timeline(lambda: 0.0)
+        caller, request, timeline = FakeCaller(), call(STREAMED), Timeline(lambda: 0.0)
         exchange = FakeExchange(stream(chunk("a")))
         answer = UpstreamAnswer(exchange, OpenAIWire(), timeline, generates=True)
         await answer.commit()
@@ -234,8 +242,8 @@ def test_a_reader_that_stumbles_leaves_a_receipt(mistake, raised, error):
             CallWatchdog(WatchdogTimer(table.tasks.start)) as watch,
         ):
             watch.watch_caller(caller.wait_until_gone)
-            line = CallContext(asked, caller, table, watch, timeline)
-            info = AttemptInfo(call=asked, route=route())
+            line = CallContext(request, caller, table, watch, timeline)
+            info = AttemptInfo(call=request, route=route())
             delivery = Delivery(line, info, Stumbling(), answer)
             try:
                 await delivery.deliver()
@@ -243,46 +251,46 @@ def test_a_reader_that_stumbles_leaves_a_receipt(mistake, raised, error):
                 delivery.settle()
         return caller, ledger.receipts[0]
 
-    caller, kept = asyncio.run(work())
-    assert (kept.outcome, kept.error, kept.final) == (Outcome.BROKEN, error, True)
+    caller, receipt = asyncio.run(work())
+    assert (receipt.outcome, receipt.error, receipt.final) == (Outcome.BROKEN, error, True)
     assert caller.is_ended == (raised is None)
 
 
 def test_notes_of_what_was_dropped_are_reported_and_kept():
-    asked = call(ASKED[:-1] + b',"seed":7}')
+    request = call(ASKED[:-1] + b',"seed":7}')
     message = b'{"id":"msg_1","content":[],"usage":{"input_tokens":3,"output_tokens":1}}'
-    caller, kept, _ = deliver(asked, ScriptedAnswer([message]), CLAUDE)
+    caller, receipt, _ = deliver(request, ScriptedAnswer([message]), CLAUDE)
 
     assert caller.head is not None
-    assert caller.head.notes == kept.notes
-    assert any("seed" in note for note in kept.notes)
+    assert caller.head.notes == receipt.notes
+    assert any("seed" in note for note in receipt.notes)
 
 
 def test_an_embedding_is_priced_as_its_upstream_says():
     answer = b'{"data":[{"embedding":[0.1]}],"usage":{"prompt_tokens":9,"total_tokens":9}}'
-    _, kept, _ = deliver(call(ASKED, endpoint="embeddings"), ScriptedAnswer([answer]))
+    _, receipt, _ = deliver(call(ASKED, endpoint="embeddings"), ScriptedAnswer([answer]))
 
-    assert (kept.usage, kept.estimated) == (Usage(input=9), False)
+    assert (receipt.usage, receipt.estimated) == (Usage(input=9), False)
 
 
 def test_no_text_is_looked_for_in_embeddings():
     answer = b'{"data":[{"embedding":[0.1]}],"content":"x","usage":{"prompt_tokens":9}}'
-    _, kept, _ = deliver(call(ASKED, endpoint="embeddings"), ScriptedAnswer([answer]))
-    assert (kept.usage, kept.estimated) == (Usage(input=9), False)
+    _, receipt, _ = deliver(call(ASKED, endpoint="embeddings"), ScriptedAnswer([answer]))
+    assert (receipt.usage, receipt.estimated) == (Usage(input=9), False)
 
-    _, kept, _ = deliver(call(ASKED), ScriptedAnswer([answer]))
-    assert kept.estimated
+    _, receipt, _ = deliver(call(ASKED), ScriptedAnswer([answer]))
+    assert receipt.estimated
 
 
 def test_an_answer_that_generates_nothing_has_its_reported_usage_or_none():
-    said = b'{"usage":{"input_tokens":9,"output_tokens":1}}'
-    kept = [
+    reported = b'{"usage":{"input_tokens":9,"output_tokens":1}}'
+    receipts = [
         deliver(call(ASKED, endpoint="images/edits"), ScriptedAnswer([answer]))[1]
-        for answer in (said, b"{}")
+        for answer in (reported, b"{}")
     ]
 
-    assert [each.usage for each in kept] == [Usage(input=9, output=1), None]
-    assert not any(each.estimated for each in kept)
+    assert [receipt.usage for receipt in receipts] == [Usage(input=9, output=1), None]
+    assert not any(receipt.estimated for receipt in receipts)
 
 
 def test_a_keep_alive_midway_is_passed_on():
@@ -309,16 +317,16 @@ def test_the_last_event_of_a_stream_does_not_wait_for_its_end():
 @pytest.mark.parametrize("endpoint", ["responses/resp_1", "chat/completions"])
 def test_an_answer_that_is_only_read_again_is_not_counted_again(endpoint):
     answer = b'{"id":"resp_1","usage":{"input_tokens":9,"output_tokens":1}}'
-    asked = call(b"", endpoint=endpoint, method="GET", fields=None)
-    _, kept, _ = deliver(asked, ScriptedAnswer([answer]))
+    request = call(b"", endpoint=endpoint, method="GET", fields=None)
+    _, receipt, _ = deliver(request, ScriptedAnswer([answer]))
 
-    assert (kept.outcome, kept.usage, kept.estimated) == (Outcome.ANSWERED, None, False)
+    assert (receipt.outcome, receipt.usage, receipt.estimated) == (Outcome.ANSWERED, None, False)
 
 
 @pytest.mark.parametrize("events", [(WRONG, chunk("a")), (chunk("a"), WRONG, chunk("b")), ()])
 def test_errors_in_a_log_of_events_are_passed_on_and_do_not_end_it(events):
-    asked = call(b"", endpoint="agents/sessions/as_1/events", method="GET", fields=None)
-    caller, kept, _ = deliver(asked, stream(*events))
+    request = call(b"", endpoint="agents/sessions/as_1/events", method="GET", fields=None)
+    caller, receipt, _ = deliver(request, stream(*events))
 
     assert b"".join(caller.pieces) == b"".join(events)
-    assert kept.outcome is Outcome.ANSWERED
+    assert receipt.outcome is Outcome.ANSWERED

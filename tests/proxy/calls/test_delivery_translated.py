@@ -28,7 +28,7 @@ GOOD_END = (STOPS, usage_chunk(), event("[DONE]"))
 
 @pytest.mark.parametrize("in_one_piece", [False, True])
 @pytest.mark.parametrize(
-    ("asked", "by", "events", "last_event", "usage"),
+    ("incoming", "by", "events", "last_event", "usage"),
     [
         (call(STREAMED), CLAUDE, (*MESSAGES[:5], UNREADABLE, *MESSAGES[5:]), b'"error":{', CLAUDES),
         (
@@ -62,29 +62,29 @@ GOOD_END = (STOPS, usage_chunk(), event("[DONE]"))
     ],
 )
 def test_a_stream_whose_translation_fails_ends_with_an_error_though_its_upstream_ended_well(
-    asked, by, events, last_event, usage, in_one_piece
+    incoming, by, events, last_event, usage, in_one_piece
 ):
     pieces = [b"".join(events)] if in_one_piece else events
-    caller, kept, _ = deliver(asked, stream(*pieces), by)
+    caller, receipt, _ = deliver(incoming, stream(*pieces), by)
 
     assert last_event in caller.last_piece
     assert not any(
         end in caller.body for end in (b"[DONE]", b"message_stop", b"response.completed")
     )
-    assert (kept.outcome, kept.error) == (Outcome.BROKEN, "upstream_malformed")
+    assert (receipt.outcome, receipt.error) == (Outcome.BROKEN, "upstream_malformed")
     if in_one_piece:
-        assert (kept.usage, kept.estimated) == (usage, False)
+        assert (receipt.usage, receipt.estimated) == (usage, False)
 
 
 def test_a_stream_that_ends_in_its_translation_is_answered():
     good = (chunk("Hello"), *GOOD_END)
-    for asked, by, end in (
+    for request, by, end in (
         (call(MESSAGES_CALL, endpoint="messages"), route(), b"message_stop"),
         (call(RESPONSES_CALL, endpoint="responses"), CHAT_ONLY, b"response.completed"),
     ):
-        caller, kept, _ = deliver(asked, stream(*good), by)
+        caller, receipt, _ = deliver(request, stream(*good), by)
         assert end in caller.body
-        assert kept.outcome is Outcome.ANSWERED
+        assert receipt.outcome is Outcome.ANSWERED
 
 
 GEMINI = route("google", kind="gemini", model="gemini-x")
@@ -95,13 +95,13 @@ MALFORMED["candidates"][0]["finishMessage"] = "Malformed function call: weather(
 def test_a_gemini_stream_whose_call_is_malformed_ends_with_googles_reason():
     events = event_stream(answer({"text": "I look."}), MALFORMED)
     pieces = [part + b"\r\n\r\n" for part in events.split(b"\r\n\r\n")[:-1]]
-    caller, kept, _ = deliver(call(STREAMED), stream(*pieces), GEMINI)
+    caller, receipt, _ = deliver(call(STREAMED), stream(*pieces), GEMINI)
 
     assert b'"content":"I look."' in caller.body
     assert b"weather(city=." in caller.last_piece
     assert b"[DONE]" not in caller.body
-    assert (kept.outcome, kept.error) == (Outcome.BROKEN, "upstream_generation_failed")
-    assert (kept.usage, kept.estimated) == (
+    assert (receipt.outcome, receipt.error) == (Outcome.BROKEN, "upstream_generation_failed")
+    assert (receipt.usage, receipt.estimated) == (
         Usage(input=40, cache_read=60, output=7, reasoning=2),
         False,
     )
@@ -133,15 +133,15 @@ def test_a_malformed_call_of_gemini_is_tried_elsewhere_before_the_answer_begins(
 
 
 @pytest.mark.parametrize(
-    ("asked", "by"),
+    ("incoming", "by"),
     [
         (call(MESSAGES_CALL, endpoint="messages"), route()),
         (call(RESPONSES_CALL, endpoint="responses"), CHAT_ONLY),
     ],
 )
-def test_a_malformed_call_by_googles_openai_endpoint_ends_with_an_error(asked, by):
+def test_a_malformed_call_by_googles_openai_endpoint_ends_with_an_error(incoming, by):
     stops = chunk("", reason="function_call_filter: MALFORMED_FUNCTION_CALL")
-    caller, kept, _ = deliver(asked, stream(chunk("I look."), stops, *GOOD_END[1:]), by)
+    caller, receipt, _ = deliver(incoming, stream(chunk("I look."), stops, *GOOD_END[1:]), by)
 
     assert b"MALFORMED_FUNCTION_CALL" in caller.last_piece
-    assert (kept.outcome, kept.error) == (Outcome.BROKEN, "upstream_generation_failed")
+    assert (receipt.outcome, receipt.error) == (Outcome.BROKEN, "upstream_generation_failed")

@@ -58,12 +58,12 @@ HELLO = body(chat_message("user", "Hello!"))
 
 @pytest.mark.parametrize("slots", ["0=fickle", "1=stable", ",".join(["0=fickle"] * 200)])
 def test_wrong_slots_of_a_small_prompt_are_reported(slots):
-    found = skip_reason(call(HELLO, slots=slots))
+    reason = skip_reason(call(HELLO, slots=slots))
 
-    assert found is not None
-    assert f"slot '{slots.split(',')[0]}' is passed over" in found.why
-    assert "2 KB" not in found.why
-    assert len(found.why) < 400
+    assert reason is not None
+    assert f"slot '{slots.split(',')[0]}' is passed over" in reason.why
+    assert "2 KB" not in reason.why
+    assert len(reason.why) < 400
 
 
 @pytest.mark.parametrize("beside", [True, False])
@@ -71,17 +71,17 @@ def test_slots_of_a_small_prompt_are_told_to_move_nothing(*, beside):
     slots = "0=stable"
     within = orjson.loads(HELLO) | {"metadata": {"thriftgate_slots": slots}}
     small = call(HELLO, slots=slots) if beside else call(orjson.dumps(within))
-    found = skip_reason(small)
+    reason = skip_reason(small)
 
-    assert found is not None
-    assert "in a prompt under 2 KB" in found.why
+    assert reason is not None
+    assert "in a prompt under 2 KB" in reason.why
 
 
 def test_slots_beside_what_is_no_prompt_are_reported():
-    found = skip_reason(call(b'{"model": "m"}', slots="0=stable"))
+    reason = skip_reason(call(b'{"model": "m"}', slots="0=stable"))
 
-    assert found is not None
-    assert "not a chat body" in found.why
+    assert reason is not None
+    assert "not a chat body" in reason.why
 
 
 def test_a_small_prompt_that_only_speaks_of_slots_has_none():
@@ -110,18 +110,23 @@ def test_a_small_prompt_is_planned_where_only_calls_with_one_key_share_a_cache(
 
 
 def test_a_body_too_large_to_plan_goes_unmodified_and_says_so():
-    found = skip_reason(call(body(chat_message("user", "x" * MAX_PLANNED_BYTES))))
+    reason = skip_reason(call(body(chat_message("user", "x" * MAX_PLANNED_BYTES))))
 
-    assert found is not None
-    assert "too large" in found.why
+    assert reason is not None
+    assert "too large" in reason.why
 
 
 def test_planning_knows_who_asks_and_in_which_conversation():
-    found = planning_request(call(LONG, conversation="mine"))
+    request = planning_request(call(LONG, conversation="mine"))
 
-    assert (found.team, found.key, found.feature, found.hint) == (KEY.team, KEY.id, "chat", "mine")
-    assert found.body == LONG
-    assert not found.shows
+    assert (request.team, request.key, request.feature, request.hint) == (
+        KEY.team,
+        KEY.id,
+        "chat",
+        "mine",
+    )
+    assert request.body == LONG
+    assert not request.shows
 
 
 SAID = orjson.dumps({"model": "any", "input": "x" * MIN_PLANNED_BYTES})
@@ -142,8 +147,8 @@ def test_a_responses_call_is_planned_where_it_goes_in_its_own_words(to, is_plann
 
 
 def test_a_call_of_anthropics_api_is_planned_where_its_upstream_speaks_it():
-    asked = call(LONG, endpoint="messages")
+    request = call(LONG, endpoint="messages")
 
-    assert skip_reason(asked, route("up", kind="anthropic")) is None
-    assert skip_reason(asked, route("up")) == Passthrough(reason=OTHER_WIRE)
-    assert planning_request(asked).is_native
+    assert skip_reason(request, route("up", kind="anthropic")) is None
+    assert skip_reason(request, route("up")) == Passthrough(reason=OTHER_WIRE)
+    assert planning_request(request).is_native

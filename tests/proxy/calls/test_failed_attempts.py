@@ -57,95 +57,95 @@ def opening(
     table, ledger = fake_dependencies(FakeTransport([]), estimator=FakeEstimator(takes=takes))
     watch = FakeWatchdog()
     line = CallContext(call(ASKED), FakeCaller(), replace(table), watch, Timeline(ticks))
-    made = Attempt(line, RouteChoice(route("one"), "m", "moved"), 3)
-    made.was_accepted = was_taken
-    return made, ledger, watch
+    attempt = Attempt(line, RouteChoice(route("one"), "m", "moved"), 3)
+    attempt.was_accepted = was_taken
+    return attempt, ledger, watch
 
 
 def receipt(work: Coroutine[Any, Any, FakeLedger]) -> Receipt:
-    (found,) = run_in_instant_time(work).receipts
-    assert (found.attempt, found.route, found.reroute_reason) == (3, "one/m", "moved")
-    return found
+    (booked,) = run_in_instant_time(work).receipts
+    assert (booked.attempt, booked.route, booked.reroute_reason) == (3, "one/m", "moved")
+    return booked
 
 
 def test_an_attempt_that_the_gateway_would_not_send_is_recorded_as_refused():
     async def work() -> FakeLedger:
-        made, ledger, _ = opening()
-        record_refused(made, CallerError("too dear", code="budget_exceeded"), final=False)
+        attempt, ledger, _ = opening()
+        record_refused(attempt, CallerError("too dear", code="budget_exceeded"), final=False)
         return ledger
 
-    found = receipt(work())
+    booked = receipt(work())
 
-    assert (found.outcome, found.error, found.final) == (
+    assert (booked.outcome, booked.error, booked.final) == (
         Outcome.REFUSED, "budget_exceeded", False,
     )  # fmt: skip
-    assert (found.status, found.usage) == (400, None)
+    assert (booked.status, booked.usage) == (400, None)
 
 
 @pytest.mark.parametrize("final", [True, False])
 def test_an_attempt_that_an_upstream_worked_on_is_counted(final):
     async def work() -> FakeLedger:
-        made, ledger, watch = opening()
-        await record_failed(made, broken_connection(), final=final)
+        attempt, ledger, watch = opening()
+        await record_failed(attempt, broken_connection(), final=final)
         assert watch.waits is None
         return ledger
 
-    found = receipt(work())
+    booked = receipt(work())
 
-    assert (found.outcome, found.final, found.usage) == (Outcome.FAILED, final, ESTIMATE)
-    assert found.estimated
-    assert found.cost_nanos
+    assert (booked.outcome, booked.final, booked.usage) == (Outcome.FAILED, final, ESTIMATE)
+    assert booked.estimated
+    assert booked.cost_nanos
 
 
-def heard(**said: Any) -> Meter:
+def heard(**fields: Any) -> Meter:
     meter = Meter(openai_usage, streamed=True)
-    meter.feed(event({"id": "chatcmpl-1", "error": {"message": "no"}, **said}))
+    meter.feed(event({"id": "chatcmpl-1", "error": {"message": "no"}, **fields}))
     return meter
 
 
 @pytest.mark.parametrize(
-    ("said", "usage", "estimated"),
+    ("reported", "usage", "estimated"),
     [(USAGE, Usage(input=36, cache_read=64, output=10), False), (None, ESTIMATE, True)],
 )
 @pytest.mark.parametrize("keep", [partial(record_failed, final=False), record_superseded])
-def test_usage_reported_by_a_failure_is_no_estimate(keep, said, usage, estimated):
+def test_usage_reported_by_a_failure_is_no_estimate(keep, reported, usage, estimated):
     async def work() -> FakeLedger:
-        made, ledger, _ = opening()
-        made.failed_meter = heard(usage=said)
-        await keep(made, broken_connection())
+        attempt, ledger, _ = opening()
+        attempt.failed_meter = heard(usage=reported)
+        await keep(attempt, broken_connection())
         return ledger
 
-    found = receipt(work())
+    booked = receipt(work())
 
-    assert (found.usage, found.estimated) == (usage, estimated)
-    assert found.upstream_id == "chatcmpl-1"
+    assert (booked.usage, booked.estimated) == (usage, estimated)
+    assert booked.upstream_id == "chatcmpl-1"
 
 
 def test_an_attempt_that_no_upstream_accepted_costs_nothing():
     async def work() -> FakeLedger:
-        made, ledger, _ = opening(was_taken=False)
-        await record_failed(made, broken_connection(), final=True)
+        attempt, ledger, _ = opening(was_taken=False)
+        await record_failed(attempt, broken_connection(), final=True)
         return ledger
 
-    found = receipt(work())
+    booked = receipt(work())
 
-    assert (found.usage, found.cost_nanos, found.estimated) == (None, None, False)
+    assert (booked.usage, booked.cost_nanos, booked.estimated) == (None, None, False)
 
 
 @pytest.mark.parametrize(
     ("keep", "final"),
     [
-        (lambda made: record_failed(made, broken_connection(), final=False), True),
-        (lambda made: record_failed(made, broken_connection(), final=True), True),
-        (lambda made: record_superseded(made, broken_connection()), False),
+        (lambda attempt: record_failed(attempt, broken_connection(), final=False), True),
+        (lambda attempt: record_failed(attempt, broken_connection(), final=True), True),
+        (lambda attempt: record_superseded(attempt, broken_connection()), False),
     ],
 )
 def test_a_call_that_ends_while_it_is_counted_is_counted_by_its_length(keep, final):
     """Nothing follows any more, so its receipt is the last; but not that of a race's loser."""
 
     async def work() -> FakeLedger:
-        made, ledger, _ = opening(takes=5.0)
-        task = asyncio.get_running_loop().create_task(keep(made))
+        attempt, ledger, _ = opening(takes=5.0)
+        task = asyncio.get_running_loop().create_task(keep(attempt))
         await asyncio.sleep(1)
         task.cancel()
         with suppress(asyncio.CancelledError):
@@ -153,15 +153,15 @@ def test_a_call_that_ends_while_it_is_counted_is_counted_by_its_length(keep, fin
         assert task.cancelled()
         return ledger
 
-    found = receipt(work())
+    booked = receipt(work())
 
-    assert (found.final, found.usage) == (final, estimate_from_length(call(ASKED), ""))
+    assert (booked.final, booked.usage) == (final, estimate_from_length(call(ASKED), ""))
 
 
 def test_a_superseded_attempt_never_ends_its_call():
     async def work() -> FakeLedger:
-        made, ledger, _ = opening()
-        await record_superseded(made, broken_connection())
+        attempt, ledger, _ = opening()
+        await record_superseded(attempt, broken_connection())
         return ledger
 
     assert receipt(work()).final is False
@@ -169,13 +169,13 @@ def test_a_superseded_attempt_never_ends_its_call():
 
 def test_an_answer_that_the_gateway_cut_off_is_counted_by_its_length():
     async def work() -> FakeLedger:
-        made, ledger, _ = opening()
-        record_cancelled(made, gateway_interrupted(), final=True)
+        attempt, ledger, _ = opening()
+        record_cancelled(attempt, gateway_interrupted(), final=True)
         return ledger
 
-    found = receipt(work())
+    booked = receipt(work())
 
-    assert (found.error, found.usage) == (
+    assert (booked.error, booked.usage) == (
         "gateway_interrupted",
         estimate_from_length(call(ASKED), ""),
     )
@@ -183,8 +183,10 @@ def test_an_answer_that_the_gateway_cut_off_is_counted_by_its_length():
 
 def test_a_caller_that_left_is_told_from_what_failed():
     async def work() -> FakeLedger:
-        made, ledger, _ = opening()
-        record_failure_with_usage(made.context, made.info, ClientDisconnected(), None, final=True)
+        attempt, ledger, _ = opening()
+        record_failure_with_usage(
+            attempt.context, attempt.info, ClientDisconnected(), None, final=True
+        )
         return ledger
 
     assert receipt(work()).outcome is Outcome.HUNG_UP
@@ -197,11 +199,11 @@ def test_a_caller_that_left_is_told_from_what_failed():
 )  # fmt: skip
 def test_a_whole_answer_that_cannot_be_said_is_billed_as_it_told(text, usage, estimated):
     async def work() -> FakeLedger:
-        made, ledger, _ = opening()
-        made.failed_meter = Meter(openai_usage, streamed=False)
-        made.failed_meter.feed(b'{"id":"a","choices":[],' + text.encode() + b"}")
-        await record_failed(made, broken_connection(), final=True)
+        attempt, ledger, _ = opening()
+        attempt.failed_meter = Meter(openai_usage, streamed=False)
+        attempt.failed_meter.feed(b'{"id":"a","choices":[],' + text.encode() + b"}")
+        await record_failed(attempt, broken_connection(), final=True)
         return ledger
 
-    found = receipt(work())
-    assert (found.usage, found.estimated) == (usage, estimated)
+    booked = receipt(work())
+    assert (booked.usage, booked.estimated) == (usage, estimated)

@@ -10,18 +10,18 @@ from tests.fakes.planned_calls import marked_call
 
 async def trained_gate() -> FanOutGate:
     """One that knows that a first byte takes a second."""
-    made = FanOutGate()
-    before = await made.wait_for_prefix(marked_call("before", ("others", 10_000)), streamed=True)
+    gate = FanOutGate()
+    before = await gate.wait_for_prefix(marked_call("before", ("others", 10_000)), streamed=True)
     await asyncio.sleep(1.0)
-    made.note_begun(before)
-    made.note_ended(before)
-    return made
+    gate.note_begun(before)
+    gate.note_ended(before)
+    return gate
 
 
 async def gone(fanout: FanOutGate, call: Planned, began: float) -> tuple[Planned, float]:
     """The call that goes, and when it does."""
-    held = await fanout.wait_for_prefix(call, streamed=True)
-    return held, ticks() - began
+    planned = await fanout.wait_for_prefix(call, streamed=True)
+    return planned, ticks() - began
 
 
 async def start_waiting_calls(
@@ -30,43 +30,43 @@ async def start_waiting_calls(
     """One call that writes, and so many that wait for it."""
     fanout, began = await trained_gate(), ticks()
     first = await fanout.wait_for_prefix(marked_call("first"), streamed=True)
-    others = [
+    waiting = [
         asyncio.ensure_future(gone(fanout, marked_call(f"{number}"), began))
         for number in range(many)
     ]
-    return fanout, first, others
+    return fanout, first, waiting
 
 
 def test_twenty_calls_wait_for_the_one_that_writes_and_go_with_its_first_byte():
     async def work() -> list[tuple[Planned, float]]:
-        fanout, first, others = await start_waiting_calls(19)
+        fanout, first, waiting = await start_waiting_calls(19)
         await asyncio.sleep(0.8)
         fanout.note_begun(first)
-        return [(first, 0.0), *await asyncio.gather(*others)]
+        return [(first, 0.0), *await asyncio.gather(*waiting)]
 
-    first, *others = run_in_instant_time(work())
+    first, *waiting = run_in_instant_time(work())
     assert first[0].notes == ()
-    assert {round(when, 3) for _, when in others} == {0.8}
-    assert {call.notes for call, _ in others} == {
+    assert {round(when, 3) for _, when in waiting} == {0.8}
+    assert {call.notes for call, _ in waiting} == {
         ("held back 0.80 s to read what another call was writing",)
     }
 
 
 def test_where_the_writer_fails_one_writes_in_its_place_and_the_others_go_on_waiting():
     async def work() -> list[float]:
-        fanout, first, others = await start_waiting_calls(3)
+        fanout, first, waiting = await start_waiting_calls(3)
         await asyncio.sleep(0.5)
         fanout.note_ended(first)
         await asyncio.sleep(0.1)
-        (second,) = (each for each in others if each.done())
+        (second,) = (task for task in waiting if task.done())
         await asyncio.sleep(0.6)
         fanout.note_begun(second.result()[0])
-        return sorted([(await each)[1] for each in others])
+        return sorted([(await task)[1] for task in waiting])
 
     assert run_in_instant_time(work()) == pytest.approx([0.5, 1.2, 1.2])
 
 
-def test_nobody_waits_for_ever_for_an_upstream_that_is_silent():
+def test_no_call_waits_endlessly_for_a_silent_upstream():
     async def work() -> float:
         fanout, began = await trained_gate(), ticks()
         await fanout.wait_for_prefix(marked_call("first"), streamed=True)
@@ -75,7 +75,7 @@ def test_nobody_waits_for_ever_for_an_upstream_that_is_silent():
     assert run_in_instant_time(work()) == pytest.approx(2.0)
 
 
-def test_whoever_fails_in_turn_nobody_is_held_back_beyond_the_longest():
+def test_no_call_is_held_back_beyond_the_longest_wait_when_writers_fail_in_turn():
     async def fails(fanout: FanOutGate, number: int, began: float) -> float:
         call, when = await gone(fanout, marked_call(f"{number}"), began)
         await asyncio.sleep(0.9)
@@ -91,7 +91,7 @@ def test_whoever_fails_in_turn_nobody_is_held_back_beyond_the_longest():
     assert set(went[6:]) == {5.0}
 
 
-def test_who_leaves_while_it_waits_writes_nothing_and_is_not_waited_for():
+def test_a_call_that_leaves_while_it_waits_writes_nothing_and_is_not_waited_for():
     async def work() -> float:
         fanout, began = await trained_gate(), ticks()
         first = await fanout.wait_for_prefix(marked_call("first"), streamed=True)

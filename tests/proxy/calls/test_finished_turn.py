@@ -17,8 +17,8 @@ BODY = b'{"model":"m","messages":[{"role":"user","content":"Hello"}]}'
 
 def meter_of(*runs: bytes, bound: int = 4096) -> Meter:
     meter = Meter(openai_usage, streamed=True, bound=bound)
-    for each in runs:
-        meter.feed(each)
+    for run in runs:
+        meter.feed(run)
     return meter
 
 

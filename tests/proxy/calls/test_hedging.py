@@ -28,11 +28,11 @@ def test_a_late_answer_is_hedged_and_the_first_to_begin_is_the_calls():
     assert done.caller.body == SHOWN
     assert done.took == pytest.approx(7.0)  # 0.6 of the deadline, and a second
     assert done.summary == [(0, "failed", "hedge_lost", False), (1, "answered", "", True)]
-    assert [each.route for each in done.receipts if each.final] == ["two/m"]
+    assert [receipt.route for receipt in done.receipts if receipt.final] == ["two/m"]
 
 
 def test_superseded_attempts_are_billed_on_the_calls_receipts():
-    lost = next(each for each in race(late(30.0), late(1.0)).receipts if not each.final)
+    lost = next(receipt for receipt in race(late(30.0), late(1.0)).receipts if not receipt.final)
 
     assert lost.usage == Usage(input=18)  # a fourth of the body's bytes
     assert lost.cost_nanos
@@ -80,7 +80,7 @@ def test_another_model_is_no_hedge_but_follows_at_the_deadline():
     done = race(late(50.0), late(1.0), choices=(RouteChoice(ONE, "m"), small))
 
     assert done.took == pytest.approx(11.0)
-    assert [each.reroute_reason for each in done.receipts if each.final] == [
+    assert [receipt.reroute_reason for receipt in done.receipts if receipt.final] == [
         "chat-ttft: in its place"
     ]
     assert done.caller.head is not None

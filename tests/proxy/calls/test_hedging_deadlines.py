@@ -44,7 +44,7 @@ PACES: dict[str, Pace] = {
 
 
 class TimedTransport(FakeTransport):
-    """Answers each call on each route after a time of its own, whoever else was asked."""
+    """Answers each call on each route after a time of its own, whichever other was asked."""
 
     def __init__(self, paces: dict[str, Pace]) -> None:
         super().__init__([])
@@ -97,10 +97,13 @@ def calls(
 
     async def work() -> CallDurations:
         transport = TimedTransport(
-            {each.upstream.name: PACES[pace] for each, pace in zip(routes, paces, strict=True)}
+            {
+                candidate.upstream.name: PACES[pace]
+                for candidate, pace in zip(routes, paces, strict=True)
+            }
         )
         table, ledger = fake_dependencies(transport, *routes, patience=PATIENCE)
-        choices = tuple(RouteChoice(each, "m") for each in routes)
+        choices = tuple(RouteChoice(candidate, "m") for candidate in routes)
         table = replace(
             table, router=FixedDecision(RoutingDecision(choices=choices, deadline=deadline))
         )
@@ -150,7 +153,7 @@ def test_a_dead_route_costs_a_call_its_deadline_and_what_the_next_route_takes():
 def test_a_route_that_is_known_to_be_as_slow_is_sent_few_second_attempts():
     hurried = calls("slow", "slow", deadline=DEADLINE)
 
-    second = [each for each in hurried.receipts if each.attempt]
+    second = [receipt for receipt in hurried.receipts if receipt.attempt]
     assert len(second) <= CALLS // 4
 
 

@@ -42,7 +42,7 @@ PATIENT = RetryPolicy(first_byte_s=600.0, retries=0)
         ((100.0, 3.0, 3.0, 3.0), 10.0 + 1.0),
         ((3.0, 14.0, 14.0, 14.0), 20.0 + 1.0),  # slow too, and the call has waited longer
         ((3.0, 100.0, 100.0, 100.0), 50.0),
-        ((), 20.0 + 1.0),  # nobody knows, and the level is overdue
+        ((), 20.0 + 1.0),  # unknown, and the level is overdue
     ],
 )
 def test_a_late_call_goes_to_the_route_that_was_left_once_that_began_again(took, answered_at):
@@ -73,7 +73,7 @@ def test_where_both_fail_the_call_fails_with_the_last():
 
 
 def test_a_third_route_follows_when_two_have_failed():
-    choices = tuple(RouteChoice(each, "m") for each in (ONE, TWO, THREE))
+    choices = tuple(RouteChoice(candidate, "m") for candidate in (ONE, TWO, THREE))
     done = race(stream(After(9.0, b"")), failed_answer(503), late(1.0), choices=choices)
 
     assert done.caller.body == SHOWN
@@ -84,8 +84,8 @@ def test_a_caller_that_leaves_ends_every_attempt():
     done = race(SILENCE, SILENCE, leaves_after=8.0)
 
     assert isinstance(done.error, ClientDisconnected)
-    assert sorted(each.outcome for each in done.receipts) == [Outcome.FAILED, Outcome.HUNG_UP]
-    assert all(each.usage is not None for each in done.receipts)
+    assert sorted(receipt.outcome for receipt in done.receipts) == [Outcome.FAILED, Outcome.HUNG_UP]
+    assert all(receipt.usage is not None for receipt in done.receipts)
 
 
 def test_patience_ends_a_race_that_nobody_wins():
@@ -99,7 +99,7 @@ def test_an_answer_that_won_breaks_like_any_other():
     done = race(late(30.0), stream(chunk("a"), After(1.0, b"")))
 
     assert done.caller.body.startswith(chunk("a"))
-    assert [each.outcome for each in done.receipts if each.final] == [Outcome.BROKEN]
+    assert [receipt.outcome for receipt in done.receipts if receipt.final] == [Outcome.BROKEN]
 
 
 def test_a_hedge_that_lost_says_nothing_of_its_route():
@@ -131,7 +131,7 @@ def test_a_stalled_attempt_is_given_up_for_the_last_resort_and_counts_as_failed(
 
 
 def test_where_a_hedge_is_late_too_a_third_route_follows():
-    choices = tuple(RouteChoice(each, "m") for each in (ONE, TWO, THREE))
+    choices = tuple(RouteChoice(candidate, "m") for candidate in (ONE, TWO, THREE))
     done = race(SILENCE, SILENCE, late(1.0), choices=choices, patience=PATIENT)
 
     assert done.took == pytest.approx(6.0 + DEADLINE + 1)  # the hedge, its deadline, a second
@@ -150,7 +150,7 @@ def test_a_caller_that_leaves_after_a_hedge_failed_leaves_the_first():
 
 def test_receipts_of_a_race_tell_times_since_the_call_came():
     done = race(late(30.0), late(1.0))
-    lost, won = sorted(done.receipts, key=lambda each: each.attempt)
+    lost, won = sorted(done.receipts, key=lambda receipt: receipt.attempt)
 
     assert won.ttft == pytest.approx(7.0)
     assert lost.duration == pytest.approx(7.0)
@@ -168,7 +168,7 @@ def test_planning_time_counts_as_the_gateways_when_hedging_too():
 def test_a_call_that_fails_after_a_race_took_as_long_as_it_did():
     done = race(stream(After(9.0, b"")), stream(After(9.0, b"")))
 
-    assert [each.duration for each in done.receipts if each.final] == [pytest.approx(15.0)]
+    assert [receipt.duration for receipt in done.receipts if receipt.final] == [pytest.approx(15.0)]
 
 
 def test_a_late_answer_is_waited_for_where_the_next_route_fails_just_now():
@@ -194,17 +194,19 @@ def test_a_gateway_that_stops_twice_leaves_no_attempt_behind(turns):
 @pytest.mark.parametrize("again", [None, 0.1, 0.7])
 @pytest.mark.parametrize("error", [None, broken_connection()])
 @pytest.mark.parametrize("calls_before", [1000, 0])
-@pytest.mark.parametrize("at", [5.9, 6.0, 8.0, 10.0, 10.2, 10.6])
-def test_attempts_that_take_their_time_to_end_are_waited_for(at, calls_before, error, again):
+@pytest.mark.parametrize("stop_s", [5.9, 6.0, 8.0, 10.0, 10.2, 10.6])
+def test_attempts_that_take_their_time_to_end_are_waited_for(stop_s, calls_before, error, again):
     limits = SlowRefusal(error)
-    receipts = receipts_of_stopped_call(at, again=again, calls_before=calls_before, limits=limits)
+    receipts = receipts_of_stopped_call(
+        stop_s, again=again, calls_before=calls_before, limits=limits
+    )
 
     assert [final for *_, final in receipts].count(True) == 1
     assert len({number for number, *_ in receipts}) == len(receipts)
 
 
 def receipts_of_stopped_call(
-    at: float,
+    stop_s: float,
     *,
     turns: int = 0,
     again: float | None = 0.0,
@@ -224,7 +226,7 @@ def receipts_of_stopped_call(
             table.route_health.record_call(1_000_000, ticks())
         line = serve_call(streaming_call(), FakeCaller(), table, Timeline(ticks))
         task = asyncio.get_running_loop().create_task(line)
-        await asyncio.sleep(at)
+        await asyncio.sleep(stop_s)
         task.cancel()
         for _ in range(turns):
             await asyncio.sleep(0)
@@ -236,15 +238,17 @@ def receipts_of_stopped_call(
         assert task.cancelled() or task.exception() is not None
         assert asyncio.all_tasks() == {asyncio.current_task()}
         assert isinstance(table.planning, NoPlanning)
-        told = table.planning.told
-        assert told.count("planned") == told.count("ended")
-        return sorted((each.attempt, each.error, each.final) for each in ledger.receipts)
+        events = table.planning.told
+        assert events.count("planned") == events.count("ended")
+        return sorted(
+            (receipt.attempt, receipt.error, receipt.final) for receipt in ledger.receipts
+        )
 
     return run_in_instant_time(work())
 
 
 class SlowRefusal:
-    """Admits nobody, and takes half a second to end when it is cancelled."""
+    """Admits no call, and takes half a second to end when it is cancelled."""
 
     def __init__(self, error: UpstreamError | None) -> None:
         self._error = error
@@ -267,7 +271,7 @@ def test_of_two_that_begin_in_the_same_moment_one_is_the_calls():
 
     assert done.took == pytest.approx(7.0)
     assert done.caller.body == SHOWN
-    assert sorted(each.final for each in done.receipts) == [False, True]
+    assert sorted(receipt.final for receipt in done.receipts) == [False, True]
 
 
 def test_a_long_prompt_is_not_read_twice():

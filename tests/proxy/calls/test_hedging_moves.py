@@ -42,9 +42,9 @@ class MovingOutage(FakeTransport):
     async def open(self, upstream: Upstream, prepared: PreparedRequest) -> FakeExchange:
         passed = ticks() - self.began
         phase = self._phases[min(int(passed / PHASE_S), len(self._phases) - 1)]
-        least, most = phase[upstream.name != ONE.upstream.name]
+        least, longest = phase[upstream.name != ONE.upstream.name]
         luck = random.Random(f"{passed:.3f} {upstream.name}")  # noqa: S311 - repeatable, not secret
-        seconds = least if least == most else luck.uniform(least, most)
+        seconds = least if least == longest else luck.uniform(least, longest)
         self._scripts = [SILENCE] if seconds == inf else [stream(After(seconds, STREAM))]
         return await super().open(upstream, prepared)
 
@@ -56,9 +56,9 @@ class EveryEighthIsATrial(FixedDecision):
         super().__init__(decision)
         self._calls = 0
 
-    def decide(self, call: object, asked: object) -> RoutingDecision:
+    def decide(self, call: object, requested: object) -> RoutingDecision:
         self._calls += 1
-        decided = super().decide(call, asked)
+        decided = super().decide(call, requested)
         return msgspec.structs.replace(decided, is_trial=self._calls % 8 == 0)
 
 
@@ -68,7 +68,7 @@ def last_phase(
     router: type[FixedDecision] = FixedDecision,
 ) -> list[float]:
     """Seconds that each call of the last phase took, at a steady rate, many under way at once."""
-    choices = tuple(RouteChoice(each, "m") for each in (ONE, TWO))
+    choices = tuple(RouteChoice(candidate, "m") for candidate in (ONE, TWO))
     decided = decision or RoutingDecision(choices=choices, deadline=DEADLINE)
 
     async def work() -> list[float]:

@@ -12,11 +12,11 @@ from tests.proxy.calls.sequenced_routes import course, line
 DEADLINE = 1.0
 
 
-def lost(on: CallContext, waited_s: float, *, sent: bool = True) -> LostAttempt:
+def lost(on: CallContext, waited_s: float, *, was_sent: bool = True) -> LostAttempt:
     """An attempt at the first route that lost to one at the second."""
     sequence = course(on)
     attempt = sequence.next_attempt()
-    attempt.was_sent = sent
+    attempt.was_sent = was_sent
     sequence.advance()
     winner = sequence.next_attempt()
     winner.ttft = 0.8
@@ -59,7 +59,7 @@ def test_a_route_that_a_slow_one_outran_is_taken_to_be_as_slow(usual, assumed):
 
 def test_nothing_is_learnt_of_a_route_that_was_sent_nothing():
     on = line()
-    unsent = lost(on, 0.6, sent=False)
+    unsent = lost(on, 0.6, was_sent=False)
     for _ in range(3):
         unsent.note_slowness(on)
 

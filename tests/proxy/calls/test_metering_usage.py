@@ -29,11 +29,11 @@ from tests.fakes.streams import (
 _CASSETTES = Path(__file__).resolve().parents[2] / "../shared/data/A/crewAIInc+crewAI"
 
 
-def anthropic_like(found: Mapping[str, Any]) -> Usage | None:
+def anthropic_like(reported: Mapping[str, Any]) -> Usage | None:
     return Usage(
-        input=found.get("input_tokens", 0),
-        cache_read=found.get("cache_read_input_tokens", 0),
-        output=found.get("output_tokens", 0),
+        input=reported.get("input_tokens", 0),
+        cache_read=reported.get("cache_read_input_tokens", 0),
+        output=reported.get("output_tokens", 0),
     )
 
 
@@ -164,18 +164,18 @@ def recorded_answers() -> Iterator[tuple[bool, bytes]]:
 
 def last_usage(raw: bytes) -> dict[str, Any] | None:
     """The usage by full parsing of every line, the slow and certain way."""
-    found = None
+    last = None
     for line in raw.splitlines():
         if line.startswith(b"data: {"):
             value = orjson.loads(line[6:])
-            found = value.get("usage") or (value.get("response") or {}).get("usage") or found
-    return found
+            last = value.get("usage") or (value.get("response") or {}).get("usage") or last
+    return last
 
 
 def test_recorded_answers_are_metered_as_they_say() -> None:
     if not _CASSETTES.is_dir():
         pytest.skip("The recorded answers are not here.")
-    seen = {True: 0, False: 0}
+    counts = {True: 0, False: 0}
     for streamed, raw in recorded_answers():
         expected = last_usage(raw) if streamed else orjson.loads(raw).get("usage")
         meter = Meter(openai_usage, streamed=streamed)
@@ -187,7 +187,7 @@ def test_recorded_answers_are_metered_as_they_say() -> None:
         assert meter.usage == (None if expected is None else openai_usage(expected))
         assert meter.is_finished
         assert not meter.has_implausible_usage
-        seen[streamed] += expected is not None
+        counts[streamed] += expected is not None
 
-    assert seen[True] > 15
-    assert seen[False] > 800
+    assert counts[True] > 15
+    assert counts[False] > 800

@@ -68,12 +68,12 @@ def test_output_limits_are_the_same_for_decoded_and_raw_bodies():
     other = orjson.dumps({"model": "m", "user": "x" * 70_000, "max_tokens": 6})
 
     with decode_once(long, long, b"{}"), decode_once(long):
-        found = [
-            output_allowance(each, "chat/completions", THERE).requested
-            for each in (long, long, other)
+        limits = [
+            output_allowance(body, "chat/completions", THERE).requested
+            for body in (long, long, other)
         ]
 
-    assert found == [5, 5, 6]
+    assert limits == [5, 5, 6]
     assert output_allowance(long, "chat/completions", THERE).requested == 5
 
 
@@ -133,9 +133,9 @@ def body_with(members: dict[str, str]) -> bytes:
     thinking = members.get("thinking", "0")
     members = members | {"thinking": f'{{"type":"enabled","budget_tokens":{thinking}}}'}
     config = ",".join(
-        f'"{name}":{members[given]}'
-        for name, given in (("maxOutputTokens", "max_tokens"), ("candidateCount", "n"))
-        if given in members
+        f'"{name}":{members[field]}'
+        for name, field in (("maxOutputTokens", "max_tokens"), ("candidateCount", "n"))
+        if field in members
     )
     inner = ",".join(f'"{name}":{number}' for name, number in members.items())
     return f'{{"model":"m",{inner},"generationConfig":{{{config}}}}}'.encode()
@@ -148,13 +148,13 @@ def body_with(members: dict[str, str]) -> bytes:
     st.none() | st.integers(1, 10**7),
 )
 def test_whatever_numbers_a_caller_writes_no_more_is_allowed_than_the_model_can_give(
-    members: dict[str, str], endpoint: str, most: int | None, window: int | None
+    members: dict[str, str], endpoint: str, max_output: int | None, window: int | None
 ) -> None:
-    there = route(max_output=most, window=window)
+    there = route(max_output=max_output, window=window)
 
     allowed = output_allowance(body_with(members), endpoint, there)
 
-    assert 1 <= allowed.per_choice <= (most or window or MAX_OUTPUT_TOKENS)
+    assert 1 <= allowed.per_choice <= (max_output or window or MAX_OUTPUT_TOKENS)
     assert 1 <= allowed.choices <= MAX_CHOICES
     assert 0 <= allowed.requested <= allowed.per_choice
     assert 1 <= allowed.minimum <= max(allowed.per_choice, 16)

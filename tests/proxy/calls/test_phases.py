@@ -31,9 +31,9 @@ class SteppedCall:
 
 
 def test_an_engine_that_reports_all_phases_is_believed_and_transfer_is_the_rest() -> None:
-    found = SteppedCall().fields(VLLM)
+    phases = SteppedCall().fields(VLLM)
 
-    assert found == {
+    assert phases == {
         "queue": 0.1,
         "prefill": 0.2,
         "decode": 1.0,
@@ -45,16 +45,16 @@ def test_an_engine_that_reports_all_phases_is_believed_and_transfer_is_the_rest(
 
 
 def test_without_a_reported_queue_it_is_the_rest_of_the_wait_for_the_first_content() -> None:
-    found = SteppedCall(wait=0.5, rest=1.0).fields(LLAMACPP)
+    phases = SteppedCall(wait=0.5, rest=1.0).fields(LLAMACPP)
 
-    assert (found["queue"], found["phases_from"]) == (pytest.approx(0.3), PhasesFrom.BOTH)
-    assert found["transfer"] == pytest.approx(0.0)
+    assert (phases["queue"], phases["phases_from"]) == (pytest.approx(0.3), PhasesFrom.BOTH)
+    assert phases["transfer"] == pytest.approx(0.0)
 
 
 def test_a_whole_answer_waits_for_its_decode_too_before_its_first_byte() -> None:
-    found = SteppedCall(wait=1.5, rest=0.0).fields(LLAMACPP, streamed=False)
+    phases = SteppedCall(wait=1.5, rest=0.0).fields(LLAMACPP, streamed=False)
 
-    assert found["queue"] == pytest.approx(0.3)
+    assert phases["queue"] == pytest.approx(0.3)
 
 
 def test_an_engine_that_reports_nothing_gets_no_phases() -> None:
@@ -62,9 +62,9 @@ def test_an_engine_that_reports_nothing_gets_no_phases() -> None:
 
 
 def test_draft_tokens_are_kept_where_the_times_are_missing() -> None:
-    found = SteppedCall().fields(EngineTimings(draft_tokens=4, accepted_tokens=1))
+    phases = SteppedCall().fields(EngineTimings(draft_tokens=4, accepted_tokens=1))
 
-    assert found == {"draft_tokens": 4, "accepted_tokens": 1}
+    assert phases == {"draft_tokens": 4, "accepted_tokens": 1}
 
 
 def test_a_call_that_was_never_sent_has_no_phases() -> None:
@@ -88,9 +88,11 @@ def test_gateway_and_phases_add_up_to_the_call_or_to_what_the_engine_reported(
     gateway: float, wait: float, rest: float, queue: float | None, prefill: float, decode: float
 ) -> None:
     call = SteppedCall(gateway, wait, rest)
-    told = EngineTimings(queue=queue, prefill=prefill, decode=decode)
-    found = call.fields(told)
-    phases = [float(str(found[name])) for name in ("queue", "prefill", "decode", "transfer")]
+    timings = EngineTimings(queue=queue, prefill=prefill, decode=decode)
+    receipt_fields = call.fields(timings)
+    phases = [
+        float(str(receipt_fields[name])) for name in ("queue", "prefill", "decode", "transfer")
+    ]
     reported = (queue or 0.0) + prefill + decode
 
     assert min(phases) >= 0

@@ -177,9 +177,9 @@ def test_a_page_is_no_answer_of_an_endpoint_that_generates(media):
     assert (done.last.usage, done.last.cost_nanos) == (None, None)
 
 
-@pytest.mark.parametrize("asked", [ASKED, ASKED[:-1] + b',"n":3}'])
-def test_a_large_body_is_prepared_the_same(asked):
-    large = asked.replace(b"Hello", b"Hello" * 60_000)
+@pytest.mark.parametrize("body", [ASKED, ASKED[:-1] + b',"n":3}'])
+def test_a_large_body_is_prepared_the_same(body):
+    large = body.replace(b"Hello", b"Hello" * 60_000)
     claude = route("claude", kind="anthropic")
 
     async def work() -> list[Receipt]:
@@ -188,5 +188,5 @@ def test_a_large_body_is_prepared_the_same(asked):
             await serve_call(call(large), FakeCaller(), table, Timeline(ticks))
         return ledger.receipts
 
-    outcome = Outcome.REFUSED if b'"n"' in asked else Outcome.FAILED
-    assert [each.outcome for each in asyncio.run(work())] == [outcome]
+    outcome = Outcome.REFUSED if b'"n"' in body else Outcome.FAILED
+    assert [receipt.outcome for receipt in asyncio.run(work())] == [outcome]

@@ -48,7 +48,7 @@ def test_a_route_that_does_not_begin_leaves_the_call_to_the_next_one(first):
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
     assert done.caller.body == SHOWN
     assert [name for name, _ in done.transport.sent] == ["one", "two"]
-    assert [each.route for each in done.receipts] == ["one/m", "two/m"]
+    assert [receipt.route for receipt in done.receipts] == ["one/m", "two/m"]
 
 
 def test_the_caller_hears_of_each_attempt_but_the_one_that_answered():
@@ -79,7 +79,10 @@ def test_a_request_resent_after_a_stale_connection_is_an_attempt_of_its_own(retr
     )
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
-    assert [(each.attempt, each.route) for each in done.receipts] == [(0, "one/m"), (1, "one/m")]
+    assert [(receipt.attempt, receipt.route) for receipt in done.receipts] == [
+        (0, "one/m"),
+        (1, "one/m"),
+    ]
     assert done.receipts[0].error == "upstream_connection_stale"
     assert (done.receipts[0].usage, done.receipts[0].cost_nanos) == (None, None)
     assert [prepared.body for _, prepared in done.transport.sent] == [ASKED, ASKED]
@@ -95,7 +98,7 @@ def test_a_route_that_is_stale_twice_has_failed():
         patience=RetryPolicy(retries=0),
     )
 
-    assert [each.route for each in done.receipts] == ["one/m", "one/m", "two/m", "two/m"]
+    assert [receipt.route for receipt in done.receipts] == ["one/m", "one/m", "two/m", "two/m"]
     assert done.caller.body == COMPLETION
 
 
@@ -125,7 +128,7 @@ def test_the_last_failure_is_reported_when_no_route_begins():
     assert isinstance(done.error, UpstreamError)
     assert (done.error.status, done.error.code) == (503, "upstream_overloaded")
     assert done.last.status == 503
-    assert all(each.usage is None and not each.estimated for each in done.receipts)
+    assert all(receipt.usage is None and not receipt.estimated for receipt in done.receipts)
 
 
 def test_an_upstreams_message_about_its_own_failure_stays_in_the_gateway():
@@ -245,10 +248,10 @@ ERRORS = [b'data: {"error":{"message":"no"}}\n\n', b'data: {"type":"response.fai
 @pytest.mark.parametrize("opened", OPENINGS.values(), ids=OPENINGS)
 @pytest.mark.parametrize("end", [*ERRORS, broken_connection(), SILENCE])
 def test_a_stream_that_opens_and_says_nothing_leaves_the_call_to_the_next_route(opened, end):
-    said, endpoint, kind = opened
-    asked = streaming_call(endpoint=endpoint)
+    first_event, endpoint, kind = opened
+    request = streaming_call(endpoint=endpoint)
     routes = (route("zero", kind=kind), ONE)
-    done = serve_one_call(stream(said, end), stream(STREAM), asked=asked, routes=routes)
+    done = serve_one_call(stream(first_event, end), stream(STREAM), asked=request, routes=routes)
 
     assert done.outcomes == [(Outcome.FAILED, False), (Outcome.ANSWERED, True)]
     assert done.receipts[0].ttft is None
@@ -258,9 +261,9 @@ def test_a_stream_that_opens_and_says_nothing_leaves_the_call_to_the_next_route(
 
 @pytest.mark.parametrize("opened", OPENINGS.values(), ids=OPENINGS)
 def test_a_stream_that_opens_and_falls_silent_is_late_for_its_first_byte(opened):
-    said, endpoint, kind = opened
-    asked = streaming_call(endpoint=endpoint)
-    done = serve_one_call(stream(said, SILENCE), asked=asked, routes=(route(kind=kind),))
+    first_event, endpoint, kind = opened
+    request = streaming_call(endpoint=endpoint)
+    done = serve_one_call(stream(first_event, SILENCE), asked=request, routes=(route(kind=kind),))
 
     assert isinstance(done.error, _UpstreamTimeout)
     assert done.error.status == 504

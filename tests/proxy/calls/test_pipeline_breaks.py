@@ -147,8 +147,8 @@ SECRET = "no credit left on sk-verysecretkey123"
     ],
 )
 def test_an_error_in_place_of_a_whole_answer_is_the_failure_it_is(kind, body, status):
-    said = ScriptedAnswer([json.dumps(body).encode()])
-    done = serve_one_call(said, routes=(route(kind=kind),), patience=RetryPolicy(retries=0))
+    script = ScriptedAnswer([json.dumps(body).encode()])
+    done = serve_one_call(script, routes=(route(kind=kind),), patience=RetryPolicy(retries=0))
 
     assert done.error is not None
     assert done.error.status == status
@@ -184,14 +184,14 @@ def failed_response(**fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("told", "usage", "estimated"),
+    ("reported_usage", "usage", "estimated"),
     [
         (None, ESTIMATE, True),
         ({"input_tokens": 50, "output_tokens": 10}, Usage(input=50, output=10), False),
     ],
 )
-def test_a_response_that_failed_is_passed_on_without_its_keys(told, usage, estimated):
-    body = json.dumps(failed_response(usage=told)).encode()
+def test_a_response_that_failed_is_passed_on_without_its_keys(reported_usage, usage, estimated):
+    body = json.dumps(failed_response(usage=reported_usage)).encode()
     done = serve_one_call(ScriptedAnswer([body]), asked=call(ASKED, endpoint="responses"))
 
     left = body.replace(b"sk-verysecretkey123", b"[redacted]")

@@ -59,13 +59,13 @@ COMPACTED = orjson.dumps(
     ("endpoint", "answer", "shape"),
     [("responses", WHOLE, Response), ("responses/compact", COMPACTED, CompactedResponse)],
 )
-def test_it_passes_byte_for_byte_and_is_priced_by_its_usage(
+def test_a_compaction_by_openai_passes_byte_for_byte_and_is_priced_by_its_usage(
     endpoint: str, answer: bytes, shape: Any
 ) -> None:
     done = serve_one_call(ScriptedAnswer([answer]), asked=call(ASKED, endpoint=endpoint))
 
-    sent = done.transport.sent[-1][1]
-    assert (sent.path, sent.body) == (f"/{endpoint}", ASKED)
+    prepared = done.transport.sent[-1][1]
+    assert (prepared.path, prepared.body) == (f"/{endpoint}", ASKED)
     assert done.caller.body == answer
     assert done.last.usage == SPENT
     assert not done.last.estimated
@@ -80,10 +80,10 @@ def test_a_stream_passes_with_its_compaction_and_is_priced_by_its_end() -> None:
         event({"type": "response.output_item.done", "output_index": 0, "item": ITEM}),
         event({"type": "response.completed", "response": orjson.loads(WHOLE)}),
     ]
-    asked = call(ASKED.rstrip(b" }") + b',"stream":true}', endpoint="responses")
-    done = serve_one_call(stream(*pieces), asked=asked)
+    request = call(ASKED.rstrip(b" }") + b',"stream":true}', endpoint="responses")
+    done = serve_one_call(stream(*pieces), asked=request)
 
-    assert done.transport.sent[-1][1].body == asked.body
+    assert done.transport.sent[-1][1].body == request.body
     assert done.caller.body == b"".join(pieces)
     assert done.last.usage == SPENT
 
@@ -169,20 +169,20 @@ def test_a_chat_call_that_claude_compacts_pays_for_every_pass() -> None:
     }  # fmt: skip
     edits = {"edits": [{"type": "compact_20260112"}]}
     first = {"role": "user", "content": "Hello"}
-    asked = {"model": "m", "messages": [first], "context_management": edits}
+    fields = {"model": "m", "messages": [first], "context_management": edits}
     claude = route("anthropic", "anthropic")
     done = serve_one_call(
-        ScriptedAnswer([orjson.dumps(answer)]), asked=call(orjson.dumps(asked)), routes=(claude,)
+        ScriptedAnswer([orjson.dumps(answer)]), asked=call(orjson.dumps(fields)), routes=(claude,)
     )
 
-    sent = done.transport.sent[-1][1]
-    assert sent.headers["anthropic-beta"] == "compact-2026-01-12"
+    prepared = done.transport.sent[-1][1]
+    assert prepared.headers["anthropic-beta"] == "compact-2026-01-12"
     assert done.last.usage == Usage(input=30, cache_read=500, output=35)
     message = orjson.loads(done.caller.body)["choices"][0]["message"]
     again = call(
-        orjson.dumps(asked | {"messages": [first, message, {"role": "user", "content": "And?"}]})
+        orjson.dumps(fields | {"messages": [first, message, {"role": "user", "content": "And?"}]})
     )
     later = serve_one_call(ScriptedAnswer([orjson.dumps(answer)]), asked=again, routes=(claude,))
-    told = orjson.loads(later.transport.sent[-1][1].body)
-    assert told["messages"][1]["content"] == [block, {"type": "text", "text": "on"}]
-    assert told["context_management"] == edits
+    later_fields = orjson.loads(later.transport.sent[-1][1].body)
+    assert later_fields["messages"][1]["content"] == [block, {"type": "text", "text": "on"}]
+    assert later_fields["context_management"] == edits

@@ -51,11 +51,17 @@ class FakeCompaction:
         self.routes.append(route.name)
         if self.kept is not None:
             return self.kept
-        sent = msgspec.structs.replace(
+        sent_call = msgspec.structs.replace(
             call, body=SHORT, origin=UncompactedConversation(messages=(b"{}",), turns=3)
         )
         return CompactionResult(
-            mode="facts", why="pays", sent=sent, is_compacted=True, before=900, after=90, needed=2
+            mode="facts",
+            why="pays",
+            sent=sent_call,
+            is_compacted=True,
+            before=900,
+            after=90,
+            needed=2,
         )
 
     async def track_unmodified(self, call: Call, compaction: CompactionResult) -> CompactionResult:
@@ -82,8 +88,8 @@ class RecordingPlanner(NoPlanning):
         self.heard.append(call)
         if not self._changes:
             return Passthrough()
-        found = planned_calls.planned_call(users(ANTHROPIC, ("rules", 10)))
-        return msgspec.structs.replace(found, body=call.body + b" ")
+        planned = planned_calls.planned_call(users(ANTHROPIC, ("rules", 10)))
+        return msgspec.structs.replace(planned, body=call.body + b" ")
 
 
 @dataclass
@@ -108,8 +114,8 @@ def serve(
         table = replace(table, compaction=compacts, planning=planning or NoPlanning())
         with suppress(ProxyError):
             await serve_call(call(ASKED), caller, table, Timeline(ticks))
-        sent = [each.body for _, each in transport.sent]
-        return FinishedCall(ledger.receipts, sent, caller, estimator)
+        bodies = [prepared.body for _, prepared in transport.sent]
+        return FinishedCall(ledger.receipts, bodies, caller, estimator)
 
     return run_in_instant_time(work())
 
@@ -117,14 +123,18 @@ def serve(
 def test_the_shorter_prompt_is_planned_sent_and_told():
     planning = RecordingPlanner()
     done = serve(FakeCompaction(), ScriptedAnswer([COMPLETION]), planning=planning)
-    (kept,) = done.receipts
+    (receipt,) = done.receipts
 
     assert done.sent == [SHORT]
-    assert [each.body for each in planning.heard] == [SHORT]
+    assert [request.body for request in planning.heard] == [SHORT]
     assert planning.heard[0].origin == UncompactedConversation(messages=(b"{}",), turns=3)
-    assert (kept.compaction, kept.compaction_why, kept.compacted) == ("facts", "pays", True)
-    assert (kept.tokens_before, kept.tokens_after, kept.needed) == (900, 90, 2)
-    assert kept.compaction_nanos is not None
+    assert (receipt.compaction, receipt.compaction_why, receipt.compacted) == (
+        "facts",
+        "pays",
+        True,
+    )
+    assert (receipt.tokens_before, receipt.tokens_after, receipt.needed) == (900, 90, 2)
+    assert receipt.compaction_nanos is not None
     assert done.caller.head is not None
     assert done.caller.head.headers["x-thriftgate-compaction"] == (
         "compacted; reason=pays; tokens=900->90; reset=no"
@@ -132,11 +142,11 @@ def test_the_shorter_prompt_is_planned_sent_and_told():
 
 
 def test_token_ratios_are_learned_from_the_compacted_prompt():
-    asked: list[bytes] = []
+    bodies: list[bytes] = []
 
     class Learns(FakeEstimator):
         def learn(self, call: Call, route: Route, usage: Usage) -> None:
-            asked.append(call.body)
+            bodies.append(call.body)
 
     async def work() -> None:
         table, _ = fake_dependencies(
@@ -147,17 +157,17 @@ def test_token_ratios_are_learned_from_the_compacted_prompt():
         )
 
     run_in_instant_time(work())
-    assert asked == [SHORT]
+    assert bodies == [SHORT]
 
 
 @pytest.mark.parametrize("why", ["failed", "late", "signed", "invalid"])
 def test_where_compaction_fails_the_callers_bytes_go_out_with_a_reason(why):
     done = serve(FakeCompaction(passthrough_result("facts", why)), ScriptedAnswer([COMPLETION]))
-    (kept,) = done.receipts
+    (receipt,) = done.receipts
 
     assert done.sent == [ASKED]
-    assert (kept.compaction, kept.compaction_why, kept.compacted) == ("facts", why, False)
-    assert (kept.compaction_nanos, kept.reset) == (None, False)
+    assert (receipt.compaction, receipt.compaction_why, receipt.compacted) == ("facts", why, False)
+    assert (receipt.compaction_nanos, receipt.reset) == (None, False)
     assert done.caller.head is not None
     assert done.caller.head.headers["x-thriftgate-compaction"] == f"unmodified; reason={why}"
 
@@ -186,11 +196,11 @@ def test_a_compacted_prompt_that_is_refused_is_sent_again_unmodified_and_the_ref
     done = serve(compacts, failed_answer(status), ScriptedAnswer([COMPLETION]), planning=planning)
 
     assert done.sent == [SHORT + b" ", ASKED + b" "]
-    assert [(each.outcome, each.final) for each in done.receipts] == [
+    assert [(receipt.outcome, receipt.final) for receipt in done.receipts] == [
         (Outcome.FAILED, False),
         (Outcome.ANSWERED, True),
     ]
-    assert [each.compaction_why for each in done.receipts] == ["pays", "refused"]
+    assert [receipt.compaction_why for receipt in done.receipts] == ["pays", "refused"]
     assert compacts.refusals == 1
     assert planning.told[-1] != "refused"
     assert planning.heard[-1].origin == UncompactedConversation(
@@ -222,8 +232,8 @@ def test_a_prompt_that_is_refused_either_way_is_nobodys_fault():
 
 
 def test_a_compacted_prompt_that_is_too_long_is_not_sent_uncompacted():
-    said = "This model's maximum context length is 4096 tokens."
-    done = serve(FakeCompaction(), failed_answer(400, text=said))
+    message = "This model's maximum context length is 4096 tokens."
+    done = serve(FakeCompaction(), failed_answer(400, text=message))
 
     assert done.sent == [SHORT]
 

@@ -66,9 +66,9 @@ class PipelineCalls(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self._runner = asyncio.Runner(loop_factory=InstantLoop)
-        known = two_model_catalog()
-        tracks = {each.name: track_objective(each) for each in (TTFT, ERRORS)}
-        self._harness = ChaosHarness(ObjectiveRouter(tracks, known), known, room=2)
+        two_models = two_model_catalog()
+        tracks = {objective.name: track_objective(objective) for objective in (TTFT, ERRORS)}
+        self._harness = ChaosHarness(ObjectiveRouter(tracks, two_models), two_models, room=2)
         self._lasts(0.0)
         self._lanes = self._harness.lanes
 
@@ -102,12 +102,12 @@ class PipelineCalls(RuleBasedStateMachine):
 
         self._runner.run(turn())
 
-    @precondition(lambda self: any(not each.task.done() for each in self._calls))
+    @precondition(lambda self: any(not chaos_call.task.done() for chaos_call in self._calls))
     @rule(pick=st.integers(0, 100), again=st.integers(0, 3), twice=st.booleans())
     def a_call_is_cut_off(self, pick: int, again: int, *, twice: bool) -> None:
         """As a gateway that stops does; at times it says so twice."""
 
-        running = [each.task for each in self._calls if not each.task.done()]
+        running = [chaos_call.task for chaos_call in self._calls if not chaos_call.task.done()]
         task = running[pick % len(running)]
 
         async def cancel_task() -> None:
@@ -141,45 +141,47 @@ class PipelineCalls(RuleBasedStateMachine):
 
     @invariant()
     def every_call_that_ended_has_one_final_receipt(self) -> None:
-        for each in self._calls:
-            finals = [receipt for receipt in each.receipts if receipt.final]
-            if each.task.done():
-                assert len(finals) == 1, each.receipts
-                self._answers_for(each)
+        for chaos_call in self._calls:
+            finals = [receipt for receipt in chaos_call.receipts if receipt.final]
+            if chaos_call.task.done():
+                assert len(finals) == 1, chaos_call.receipts
+                self._answers_for(chaos_call)
             else:
                 assert len(finals) <= 1
-            numbers = [receipt.attempt for receipt in each.receipts]
-            assert len(set(numbers)) == len(numbers), each.receipts
+            numbers = [receipt.attempt for receipt in chaos_call.receipts]
+            assert len(set(numbers)) == len(numbers), chaos_call.receipts
 
-    def _answers_for(self, each: ChaosCall) -> None:
-        final = next(receipt for receipt in each.receipts if receipt.final)
-        took = (each.over or 0.0) - each.began
+    def _answers_for(self, chaos_call: ChaosCall) -> None:
+        final = next(receipt for receipt in chaos_call.receipts if receipt.final)
+        took = (chaos_call.over or 0.0) - chaos_call.began
         assert final.duration <= took + 1e-6
-        if each.task.cancelled():
+        if chaos_call.task.cancelled():
             return
-        error = each.task.exception()
+        error = chaos_call.task.exception()
         assert is_reportable(error), error
         if final.outcome is Outcome.ANSWERED:
-            assert each.caller.head is not None
+            assert chaos_call.caller.head is not None
         if isinstance(error, CallerError) and error.code == "objective_shed":
-            assert (len(each.receipts), final.outcome) == (1, Outcome.REFUSED)
+            assert (len(chaos_call.receipts), final.outcome) == (1, Outcome.REFUSED)
         if error is not None and not isinstance(error, ClientDisconnected):
-            assert each.caller.head is None
-        assert each.task.cancelling() == 0
+            assert chaos_call.caller.head is None
+        assert chaos_call.task.cancelling() == 0
 
     @invariant()
     def times_add_up(self) -> None:
-        for each in self._calls:
-            for receipt in each.receipts:
+        for chaos_call in self._calls:
+            for receipt in chaos_call.receipts:
                 assert -1e-6 <= receipt.overhead <= receipt.duration + 1e-6
                 assert receipt.ttft is None or 0 <= receipt.ttft <= receipt.duration + 1e-6
 
     @invariant()
     def what_is_open_belongs_to_a_call_that_runs(self) -> None:
-        running = {name for name, each in self._harness.calls.items() if not each.task.done()}
+        running = {
+            name for name, chaos_call in self._harness.calls.items() if not chaos_call.task.done()
+        }
         assert set(self._harness.wheel._open) <= running
         if not running:
-            assert all(each.closed for each in self._harness.exchanges)
+            assert all(exchange.closed for exchange in self._harness.exchanges)
             assert self._harness.plans_left == []
             for _, lane in self._lanes.states():
                 assert lane.limit is None or lane.limit.in_flight == 0
@@ -192,7 +194,7 @@ class PipelineCalls(RuleBasedStateMachine):
         self._runner.close()
 
     async def _end(self) -> None:
-        tasks = [each.task for each in self._calls]
+        tasks = [chaos_call.task for chaos_call in self._calls]
         if tasks:
             await asyncio.wait(tasks)
         await asyncio.sleep(2.0)  # what is counted in the background

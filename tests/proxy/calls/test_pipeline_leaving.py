@@ -53,12 +53,12 @@ def test_a_caller_that_leaves_in_a_pause_pays_nothing_for_what_was_not_sent():
 
 
 def test_a_call_that_ends_while_its_batch_is_read_leaves_a_receipt():
-    asked = call(b'{"requests":[]}', "messages/batches", fields=None)
+    request = call(b'{"requests":[]}', "messages/batches", fields=None)
     transport = FakeTransport([])
 
     async def serve_in_real_time() -> list[Receipt]:  # a thread reads the batch
         table, ledger = fake_dependencies(transport, route("one", kind="anthropic"))
-        serving = serve_call(asked, FakeCaller(), table, Timeline(time.monotonic))
+        serving = serve_call(request, FakeCaller(), table, Timeline(time.monotonic))
         async with asyncio.TaskGroup() as tasks:
             task = tasks.create_task(serving)
             await asyncio.sleep(0)

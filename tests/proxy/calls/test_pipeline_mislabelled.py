@@ -26,7 +26,7 @@ MARK = b"\xef\xbb\xbf"
 @pytest.mark.parametrize("label", LABELS, ids=["text", "bytes", "none", "json"])
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_a_stream_under_another_label_is_passed_on_as_a_stream(label, size):
-    pieces = [STREAM[at : at + size] for at in range(0, len(STREAM), size)]
+    pieces = [STREAM[start : start + size] for start in range(0, len(STREAM), size)]
     done = serve_one_call(ScriptedAnswer(pieces, headers=label), asked=streaming_call())
 
     assert done.outcomes == [(Outcome.ANSWERED, True)]
@@ -45,7 +45,7 @@ def test_lines_before_the_first_data_reach_the_caller_unmodified(start):
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "kind", "said"),
+    ("endpoint", "kind", "events"),
     [
         ("chat/completions", "anthropic", streams.MESSAGES),
         ("responses", "anthropic", streams.MESSAGES),
@@ -53,11 +53,11 @@ def test_lines_before_the_first_data_reach_the_caller_unmodified(start):
     ],
 )
 @pytest.mark.parametrize("label", LABELS, ids=["text", "bytes", "none", "json"])
-def test_a_mislabelled_stream_is_translated_like_any_other(endpoint, kind, said, label):
+def test_a_mislabelled_stream_is_translated_like_any_other(endpoint, kind, events, label):
     body = STREAMED.replace(b'"messages"', b'"input"') if endpoint == "responses" else STREAMED
-    asked, routes = call(body, endpoint), (route(kind=kind, max_output=100),)
-    right = serve_one_call(stream(*said), asked=asked, routes=routes)
-    done = serve_one_call(ScriptedAnswer(said, headers=label), asked=asked, routes=routes)
+    request, routes = call(body, endpoint), (route(kind=kind, max_output=100),)
+    right = serve_one_call(stream(*events), asked=request, routes=routes)
+    done = serve_one_call(ScriptedAnswer(events, headers=label), asked=request, routes=routes)
 
     assert right.outcomes == done.outcomes == [(Outcome.ANSWERED, True)]
     assert done.caller.body == right.caller.body

@@ -49,14 +49,16 @@ def test_a_caller_that_leaves_while_its_call_is_held_back_pays_nothing():
     async def work() -> tuple[list[Receipt], list[str], float]:
         table, ledger = fake_dependencies(FakeTransport([]))
         holding, before = Holding(), ticks()
-        held = replace(table, planning=holding)
+        holding_table = replace(table, planning=holding)
         with pytest.raises(ClientDisconnected):
-            await serve_call(streaming_call(), FakeCaller(leaves_after=1.0), held, Timeline(ticks))
+            await serve_call(
+                streaming_call(), FakeCaller(leaves_after=1.0), holding_table, Timeline(ticks)
+            )
         return ledger.receipts, holding.told, ticks() - before
 
-    (kept,), told, took = run_in_instant_time(work())
-    assert (kept.outcome, kept.usage, kept.final) == (Outcome.HUNG_UP, None, True)
-    assert told == []
+    (receipt,), events, took = run_in_instant_time(work())
+    assert (receipt.outcome, receipt.usage, receipt.final) == (Outcome.HUNG_UP, None, True)
+    assert events == []
     assert took < 2.0
 
 
@@ -72,8 +74,8 @@ class PromptChangingPlanning(NoPlanning):
 
     async def plan(self, call: Call, route: Route) -> Any:
         self.told.append("planned")
-        found = planned_calls.planned_call(users(ANTHROPIC, ("rules", 10)))
-        return msgspec.structs.replace(found, body=call.body + b" ")
+        planned = planned_calls.planned_call(users(ANTHROPIC, ("rules", 10)))
+        return msgspec.structs.replace(planned, body=call.body + b" ")
 
 
 def serve_changed_prompt(
@@ -95,30 +97,32 @@ def serve_changed_prompt(
 
 
 def test_a_planned_prompt_that_is_refused_goes_again_unmodified():
-    kept, transport, told = serve_changed_prompt(failed_answer(400), ScriptedAnswer([COMPLETION]))
+    receipts, transport, events = serve_changed_prompt(
+        failed_answer(400), ScriptedAnswer([COMPLETION])
+    )
 
-    assert [sent.body for _, sent in transport.sent] == [ASKED + b" ", ASKED]
-    assert [(each.outcome, each.final) for each in kept] == [
+    assert [prepared.body for _, prepared in transport.sent] == [ASKED + b" ", ASKED]
+    assert [(receipt.outcome, receipt.final) for receipt in receipts] == [
         (Outcome.FAILED, False),
         (Outcome.ANSWERED, True),
     ]
-    assert "unmodified" in kept[1].notes[0]
-    assert told == ["planned", "ended", "begun", "ended", "refused"]
+    assert "unmodified" in receipts[1].notes[0]
+    assert events == ["planned", "ended", "begun", "ended", "refused"]
 
 
 def test_a_prompt_that_is_refused_either_way_is_not_plannings_fault():
-    kept, transport, told = serve_changed_prompt(failed_answer(400), failed_answer(400))
+    receipts, transport, events = serve_changed_prompt(failed_answer(400), failed_answer(400))
 
     assert len(transport.sent) == 2
-    assert [(each.outcome, each.final) for each in kept] == [
+    assert [(receipt.outcome, receipt.final) for receipt in receipts] == [
         (Outcome.FAILED, False),
         (Outcome.FAILED, True),
     ]
-    assert "refused" not in told
+    assert "refused" not in events
 
 
 def test_a_planned_prompt_is_not_sent_again_where_its_key_may_not_use_the_model():
-    _, transport, told = serve_changed_prompt(failed_answer(403))
+    _, transport, events = serve_changed_prompt(failed_answer(403))
 
     assert len(transport.sent) == 1
-    assert "refused" not in told
+    assert "refused" not in events

@@ -96,8 +96,8 @@ def test_a_process_that_is_stopped_while_a_body_is_prepared_keeps_a_receipt():
             await task
         return ledger.receipts
 
-    (kept,) = asyncio.run(work())
-    assert (kept.final, kept.error, kept.usage) == (True, "gateway_interrupted", None)
+    (receipt,) = asyncio.run(work())
+    assert (receipt.final, receipt.error, receipt.usage) == (True, "gateway_interrupted", None)
 
 
 def test_a_hang_up_stays_one_if_the_process_stops_while_it_is_counted():
@@ -113,8 +113,8 @@ def test_a_hang_up_stays_one_if_the_process_stops_while_it_is_counted():
             await task
         return ledger.receipts
 
-    (kept,) = run_in_instant_time(work())
-    assert (kept.outcome, kept.error) == (Outcome.HUNG_UP, "caller_hung_up")
+    (receipt,) = run_in_instant_time(work())
+    assert (receipt.outcome, receipt.error) == (Outcome.HUNG_UP, "caller_hung_up")
 
 
 def test_a_call_that_generates_nothing_is_not_estimated_when_the_process_stops():
@@ -122,13 +122,13 @@ def test_a_call_that_generates_nothing_is_not_estimated_when_the_process_stops()
 
     async def work() -> list[Receipt]:
         table, ledger = fake_dependencies(FakeTransport([sound]))
-        asked = call(ASKED, endpoint="audio/speech")
-        task = asyncio.ensure_future(serve_call(asked, FakeCaller(), table, Timeline(ticks)))
+        request = call(ASKED, endpoint="audio/speech")
+        task = asyncio.ensure_future(serve_call(request, FakeCaller(), table, Timeline(ticks)))
         await asyncio.sleep(2.0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         return ledger.receipts
 
-    (kept,) = run_in_instant_time(work())
-    assert (kept.outcome, kept.usage, kept.estimated) == (Outcome.BROKEN, None, False)
+    (receipt,) = run_in_instant_time(work())
+    assert (receipt.outcome, receipt.usage, receipt.estimated) == (Outcome.BROKEN, None, False)

@@ -31,11 +31,11 @@ SKIPPED = "x-thriftgate-fallback-skipped"
 
 def catalog_with_reasoning_model(**small: Any) -> Catalog:
     """A gateway whose small model is of another kind than the one that is asked for."""
-    made = two_model_catalog()
-    model = made.models["small"]
+    two_models = two_model_catalog()
+    model = two_models.models["small"]
     (there,) = model.routes
     other = replace(model, routes=(replace(there, **{"traits": REASONING, **small}),))
-    return replace(made, models={**made.models, "small": other})
+    return replace(two_models, models={**two_models.models, "small": other})
 
 
 class TooDear:
@@ -76,7 +76,7 @@ def play(
             catalog or catalog_with_reasoning_model(),
         )
         table, _ = fake_dependencies(transport, patience=RetryPolicy(retries=0))
-        here = tuple(RouteChoice(each, "m") for each in there.models["m"].routes)
+        here = tuple(RouteChoice(candidate, "m") for candidate in there.models["m"].routes)
         table = replace(table, catalog=there, limits=limits)
         if decision is not None:
             small = substitute_routes(there.models["small"], "slow: fallback level 1")
@@ -91,7 +91,7 @@ def play(
     return run_in_instant_time(work())
 
 
-def said(body: bytes) -> dict[str, Any]:
+def limits_and_temperature(body: bytes) -> dict[str, Any]:
     read: dict[str, Any] = orjson.loads(body)
     return {name: read[name] for name in read if name.endswith("tokens") or name == "temperature"}
 
@@ -101,7 +101,7 @@ def is_translated(done: PlayedCall, attempt: int) -> bool:
     own = [body for name, body in done.sent if name != "small"]
     name, body = done.sent[attempt]
     assert all(body in {ASKED, STREAMED} for body in own)
-    return name == "small" and said(body) == {"max_completion_tokens": 50}
+    return name == "small" and limits_and_temperature(body) == {"max_completion_tokens": 50}
 
 
 def test_a_fallback_is_translated():

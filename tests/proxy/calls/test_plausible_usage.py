@@ -73,10 +73,10 @@ COUNTS = st.integers() | st.floats() | st.integers(1, 4_000).map(lambda digits: 
     st.sampled_from(["openai", "anthropic", "gemini"]),
     st.sampled_from(["", "xai", "google", "openai"]),
 )
-def test_no_reported_count_becomes_more_than_a_model_can_give(found, kind, provider):
+def test_no_reported_count_becomes_more_than_a_model_can_give(reported, kind, provider):
     there = route(provider or "lab", window=100_000, max_output=4_000)
 
-    usage = usage_reader(WIRES[kind], a_call(), there)(found)
+    usage = usage_reader(WIRES[kind], a_call(), there)(reported)
 
     if usage is not None:
         assert 0 <= usage.prompt_tokens <= 800_000

@@ -71,8 +71,8 @@ def real() -> PortCase:
 
 @pytest.fixture(params=[fake, real], ids=["fake", "relay"])
 def port_case(request: pytest.FixtureRequest) -> PortCase:
-    made: PortCase = request.param()
-    return made
+    case: PortCase = request.param()
+    return case
 
 
 def test_a_caller_gets_an_answer_in_pieces(port_case):
@@ -110,8 +110,8 @@ def test_a_ledger_keeps_what_it_is_given_in_order():
     ledger = FakeLedger()
     port: ReceiptSink = ledger
     receipts: list[Receipt] = [a_receipt(1), a_receipt(2)]
-    for each in receipts:
-        port.keep(each)
+    for receipt in receipts:
+        port.keep(receipt)
 
     assert ledger.receipts == receipts
 

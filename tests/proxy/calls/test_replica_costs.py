@@ -119,7 +119,7 @@ def test_a_reload_keeps_the_counts_of_replicas_that_stay_and_forgets_the_others(
     machine = ReplicaCostsHarness(upstream("gpu"), upstream("old"))
     machine.serve()
     machine.costs.update([upstream("gpu"), upstream("new")], machine.at)
-    reports = {each.upstream: each for each in machine.costs.reports(machine.at)}
+    reports = {report.upstream: report for report in machine.costs.reports(machine.at)}
 
     assert set(reports) == {"gpu", "new"}
     assert reports["gpu"].totals.used_nanos == 3_000_000

@@ -81,9 +81,9 @@ def model(*abilities: str, window: int | None = 8_000, output: int | None = 1_00
     ],
 )
 def test_requirements_are_read_from_the_body(body, needed):
-    found = call_requirements(call(body, fields=None))
+    requirements = call_requirements(call(body, fields=None))
 
-    assert found == CallRequirements(
+    assert requirements == CallRequirements(
         tools=needed.tools,
         schema=needed.schema,
         vision=needed.vision,
@@ -121,12 +121,12 @@ def test_of_many_calls_with_long_bodies_only_the_last_are_remembered():
 
 
 def test_a_long_body_of_no_known_form_looks_like_all_there_is():
-    found = request_traits(
+    traits = request_traits(
         call(b'{"messages":"' + b"x" * 300_000 + b'"}', fields=None, id="call_odd")
     )
 
-    assert found.vision
-    assert found.is_answered
+    assert traits.vision
+    assert traits.is_answered
 
 
 def test_a_call_is_bound_to_its_region():
@@ -152,26 +152,26 @@ JSON = st.recursive(
 
 @pytest.mark.slow
 @given(JSON)
-def test_whatever_is_asked_something_is_said(asked):
-    body = json.dumps(asked).encode()
+def test_any_json_body_has_traits(value):
+    body = json.dumps(value).encode()
 
-    found = request_traits(call(body, fields=None))
-    assert len(found.first) == 16
-    assert isinstance(found.output, int)
+    traits = request_traits(call(body, fields=None))
+    assert len(traits.first) == 16
+    assert isinstance(traits.output, int)
 
 
 @given(st.binary(max_size=40), st.integers(0, 120))
-def test_whatever_is_wrong_with_a_body_something_is_said(noise, at):
+def test_a_body_with_noise_in_it_has_traits(noise, index):
     body = (
         b'{"messages":[{"role":"user","content":[{"type":"text"}]}],"text":{"format":{"type":"x"}},'
         b'"response_format":{"type":"json_schema"},"max_tokens":5,"tools":[]}'
     )
 
-    assert len(request_traits(call(body[:at] + noise + body[at:], fields=None)).first) == 16
+    assert len(request_traits(call(body[:index] + noise + body[index:], fields=None)).first) == 16
 
 
 @given(st.binary(max_size=200))
-def test_whatever_the_bytes_are_something_is_said(body):
+def test_any_bytes_have_requirements(body):
     assert call_requirements(call(body, fields=None)).tokens == len(body) // 4
 
 
@@ -190,12 +190,12 @@ def test_a_model_that_cannot_do_it_is_unfit(body, fits):
     assert (missing_capability(call(body), model(TOOLS)) == "") is fits
 
 
-def test_one_route_that_can_is_enough():
+def test_a_model_has_a_capability_where_one_of_its_routes_has_it():
     able = route("able", window=8_000, max_output=10, can=frozenset({TOOLS, SCHEMA, VISION}))
-    asked = call(b'{"model":"m","tools":[{}]}')
+    request = call(b'{"model":"m","tools":[{}]}')
 
-    assert missing_capability(asked, Model(id="x", routes=(route("unknown"), able))) == ""
-    assert missing_capability(asked, Model(id="x", routes=(route("unknown"),)))
+    assert missing_capability(request, Model(id="x", routes=(route("unknown"), able))) == ""
+    assert missing_capability(request, Model(id="x", routes=(route("unknown"),)))
 
 
 def test_a_model_elsewhere_is_unfit_for_what_is_bound_to_a_region():
@@ -207,23 +207,23 @@ def test_a_model_elsewhere_is_unfit_for_what_is_bound_to_a_region():
     "field", [b'"previous_response_id":"resp_1"', b'"conversation":"c"', b'"background":true']
 )
 def test_state_kept_by_another_upstream_cannot_be_continued(field):
-    asked = call(b'{"model":"m",' + field + b"}", "responses")
+    request = call(b'{"model":"m",' + field + b"}", "responses")
 
-    assert "keeps" in missing_capability(asked, model())
+    assert "keeps" in missing_capability(request, model())
 
 
 def test_capabilities_of_a_route_include_its_upstreams():
     upstream = Upstream(
         name="eu", kind="openai", base_url="http://eu/v1", provider="p", region="eu"
     )
-    made = route("one", upstream=upstream, window=5, max_output=2, can=frozenset({TOOLS}))
+    capable = route("one", upstream=upstream, window=5, max_output=2, can=frozenset({TOOLS}))
 
-    assert route_capabilities(made) == Capabilities(
+    assert route_capabilities(capable) == Capabilities(
         can=frozenset({TOOLS}),
         window=5,
         max_output=2,
         region="eu",
-        takes=accepted_traits(made) | accepted_forms(made),
+        takes=accepted_traits(capable) | accepted_forms(capable),
     )
 
 
@@ -259,10 +259,10 @@ def test_capabilities_of_a_route_include_its_upstreams():
     ],
 )
 def test_the_requirements_of_a_call_of_anthropics_api_are_read(body, needed):
-    found = call_requirements(call(body, endpoint="messages"))
+    requirements = call_requirements(call(body, endpoint="messages"))
 
-    assert found.needs[-1] == required_form(frozenset(needed.needs), has_tools=needed.tools)
-    assert replace(found, tokens=0, needs=found.needs[:-1]) == needed
+    assert requirements.needs[-1] == required_form(frozenset(needed.needs), has_tools=needed.tools)
+    assert replace(requirements, tokens=0, needs=requirements.needs[:-1]) == needed
 
 
 @pytest.mark.parametrize(

@@ -16,25 +16,25 @@ EUROPE = (Residency(name="europe", regions=frozenset({"eu", "uk"})),)
 
 
 def choice(name: str, region: str) -> RouteChoice:
-    found = route(name)
-    return RouteChoice(replace(found, upstream=replace(found.upstream, region=region)), "m")
+    base = route(name)
+    return RouteChoice(replace(base, upstream=replace(base.upstream, region=region)), "m")
 
 
 CHOICES = (choice("anywhere", ""), choice("east", "us"), choice("west", "eu"))
 
 
 def test_a_call_without_regions_goes_anywhere():
-    asked = call(ASKED)
+    request = call(ASKED)
 
-    assert bind_call(asked, ()) is asked
-    assert check_residency(asked, CHOICES) == CHOICES
+    assert bind_call(request, ()) is request
+    assert check_residency(request, CHOICES) == CHOICES
 
 
 def test_a_bound_call_goes_to_no_upstream_that_is_elsewhere_or_bound_to_none():
-    asked = call(ASKED, regions=frozenset({"eu"}))
+    request = call(ASKED, regions=frozenset({"eu"}))
 
-    assert allowed_choices(asked, CHOICES) == CHOICES[2:]
-    assert check_residency(asked, CHOICES) == CHOICES[2:]
+    assert allowed_choices(request, CHOICES) == CHOICES[2:]
+    assert check_residency(request, CHOICES) == CHOICES[2:]
 
 
 def test_policies_narrow_what_the_call_asks_for():
@@ -60,9 +60,9 @@ def test_policies_that_have_no_region_in_common_refuse_the_call():
 
 
 def test_the_refusal_of_a_call_without_a_route_names_regions_and_routes():
-    asked = msgspec.structs.replace(call(ASKED), regions=frozenset({"eu"}))
+    request = msgspec.structs.replace(call(ASKED), regions=frozenset({"eu"}))
     with pytest.raises(CallerError) as refused:
-        check_residency(asked, CHOICES[:2])
+        check_residency(request, CHOICES[:2])
 
     assert refused.value.status == 403
     assert refused.value.message.startswith(

@@ -29,12 +29,14 @@ def request_body(model: str) -> bytes:
 
 
 def catalog_with_fallbacks() -> Catalog:
-    made = catalog(route("one"))
+    base = catalog(route("one"))
     model = replace(
-        made.models["m"], fallbacks=("small", "gone", "other"), when_too_long=("long", "gone")
+        base.models["m"], fallbacks=("small", "gone", "other"), when_too_long=("long", "gone")
     )
-    others = {name: Model(id=name, routes=(route(name),)) for name in ("small", "other", "long")}
-    return replace(made, models={"m": model, **others})
+    other_models = {
+        name: Model(id=name, routes=(route(name),)) for name in ("small", "other", "long")
+    }
+    return replace(base, models={"m": model, **other_models})
 
 
 def test_the_routes_of_a_model_are_tried_in_their_order():
@@ -51,38 +53,42 @@ def test_a_dated_snapshot_takes_its_models_routes():
 
 
 def test_an_alias_takes_the_routes_of_its_model_under_that_models_own_name():
-    made = replace(catalog_with_fallbacks(), aliases=ModelAliases({"claude-*": "small", "m": "m"}))
-    (choice,) = requested_routes(call(request_body("claude-opus-20260131")), made)
+    aliased = replace(
+        catalog_with_fallbacks(), aliases=ModelAliases({"claude-*": "small", "m": "m"})
+    )
+    (choice,) = requested_routes(call(request_body("claude-opus-20260131")), aliased)
 
     assert (choice.route, choice.model) == (replace(route("small"), model="small"), "small")
     assert choice.is_alias
     assert not choice.reroute_reason
-    (own,) = requested_routes(call(request_body("m")), made)
+    (own,) = requested_routes(call(request_body("m")), aliased)
     assert (own.route.model, own.is_alias) == ("", False)
 
 
 def test_an_alias_falls_back_as_its_model_does():
-    made = replace(catalog_with_fallbacks(), aliases=ModelAliases({"claude": "m", "small": "long"}))
-    found = fallback_models(call(request_body("claude")), made, TOO_LONG)
+    aliased = replace(
+        catalog_with_fallbacks(), aliases=ModelAliases({"claude": "m", "small": "long"})
+    )
+    models = fallback_models(call(request_body("claude")), aliased, TOO_LONG)
 
-    assert [model.id for model in found] == ["long"]
-    found = fallback_models(call(request_body("claude")), made, broken_connection())
-    assert [model.id for model in found] == ["small", "other"]
+    assert [model.id for model in models] == ["long"]
+    models = fallback_models(call(request_body("claude")), aliased, broken_connection())
+    assert [model.id for model in models] == ["small", "other"]
 
 
 def test_a_call_that_names_no_model_takes_the_default_route():
-    made = catalog()
-    default = (RouteChoice(made.default, ""),)
+    base = catalog()
+    default = (RouteChoice(base.default, ""),)
 
-    assert requested_routes(call(b"{}"), made) == default
-    assert requested_routes(call(b"\x00", fields=None), made) == default
+    assert requested_routes(call(b"{}"), base) == default
+    assert requested_routes(call(b"\x00", fields=None), base) == default
 
 
 def test_passed_through_models_need_not_be_in_the_catalog():
-    one, made = route("one"), catalog()
-    moderated = RouteChoice(made.default, "omni-moderation-latest")
+    one, base = route("one"), catalog()
+    moderated = RouteChoice(base.default, "omni-moderation-latest")
 
-    assert requested_routes(call(request_body("omni-moderation-latest"), "moderations"), made) == (
+    assert requested_routes(call(request_body("omni-moderation-latest"), "moderations"), base) == (
         moderated,
     )
     assert requested_routes(call(request_body("m"), "moderations"), catalog(one)) == (
@@ -103,44 +109,44 @@ def test_an_unknown_model_is_told_with_the_nearest_known_one(name, hint):
 def test_an_unlisted_model_takes_its_familys_route_and_needs_no_name_of_its_own():
     one = route("one")
     family = Family(names="new-*", upstream=one.upstream)
-    made = replace(
+    base = replace(
         catalog(one),
         passing=UnlistedModels(families=(family,), upstreams={one.upstream.name: one.upstream}),
     )
 
-    (choice,) = requested_routes(call(request_body("new-model")), made)
+    (choice,) = requested_routes(call(request_body("new-model")), base)
 
     assert (choice.route.name, choice.model) == ("one/new-*", "new-*")
     with refusing(404, match="default_upstream"):
-        requested_routes(call(request_body("new-model")), made.passing_to(()))
+        requested_routes(call(request_body("new-model")), base.passing_to(()))
 
 
 def test_an_unlisted_model_takes_its_familys_route_on_every_endpoint():
     one, two = route("one"), route("two")
     family = Family(names="voxtral-*", upstream=two.upstream)
-    there = {each.upstream.name: each.upstream for each in (one, two)}
-    made = replace(catalog(one), passing=UnlistedModels(families=(family,), upstreams=there))
+    there = {upstream_route.upstream.name: upstream_route.upstream for upstream_route in (one, two)}
+    base = replace(catalog(one), passing=UnlistedModels(families=(family,), upstreams=there))
 
     for endpoint in ("audio/transcriptions", "images/generations"):
-        (choice,) = requested_routes(call(request_body("voxtral-mini"), endpoint), made)
+        (choice,) = requested_routes(call(request_body("voxtral-mini"), endpoint), base)
         assert choice.route.upstream == two.upstream
-        (choice,) = requested_routes(call(request_body("unheard-of"), endpoint), made)
-        assert choice.route == made.default
+        (choice,) = requested_routes(call(request_body("unheard-of"), endpoint), base)
+        assert choice.route == base.default
         with refusing(404):
-            requested_routes(call(request_body("unheard-of"), endpoint), made.refusing_unlisted())
+            requested_routes(call(request_body("unheard-of"), endpoint), base.refusing_unlisted())
 
 
 def test_a_model_is_deleted_by_the_first_upstream_whose_model_it_is_and_by_no_other():
     one, two = route("one"), route("two")
     family = Family(names="ft:{base}:*", upstream=two.upstream)
-    made = replace(
+    base = replace(
         catalog(one, two),
         passing=UnlistedModels(families=(family,), upstreams={"two": two.upstream}),
     )
 
     def owner(name: str) -> list[str]:
         deletion = call(b"", f"models/{name}", method="DELETE", fields=None)
-        return [choice.route.upstream.name for choice in requested_routes(deletion, made)]
+        return [choice.route.upstream.name for choice in requested_routes(deletion, base)]
 
     assert owner("m") == ["one"]
     assert owner("ft%3Am%3Aacme%3A%3Aabc") == ["two"]
@@ -157,25 +163,25 @@ def test_a_long_name_is_cut_short_in_what_is_reported():
 
 def test_another_model_is_asked_for_by_its_own_name():
     own, named = route("one"), route("two", model="their-name")
-    found = substitute_routes(Model(id="small", routes=(own, named)), "why")
+    choices = substitute_routes(Model(id="small", routes=(own, named)), "why")
 
-    assert [each.route.model for each in found] == ["small", "their-name"]
-    assert [(each.model, each.reroute_reason) for each in found] == [("small", "why")] * 2
-    assert [each.route.name for each in found] == [own.name, named.name]
+    assert [choice.route.model for choice in choices] == ["small", "their-name"]
+    assert [(choice.model, choice.reroute_reason) for choice in choices] == [("small", "why")] * 2
+    assert [choice.route.name for choice in choices] == [own.name, named.name]
 
 
 @pytest.mark.parametrize(
-    ("failure", "found"),
+    ("failure", "expected"),
     [(broken_connection(), ["small", "other"]), (TOO_LONG, ["long"]), (WRONG, [])],
 )
-def test_which_models_follow_depends_on_what_failed(failure, found):
+def test_which_models_follow_depends_on_what_failed(failure, expected):
     assert [
-        each.id
-        for each in fallback_models(call(request_body("m")), catalog_with_fallbacks(), failure)
-    ] == found
+        model.id
+        for model in fallback_models(call(request_body("m")), catalog_with_fallbacks(), failure)
+    ] == expected
 
 
-def test_nothing_follows_for_what_names_no_model_or_generates_nothing():
+def test_a_call_without_a_known_model_or_that_generates_nothing_has_no_fallbacks():
     assert fallback_models(call(b"{}"), catalog_with_fallbacks(), broken_connection()) == ()
     assert (
         fallback_models(
@@ -192,7 +198,7 @@ def test_nothing_follows_for_what_names_no_model_or_generates_nothing():
 
 
 @pytest.mark.parametrize(
-    ("said", "status", "is_too_long"),
+    ("message", "status", "is_too_long"),
     [
         ("request (24590 tokens) exceeds the available context size (4096 tokens)", 400, True),
         ("This model's maximum context length is 8192 tokens", 400, True),
@@ -203,8 +209,8 @@ def test_nothing_follows_for_what_names_no_model_or_generates_nothing():
         ("temperature is too high", 400, False),
     ],
 )
-def test_a_prompt_that_is_too_long_is_reported_by_words_too(said, status, is_too_long):
-    failure = UpstreamError(said, status=status, code="invalid_request", retryable=False)
+def test_a_prompt_that_is_too_long_is_reported_by_words_too(message, status, is_too_long):
+    failure = UpstreamError(message, status=status, code="invalid_request", retryable=False)
 
     assert is_overflow(failure) is is_too_long
 

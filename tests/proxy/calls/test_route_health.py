@@ -24,12 +24,12 @@ ONE, TWO = route("one"), route("two")
 
 
 def lane(room: int) -> RouteHealth:
-    made = RouteHealth(adapts=True)
-    made.limit = ConcurrencyLimit(room, 1, room)
-    return made
+    health = RouteHealth(adapts=True)
+    health.limit = ConcurrencyLimit(room, 1, room)
+    return health
 
 
-def begun(work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+def start_task(work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
     return asyncio.get_running_loop().create_task(work)
 
 
@@ -119,7 +119,7 @@ def test_a_full_lane_gives_its_next_place_to_who_waits_longest():
             await full.acquire(ticks())
             entered.append(number)
 
-        tasks = [begun(wait(number)) for number in range(3)]
+        tasks = [start_task(wait(number)) for number in range(3)]
         await asyncio.sleep(1)
         for _ in range(3):
             full.release(0.1, 0, ticks(), ok=True)
@@ -151,14 +151,14 @@ def test_no_more_than_a_thousand_wait():
     async def work() -> None:
         full = lane(1)
         await full.acquire(ticks())
-        waiting = [begun(full.acquire(ticks())) for _ in range(1000)]
+        waiting = [start_task(full.acquire(ticks())) for _ in range(1000)]
         await asyncio.sleep(0)
         before = ticks()
         with pytest.raises(UpstreamError, match="full"):
             await full.acquire(ticks())
         assert ticks() == before
         await asyncio.wait(waiting)
-        assert all(isinstance(each.exception(), UpstreamError) for each in waiting)
+        assert all(isinstance(task.exception(), UpstreamError) for task in waiting)
 
     run_in_instant_time(work())
 
@@ -170,9 +170,9 @@ def test_a_place_that_comes_in_the_moment_its_waiter_gives_up_goes_on():
         full, loop = lane(1), asyncio.get_running_loop()
         await full.acquire(ticks())
         due = ticks() + 2.0
-        late = begun(full.acquire(ticks()))
+        late = start_task(full.acquire(ticks()))
         await asyncio.sleep(1)
-        patient = begun(full.acquire(ticks()))
+        patient = start_task(full.acquire(ticks()))
         loop.call_at(due - 5e-10, lambda: full.release(None, 0, due, ok=True))
         await asyncio.wait({late})
         assert isinstance(late.exception(), UpstreamError)
@@ -195,7 +195,7 @@ def test_a_probe_that_finds_no_place_is_given_back():
         with pytest.raises(UpstreamError, match="full"):
             await full.acquire(ticks())
         assert full.breaker.seconds_until_admission(ticks()) == 0
-        task = begun(full.acquire(ticks()))
+        task = start_task(full.acquire(ticks()))
         await asyncio.sleep(1)
         task.cancel()
         with suppress(asyncio.CancelledError):
@@ -232,7 +232,7 @@ def test_a_call_sent_regardless_gives_no_others_probe_back():
     ),
     st.integers(1, 3),
 )
-def test_whoever_enters_leaves_and_no_place_is_lost(calls, room):
+def test_every_call_that_enters_leaves_and_no_place_is_lost(calls, room):
     async def work() -> None:
         full = lane(room)
         assert full.limit is not None
@@ -253,9 +253,9 @@ def test_whoever_enters_leaves_and_no_place_is_lost(calls, room):
         tasks: list[asyncio.Task[None]] = []
         for comes, stays, cancelled, turns in calls:
             await asyncio.sleep(comes)
-            tasks.append(begun(call(stays)))
+            tasks.append(start_task(call(stays)))
             if cancelled is not None:
-                tasks.append(begun(cancel_later(tasks[-1], cancelled, turns)))
+                tasks.append(start_task(cancel_later(tasks[-1], cancelled, turns)))
             assert full.limit.in_flight <= room
         await asyncio.gather(*tasks, return_exceptions=True)
         assert full.limit.in_flight == 0

@@ -22,17 +22,17 @@ TOO_LONG = UpstreamError("no", status=400, code="context_length_exceeded", retry
 
 def tries(on: CallContext, *failures: UpstreamError) -> list[tuple[int, str, float | None]]:
     """Number, route and what follows, of attempts that end in these failures."""
-    way, found = course(on), []
+    way, attempts = course(on), []
     for failure in failures:
         opening = way.next_attempt()
-        found.append(
+        attempts.append(
             (
                 opening.info.number,
                 opening.choice.route.name,
                 way.pause_after_failure(opening, failure),
             )
         )
-    return found
+    return attempts
 
 
 def test_the_next_route_is_tried_at_once_then_the_models_that_may_answer_instead():
@@ -59,17 +59,17 @@ def test_an_invalid_call_goes_to_no_other_route():
 
 def test_reasoning_that_an_upstream_cannot_decrypt_is_left_out_once():
     """The key of the upstream became another organisation's in the middle of a conversation."""
-    way, found = course(line()), []
+    way, attempts = course(line()), []
     for _ in range(3):
         opening = way.next_attempt()
         translated = ConvertedCall(opening.info.call, (), lambda reader: reader)
         opening.info = msgspec.structs.replace(opening.info, translated=translated)
         pause = way.pause_after_failure(opening, UNREAD)
-        found.append((opening.choice.route.name, opening.choice.reasoning, pause))
+        attempts.append((opening.choice.route.name, opening.choice.reasoning, pause))
         if pause is None:
             break
 
-    assert found == [("one/m", "sealed", 0.0), ("one/m", "unread", None)]
+    assert attempts == [("one/m", "sealed", 0.0), ("one/m", "unread", None)]
     assert tries(line(), UNREAD) == [(0, "one/m", None)]  # the caller's own call is its own
 
 
@@ -112,10 +112,10 @@ def test_a_model_that_cannot_do_it_does_not_follow():
 
 
 def test_a_call_that_continues_upstream_state_goes_to_no_other_model():
-    kept = b'{"model":"m","previous_response_id":"resp_1"}'
+    body = b'{"model":"m","previous_response_id":"resp_1"}'
 
     assert (
-        tries(line(kept, endpoint="responses"), broken_connection(), broken_connection())[-1][2]
+        tries(line(body, endpoint="responses"), broken_connection(), broken_connection())[-1][2]
         == 0.25
     )
 
@@ -131,7 +131,7 @@ def test_the_reason_for_another_model_is_known():
 
 def test_an_outage_allows_few_retries():
     on = line(
-        known=replace(
+        catalog=replace(
             two_model_catalog(),
             models={"m": replace(two_model_catalog().models["m"], fallbacks=())},
         )
@@ -178,14 +178,14 @@ def test_a_route_that_has_not_begun_of_late_is_passed_over_for_one_that_has(befo
     on = line()
     choices = requested_routes(on.call, on.deps.catalog)
     for choice, seconds in zip(choices[:2], (float("inf"), 0.8), strict=True):
-        for each in [*before, *[seconds] * 3]:
-            on.deps.route_health.health_of(choice.route).ttft.record(each, 999.0)
+        for ttft_s in [*before, *[seconds] * 3]:
+            on.deps.route_health.health_of(choice.route).ttft.record(ttft_s, 999.0)
     decisions = (
         RoutingDecision(choices=choices, deadline=1.0),
         RoutingDecision(choices=choices),
         RoutingDecision(choices=choices, deadline=1.0, is_trial=True),
     )
-    routes = [course(on, each).next_attempt().choice.route.name for each in decisions]
+    routes = [course(on, decision).next_attempt().choice.route.name for decision in decisions]
 
     assert routes == ["two/m", "one/m", "two/m"]
 
@@ -228,7 +228,7 @@ def test_the_first_route_that_may_be_quicker_is_brought_forward():
     way = course(line(), RoutingDecision(choices=(one, two, three)))
 
     assert not way.bring_forward(lambda _: False)
-    assert way.bring_forward(lambda each: each is three)
+    assert way.bring_forward(lambda candidate: candidate is three)
     assert way.next_choice is three
 
 
@@ -277,7 +277,7 @@ def test_a_call_shows_every_two_seconds_whether_a_route_that_is_passed_over_begi
 @pytest.mark.parametrize(
     ("took", "waited", "is_ready"),
     [
-        ([], 0.7, False),  # nobody knows
+        ([], 0.7, False),  # unknown
         ([], 0.81, True),  # the level is overdue
         ([9.0] * 9 + [0.3] * 3, 0.4, True),
         ([9.0] * 9 + [0.3] * 3, 0.2, False),  # as long as it takes, the call has not waited yet

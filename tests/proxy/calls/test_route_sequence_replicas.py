@@ -23,35 +23,37 @@ class PlayedReplicas:
 
     async def order(self, call: Call, choices: tuple[RouteChoice, ...]) -> ReplicaOrder:
         self.asked.append([choice.route.name for choice in choices])
-        ready = [each for each in reversed(choices) if each.route.name not in self._unready]
-        unready = [each for each in choices if each.route.name in self._unready]
+        ready = [choice for choice in reversed(choices) if choice.route.name not in self._unready]
+        unready = [choice for choice in choices if choice.route.name in self._unready]
         return ReplicaOrder(tuple(ready), tuple(unready))
 
 
 def replica(name: str, model: str = "m") -> Route:
-    found = route(name)
-    return replace(found, model=model, upstream=replace(found.upstream, engine="house"))
+    base = route(name)
+    return replace(base, model=model, upstream=replace(base.upstream, engine="house"))
 
 
 def tried_with(port: PlayedReplicas, *routes: Route, failing: str = "") -> list[str]:
     """The routes in the order in which they are tried."""
-    on = line(known=catalog(*routes))
+    on = line(catalog=catalog(*routes))
     on = msgspec.structs.replace(on, deps=replace(on.deps, replicas=port))
-    for each in routes:
-        if each.name == failing:
+    for replica_route in routes:
+        if replica_route.name == failing:
             for _ in range(20):
-                on.deps.route_health.record_outcome(each, broken_connection(), 999.0, 1000.0)
-    way, found = course(on), []
+                on.deps.route_health.record_outcome(
+                    replica_route, broken_connection(), 999.0, 1000.0
+                )
+    way, names = course(on), []
 
     async def story() -> None:
         for _ in routes:
             await way.order_replicas()
             attempt = way.next_attempt()
-            found.append(attempt.choice.route.name)
+            names.append(attempt.choice.route.name)
             way.pause_after_failure(attempt, broken_connection())
 
     asyncio.run(story())
-    return found
+    return names
 
 
 def test_replicas_of_an_engine_are_tried_in_the_order_of_the_port_before_other_routes():
@@ -97,7 +99,7 @@ def test_replicas_of_different_models_are_ordered_apart():
 
 
 def test_without_a_port_replicas_stay_in_the_order_of_the_catalog():
-    on = line(known=catalog(replica("a"), replica("b")))
+    on = line(catalog=catalog(replica("a"), replica("b")))
     way = course(on)
     asyncio.run(way.order_replicas())
 

@@ -22,18 +22,18 @@ def to(kind: str = "openai", provider: str = "openai", **fields: Any) -> Route:
 
 
 def test_a_route_says_where_it_leads_and_what_its_cache_does():
-    found = route_target(to(regime="openai-interval", min_cache_tokens=2_048), "gpt", NOW)
+    target = route_target(to(regime="openai-interval", min_cache_tokens=2_048), "gpt", NOW)
 
-    assert (found.upstream, found.model) == ("up", "gpt")
-    assert (found.regime.name, found.regime.provider) == ("openai-interval", "openai")
-    assert (found.regime.least, found.regime.read) == (2_048, Fraction(1, 10))
-    assert found.rates == RATES
+    assert (target.upstream, target.model) == ("up", "gpt")
+    assert (target.regime.name, target.regime.provider) == ("openai-interval", "openai")
+    assert (target.regime.least, target.regime.read) == (2_048, Fraction(1, 10))
+    assert target.rates == RATES
 
 
 def test_retention_of_the_route_decides_how_long_reads_are_counted_on():
-    found = route_target(to(regime="openai-interval", prompt_cache_retention="24h"), "m", NOW)
+    target = route_target(to(regime="openai-interval", prompt_cache_retention="24h"), "m", NOW)
 
-    assert found.regime.lifetimes == {"": 1_800.0}
+    assert target.regime.lifetimes == {"": 1_800.0}
 
 
 def test_an_upstreams_own_name_of_the_model_counts():
@@ -41,11 +41,11 @@ def test_an_upstreams_own_name_of_the_model_counts():
 
 
 @pytest.mark.parametrize("tariff", [None, Tariff(periods=())])
-def test_prices_nobody_knows_are_none(tariff):
-    found = route_target(to(tariff=tariff, regime="openai-breakpoint"), "m", NOW)
+def test_unknown_prices_are_none(tariff):
+    target = route_target(to(tariff=tariff, regime="openai-breakpoint"), "m", NOW)
 
-    assert found.rates is None
-    assert found.regime.writes["30m"] == Fraction(5, 4)
+    assert target.rates is None
+    assert target.regime.writes["30m"] == Fraction(5, 4)
 
 
 def test_prices_are_those_of_the_day():

@@ -34,10 +34,10 @@ def context(
 ) -> CallContext:
     deps, _ = fake_dependencies(FakeTransport([]), estimator=FakeEstimator(usual=usual))
     clock = iter([100.0])
-    at = [100.0]
-    timeline = Timeline(lambda: next(clock, at[0]))
-    at[0] += waited
-    deps = replace(deps, latency_target=lambda asked: target)
+    clock_s = [100.0]
+    timeline = Timeline(lambda: next(clock, clock_s[0]))
+    clock_s[0] += waited
+    deps = replace(deps, latency_target=lambda request: target)
     return CallContext(call(b"{}"), FakeCaller(), deps, NoWatchdog(), timeline)
 
 
@@ -50,38 +50,38 @@ def test_an_upstream_that_takes_no_hints_gets_none():
 
 
 def test_the_time_that_is_left_is_that_of_the_objective_less_what_has_passed():
-    found = call_hints(context(waited=0.25), chat_call(), route_with_hints("vllm"))
+    hints = call_hints(context(waited=0.25), chat_call(), route_with_hints("vllm"))
 
-    assert found is not None
-    assert found.first_token_s == pytest.approx(0.75)
-    assert found.wait_s == pytest.approx(0.75)
-    assert found.token_s == pytest.approx(6.0 / 300)
-    assert (found.objective, found.output_tokens) == ("fast", 300)
+    assert hints is not None
+    assert hints.first_token_s == pytest.approx(0.75)
+    assert hints.wait_s == pytest.approx(0.75)
+    assert hints.token_s == pytest.approx(6.0 / 300)
+    assert (hints.objective, hints.output_tokens) == ("fast", 300)
 
 
 def test_a_limit_that_has_passed_already_leaves_no_time_and_none_below():
-    found = call_hints(context(waited=9.0), chat_call(), route_with_hints("vllm"))
+    hints = call_hints(context(waited=9.0), chat_call(), route_with_hints("vllm"))
 
-    assert found is not None
-    assert found.first_token_s == 0.0
+    assert hints is not None
+    assert hints.first_token_s == 0.0
 
 
 def test_budgets_of_queue_and_prefill_count_where_they_are_less():
     target = LatencyTarget(objective="fast", ttft=1.0, queue_and_prefill=0.4)
-    found = call_hints(context(target), chat_call(), route_with_hints("vllm"))
+    hints = call_hints(context(target), chat_call(), route_with_hints("vllm"))
 
-    assert found is not None
-    assert found.first_token_s == pytest.approx(0.4)
+    assert hints is not None
+    assert hints.first_token_s == pytest.approx(0.4)
 
 
 def test_without_a_limit_of_the_first_token_that_of_the_whole_answer_counts():
-    found = call_hints(
+    hints = call_hints(
         context(LatencyTarget(objective="whole", total=20.0)), chat_call(), route_with_hints("vllm")
     )
 
-    assert found is not None
-    assert found.first_token_s is None
-    assert found.wait_s == pytest.approx(19.75)
+    assert hints is not None
+    assert hints.first_token_s is None
+    assert hints.wait_s == pytest.approx(19.75)
 
 
 @pytest.mark.parametrize(
@@ -92,10 +92,10 @@ def test_the_expected_output_is_the_usual_one_within_the_calls_own_limit(
     usual: int | None, limit: int | None, expected: int | None
 ):
     fields = {} if limit is None else {"max_tokens": limit}
-    found = call_hints(context(usual=usual), chat_call(**fields), route_with_hints("dynamo"))
+    hints = call_hints(context(usual=usual), chat_call(**fields), route_with_hints("dynamo"))
 
-    assert found is not None
-    assert found.output_tokens == expected
+    assert hints is not None
+    assert hints.output_tokens == expected
 
 
 def test_the_team_is_named_by_a_pseudonym_that_is_the_same_for_all_its_calls():
@@ -110,11 +110,11 @@ def test_the_team_is_named_by_a_pseudonym_that_is_the_same_for_all_its_calls():
 
 def test_a_call_that_warms_a_prompt_has_no_objective_and_comes_last():
     warming = msgspec.structs.replace(chat_call(), feature="warming:chat")
-    found = call_hints(context(), warming, route_with_hints("vllm"))
+    hints = call_hints(context(), warming, route_with_hints("vllm"))
 
-    assert found is not None
-    assert found.is_background
-    assert (found.first_token_s, found.objective) == (None, "")
+    assert hints is not None
+    assert hints.is_background
+    assert (hints.first_token_s, hints.objective) == (None, "")
 
 
 def test_a_call_is_sent_with_the_hints_of_its_route_alone():
@@ -124,7 +124,7 @@ def test_a_call_is_sent_with_the_hints_of_its_route_alone():
 
     asyncio.run(serve_call(chat_call(), FakeCaller(), deps, Timeline(lambda: 0.0)))
 
-    ((_, sent),) = transport.sent
-    assert orjson.loads(sent.body)["priority"] == 1_000
-    assert sent.headers[TTFT_HEADER] == "1000"
-    assert "nvext" not in orjson.loads(sent.body)
+    ((_, prepared),) = transport.sent
+    assert orjson.loads(prepared.body)["priority"] == 1_000
+    assert prepared.headers[TTFT_HEADER] == "1000"
+    assert "nvext" not in orjson.loads(prepared.body)

@@ -57,7 +57,7 @@ def test_a_price_nobody_knows_is_not_zero(attempt, end):
 
 
 @pytest.mark.parametrize(
-    ("asked", "answered", "region", "expected"),
+    ("body", "answered", "region", "expected"),
     [
         (b'{"model":"m"}', "", "", STANDARD_TERMS),
         (b'{"model":"m","service_tier":"auto"}', "default", "", STANDARD_TERMS),
@@ -68,10 +68,8 @@ def test_a_price_nobody_knows_is_not_zero(attempt, end):
         (b'{"model":"m"}', "brand_new", "", BillingTerms(service_tier="brand_new")),
     ],
 )
-def test_an_openai_answers_own_tier_goes_before_the_one_asked_for(
-    asked, answered, region, expected
-):
-    attempt = AttemptInfo(call=call(asked), route=there(region=region))
+def test_an_openai_answers_own_tier_goes_before_the_one_asked_for(body, answered, region, expected):
+    attempt = AttemptInfo(call=call(body), route=there(region=region))
 
     assert billing_terms(attempt, answered, {}) == expected
 
@@ -138,31 +136,33 @@ def test_a_receipt_says_what_was_asked_taken_and_paid():
     with timeline.waiting:
         ticks.now = 8.0
     attempt = AttemptInfo(call=call(BODY), route=there(), number=1, notes=("dropped seed",))
-    made = build_receipt(
+    receipt = build_receipt(
         attempt, attempt_outcome(upstream_id="chatcmpl-1", estimated=True), timeline, SEAL
     )
 
-    assert (made.call_id, made.attempt, made.final) == ("call_1", 1, True)
-    assert (made.team, made.key_id, made.feature) == ("team_1", "key_1", "chat")
-    assert (made.endpoint, made.model, made.streamed) == ("chat/completions", "m", False)
-    assert (made.route, made.upstream, made.upstream_id) == ("up/m", "up", "chatcmpl-1")
-    assert (made.outcome, made.status, made.error) == (Outcome.ANSWERED, 200, "")
-    assert (made.usage, made.estimated) == (USAGE, True)
-    assert (made.list_nanos, made.cost_nanos) == (145_000, 130_500)
-    assert (made.read_saved_nanos, made.write_extra_nanos) == (45_000, 0)
-    assert (made.ttft, made.duration, made.overhead) == (1.0, 3.0, 1.0)
-    assert (made.notes, made.started) == (("dropped seed",), 1_790_000_000.0)
-    assert made.user == SEAL.pseudonym("team_1", b"ann")
-    assert made.fingerprint == SEAL.pseudonym("team_1", BODY)
+    assert (receipt.call_id, receipt.attempt, receipt.final) == ("call_1", 1, True)
+    assert (receipt.team, receipt.key_id, receipt.feature) == ("team_1", "key_1", "chat")
+    assert (receipt.endpoint, receipt.model, receipt.streamed) == ("chat/completions", "m", False)
+    assert (receipt.route, receipt.upstream, receipt.upstream_id) == ("up/m", "up", "chatcmpl-1")
+    assert (receipt.outcome, receipt.status, receipt.error) == (Outcome.ANSWERED, 200, "")
+    assert (receipt.usage, receipt.estimated) == (USAGE, True)
+    assert (receipt.list_nanos, receipt.cost_nanos) == (145_000, 130_500)
+    assert (receipt.read_saved_nanos, receipt.write_extra_nanos) == (45_000, 0)
+    assert (receipt.ttft, receipt.duration, receipt.overhead) == (1.0, 3.0, 1.0)
+    assert (receipt.notes, receipt.started) == (("dropped seed",), 1_790_000_000.0)
+    assert receipt.user == SEAL.pseudonym("team_1", b"ann")
+    assert receipt.fingerprint == SEAL.pseudonym("team_1", BODY)
 
 
 def test_usage_of_a_background_answer_is_unknown_and_not_estimated():
     later = call(b'{"model":"m","background":true}', "responses")
     attempt = AttemptInfo(call=later, route=there(), notes=("dropped seed",))
-    made = build_receipt(attempt, attempt_outcome(estimated=True), Timeline(ManualClock(5.0)), SEAL)
+    receipt = build_receipt(
+        attempt, attempt_outcome(estimated=True), Timeline(ManualClock(5.0)), SEAL
+    )
 
-    assert (made.usage, made.cost_nanos, made.estimated) == (None, None, False)
-    assert made.notes == (
+    assert (receipt.usage, receipt.cost_nanos, receipt.estimated) == (None, None, False)
+    assert receipt.notes == (
         "dropped seed",
         "answered in the background: what it used is not known here",
     )
@@ -170,12 +170,12 @@ def test_usage_of_a_background_answer_is_unknown_and_not_estimated():
 
 def test_a_background_call_that_reported_its_usage_is_priced_and_one_cut_off_is_estimated():
     attempt = AttemptInfo(call=call(b'{"background":true}', "responses"), route=there())
-    told, cut = (
+    reported, cut = (
         build_receipt(attempt, end, Timeline(ManualClock(5.0)), SEAL)
         for end in (attempt_outcome(), attempt_outcome(outcome=Outcome.BROKEN, estimated=True))
     )
 
-    assert (told.cost_nanos, told.notes) == (130_500, ())
+    assert (reported.cost_nanos, reported.notes) == (130_500, ())
     assert (cut.cost_nanos, cut.estimated, len(cut.notes)) == (130_500, True, 1)
 
 
@@ -200,7 +200,7 @@ def test_clocks_that_disagree_make_no_negative_overhead():
 
 def test_prompts_are_kept_only_for_teams_that_ask_for_it():
     keeps = msgspec.structs.replace(KEY, keeps_prompts=True)
-    kept = [
+    receipts = [
         build_receipt(
             AttemptInfo(call=call(body, key=key, fields=None)),
             attempt_outcome(),
@@ -210,8 +210,8 @@ def test_prompts_are_kept_only_for_teams_that_ask_for_it():
         for key, body in ((KEY, BODY), (keeps, BODY), (keeps, b"\xff" * 5_000_000))
     ]
 
-    assert [each.prompt for each in kept[:2]] == [None, BODY.decode()]
-    assert len(kept[2].prompt or "") == 4 * 1024 * 1024
+    assert [receipt.prompt for receipt in receipts[:2]] == [None, BODY.decode()]
+    assert len(receipts[2].prompt or "") == 4 * 1024 * 1024
 
 
 def test_four_letters_are_about_a_token():
@@ -236,22 +236,27 @@ def test_a_receipt_has_its_engine_s_phases_and_draft_tokens():
     with timeline.waiting:
         ticks.now += 2.0
     attempt = AttemptInfo(call=call(BODY), route=there(), sent_at=5.0)
-    made = build_receipt(attempt, attempt_outcome(timings=report), timeline, SEAL)
+    receipt = build_receipt(attempt, attempt_outcome(timings=report), timeline, SEAL)
 
-    assert (made.queue, made.prefill, made.decode, made.transfer) == (0.5, 0.25, 1.0, 0.25)
-    assert (made.draft_tokens, made.accepted_tokens) == (8, 6)
-    assert made.phases_from is PhasesFrom.ENGINE
+    assert (receipt.queue, receipt.prefill, receipt.decode, receipt.transfer) == (
+        0.5,
+        0.25,
+        1.0,
+        0.25,
+    )
+    assert (receipt.draft_tokens, receipt.accepted_tokens) == (8, 6)
+    assert receipt.phases_from is PhasesFrom.ENGINE
 
 
 def test_a_receipt_of_a_provider_has_no_phases():
-    made = build_receipt(
+    receipt = build_receipt(
         AttemptInfo(call=call(BODY), route=there(), sent_at=5.0),
         attempt_outcome(),
         Timeline(ManualClock(5.0)),
         SEAL,
     )
 
-    assert (made.queue, made.prefill, made.phases_from) == (None, None, PhasesFrom.NOBODY)
+    assert (receipt.queue, receipt.prefill, receipt.phases_from) == (None, None, PhasesFrom.NOBODY)
 
 
 SHARE = CostShare(ns=2 * 10**9, nanos=1_234, gpu_seconds=2.0)
@@ -259,9 +264,9 @@ SHARE = CostShare(ns=2 * 10**9, nanos=1_234, gpu_seconds=2.0)
 
 def test_a_call_of_an_engine_costs_its_share_of_the_replica():
     attempt = AttemptInfo(call=call(BODY), route=route(tariff=None))
-    made = build_receipt(attempt, attempt_outcome(share=SHARE), Timeline(ManualClock(5.0)), SEAL)
+    receipt = build_receipt(attempt, attempt_outcome(share=SHARE), Timeline(ManualClock(5.0)), SEAL)
 
-    assert (made.list_nanos, made.cost_nanos, made.gpu_seconds) == (1_234, 1_234, 2.0)
+    assert (receipt.list_nanos, receipt.cost_nanos, receipt.gpu_seconds) == (1_234, 1_234, 2.0)
 
 
 def test_a_price_per_token_goes_before_the_share_of_the_replica():
@@ -273,6 +278,6 @@ def test_a_price_per_token_goes_before_the_share_of_the_replica():
 def test_a_share_of_unknown_price_is_not_free():
     share = CostShare(ns=10**9, nanos=None, gpu_seconds=1.0)
     attempt = AttemptInfo(call=call(BODY), route=route(tariff=None))
-    made = build_receipt(attempt, attempt_outcome(share=share), Timeline(ManualClock(5.0)), SEAL)
+    receipt = build_receipt(attempt, attempt_outcome(share=share), Timeline(ManualClock(5.0)), SEAL)
 
-    assert (made.cost_nanos, made.gpu_seconds) == (None, 1.0)
+    assert (receipt.cost_nanos, receipt.gpu_seconds) == (None, 1.0)

@@ -31,7 +31,7 @@ from tests.proxy.prefix.planning_requests import (
 
 
 def again(share: float = 0.0) -> Planned:
-    """The second call of a conversation whose first one nobody counted, planned."""
+    """The second call of a conversation whose first one was not counted, planned."""
     process = PlanningProcess(TARGETS["block-chain"], share=share)
     first = process.plan(planning_request(body(*conversation_messages(0))))
     process.planner.settle_call(first, None)
@@ -54,11 +54,16 @@ def warm() -> Planned:
 
 def test_a_receipt_says_what_was_planned():
     planned = again()
-    made = receipt_of(planned)
+    receipt = receipt_of(planned)
 
-    assert made.conversation == planned.draft.conversation.hex()
-    assert (made.arm, made.layout) == ("treated", 0)
-    assert (made.miss, made.miss_detail, made.miss_tokens, made.miss_nanos) == ("", "", None, None)
+    assert receipt.conversation == planned.draft.conversation.hex()
+    assert (receipt.arm, receipt.layout) == ("treated", 0)
+    assert (receipt.miss, receipt.miss_detail, receipt.miss_tokens, receipt.miss_nanos) == (
+        "",
+        "",
+        None,
+        None,
+    )
     assert receipt_of(again(share=1.0)).arm == "control"
 
 
@@ -77,38 +82,45 @@ def test_the_expected_cache_read_is_reported_in_the_providers_own_tokens():
 def test_a_receipt_keeps_the_sizes_of_its_segments_and_the_places_of_its_marks():
     planned = warm()
     total = planned.evidence.sent.estimate
-    kept = receipt_of(planned, usage=Usage(input=2 * total)).segments
+    segments = receipt_of(planned, usage=Usage(input=2 * total)).segments
 
-    assert kept is not None
-    assert sum(tokens for _, tokens in kept.sizes()) == 2 * total
-    assert kept.stable > 0
-    assert kept.variable > 0
-    assert len(kept.marks) == len(planned.evidence.sent.marks) > 0
-    assert [mark.tokens for mark in kept.marks] == sorted(mark.tokens for mark in kept.marks)
-    assert kept.stable <= kept.marks[-1].tokens <= 2 * total
-    assert len(msgspec.json.encode(kept)) < 100
+    assert segments is not None
+    assert sum(tokens for _, tokens in segments.sizes()) == 2 * total
+    assert segments.stable > 0
+    assert segments.variable > 0
+    assert len(segments.marks) == len(planned.evidence.sent.marks) > 0
+    assert [mark.tokens for mark in segments.marks] == sorted(
+        mark.tokens for mark in segments.marks
+    )
+    assert segments.stable <= segments.marks[-1].tokens <= 2 * total
+    assert len(msgspec.json.encode(segments)) < 100
     assert receipt_of(Passthrough("too large")).segments is None
 
 
 def test_a_receipt_says_why_the_cache_missed():
     miss = CacheMiss(reason=MissReason.DIVERGED, detail="tools[3] moved", tokens=900, nanos=810_000)
-    made = receipt_of(again(), miss=miss)
+    receipt = receipt_of(again(), miss=miss)
 
-    assert (made.miss, made.miss_detail) == ("diverged", "tools[3] moved")
-    assert (made.miss_tokens, made.miss_nanos) == (900, 810_000)
+    assert (receipt.miss, receipt.miss_detail) == ("diverged", "tools[3] moved")
+    assert (receipt.miss_tokens, receipt.miss_nanos) == (900, 810_000)
 
 
 def test_a_call_that_was_not_planned_says_nothing_of_it():
-    made = receipt_of(Passthrough("too large"))
+    receipt = receipt_of(Passthrough("too large"))
 
-    assert (made.conversation, made.arm, made.layout, made.expected_read) == ("", "", 0, None)
-    assert made.unplanned_why == "too large"
+    assert (receipt.conversation, receipt.arm, receipt.layout, receipt.expected_read) == (
+        "",
+        "",
+        0,
+        None,
+    )
+    assert receipt.unplanned_why == "too large"
 
 
 def test_a_small_call_that_was_not_planned_has_the_reason_in_its_receipt():
-    made = receipt_of(Passthrough(reason="under_2_kb"))
+    receipt = receipt_of(Passthrough(reason="under_2_kb"))
 
-    assert (made.unplanned_why, receipt_of(Passthrough()).unplanned_why) == ("under_2_kb", "")
+    assert (receipt.unplanned_why, receipt_of(Passthrough()).unplanned_why) == ("under_2_kb", "")
 
 
 def test_a_compacted_call_says_what_was_sent_and_what_that_saved():
@@ -122,7 +134,7 @@ def test_a_compacted_call_says_what_was_sent_and_what_that_saved():
         needed=4,
         lost=1,
     )
-    kept = build_receipt(
+    receipt = build_receipt(
         AttemptInfo(call=call(BODY), route=there(), compaction=compaction),
         attempt_outcome(),
         Timeline(ManualClock(5.0)),
@@ -135,10 +147,19 @@ def test_a_compacted_call_says_what_was_sent_and_what_that_saved():
         SEAL,
     )
 
-    assert (kept.compaction, kept.compaction_why, kept.compacted) == ("facts", "pays", True)
-    assert kept.compacted_messages == 12
-    assert (kept.tokens_before, kept.tokens_after, kept.needed, kept.lost) == (600, 150, 4, 1)
-    assert kept.compaction_nanos == 450 * 90
+    assert (receipt.compaction, receipt.compaction_why, receipt.compacted) == (
+        "facts",
+        "pays",
+        True,
+    )
+    assert receipt.compacted_messages == 12
+    assert (receipt.tokens_before, receipt.tokens_after, receipt.needed, receipt.lost) == (
+        600,
+        150,
+        4,
+        1,
+    )
+    assert receipt.compaction_nanos == 450 * 90
     assert guessed.compaction_nanos is None
 
 
@@ -149,12 +170,12 @@ def test_a_receipt_says_what_planning_should_have_saved():
     tariff = Tariff(periods=(PricePeriod(sheets={"": PriceSheet(rates=rates)}),))
     attempt = AttemptInfo(call=call(BODY), route=route("up", tariff=tariff), planned=planned)
     end = attempt_outcome(usage=Usage(input=100, cache_read=total - 100, output=5))
-    made = build_receipt(attempt, end, Timeline(ManualClock(5.0)), SEAL)
+    receipt = build_receipt(attempt, end, Timeline(ManualClock(5.0)), SEAL)
 
     assert planned.direct is not None
-    assert made.planning_nanos is not None
-    assert made.cost_nanos is not None
-    assert made.planning_nanos > made.cost_nanos
+    assert receipt.planning_nanos is not None
+    assert receipt.cost_nanos is not None
+    assert receipt.planning_nanos > receipt.cost_nanos
     assert receipt_of(planned, usage=None).planning_nanos is None
     assert receipt_of(again(), usage=Usage(input=100)).planning_nanos == 0
     assert receipt_of(again(share=1.0), usage=Usage(input=100)).planning_nanos is None

@@ -41,18 +41,18 @@ def test_each_route_is_spoken_to_in_the_words_of_its_kind(kind, path):
 
 
 def test_a_planned_call_goes_with_its_own_body_and_headers():
-    asked = call(ASKED)
+    request = call(ASKED)
     planner = Planner(b"secret")
     draft = planner.read_call(PlanningRequest(team="t", feature="", key="k", body=ASKED))
     way = PlanningTarget(upstream="up", model="m", regime=Regime())
     planned = planner.plan_call(draft, way, Plan(), None, 0.0)
     there = route("up", model="m")
 
-    assert prepare(asked, there, planned).headers is asked.headers
+    assert prepare(request, there, planned).headers is request.headers
     planned = msgspec.structs.replace(planned, body=ASKED + b" ", headers={"x-h": "v"})
-    sent = prepare(asked, there, planned)
-    assert sent.body == ASKED + b" "
-    assert sent.headers == {**asked.headers, "x-h": "v"}
+    prepared = prepare(request, there, planned)
+    assert prepared.body == ASKED + b" "
+    assert prepared.headers == {**request.headers, "x-h": "v"}
 
 
 @pytest.mark.parametrize(
@@ -72,18 +72,21 @@ def test_a_body_that_changes_its_api_is_prepared_on_a_thread_from_a_quarter_of_t
 ):
     there = route("up", kind=kind)
     sizes = (least * 1024 - 1, least * 1024)
-    asked = [call(b" " * size, endpoint, fields=None) for size in sizes]
+    requests = [call(b" " * size, endpoint, fields=None) for size in sizes]
 
-    assert [needs_thread(each, there) for each in asked] == [False, True]
+    assert [needs_thread(request, there) for request in requests] == [False, True]
 
 
 @pytest.mark.parametrize(("kind", "threaded"), [("openai", False), ("anthropic", True)])
 def test_many_short_messages_are_said_in_another_api_on_a_thread(kind, threaded):
     turn = b'{"role":"user","content":"a"}'
     few, many = (b'{"messages":[' + b",".join([turn] * n) + b"]}" for n in (382, 383))
-    asked = [call(body, fields=None) for body in (few, many)]
+    requests = [call(body, fields=None) for body in (few, many)]
 
-    assert [needs_thread(each, route("up", kind=kind)) for each in asked] == [False, threaded]
+    assert [needs_thread(request, route("up", kind=kind)) for request in requests] == [
+        False,
+        threaded,
+    ]
 
 
 @pytest.mark.parametrize(("provider", "threaded"), [("google", True), ("openai", False)])
@@ -109,8 +112,8 @@ def test_every_kind_has_its_wire():
 
 
 def plan_body(raw: bytes, **fields: object) -> Planned:
-    found = PlanningProcess(TARGETS["anthropic-breakpoint"]).plan(planning_request(raw))
-    return msgspec.structs.replace(found, **fields)
+    planned = PlanningProcess(TARGETS["anthropic-breakpoint"]).plan(planning_request(raw))
+    return msgspec.structs.replace(planned, **fields)
 
 
 def test_the_planned_prompt_is_sent_in_place_of_the_callers():
@@ -140,13 +143,13 @@ def test_the_reason_for_not_planning_is_noted():
 
 def test_notes_on_the_call_itself_come_first():
     raw = b'{"messages":[]}'
-    told = call(raw, notes=("a name is cut",))
+    request = call(raw, notes=("a name is cut",))
 
-    assert prepare(told, route("up"), Passthrough("too large")).notes == (
+    assert prepare(request, route("up"), Passthrough("too large")).notes == (
         "a name is cut",
         "too large",
     )
-    assert prepare(told, route("up"), plan_body(raw, notes=("a tag stays",))).notes == (
+    assert prepare(request, route("up"), plan_body(raw, notes=("a tag stays",))).notes == (
         "a name is cut",
         "a tag stays",
     )
@@ -163,15 +166,15 @@ def test_notes_of_planning_follow_those_of_the_wire():
 
 def test_tags_in_a_responses_call_that_is_not_planned_are_taken_off():
     raw = json.dumps({"model": "m", "input": "<tg:stable>Hello.</tg:stable>"}).encode()
-    sent = prepare(call(raw, endpoint="responses"), route("up"))
+    prepared = prepare(call(raw, endpoint="responses"), route("up"))
 
-    assert json.loads(sent.body)["input"] == "Hello."
+    assert json.loads(prepared.body)["input"] == "Hello."
 
 
 def test_tags_in_a_call_of_anthropics_api_that_is_not_planned_are_taken_off():
     body = b'{"system":"<tg:stable>Be brief.</tg:stable>","messages":[],"max_tokens":1}'
-    asked = call(body, endpoint="messages", fields=None)
+    request = call(body, endpoint="messages", fields=None)
 
-    prepared = prepare(asked, route("a", kind="anthropic"))
+    prepared = prepare(request, route("a", kind="anthropic"))
 
     assert prepared.body == b'{"system":"Be brief.","messages":[],"max_tokens":1}'

@@ -11,7 +11,7 @@ from slo.usage import Usage
 from tests.fakes.answers import BEAT, COMPLETION, DONE, chunk, event, stream, usage_chunk
 from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.upstream import JSON, FakeExchange, ScriptedAnswer, broken_connection
-from tests.proxy.calls.begun_answer import answer_and_pieces, begun
+from tests.proxy.calls.begun_answer import answer_and_pieces, begin_answer
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_whole_answer_is_one_piece_and_metered():
 
 def test_a_stream_comes_in_whole_events_whatever_its_chunks():
     whole = chunk("Hel") + chunk("lo") + usage_chunk() + DONE
-    script = stream(*(whole[at : at + 7] for at in range(0, len(whole), 7)))
+    script = stream(*(whole[start : start + 7] for start in range(0, len(whole), 7)))
     answer, pieces = run_in_instant_time(answer_and_pieces(script))
 
     assert pieces == [chunk("Hel"), chunk("lo"), usage_chunk(), DONE]
@@ -75,7 +75,7 @@ def test_bytes_after_the_last_event_are_passed_on_and_metered():
     [([chunk("a")], True), ([chunk("a") + DONE.rstrip()], False), ([chunk("a"), DONE], False)],
 )
 def test_a_stream_is_read_once_its_last_bytes_were_passed_on(pieces, is_read):
-    answer = run_in_instant_time(begun(stream(*pieces)))
+    answer = run_in_instant_time(begin_answer(stream(*pieces)))
 
     assert answer.is_read is is_read
 
@@ -88,14 +88,14 @@ def test_a_stream_of_one_unfinished_event_has_begun():
 
 def test_the_first_content_byte_and_the_waits_are_timed():
     async def work() -> tuple[float | None, float]:
-        at = [0.0]
+        clock_s = [0.0]
 
         class SlowExchange(FakeExchange):
             async def read(self) -> bytes:
-                at[0] += 2.0
+                clock_s[0] += 2.0
                 return await super().read()
 
-        timeline = Timeline(lambda: at[0])
+        timeline = Timeline(lambda: clock_s[0])
         script = stream(BEAT, chunk("a"), DONE)
         answer = UpstreamAnswer(SlowExchange(script), OpenAIWire(), timeline, generates=True)
         await answer.commit()
@@ -122,7 +122,7 @@ def test_the_first_content_byte_and_the_waits_are_timed():
 )
 def test_an_answer_that_does_not_begin_is_a_failure(script, code):
     with pytest.raises(UpstreamError) as caught:
-        run_in_instant_time(begun(script))
+        run_in_instant_time(begin_answer(script))
 
     assert caught.value.code == code
 
@@ -149,9 +149,9 @@ def test_a_stream_that_the_provider_keeps_comes_as_it_is(events):
 @pytest.mark.parametrize("rest", [(ERROR,), (ERROR, DONE)])
 def test_content_before_an_error_begins_an_answer_in_one_piece_or_two(rest):
     joined, pieces = run_in_instant_time(answer_and_pieces(stream(b"".join([chunk("a"), *rest]))))
-    apart, others = run_in_instant_time(answer_and_pieces(stream(chunk("a"), *rest)))
+    apart, together = run_in_instant_time(answer_and_pieces(stream(chunk("a"), *rest)))
 
-    assert b"".join(pieces) == b"".join(others) == b"".join([chunk("a"), *rest])
+    assert b"".join(pieces) == b"".join(together) == b"".join([chunk("a"), *rest])
     assert joined.meter.is_broken
     assert apart.meter.is_broken
 
@@ -200,7 +200,7 @@ NAMES = ["NaN", "Infinity", "mark", "surrogate", "control", "UTF-16", "BE", "no 
 @pytest.mark.parametrize("body", NEARLY, ids=NAMES)
 def test_an_answer_of_nearly_json_is_passed_on_unmodified_and_its_usage_read(body):
     assert body != COMPLETION
-    answer = run_in_instant_time(begun(ScriptedAnswer([body]), generates=True))
+    answer = run_in_instant_time(begin_answer(ScriptedAnswer([body]), generates=True))
 
     assert answer.first_piece == body
     assert answer.meter.usage == Usage(input=36, cache_read=64, output=10)
@@ -208,7 +208,7 @@ def test_an_answer_of_nearly_json_is_passed_on_unmodified_and_its_usage_read(bod
 
 
 def test_a_truncated_answer_is_passed_on_and_its_text_counted():
-    answer = run_in_instant_time(begun(ScriptedAnswer([COMPLETION[:-9]]), generates=True))
+    answer = run_in_instant_time(begin_answer(ScriptedAnswer([COMPLETION[:-9]]), generates=True))
 
     assert answer.first_piece == COMPLETION[:-9]
     assert answer.meter.usage is None
@@ -229,7 +229,7 @@ class Strict:
 
 
 @pytest.mark.parametrize("body", NEARLY)
-def test_who_takes_json_alone_is_given_it(body):
+def test_a_caller_that_takes_json_alone_gets_it(body):
     async def work() -> UpstreamAnswer:
         answer = UpstreamAnswer(
             FakeExchange(ScriptedAnswer([body])), OpenAIWire(), Timeline(ticks), generates=True
@@ -266,7 +266,7 @@ def test_an_untranslatable_answer_that_was_paid_for_is_not_retried():
 )
 def test_a_whole_answer_in_some_wrapping_is_not_asked_for_again(body):
     with pytest.raises(UpstreamError) as caught:
-        run_in_instant_time(begun(ScriptedAnswer([body]), generates=True))
+        run_in_instant_time(begin_answer(ScriptedAnswer([body]), generates=True))
 
     assert (caught.value.code, caught.value.retryable) == ("upstream_malformed", False)
 
@@ -274,7 +274,7 @@ def test_a_whole_answer_in_some_wrapping_is_not_asked_for_again(body):
 @pytest.mark.parametrize("body", [b"", b"\n" * 999, b"<!DOCTYPE html><p>Down", b"{}", b"<html>"])
 def test_a_body_that_no_model_generated_is_asked_for_again(body):
     with pytest.raises(UpstreamError) as caught:
-        run_in_instant_time(begun(ScriptedAnswer([body]), generates=True))
+        run_in_instant_time(begin_answer(ScriptedAnswer([body]), generates=True))
 
     assert caught.value.retryable
 
@@ -290,11 +290,14 @@ def test_a_body_that_no_model_generated_is_asked_for_again(body):
     ],
 )
 def test_a_whole_answer_that_says_little_is_one(body):
-    assert run_in_instant_time(begun(ScriptedAnswer([body]), generates=True)).first_piece == body
+    assert (
+        run_in_instant_time(begin_answer(ScriptedAnswer([body]), generates=True)).first_piece
+        == body
+    )
 
 
 def test_an_endpoint_that_generates_nothing_may_answer_anything():
-    assert run_in_instant_time(begun(ScriptedAnswer([b"{}"]))).first_piece == b"{}"
+    assert run_in_instant_time(begin_answer(ScriptedAnswer([b"{}"]))).first_piece == b"{}"
 
 
 def test_a_whole_answer_is_there_in_the_callers_words():

@@ -14,13 +14,13 @@ from tests.fakes.answers import COMPLETION, DONE, chunk, stream
 from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.loop_turns import with_loop_turns
 from tests.fakes.upstream import JSON, FakeExchange, ScriptedAnswer, broken_connection
-from tests.proxy.calls.begun_answer import answer_and_pieces, begun
+from tests.proxy.calls.begun_answer import answer_and_pieces, begin_answer
 
 
 @pytest.mark.parametrize("media", ["text/html", "text/plain; charset=utf-8", ""])
 def test_an_answer_of_an_endpoint_that_generates_is_read_whole(media):
     script = ScriptedAnswer([COMPLETION[:9], COMPLETION[9:]], headers={"content-type": media})
-    answer = run_in_instant_time(begun(script, generates=True))
+    answer = run_in_instant_time(begin_answer(script, generates=True))
 
     assert (answer.is_whole, answer.first_piece) == (True, COMPLETION)
     assert answer.meter.usage is not None
@@ -41,7 +41,7 @@ def test_an_answer_with_too_many_keys_is_passed_on_unmodified_with_its_usage_rea
 def test_a_body_with_too_many_keys_that_is_no_object_is_no_answer():
     with pytest.raises(UpstreamError) as caught:
         run_in_instant_time(
-            begun(ScriptedAnswer([b"[{%b}]" % DENSE], headers=JSON), generates=True)
+            begin_answer(ScriptedAnswer([b"[{%b}]" % DENSE], headers=JSON), generates=True)
         )
 
     assert caught.value.code == "upstream_malformed"
@@ -84,7 +84,7 @@ EVENTS = chunk("a") + DONE
 )
 def test_a_stream_that_no_client_can_read_is_not_asked_for_again(body):
     with pytest.raises(UpstreamError) as caught:
-        run_in_instant_time(begun(stream(body[:99], body[99:]), generates=True))
+        run_in_instant_time(begin_answer(stream(body[:99], body[99:]), generates=True))
 
     assert (caught.value.code, caught.value.retryable) == ("upstream_malformed", False)
 
@@ -98,7 +98,7 @@ def test_a_stream_that_no_client_can_read_is_not_asked_for_again(body):
 )
 def test_an_error_in_place_of_a_stream_is_a_failure_that_is_tried_elsewhere(body, code):
     with pytest.raises(UpstreamError) as caught:
-        run_in_instant_time(begun(stream(body), generates=True))
+        run_in_instant_time(begin_answer(stream(body), generates=True))
 
     assert (caught.value.code, caught.value.retryable) == (code, True)
 
@@ -136,7 +136,7 @@ def test_nearly_json_with_very_many_keys_is_passed_on_and_its_usage_read():
         keys,
         b'{"prompt_tokens":9,"completion_tokens":2}',
     )
-    answer = asyncio.run(begun(ScriptedAnswer([body]), generates=True))
+    answer = asyncio.run(begin_answer(ScriptedAnswer([body]), generates=True))
 
     assert answer.first_piece == body
     assert answer.meter.usage == Usage(input=9, output=2)

@@ -61,9 +61,13 @@ def test_the_estimate_counts_the_delivered_text_too():
 
 
 def test_the_upstreams_prompt_count_is_kept():
-    said = event({"usage": {"prompt_tokens": 50, "prompt_tokens_details": {"cached_tokens": 40}}})
+    usage_event = event(
+        {"usage": {"prompt_tokens": 50, "prompt_tokens_details": {"cached_tokens": 40}}}
+    )
 
-    assert count_usage(heard(said, chunk("Hello"))) == Usage(input=10, cache_read=40, output=1)
+    assert count_usage(heard(usage_event, chunk("Hello"))) == Usage(
+        input=10, cache_read=40, output=1
+    )
 
 
 def test_an_upstreams_output_count_above_the_estimate_is_kept():
@@ -91,21 +95,23 @@ def test_reasoning_the_upstream_told_is_part_of_what_was_generated():
 
 
 def test_a_usage_of_zeros_says_nothing_of_the_prompt():
-    said = event({"usage": {"prompt_tokens": 0, "completion_tokens": 0}})
+    usage_event = event({"usage": {"prompt_tokens": 0, "completion_tokens": 0}})
 
-    assert count_usage(heard(said)) == Usage(input=PROMPT)
+    assert count_usage(heard(usage_event)) == Usage(input=PROMPT)
 
 
 OTHER = route(model="llama-3")  # of its own vocabulary
 
 
-def estimate_after_learning(taught_by: Call, asked: Call, there: Route, said: int) -> Usage:
+def estimate_after_learning(
+    taught_by: Call, request: Call, there: Route, reported_tokens: int
+) -> Usage:
     """Return what is estimated of a call after twenty others, of which so much was reported."""
 
     async def work(estimates: UsageEstimates) -> Usage:
         for _ in range(20):
-            estimates.learn(taught_by, there, Usage(input=said))
-        return await estimates.usage(asked, there, heard(chunk("Hello"), chunk(" there")))
+            estimates.learn(taught_by, there, Usage(input=reported_tokens))
+        return await estimates.usage(request, there, heard(chunk("Hello"), chunk(" there")))
 
     with counting() as estimates:
         return asyncio.run(work(estimates))
@@ -129,12 +135,12 @@ def test_where_the_vocabulary_is_published_tools_alone_are_learned_of():
         b'{"messages":[{"role":"user","content":"Hello there"}],'
         b'"tools":[{"function":{"name":"look_up"}}]}'
     )
-    asked = call(tools)
-    before = estimate_after_learning(ASKED, asked, THERE, PROMPT * 2)
-    after = estimate_after_learning(asked, asked, THERE, before.input * 2)
+    request = call(tools)
+    before = estimate_after_learning(ASKED, request, THERE, PROMPT * 2)
+    after = estimate_after_learning(request, request, THERE, before.input * 2)
 
     assert before.input < after.input <= before.input * 2
-    assert estimate_after_learning(asked, ASKED, THERE, before.input * 2) == Usage(
+    assert estimate_after_learning(request, ASKED, THERE, before.input * 2) == Usage(
         input=PROMPT, output=2
     )
     assert after.output == 2
@@ -157,8 +163,8 @@ def test_prompts_that_are_not_all_text_teach_no_token_ratio(
     tools = call(ASKED.body[:-1] + b',"tools":[]}')
     teacher = call(body, endpoint)
 
-    for asked in (ASKED, tools):
-        assert estimate_after_learning(teacher, asked, there, 50_000) == Usage(
+    for request in (ASKED, tools):
+        assert estimate_after_learning(teacher, request, there, 50_000) == Usage(
             input=PROMPT, output=2
         )
 
@@ -167,8 +173,8 @@ def test_only_a_sample_of_calls_is_compared():
     compared = []
 
     class RecordingEstimates(UsageEstimates):
-        def _compare(self, *asked: object) -> None:
-            compared.append(asked)
+        def _compare(self, *arguments: object) -> None:
+            compared.append(arguments)
 
     estimates = RecordingEstimates()
     for _ in range(300):
@@ -193,16 +199,16 @@ def test_when_too_many_wait_lengths_have_to_do():
                 asyncio.ensure_future(estimates.usage(ASKED, THERE, None)) for _ in range(256)
             ]
             await asyncio.sleep(0)
-            said = event({"usage": {"prompt_tokens": 50}})
+            usage_event = event({"usage": {"prompt_tokens": 50}})
             alone = await estimates.usage(ASKED, THERE, None)
-            told = await estimates.usage(ASKED, THERE, heard(chunk("x" * 40), said))
+            reported = await estimates.usage(ASKED, THERE, heard(chunk("x" * 40), usage_event))
         await asyncio.gather(*waiting)
-        return alone, told
+        return alone, reported
 
     with counting() as estimates:
-        alone, told = asyncio.run(work(estimates))
+        alone, reported = asyncio.run(work(estimates))
     assert alone == estimate_from_length(ASKED, "")
-    assert told == Usage(input=50, output=10)
+    assert reported == Usage(input=50, output=10)
 
 
 def test_an_estimate_that_is_not_ready_in_time_is_made_from_lengths():
@@ -242,8 +248,8 @@ def test_bodies_without_end_do_not_wait_to_be_compared():
     compared = []
 
     class RecordingEstimates(UsageEstimates):
-        def _compare(self, *asked: object) -> None:
-            compared.append(asked)
+        def _compare(self, *arguments: object) -> None:
+            compared.append(arguments)
 
     async def work(estimates: UsageEstimates) -> None:
         async with block_worker(estimates):
