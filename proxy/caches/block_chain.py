@@ -23,7 +23,7 @@ class BlockChainRules:
         at_once: True if blocks can be shared from the moment a prompt is scheduled; otherwise once
             its answer has begun.
         generated: True if blocks filled by the answer are kept.
-        lifetime: Seconds a block lives after its last use; for ever where only room matters.
+        lifetime: Seconds a block lives after its last use; infinite where only room matters.
         needs_key: True if a prompt without a key is neither read nor stored.
     """
 

@@ -70,7 +70,7 @@ class CacheEntries:
             self._kept.move_to_end(digest)
 
     def write(self, digest: bytes, life: EntryLife) -> None:
-        """Store a prefix, in place of what its digest stood for; nobody else sees it yet."""
+        """Store a prefix, in place of what its digest stood for; no other call sees it yet."""
         self._kept[digest] = _Entry(life)
         self._kept.move_to_end(digest)
         if len(self._kept) > self._most:

@@ -20,7 +20,7 @@ class LongestPrefixRules:
         page: Hits are whole pages of so many tokens.
         hits: Probability that a stored prefix is found, from 0 to 1; to be fitted to what a
             provider does, 1 until then.
-        lifetime: Seconds a prefix lives after its last use; for ever where only room matters.
+        lifetime: Seconds a prefix lives after its last use; infinite where only room matters.
         generated: True if answers are kept too.
         room: Tokens kept; the least recently used go first.
     """

@@ -169,7 +169,7 @@ def _prefix_unit(_provider: str) -> _Rules:
 
 
 def _planned_lifetime(seconds: float) -> dict[str, float]:
-    """The lifetime that nobody chooses, or what is planned with where there is none."""
+    """The lifetime of a cache without a choice, or what is planned with where there is none."""
     return {"": _UNBOUNDED_LIFETIME_S if isinf(seconds) else seconds}
 
 

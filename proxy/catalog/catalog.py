@@ -64,7 +64,7 @@ class Catalog:
 
     @property
     def providers(self) -> dict[str, str]:
-        """The provider of each upstream, by its name; "" where nobody said."""
+        """The provider of each upstream, by its name; "" where the catalog names none."""
         return {name: upstream.provider for name, upstream in self.upstreams.items()}
 
     @property

@@ -49,7 +49,7 @@ class Upstream:
         serves_responses: True if it has the Responses API; if not, it is asked in chat completions.
         drops_server_tools: True if tools that Anthropic or OpenAI alone runs are left out of calls
             that are translated for it, with a note; False refuses such calls.
-        bills_abandoned: True if an answer that nobody waits for any more may go on and be billed;
+        bills_abandoned: True if an abandoned answer may go on and be billed;
             False for engines that stop when the connection closes.
         headers: Sent with every request.
         body_fields: Changes in the bodies of calls that generate text; None for none.
@@ -92,7 +92,7 @@ class Upstream:
 
     @property
     def needs_credentials(self) -> bool:
-        """True if it answers only whoever has a key or an account there."""
+        """True if it answers only callers with a key or an account there."""
         return bool(self.key_env) or self.auth != "key"
 
 
@@ -115,7 +115,7 @@ class Route:
         prompt_cache_retention: Retention of calls that ask for none, one of ``RETENTIONS``; "" when
             unknown.
         traits: Names of what the model accepts; see ``TRAITS``.
-        can: Abilities of the model, of ``ABILITIES``; None where nobody said.
+        can: Abilities of the model, of ``ABILITIES``; None where the catalog does not say.
         has_own_price: True if its prices stand in a file of the operator's, False for the shipped
             ones.
         assumed_price_of: Predecessor whose prices are taken for its own; "" for none assumed.

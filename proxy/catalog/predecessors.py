@@ -40,7 +40,7 @@ class Predecessors:
     """The newest priced model of each line, by provider.
 
     Attributes:
-        newest: By provider, or upstream where nobody said whose it is, and line.
+        newest: By provider, or upstream where the provider is unknown, and line.
     """
 
     newest: Mapping[tuple[str, Line], _PricedMember] = field(default_factory=dict)

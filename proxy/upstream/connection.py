@@ -214,7 +214,7 @@ class Connection(asyncio.Protocol):
             raise ValueError("the upstream sent bytes after the answer")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Called by httptools; what trails the body is for nobody."""
+        """Called by httptools; what trails the body is ignored."""
         if not self.status:
             self._fields.append((name, value))
 

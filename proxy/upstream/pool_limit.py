@@ -41,7 +41,7 @@ class PoolLimit:
             self._queue.pop(turn, None)
 
     def release(self) -> None:
-        """Release a slot to whoever has waited longest."""
+        """Release a slot to the caller that has waited longest."""
         for turn in self._queue:
             if not turn.done():
                 del self._queue[turn]

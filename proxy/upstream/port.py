@@ -31,7 +31,7 @@ def request_id(headers: Mapping[str, str]) -> str:
 
 
 class _CancelledBeforeSend(asyncio.CancelledError):
-    """Cancelled before anything of the request was sent: nobody works on it."""
+    """Cancelled before anything of the request was sent: no upstream works on it."""
 
 
 def cancellation_before_send() -> asyncio.CancelledError:

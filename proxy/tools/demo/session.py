@@ -32,7 +32,7 @@ _TIME_SCALE = 0.05
 _PORTS_TRIED = 100
 _LAST_PORT = 65_535
 _BACKLOG = 4096
-#: They refuse and reroute nobody, so the demo's figures are those without them.
+#: They refuse and reroute no call, so the demo's figures are those without them.
 _POLICIES = """
 [[budgets]]
 name = "teams-month"

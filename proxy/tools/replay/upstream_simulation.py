@@ -16,7 +16,7 @@ class SimulatedCall(msgspec.Struct, frozen=True, kw_only=True):
         prompt: Prompt as its cache sees it.
         generated: The ids of the answer, where its text is known.
         length: Tokens of the answer.
-        conversation: Conversation that it is a part of; "" where nobody says.
+        conversation: Conversation that it is a part of; "" where the log names none.
     """
 
     prompt: CachedPrompt

@@ -26,7 +26,7 @@ NAMES: Mapping[str, str] = {
     "html": "502 with a proxy's HTML page",
     "hang": "not even headers, ever",
     "silence": "headers, then nothing, ever",
-    "keepalives": "keep-alives only, for ever; with a value that many, then the answer",
+    "keepalives": "keep-alives only, without end; with a value that many, then the answer",
     "stall": "nothing more, ever, after that many content events (2)",
     "slow": "everything takes that many times as long (10); of several, all together",
     "death": "the connection is reset after that many content events (2); half of a JSON body",
@@ -182,7 +182,7 @@ def _tool_steps(text: str) -> Iterator[_ToolStep]:
 def closing_text(body: Mapping[str, Any]) -> str:
     """The text of the last message if it is a user's; "" if somebody else spoke last.
 
-    A cue counts only there, so a growing conversation does not repeat it for ever.
+    A cue counts only there, so a growing conversation does not repeat it with every call.
     """
     content = body.get("messages", body.get("input", body.get("prompt", "")))
     if isinstance(content, list) and content:

@@ -85,7 +85,7 @@ class Simulator:
     """One simulated provider, or several behind one address.
 
     Everything it keeps is bounded: the exchanges, the stored responses and the batches by
-    ``settings.max_records``, the caches by themselves, the script by whoever writes it.
+    ``settings.max_records``, the caches by themselves, the script by its author.
     """
 
     def __init__(
