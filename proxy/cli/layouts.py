@@ -98,7 +98,7 @@ class _Commands:
             whole = self._all_families(store, team, feature)
             called = store.reports.features(whole.team)
             if feature not in called and all(
-                whole != known.all_families for known in standings.places
+                whole != scope.all_families for scope in standings.places
             ):
                 self._terminal.fail(_feature_warning(team, feature, called))
             place = self._place(standings, whole, family)
