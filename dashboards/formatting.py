@@ -190,7 +190,7 @@ def feature_name(name: str) -> str:
 
 def subject_name(name: str) -> str:
     """The owner of a budget's counter or of an objective."""
-    return {EVERY: "everyone", "": "(nobody named)"}.get(name, name)
+    return {EVERY: "everyone", "": "(none named)"}.get(name, name)
 
 
 def level_name(name: str) -> str:

@@ -41,7 +41,7 @@ class BodyMemoryLimit:
         if self.reserved_bytes - held + size > self._all:
             raise Unready(
                 "The bodies of the calls in flight take all the memory there is for them. Try"
-                " again shortly; whoever runs the gateway can raise THRIFTGATE_BODIES_LIMIT.",
+                " again shortly; the gateway's operator can raise THRIFTGATE_BODIES_LIMIT.",
                 code="too_many_bytes",
                 retry_after=1.0,
             )

@@ -16,7 +16,7 @@ def expired_error(key: Key) -> CallerError:
     """The refusal of a call whose key has expired."""
     at = datetime.fromtimestamp(key.expires or 0.0, UTC)
     return CallerError(
-        f"This API key ({key.id}) expired at {at:%Y-%m-%d %H:%M} UTC; ask whoever runs the gateway"
+        f"This API key ({key.id}) expired at {at:%Y-%m-%d %H:%M} UTC; ask the gateway's operator"
         " for a new one.",
         code="expired_api_key",
         status=401,
@@ -44,7 +44,7 @@ def check_model_allowed(call: Call, catalog: Catalog) -> None:
             told = f"not {target}, which {name[:100]} means for your team"
         raise CallerError(
             f"This API key may ask for {_list_models(allowed)} only, {told}. Use one of these,"
-            " or ask whoever runs the gateway for another key.",
+            " or ask the gateway's operator for another key.",
             code="model_not_allowed",
             param="model",
             status=403,

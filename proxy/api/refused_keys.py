@@ -39,7 +39,7 @@ def unauthenticated_error(token: str) -> CallerError:
         )
     return CallerError(
         f"Invalid API key: {_likely_slip(token)} Keys begin with `tg-`;"
-        " whoever runs the gateway makes one with `thriftgate key create`.",
+        " the gateway's operator makes one with `thriftgate key create`.",
         code="invalid_api_key",
         status=401,
     )

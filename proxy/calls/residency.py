@@ -61,8 +61,8 @@ def check_residency(call: Call, choices: tuple[RouteChoice, ...]) -> tuple[Route
     routes = ", ".join(_place(choice) for choice in choices[:_MAX_NAMED_ROUTES])
     raise CallerError(
         f"This call may be processed in {_join_names(call.regions or ())} only, and no route of"
-        f" `{call.model[:100]}` is there: {routes}. Ask for a model with a route there; whoever"
-        " runs the gateway can add one, with `region` of its upstream.",
+        f" `{call.model[:100]}` is there: {routes}. Ask for a model with a route there; the"
+        " gateway's operator can add one, with `region` of its upstream.",
         code="residency_unsatisfied",
         status=403,
     )

@@ -174,7 +174,7 @@ def _unknown_model(name: str, catalog: Catalog) -> CallerError:
     hint = f" Did you mean {near[0]}?" if near else ""
     return CallerError(
         f"The model `{name[:100]}` is not in the gateway's catalog.{hint}"
-        " GET /v1/models?all=1 lists what is; whoever runs the gateway can add it in the catalog"
+        " GET /v1/models?all=1 lists what is; the gateway's operator can add it in the catalog"
         " file and name a `default_upstream` there for all other names.",
         code="model_not_found",
         param="model",

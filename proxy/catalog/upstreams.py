@@ -122,7 +122,7 @@ def _address_faults(address: SplitResult, port: int | None) -> Iterator[tuple[st
     elif not _is_host(address.hostname or ""):
         yield "names no host", _FIX
     if port == 0:
-        yield "has the port 0, on which nobody listens", "write another, or leave it out"
+        yield "has the port 0, which cannot be connected to", "write another, or leave it out"
     if address.fragment:
         yield "has a #fragment, which is never sent", "leave it out"
     if not f"{address.path}{address.query}".isascii():

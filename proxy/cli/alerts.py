@@ -51,7 +51,7 @@ def alerts(
         from proxy.services.alerts.sink_check import send_test_alert
 
         outlet = _find_sink(terminal, sinks, sink)
-        origin = "somebody ran `thriftgate alerts test`"
+        origin = "a person ran `thriftgate alerts test`"
         failure = asyncio.run(send_test_alert(outlet, origin, terminal.now()))
         if failure is not None:
             detail = f" It was said: {failure.detail}" if failure.detail else ""

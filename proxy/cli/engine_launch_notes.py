@@ -91,7 +91,7 @@ def silent_replicas(
     with ThreadPoolExecutor(min(len(places), _MAX_PROBES)) as pool:
         answers = list(pool.map(_is_listening, (url for _, _, url in places)))
     return {
-        replica_upstream(profile.name, number): f"nobody listens at {url}"
+        replica_upstream(profile.name, number): f"connection refused at {url}"
         + ("" if profile.is_attached else f"; `thriftgate engine serve {profile.name}` starts it")
         for (profile, number, url), is_listening in zip(places, answers, strict=True)
         if not is_listening

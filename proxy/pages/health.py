@@ -44,12 +44,12 @@ class LedgerMetrics(Collector):
         removed = self._opened.journal.removed
         yield CounterMetricFamily(
             "thriftgate_journal_files_removed",
-            "Files of the journal that somebody removed or truncated while it used them",
+            "Files of the journal that were removed or truncated while it used them",
             value=removed.count,
         )
         yield CounterMetricFamily(
             "thriftgate_journal_receipts_lost",
-            "Receipts that were lost with files of the journal that somebody truncated",
+            "Receipts that were lost with truncated files of the journal",
             value=removed.lost,
         )
 

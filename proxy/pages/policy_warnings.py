@@ -106,7 +106,7 @@ def _undescribed_models(policies: Policies, catalog: Catalog) -> Iterator[str]:
         for name in names:
             model = catalog.find(name)
             for what in _missing_fields(model) if model is not None else ():
-                yield f"{where}: nobody said {what}; write it in the catalog"
+                yield f"{where}: the catalog does not state {what}; write it there"
 
 
 def _missing_fields(model: Model) -> Iterator[str]:

@@ -82,7 +82,7 @@ _STATUSES: Final[Mapping[str, int]] = {
     "overloaded_error": 529,
 }
 _FIXES: Final = {
-    "upstream_unauthorized": "Your key is fine: tell whoever runs this gateway.",
+    "upstream_unauthorized": "Your key is fine: tell the gateway's operator.",
     "upstream_timeout": "Try again, or ask for a faster model.",
     "upstream_overloaded": "Try again a little later.",
     "upstream_error": "Try again a little later, or ask for another model.",

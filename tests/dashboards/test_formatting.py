@@ -68,7 +68,7 @@ def test_an_empty_name_is_shown_in_words():
     ]
     assert [formatting.subject_name(name) for name in ("*", "", "acme")] == [
         "everyone",
-        "(nobody named)",
+        "(none named)",
         "acme",
     ]
     assert [formatting.level_name(name) for name in ("", "small")] == ["as asked", "small"]

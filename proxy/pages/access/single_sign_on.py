@@ -189,7 +189,7 @@ class SingleSignOn:
             )
         if person is None:
             raise ValueError(
-                "nobody has added you; an administrator adds a person whose name is your e-mail"
+                "you have not been added; an administrator adds a person whose name is your e-mail"
                 " address"
             )
         if person.is_disabled:

@@ -25,8 +25,8 @@ NAMESPACE: Final = "namespace"
 ADDITIONAL: Final = "additional_tools"
 _SPOKEN: Final = ("function", "custom")
 _FIX: Final = (
-    "Built-in tools run at OpenAI: offer a `function` tool and run it yourself, or have whoever"
-    " runs the gateway set `drops_server_tools`."
+    "Built-in tools run at OpenAI: offer a `function` tool and run it yourself, or have the"
+    " gateway's operator set `drops_server_tools`."
 )
 #: Characters that a tool's name may have. Source: OpenAI API reference, function tools (2026-11).
 _MAX_NAME_CHARS: Final = 64

@@ -102,7 +102,7 @@ class CeilingEvaluation:
 
     def reroute_reason(self, ceiling: Ceiling) -> str:
         """Reason for rerouting the call."""
-        what = "nobody knows its price"
+        what = "its price is unknown"
         if self.worth is not None:
             what = f"it may cost ${dollars(self.worst_cost())}"
         return f"the ceiling {ceiling.name} of ${dollars(ceiling.limit)} a call, and {what}"

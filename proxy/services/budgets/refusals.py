@@ -105,7 +105,7 @@ def unpriced_refusal(limit: str, details: Mapping[str, Any], route: Route) -> Ca
     error = _over_uncountable_budget(
         f"{limit} limits dollars, and the price of this call on the upstream"
         f" `{route.upstream.name}` is unknown.{name} for a model whose price is known"
-        " (GET /v1/models lists models). Whoever runs the gateway"
+        " (GET /v1/models lists models). The gateway's operator"
         ' can write its price in the catalog ("0" for one that costs nothing), or'
         ' unpriced = "allow" beside the limit.',
         details,
@@ -133,7 +133,7 @@ def uncountable_refusal(counted: CountedBudget, route: Route, *, later: bool) ->
         what, fix, code = "dollars", 'unpriced = "allow"', _UNPRICED
     error = _over_uncountable_budget(
         f"{limit} limits {what}, and what a call used that is answered in the background is not"
-        " told here. Leave `background` out. Whoever runs the gateway can write"
+        " told here. Leave `background` out. The gateway's operator can write"
         f" {fix} beside the limit.",
         details,
         route,
@@ -147,10 +147,10 @@ def unbounded_refusal(counted: CountedBudget, route: Route) -> CallerError:
     """The refusal of a call whose highest use of a budget is unknown."""
     budget = counted.budget
     return _over_uncountable_budget(
-        f"The budget `{budget.name}` holds the most that a call can use, and nobody knows it of"
+        f"The budget `{budget.name}` holds the most that a call can use, which is unknown for"
         " this one: a part of its prompt is not text in its body (pictures, files, tools of the"
-        " provider, what it keeps), and the catalog states no `window` for its model. Whoever runs"
-        ' the gateway can write one, or hold = "p95" beside the limit.',
+        " provider, what it keeps), and the catalog states no `window` for its model. The gateway's"
+        ' operator can write one, or hold = "p95" beside the limit.',
         {"budget": budget.name, "scope": budget.scope, "of": counted.whose},
         route,
         "usage_unknown",

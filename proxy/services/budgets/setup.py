@@ -38,8 +38,8 @@ _UNREAD: Final = (-1, 0)
 #: Seconds between two comparisons of this process's clock with Redis's.
 _COMPARE_INTERVAL_S: Final = 10.0
 _AT_RISK: Final = (
-    "budgets that this process counts by itself cannot begin while the database is away: nobody"
-    " knows what was spent"
+    "budgets that this process counts by itself cannot begin while the database is away: the"
+    " amount spent is unknown"
 )
 _NOT_ALONE: Final = (
     "Another gateway on this database counts budgets by itself, so limits would hold in each and"

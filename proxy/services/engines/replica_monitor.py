@@ -232,10 +232,10 @@ class ReplicaMonitor:
             return None
 
     def _note_refused(self, replica: _Replica) -> None:
-        """Nobody listens: a fact, whatever the supervisor has not noticed yet."""
+        """Mark a replica whose address refuses connections as unhealthy."""
         status = replica.status
         if status.process in (None, ProcessState.READY):
-            why = "nobody listens at its address"
+            why = "its address refuses connections"
             replica.status = replace(status, is_healthy=False, reason=why, answered_at=None)
 
     def _note_unread(self, replica: _Replica, why: str) -> None:

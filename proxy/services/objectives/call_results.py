@@ -75,8 +75,8 @@ def fallback_reason(
 
 
 def load_shed(track: TrackedObjective, *, is_pinned: bool) -> CallerError:
-    """The refusal of a call whose fallback level serves no calls."""
-    why = "is pinned to a fallback level that serves nobody new" if is_pinned else "is missed"
+    """The refusal of a call whose fallback level sheds calls."""
+    why = "is pinned to a fallback level that refuses new calls" if is_pinned else "is missed"
     until = "it is released" if is_pinned else "others are served in time again"
     error = CallerError(
         f"The objective `{track.name}` {why}, so this call is refused until {until}."

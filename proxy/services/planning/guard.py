@@ -175,7 +175,7 @@ class PlanningGuard:
         try:
             if await self._store.ask(self._store.layouts.suspend, place, why, self._now()):
                 _log.error(
-                    "Planning is suspended for feature %r of team %s until somebody resumes it: %s",
+                    "Planning is suspended for feature %r of team %s until a person resumes it: %s",
                     place.feature,
                     place.team,
                     why,

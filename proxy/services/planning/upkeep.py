@@ -126,7 +126,7 @@ async def suspend_harmful_features(opened: Store, now: Callable[[], float], say:
             continue
         for each in found:
             _log.error(
-                "Planning is suspended for feature %r of team %s until somebody resumes it: %s",
+                "Planning is suspended for feature %r of team %s until a person resumes it: %s",
                 each.place.feature,
                 each.place.team,
                 each.reason,

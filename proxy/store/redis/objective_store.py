@@ -239,7 +239,7 @@ class RedisCounters:
         try:
             return int(epoch), _Said.decode(encoded)
         except ValueError as error:
-            raise StoreError(f"{key} in Redis is nobody's standings: {error}") from error
+            raise StoreError(f"{key} in Redis is no valid state of objectives: {error}") from error
 
     async def aclose(self) -> None:
         """Let go of all connections, and do not wait long for a Redis that does not answer."""

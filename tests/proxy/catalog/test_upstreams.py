@@ -37,7 +37,7 @@ def test_an_address_is_kept_with_all_that_is_sent_of_it(written: str, base_url: 
         ("http://up:99999/v1", "has a host or port that is none"),
         ("http://up:many/v1", "has a host or port that is none"),
         ("http://[::1/v1", "has a host or port that is none"),
-        ("http://up:0/v1", "has the port 0, on which nobody listens"),
+        ("http://up:0/v1", "has the port 0, which cannot be connected to"),
         ("http:///v1", "names no host"),
         ("http://a..b/v1", "names no host"),
         ("http://up/v1#here", "has a #fragment, which is never sent"),

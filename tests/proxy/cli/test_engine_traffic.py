@@ -38,7 +38,13 @@ TRAFFIC = EngineTraffic(
     models={"m": HALF},
     replicas=(
         replica(0, reuse=HALF, events=True),
-        replica(1, is_healthy=False, reason="nobody listens", running=None, kv_usage=None),
+        replica(
+            1,
+            is_healthy=False,
+            reason="its address refuses connections",
+            running=None,
+            kv_usage=None,
+        ),
     ),
     speculation=(
         SpeculationReport(profile="house", recommended="", reason="r", kv_cache="More KV."),
@@ -79,7 +85,7 @@ def test_each_route_has_its_reuse_and_load_and_the_model_the_sum_of_all(print_ta
 
     assert lines[0] == "Gateway of process 7, since it started:"
     assert "house:0/m healthy 3 2 1 50% fp8 12 2,000 75% 50% 25% its events" in lines
-    assert "house:1/m nobody listens 3 unknown 1 unknown fp8 12 0 a guess" in lines
+    assert "house:1/m its address refuses connections 3 unknown 1 unknown fp8 12 0 a guess" in lines
     assert "all of m 2,000 75% 50% 25%" in lines
 
 

@@ -142,7 +142,7 @@ def test_an_engine_that_does_not_answer_is_not_said_to_be_ready(tmp_path):
 
     assert re.search(r"Upstreams ready: .*chat:0", output)
     assert not re.search(r"Upstreams ready: .*chat:1", output)
-    assert "Engine chat:1 is not ready: nobody listens at http://127.0.0.1:1/v1" in output
+    assert "Engine chat:1 is not ready: connection refused at http://127.0.0.1:1/v1" in output
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])

@@ -86,20 +86,20 @@ def test_a_model_of_which_little_is_said_takes_few_calls():
 
     assert warnings[:3] == [
         (
-            "objectives.o.ladder: nobody said the `window` of small, so it takes no calls;"
-            " write it in the catalog"
+            "objectives.o.ladder: the catalog does not state the `window` of small, so it takes"
+            " no calls; write it there"
         ),
         (
-            "objectives.o.ladder: nobody said what small `can` do, so it takes none with tools,"
-            " schemas or images; write it in the catalog"
+            "objectives.o.ladder: the catalog does not state what small `can` do, so it takes"
+            " none with tools, schemas or images; write it there"
         ),
         (
-            "objectives.o.ladder: nobody said the `max_output` of small, so it takes none that"
-            " limit their output; write it in the catalog"
+            "objectives.o.ladder: the catalog does not state the `max_output` of small, so it"
+            " takes none that limit their output; write it there"
         ),
     ]
     assert len(warnings) == 6
-    assert warnings[3].startswith("ceilings.c.cheaper: nobody said the `window`")
+    assert warnings[3].startswith("ceilings.c.cheaper: the catalog does not state the `window`")
     assert policy_warnings(policies, catalog(small=(bare, KNOWN)), None) == []
 
 

@@ -68,7 +68,7 @@ def test_a_key_of_ours_that_is_refused_is_worth_another_route_but_no_retry(statu
     assert error.retryable
     assert not error.is_worth_retrying
     assert error.retry_after == 3.0
-    assert "tell whoever runs this gateway" in error.message
+    assert "tell the gateway's operator" in error.message
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_nobody_is_let_in_whom_no_one_has_added_or_whose_address_is_not_verified
     site: SignOnHarness,
 ) -> None:
     got = site.sign_in()
-    assert (got.status, "nobody has added you" in text(got)) == (403, True)
+    assert (got.status, "you have not been added" in text(got)) == (403, True)
 
     site.dashboard.add_person("ann@acme.example", Role.VIEWER)
     assert site.sign_in(email_verified=False).status == 403

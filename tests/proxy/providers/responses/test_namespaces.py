@@ -176,7 +176,7 @@ def test_arguments_without_a_text_stand_for_themselves(arguments: str) -> None:
     "kind", ["web_search", "file_search", "code_interpreter", "computer", "mcp", "shell"]
 )
 def test_a_tool_that_only_openai_can_run_is_refused_or_left_out_with_a_note(kind: str) -> None:
-    with refusing(400, "run it yourself, or have whoever runs the gateway") as caught:
+    with refusing(400, "run it yourself, or have the gateway's operator") as caught:
         chat_body(body(tools=[PLAIN, {"type": kind}]))
     assert caught.value.param == "tools[1].type"
 

@@ -313,7 +313,7 @@ def test_a_call_whose_price_nobody_knows_may_go_where_it_is_known():
     harness = CeilingHarness(ceiling(cheaper=("a",)), models=(model("a", 1),))
 
     assert harness.check(harness.attempt(over=UNPRICED)) == CheaperRoute(
-        "a", "the ceiling c of $0.004011 a call, and nobody knows its price"
+        "a", "the ceiling c of $0.004011 a call, and its price is unknown"
     )
 
 

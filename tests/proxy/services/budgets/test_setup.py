@@ -239,7 +239,7 @@ def test_budgets_that_the_process_counts_do_not_stand_without_the_database(tmp_p
         ):
             pass
 
-    with pytest.raises(OperatorError, match="nobody knows what was spent"):
+    with pytest.raises(OperatorError, match="the amount spent is unknown"):
         asyncio.run(run())
     opened.close(0)
 
@@ -251,7 +251,7 @@ def test_a_reload_without_the_database_brings_no_budgets_that_the_process_counts
     async def run() -> None:
         async with running_budgets(fake_app_context(settings_with(tmp_path, ""), opened, heard)):
             (prepare,) = heard.followed
-            with pytest.raises(OperatorError, match="nobody knows what was spent"):
+            with pytest.raises(OperatorError, match="the amount spent is unknown"):
                 await prepare(snapshot(ONE, tmp_path))
             opened.go_online()
             (await prepare(snapshot(ONE, tmp_path)))()

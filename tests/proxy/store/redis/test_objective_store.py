@@ -248,7 +248,7 @@ def test_a_connection_that_was_cut_is_made_anew_and_nothing_is_added_twice(redis
 def test_an_unreadable_published_state_is_a_lost_store(redis_prefix, said):
     async def story(store: RedisCounters) -> None:
         await store._redis.hset(f"{store._keys}told", mapping={"epoch": 1, "said": said})
-        with pytest.raises(StoreError, match="nobody's standings"):
+        with pytest.raises(StoreError, match="no valid state of objectives"):
             await store.standings()
 
     run_story(redis_prefix, story)
