@@ -13,8 +13,8 @@ class Pin:
     """The fallback level to which somebody pinned an objective.
 
     Attributes:
-        who: Name of the person; "" where nobody said.
-        why: In that person's words; "" where nobody said.
+        who: Name of the person; "" where it was not given.
+        why: In that person's words; "" where it was not given.
         until: Time at which it ends, in seconds since the epoch, as all times here.
     """
 
@@ -177,7 +177,7 @@ class ReroutedCall:
         call_id: Its id.
         at: Time of arrival.
         team: The team's name.
-        feature: Part of the caller's product that asked; "" where nobody said.
+        feature: Part of the caller's product that asked; "" where it was not given.
         model: Model it asked for.
         route: Route that it took in the end; "" where it was refused before it went anywhere.
         outcome: Result of its last attempt: ``answered``, ``refused``, ``failed``, ``broken``,
@@ -211,8 +211,8 @@ class BudgetCounter:
         unit: Unit that is counted.
         limit: In the unit: nano-dollars, tokens or requests.
         is_hard: True if calls that do not fit are refused.
-        spent: In the unit; None where nobody can say.
-        held: For calls under way; None where nobody can say.
+        spent: In the unit; None where it is unknown.
+        held: For calls under way; None where it is unknown.
     """
 
     budget: str

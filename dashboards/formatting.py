@@ -46,7 +46,7 @@ def duration_text(seconds: float) -> str:
 
 
 def money(nanos: int | None) -> str:
-    """Nano-dollars as dollars: six digits where that is close enough; ? where nobody knows."""
+    """Nano-dollars as dollars: six digits where that is close enough; ? where it is unknown."""
     if nanos is None:
         return UNKNOWN
     if abs(nanos) < _NANOS_PER_DOLLAR // 10**_MONEY_DIGITS:
@@ -55,7 +55,7 @@ def money(nanos: int | None) -> str:
 
 
 def usd(nanos: int | None) -> str:
-    """Nano-dollars as dollars to read at a glance; ? where nobody knows.
+    """Nano-dollars as dollars to read at a glance; ? where it is unknown.
 
     Cents from a dollar on, below that three significant digits: $1,234.56, $0.0123.
     """
@@ -69,14 +69,14 @@ def usd(nanos: int | None) -> str:
 
 
 def dollars(nanos: int | None) -> str:
-    """Nano-dollars as people say them: cents from ten cents on; ? where nobody knows."""
+    """Nano-dollars as people say them: cents from ten cents on; ? where it is unknown."""
     if nanos is None or abs(nanos) * 10 < _NANOS_PER_DOLLAR:
         return usd(nanos)
     return f"{'-' if nanos < 0 else ''}${Decimal(abs(nanos)).scaleb(-9):,.2f}"
 
 
 def exact_usd(nanos: int | None) -> str:
-    """Nano-dollars as dollars with every digit; ? where nobody knows."""
+    """Nano-dollars as dollars with every digit; ? where it is unknown."""
     return UNKNOWN if nanos is None else format_amount(BudgetUnit.USD, nanos)
 
 
@@ -88,7 +88,7 @@ def rate(nanos: int | None) -> str:
 
 
 def percentage(part: float | None) -> str:
-    """A part of 1 in percent; ? where nobody knows it."""
+    """A part of 1 in percent; ? where it is unknown."""
     return UNKNOWN if part is None else f"{part * _PERCENT:.1f} %"
 
 
@@ -101,7 +101,7 @@ def signed_percent(change: float | None) -> str:
 
 
 def tokens(count: int | None) -> str:
-    """A number of tokens to read at a glance: 950, 12.3 k, 4.5 M; ? where nobody knows."""
+    """A number of tokens to read at a glance: 950, 12.3 k, 4.5 M; ? where it is unknown."""
     if count is None:
         return UNKNOWN
     for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
@@ -172,14 +172,14 @@ def call_price(nanos: int | None) -> str:
 
 
 def unit_amount(of: int | None, unit: BudgetUnit) -> str:
-    """So much of a budget's unit; ? where nobody knows."""
+    """So much of a budget's unit; ? where it is unknown."""
     if of is None:
         return UNKNOWN
     return money(of) if unit is BudgetUnit.USD else f"{of:,}"
 
 
 def share(part: int | None, whole: int) -> str:
-    """A part in percent of the whole; ? where nobody knows it."""
+    """A part in percent of the whole; ? where it is unknown."""
     return UNKNOWN if part is None or whole <= 0 else f"{part * _PERCENT / whole:.1f} %"
 
 

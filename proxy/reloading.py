@@ -122,7 +122,7 @@ class Reloader(Collector):
         return [_RUNNING % took, *(f"Of the reload before it: {why}" for why in trouble)]
 
     async def run(self) -> None:
-        """Reload when asked, and when a file has changed, for ever."""
+        """Reload when asked, and when a file has changed, until cancelled."""
         before = self._stamp
         while True:
             try:

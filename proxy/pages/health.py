@@ -68,7 +68,7 @@ class PolicyNotes:
         return [note.partition(";")[0] for note in self._notes]
 
     async def run(self) -> None:
-        """Look again and again, for ever."""
+        """Look again and again, until cancelled."""
         while True:
             await self.refresh()
             await asyncio.sleep(_POLICIES_INTERVAL_S)

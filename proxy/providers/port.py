@@ -91,7 +91,7 @@ class Wire(Protocol):
 
         Args:
             reported: The usage object.
-            provider: Whose upstream reported it, for rules of its own; "" where nobody said.
+            provider: Whose upstream reported it, for rules of its own; "" where it was not given.
         """
         ...
 

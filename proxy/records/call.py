@@ -62,7 +62,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         body: The caller's own bytes.
         fields: Fields read from them; None where the body is not JSON.
         split: The body as it came, with its messages apart; None where they were not found.
-        feature: From the header, the body, or the key; "" where nobody said.
+        feature: From the header, the body, or the key; "" where it was not given.
         conversation: Caller's name of its conversation; "" where there is none.
         session: Session in its client's headers, hashed; "" for none.
         slots: Slots header of the caller; "" for none.

@@ -37,7 +37,7 @@ class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
         last_compacted_why: Reason for the latest compaction, here or earlier; "" for none.
         sent: The call as it is sent; None for unmodified.
         is_compacted: True if less is sent than came.
-        before: Tokens of the unmodified prompt, by estimate; None where nobody reckoned.
+        before: Tokens of the unmodified prompt, by estimate; None where there is none.
         after: Tokens of what is sent, or would be.
         reset: True if the prompt begins otherwise than the call before it did.
         is_warm: True if a cache would have known the unmodified prompt, so far as is known.

@@ -38,7 +38,7 @@ class FeatureSettings(msgspec.Struct, frozen=True, kw_only=True):
         """The mode in force.
 
         Args:
-            default: The mode of features for which nobody chose one.
+            default: The mode of features without a chosen mode.
         """
         return self.stepped or self.mode or default
 

@@ -20,7 +20,7 @@ class PendingAttempt(msgspec.Struct, frozen=True, array_like=True):
         output: Tokens that it is likely to generate.
         model: The public name the caller asked for.
         feature: Part of the caller's product that asked.
-        user: Keyed hash of the end user; "" where nobody said.
+        user: Keyed hash of the end user; "" where it was not given.
     """
 
     call_id: str

@@ -65,8 +65,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         started: Arrival of the call, in seconds since the epoch (UTC).
         team: The team's id.
         key_id: The key's id.
-        feature: Part of the caller's product that asked; "" where nobody said.
-        user: Keyed hash of the opaque end user; "" where nobody said.
+        feature: Part of the caller's product that asked; "" where it was not given.
+        user: Keyed hash of the opaque end user; "" where it was not given.
         endpoint: The path below /v1/, such as ``chat/completions``.
         model: The public name the caller asked for; "" where the call names none.
         route: The route tried; "" when refused before one was chosen.
@@ -90,7 +90,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         arm: ``treated`` if it was planned, ``control`` if it was sent unmodified, ``released`` if
             planned after its conversation was; "" where planning was off.
         layout: The version of the layout applied; 0 for none.
-        expected_read: Tokens the cache should have known; None where nobody can say.
+        expected_read: Tokens the cache should have known; None where it is unknown.
         miss: Reason that it knew fewer; "" where it did not.
         miss_detail: The evidence, in a short sentence.
         miss_tokens: Tokens that were not read and should have been.
@@ -101,7 +101,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         compaction_why: Code of the reason for compacting it or not; ``notes`` where the gateway
             itself asked for some.
         compacted: True if less was sent than came.
-        tokens_before: Tokens of the prompt unmodified, by estimate; None where nobody reckoned.
+        tokens_before: Tokens of the prompt unmodified, by estimate; None where there is none.
         tokens_after: Tokens of what was sent, or would have been.
         reset: True if it was the first call after a compaction, so that its prefix moved.
         compaction_nanos: Savings by compaction in 1e-9 US dollars, below 0 where it cost more; None

@@ -38,7 +38,7 @@ class RouteView:
     Attributes:
         name: The route's name.
         upstream: Upstream that it leads to.
-        provider: The upstream's provider; "" where nobody said.
+        provider: The upstream's provider; "" where it was not given.
         is_priced: False where no price is known.
         price_source: ``shipped``, ``own`` for prices of the operator's file, or ``assumed``; ""
             without prices.

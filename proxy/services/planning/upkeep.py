@@ -50,7 +50,7 @@ def begin_upkeep(
 
 
 async def apply_retention(opened: Store, days: int, now: Callable[[], float]) -> None:
-    """Drop what is older than it may be, a little at a time; for ever.
+    """Drop what is older than it may be, a little at a time, until cancelled.
 
     Args:
         opened: The store.
@@ -71,7 +71,7 @@ async def apply_retention(opened: Store, days: int, now: Callable[[], float]) ->
 
 
 async def merge_pending_sums(opened: Store) -> None:
-    """Move sums of new calls to their days, hours and histograms; for ever.
+    """Move sums of new calls to their days, hours and histograms, until cancelled.
 
     Pages count them before, too: it only keeps them quick.
     """
@@ -84,7 +84,7 @@ async def merge_pending_sums(opened: Store) -> None:
 
 
 async def keep_known_keys(opened: Store, settings: Settings, now: Callable[[], float]) -> None:
-    """Write down which keys are known, for a start without the database; for ever.
+    """Write down which keys are known, for a start without the database, until cancelled.
 
     Where they are never to be served, none are left on disk.
 
@@ -110,7 +110,7 @@ def measure_and_suspend(opened: Store, now: Callable[[], float]) -> list[Suspens
 
 
 async def suspend_harmful_features(opened: Store, now: Callable[[], float], say: SendAlert) -> None:
-    """Return features that planning makes dearer to being sent unmodified; for ever.
+    """Return features that planning makes dearer to being sent unmodified, until cancelled.
 
     Args:
         opened: The store.

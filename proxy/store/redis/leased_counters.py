@@ -69,7 +69,7 @@ class LeasedCounters:
         self._uncertain: dict[str, None] = {}
 
     async def run(self) -> None:
-        """Renew the leases, for ever."""
+        """Renew the leases, until cancelled."""
         while True:
             await asyncio.sleep(REPORT_EVERY_S)
             with suppress(StoreError):

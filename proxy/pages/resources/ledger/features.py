@@ -57,7 +57,7 @@ class FeaturesResource:
     Args:
         store: Holds them.
         ask: Asks the store.
-        compaction: Mode of features for which nobody chose one.
+        compaction: Mode of features without a chosen mode.
         now: Seconds since the epoch.
     """
 

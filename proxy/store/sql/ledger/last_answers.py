@@ -18,7 +18,7 @@ class PastAnswer(msgspec.Struct, frozen=True):
 
     Attributes:
         team: Its id.
-        feature: "" where nobody said.
+        feature: "" where it was not given.
         model: The public name asked for.
         route: The route it came by.
         generated: Its tokens, reasoning included.

@@ -32,7 +32,7 @@ class PinRow(msgspec.Struct, frozen=True, kw_only=True):
         until: End of the pin, in seconds since the epoch.
         why: In the words of who set it.
         made: Time at which it was set.
-        who: Name of the person; "" where nobody said.
+        who: Name of the person; "" where it was not given.
     """
 
     objective: str

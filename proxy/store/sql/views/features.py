@@ -102,7 +102,7 @@ class FeaturesQuestion:
 
     Attributes:
         teams: Their teams; None for all.
-        compaction: Mode of features for which nobody chose one.
+        compaction: Mode of features without a chosen mode.
         named: Team and name of the one that is asked for, whether it has settings or not.
     """
 
