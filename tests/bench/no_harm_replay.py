@@ -8,6 +8,8 @@ no conversation is in the control arm. In mode ``observe`` it is the row "withou
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Final
 
 import orjson
 
@@ -15,13 +17,13 @@ from proxy.caches.port import CachedPrompt
 from proxy.calls.route_target import route_target
 from proxy.calls.translation import prepare
 from proxy.catalog.entries import Model, Route
-from proxy.errors import CallerError
+from proxy.errors import CallerError, OperatorError
 from proxy.prefix.planned import PlanningTarget
 from proxy.records.team_stake import STAKE_UNITS_PER_DOLLAR
 from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.recorded_call import RecordedCall
-from proxy.tools.replay.run import replay
+from proxy.tools.replay.run import ModelReplay
 from proxy.tools.replay.variant_totals import VariantTotals, sum_of
 from proxy.tools.replay.vocabulary import LineVocabulary
 from proxy.tools.simulator.rendering import Vocabulary
@@ -31,6 +33,10 @@ from tests.fakes.workloads import TimedCall, Workload
 _DAY_S = 86_400.0
 #: Dollars that a feature may lose by default.
 STAKE = 0.01
+#: No workload of many calls may cost more than so many times what it costs directly.
+LIMIT: Final = 1.0005
+#: Calls from which on the ratio alone counts.
+MANY_CALLS: Final = 1_000
 #: A Monday at noon UTC: one price of the day holds for hours.
 START = 1_795_400_000.0 // _DAY_S * _DAY_S + _DAY_S / 2
 
@@ -71,6 +77,8 @@ class WorkloadCell:
         left_out: Calls that this route does not take, either way.
         may_lose: Dollars that its features may cost more than sent directly: the stake of each, or
             the surcharge of writing its longest prompt where that is more.
+        window_extra: Dollars by which the dearest ``MANY_CALLS`` in a row cost more than ``LIMIT``
+            times direct; None where there are fewer, and live.
         claimed: Dollars that the gateway's own report says were saved; None where none was asked.
         judged: The second accounting's savings; None where it was not asked, or has no prices.
         layouts: Versions of layouts in force at the end, by feature; live alone.
@@ -87,6 +95,7 @@ class WorkloadCell:
     direct: Side | None = None
     gateway: Side | None = None
     may_lose: float = STAKE
+    window_extra: float | None = None
     claimed: float | None = None
     judged: JudgedSavings | None = None
     layouts: Mapping[str, int] = field(default_factory=dict)
@@ -173,7 +182,8 @@ class Replayer:
         units = self._stake * STAKE_UNITS_PER_DOLLAR
         planning = PlannedVariant(reading, day, arranges=self._is_auto, names=False, stake=units)
         lines = list(recorded_calls(workload, calls, reading, is_native=is_native))
-        run = replay(lines, reading, (planning,), day=day)
+        run = ModelReplay(reading, (planning,), day=day)
+        costs = [*_costs(run, lines)]
         sent, marked = sum_of(run.features()) or (VariantTotals(), VariantTotals())
         return WorkloadCell(
             how="replay",
@@ -196,7 +206,32 @@ class Replayer:
                 route_target(reading.route, reading.public, day),
                 self._stake,
             ),
+            window_extra=dearest_window(costs),
         )
+
+
+def _costs(
+    run: ModelReplay, lines: Iterable[tuple[float, RecordedCall]]
+) -> Iterator[tuple[float, float]]:
+    """The dollars of each call that the route takes: sent directly, and as planned."""
+    for now, line in lines:
+        try:
+            direct, planned = run.call(line, now)
+        except OperatorError:
+            continue
+        yield (direct or 0) / 1e9, (planned or 0) / 1e9
+
+
+def dearest_window(costs: Iterable[tuple[float, float]]) -> float | None:
+    """Dollars by which the dearest many calls in a row cost more than the limit.
+
+    Args:
+        costs: Dollars of each call: sent directly, and by the gateway.
+    """
+    sums = [*accumulate((sent - LIMIT * direct for direct, sent in costs), initial=0.0)]
+    return max(
+        (end - start for start, end in zip(sums, sums[MANY_CALLS:], strict=False)), default=None
+    )
 
 
 class _Remembering(PromptReader):

@@ -4,13 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from tests.bench.no_harm_replay import WorkloadCell
+from tests.bench.no_harm_replay import LIMIT, MANY_CALLS, WorkloadCell
 
-#: No workload of many calls may cost more than so many times what it costs directly.
-LIMIT: Final = 1.0005
 _NOTHING: Final = "-"
-#: Calls from which on the ratio alone counts.
-MANY_CALLS: Final = 1_000
 #: Part of direct's cost by which a reported saving may be off.
 CLAIM_LIMIT: Final = 0.05
 #: What the tables of the cells with planning observe are named beyond those by default.
@@ -24,9 +20,9 @@ def dear(cells: Iterable[WorkloadCell]) -> list[WorkloadCell]:
 
 
 def _is_dear(cell: WorkloadCell) -> bool:
-    """True if a cell lost more than its stake, or too large a part of many calls' cost."""
+    """True if a cell, or many calls in a row, lost more than its stake or too large a part."""
     is_over = (cell.ratio or 0.0) > LIMIT and cell.calls >= MANY_CALLS
-    return is_over or (cell.extra_dollars or 0.0) > cell.may_lose
+    return is_over or max(cell.extra_dollars or 0.0, cell.window_extra or 0.0) > cell.may_lose
 
 
 def markdown(cells: Sequence[WorkloadCell], how: str) -> Iterator[str]:
@@ -162,7 +158,19 @@ def _dollar_line(how: str, cells: Sequence[WorkloadCell]) -> str:
     return (
         f"{how}: dearest by ${most.extra_dollars or 0.0:.4f} of the ${most.may_lose:.4f} allowed"
         f" ({most.workload}, {most.model}, {most.rate:g} a minute);"
-        f" from {MANY_CALLS:,} calls on: {ratio}"
+        f" from {MANY_CALLS:,} calls on: {ratio}; {_window_text(cells)}"
+    )
+
+
+def _window_text(cells: Sequence[WorkloadCell]) -> str:
+    """The many calls in a row that cost most beyond the limit."""
+    windows = [cell for cell in cells if cell.window_extra is not None]
+    if not windows:
+        return "none in a row"
+    most = max(windows, key=lambda cell: (cell.window_extra or 0.0) - cell.may_lose)
+    return (
+        f"any {MANY_CALLS:,} in a row: ${most.window_extra:.4f} beyond {LIMIT} times direct"
+        f" of the ${most.may_lose:.4f} allowed ({most.workload}, {most.model})"
     )
 
 

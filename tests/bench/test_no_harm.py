@@ -11,18 +11,19 @@ from proxy.records.feature_mode import PlanningMode
 from slo.price import TokenRates
 from tests.bench.no_harm_live import beside
 from tests.bench.no_harm_replay import (
+    LIMIT,
+    MANY_CALLS,
     JudgedSavings,
     Replayer,
     Side,
     WorkloadCell,
+    dearest_window,
     may_lose,
     pace,
 )
 from tests.bench.no_harm_routes import FEW, LIVE, MODELS, catalog
 from tests.bench.no_harm_sets import folder, sets, shapes
 from tests.bench.no_harm_table import (
-    LIMIT,
-    MANY_CALLS,
     OBSERVE,
     cells_as_json,
     claims,
@@ -64,6 +65,16 @@ def test_a_cell_above_its_stake_or_above_the_limit_after_many_calls_or_that_fail
     assert [cell.ratio and round(cell.ratio, 4) for cell in dear(cells)] == [1.2, 1.0006, None]
 
 
+def test_a_cell_is_dear_by_a_thousand_calls_in_a_row_whatever_it_saved_before():
+    saved, lost = [(0.001, 0.0005)] * 1_500, [(0.001, 0.00102)] * 1_000
+    window = dearest_window([*saved, *lost, *saved])
+
+    assert window == pytest.approx(0.0195)
+    assert dearest_window(lost[1:]) is None
+    assert dear([_cell(0.6, calls=4_000, window_extra=window)])
+    assert not dear([_cell(0.6, calls=4_000, window_extra=window, may_lose=0.02)])
+
+
 def test_a_cell_may_lose_a_stake_for_each_feature_or_the_surcharge_of_its_longest_prompt():
     prompts = [("short", 100), ("long", 9_000), ("long", 20_000), ("long", 400)]
     anthropic = msgspec.structs.replace(
@@ -96,11 +107,11 @@ def test_summary_names_dearest_difference_in_dollars_beside_stake_and_ratio_of_l
 
     assert lines[-2] == (
         "replay: dearest by $0.0040 of the $0.0100 allowed (w, m, 6 a minute);"
-        " from 1,000 calls on: 1.0002 at most in 2 cells"
+        " from 1,000 calls on: 1.0002 at most in 2 cells; none in a row"
     )
     assert lines[-1] == (
         "live: dearest by $0.2000 of the $0.0100 allowed (v, m, 6 a minute);"
-        " from 1,000 calls on: no such cell"
+        " from 1,000 calls on: no such cell; none in a row"
     )
 
 
