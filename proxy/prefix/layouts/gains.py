@@ -8,6 +8,7 @@ A cache reads a prompt up to the first text that differs from what was sent befo
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations, cycle
+from math import inf
 from typing import Final
 
 import msgspec
@@ -129,14 +130,17 @@ class LayoutGains:
         calls, regime = self._calls, self._regime
         first, later, change_rate = self._read_instructions(slots)
         whole = regime.name == _WHOLE_PROMPTS and PromptSlot.VARIABLE in slots
-        saved = [calls.first * each for each in self._call_savings(first, first.left, 0.0, 0.0)]
+        firsts = [calls.first * each for each in self._call_savings(first, first.left, 0.0, 0.0)]
+        sums = [0.0] * len(firsts)
         for some in calls.later:
             same = min(1.0 - change_rate, later.left)
             spoken = some.earlier if whole else some.before
             more = self._call_savings(later, same, spoken, some.length)
-            saved = [sum_ + some.share * each for sum_, each in zip(saved, more, strict=True)]
-        # Marks are set as far as they pay; OpenAI writes the end of each prompt in any case.
-        best = max(0.0, *saved) if regime.name == _ANTHROPIC else saved[0]
+            sums = [sum_ + some.share * each for sum_, each in zip(sums, more, strict=True)]
+        if regime.name == _ANTHROPIC:  # marks are set as far as they pay
+            best = max(0.0, *[once + more for once, more in zip(firsts, sums, strict=True)])
+        else:  # OpenAI's own are switched off in conversations that begin anew with each call
+            best = firsts[0] + (max(0.0, *sums) if regime.takes_marks else sums[0])
         return best - self._words(slots)
 
     @property
@@ -147,14 +151,18 @@ class LayoutGains:
         return (size + sum(each.share * each.length for each in calls.later)) / calls.per_token
 
     def sure_share(self, slots: Slots) -> float:
-        """The share of what moves save that they save however long conversations are."""
+        """The share of what moves save that they save however long conversations may be."""
+        error = self._calls.length_error
         if not self._calls.is_early:
             return 1.0
         stay = [PromptSlot.STABLE] * len(slots)
         saved = self.saved_tokens(slots) - self.saved_tokens(stay)
-        endless = LayoutGains(self._calls.without_ends(), self._texts, self._regime)
-        least = endless.saved_tokens(slots) - endless.saved_tokens(stay)
-        return max(0.0, min(1.0, least / saved)) if saved > 0 else 0.0
+        least = saved
+        for factor in (1.0 / (1.0 + error), 1.0 if error == inf else 1.0 + error):
+            calls = self._calls.with_more_firsts(factor)
+            other = LayoutGains(calls, self._texts, self._regime)
+            least = min(least, other.saved_tokens(slots) - other.saved_tokens(stay))
+        return max(0.0, least / saved) if saved > 0 else 0.0
 
     def best_slots(self, targets: Slots) -> Slots:
         """The targets, but stable where a text does better to stay."""

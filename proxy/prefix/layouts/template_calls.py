@@ -4,6 +4,8 @@ Conversations that still run look shorter than they will be, so their next calls
 """
 
 from collections.abc import Iterator, Sequence
+from math import inf, sqrt
+from statistics import stdev
 from typing import Final, NamedTuple
 
 import msgspec
@@ -19,6 +21,8 @@ _USUAL_PAUSE_S: Final = 60.0
 #: to have so many further calls, where some went on.
 _MIN_ENDED: Final = 5
 _FEW_LATER_CALLS: Final = 4
+#: Share by which their average length may be off and still is believed, by two standard errors.
+_MAX_LENGTH_ERROR: Final = 0.15
 #: Steps in which the calls to come of a conversation are told apart by their lengths.
 _MAX_STEPS: Final = 8
 
@@ -48,7 +52,8 @@ class TemplateCalls(msgspec.Struct, frozen=True, kw_only=True):
         first: Share of calls that are the first of their conversation.
         changes: Calls that changed their instructions, and calls that could, by conversation.
         per_token: Bytes of a token.
-        is_early: True if too few conversations have ended to know how long they are.
+        length_error: Share by which the average number of further calls may be off; infinite where
+            too few conversations have ended.
     """
 
     tools: int
@@ -57,13 +62,19 @@ class TemplateCalls(msgspec.Struct, frozen=True, kw_only=True):
     later: tuple[LaterCalls, ...]
     changes: tuple[tuple[int, int], ...]
     per_token: float = BYTES_PER_TOKEN
-    is_early: bool = False
+    length_error: float = 0.0
 
-    def without_ends(self) -> "TemplateCalls":
-        """The calls if no conversation ever ended, so that hardly one was a first."""
-        part = sum(each.share for each in self.later)
-        later = tuple(each._replace(share=each.share / part) for each in self.later)
-        return msgspec.structs.replace(self, first=0.0, later=later)
+    @property
+    def is_early(self) -> bool:
+        """True if too few conversations have ended to know how long they are."""
+        return self.length_error > _MAX_LENGTH_ERROR
+
+    def with_more_firsts(self, factor: float) -> "TemplateCalls":
+        """The calls if there were so many times more firsts of conversations among them."""
+        firsts = self.first * factor
+        total = firsts + sum(each.share for each in self.later)
+        later = tuple(each._replace(share=each.share / total) for each in self.later)
+        return msgspec.structs.replace(self, first=firsts / (total or 1.0), later=later)
 
 
 def template_calls(
@@ -85,7 +96,7 @@ def template_calls(
         ),
         changes=tuple((sample.changes, sample.followed) for sample in group),
         per_token=per_token,
-        is_early=_is_early(ended, running),
+        length_error=_length_error(ended, running),
     )
 
 
@@ -98,10 +109,15 @@ def _part_by_end(group: Sequence[ConversationSample]) -> tuple[list[int], list[C
     return ended, [sample for sample in group if sample.latest_at >= ends]
 
 
-def _is_early(ended: Sequence[int], running: Sequence[ConversationSample]) -> bool:
-    """True if few conversations ended, or most further calls are of those that did not."""
+def _length_error(ended: Sequence[int], running: Sequence[ConversationSample]) -> float:
+    """The share by which the average may be off.
+
+    Infinite where few conversations ended, or most further calls are of those that did not.
+    """
     open_calls = sum(sample.later_calls for sample in running)
-    return len(ended) < _MIN_ENDED or 2 * sum(ended) < open_calls
+    if len(ended) < _MIN_ENDED or 2 * sum(ended) < open_calls:
+        return inf
+    return 2 * stdev(ended) * sqrt(len(ended)) / sum(ended) if sum(ended) else 0.0
 
 
 def _calls_to_come(

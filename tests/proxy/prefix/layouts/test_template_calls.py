@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from heapq import heappop, heappush
+from math import inf
 from statistics import mean
 
 import pytest
@@ -81,12 +82,22 @@ def test_calls_to_come_are_few_steps_however_long_conversations_are():
     assert calls.first == pytest.approx(1 / 2_000)
 
 
-def test_without_ends_all_calls_go_on():
-    calls = calls_of([conversation(number, 3) for number in range(4)]).without_ends()
+def test_calls_are_early_while_lengths_differ_too_much_for_their_average():
+    alike = [conversation(number, 9 + number % 2, ended_ago=600) for number in range(8)]
+    unlike = [conversation(number, 1 + 3 * number, ended_ago=600) for number in range(8)]
+    alike, unlike = ([*ended, conversation(10, 1)] for ended in (alike, unlike))
+
+    assert not calls_of(alike).is_early
+    assert calls_of(unlike).is_early
+    assert calls_of(unlike).length_error == pytest.approx(0.49, abs=0.01)
+
+
+def test_without_firsts_all_calls_go_on():
+    calls = calls_of([conversation(number, 3) for number in range(4)]).with_more_firsts(0.0)
 
     assert calls.first == 0.0
     assert sum(each.share for each in calls.later) == pytest.approx(1.0)
-    assert calls_of([conversation(1, 1)]).without_ends().later == ()
+    assert calls_of([conversation(1, 1)]).with_more_firsts(0.0).later == ()
 
 
 def test_savings_of_names_are_not_promised_before_conversations_have_ended():
@@ -132,9 +143,12 @@ def test_share_of_first_calls_is_right_while_conversations_run(
     """Ten run at once; a share of the calls seen is off by a quarter after 100 of them."""
     truth = 1 / mean(map(length, range(5_000)))
     found = [calls_after(calls, seed, length) for seed in range(20) for calls in (150, 200, 300)]
-    shares = [calls.first / truth for calls in found if not calls.is_early]
+    known = [calls for calls in found if calls.length_error < inf]
+    shares = [calls.first / truth for calls in known]
+    right = [abs(truth / each.first - 1.0) <= each.length_error for each in known]
 
     assert len(shares) > 50
+    assert mean(right) > 0.9
     assert mean(shares) == pytest.approx(1.0, abs=most_off / 2)
     assert mean(abs(share - 1.0) for share in shares) < most_off
 
