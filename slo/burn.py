@@ -101,7 +101,7 @@ def is_burning(
         over: Counts over ``alert.over``.
         lately: Counts over its last twelfth, ``short_window_s(alert)``.
     """
-    bad_share = alert.burn * (1 - objective.target) - FLOAT_TOLERANCE
+    bad_share = min(alert.burn * (1 - objective.target), 1.0) - FLOAT_TOLERANCE
     if over.share < bad_share or lately.share < bad_share:
         return False
     return is_beyond_chance(over, objective)
