@@ -90,7 +90,7 @@ class SpendFilter:
     """The calls that a report counts; with no fields, all.
 
     Attributes:
-        teams: Ids of the teams that whoever asks may see; None for all.
+        teams: Ids of the teams that the viewer may see; None for all.
         values: For each part that is filtered by, the values that count.
     """
 

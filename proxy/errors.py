@@ -4,10 +4,10 @@
 
     ProxyError                  carries status, code, type, param; its message is for the caller
      ├─ CallerError             4xx: the caller fixes it
-     ├─ ClientDisconnected      the caller left: nobody fixes it (proxy.calls.deadlines)
+     ├─ ClientDisconnected      the caller left: nothing to fix (proxy.calls.deadlines)
      ├─ UpstreamError           what an upstream answered or failed to; `retryable` elsewhere
      └─ Unready                 503 we cannot take calls just now
-    OperatorError               whoever runs the gateway or a command fixes it; no call is at stake
+    OperatorError               the operator, or a command's user, fixes it; no call is involved
     InvalidFile                 the same of a TOML file: each problem with line and fix (slo.toml)
     StoreError                  the database or the shared counters do not answer (proxy.store)
     Unplannable                 a body that planning leaves unmodified (proxy.prefix)
@@ -118,7 +118,7 @@ class UpstreamError(ProxyError):
         retryable: True if the same call may succeed elsewhere or a little later.
         should_retry: Value of the upstream's ``x-should-retry`` for the same call there, or False
             where only the operator can fix it; None where nothing is said.
-        detail: Message of the upstream or the system, for whoever runs the gateway: it goes to the
+        detail: Message of the upstream or the system, for the gateway's operator: it goes to the
             log and never to the caller.
         received: Bytes received of an answer that was to be read whole when its connection broke.
         is_billed: True if a good answer came of which not even the head could be read.

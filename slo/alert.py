@@ -1,7 +1,7 @@
 """An alert to people: a problem, its facts, the gateway's action and a fix.
 
 Names of teams, features and labels are callers' text, so every text is bounded and on one line,
-whoever makes the alert. No text of a prompt or an answer ever stands in one.
+wherever the alert is made. No text of a prompt or an answer ever stands in one.
 """
 
 from collections.abc import Iterable

@@ -74,7 +74,7 @@ class NextSaving:
             one day.
         known_days: Days from the first call of the period to its end, or to now.
         link: Path of the page where it is applied; ``POST`` to it does so.
-        may_apply: True if whoever asks may apply it.
+        may_apply: True if the viewer may apply it.
         is_observed: True if the feature only observes; applying it changes its mode to ``apply``.
     """
 

@@ -164,7 +164,7 @@ class Endpoint:
         catalog = self._deps.catalog
         if catalog.team_aliases and (token := request_token(scope)):
             key = None
-            with suppress(Unready):  # whoever answers refuses the call for it
+            with suppress(Unready):  # the answering code refuses the call for it
                 key = self._admission.keys.find(token) or await self._admission.keys.fetch(token)
             catalog = catalog.for_team(key.team_name if key is not None else "")
         is_unlisted = catalog.find(name) is None and catalog.unlisted_model(name) is not None

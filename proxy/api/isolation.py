@@ -53,7 +53,7 @@ _STATE_PREFIXES: Final = (
 #: Source: OpenAI API reference, list chat completions (2026-11).
 _LIST_COMPLETIONS: Final = ("GET", "chat/completions")
 _HOW_TO_ALLOW: Final = (
-    "Whoever runs the gateway can allow that: THRIFTGATE_SHARED_PROVIDER_STATE=true."
+    "The gateway's operator can allow that: THRIFTGATE_SHARED_PROVIDER_STATE=true."
 )
 _KEPT_STATE: Final = "what the provider keeps for all teams of this gateway"
 _REALTIME: Final = "realtime"
@@ -61,9 +61,7 @@ _REALTIME: Final = "realtime"
 #: Source: OpenAI API reference, Realtime client secrets, ChatKit sessions (2026-11).
 _TOKEN_ISSUERS: Final = frozenset({"chatkit", _REALTIME})
 #: README says the same.
-NO_REALTIME: Final = (
-    "The gateway takes no WebSockets and serves no Realtime sessions, for it could not meter them."
-)
+NO_REALTIME: Final = "WebSockets and Realtime sessions are refused: they cannot be metered."
 #: Least similarity between a path and the one that was meant: chat/completion passes,
 #: images/variations does not.
 _MIN_PATH_SIMILARITY: Final = 0.9

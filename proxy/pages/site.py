@@ -118,7 +118,7 @@ async def _problem_page(request: Request, error: CallerError | Unready) -> Respo
 
 
 async def _own_page(request: Request, path: str) -> str:
-    """One of our own pages, as whoever sent a request sees it; "" where it cannot be shown."""
+    """One of our own pages, as the sender of a request sees it; "" where it cannot be shown."""
     url = urlsplit(path)
     headers = {b"cookie", b"host", b"authorization", b"x-forwarded-proto"}
     scope = {

@@ -34,7 +34,7 @@ class TraceContext(msgspec.Struct, frozen=True):
 
     @property
     def is_sampled(self) -> bool:
-        """True if whoever began the trace wants its spans recorded."""
+        """True if the trace's first service wants its spans recorded."""
         return bool(self.flags & _SAMPLED)
 
 

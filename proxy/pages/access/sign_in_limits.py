@@ -155,7 +155,7 @@ class AdminToken:
         return compare_digest(self._digest, digest_text(given))
 
     def record_failure(self) -> float:
-        """Seconds that whoever missed it has to wait; 0 where it may be tried again at once."""
+        """Seconds to wait after a wrong token; 0 where it may be tried again at once."""
         now = self._ticks()
         if (
             len(self._failed) == MAX_FAILURES

@@ -35,7 +35,7 @@ class MarkAccountExchange:
 
     Args:
         memory: Counts the marks of this process.
-        lock: Held by whoever uses it.
+        lock: Held while it is used.
         store: The store.
         now: Seconds since the epoch.
     """

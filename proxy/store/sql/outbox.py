@@ -4,7 +4,7 @@
 
     put ── due ─┬─ sent ────── due again, while the alert is open and repeated; else done
                 ├─ failed ──── due later
-                └─ (nothing)   due again after the lease: whoever had it is gone
+                └─ (nothing)   due again after the lease: its process is gone
 
 One row for each alert and sink. Its phase is ``open`` until the alert ends; from then on it is
 ``resolved``, and the sink is told of the end if it took the beginning. Of an alert that ends

@@ -4,7 +4,7 @@
 
     schedule ── due ─┬─ sent ─────── never again
                      ├─ failed ───── due later, or given up
-                     └─ (nothing) ── due again after the lease: whoever had it is gone
+                     └─ (nothing) ── due again after the lease: its process is gone
 
 One row for each report, period and recipient. A report that is new gets a row without a recipient
 for the period before, from which on its periods count: it is sent first when a period ends. What

@@ -98,7 +98,7 @@ def _follow_file(engine: Engine, file: Path, *, must_exist: bool) -> None:
 
 
 def _removal_text(file: Path) -> str:
-    """An error's text, for whoever runs the gateway."""
+    """An error's text, for the gateway's operator."""
     return (
         f"the database's file was removed while it was used: put {file} back from a backup, or"
         " restart for an empty one"

@@ -16,7 +16,7 @@ from proxy.store.sql.database import count_changed_rows, read_transaction, write
 from proxy.store.sql.timestamps import micros, seconds
 
 KEY_CHANGES = "key changes"
-"""The name of the fact that counts changes to keys and teams, for whoever caches them."""
+"""The name of the fact that counts changes to keys and teams, for their caches."""
 
 _RANDOM_BYTES = 30
 KEY_LENGTH = len("tg-") + _RANDOM_BYTES * 4 // 3

@@ -19,7 +19,7 @@ from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.timestamps import micros, seconds
 
 COMPACTION_CHANGES: Final = "compaction changes"
-"""The name of the fact that counts changes to what holds, for whoever caches it."""
+"""The name of the fact that counts changes to what is in force, for its caches."""
 
 #: Of a team, whose callers name features as they like.
 _MAX_FEATURES: Final = 1_000

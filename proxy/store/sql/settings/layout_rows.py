@@ -24,7 +24,7 @@ from proxy.store.sql import schema
 from proxy.store.sql.timestamps import seconds
 
 LAYOUT_CHANGES: Final = "layout changes"
-"""The name of the fact that counts changes to what holds, for whoever caches it."""
+"""The name of the fact that counts changes to what is in force, for its caches."""
 
 UNKNOWN_MODE: Final = "the database holds a mode that this version does not know"
 """Reason for a suspension that nobody chose."""

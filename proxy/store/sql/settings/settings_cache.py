@@ -40,7 +40,7 @@ class SettingsCache(Generic[_SettingsT]):
         every: Seconds between two looks.
 
     Attributes:
-        current: Current value; replaced whole, so whoever holds one sees it unchanged.
+        current: Current value; replaced whole, so a reader of one sees it unchanged.
     """
 
     def __init__(

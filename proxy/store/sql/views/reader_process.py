@@ -12,7 +12,7 @@ on. It starts with the first question, so that a gateway whose pages nobody open
 for it.
 
 A question that takes minutes is answered by a process of its own (``read_apart``), which ends with
-it, and with whoever asked.
+it, and with the process that asked.
 
 Run as a module, it is that process.
 """
