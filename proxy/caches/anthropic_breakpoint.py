@@ -91,13 +91,15 @@ def lookback_blocks(
     """
     first = mark
     positions = 1
+    behind = blocks[mark].kind
     while first > 0:
-        before = blocks[first - 1].kind
-        in_run = runs and before in _RUNS and before == blocks[first].kind
+        kind = blocks[first - 1].kind
+        in_run = runs and kind == behind and kind in _RUNS
         if not in_run and positions >= lookback:
             break
         positions += not in_run
         first -= 1
+        behind = kind
     return range(mark, first - 1, -1)
 
 

@@ -22,6 +22,7 @@ from proxy.prefix.layouts.declared_slots import declared_slots, named_slots
 from proxy.prefix.layouts.layout import Layout, find_moves
 from proxy.prefix.layouts.order import RequestedMoves, place_pieces
 from proxy.prefix.layouts.tool_order import order_tools
+from proxy.prefix.message_cache import Beginning
 from proxy.prefix.planned import Draft, PlanningTarget
 from proxy.prefix.prediction.changes import prefix_parameters
 from proxy.prefix.prediction.sent_call import MAX_MODEL_BYTES, SentCall, TextLines
@@ -36,7 +37,6 @@ from proxy.prefix.prompts.prompt import (
     PromptBlock,
     PromptSlot,
     content_parts,
-    conversation_blocks,
     count_leading,
     count_leading_roles,
     parse_message,
@@ -212,12 +212,13 @@ def _read_arranged(
 ) -> ArrangedPrompt:
     """The prompt that was put in order, with its blocks and the caller's own marks."""
     prompt = _freeze_instructions(prompt)
-    readings = draft.known
+    readings, beginning = draft.known, draft.beginning
     if prompt.messages is not draft.prompt.messages:
         readings = draft.readings.readings_of(draft.fingerprint, prompt.messages)
+        beginning = Beginning(())
     first = count_leading_roles(one.role for one in readings)
     front = draft.readings.fronts.read_prefix(prompt, draft.fingerprint, first)
-    spoken = conversation_blocks(prompt, readings, first)
+    spoken = beginning.conversation_blocks(prompt, readings, first)
     bare = without_marks(spoken, [one.bare for one in readings[first:]])
     for split in [split for split in splits if split.message >= first]:
         parted = split_message(prompt, split)

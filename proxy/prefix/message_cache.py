@@ -20,10 +20,12 @@ from proxy.prefix.prompts.prompt import (
     Prompt,
     PromptBlock,
     content_parts,
+    conversation_blocks,
     leading_text_blocks,
     part_text,
     tool_blocks,
 )
+from proxy.records.body_reader import SplitBody
 from proxy.records.lru_cache import LruCache
 
 #: Bytes of a block and of a text's lines besides their fingerprints, about.
@@ -31,7 +33,12 @@ _BLOCK_BYTES: Final = 250
 #: Bytes of a message's reading, as measured.
 _READING_BYTES: Final = 290
 _TEXT_LINES_BYTES: Final = 300
+#: Bytes of each message of a body's beginning: its reading and its block.
+_BEGINNING_BYTES: Final = 440
 _ROLES: Final = {f'"{role}"'.encode(): role for role in ("user", ASSISTANT, "system", "tool")}
+#: A message that is a role and a text begins so, and has so many bytes besides these.
+_PLAIN_START: Final = b'{"role":'
+_PLAIN_BYTES: Final = len(b'{"role":,"content":}')
 _PrefixKey = tuple[Fingerprint, int, int, tuple[int, int] | None]
 _ToolsKey = tuple[Fingerprint, int]
 _MessageKey = tuple[Fingerprint, int]
@@ -56,6 +63,27 @@ class SharedPrefix(msgspec.Struct, frozen=True):
         """About how many bytes it takes."""
         lines = sum(_TEXT_LINES_BYTES + len(each.digests) * 2 for each in self.lines.values())
         return _BLOCK_BYTES * len(self.blocks) + lines
+
+
+class Beginning(msgspec.Struct):
+    """The beginning of a body, as far as the next one of its conversation may repeat it.
+
+    Attributes:
+        readings: Of its messages.
+        blocks: Blocks of those behind its instructions; of fewer, where they are not known yet.
+    """
+
+    readings: tuple[MessageReading, ...]
+    blocks: tuple[PromptBlock, ...] = ()
+
+    def conversation_blocks(
+        self, prompt: Prompt, readings: Sequence[MessageReading], first: int
+    ) -> list[PromptBlock]:
+        """The blocks of a body that begins so, from the message ``first`` on."""
+        known = self.blocks
+        found = [*known, *conversation_blocks(prompt, readings, first + len(known))]
+        self.blocks = tuple(found[: max(0, len(self.readings) - first)])
+        return found
 
 
 class SharedPrefixIndex:
@@ -114,11 +142,41 @@ class MessageCache:
 
     def __init__(self) -> None:
         self._known: LruCache[_MessageKey, MessageReading] = LruCache(entry_bytes=_READING_BYTES)
+        self._beginnings: LruCache[_MessageKey, Beginning] = LruCache(
+            weigh=lambda beginning: (1 + len(beginning.readings)) * _BEGINNING_BYTES
+        )
         self.fronts = SharedPrefixIndex()
-        self.indexes: Sequence[LruCache[Any, Any]] = (self._known, *self.fronts.indexes)
+        self.indexes: Sequence[LruCache[Any, Any]] = (
+            self._known,
+            self._beginnings,
+            *self.fronts.indexes,
+        )
 
     def __len__(self) -> int:
         return len(self._known)
+
+    def readings_of_body(
+        self, fingerprint: Fingerprint, messages: Sequence[bytes], split: SplitBody | None
+    ) -> tuple[tuple[MessageReading, ...], Beginning]:
+        """The reading of each message of a body, and its beginning for the next one.
+
+        Raises:
+            Unplannable: If one cannot be read, or not be written again as it is.
+        """
+        if split is None:
+            return self.readings_of(fingerprint, messages), Beginning(())
+        lead = len(messages) - len(split.messages)
+        before = (fingerprint, hash(messages[: lead + split.known]))
+        known = self._beginnings.peek(before) or Beginning(())
+        rest = self.readings_of(fingerprint, messages[len(known.readings) :])
+        readings = known.readings + rest
+        beginning = Beginning(readings[: lead + split.repeatable], known.blocks)
+        if split.repeatable:
+            self._beginnings.drop(before)
+            self._beginnings.put(
+                (fingerprint, hash(messages[: lead + split.repeatable])), beginning
+            )
+        return readings, beginning
 
     def readings_of(
         self, fingerprint: Fingerprint, messages: Sequence[bytes]
@@ -152,6 +210,10 @@ def read_message(fingerprint: Fingerprint, message: bytes) -> MessageReading:
     if role is None:
         raise Unplannable("not a message: its role is no text")
     content = found.get("content", b"null")
+    if named in _ROLES and _is_plain(message, named, content):
+        digest = fingerprint(message)
+        tagged = may_hold_tags(message)
+        return MessageReading(role, digest, may_mark=False, tagged=tagged, says=digest)
     if not is_exact(message, found) or (content[:1] == b"[" and not _has_exact_parts(content)):
         raise Unplannable("a key of a message stands twice or is escaped")
     bare, digest = digest_without_marks(message, fingerprint), fingerprint(message)
@@ -159,6 +221,18 @@ def read_message(fingerprint: Fingerprint, message: bytes) -> MessageReading:
     if says is None:
         says = digest if bare is None else bare[1]
     return MessageReading(role, digest, may_mark(message), may_hold_tags(message), bare, says)
+
+
+def _is_plain(message: bytes, named: bytes, content: bytes) -> bool:
+    """True if a message is a role and a text alone, written as it would be written again."""
+    return (
+        content[:1] == b'"'
+        and len(message) == len(named) + len(content) + _PLAIN_BYTES
+        and message.startswith(_PLAIN_START)
+        and message.isascii()
+        and content.find(b"\\u") < 0
+        and content.find(b"\\/") < 0
+    )
 
 
 def _has_exact_parts(content: bytes) -> bool:

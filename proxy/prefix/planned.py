@@ -13,7 +13,7 @@ from proxy.prefix.breakpoints.policies import CacheKeySource
 from proxy.prefix.conversations import ResolvedConversation
 from proxy.prefix.explain.findings import CallEvidence
 from proxy.prefix.layouts.agent_shapes import TextSplits, long_texts
-from proxy.prefix.message_cache import MessageCache
+from proxy.prefix.message_cache import Beginning, MessageCache
 from proxy.prefix.prediction.leading_texts import SeenTexts, TextOwner
 from proxy.prefix.prediction.prefix_chains import ExpectedRead
 from proxy.prefix.prediction.sent_call import SentCall
@@ -60,6 +60,11 @@ class PlanningRequest(msgspec.Struct, frozen=True, kw_only=True):
     is_native: bool = False
     split: SplitBody | None = None
 
+    @property
+    def known_split(self) -> SplitBody | None:
+        """The body with its messages apart; None where it was changed since these were found."""
+        return self.split if self.split is not None and self.split.body is self.body else None
+
 
 class PlanningTarget(msgspec.Struct, frozen=True, kw_only=True):
     """The upstream and model that a call is sent to.
@@ -95,6 +100,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         chain: Fingerprints of its messages, as its caller wrote them.
         resolved: Its conversation, and the evidence for it.
         known: Readings of each of its messages.
+        beginning: The beginning of its body, for the next call's.
         splits: Places at which long texts of a conversation's first call are parted.
     """
 
@@ -105,6 +111,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     resolved: ResolvedConversation
     turns: int
     known: tuple[MessageReading, ...] = ()
+    beginning: Beginning = msgspec.field(default_factory=lambda: Beginning(()))
     readings: MessageCache = msgspec.field(default_factory=MessageCache)
     splits: tuple[TextSplits, ...] = ()
 

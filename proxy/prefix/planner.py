@@ -96,10 +96,11 @@ class Planner:
         prompt = parse_prompt(asked.body, is_native=asked.is_native, split=asked.split)
         team = team_fingerprint(self._secret, asked.team)
         indexes = self.memory.read_call(asked.team)
-        known = indexes.readings.readings_of(team, prompt.messages)
+        readings = indexes.readings
+        known, beginning = readings.readings_of_body(team, prompt.messages, asked.known_split)
         # A conversation that was shortened is the same one.
         origin = asked.origin
-        own = known if origin is None else indexes.readings.readings_of(team, origin.messages)
+        own = known if origin is None else readings.readings_of(team, origin.messages)
         turns = origin.turns if origin is not None else [one.role for one in known].count(ASSISTANT)
         who = (asked.team, asked.feature, asked.key, asked.hint, asked.session)
         said = conversation_chain(prompt, own, who, team, indexes.latest_chains)
@@ -111,7 +112,8 @@ class Planner:
             resolved=indexes.conversations.resolve(said),
             turns=turns,
             known=known,
-            readings=indexes.readings,
+            beginning=beginning,
+            readings=readings,
         )
         return draft.with_splits(indexes.texts)
 

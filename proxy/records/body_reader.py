@@ -44,11 +44,18 @@ class SplitBody(msgspec.Struct, frozen=True):
         body: The body.
         messages: Each as its caller wrote it.
         around: The body with ``READ_ALREADY`` in place of its messages.
+        known: Number of its first messages that the last body of its conversation held, too.
     """
 
     body: bytes
     messages: tuple[bytes, ...]
     around: bytes
+    known: int = 0
+
+    @property
+    def repeatable(self) -> int:
+        """Number of its first messages that the next body of its conversation may hold, too."""
+        return max(0, len(self.messages) - _LAST_MESSAGES)
 
 
 class _LatestBody(msgspec.Struct, frozen=True):
@@ -112,7 +119,7 @@ class BodyReader:
         for latest in self._find(team, body):
             new = _new_messages(body, latest)
             if new:
-                split = SplitBody(body, latest.messages + new, latest.around)
+                split = SplitBody(body, latest.messages + new, latest.around, len(latest.messages))
                 held = memoryview(body)[len(latest.head) - 1 : 1 - len(latest.tail) or None]
                 fields = msgspec.structs.replace(latest.fields, messages=msgspec.Raw(held))
                 self._remember(team, split, latest, before=latest)
@@ -141,7 +148,7 @@ class BodyReader:
         before: _LatestBody | None = None,
     ) -> None:
         """Keep a body but for its last messages, in place of the one that it goes on with."""
-        kept = split.messages[:-_LAST_MESSAGES]
+        kept = split.messages[: split.repeatable]
         if not kept or not kept[-1].endswith(b"}"):
             return
         place = len(form.head)

@@ -1,8 +1,7 @@
 """A cache, bounded by number or weight, that drops the least recently used values."""
 
 import sys
-from collections import deque
-from collections.abc import Callable, Collection, ItemsView, Sequence
+from collections.abc import Callable, ItemsView, Sequence
 from itertools import islice, repeat
 from typing import Generic, TypeVar
 
@@ -85,21 +84,24 @@ class LruCache(Generic[K, V]):
         while held and (len(held) if weigh is None else self._weight) > self._most:
             self.drop_oldest()
 
-    def put_all(self, keys: Collection[K], value: V) -> None:
-        """Keep one value for each of these keys; the last is used last."""
+    def drop(self, key: K) -> None:
+        """Drop the value of a key, if there is one."""
+        value = self._held.pop(key, None)
+        if value is not None and self._weigh is not None:
+            self._weight -= self._weigh(value)
+
+    def put_all(self, keys: Sequence[K], value: V) -> list[V | None]:
+        """Keep one value for each of these keys, the last used last; returns what each had."""
         held, weigh = self._held, self._weigh
-        if weigh is None:  # a long prompt has many, so the loops are the interpreter's own
-            deque(map(held.pop, keys, repeat(None)), 0)
-            held.update(dict.fromkeys(keys, value))
-            while len(held) > self._most:
-                self.drop_oldest()
-            return
-        weight = weigh(value)
-        for key in keys:
-            self._weight += weight - (weigh(held.pop(key)) if key in held else 0)
-            held[key] = value
-        while held and self._weight > self._most:
+        # A long prompt has many, so the loops are the interpreter's own.
+        before: list[V | None] = [*map(held.pop, keys, repeat(None))]
+        held.update(dict.fromkeys(keys, value))
+        if weigh is not None:
+            dropped = sum([weigh(each) for each in before if each is not None])
+            self._weight += weigh(value) * len(set(keys)) - dropped
+        while held and (len(held) if weigh is None else self._weight) > self._most:
             self.drop_oldest()
+        return before
 
     def reweigh(self, more: int) -> None:
         """Take note that a value that is kept weighs so much more now."""

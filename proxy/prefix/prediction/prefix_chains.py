@@ -170,13 +170,9 @@ class _Reach(NamedTuple):
 #: The cache that keeps whole prompts, and what two have in common.
 WHOLE_PROMPTS: Final = "prefix-unit"
 _NOWHERE: Final = _Reach(0, EntryLife(-inf, 0.0))
-
-
 #: Bytes of a prefix that was sent, counted, or stored, and of a way to a cache; as measured.
-_SENT_BYTES: Final = 110
-_COUNTED_BYTES: Final = 110
-_STORED_BYTES: Final = 250
-_ROUTE_BYTES: Final = 200
+_SENT_BYTES, _COUNTED_BYTES = 110, 110
+_STORED_BYTES, _ROUTE_BYTES = 250, 200
 
 
 class PrefixChainIndex:
@@ -193,6 +189,7 @@ class PrefixChainIndex:
 
     def __init__(self, *, is_brief: bool = False, unstored: UnstoredPrefixes | None = None) -> None:
         self._is_brief = is_brief
+        self._recorded = 0
         self._unstored = unstored or UnstoredPrefixes()
         self._sent: LruCache[int, float] = LruCache(entry_bytes=_SENT_BYTES)
         self._counted: LruCache[int, int] = LruCache(entry_bytes=_COUNTED_BYTES)
@@ -210,12 +207,11 @@ class PrefixChainIndex:
 
     def expect_read(self, sent: SentCall, now: float) -> ExpectedRead:
         """Predict the read of a prompt that is sent now."""
-        known = self._known_blocks(sent)
+        known, scale = self._known_prefix(sent)
         if stores_at_breakpoints(sent.regime):
             reached = self._longest_at_breakpoints(sent, known, now, self._entries)
         else:
             reached = self._longest_anywhere(sent, known, now)
-        scale = self._token_scale(sent, known)
         last = self._sent.peek(sent.points[known]) if known else None
         return self._expected_read(sent, known, scale, reached, last, now)
 
@@ -263,8 +259,8 @@ class PrefixChainIndex:
         """
         self._count_call(sent, now)
         points, end = sent.points, sent.repeatable_blocks
-        known = self._known_blocks(sent)
-        scale = self._token_scale(sent, known)
+        known, scale = self._known_prefix(sent)
+        self._recorded += 1
         scale = scale.with_total(usage.prompt_tokens) if usage is not None else scale
         if stores_at_breakpoints(sent.regime) and not has_stored_nothing(sent.regime, usage):
             self._update_entries(sent, known, scale, now, self._entries)
@@ -281,12 +277,21 @@ class PrefixChainIndex:
 
     def _record_sent(self, points: Sequence[int], now: float) -> None:
         """Note when prefixes were sent, the longest first; those noted already may be later."""
-        before = [*map(self._sent.peek, points)]
-        self._sent.put_all(points, now)
+        before = self._sent.put_all(points, now)
         if max(filter(None, before), default=now) > now:
             for point, used in zip(points, before, strict=True):
                 if used and used > now:
                     self._sent.put(point, used)
+
+    def _known_prefix(self, sent: SentCall) -> tuple[int, TokenScale]:
+        """Blocks that were sent before, and its tokens; once, until a call is recorded."""
+        state = (self, self._recorded)
+        found = sent.__dict__.get("known_prefix")
+        if found is None or found[0] != state:
+            known = self._known_blocks(sent)
+            found = sent.__dict__["known_prefix"] = state, (known, self._token_scale(sent, known))
+        prefix: tuple[int, TokenScale] = found[1]
+        return prefix
 
     def _known_blocks(self, sent: SentCall) -> int:
         """Number of its blocks that were sent before."""
@@ -296,10 +301,10 @@ class PrefixChainIndex:
 
     def _token_scale(self, sent: SentCall, known: int) -> TokenScale:
         """Number of tokens its bytes are, by the longest prefix that was a whole prompt once."""
-        points, peek = sent.points, self._counted.peek
-        for at in range(known, 0, -1):
-            if counted := peek(points[at]):
-                return sent.scale(sent.ends[at], counted)
+        every = map(self._counted.peek, sent.points[known:0:-1])
+        for back, counted in enumerate(every):
+            if counted:
+                return sent.scale(sent.ends[known - back], counted)
         return sent.scale()
 
     def _longest_anywhere(
@@ -336,12 +341,12 @@ class PrefixChainIndex:
         return (*reaches, max(sent.ends[last], reaches[-1].size))
 
     def _readable_entries(
-        self, sent: SentCall, places: Iterable[int], now: float, entries: _EntryIndex
+        self, sent: SentCall, places: Sequence[int], now: float, entries: _EntryIndex
     ) -> Iterator[tuple[int, EntryLife]]:
         """The entries at the ends of so many blocks, each with its place."""
-        points, peek = sent.entry_points, entries.peek
-        for at in places:
-            stored = peek(points[at])
+        points = sent.entry_points
+        found = map(entries.peek, map(points.__getitem__, places))
+        for at, stored in zip(places, found, strict=True):
             if stored is None:
                 continue
             entry = stored.readable_entry(explicit=sent.explicit)
@@ -349,7 +354,7 @@ class PrefixChainIndex:
                 yield at, entry
 
     def _live_places(
-        self, sent: SentCall, places: Iterable[int], now: float, entries: _EntryIndex
+        self, sent: SentCall, places: Sequence[int], now: float, entries: _EntryIndex
     ) -> Iterator[int]:
         for at, entry in self._readable_entries(sent, places, now, entries):
             if entry.is_live(now):

@@ -7,6 +7,7 @@ Source: Anthropic, prompt caching (2026-08); OpenAI, prompt caching (2026-09) an
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -37,9 +38,11 @@ MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
 _NULL: Final = b"null"
 _CONTENT: Final = "content"
 _CALLS: Final = "tool_calls"
+#: Bytes of instructions above which they are not remembered with their mark, and most that are.
+_MAX_CACHED_BYTES, _MAX_CACHED = 2**16, 128
 
 
-class _Form(msgspec.Struct, frozen=True):
+class _Form(msgspec.Struct, frozen=True, eq=False):
     """The wire form of a mark.
 
     Attributes:
@@ -232,6 +235,13 @@ def without_own_marks(raw: bytes) -> bytes:
 
 def _with_mark_after(message: bytes, part: int, form: _Form, mark: bytes) -> bytes:
     """The message with a mark after the part, or after all of it (-1)."""
+    if part < 0 or len(message) > _MAX_CACHED_BYTES:
+        return _write_mark(message, part, form, mark)
+    marked = _write_known_mark(message, part, form, mark)
+    return message if marked == message else marked
+
+
+def _write_mark(message: bytes, part: int, form: _Form, mark: bytes) -> bytes:
     found = members(message)
     role, ends = part_text(found.get("role", b'""')), _mark_lifetimes(message)
     if ends and ends[min(part, len(ends) - 1)] is not None:
@@ -248,6 +258,10 @@ def _with_mark_after(message: bytes, part: int, form: _Form, mark: bytes) -> byt
     return _after_part(message, found, part, form, mark)
 
 
+#: The same for instructions, which many calls send: 16 MiB at most.
+_write_known_mark = lru_cache(_MAX_CACHED)(_write_mark)
+
+
 def _after_part(
     message: bytes, found: Mapping[str, bytes], part: int, form: _Form, mark: bytes
 ) -> bytes:
@@ -257,8 +271,15 @@ def _after_part(
     at = saying[-1] if part < 0 and saying else part
     if at not in saying or _part_type(pieces[at]) not in form.parts:
         return message
-    pieces[at] = _with_member(as_content_part(pieces[at]), form.name, mark)
+    pieces[at] = _marked_part(pieces[at], form, mark)
     return write_object({**found, _CONTENT: write_list(pieces)})
+
+
+def _marked_part(piece: bytes, form: _Form, mark: bytes) -> bytes:
+    """A content part with a mark that it has not; a JSON string becomes a part."""
+    if piece[:1] == b'"':
+        return as_content_part(piece)[:-1] + b',"%b":%b}' % (form.name.encode(), mark)
+    return _with_member(piece, form.name, mark)
 
 
 def _with_member(raw: bytes, name: str, value: bytes) -> bytes:

@@ -35,6 +35,23 @@ def test_values_that_are_put_again_together_are_used_in_their_order():
     assert list(memory.items()) == [("b", 1), ("a", 1), ("d", 2)]
 
 
+def test_values_that_are_put_together_replace_those_returned():
+    memory: LruCache[str, int] = LruCache(weigh=abs)
+    memory.put("a", 1)
+
+    assert memory.put_all("ab", 2) == [1, None]
+    assert memory.size_bytes == 4
+
+
+def test_a_dropped_value_is_gone_and_weighs_nothing():
+    memory: LruCache[str, int] = LruCache(weigh=abs)
+    memory.put_all("ab", 4)
+    memory.drop("a")
+    memory.drop("a")
+
+    assert (keys_in(memory, "ab"), memory.size_bytes) == ("b", 4)
+
+
 def test_peek_does_not_count_as_use():
     memory: LruCache[str, int] = LruCache(2)
     memory.put_all("ab", 0)
