@@ -13,8 +13,6 @@ from enum import StrEnum
 from importlib import resources
 from typing import Any, Final
 
-import yaml
-
 from proxy.engines.adapters.by_engine import ADAPTERS
 from proxy.engines.manifests.deployment import (
     PORT,
@@ -91,6 +89,8 @@ def build_manifest(
     values = _values(deployment)
     templates = resources.files("proxy.engines.manifests") / "templates"
     text = (templates / f"{target}.yaml").read_text(encoding="utf8")
+    import yaml  # noqa: PLC0415 - other commands name the targets without it
+
     filled = (_fill(document, values) for document in yaml.safe_load_all(text))
     apply, url = (part.format_map(values) for part in _APPLY[target])
     if has_router:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.calls.converted_calls import convert_call
 from proxy.calls.output_limits import lowered_limit, output_allowance
 from proxy.calls.translation import prepare
 from proxy.catalog.entries import Route
@@ -29,7 +30,9 @@ CHAT = replace(OTHER, upstream=replace(OTHER.upstream, serves_responses=False))
 
 def prepare_for(over: Route, to: str = "chat/completions", **fields: object) -> PreparedRequest:
     prompt_fields = {"input": "hi"} if to == "responses" else {"messages": ASKED}
-    return prepare(call(orjson.dumps({"model": "m", **prompt_fields, **fields}), to), over)
+    sent_call = call(orjson.dumps({"model": "m", **prompt_fields, **fields}), to)
+    converted = convert_call(sent_call, over)
+    return prepare(sent_call if converted is None else converted.call, over)
 
 
 def body(prepared: PreparedRequest) -> dict[str, Any]:
