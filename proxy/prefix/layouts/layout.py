@@ -39,16 +39,21 @@ _VARIES: Final = {
 }
 
 
-class Anchor(msgspec.Struct, frozen=True):
+class Anchor(msgspec.Struct, frozen=True, omit_defaults=True):
     """A unit that a place is known by.
 
     Attributes:
         print: Its fingerprint without the white space around it, in hex.
         size: Its characters without the white space around it; only such units are compared.
+        nth: The repetition that it is, from 0.
+        total: Number of times that the unit stands in the instructions; with another number the
+            place is not known.
     """
 
     print: str
     size: int
+    nth: int = 0
+    total: int = 1
 
 
 class Hole(msgspec.Struct, frozen=True):
@@ -113,30 +118,28 @@ class Words:
 
     def _anchor_positions(
         self, wanted: Sequence[Anchor], fingerprint: Fingerprint
-    ) -> dict[Anchor, list[int]]:
+    ) -> dict[str, list[int]]:
         sizes = frozenset(anchor.size for anchor in wanted)
-        found: dict[Anchor, list[int]] = {anchor: [] for anchor in wanted}
+        found: dict[str, list[int]] = {anchor.print: [] for anchor in wanted}
         bare = [unit.strip() for unit in self._units]
         for number in [number for number, unit in enumerate(bare) if len(unit) in sizes]:
-            unit = bare[number]
-            anchor = Anchor(fingerprint(unit.encode()).hex(), len(unit))
-            if anchor in found:
-                found[anchor].append(number)
+            if (mark := fingerprint(bare[number].encode()).hex()) in found:
+                found[mark].append(number)
         return found
 
     def find_hole(self, before: Anchor | None, after: Anchor | None) -> Hole | str:
         """The units between two anchors, or why there is no such place."""
         start, end = 0, len(self._units)
         if before is not None:
-            stands = self._found[before]
-            if len(stands) != 1:
+            stands = self._found[before.print]
+            if len(stands) != before.total:
                 return _anchor_problem("before", stands)
-            start = stands[0] + 1
+            start = stands[before.nth] + 1
         if after is not None:
-            stands = self._found[after]
-            if len(stands) != 1:
+            stands = self._found[after.print]
+            if len(stands) != after.total:
                 return _anchor_problem("after", stands)
-            end = stands[0]
+            end = stands[after.nth]
         return Hole(start, end) if start <= end else "the lines around it changed places"
 
     def worded_units(self, hole: Hole) -> list[tuple[int, int]]:
@@ -162,7 +165,9 @@ class Words:
 
 
 def _anchor_problem(side: str, stands: Sequence[int]) -> str:
-    return f"the line {side} it {'stands twice' if stands else 'is gone'}"
+    count = len(stands)
+    times = "twice" if count == 2 else "once" if count == 1 else f"{count} times"
+    return f"the line {side} it {f'stands {times}' if count else 'is gone'}"
 
 
 def _character_run(one: _Text, run: TextRun) -> TextRun | None:

@@ -9,8 +9,8 @@ import msgspec
 from proxy.caches.regime import Regime
 from proxy.prefix.layouts.gains import LayoutGains, VaryingText, differing_share
 from proxy.prefix.layouts.layout import MAX_DETAIL_CHARS, Anchor, Layout, LayoutMove
-from proxy.prefix.layouts.samples import ConversationSample, Samples, SeenUnit
-from proxy.prefix.layouts.skeleton import Column, Gap, find_gaps, group_by_template
+from proxy.prefix.layouts.samples import ConversationSample, Samples
+from proxy.prefix.layouts.skeleton import Column, Gap, Neighbour, find_gaps, group_by_template
 from proxy.prefix.layouts.template_calls import template_calls
 from proxy.prefix.layouts.text_pieces import PlainEvidence
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, Fingerprint, PromptSlot
@@ -219,7 +219,7 @@ def _find_holes(every: Sequence[Gap]) -> tuple[int, list[_Hole]]:
     for gap in every:
         runs = list(_movable_columns(gap))
         leaves = sum(u.weight for run in runs for c in run.columns for u in c.example)
-        rest = gap.weight - leaves + (gap.after.weight if gap.after else 0)
+        rest = gap.weight - leaves + (gap.after.unit.weight if gap.after else 0)
         found += runs
         if found:
             found[-1] = msgspec.structs.replace(found[-1], behind=found[-1].behind + rest)
@@ -301,8 +301,11 @@ def _label(columns: Sequence[Column]) -> str:
     return _LONG_TEXT if size > MAX_DETAIL_CHARS else _NO_TOPIC
 
 
-def _unit_anchor(unit: SeenUnit | None) -> Anchor | None:
-    return Anchor(unit.print.hex(), unit.size) if unit else None
+def _unit_anchor(neighbour: Neighbour | None) -> Anchor | None:
+    if neighbour is None:
+        return None
+    unit, mark = neighbour
+    return Anchor(unit.print.hex(), unit.size, mark.nth, mark.total)
 
 
 def _visible_lines(columns: Sequence[Column]) -> str:

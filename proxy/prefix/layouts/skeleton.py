@@ -1,9 +1,15 @@
-"""Finds the text that recurs in many conversations' instructions, and the gaps between."""
+"""Finds the text that recurs in many conversations' instructions, and the gaps between.
+
+A place is known by a unit that stands once. Where most of the instructions repeat themselves, as
+those of a first try do (one sentence two hundred times), it is known by which of the repetitions
+stands there, as long as their number is the same.
+"""
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -18,6 +24,29 @@ MIN_VARIANT_SHARE: Final = 0.9
 #: Units that one which wanders may pass for all of them to be taken as shuffled.
 MAX_PASSED_UNITS: Final = 8
 _SHARED_UNITS_DIVISOR: Final = 2  # share at least one unit in so many
+#: One in so many bytes must repeat for places to be known by repetitions.
+_REPEATED_BYTES_DIVISOR: Final = 2
+
+
+class UnitPlace(NamedTuple):
+    """A unit that a place is known by.
+
+    Attributes:
+        print: Its fingerprint.
+        nth: The repetition that it is, from 0.
+        total: Number of times that the unit stands in the instructions.
+    """
+
+    print: bytes
+    nth: int
+    total: int
+
+
+class Neighbour(NamedTuple):
+    """A unit beside a gap, and how its place is known."""
+
+    unit: SeenUnit
+    mark: UnitPlace
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -50,8 +79,8 @@ class Gap(msgspec.Struct, frozen=True):
         samples: The conversations that the values of columns stand for.
     """
 
-    before: SeenUnit | None
-    after: SeenUnit | None
+    before: Neighbour | None
+    after: Neighbour | None
     columns: tuple[Column, ...]
     weight: int
     samples: tuple[ConversationSample, ...]
@@ -61,10 +90,10 @@ def group_by_template(samples: Sequence[ConversationSample]) -> list[list[Conver
     """The conversations by template: those that share most of what recurs; no small groups."""
     least = max(1, min(MIN_CONVERSATIONS, len(samples) // 2))
     recurring = {mark for mark, count in conversation_counts(samples).items() if count >= least}
-    found: list[tuple[frozenset[bytes], list[ConversationSample]]] = []
+    found: list[tuple[frozenset[Hashable], list[ConversationSample]]] = []
     for sample in samples:
         marks = frozenset(
-            u.print for v in sample.variants.values() for u in v if u.print in recurring
+            mark for v in sample.variants.values() for mark in _recurring_marks(v, recurring)
         )
         for founder, members in found:
             if marks and len(marks & founder) * _SHARED_UNITS_DIVISOR >= len(marks | founder):
@@ -77,7 +106,12 @@ def group_by_template(samples: Sequence[ConversationSample]) -> list[list[Conver
 
 def find_gaps(group: Sequence[ConversationSample]) -> list[Gap]:
     """The gaps between the units that recur in a group, from the start to the end; or none."""
-    every = [[(v, _unique_units(v)) for v in sample.variants.values()] for sample in group]
+    first = next((v for sample in group for v in sample.variants.values()), ())
+    repeats = _is_repetitive(first)
+    every = [
+        [(v, _unit_places(v, repeats=repeats)) for v in sample.variants.values()]
+        for sample in group
+    ]
     common = _common_units([once for variants in every for _, once in variants])
     fits = [[(v, once) for v, once in vs if common <= once.keys()] for vs in every]
     members = tuple(sample for sample, vs in zip(group, fits, strict=True) if vs)
@@ -85,17 +119,19 @@ def find_gaps(group: Sequence[ConversationSample]) -> list[Gap]:
     marks = _without_movers([once for variants in fits for _, once in variants], common)
     if not marks:
         return []
-    places = [[_Places(variant, marks) for variant, _ in variants] for variants in fits]
+    places = [[_Places(variant, marks, once) for variant, once in vs] for vs in fits]
     return [_make_gap(places, number, members) for number in range(len(marks) + 1)]
 
 
 class _Places:
     """The positions of the units of the skeleton in a variant."""
 
-    def __init__(self, variant: Variant, marks: Sequence[bytes]) -> None:
-        wanted = frozenset(marks)
+    def __init__(
+        self, variant: Variant, marks: Sequence[UnitPlace], places: Mapping[UnitPlace, int]
+    ) -> None:
         self.variant = variant
-        self.stands = [-1, *(n for n, u in enumerate(variant) if u.print in wanted), len(variant)]
+        self._marks = marks
+        self.stands = [-1, *(places[mark] for mark in marks), len(variant)]
 
     def units_between(self, gap: int) -> Variant:
         """The units between two of them."""
@@ -110,13 +146,14 @@ class _Places:
             line += unit.lines
         return found or [line]
 
-    def unit_at(self, mark: int) -> SeenUnit | None:
+    def unit_at(self, number: int) -> Neighbour | None:
         """One of them; None for the start and the end."""
-        at = self.stands[mark]
-        return self.variant[at] if 0 <= at < len(self.variant) else None
+        if not 0 < number <= len(self._marks):
+            return None
+        return Neighbour(self.variant[self.stands[number]], self._marks[number - 1])
 
 
-def _common_units(every: Sequence[Mapping[bytes, int]]) -> frozenset[bytes]:
+def _common_units(every: Sequence[Mapping[UnitPlace, int]]) -> frozenset[UnitPlace]:
     """The units that nearly all variants have; those of all where few have every one."""
     count = Counter(mark for once in every for mark in once)
     nearly = frozenset(m for m, n in count.items() if n >= MIN_VARIANT_SHARE * len(every))
@@ -125,13 +162,15 @@ def _common_units(every: Sequence[Mapping[bytes, int]]) -> frozenset[bytes]:
     return frozenset(m for m, n in count.items() if n == len(every))
 
 
-def _without_movers(every: Sequence[Mapping[bytes, int]], common: frozenset[bytes]) -> list[bytes]:
+def _without_movers(
+    every: Sequence[Mapping[UnitPlace, int]], common: frozenset[UnitPlace]
+) -> list[UnitPlace]:
     """The common units, without those that change places and the few they change places with."""
     order = [mark for mark in every[0] if mark in common]
     for places in every[1:]:
         order = _longest_rising_run(order, [places[mark] for mark in order])
     stands = [[places[mark] for mark in order] for places in every]
-    shuffled: set[bytes] = set()
+    shuffled: set[UnitPlace] = set()
     for mark in common.difference(order):
         ranks = [bisect_left(at, each[mark]) for at, each in zip(stands, every, strict=True)]
         if max(ranks) - min(ranks) <= MAX_PASSED_UNITS:
@@ -139,18 +178,36 @@ def _without_movers(every: Sequence[Mapping[bytes, int]], common: frozenset[byte
     return [mark for mark in order if mark not in shuffled]
 
 
-def _unique_units(variant: Variant) -> dict[bytes, int]:
-    """The telling units that stand once, and where."""
-    found: dict[bytes, int] = {}
-    twice = set()
+def _recurring_marks(variant: Variant, recurring: AbstractSet[bytes]) -> Iterator[Hashable]:
+    """The units that recur; each repetition where the instructions are little else."""
+    if not _is_repetitive(variant):
+        return (unit.print for unit in variant if unit.print in recurring)
+    return (p for p in _unit_places(variant, repeats=True) if p.print in recurring)
+
+
+def _is_repetitive(variant: Variant) -> bool:
+    """True if most of the instructions are units that stand more than once."""
+    counts = Counter(unit.print for unit in variant)
+    if len(counts) == len(variant):
+        return False
+    repeated = sum(u.weight for u in variant if u.telling and counts[u.print] > 1)
+    return repeated * _REPEATED_BYTES_DIVISOR > sum(unit.weight for unit in variant)
+
+
+def _unit_places(variant: Variant, *, repeats: bool) -> dict[UnitPlace, int]:
+    """The telling units that stand once, or all of them, and where."""
+    counts = Counter(unit.print for unit in variant)
+    before: Counter[bytes] = Counter()
+    places: dict[UnitPlace, int] = {}
     for number, unit in enumerate(variant):
-        if unit.print in found:
-            twice.add(unit.print)
-        found[unit.print] = number
-    return {m: n for m, n in found.items() if m not in twice and variant[n].telling}
+        total = counts[unit.print]
+        if unit.telling and (repeats or total == 1):
+            places[UnitPlace(unit.print, before[unit.print], total)] = number
+        before[unit.print] += 1
+    return places
 
 
-def _longest_rising_run(marks: Sequence[bytes], places: Sequence[int]) -> list[bytes]:
+def _longest_rising_run(marks: Sequence[UnitPlace], places: Sequence[int]) -> list[UnitPlace]:
     """As many of the marks as stand in rising places."""
     ends: list[int] = []
     last: list[int] = []
@@ -160,7 +217,7 @@ def _longest_rising_run(marks: Sequence[bytes], places: Sequence[int]) -> list[b
         ends[at : at + 1] = [place]
         last[at : at + 1] = [number]
         before.append(last[at - 1] if at else -1)
-    found: list[bytes] = []
+    found: list[UnitPlace] = []
     number = last[-1] if last else -1
     while number >= 0:
         found.append(marks[number])

@@ -64,6 +64,19 @@ def test_a_hole_with_missing_or_ambiguous_anchors_is_not_found():
     assert words("Line two\nLine one").find_hole(ONE, TWO) == "the lines around it changed places"
 
 
+def test_a_repeated_line_is_a_place_as_long_as_it_stands_as_often():
+    second = Anchor(ONE.print, ONE.size, nth=1, total=3)
+    repeated = ["Line one\n"] * 3
+
+    assert words("x\n", *repeated).find_hole(None, second) == Hole(0, 2)
+    assert words("x\n", *repeated).find_hole(second, None) == Hole(3, 4)
+    assert (
+        words("x\n", *repeated, "Line one").find_hole(None, second)
+        == "the line after it stands 4 times"
+    )
+    assert words("Line one").find_hole(None, second) == "the line after it stands once"
+
+
 def test_a_unit_of_the_same_length_is_no_anchor():
     assert words("Lane one\nLine two").find_hole(ONE, TWO) == "the line before it is gone"
 

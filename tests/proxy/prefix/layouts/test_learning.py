@@ -165,6 +165,14 @@ def test_a_clock_or_a_uuid_that_changed_in_two_calls_moves_at_the_third(moment):
     assert found(texts, conversations=1, calls=3) == [(PromptSlot.VARIABLE, "line 2")]
 
 
+@pytest.mark.parametrize("end", [" ", "\n"])
+def test_a_clock_above_rules_that_repeat_themselves_moves(end: str):
+    def texts(number, call):
+        return [f"It is 12:0{number}:1{call}.\n" + f"Be brief, kind and exact to all.{end}" * 300]
+
+    assert found(texts, conversations=3, calls=2) == [(PromptSlot.VARIABLE, "line 1")]
+
+
 def test_a_clock_varies_per_call_also_before_a_conversation_went_on():
     def texts(number, call):
         return template(f"It is 12:0{number}.")

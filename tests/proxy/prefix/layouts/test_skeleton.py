@@ -32,8 +32,8 @@ def samples(*conversations):
 def summary(found):
     return [
         (
-            gap.before.words if gap.before else None,
-            gap.after.words if gap.after else None,
+            gap.before.unit.words if gap.before else None,
+            gap.after.unit.words if gap.after else None,
             [(c.at, c.of, c.line) for c in gap.columns],
         )
         for gap in found
@@ -82,6 +82,23 @@ def test_a_line_that_stands_twice_is_no_anchor():
     found = find_gaps(samples(*([template("Never lie.", f"Time {n}")] for n in range(5))))
 
     assert (RULES[0], RULES[1], [(1, 2, 3)]) in summary(found)
+
+
+def test_instructions_that_repeat_themselves_have_each_repetition_as_a_place():
+    texts = [
+        "\n".join([f"Time {n}", *[RULES[1]] * 30, f"User {n}", *[RULES[1]] * 2]) for n in "abcde"
+    ]
+    found = find_gaps(samples(*([text] for text in texts)))
+
+    varying = [gap for gap in found if gap.columns]
+    assert [gap.after.mark[1:] for gap in varying if gap.after] == [(0, 32), (30, 32)]
+    assert [gap.columns[0].line for gap in varying] == [1, 32]
+
+
+def test_repetitions_whose_number_differs_are_no_places():
+    texts = ["\n".join([f"Time {n}", *[RULES[1]] * (30 + n)]) for n in range(5)]
+
+    assert find_gaps(samples(*([text] for text in texts))) == []
 
 
 def test_lines_that_change_places_are_no_anchors():
