@@ -62,7 +62,10 @@ def test_control_arm_may_lose_a_quarter_of_the_stake_and_a_tenth_of_what_plannin
     account.record_call(CostComparison(planned=51.0, direct=50.0), is_planned=False)
     assert (account.has_credit, account.unpaid_loss) == (False, 26.0)
 
-    account.record_call(CostComparison(planned=40.0, direct=50.0), is_planned=True)
+    account.record_call(CostComparison(planned=40.5, direct=50.0), is_planned=True)
+    assert (account.has_credit, account.unpaid_loss) == (False, 16.5)
+
+    account.record_call(CostComparison(planned=49.5, direct=50.0), is_planned=True)
     assert (account.has_credit, account.unpaid_loss) == (True, 16.0)
 
 

@@ -97,6 +97,27 @@ def test_a_feature_of_few_calls_a_day_does_not_lose_a_write_again_and_again():
     assert saved == -SURCHARGE
 
 
+@pytest.mark.parametrize(
+    ("calls", "earned", "lost"), [(9, 29.9, 30.0), (9, 30.0, 52.0), (10_000, 30.0, 400.0)]
+)
+def test_marks_that_earned_three_stakes_may_lose_half_a_call_or_four_in_ten_thousand(
+    calls: int, earned: float, lost: float
+):
+    account = MarkAccount(total=100.0 * calls, calls=calls)
+    feature = FeatureAccount(stake=1e9, families={"claude": account})
+
+    assert feature.max_loss(10.0, earned, 100.0, MAX_PLACES) == pytest.approx(lost)
+
+
+@pytest.mark.parametrize(("failures", "is_paused"), [(7, False), (8, True)])
+def test_marks_pause_once_eight_reads_in_a_row_failed(failures: int, is_paused: bool):  # noqa: FBT001
+    feature = FeatureAccount()
+    for _ in range(failures):
+        feature.of("claude").record_read(1_000.0, came=False)
+
+    assert feature.is_paused("claude", 1_001.0) is is_paused
+
+
 def test_without_a_stake_nothing_is_paid_in_advance():
     assert not allows(account(stake=0.0, calls=10_000), stake=0.1, earned=1e9)
 
