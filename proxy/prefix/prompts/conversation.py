@@ -49,7 +49,7 @@ _REASONING: Final = b'"reasoning"'
 _USUAL_MEMBERS: Final = ["role", "content"]
 _DIGEST_BYTES: Final = 16
 #: Bytes of a chain that is remembered, and of each of its messages.
-_CHAIN_BYTES, _CHAIN_VALUE_BYTES = 1_000, 60
+_CHAIN_BYTES, _CHAIN_VALUE_BYTES = 1_000, 100
 #: Messages at the end of a call that the next one may leave out or replace.
 TAIL: Final = 3
 #: Answers at the end of a call among which the one before it may have ended.
@@ -133,11 +133,13 @@ class _HashedChain(NamedTuple):
 
     Attributes:
         said: Python's own hash of what its messages said.
+        answers: The runs of answers among them.
     """
 
     values: tuple[bytes, ...]
     state: blake2b
     said: int = hash(())
+    answers: tuple[tuple[int, int], ...] = ()
 
 
 class LatestChains:
@@ -149,8 +151,10 @@ class LatestChains:
         )
         self.indexes: Sequence[LruCache[tuple[bytes, ...], Any]] = (self._chains,)
 
-    def values(self, base: bytes, said: tuple[bytes, ...]) -> tuple[bytes, ...]:
-        """Digests of all that was said up to each message; first of nothing said."""
+    def chain(
+        self, base: bytes, said: tuple[bytes, ...], roles: Sequence[str]
+    ) -> ConversationChain:
+        """The chain of messages that said so much, which tells their roles, too."""
         key = (base, *said[:1])
         known = self._chains.get(key)
         if known is None or hash(said[: len(known.values) - 1]) != known.said:
@@ -159,10 +163,11 @@ class LatestChains:
         before = len(values) - 1
         end = max(before, len(said) - TAIL)
         _hash_messages(state, said[before:end], values)
-        known = _HashedChain(tuple(values), state.copy(), hash(said[:end]))
+        answers = _answer_runs(roles[before:end], before, known.answers)
+        known = _HashedChain(tuple(values), state.copy(), hash(said[:end]), answers)
         self._chains.put(key, known)
         _hash_messages(state, said[end:], values)
-        return tuple(values)
+        return ConversationChain(tuple(values), said, _answer_runs(roles[end:], end, answers))
 
 
 def _hash_messages(state: blake2b, said: Sequence[bytes], values: list[bytes]) -> None:
@@ -191,8 +196,7 @@ def conversation_chain(
         said = [*filter(None, said)]
     hints = _caller_hints(prompt.fields)
     base = (_known_base if hints is _NO_HINTS else _chain_base)(fingerprint, tuple(who), hints)
-    values = (latest or LatestChains()).values(base, tuple(said))
-    return ConversationChain(values, tuple(said), _answer_runs(roles))
+    return (latest or LatestChains()).chain(base, tuple(said), roles)
 
 
 def _chain_base(fingerprint: Fingerprint, who: tuple[str, ...], hints: Sequence[bytes]) -> bytes:
@@ -204,17 +208,16 @@ def _chain_base(fingerprint: Fingerprint, who: tuple[str, ...], hints: Sequence[
 _known_base = lru_cache(_MAX_CALLERS)(_chain_base)
 
 
-def _answer_runs(roles: Sequence[str]) -> tuple[tuple[int, int], ...]:
-    """The start and end of each run of answers."""
-    runs: list[tuple[int, int]] = []
-    begin = -1
-    for at, role in enumerate(roles):
+def _answer_runs(
+    roles: Sequence[str], first: int, before: tuple[tuple[int, int], ...]
+) -> tuple[tuple[int, int], ...]:
+    """The start and end of each run of answers; of messages from ``first`` on, and those before."""
+    runs = [*before]
+    for at, role in enumerate(roles, first):
         if role == ASSISTANT:
-            begin = at if begin < 0 else begin
-        elif begin >= 0:
-            runs.append((begin, at))
-            begin = -1
-    return (*runs, (begin, len(roles))) if begin >= 0 else tuple(runs)
+            begin = runs.pop()[0] if runs and runs[-1][1] == at else at
+            runs.append((begin, at + 1))
+    return tuple(runs)
 
 
 def message_digest(

@@ -27,18 +27,26 @@ SAID = st.lists(st.sampled_from([bytes([one]) * 16 for one in range(3)]), max_si
 
 
 @given(calls=st.lists(SAID, max_size=9))
-def test_values_continued_from_the_latest_call_are_those_of_the_whole_call(calls):
+def test_chains_continued_from_the_latest_call_are_those_of_the_whole_call(calls):
     latest = LatestChains()
-    values = [latest.values(b"base", tuple(said)) for said in calls]
+    chains = [chain_of_said(latest, said) for said in calls]
 
-    assert values == [LatestChains().values(b"base", tuple(said)) for said in calls]
+    assert chains == [chain_of_said(LatestChains(), said) for said in calls]
+
+
+def chain_of_said(
+    latest: LatestChains, said: list[bytes], base: bytes = b"base"
+) -> ConversationChain:
+    """The chain of messages that say this; but for the first of three sayings they are answers."""
+    roles = ["assistant" if says[0] else "user" for says in said]
+    return latest.chain(base, tuple(said), roles)
 
 
 def test_values_continued_from_the_latest_call_tell_callers_apart():
     latest = LatestChains()
-    first, other = (latest.values(base, (b"said",) * 5) for base in (b"one", b"two"))
+    first, other = (chain_of_said(latest, [b"said"] * 5, base) for base in (b"one", b"two"))
 
-    assert set(first).isdisjoint(other)
+    assert set(first.values).isdisjoint(other.values)
 
 
 def chain_of(found: Prompt, who: tuple[str, ...] = WHO) -> ConversationChain:
