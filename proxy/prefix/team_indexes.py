@@ -98,7 +98,7 @@ class TeamIndexes:
     @property
     def size_bytes(self) -> int:
         """About how many bytes they take."""
-        return sum([index.size_bytes for index in self._all], _TEAM_BYTES)
+        return _TEAM_BYTES + LruCache.total_bytes(self._all)
 
     def drop_oldest(self) -> None:
         """Drop a small part of each, so that all reach back about as far."""
@@ -151,8 +151,9 @@ class TeamMemory:
         stake = indexes.agent_keys.team
         if self.team_stakes.peek(team) is not stake:  # else its own would borrow no more
             self.team_stakes.put(team, stake)
-        indexes.latest = max(now, indexes.latest)
-        self._now = max(now, self._now)
+        if now:
+            indexes.latest = max(now, indexes.latest)
+            self._now = max(now, self._now)
         return indexes
 
     def stake_of(self, team: str) -> TeamStake:

@@ -119,3 +119,12 @@ def test_many_values_are_dropped_in_the_order_of_their_use():
     keys = [key for key, _ in memory.items()]
     assert keys == list(range(5_000 - len(keys), 5_000))
     assert 990 <= len(keys) <= 1_000
+
+
+def test_several_caches_together_take_the_bytes_of_each():
+    weighed: LruCache[str, int] = LruCache(weigh=abs)
+    counted: LruCache[str, int] = LruCache(entry_bytes=10)
+    weighed.put_all("ab", 4)
+    counted.put_all("abc", 1)
+
+    assert LruCache.total_bytes([weighed, counted]) == weighed.size_bytes + counted.size_bytes == 38
