@@ -10,7 +10,7 @@ from proxy.caches.port import CachedPrompt, Position, Served, TokenBlock, Ttl, m
 from proxy.caches.prefixes import Point
 
 _UNMARKABLE = ("thinking", "redacted_thinking")
-_RUNS = ("tool_use", "tool_result")
+_RUNS = frozenset({"tool_use", "tool_result"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,12 +89,15 @@ def lookback_blocks(
         lookback: Number of positions that are looked at, the mark's own included.
         runs: True if consecutive tool_use blocks, or tool_result blocks, are one position.
     """
+    last = max(0, mark + 1 - max(1, lookback))
+    if not runs or _RUNS.isdisjoint([block.kind for block in blocks[last : mark + 1]]):
+        return range(mark, last - 1, -1)
     first = mark
     positions = 1
     behind = blocks[mark].kind
     while first > 0:
         kind = blocks[first - 1].kind
-        in_run = runs and kind == behind and kind in _RUNS
+        in_run = kind == behind and kind in _RUNS
         if not in_run and positions >= lookback:
             break
         positions += not in_run

@@ -83,13 +83,14 @@ class ExpectedRead(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return known
 
     def _rescale(self, scale: TokenScale) -> "ExpectedRead":
-        changed = {
-            name: _rescale_tokens(getattr(self, name), self.scale, scale)
-            for name in ("tokens", "found", "stored", "known")
-        }
+        known = _rescale_tokens(self.known, self.scale, scale)
         if self.regime is not None:  # what a cache reads in steps is no part of another number
-            changed |= zip(_REACHES, _readable(self.regime, scale, self.reaches), strict=True)
-        return msgspec.structs.replace(self, **changed, scale=scale)
+            tokens = _readable(self.regime, scale, self.reaches)
+        else:
+            held = self.tokens, self.found, self.stored
+            tokens = [_rescale_tokens(each, self.scale, scale) for each in held]
+        changed = dict(zip(_REACHES, tokens, strict=True))
+        return msgspec.structs.replace(self, **changed, known=known, scale=scale)
 
     def with_entry(self, regime: Regime, at: int, size: int) -> "ExpectedRead":
         """The same where an entry of so many blocks and bytes is there, longer than any known."""

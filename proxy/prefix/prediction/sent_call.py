@@ -13,8 +13,8 @@ there in the next one, and what was written with it is not read.
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import accumulate
-from operator import itemgetter
+from itertools import accumulate, compress, count
+from operator import eq, itemgetter
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -182,10 +182,10 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         if self.regime.name != "openai-breakpoint":
             return self.points
-        pairs = zip(self.blocks, self.blocks[1:], strict=False)
-        goes_on = (False, *[one.message == after.message for one, after in pairs], False)
-        keyed = zip(self.points, goes_on, strict=False)
-        return tuple([~point if inner else point for point, inner in keyed])
+        points, messages = [*self.points], [block.message for block in self.blocks]
+        for at in compress(count(1), map(eq, messages, messages[1:])):
+            points[at] = ~points[at]
+        return tuple(points)
 
     @_Once
     def digests(self) -> tuple[bytes, ...]:
