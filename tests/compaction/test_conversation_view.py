@@ -105,6 +105,15 @@ def test_a_long_turn_is_cut_between_its_steps():
     assert view.tokens_between(cut, end) < 12_000
 
 
+def test_behind_a_cut_between_steps_stand_no_more_steps_than_make_8000_tokens():
+    view = heard(work(200, 100))
+    end = len(view.messages)
+
+    cut = turn_cut(view, end, view.lead, 3)
+
+    assert view.tokens_between(cut, end) >= 8_000 > view.tokens_between(cut + 2, end)
+
+
 def test_a_short_turn_is_left_whole_but_where_it_is_asked_to_be_cut():
     view = heard(work(8, 20))
     end = len(view.messages)

@@ -53,6 +53,14 @@ def evidence(call: SentCall, *before: SentCall) -> CallEvidence:
     )
 
 
+@pytest.mark.parametrize(("read", "is_miss"), [(1_520, False), (1_519, True)])
+def test_a_twentieth_less_than_could_be_read_is_an_error_of_estimates(read: int, is_miss: bool):  # noqa: FBT001
+    call = users(VLLM, ("a", 1_600))
+    usage = Usage(input=1_600 - read, cache_read=read)
+
+    assert (explain_miss(evidence(call, call), usage) is not None) is is_miss
+
+
 def test_a_call_read_as_far_as_possible_has_no_miss():
     call = users(VLLM, ("a", 1_600))
 

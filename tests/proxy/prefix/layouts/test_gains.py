@@ -95,7 +95,9 @@ def test_marks_read_tools_and_parted_text_before_what_varies_but_openai_marks_no
 def test_words_of_a_move_count_where_nothing_is_read():
     short = VaryingText(size=40, behind=400, values=NEW)
 
-    assert gains(short, front=400, first=1.0).saved_tokens([VARIABLE]) < 0
+    # A label of 6 tokens, a reference of 14 and a message of its own of 12.
+    assert gains(short, front=400, first=1.0).saved_tokens([VARIABLE]) == -32
+    assert gains(short, front=400, first=1.0).saved_tokens([SEMI]) == -20
     assert gains(short, front=400, first=1.0).best_slots([VARIABLE]) == [STABLE]
 
 
