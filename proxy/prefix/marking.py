@@ -108,7 +108,7 @@ def with_all_marks(call: CallToMark, own: BreakpointPolicy) -> BreakpointPolicy:
     back = left if left < MORE_LEFT_OUT else 0
     ttl = call.indexes.stakes.lifetime(call.place, call.target.regime)
     if not policies.may_switch_off(call.target.regime):
-        return policies.fixed_marks(call.target.regime, own, back=back, ttl=ttl)
+        return policies.fixed_marks(call.target.regime, own, left_out=back, ttl=ttl)
     start = digest_start(bare)
     begins_anew = policies.begins_anew_each_time(past.openings, start)
     explicit = begins_anew or (own.explicit and not call.draft.turns)
@@ -116,7 +116,7 @@ def with_all_marks(call: CallToMark, own: BreakpointPolicy) -> BreakpointPolicy:
     policy = policies.fixed_marks(
         call.target.regime,
         own,
-        back=back,
+        left_out=back,
         explicit=explicit,
         ends_early=tail > 0 and _USER in [block.role for block in bare[-tail:]],
         ttl=ttl,

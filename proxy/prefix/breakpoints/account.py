@@ -157,11 +157,11 @@ class MarkAccount(msgspec.Struct):
         last = PromptPlace.FIRST_CALL if is_first_call else PromptPlace.LATER_CALL
         worth = best = 0.0
         count = 0
-        for at, fee in enumerate(fees):
-            place = last if at == PromptPlace.FIRST_CALL else at
+        for index, fee in enumerate(fees):
+            place = last if index == PromptPlace.FIRST_CALL else index
             worth += self.places[place] + STOP_LOSS_FEES * fee if fee else 0.0
             if worth >= best:
-                best, count = worth, at + 1
+                best, count = worth, index + 1
         return count
 
     def earnings(self, count: int) -> float:
@@ -245,15 +245,15 @@ class MarkAccount(msgspec.Struct):
         self.news.direct += direct
         self.news.calls += 1
 
-    def adopt_stored(self, stored: StoredMarkAccount, sent: AccountNews | None) -> None:
+    def adopt_stored(self, stored: StoredMarkAccount, stored_news: AccountNews | None) -> None:
         """Take over what all processes counted together.
 
         Args:
             stored: The stored account.
-            sent: The news that are in it; None for none.
+            stored_news: The news that are in it; None for none.
         """
         unit = UNITS_PER_NANO
-        news = self.news = self.news if sent is None else self.news.subtract(sent)
+        news = self.news = self.news if stored_news is None else self.news.subtract(stored_news)
         self.net = (stored.earned - stored.staked) * unit + news.earned - news.staked
         self.balance = stored.balance * unit + news.saved
         self.total = stored.direct * unit + news.direct

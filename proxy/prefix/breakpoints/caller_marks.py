@@ -26,10 +26,10 @@ _MAX_SPLIT_MARKS: Final = 2
 _HINT, _BREAKPOINT = (msgspec.json.encode(name) for name in MARKS)
 
 
-def free_marks(regime: Regime, given: Mapping[int, str], *, explicit: bool) -> int:
+def free_marks(regime: Regime, caller_marks: Mapping[int, str], *, explicit: bool) -> int:
     """Number of marks that can be added to the caller's; 0 or less for none."""
-    room = regime.marks - len(given)
-    if given and not explicit and regime.name == _OPENAI:
+    room = regime.marks - len(caller_marks)
+    if caller_marks and not explicit and regime.name == _OPENAI:
         # The provider writes its own end and fewer of the latest; theirs stay among them.
         rules = openai_breakpoint.provider_rules(regime.provider)
         room -= rules.marks_written - rules.beside_implicit
@@ -50,24 +50,26 @@ def free_splits(
     end = len(blocks) if is_written else max(marks, default=0)
     room = min(_MAX_SPLIT_MARKS, free_marks(regime, marks, explicit=False))
     places = [
-        at
-        for at, (block, after) in enumerate(pairwise(blocks[: end + 1]))
+        place
+        for place, (block, after) in enumerate(pairwise(blocks[: end + 1]))
         if block.role == _USER and block.part >= 0 and block.message == after.message
     ]
     return {
-        at: regime.usual_ttl if is_written else marks[min(mark for mark in marks if mark > at)]
-        for at in (places[-room:] if room > 0 else ())
-        if at not in marks
+        place: regime.usual_ttl
+        if is_written
+        else marks[min(mark for mark in marks if mark > place)]
+        for place in (places[-room:] if room > 0 else ())
+        if place not in marks
     }
 
 
-def marks_left(prompt: Prompt, given: Mapping[int, str], regime: Regime) -> Regime:
+def marks_left(prompt: Prompt, caller_marks: Mapping[int, str], regime: Regime) -> Regime:
     """The regime less the marks of the caller's that share a block with another of theirs.
 
     Raises:
         Unplannable: If a message cannot be read.
     """
-    more = count_caller_marks(prompt, regime) - len(given) if given else 0
+    more = count_caller_marks(prompt, regime) - len(caller_marks) if caller_marks else 0
     return (
         msgspec.structs.replace(regime, marks=max(0, regime.marks - more)) if more > 0 else regime
     )
@@ -76,7 +78,7 @@ def marks_left(prompt: Prompt, given: Mapping[int, str], regime: Regime) -> Regi
 def without_spare_mark(
     prompt: Prompt,
     blocks: Sequence[PromptBlock],
-    given: dict[int, str],
+    caller_marks: dict[int, str],
     regime: Regime,
     lifetime: str = "",
 ) -> tuple[Prompt, dict[int, str]]:
@@ -91,18 +93,18 @@ def without_spare_mark(
     Raises:
         Unplannable: If a message cannot be read.
     """
-    if regime.name != _OPENAI or free_marks(regime, given, explicit=False) > 0:
-        return prompt, given
+    if regime.name != _OPENAI or free_marks(regime, caller_marks, explicit=False) > 0:
+        return prompt, caller_marks
     end = next(reversed(openai_breakpoint.implicit_breakpoints(blocks)), -1)
     # One of the caller's own may be written in its place, and must not cost more than the end.
-    if end not in given or {*given.values()} != {lifetime or regime.usual_ttl}:
-        return prompt, given
-    messages, at = list(prompt.messages), blocks[end].message
-    bare = _without_end_hint(messages[at])
-    if bare is messages[at]:
-        return prompt, given
-    messages[at] = bare
-    left = {block: ttl for block, ttl in given.items() if block != end}
+    if end not in caller_marks or {*caller_marks.values()} != {lifetime or regime.usual_ttl}:
+        return prompt, caller_marks
+    messages, index = list(prompt.messages), blocks[end].message
+    bare = _without_end_hint(messages[index])
+    if bare is messages[index]:
+        return prompt, caller_marks
+    messages[index] = bare
+    left = {block: ttl for block, ttl in caller_marks.items() if block != end}
     return msgspec.structs.replace(prompt, messages=tuple(messages)), left
 
 

@@ -125,7 +125,7 @@ class FeatureAccount(msgspec.Struct):
         average = (total + direct) / (calls + 1)
         if earned < MIN_EARNINGS_PER_STAKE * stake:
             is_head = places <= PromptPlace.FIRST_CALL
-            may_read = is_head and any(each.may_read_tools for each in self.families.values())
+            may_read = is_head and any(family.may_read_tools for family in self.families.values())
             return (_MAX_LOSS_CALLS if may_read else _MAX_UNSEEN_LOSS_CALLS) * average
         return max(_MAX_LOSS_CALLS * average, _MAX_LOSS_SHARE * total)
 

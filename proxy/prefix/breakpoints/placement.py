@@ -79,14 +79,14 @@ def place_marks(
     blocks: Sequence[PromptBlock],
     ends: Sequence[int],
     regime: Regime,
-    given: Mapping[int, str],
+    caller_marks: Mapping[int, str],
     end: PromptEnd = _PLAIN,
 ) -> MarkPlacement:
     """The marks this call adds to the caller's own, and why others do not stand.
 
     ``ends`` are the tokens up to the end of each block, or as near as is known.
     """
-    room = free_marks(regime, given, explicit=policy.explicit)
+    room = free_marks(regime, caller_marks, explicit=policy.explicit)
     marks: list[Mark] = []
     notes = []
     requests = _requested_marks(policy, blocks, regime, end)
@@ -95,9 +95,9 @@ def place_marks(
         start = _first_cacheable_block(blocks[: max(0, upto)], ends, regime)
         requests.append(_RequestedMark("the start", start, policy.first))
     for requested in requests:
-        if not _is_markable(requested.block, ends, regime, given):
+        if not _is_markable(requested.block, ends, regime, caller_marks):
             continue
-        ttl = _mark_lifetime(requested, regime, given)
+        ttl = _mark_lifetime(requested, regime, caller_marks)
         if room <= len(marks):
             note = f"all {regime.marks} marks are in use"
         elif not ttl:
@@ -106,28 +106,31 @@ def place_marks(
             marks.append(Mark(requested.block, ttl))
             continue
         notes.append(f"no mark after {requested.what}: {note}")
-    if room > len(marks) and (free := _free_mark(blocks, ends, regime, given)) is not None:
+    if room > len(marks) and (free := _free_mark(blocks, ends, regime, caller_marks)) is not None:
         marks += [] if free.block in {mark.block for mark in marks} else [free]
     return MarkPlacement(_in_wire_order(marks, regime), tuple(notes))
 
 
 def _free_mark(
-    blocks: Sequence[PromptBlock], ends: Sequence[int], regime: Regime, given: Mapping[int, str]
+    blocks: Sequence[PromptBlock],
+    ends: Sequence[int],
+    regime: Regime,
+    caller_marks: Mapping[int, str],
 ) -> Mark | None:
     """The mark after the stable slot, where it costs nothing: a caller's mark stands behind it.
 
     What stands before that mark is charged at its price anyway. OpenAI's caches write so many of
     the latest marks, so that there one more may displace another.
     """
-    if regime.name == _OPENAI or not given:
+    if regime.name == _OPENAI or not caller_marks:
         return None
     heads = count_leading_blocks(blocks)
     place = _last_markable_block(blocks, heads, PromptSlot.STABLE, regime)
-    if place >= max(given):
+    if place >= max(caller_marks):
         return None
     requested = _RequestedMark("the stable slot", place, regime.usual_ttl)
-    ttl = _mark_lifetime(requested, regime, given)
-    is_free = ttl in given.values() and _is_markable(place, ends, regime, given)
+    ttl = _mark_lifetime(requested, regime, caller_marks)
+    is_free = ttl in caller_marks.values() and _is_markable(place, ends, regime, caller_marks)
     return Mark(place, ttl) if is_free else None
 
 
@@ -168,17 +171,19 @@ def _blocks_before_tail(blocks: Sequence[PromptBlock], tail: int) -> int:
     if tail <= 0 or not blocks:
         return len(blocks)
     first = blocks[-1].message - tail + 1
-    return next((at for at, block in enumerate(blocks) if block.message >= first), len(blocks))
+    return next(
+        (index for index, block in enumerate(blocks) if block.message >= first), len(blocks)
+    )
 
 
 def _previous_call_blocks(blocks: Sequence[PromptBlock], end: int) -> int:
     """Number of blocks the previous call had: those before the latest answer; 0 for no answer."""
-    at = end
-    while at and blocks[at - 1].role != ASSISTANT:
-        at -= 1
-    while at and blocks[at - 1].role == ASSISTANT:
-        at -= 1
-    return at
+    count = end
+    while count and blocks[count - 1].role != ASSISTANT:
+        count -= 1
+    while count and blocks[count - 1].role == ASSISTANT:
+        count -= 1
+    return count
 
 
 def _previous_marks(
@@ -195,25 +200,26 @@ def _previous_marks(
     answer; or it stands there still, in other words, and the mark stands before that.
     """
     previous = _previous_call_blocks(blocks, end)
-    kept = max(0, previous - policy.back)
-    found = [
-        _last_markable_block(blocks, at, PromptSlot.VARIABLE, regime) for at in (previous, kept)
+    repeated = max(0, previous - policy.back)
+    last_blocks = [
+        _last_markable_block(blocks, stop, PromptSlot.VARIABLE, regime)
+        for stop in (previous, repeated)
     ]
-    if policy.back and spoken and kept and blocks[kept - 1].role == ASSISTANT:
-        found[1] = kept - 1
-    return [at for at in dict.fromkeys(found) if at >= 0]
+    if policy.back and spoken and repeated and blocks[repeated - 1].role == ASSISTANT:
+        last_blocks[1] = repeated - 1
+    return [block for block in dict.fromkeys(last_blocks) if block >= 0]
 
 
 def _unreachable_blocks(
     before: Sequence[int], last: int, blocks: Sequence[PromptBlock], regime: Regime
 ) -> list[int]:
     """Those of the blocks, latest first, that no lookup comes past from the one behind them."""
-    found = []
-    for at in before:
-        if at < last and _max_wire_places(blocks[at:last]) >= max(1, regime.lookback):
-            found.append(at)
-            last = at
-    return found
+    unreachable = []
+    for block in before:
+        if block < last and _max_wire_places(blocks[block:last]) >= max(1, regime.lookback):
+            unreachable.append(block)
+            last = block
+    return unreachable
 
 
 def count_leading_blocks(blocks: Sequence[PromptBlock]) -> int:
@@ -230,10 +236,10 @@ def _last_markable_block(
     blocks: Sequence[PromptBlock], end: int, slot: PromptSlot, regime: Regime
 ) -> int:
     """The last block of a slot before ``end`` on which a mark can stand; -1 for none."""
-    for at in range(end - 1, -1, -1):
-        block = blocks[at]
+    for index in range(end - 1, -1, -1):
+        block = blocks[index]
         if block.slot == slot and _can_take_mark(block, regime):
-            return at
+            return index
     return -1
 
 
@@ -243,9 +249,9 @@ def _first_cacheable_block(
     """The first block that can be marked and surely ends enough to be cached; -1 for none."""
     return next(
         (
-            at
-            for at, block in enumerate(blocks)
-            if ends[at] >= _SURE_LENGTH_FACTOR * regime.least and _can_take_mark(block, regime)
+            index
+            for index, block in enumerate(blocks)
+            if ends[index] >= _SURE_LENGTH_FACTOR * regime.least and _can_take_mark(block, regime)
         ),
         -1,
     )
@@ -268,9 +274,11 @@ def _max_wire_places(blocks: Sequence[PromptBlock]) -> int:
     return sum(_MAX_PLACES_PER_ANSWER if block.role == ASSISTANT else 1 for block in blocks)
 
 
-def _is_markable(block: int, ends: Sequence[int], regime: Regime, given: Mapping[int, str]) -> bool:
+def _is_markable(
+    block: int, ends: Sequence[int], regime: Regime, caller_marks: Mapping[int, str]
+) -> bool:
     """True if a block is there, is not marked by the caller and may end enough to be cached."""
-    return block >= 0 and block not in given and is_cacheable_length(ends[block], regime)
+    return block >= 0 and block not in caller_marks and is_cacheable_length(ends[block], regime)
 
 
 def is_cacheable_length(tokens: int, regime: Regime) -> bool:
@@ -278,7 +286,9 @@ def is_cacheable_length(tokens: int, regime: Regime) -> bool:
     return tokens * _ESTIMATE_ERROR_FACTOR >= regime.least
 
 
-def _mark_lifetime(requested: _RequestedMark, regime: Regime, given: Mapping[int, str]) -> str:
+def _mark_lifetime(
+    requested: _RequestedMark, regime: Regime, caller_marks: Mapping[int, str]
+) -> str:
     """The lifetime asked for, or the next that keeps longer ones first; "" where none does.
 
     Behind a shorter mark of the caller's it is as short. Before a longer one it is as long, which
@@ -287,25 +297,29 @@ def _mark_lifetime(requested: _RequestedMark, regime: Regime, given: Mapping[int
     if regime.name == _OPENAI:
         return requested.ttl if requested.ttl in regime.writes else ""
     span = regime.lifetimes
-    if not given and requested.ttl in regime.writes and requested.ttl in span:
+    if not caller_marks and requested.ttl in regime.writes and requested.ttl in span:
         return requested.ttl
-    before = [span[ttl] for at, ttl in given.items() if at < requested.block and ttl in span]
-    after = [span[ttl] for at, ttl in given.items() if at > requested.block and ttl in span]
-    least, most = max(after, default=0.0), min(before, default=float("inf"))
-    fitting = [ttl for ttl in regime.writes if least <= span.get(ttl, -1.0) <= most]
-    asked = span.get(requested.ttl, 0.0)
-    return min(fitting, key=lambda ttl: abs(span[ttl] - asked), default="")
+    before = [
+        span[ttl] for block, ttl in caller_marks.items() if block < requested.block and ttl in span
+    ]
+    after = [
+        span[ttl] for block, ttl in caller_marks.items() if block > requested.block and ttl in span
+    ]
+    shortest, longest = max(after, default=0.0), min(before, default=float("inf"))
+    fitting = [ttl for ttl in regime.writes if shortest <= span.get(ttl, -1.0) <= longest]
+    requested_span = span.get(requested.ttl, 0.0)
+    return min(fitting, key=lambda ttl: abs(span[ttl] - requested_span), default="")
 
 
 def _in_wire_order(marks: Sequence[Mark], regime: Regime) -> tuple[Mark, ...]:
     """The marks in wire order, each at least as long-lived as those behind it."""
-    found: list[Mark] = []
+    ordered: list[Mark] = []
     longest = ""
     for mark in sorted(marks, key=lambda mark: -mark.block):
         if regime.lifetimes.get(mark.ttl, 0.0) >= regime.lifetimes.get(longest, 0.0):
             longest = mark.ttl
-        found.append(Mark(mark.block, longest))
-    return tuple(reversed(found))
+        ordered.append(Mark(mark.block, longest))
+    return tuple(reversed(ordered))
 
 
 def place_values(spans: Sequence[tuple[int, int]], regime: Regime, usage: Usage) -> PlaceValues:
@@ -328,18 +342,18 @@ def _overlap(span: tuple[int, int], other: tuple[int, int]) -> int:
     return max(0, min(span[1], other[1]) - max(span[0], other[0]))
 
 
-def marked_place_count(sent: SentCall, marks: Iterable[int]) -> int:
+def marked_place_count(call: SentCall, marks: Iterable[int]) -> int:
     """Number of places, in wire order, up to the one in which the last of these marks stands."""
     last = max(marks, default=-1)
-    starts = (0, sent.start.tools, sent.start.stable, sent.block_ranges.messages.start)
+    starts = (0, call.start.tools, call.start.stable, call.block_ranges.messages.start)
     return sum([start <= last for start in starts])
 
 
-def place_spans(sent: SentCall, scale: TokenScale) -> Sequence[tuple[int, int]]:
+def place_spans(call: SentCall, scale: TokenScale) -> Sequence[tuple[int, int]]:
     """The tokens of each place, in wire order, from the first to the one behind the last."""
-    ends, start = sent.ends, sent.start
-    places = (start.tools, start.stable, sent.block_ranges.messages.start)
-    return [*pairwise((0, *(scale.tokens_of(ends[at]) for at in places), scale.total))]
+    ends, start = call.ends, call.start
+    places = (start.tools, start.stable, call.block_ranges.messages.start)
+    return [*pairwise((0, *(scale.tokens_of(ends[place]) for place in places), scale.total))]
 
 
 def long_life_value(expected: ExpectedRead, regime: Regime) -> tuple[float, float]:
@@ -351,7 +365,7 @@ def long_life_value(expected: ExpectedRead, regime: Regime) -> tuple[float, floa
     """
     short, long = regime.usual_ttl, regime.longest_ttl
     total, idle = expected.scale.total, inf if expected.idle is None else expected.idle
-    held = expected.found if idle <= regime.lifetimes[long] else 0
-    kept = held if idle > regime.lifetimes[short] else 0
-    gain = kept * regime.usual_gain - regime.longest_fee * (total - held)
+    long_read = expected.found if idle <= regime.lifetimes[long] else 0
+    extra_read = long_read if idle > regime.lifetimes[short] else 0
+    gain = extra_read * regime.usual_gain - regime.longest_fee * (total - long_read)
     return gain, regime.longest_fee * total

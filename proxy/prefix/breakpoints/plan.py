@@ -110,36 +110,36 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, arm=arm, layout=layout, policies={}, replaced=replaced)
 
 
-def merge_plans(kept: Plan, more: Plan) -> Plan:
-    """The kept plan with the tools and policies it lacks; where both speak, it holds.
+def merge_plans(current: Plan, more: Plan) -> Plan:
+    """The current plan with the tools and policies it lacks; where both speak, it holds.
 
     Tools after the first 1,024 and policies after the first 64 are left out. One with a layout that
-    replaced the kept one's takes its place. A plan takes the place of what stands for one.
+    replaced the current one's takes its place. A plan takes the place of what stands for one.
     """
-    if kept.conversation or more.conversation:
-        return _merge_references(kept, more)
-    if more.replaced > kept.replaced:
+    if current.conversation or more.conversation:
+        return _merge_references(current, more)
+    if more.replaced > current.replaced:
         return more
-    known = frozenset(kept.tools)
-    tools = dict.fromkeys(tool for tool in more.tools if tool not in known)
-    policies = kept.policies | {
-        name: policy for name, policy in more.policies.items() if name not in kept.policies
+    current_tools = frozenset(current.tools)
+    tools = dict.fromkeys(tool for tool in more.tools if tool not in current_tools)
+    policies = current.policies | {
+        name: policy for name, policy in more.policies.items() if name not in current.policies
     }
     return msgspec.structs.replace(
-        kept,
-        tools=(*kept.tools, *tools)[:_MAX_TOOLS],
-        as_came=kept.as_came if kept.tools else more.as_came,
+        current,
+        tools=(*current.tools, *tools)[:_MAX_TOOLS],
+        as_came=current.as_came if current.tools else more.as_came,
         policies=dict(islice(policies.items(), _MAX_POLICIES)),
-        onward=kept.onward or more.onward,
-        splits=more_splits(kept.splits, more.splits),
+        onward=current.onward or more.onward,
+        splits=more_splits(current.splits, more.splits),
     )
 
 
 def more_splits(
-    kept: tuple[TextSplits, ...], more: tuple[TextSplits, ...]
+    current: tuple[TextSplits, ...], more: tuple[TextSplits, ...]
 ) -> tuple[TextSplits, ...]:
     """The places of two at which texts are parted more often: a text that grew is parted anew."""
-    return max(kept, more, key=lambda splits: sum(1 + len(each.ends) for each in splits))
+    return max(current, more, key=lambda splits: sum(1 + len(split.ends) for split in splits))
 
 
 def fork_plan(plan: Plan, arm: ExperimentArm, tools: Sequence[str]) -> Plan:
@@ -150,21 +150,21 @@ def fork_plan(plan: Plan, arm: ExperimentArm, tools: Sequence[str]) -> Plan:
     ``tools`` are fingerprints (hex) of its tools that have an order, as its caller lists them.
     """
     inherited = msgspec.structs.replace(plan, replaced=0, onward=())
-    place = {tool: at for at, tool in enumerate(plan.tools)}
-    held = [place[tool] for tool in tools if tool in place]
-    tools_moved = held != sorted(held) or bool(held and not plan.as_came)
+    place = {tool: index for index, tool in enumerate(plan.tools)}
+    positions = [place[tool] for tool in tools if tool in place]
+    tools_moved = positions != sorted(positions) or bool(positions and not plan.as_came)
     has_moved = plan.layout > 0 or plan.shape > 0 or bool(plan.splits) or tools_moved
     if plan.arm is arm or has_moved:
         return inherited
     return Plan(arm=arm, joined=True)
 
 
-def _merge_references(kept: Plan, more: Plan) -> Plan:
+def _merge_references(current: Plan, more: Plan) -> Plan:
     """The merged plan where at least one of two refers to a plan that is kept elsewhere."""
-    if not kept.conversation or not more.conversation:
-        return more if kept.conversation else kept
-    same = kept.conversation == more.conversation
-    return kept if same else Plan(conversation=SEVERAL)
+    if not current.conversation or not more.conversation:
+        return more if current.conversation else current
+    same = current.conversation == more.conversation
+    return current if same else Plan(conversation=SEVERAL)
 
 
 def assign_arm(conversation: bytes, share: float) -> ExperimentArm:

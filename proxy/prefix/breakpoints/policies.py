@@ -50,14 +50,14 @@ def add_cache_key(prompt: Prompt, policy: BreakpointPolicy, regime: Regime) -> P
     if not (policy.key or policy.explicit or policy.shared_key):
         return prompt
     fields = {name: raw for name, raw in prompt.fields.items() if raw != b"null"}
-    wanted: dict[str, bytes] = {}
+    policy_fields: dict[str, bytes] = {}
     caches = {(regime.name, regime.provider), (regime.name, "")}
     keyed_by = _KEYED_ITEMS if is_items(fields) else KEYED
     if policy.key and not keyed_by.isdisjoint(caches):
-        wanted[_KEY] = msgspec.json.encode(policy.key)
+        policy_fields[_KEY] = msgspec.json.encode(policy.key)
     if policy.explicit and regime.name == _OPENAI and _RETENTION not in fields:
-        wanted[_OPTIONS] = b'{"mode":"explicit"}'
-    added = {one: raw for one, raw in wanted.items() if one not in fields}
+        policy_fields[_OPTIONS] = b'{"mode":"explicit"}'
+    added = {one: raw for one, raw in policy_fields.items() if one not in fields}
     if policy.shared_key and _KEY in fields:
         added[_KEY] = msgspec.json.encode(policy.shared_key)
     return msgspec.structs.replace(prompt, fields={**prompt.fields, **added}) if added else prompt
@@ -76,8 +76,8 @@ def requested_lifetime(prompt: Prompt, regime: Regime) -> str:
     raw = prompt.fields.get(_OPTIONS, b"")
     if regime.name != _OPENAI or raw[:1] != b"{":
         return ""
-    asked = part_text(members(raw).get("ttl", b"")) or ""
-    return asked if asked in regime.lifetimes else ""
+    lifetime = part_text(members(raw).get("ttl", b"")) or ""
+    return lifetime if lifetime in regime.lifetimes else ""
 
 
 def requested_regime(prompt: Prompt, regime: Regime) -> Regime:
@@ -113,7 +113,7 @@ def fixed_marks(
     regime: Regime,
     policy: BreakpointPolicy,
     *,
-    back: int,
+    left_out: int,
     explicit: bool = False,
     ends_early: bool = False,
     ttl: str = "",
@@ -123,8 +123,8 @@ def fixed_marks(
     In OpenAI's implicit mode the provider writes the end by itself, and what it writes is charged
     once, so that marks before it cost nothing.
 
-    ``policy`` holds the conversation's keys. Later calls do not repeat ``back`` blocks at the end;
-    ``ends_early`` is true if a user's message behind the conversation holds what varies.
+    ``policy`` holds the conversation's keys. Later calls do not repeat ``left_out`` blocks at the
+    end; ``ends_early`` is true if a user's message behind the conversation holds what varies.
 
     Source: OpenAI, prompt caching guide, implicit and explicit mode (2026-09).
     """
@@ -133,14 +133,14 @@ def fixed_marks(
     ttl = ttl or regime.usual_ttl
     if regime.name != _OPENAI:
         return msgspec.structs.replace(
-            policy, tools=ttl, stable=ttl, semi=ttl, history=ttl, back=back
+            policy, tools=ttl, stable=ttl, semi=ttl, history=ttl, back=left_out
         )
     return msgspec.structs.replace(
         policy,
         stable=ttl,
         semi=ttl,
-        history=ttl if (back or ends_early) and not explicit else "",
-        back=back,
+        history=ttl if (left_out or ends_early) and not explicit else "",
+        back=left_out,
         explicit=explicit,
     )
 
@@ -171,7 +171,7 @@ def begins_anew_each_time(before: Sequence[PromptStart], now: PromptStart) -> bo
 
     Several agents that take turns, or a list of tools that grows, begin alike again.
     """
-    firsts = {now.first, *(each.first for each in before)}
+    firsts = {now.first, *(start.first for start in before)}
     return len(before) >= _MIN_DIFFERENT_CALLS and len(firsts) > len(before)
 
 

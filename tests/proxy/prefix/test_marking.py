@@ -27,7 +27,7 @@ def call_to_mark(process: PlanningProcess, plan: Plan | None = None) -> CallToMa
 
 
 def marks_sent(call: CallToMark) -> int:
-    policy = fixed_marks(CLAUDE.regime, call.key_policy(), back=0, explicit=False)
+    policy = fixed_marks(CLAUDE.regime, call.key_policy(), left_out=0, explicit=False)
     variant, trial = affordable_variant(call, policy)
     assert trial is not None
     assert trial.is_live == (variant.evidence.sent.marks == trial.sent.marks)
@@ -41,7 +41,9 @@ def test_every_place_that_is_there_is_marked_at_first():
 
 def test_the_conversation_goes_unmarked_where_only_what_stands_before_it_is_paid_for():
     call = call_to_mark(PlanningProcess(CLAUDE, stake=0.0))
-    whole = call.with_marks(fixed_marks(CLAUDE.regime, call.key_policy(), back=0, explicit=False))
+    whole = call.with_marks(
+        fixed_marks(CLAUDE.regime, call.key_policy(), left_out=0, explicit=False)
+    )
     assert CLAUDE.rates is not None
     cost = whole.evidence.sent.estimate * float(CLAUDE.rates.input or 0)
     call.indexes.stakes._account_of(call.place).of(call.place.family).balance = 0.2 * cost

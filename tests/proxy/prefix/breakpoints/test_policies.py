@@ -21,7 +21,7 @@ def marks(
     regime: Regime, *, back: int = 0, explicit: bool = False, ends_early: bool = False
 ) -> tuple[tuple[str, str, str, str], int, bool]:
     """The lifetimes that are asked for, the blocks left out, and if OpenAI's choice is off."""
-    found = fixed_marks(regime, KEY, back=back, explicit=explicit, ends_early=ends_early)
+    found = fixed_marks(regime, KEY, left_out=back, explicit=explicit, ends_early=ends_early)
     assert found.key == "k"
     return (found.tools, found.stable, found.semi, found.history), found.back, found.explicit
 
@@ -47,18 +47,18 @@ def test_openai_stores_no_conversation_where_its_own_choice_is_switched_off():
 
 
 def test_free_writes_need_no_marks():
-    assert fixed_marks(INTERVAL, KEY, back=1, explicit=False) is KEY
+    assert fixed_marks(INTERVAL, KEY, left_out=1, explicit=False) is KEY
 
 
 def test_fewer_places_are_marked_from_the_end_on():
-    found = fixed_marks(ANTHROPIC, KEY, back=0, explicit=False)
+    found = fixed_marks(ANTHROPIC, KEY, left_out=0, explicit=False)
 
     assert (marks_up_to(found, 4), marks_up_to(found, 3).history) == (found, "")
     assert marks_up_to(found, 1) == BreakpointPolicy(key="k", tools="5m")
 
 
 def test_the_shortest_prefix_is_marked_alone():
-    found = fixed_marks(ANTHROPIC, KEY, back=0, explicit=False)
+    found = fixed_marks(ANTHROPIC, KEY, left_out=0, explicit=False)
 
     assert shortest_mark(found) == BreakpointPolicy(key="k", first="5m")
 
