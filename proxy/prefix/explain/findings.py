@@ -43,17 +43,17 @@ _ESTIMATE_ERROR_FACTOR: Final = 1.3
 _BEST_EFFORT: Final = frozenset({"implicit", "openai-interval", "prefix-unit"})
 
 
-def change_excerpt(sent: SentCall, at: PromptChange, shown: Prompt | None) -> str:
+def change_excerpt(call: SentCall, change: PromptChange, shown: Prompt | None) -> str:
     """The beginning of the line that changed, or a tool's name; "" where none may be shown."""
-    if shown is None or at.block is None or at.kind is ChangeKind.REMOVED:
+    if shown is None or change.block is None or change.kind is ChangeKind.REMOVED:
         return ""
-    block = sent.blocks[at.block]
+    block = call.blocks[change.block]
     try:
         if block.message < 0:
             return _printable_text(_tool(shown.tools[block.part]).display_name)
         return (
-            _printable_text(split_lines(leading_text(shown, block))[at.line])
-            if at.line is not None
+            _printable_text(split_lines(leading_text(shown, block))[change.line])
+            if change.line is not None
             else ""
         )
     except (IndexError, Unplannable, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -62,10 +62,10 @@ def change_excerpt(sent: SentCall, at: PromptChange, shown: Prompt | None) -> st
 
 def _printable_text(words: str) -> str:
     """Words that fit a line and do nothing to a terminal."""
-    kept = "".join(
-        each if each.isprintable() else " " for each in words[: _EXCERPT_CHARS + 1]
+    excerpt = "".join(
+        character if character.isprintable() else " " for character in words[: _EXCERPT_CHARS + 1]
     ).strip()
-    return kept if len(words) <= _EXCERPT_CHARS + 1 else f"{kept}…"
+    return excerpt if len(words) <= _EXCERPT_CHARS + 1 else f"{excerpt}…"
 
 
 class _Function(msgspec.Struct):
@@ -119,7 +119,7 @@ class MissFinding(msgspec.Struct, frozen=True):
 
 def find_reason(case: MissCase) -> MissFinding:
     """The first reason that accounts for the shortfall."""
-    asked: tuple[Callable[[MissCase], MissFinding | None], ...] = (
+    checks: tuple[Callable[[MissCase], MissFinding | None], ...] = (
         _check_compaction,
         _check_minimum,
         _check_repeated_length,
@@ -130,9 +130,9 @@ def find_reason(case: MissCase) -> MissFinding:
         _check_expiry,
         _check_call_rate,
     )
-    found = next((each for ask in asked if (each := ask(case)) is not None), None)
-    if found is not None:
-        return found
+    finding = next(filter(None, (check(case) for check in checks)), None)
+    if finding is not None:
+        return finding
     regime = case.evidence.sent.regime
     tokens = case.expected.tokens or case.enough
     if not case.read and tokens < regime.least * _ESTIMATE_ERROR_FACTOR:
@@ -148,10 +148,10 @@ def find_reason(case: MissCase) -> MissFinding:
 
 def _check_compaction(case: MissCase) -> MissFinding | None:
     """Find that too little is repeated because the gateway shortened the conversation."""
-    before, sent = case.evidence.before, case.evidence.sent
-    if not sent.compacted or before is None or case.could >= max(sent.regime.least, 1):
+    before, call = case.evidence.before, case.evidence.sent
+    if not call.compacted or before is None or case.could >= max(call.regime.least, 1):
         return None
-    return _compaction_finding(_continuation_confidence(sent, before))
+    return _compaction_finding(_continuation_confidence(call, before))
 
 
 def _check_minimum(case: MissCase) -> MissFinding | None:
@@ -195,31 +195,33 @@ def _check_long_idle(case: MissCase) -> MissFinding | None:
 
 def _check_prefix_changes(case: MissCase) -> MissFinding | None:
     """Find that the repeated text does not stand in a prefix that was sent before."""
-    before, sent = case.evidence.before, case.evidence.sent
+    before, call = case.evidence.before, case.evidence.sent
     if case.expected.known >= case.enough or before is None:
         return None
-    sure = _continuation_confidence(sent, before)
-    if (moved := _check_place(sent, before, sure)) is not None:
+    sure = _continuation_confidence(call, before)
+    if (moved := _check_place(call, before, sure)) is not None:
         return moved
-    at = first_change(sent, before)
-    names = _changed_parameters(sent, before, late=at is None or at.place.startswith("messages"))
+    change = first_change(call, before)
+    names = _changed_parameters(
+        call, before, late=change is None or change.place.startswith("messages")
+    )
     if names:
         keyed = CACHE_KEY_FIELDS.issuperset(names)
         detail = f"{' and '.join(names)} changed"
         return MissFinding(
             MissReason.ELSEWHERE if keyed else MissReason.PARAMETER_CHANGED, detail, sure
         )
-    if at is None:
+    if change is None:
         detail = "no difference was found to the call before"
         return MissFinding(MissReason.PROVIDER_SIDE, detail, ReasonConfidence.POSSIBLE)
-    return _check_divergence(sent, at, sure, case.shown)
+    return _check_divergence(call, change, sure, case.shown)
 
 
-def _check_place(sent: SentCall, before: CallTrace, sure: ReasonConfidence) -> MissFinding | None:
+def _check_place(call: SentCall, before: CallTrace, sure: ReasonConfidence) -> MissFinding | None:
     """Find that it meets another cache: by the gateway's choice where its caller asked the same."""
-    is_same_place = sent.place == before.place
-    is_same_model = sent.early.get("model") == before.early.get("model")
-    if sent.asked_model and sent.asked_model == before.asked_model:
+    is_same_place = call.place == before.place
+    is_same_model = call.early.get("model") == before.early.get("model")
+    if call.asked_model and call.asked_model == before.asked_model:
         if is_same_place and is_same_model:
             return None
         what = "upstream" if is_same_model else "model"
@@ -231,9 +233,9 @@ def _check_place(sent: SentCall, before: CallTrace, sure: ReasonConfidence) -> M
     return MissFinding(MissReason.ELSEWHERE, detail, sure)
 
 
-def _changed_parameters(sent: SentCall, before: CallTrace, *, late: bool) -> list[str]:
+def _changed_parameters(call: SentCall, before: CallTrace, *, late: bool) -> list[str]:
     """Names of the parameters that changed; of those that shape messages only if ``late``."""
-    pairs = [(sent.early, before.early), (sent.late, before.late)][: 1 + late]
+    pairs = [(call.early, before.early), (call.late, before.late)][: 1 + late]
     return sorted(
         name
         for ours, theirs in pairs
@@ -243,46 +245,46 @@ def _changed_parameters(sent: SentCall, before: CallTrace, *, late: bool) -> lis
 
 
 def _check_divergence(
-    sent: SentCall, at: PromptChange, sure: ReasonConfidence, shown: Prompt | None
+    call: SentCall, change: PromptChange, sure: ReasonConfidence, shown: Prompt | None
 ) -> MissFinding:
-    if sent.compacted and at.place.startswith("messages"):
+    if call.compacted and change.place.startswith("messages"):
         return _compaction_finding(sure)
-    if at.dropped >= _MIN_DROPPED_MESSAGES:
-        detail = f"{at.place} {at.kind}: {quantity(at.dropped, 'message')} gone"
+    if change.dropped >= _MIN_DROPPED_MESSAGES:
+        detail = f"{change.place} {change.kind}: {quantity(change.dropped, 'message')} gone"
         return MissFinding(MissReason.COMPACTED, detail, ReasonConfidence.LIKELY)
-    words = change_excerpt(sent, at, shown)
-    place = f"{at.place}: `{words}`" if words else at.place
-    return MissFinding(MissReason.DIVERGED, f"{place} {at.kind}", sure)
+    words = change_excerpt(call, change, shown)
+    place = f"{change.place}: `{words}`" if words else change.place
+    return MissFinding(MissReason.DIVERGED, f"{place} {change.kind}", sure)
 
 
 def _compaction_finding(sure: ReasonConfidence) -> MissFinding:
     return MissFinding(MissReason.COMPACTED, "the gateway shortened the conversation", sure)
 
 
-def _continuation_confidence(sent: SentCall, before: CallTrace) -> ReasonConfidence:
+def _continuation_confidence(call: SentCall, before: CallTrace) -> ReasonConfidence:
     """The confidence that the one call goes on from the other."""
     return (
-        ReasonConfidence.CERTAIN if before.is_same_conversation(sent) else ReasonConfidence.LIKELY
+        ReasonConfidence.CERTAIN if before.is_same_conversation(call) else ReasonConfidence.LIKELY
     )
 
 
 def _check_marks(case: MissCase) -> MissFinding | None:
-    sent, expected = case.evidence.sent, case.expected
-    if expected.found >= case.enough or not stores_at_breakpoints(sent.regime):
+    call, expected = case.evidence.sent, case.expected
+    if expected.found >= case.enough or not stores_at_breakpoints(call.regime):
         return None
-    if not sent.regime.takes_marks:
+    if not call.regime.takes_marks:
         detail = "what calls share is kept from its second use on"
         return MissFinding(MissReason.PROVIDER_SIDE, detail, ReasonConfidence.LIKELY)
-    most = sent.regime.marks
-    if len(sent.marks) > most:
-        detail = f"{quantity(len(sent.marks), 'mark')}, and at most {most} taken"
+    max_marks = call.regime.marks
+    if len(call.marks) > max_marks:
+        detail = f"{quantity(len(call.marks), 'mark')}, and at most {max_marks} taken"
     elif expected.stored >= case.enough:
         detail = f"{expected.stored:,} tokens are stored; no mark of this call looks there"
-    elif not sent.marks:
+    elif not call.marks:
         detail = f"no mark; {case.could:,} tokens are repeated"
     else:
         detail = f"nothing was stored beyond {max(expected.found, expected.stored):,} tokens"
-        if sent.entry_points[expected.same] != sent.points[expected.same]:
+        if call.entry_points[expected.same] != call.points[expected.same]:
             detail += ", and what is repeated ends within a message"
     return MissFinding(MissReason.UNMARKED, detail, ReasonConfidence.CERTAIN)
 
@@ -310,8 +312,8 @@ def _idle_detail(seconds: float, lives: float) -> str:
 
 def _check_call_rate(case: MissCase) -> MissFinding | None:
     calls, regime = case.expected.calls, case.evidence.sent.regime
-    most = openai_interval.provider_rules(regime.provider).per_minute
-    if regime.name != "openai-interval" or calls < most:
+    max_calls = openai_interval.provider_rules(regime.provider).per_minute
+    if regime.name != "openai-interval" or calls < max_calls:
         return None
-    detail = f"{calls + 1} calls in a minute began alike; {most} fit one machine"
+    detail = f"{calls + 1} calls in a minute began alike; {max_calls} fit one machine"
     return MissFinding(MissReason.ELSEWHERE, detail, ReasonConfidence.LIKELY)

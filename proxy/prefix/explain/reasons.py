@@ -99,9 +99,9 @@ def _reason_in(part: _Answer) -> ProviderReason | None:
         name, tokens = openai.reason, openai.cache_missed_tokens
     else:
         return None
-    known = _PROVIDER_REASONS.get(name) if isinstance(name, str) else None
+    reason_and_detail = _PROVIDER_REASONS.get(name) if isinstance(name, str) else None
     count = tokens if isinstance(tokens, int) and type(tokens) is not bool and tokens >= 0 else None
-    return ProviderReason(*known, count) if known is not None else None
+    return ProviderReason(*reason_and_detail, count) if reason_and_detail is not None else None
 
 
 class CacheMiss(msgspec.Struct, frozen=True, kw_only=True):
