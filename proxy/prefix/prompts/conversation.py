@@ -106,7 +106,7 @@ class ConversationChain(msgspec.Struct, frozen=True):
         """
         before = max((end for _, end in self.answers if end <= place), default=0)
         least = max(before + 1, place - TAIL)
-        return (self.values[at] for at in range(place - 1, least - 1, -1))
+        return (self.values[index] for index in range(place - 1, least - 1, -1))
 
     def candidates(self) -> Iterator[bytes]:
         """The values under which its conversation may be kept, at most some forty."""
@@ -115,9 +115,9 @@ class ConversationChain(msgspec.Struct, frozen=True):
         some = places if len(places) <= _FIRST_PLACES + _LAST_PLACES else (
             *places[:_LAST_PLACES], *places[-_FIRST_PLACES:]
         )  # fmt: skip
-        yield from (self.values[at] for at in some)
-        for at in {*places[:1], *places[-1:]}:
-            yield from self.values_before(at)
+        yield from (self.values[place] for place in some)
+        for place in {*places[:1], *places[-1:]}:
+            yield from self.values_before(place)
 
     def _answer_key(self, where: tuple[int, int]) -> bytes:
         """Stands for an answer of a conversation that began as this one did."""
@@ -132,13 +132,13 @@ class _HashedChain(NamedTuple):
     """The values of a call without its last messages, and the hash that they came from.
 
     Attributes:
-        said: Python's own hash of what its messages said.
+        content_hash: Python's own hash of what its messages said.
         answers: The runs of answers among them.
     """
 
     values: tuple[bytes, ...]
     state: blake2b
-    said: int = hash(())
+    content_hash: int = hash(())
     answers: tuple[tuple[int, int], ...] = ()
 
 
@@ -152,27 +152,27 @@ class LatestChains:
         self.indexes: Sequence[LruCache[tuple[bytes, ...], Any]] = (self._chains,)
 
     def chain(
-        self, base: bytes, said: tuple[bytes, ...], roles: Sequence[str]
+        self, base: bytes, contents: tuple[bytes, ...], roles: Sequence[str]
     ) -> ConversationChain:
         """The chain of messages that said so much, which tells their roles, too."""
-        key = (base, *said[:1])
-        known = self._chains.get(key)
-        if known is None or hash(said[: len(known.values) - 1]) != known.said:
-            known = _HashedChain((base,), blake2b(key=base, digest_size=_DIGEST_BYTES))
-        values, state = [*known.values], known.state.copy()
+        key = (base, *contents[:1])
+        prefix = self._chains.get(key)
+        if prefix is None or hash(contents[: len(prefix.values) - 1]) != prefix.content_hash:
+            prefix = _HashedChain((base,), blake2b(key=base, digest_size=_DIGEST_BYTES))
+        values, state = [*prefix.values], prefix.state.copy()
         before = len(values) - 1
-        end = max(before, len(said) - TAIL)
-        _hash_messages(state, said[before:end], values)
-        answers = _answer_runs(roles[before:end], before, known.answers)
-        known = _HashedChain(tuple(values), state.copy(), hash(said[:end]), answers)
-        self._chains.put(key, known)
-        _hash_messages(state, said[end:], values)
-        return ConversationChain(tuple(values), said, _answer_runs(roles[end:], end, answers))
+        end = max(before, len(contents) - TAIL)
+        _hash_messages(state, contents[before:end], values)
+        answers = _answer_runs(roles[before:end], before, prefix.answers)
+        prefix = _HashedChain(tuple(values), state.copy(), hash(contents[:end]), answers)
+        self._chains.put(key, prefix)
+        _hash_messages(state, contents[end:], values)
+        return ConversationChain(tuple(values), contents, _answer_runs(roles[end:], end, answers))
 
 
-def _hash_messages(state: blake2b, said: Sequence[bytes], values: list[bytes]) -> None:
+def _hash_messages(state: blake2b, contents: Sequence[bytes], values: list[bytes]) -> None:
     update, digest = state.update, state.digest
-    for says in said:
+    for says in contents:
         update(says)
         values.append(digest())
 
@@ -190,13 +190,13 @@ def conversation_chain(
     """
     roles = [one.role for one in readings]
     first = count_leading_roles(roles)
-    said, roles = [one.says for one in readings[first:]], roles[first:]
-    if b"" in said:
-        roles = [role for role, says in zip(roles, said, strict=True) if says]
-        said = [*filter(None, said)]
+    contents, roles = [one.says for one in readings[first:]], roles[first:]
+    if b"" in contents:
+        roles = [role for role, says in zip(roles, contents, strict=True) if says]
+        contents = [*filter(None, contents)]
     hints = _caller_hints(prompt.fields)
     base = (_known_base if hints is _NO_HINTS else _chain_base)(fingerprint, tuple(who), hints)
-    return (latest or LatestChains()).chain(base, tuple(said), roles)
+    return (latest or LatestChains()).chain(base, tuple(contents), roles)
 
 
 def _chain_base(fingerprint: Fingerprint, who: tuple[str, ...], hints: Sequence[bytes]) -> bytes:
@@ -213,35 +213,41 @@ def _answer_runs(
 ) -> tuple[tuple[int, int], ...]:
     """The start and end of each run of answers; of messages from ``first`` on, and those before."""
     runs = [*before]
-    for at, role in enumerate(roles, first):
+    for index, role in enumerate(roles, first):
         if role == ASSISTANT:
-            begin = runs.pop()[0] if runs and runs[-1][1] == at else at
-            runs.append((begin, at + 1))
+            begin = runs.pop()[0] if runs and runs[-1][1] == index else index
+            runs.append((begin, index + 1))
     return tuple(runs)
 
 
 def message_digest(
-    message: bytes, found: Mapping[str, bytes], fingerprint: Fingerprint
+    message: bytes, fields: Mapping[str, bytes], fingerprint: Fingerprint
 ) -> bytes | None:
     """The fingerprint of what a message says; b"" for nothing, None where it is its bare own.
 
     The order of keys makes no difference, nor what is null, nor what an answer thought.
     """
-    if "item" in found:  # an item of the Responses API, which clients send again as they got it
-        return b"" if found.get("type") == _REASONING else None
-    content = found.get("content", b"")
-    names = list(found)
+    if "item" in fields:  # an item of the Responses API, which clients send again as they got it
+        return b"" if fields.get("type") == _REASONING else None
+    content = fields.get("content", b"")
+    names = list(fields)
     if names == _USUAL_MEMBERS and content != b"null" and b'thinking"' not in content:
         return None
-    is_plain = names == _member_order(names) and b"null" not in found.values()
+    is_plain = names == _member_order(names) and b"null" not in fields.values()
     if is_plain and _THOUGHTS.isdisjoint(names) and b'thinking"' not in content:
         return None
-    said = msgspec.json.decode(bare_json(message))
-    kept = {name: said[name] for name in _member_order(said) if name not in _THOUGHTS}
-    kept = {name: value for name, value in kept.items() if value is not None}
-    if isinstance(kept.get("content"), list):
-        kept["content"] = [part for part in kept["content"] if not _is_thought(part)]
-    return fingerprint(bare_json(msgspec.json.encode(kept)))
+    bare_message = msgspec.json.decode(bare_json(message))
+    remaining_fields = {
+        name: bare_message[name] for name in _member_order(bare_message) if name not in _THOUGHTS
+    }
+    remaining_fields = {
+        name: value for name, value in remaining_fields.items() if value is not None
+    }
+    if isinstance(remaining_fields.get("content"), list):
+        remaining_fields["content"] = [
+            part for part in remaining_fields["content"] if not _is_thought(part)
+        ]
+    return fingerprint(bare_json(msgspec.json.encode(remaining_fields)))
 
 
 def _member_order(names: Sequence[str] | Mapping[str, object]) -> list[str]:
@@ -265,8 +271,8 @@ def _caller_hints(fields: Mapping[str, bytes]) -> Sequence[bytes]:
         return _NO_HINTS
     metadata = _field_members(fields.get("metadata"))
     client = _field_members(fields.get("client_metadata"))
-    found = (*map(fields.get, _HINTS), *map(metadata.get, _METADATA), *map(client.get, _CLIENT))
-    return [b"" if value is None or value == b"null" else value for value in found]
+    hints = (*map(fields.get, _HINTS), *map(metadata.get, _METADATA), *map(client.get, _CLIENT))
+    return [b"" if value is None or value == b"null" else value for value in hints]
 
 
 def _field_members(raw: bytes | None) -> Mapping[str, bytes]:

@@ -41,9 +41,9 @@ def keyed_hash(secret: bytes, team: str) -> Callable[[bytes], bytes]:
     def digest(raw: bytes) -> bytes:
         if len(raw) >= _BLAKE3_MIN_BYTES:
             return blake3(raw, key=long_key).digest(_DIGEST_BYTES)
-        found = blank.copy()
-        found.update(raw)
-        return found.digest()
+        hasher = blank.copy()
+        hasher.update(raw)
+        return hasher.digest()
 
     return digest
 
@@ -61,16 +61,16 @@ def name_digest(fingerprint: Fingerprint, name: str) -> bytes:
 
 
 def without_marks(
-    blocks: Sequence[PromptBlock], known: Sequence[tuple[int, bytes] | None]
+    blocks: Sequence[PromptBlock], bare_digests: Sequence[tuple[int, bytes] | None]
 ) -> Sequence[PromptBlock]:
     """The blocks with the size and fingerprint that each has without marks; None for its own."""
-    if not any(known):
+    if not any(bare_digests):
         return blocks
     return [
         block
         if one is None
         else PromptBlock(block.role, block.slot, block.message, block.part, *one)
-        for block, one in zip(blocks, known, strict=True)
+        for block, one in zip(blocks, bare_digests, strict=True)
     ]
 
 
@@ -91,28 +91,32 @@ def bare_json(raw: bytes) -> bytes:
         Unplannable: If it is no JSON.
     """
     try:
-        found = msgspec.json.decode(raw)
-        if type(found) is dict and type(found.get("content")) is str and _MARKS.isdisjoint(found):
-            return msgspec.json.encode(found)  # a usual message, which has nothing to leave out
-        return msgspec.json.encode(_as_lone_text(_without_mark_members(found)))
+        document = msgspec.json.decode(raw)
+        if (
+            type(document) is dict
+            and type(document.get("content")) is str
+            and _MARKS.isdisjoint(document)
+        ):
+            return msgspec.json.encode(document)  # a usual message, which has nothing to leave out
+        return msgspec.json.encode(_as_lone_text(_without_mark_members(document)))
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise Unplannable(f"not a block: {error}") from None
 
 
-def _without_mark_members(found: Any) -> Any:  # noqa: ANN401 - any JSON there is
-    if not isinstance(found, dict):
-        return found
-    kept = {name: value for name, value in found.items() if name not in _MARKS}
-    content = kept.get("content")
+def _without_mark_members(document: Any) -> Any:  # noqa: ANN401 - any JSON there is
+    if not isinstance(document, dict):
+        return document
+    unmarked = {name: value for name, value in document.items() if name not in _MARKS}
+    content = unmarked.get("content")
     if isinstance(content, list):
         pieces = [_without_mark_members(part) for part in content]
-        kept["content"] = _as_lone_text(pieces[0]) if len(pieces) == 1 else pieces
-    return kept
+        unmarked["content"] = _as_lone_text(pieces[0]) if len(pieces) == 1 else pieces
+    return unmarked
 
 
-def _as_lone_text(found: Any) -> Any:  # noqa: ANN401 - any JSON there is
-    plain = isinstance(found, dict) and found.keys() == {"type", "text"}
-    return found["text"] if plain and found["type"] == "text" else found
+def _as_lone_text(document: Any) -> Any:  # noqa: ANN401 - any JSON there is
+    plain = isinstance(document, dict) and document.keys() == {"type", "text"}
+    return document["text"] if plain and document["type"] == "text" else document
 
 
 class Pseudonymizer:

@@ -81,8 +81,8 @@ _OUTPUT, _CONTENT = b'"output"', b'"content"'
 
 
 class _RecentPairs(NamedTuple):
-    there: dict[bytes, bytes]
-    back: dict[bytes, bytes]
+    converted: dict[bytes, bytes]
+    originals: dict[bytes, bytes]
 
 
 class ConversionCache:
@@ -91,16 +91,16 @@ class ConversionCache:
     What was not used while half the room filled up is forgotten. Any thread may use it.
 
     Args:
-        there: Converts a piece; the same for equal pieces.
-        back: Converts what that gave, changed or not, into the piece again.
+        convert: Converts a piece; the same for equal pieces.
+        restore: Converts what that gave, changed or not, into the piece again.
         room: Bytes kept at most; a piece of an eighth of that is not kept.
     """
 
     def __init__(
-        self, there: Callable[[bytes], bytes], back: Callable[[bytes], bytes], room: int
+        self, convert: Callable[[bytes], bytes], restore: Callable[[bytes], bytes], room: int
     ) -> None:
-        self._there = there
-        self._back = back
+        self._convert = convert
+        self._restore = restore
         self._half = max(1, room // 2)
         self._taken = 0
         self._new, self._old = _RecentPairs({}, {}), _RecentPairs({}, {})
@@ -108,35 +108,39 @@ class ConversionCache:
     @property
     def size(self) -> int:
         """Bytes of all texts kept, at most."""
-        pairs = (pair for half in (self._new, self._old) for pair in half.there.items())
-        return sum(len(came) + len(made) for came, made in pairs)
+        pairs = (pair for half in (self._new, self._old) for pair in half.converted.items())
+        return sum(len(original) + len(converted) for original, converted in pairs)
 
-    def convert(self, came: bytes) -> bytes:
+    def convert(self, original: bytes) -> bytes:
         """The other form of a piece.
 
         Raises:
             Unplannable: If it has none.
         """
-        found = self._new.there.get(came)
-        if found is None:
-            found = self._old.there.get(came) or self._there(came)
-            self._keep_pair(came, found)
-        return found
+        converted = self._new.converted.get(original)
+        if converted is None:
+            converted = self._old.converted.get(original) or self._convert(original)
+            self._keep_pair(original, converted)
+        return converted
 
-    def restore(self, made: bytes) -> bytes:
+    def restore(self, converted: bytes) -> bytes:
         """The piece that another form was made of, with what was changed in it since."""
-        return self._new.back.get(made) or self._old.back.get(made) or self._back(made)
+        return (
+            self._new.originals.get(converted)
+            or self._old.originals.get(converted)
+            or self._restore(converted)
+        )
 
-    def _keep_pair(self, came: bytes, made: bytes) -> None:
-        weight = len(came) + len(made) + _ENTRY_BYTES
+    def _keep_pair(self, original: bytes, converted: bytes) -> None:
+        weight = len(original) + len(converted) + _ENTRY_BYTES
         if weight * 4 > self._half:
             return
         if self._taken + weight > self._half:
             self._old, self._new, self._taken = self._new, _RecentPairs({}, {}), 0
         self._taken += weight
         new = self._new
-        new.there[came] = made
-        new.back[made] = came
+        new.converted[original] = converted
+        new.originals[converted] = original
 
 
 def is_items(fields: Mapping[str, bytes]) -> bool:
@@ -164,20 +168,20 @@ def read_items(
     if not goes_on and INPUT not in fields:
         raise Unplannable("it has no input")
     tools = fields.get(_TOOLS, _NULL)
-    given = fields.get(INPUT, _NOTHING)
-    messages = (*_instructions_message(fields), *_input_messages(given, goes_on=goes_on))
+    raw_input = fields.get(INPUT, _NOTHING)
+    messages = (*_instructions_message(fields), *_input_messages(raw_input, goes_on=goes_on))
     return messages, tuple(map(_TOOLS_SEEN.convert, elements(tools))) if tools != _NULL else ()
 
 
 def empty_fields(fields: Mapping[str, bytes]) -> dict[str, bytes]:
     """The fields without those that ``read_items`` returns; each keeps its place."""
-    found = dict(fields)
-    if INPUT in found:
-        found[INPUT] = _TEXT if found[INPUT][:1] == _TEXT else b""
+    emptied = dict(fields)
+    if INPUT in emptied:
+        emptied[INPUT] = _TEXT if emptied[INPUT][:1] == _TEXT else b""
     for name in (_INSTRUCTIONS, _TOOLS):
-        if found.get(name, _NULL) != _NULL:
-            found[name] = b""
-    return found
+        if emptied.get(name, _NULL) != _NULL:
+            emptied[name] = b""
+    return emptied
 
 
 def freeze_instructions(message: bytes) -> bytes:
@@ -190,7 +194,7 @@ def freeze_instructions(message: bytes) -> bytes:
     content = members(message)["content"]
     first, *rest = (content,) if content[:1] == _TEXT else elements(content)
     words = first if first[:1] == _TEXT else members(first)["text"]
-    more = b"".join(b"," + each for each in rest)
+    more = b"".join(b"," + part for part in rest)
     return _FIXED + words + b"}" + more + _FIXED_END[1:]
 
 
@@ -198,19 +202,21 @@ def items_body(
     fields: Mapping[str, bytes], messages: tuple[bytes, ...], tools: tuple[bytes, ...]
 ) -> bytes:
     """The Responses body with these emptied fields, messages and tools."""
-    found = dict(fields)
-    if found.get(_INSTRUCTIONS) == b"" and messages:
-        found[_INSTRUCTIONS], rest = _split_instructions(messages[0])
+    body_fields = dict(fields)
+    if body_fields.get(_INSTRUCTIONS) == b"" and messages:
+        body_fields[_INSTRUCTIONS], rest = _split_instructions(messages[0])
         messages = (*rest, *messages[1:])
-    if found.get(_INSTRUCTIONS) == b"":
-        del found[_INSTRUCTIONS]
-    if found.get(_TOOLS) == b"":
-        found[_TOOLS] = write_list(map(_TOOLS_SEEN.restore, tools))
+    if body_fields.get(_INSTRUCTIONS) == b"":
+        del body_fields[_INSTRUCTIONS]
+    if body_fields.get(_TOOLS) == b"":
+        body_fields[_TOOLS] = write_list(map(_TOOLS_SEEN.restore, tools))
     items = list(map(_ITEMS_SEEN.restore, messages))
-    if items or INPUT in found:
-        said = _plain_input(items[0]) if found.get(INPUT) == _TEXT and len(items) == 1 else b""
-        found[INPUT] = said or write_list(items)
-    return write_object(found)
+    if items or INPUT in body_fields:
+        text = (
+            _plain_input(items[0]) if body_fields.get(INPUT) == _TEXT and len(items) == 1 else b""
+        )
+        body_fields[INPUT] = text or write_list(items)
+    return write_object(body_fields)
 
 
 def _instructions_message(fields: Mapping[str, bytes]) -> Iterator[bytes]:
@@ -243,46 +249,46 @@ def _input_messages(raw: bytes, *, goes_on: bool) -> list[bytes]:
 
 def _message_of_item(item: bytes, *, goes_on: bool = False) -> bytes:
     """The message for an item of the input."""
-    found = members(item)
-    kind = found.get("type", _NULL)
+    fields = members(item)
+    kind = fields.get("type", _NULL)
     if item.startswith(_OURS):
         raise Unplannable("an item that begins like one of ours")
-    if found.get("role") in _SPEAKERS and kind in _MESSAGES:
-        if len(found) == 2 and found.get("content", _NULL)[:1] == _TEXT:
+    if fields.get("role") in _SPEAKERS and kind in _MESSAGES:
+        if len(fields) == 2 and fields.get("content", _NULL)[:1] == _TEXT:
             return item  # no parts, and nothing else that could hold any
         if _rename_part_types(item, _BACK) is not item:
             raise Unplannable("a message with parts of chat's types")
-        return item if found["role"] == b'"assistant"' else _rename_part_types(item, _THERE)
-    if kind in (_NULL, b'"item_reference"') and not (goes_on and found):
+        return item if fields["role"] == b'"assistant"' else _rename_part_types(item, _THERE)
+    if kind in (_NULL, b'"item_reference"') and not (goes_on and fields):
         raise Unplannable(_ELSEWHERE)
-    return _wrapped_item(item, found, kind)
+    return _wrapped_item(item, fields, kind)
 
 
-def _wrapped_item(item: bytes, found: Mapping[str, bytes], kind: bytes) -> bytes:
+def _wrapped_item(item: bytes, fields: Mapping[str, bytes], kind: bytes) -> bytes:
     """The message of an item that is none itself."""
-    if "role" in found and kind == _TOOLS_ITEM:
-        return _offered_tools(item, found) or _WRAPPED + item + b"}"
-    if "role" in found:
+    if "role" in fields and kind == _TOOLS_ITEM:
+        return _offered_tools(item, fields) or _WRAPPED + item + b"}"
+    if "role" in fields:
         raise Unplannable("an item of an unknown kind has a role")
-    if kind == _RESULT and _may_mark(item, found.get("output", _NULL)):
+    if kind == _RESULT and _may_mark(item, fields.get("output", _NULL)):
         return _ANSWER + _rename_part_types(item, _THERE)[1:].replace(_OUTPUT, _CONTENT)
     return _ITEM + item[1:]
 
 
-def _offered_tools(item: bytes, found: Mapping[str, bytes]) -> bytes:
+def _offered_tools(item: bytes, fields: Mapping[str, bytes]) -> bytes:
     """The message that tools in the input are; b"" for an item that is not written compactly."""
-    tools = found.get(_TOOLS, _NULL)
-    if tools[:1] != b"[" or write_object(found) != item:
+    tools = fields.get(_TOOLS, _NULL)
+    if tools[:1] != b"[" or write_object(fields) != item:
         return b""
-    rest = write_object({**found, _TOOLS: _NULL})
+    rest = write_object({**fields, _TOOLS: _NULL})
     return _OFFERED + tools + _OFFERED_END + rest + b"}"
 
 
 def _offered_item(message: bytes) -> bytes:
     """The item with the tools that a message stands for."""
-    said = members(message)
-    tools = members(elements(said["content"])[0])[_TOOLS]
-    return write_object({**members(said["wrapped"]), _TOOLS: tools})
+    fields = members(message)
+    tools = members(elements(fields["content"])[0])[_TOOLS]
+    return write_object({**members(fields["wrapped"]), _TOOLS: tools})
 
 
 def _may_mark(item: bytes, output: bytes) -> bool:
@@ -300,12 +306,12 @@ def _item_of_message(message: bytes) -> bytes:
     if message.startswith(_OFFERED):
         return _offered_item(message)
     if message.startswith(_ANSWER):
-        found = message[len(_ANSWER) :].replace(_CONTENT, _OUTPUT)
-        return b"{" + _rename_part_types(found, _BACK)
+        item = message[len(_ANSWER) :].replace(_CONTENT, _OUTPUT)
+        return b"{" + _rename_part_types(item, _BACK)
     if message.startswith(_MOVABLE):
-        said = members(message)
-        del said[_INSTRUCTIONS]
-        message = write_object(said)
+        fields = members(message)
+        del fields[_INSTRUCTIONS]
+        message = write_object(fields)
     return _rename_part_types(message, _BACK)
 
 
@@ -314,12 +320,12 @@ def _rename_part_types(raw: bytes, names: Mapping[bytes, bytes]) -> bytes:
     if raw.rfind(_KEY) < 0:  # the fastest way to see that a text has none
         return raw
     if raw.count(_KEY) == raw.count(_COMPACT):
-        found = raw
+        renamed = raw
         for name, other in names.items():
-            if _COMPACT + name + b'"' in found:
-                found = found.replace(_COMPACT + name + b'"', _COMPACT + other + b'"')
-        return found
-    changed, times = _type_pattern(names).subn(lambda at: at[1] + names[at[2]] + b'"', raw)
+            if _COMPACT + name + b'"' in renamed:
+                renamed = renamed.replace(_COMPACT + name + b'"', _COMPACT + other + b'"')
+        return renamed
+    changed, times = _type_pattern(names).subn(lambda match: match[1] + names[match[2]] + b'"', raw)
     return changed if times else raw
 
 
@@ -330,18 +336,18 @@ def _type_pattern(names: Mapping[bytes, bytes]) -> re.Pattern[bytes]:
 
 def _plain_input(item: bytes) -> bytes:
     """The text of an input that was one; b"" where it is none any more."""
-    found = members(item)
-    content = found.get("content", b"")
+    fields = members(item)
+    content = fields.get("content", b"")
     return content if content[:1] == _TEXT and item == _USER + content + b"}" else b""
 
 
 def _chat_tool(raw: bytes) -> bytes:
     """The tool in chat's form; one that runs elsewhere stays as it is."""
-    found = members(raw)
+    fields = members(raw)
     for kind, opening in _TOOL.items():
-        if raw.startswith(opening) or kind.decode() in found:
+        if raw.startswith(opening) or kind.decode() in fields:
             raise Unplannable("a tool in chat's form")
-        if found.get("type") == b'"%b"' % kind:
+        if fields.get("type") == b'"%b"' % kind:
             return opening + raw + b"}"
     return raw
 
@@ -350,9 +356,9 @@ def _responses_tool(tool: bytes) -> bytes:
     """The tool unmodified; what was put beside it is put into it."""
     for kind, opening in _TOOL.items():
         if tool.startswith(opening):
-            found = members(tool)
-            inner = found[kind.decode()]
-            beside = {k: v for k, v in found.items() if k not in ("type", kind.decode())}
+            fields = members(tool)
+            inner = fields[kind.decode()]
+            beside = {k: v for k, v in fields.items() if k not in ("type", kind.decode())}
             return write_object({**members(inner), **beside}) if beside else inner
     return tool
 

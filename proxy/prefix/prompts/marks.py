@@ -51,8 +51,8 @@ class _Form(msgspec.Struct, frozen=True, eq=False):
         usual: The lifetime that needs no saying.
         parts: The types of content parts that take it.
         everywhere: True if tools, tool messages and tool calls take it too.
-        others: Lifetimes that only other providers sell, as they are said here; the usual one
-            stands for all that are not here.
+        foreign_lifetimes: Lifetimes that only other providers sell, as they are said here; the
+            usual one stands for all that are not here.
     """
 
     name: str
@@ -60,12 +60,12 @@ class _Form(msgspec.Struct, frozen=True, eq=False):
     usual: str
     parts: frozenset[str]
     everywhere: bool
-    others: Mapping[str, str] = {}
+    foreign_lifetimes: Mapping[str, str] = {}
 
     def mark(self, ttl: str) -> bytes:
         """The mark with a lifetime."""
-        said = b"" if ttl in ("", self.usual) else b',"ttl":' + msgspec.json.encode(ttl)
-        return self.opening + said + b"}"
+        ttl_member = b"" if ttl in ("", self.usual) else b',"ttl":' + msgspec.json.encode(ttl)
+        return self.opening + ttl_member + b"}"
 
 
 #: Blocks of the Messages API that take a mark besides texts.
@@ -80,7 +80,7 @@ _FORMS: Final = {
         "5m",
         frozenset({"text", "refusal", "image_url", "file"} | _NATIVE_PARTS),
         everywhere=True,
-        others={"12h": "1h"},
+        foreign_lifetimes={"12h": "1h"},
     ),
     "openai-breakpoint": _Form(
         "prompt_cache_breakpoint",
@@ -155,27 +155,29 @@ def caller_marks(
     Raises:
         Unplannable: If a message cannot be read.
     """
-    found: dict[int, str] = {}
+    lifetimes: dict[int, str] = {}
     lives: dict[int, list[str | None]] = {}
     may = [one.may_mark for one in readings] or [True] * len(prompt.messages)
     for index, block in enumerate(blocks):
         if block.message >= 0 and not may[block.message]:
             continue
         if block.message < 0:
-            said: Sequence[str | None] = _lives_of_tool(prompt.tools[block.part])
+            block_lives: Sequence[str | None] = _lives_of_tool(prompt.tools[block.part])
         else:
             if block.message not in lives:
                 lives[block.message] = _mark_lifetimes(prompt.messages[block.message])
-            said = lives[block.message]
-            said = said[block.part : block.part + 1] if block.part >= 0 else said
-        marks = [life for life in said if life is not None]
+            block_lives = lives[block.message]
+            block_lives = (
+                block_lives[block.part : block.part + 1] if block.part >= 0 else block_lives
+            )
+        marks = [life for life in block_lives if life is not None]
         if marks:
-            found[index] = marks[-1]
-    return found
+            lifetimes[index] = marks[-1]
+    return lifetimes
 
 
 def route_marks(
-    found: Mapping[int, str], prompt: Prompt, blocks: Sequence[PromptBlock], regime: Regime
+    marks: Mapping[int, str], prompt: Prompt, blocks: Sequence[PromptBlock], regime: Regime
 ) -> dict[int, str]:
     """The caller's marks as the route's wire says them: with lifetimes that are sold there.
 
@@ -187,11 +189,11 @@ def route_marks(
         return {}
     automatic = _life_of(prompt.fields, MARKS[:1]) if form.everywhere else None
     if automatic is not None and blocks:
-        found = {**found, len(blocks) - 1: found.get(len(blocks) - 1, automatic)}
+        marks = {**marks, len(blocks) - 1: marks.get(len(blocks) - 1, automatic)}
     return {
-        at: ttl if ttl in regime.lifetimes else form.others.get(ttl, form.usual)
-        for at, ttl in found.items()
-        if form.everywhere or openai_breakpoint.takes_mark(blocks[at].role)
+        index: ttl if ttl in regime.lifetimes else form.foreign_lifetimes.get(ttl, form.usual)
+        for index, ttl in marks.items()
+        if form.everywhere or openai_breakpoint.takes_mark(blocks[index].role)
     }
 
 
@@ -208,15 +210,17 @@ def count_caller_marks(prompt: Prompt, regime: Regime) -> int:
     if form is None or not regime.takes_marks:
         return 0
     if not form.everywhere:
-        said = (message for message in prompt.messages if may_mark(message))
+        marked_messages = (message for message in prompt.messages if may_mark(message))
         return sum(
-            _count_marks(message) for message in said if parse_message(message).role != ASSISTANT
+            _count_marks(message)
+            for message in marked_messages
+            if parse_message(message).role != ASSISTANT
         )
     count = int(_life_of(prompt.fields, MARKS[:1]) is not None)
     count += sum(len(_lives_of_tool(tool)) for tool in prompt.tools)
     for message in filter(may_mark, prompt.messages):
-        found = _count_marks(message)
-        count += min(found, 1) if parse_message(message).role == "tool" else found
+        message_marks = _count_marks(message)
+        count += min(message_marks, 1) if parse_message(message).role == "tool" else message_marks
     return count
 
 
@@ -228,9 +232,9 @@ def without_own_marks(raw: bytes) -> bytes:
     """
     if not may_mark(raw):
         return raw
-    found = members(raw)
-    kept = {name: held for name, held in found.items() if name not in MARKS}
-    return raw if len(kept) == len(found) else write_object(kept)
+    fields = members(raw)
+    unmarked = {name: member for name, member in fields.items() if name not in MARKS}
+    return raw if len(unmarked) == len(fields) else write_object(unmarked)
 
 
 def _with_mark_after(message: bytes, part: int, form: _Form, mark: bytes) -> bytes:
@@ -242,20 +246,20 @@ def _with_mark_after(message: bytes, part: int, form: _Form, mark: bytes) -> byt
 
 
 def _write_mark(message: bytes, part: int, form: _Form, mark: bytes) -> bytes:
-    found = members(message)
-    role, ends = part_text(found.get("role", b'""')), _mark_lifetimes(message)
+    fields = members(message)
+    role, ends = part_text(fields.get("role", b'""')), _mark_lifetimes(message)
     if ends and ends[min(part, len(ends) - 1)] is not None:
         return message
     if role == ASSISTANT and not form.everywhere:
         return message
-    calls = _tool_calls(found)
+    calls = _tool_calls(fields)
     if part < 0 and form.everywhere and calls:
         marked_calls = [*calls[:-1], _with_member(calls[-1], form.name, mark)]
-        return write_object({**found, _CALLS: write_list(marked_calls)})
+        return write_object({**fields, _CALLS: write_list(marked_calls)})
     if part < 0 and form.everywhere and role == "tool":
         has_mark = any(end is not None for end in ends)
         return message if has_mark else _with_member(message, form.name, mark)
-    return _after_part(message, found, part, form, mark)
+    return _after_part(message, fields, part, form, mark)
 
 
 #: The same for instructions, which many calls send: 16 MiB at most.
@@ -263,16 +267,16 @@ _write_known_mark = lru_cache(_MAX_CACHED)(_write_mark)
 
 
 def _after_part(
-    message: bytes, found: Mapping[str, bytes], part: int, form: _Form, mark: bytes
+    message: bytes, fields: Mapping[str, bytes], part: int, form: _Form, mark: bytes
 ) -> bytes:
     """The message with a mark on the part, or on the last that says something (-1)."""
-    pieces = list(content_parts(msgspec.Raw(found.get(_CONTENT, _NULL))))
-    saying = [at for at, piece in enumerate(pieces) if not _is_blank(piece)]
-    at = saying[-1] if part < 0 and saying else part
-    if at not in saying or _part_type(pieces[at]) not in form.parts:
+    pieces = list(content_parts(msgspec.Raw(fields.get(_CONTENT, _NULL))))
+    saying = [index for index, piece in enumerate(pieces) if not _is_blank(piece)]
+    index = saying[-1] if part < 0 and saying else part
+    if index not in saying or _part_type(pieces[index]) not in form.parts:
         return message
-    pieces[at] = _marked_part(pieces[at], form, mark)
-    return write_object({**found, _CONTENT: write_list(pieces)})
+    pieces[index] = _marked_part(pieces[index], form, mark)
+    return write_object({**fields, _CONTENT: write_list(pieces)})
 
 
 def _marked_part(piece: bytes, form: _Form, mark: bytes) -> bytes:
@@ -288,11 +292,11 @@ def _with_member(raw: bytes, name: str, value: bytes) -> bytes:
     Raises:
         Unplannable: If a key stands twice where it cannot just be added.
     """
-    found = members(raw)
-    if not found or name in found:
-        if not is_exact(raw, found):
+    fields = members(raw)
+    if not fields or name in fields:
+        if not is_exact(raw, fields):
             raise Unplannable("a key stands twice or is escaped")
-        return write_object({**found, name: value})
+        return write_object({**fields, name: value})
     return raw.rstrip()[:-1] + b"," + msgspec.json.encode(name) + b":" + value + b"}"
 
 
@@ -313,12 +317,12 @@ def _is_blank(piece: bytes) -> bool:
     return words is not None and not words.strip()
 
 
-def _tool_calls(found: Mapping[str, bytes]) -> tuple[bytes, ...]:
+def _tool_calls(fields: Mapping[str, bytes]) -> tuple[bytes, ...]:
     """The tool calls of a message; none where they are not a list of objects."""
-    if _CALLS not in found:
+    if _CALLS not in fields:
         return ()
     try:
-        calls = elements(found[_CALLS])
+        calls = elements(fields[_CALLS])
     except Unplannable:
         return ()
     return calls if all(call[:1] == b"{" for call in calls) else ()
@@ -331,24 +335,24 @@ def _mark_lifetimes(message: bytes) -> list[str | None]:
     """
     if not may_mark(message):
         return []
-    found = members(message)
+    fields = members(message)
     lives = [
         _life_on(piece) if (inner := _inner_lives(piece)) == [] else _life_on(piece) or inner[-1]
-        for piece in (*content_parts(parse_message(message).content), *_tool_calls(found))
+        for piece in (*content_parts(parse_message(message).content), *_tool_calls(fields))
     ]
     lives = lives or [None]
     if lives[-1] is None:
-        lives[-1] = _life_of(found)
+        lives[-1] = _life_of(fields)
     return lives
 
 
 def _count_marks(message: bytes) -> int:
     """Number of marks in a message; each within a tool's result counts besides its own."""
-    found = sum(life is not None for life in _mark_lifetimes(message))
+    count = sum(life is not None for life in _mark_lifetimes(message))
     for piece in content_parts(parse_message(message).content):
         inner = _inner_lives(piece)
-        found += len(inner) - (bool(inner) and _life_on(piece) is None)
-    return found
+        count += len(inner) - (bool(inner) and _life_on(piece) is None)
+    return count
 
 
 def _inner_lives(piece: bytes) -> list[str]:
@@ -377,10 +381,10 @@ def _life_on(piece: bytes) -> str | None:
     return _life_of(members(piece)) if piece[:1] == b"{" else None
 
 
-def _life_of(found: Mapping[str, bytes], names: Iterable[str] = MARKS) -> str | None:
+def _life_of(fields: Mapping[str, bytes], names: Iterable[str] = MARKS) -> str | None:
     """The lifetime of the first mark among these members; "" for the usual one."""
     for name in names:
-        mark = found.get(name, _NULL)
+        mark = fields.get(name, _NULL)
         if mark == _NULL:
             continue
         try:

@@ -42,47 +42,49 @@ _SYSTEM_ROLE: Final = b'"system"'
 
 
 def read_native(
-    fields: Mapping[str, bytes], said: tuple[bytes, ...]
+    fields: Mapping[str, bytes], messages: tuple[bytes, ...]
 ) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
-    """The messages and the tools of a Messages body with these fields, which holds ``said``.
+    """The messages and the tools of a Messages body with these fields, which holds ``messages``.
 
     Raises:
         Unplannable: If it cannot be read, or is part of a thread that its provider keeps.
     """
     if fields.get(_THREAD, _NULL) != _NULL:
         raise Unplannable("its provider keeps the conversation")
-    if said and members(said[0]).get("role") == _SYSTEM_ROLE:
+    if messages and members(messages[0]).get("role") == _SYSTEM_ROLE:
         raise Unplannable("its first message is the system's")
     tools = fields.get(_TOOLS, _NULL)
     offered = () if tools == _NULL else tuple(map(_TOOLS_SEEN.convert, known_elements(tools)))
-    return (*_system_message(fields), *said), offered
+    return (*_system_message(fields), *messages), offered
 
 
 def empty_native_fields(fields: Mapping[str, bytes]) -> dict[str, bytes]:
     """The fields without those that ``read_native`` returns; each keeps its place."""
-    found = {**fields, _MESSAGES: b""}
+    emptied = {**fields, _MESSAGES: b""}
     for name in (_SYSTEM, _TOOLS):
-        if found.get(name, _NULL) != _NULL:
-            found[name] = b""
-    return found
+        if emptied.get(name, _NULL) != _NULL:
+            emptied[name] = b""
+    return emptied
 
 
 def native_fields(
     fields: Mapping[str, bytes], messages: Sequence[bytes], tools: Sequence[bytes]
 ) -> dict[str, bytes]:
     """The fields of a Messages body from emptied ones, with these messages and tools."""
-    found = dict(fields)
+    body_fields = dict(fields)
     first = 0
-    if found.get(_SYSTEM) == b"":
-        roles = [members(each).get("role") for each in messages]
-        first = next((at for at, role in enumerate(roles) if role != _SYSTEM_ROLE), len(roles))
-        found[_SYSTEM] = _system_field(messages[:first])
-        if not found[_SYSTEM]:
-            del found[_SYSTEM]
-    if found.get(_TOOLS) == b"":
-        found[_TOOLS] = write_list(map(_TOOLS_SEEN.restore, tools))
-    found[_MESSAGES] = write_list(messages[first:])
-    return found
+    if body_fields.get(_SYSTEM) == b"":
+        roles = [members(message).get("role") for message in messages]
+        first = next(
+            (index for index, role in enumerate(roles) if role != _SYSTEM_ROLE), len(roles)
+        )
+        body_fields[_SYSTEM] = _system_field(messages[:first])
+        if not body_fields[_SYSTEM]:
+            del body_fields[_SYSTEM]
+    if body_fields.get(_TOOLS) == b"":
+        body_fields[_TOOLS] = write_list(map(_TOOLS_SEEN.restore, tools))
+    body_fields[_MESSAGES] = write_list(messages[first:])
+    return body_fields
 
 
 def _system_message(fields: Mapping[str, bytes]) -> Iterator[bytes]:
@@ -99,10 +101,10 @@ def _system_message(fields: Mapping[str, bytes]) -> Iterator[bytes]:
 
 def _system_field(messages: Sequence[bytes]) -> bytes:
     """The system prompt of the messages that lead; b"" for none."""
-    contents = [members(each)["content"] for each in messages]
+    contents = [members(message)["content"] for message in messages]
     if len(contents) < 2:
         return contents[0] if contents else b""
-    return write_list(part for each in contents for part in _parts(each))
+    return write_list(part for content in contents for part in _parts(content))
 
 
 def _parts(content: bytes) -> tuple[bytes, ...]:
@@ -111,19 +113,19 @@ def _parts(content: bytes) -> tuple[bytes, ...]:
 
 def _chat_tool(raw: bytes) -> bytes:
     """The tool in chat's form; one of Anthropic's own stays as it is."""
-    found = members(raw)
-    if "function" in found:
+    fields = members(raw)
+    if "function" in fields:
         raise Unplannable("a tool in chat's form")
-    return _TOOL + raw + b"}" if found.get("type", _NULL) in _OWN_TOOLS else raw
+    return _TOOL + raw + b"}" if fields.get("type", _NULL) in _OWN_TOOLS else raw
 
 
 def _native_tool(tool: bytes) -> bytes:
     """The tool unmodified; what was put beside it is put into it, at its end."""
     if not tool.startswith(_TOOL):
         return tool
-    found = members(tool)
-    beside = {name: raw for name, raw in found.items() if name not in ("type", "function")}
-    inner = found["function"]
+    fields = members(tool)
+    beside = {name: raw for name, raw in fields.items() if name not in ("type", "function")}
+    inner = fields["function"]
     for name, raw in beside.items():
         inner = inner.rstrip()[:-1] + b',"%b":%b}' % (name.encode(), raw)
     return inner

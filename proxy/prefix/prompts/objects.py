@@ -42,7 +42,7 @@ def members(raw: bytes) -> dict[str, bytes]:
         Unplannable: If it is no object.
     """
     try:
-        return {name: bytes(held) for name, held in _members(raw).items()}
+        return {name: bytes(member) for name, member in _members(raw).items()}
     except _UNREADABLE as error:
         raise Unplannable(f"not an object: {error}") from None
 
@@ -67,55 +67,57 @@ def known_elements(raw: bytes) -> tuple[bytes, ...]:
 _known_elements = lru_cache(_MAX_CACHED)(elements)
 
 
-def write_object(found: Mapping[str, bytes]) -> bytes:
+def write_object(fields: Mapping[str, bytes]) -> bytes:
     """The object with these members."""
-    inner = b",".join([msgspec.json.encode(name) + b":" + raw for name, raw in found.items()])
+    inner = b",".join([msgspec.json.encode(name) + b":" + raw for name, raw in fields.items()])
     return b"{" + inner + b"}"
 
 
-def write_list(found: Iterable[bytes]) -> bytes:
+def write_list(pieces: Iterable[bytes]) -> bytes:
     """The list with these elements."""
-    return b"[" + b",".join(found) + b"]"
+    return b"[" + b",".join(pieces) + b"]"
 
 
-def is_exact(raw: bytes, found: Mapping[str, bytes]) -> bool:
+def is_exact(raw: bytes, fields: Mapping[str, bytes]) -> bool:
     """True if an object holds these members and nothing more; no key stands twice or is escaped."""
-    if not found.keys() <= _USUAL_NAMES and not all(map(_plain_name, found)):
-        return raw == write_object(found) or _is_exact(raw, found)
+    if not fields.keys() <= _USUAL_NAMES and not all(map(_plain_name, fields)):
+        return raw == write_object(fields) or _is_exact(raw, fields)
     # One that is as short as its members allow has no room for anything else.
-    held = sum(map(len, found)) + sum(map(len, found.values()))
-    least = 1 + held + 4 * len(found) + (not found)
+    content_bytes = sum(map(len, fields)) + sum(map(len, fields.values()))
+    least = 1 + content_bytes + 4 * len(fields) + (not fields)
     if len(raw) == least:
         return True
-    if len(raw) == least + 2 * len(found) - 1 and raw == _write_spaced(found):
+    if len(raw) == least + 2 * len(fields) - 1 and raw == _write_spaced(fields):
         return True
-    return _is_exact(raw, found)
+    return _is_exact(raw, fields)
 
 
-def _write_spaced(found: Mapping[str, bytes]) -> bytes:
+def _write_spaced(fields: Mapping[str, bytes]) -> bytes:
     """The object with these members, spaced as Python's ``json.dumps`` does it; for plain names."""
-    return b"{" + b", ".join([b'"%b": %b' % (name.encode(), v) for name, v in found.items()]) + b"}"
+    return (
+        b"{" + b", ".join([b'"%b": %b' % (name.encode(), v) for name, v in fields.items()]) + b"}"
+    )
 
 
-def _is_exact(raw: bytes, found: Mapping[str, bytes]) -> bool:
+def _is_exact(raw: bytes, fields: Mapping[str, bytes]) -> bool:
     """The same for one that may be written with any white space."""
-    at = raw.find(b"{") + 1
-    ends = b"," if found else raw[_skip_white_space(raw, at) :][:1]
-    for name, value in found.items():
+    offset = raw.find(b"{") + 1
+    ends = b"," if fields else raw[_skip_white_space(raw, offset) :][:1]
+    for name, value in fields.items():
         for piece in (msgspec.json.encode(name), b":", value):
-            at = _skip_white_space(raw, at)
-            if ends != b"," or not raw.startswith(piece, at):
+            offset = _skip_white_space(raw, offset)
+            if ends != b"," or not raw.startswith(piece, offset):
                 return False
-            at += len(piece)
-        at = _skip_white_space(raw, at) + 1
-        ends = raw[at - 1 : at]
+            offset += len(piece)
+        offset = _skip_white_space(raw, offset) + 1
+        ends = raw[offset - 1 : offset]
     return ends == b"}"
 
 
-def _skip_white_space(raw: bytes, at: int) -> int:
+def _skip_white_space(raw: bytes, offset: int) -> int:
     """The index behind the white space that begins there."""
-    found = _gap(raw, at)
-    return found.end() if found else at
+    gap = _gap(raw, offset)
+    return gap.end() if gap else offset
 
 
 def text_message(role: str, text: str) -> bytes:

@@ -169,34 +169,38 @@ def parse_prompt(
         Unplannable: If it is no such body, has too many pieces, or cannot be written again as
             it is.
     """
-    known = split if split is not None and split.body is body else None
+    own_split = split if split is not None and split.body is body else None
     try:
-        found = members(body) if known is None else _members_around(known.around)
-        is_chat = is_native or not items.is_items(found)
-        chat = _separate_prompt(found, known, is_native=is_native) if is_chat else None
+        body_fields = members(body) if own_split is None else _members_around(own_split.around)
+        is_chat = is_native or not items.is_items(body_fields)
+        chat = _separate_prompt(body_fields, own_split, is_native=is_native) if is_chat else None
     except (KeyError, Unplannable) as error:
         raise Unplannable(f"not a chat body: {error}") from None
     fields, messages, tools = chat or (
-        items.empty_fields(found),
-        *items.read_items(found, goes_on=goes_on),
+        items.empty_fields(body_fields),
+        *items.read_items(body_fields, goes_on=goes_on),
     )
     if len(messages) + len(tools) > MAX_PIECES:
         raise Unplannable(f"more than {MAX_PIECES:,} messages and tools")
-    if known is None and not is_exact(body, found):
+    if own_split is None and not is_exact(body, body_fields):
         raise Unplannable(_NOT_EXACT)
     return Prompt(fields=fields, messages=messages, tools=tools, is_native=is_native)
 
 
 def _separate_prompt(
-    found: Mapping[str, bytes], known: SplitBody | None, *, is_native: bool
+    body_fields: Mapping[str, bytes], split: SplitBody | None, *, is_native: bool
 ) -> tuple[Mapping[str, bytes], tuple[bytes, ...], tuple[bytes, ...]]:
     """The fields of a body without its messages, instructions and tools, and those."""
-    said = elements(found[_MESSAGES]) if known is None else known.messages
+    messages = elements(body_fields[_MESSAGES]) if split is None else split.messages
     if is_native:
-        return native.empty_native_fields(found), *native.read_native(found, said)
-    if found.get(_TOOLS, b"null") == b"null":
-        return {**found, _MESSAGES: b""}, said, ()
-    return {**found, _MESSAGES: b"", _TOOLS: b""}, said, known_elements(found[_TOOLS])
+        return native.empty_native_fields(body_fields), *native.read_native(body_fields, messages)
+    if body_fields.get(_TOOLS, b"null") == b"null":
+        return {**body_fields, _MESSAGES: b""}, messages, ()
+    return (
+        {**body_fields, _MESSAGES: b"", _TOOLS: b""},
+        messages,
+        known_elements(body_fields[_TOOLS]),
+    )
 
 
 @lru_cache(maxsize=_MAX_CACHED)
@@ -206,10 +210,10 @@ def _known_members(around: bytes) -> Mapping[str, bytes]:
     Raises:
         Unplannable: If it holds anything else.
     """
-    found = members(around)
-    if found.get(_MESSAGES) != READ_ALREADY or not is_exact(around, found):
+    fields = members(around)
+    if fields.get(_MESSAGES) != READ_ALREADY or not is_exact(around, fields):
         raise Unplannable(_NOT_EXACT)
-    return found
+    return fields
 
 
 def _members_around(around: bytes) -> Mapping[str, bytes]:
@@ -255,10 +259,10 @@ def content_parts(content: msgspec.Raw) -> tuple[bytes, ...]:
         return (raw,)
     if raw == b"null":
         return ()
-    found = elements(raw)
-    if len(found) > MAX_PIECES:
+    parts = elements(raw)
+    if len(parts) > MAX_PIECES:
         raise Unplannable(f"more than {MAX_PIECES:,} parts in a message")
-    return found
+    return parts
 
 
 def part_text(part: bytes) -> str | None:
@@ -266,10 +270,10 @@ def part_text(part: bytes) -> str | None:
     try:
         if part[:1] == b'"':
             return _text(part)
-        found = _part(part)
+        parsed = _part(part)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
-    return found.text if found.type == "text" else None
+    return parsed.text if parsed.type == "text" else None
 
 
 def has_words(words: bytes) -> bool:
@@ -338,10 +342,10 @@ def leading_text_blocks(
         count += len(pieces)
         if count > MAX_PIECES:
             raise Unplannable(f"more than {MAX_PIECES:,} parts in leading messages")
-        for at, part in enumerate(pieces):
-            slot = PromptSlot.SEMI_STABLE if (index, at) >= semi else PromptSlot.STABLE
+        for part_index, part in enumerate(pieces):
+            slot = PromptSlot.SEMI_STABLE if (index, part_index) >= semi else PromptSlot.STABLE
             role = "tools" if part.startswith(items.OFFERED_PART) else message.role
-            yield PromptBlock(role, slot, index, at, len(part), fingerprint(part))
+            yield PromptBlock(role, slot, index, part_index, len(part), fingerprint(part))
 
 
 def conversation_blocks(
