@@ -107,19 +107,19 @@ def _field_digests(
     prompt: Prompt, names: tuple[str, ...], fingerprint: Fingerprint
 ) -> dict[str, bytes]:
     fields = prompt.fields
-    found: dict[str, bytes] = {}
+    digests: dict[str, bytes] = {}
     for name in names:
         raw = fields.get(name, b"null") if "." not in name else _inner_value(fields, name)
         if raw != b"null":
-            found[name] = fingerprint(raw)[:_FIELD_DIGEST_BYTES]
-    return found
+            digests[name] = fingerprint(raw)[:_FIELD_DIGEST_BYTES]
+    return digests
 
 
 def _inner_value(fields: Mapping[str, bytes], name: str) -> bytes:
     """The value of a field within another, as ``outer.inner``; null where there is none."""
     outer, _, inner = name.partition(".")
-    found = fields.get(outer, b"null")
-    return members(found).get(inner, b"null") if found[:1] == b"{" else b"null"
+    object_json = fields.get(outer, b"null")
+    return members(object_json).get(inner, b"null") if object_json[:1] == b"{" else b"null"
 
 
 class ChangeKind(StrEnum):
@@ -178,9 +178,9 @@ class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
     asked_model: bytes = b""
     size: int = 0
 
-    def is_same_conversation(self, sent: SentCall) -> bool:
+    def is_same_conversation(self, call: SentCall) -> bool:
         """True if the call goes on with this one's conversation."""
-        return bool(sent.conversation) and self.conversation == sent.conversation
+        return bool(call.conversation) and self.conversation == call.conversation
 
 
 class CallTraces:
@@ -197,104 +197,109 @@ class CallTraces:
     def __len__(self) -> int:
         return len(self._last)
 
-    def previous_call(self, sent: SentCall) -> CallTrace | None:
+    def previous_call(self, call: SentCall) -> CallTrace | None:
         """The last call of its conversation; else of its feature; None where there was none."""
-        own = self._last.peek(_conversation_key(sent)) if sent.conversation else None
-        return own or self._last.peek(_feature_key(sent))
+        own = self._last.peek(_conversation_key(call)) if call.conversation else None
+        return own or self._last.peek(_feature_key(call))
 
-    def record_call(self, sent: SentCall, now: float) -> None:
+    def record_call(self, call: SentCall, now: float) -> None:
         """Remember a call that was sent."""
-        found = (
-            (_conversation_key(sent), _feature_key(sent))
-            if sent.conversation
-            else (_feature_key(sent),)
+        keys = (
+            (_conversation_key(call), _feature_key(call))
+            if call.conversation
+            else (_feature_key(call),)
         )
-        self._last.put_all(found, trace_call(sent, now))
+        self._last.put_all(keys, trace_call(call, now))
 
 
-def trace_call(sent: SentCall, now: float) -> CallTrace:
+def trace_call(call: SentCall, now: float) -> CallTrace:
     """The trace that is kept of a call."""
-    tools, heads, conversation_blocks = sent.short_fingerprints
-    texts = sent.block_ranges.heads[:MAX_DIGESTS]
+    tools, heads, conversation_blocks = call.short_fingerprints
+    texts = call.block_ranges.heads[:MAX_DIGESTS]
     room = _lines_per_text(texts)
-    known = [sent.lines.get(at) for at in texts]
-    lines = tuple([each.digests[: room * DIGEST_BYTES] if each else b"" for each in known])
+    text_lines = [call.lines.get(block) for block in texts]
+    lines = tuple(
+        [
+            lines_of_text.digests[: room * DIGEST_BYTES] if lines_of_text else b""
+            for lines_of_text in text_lines
+        ]
+    )
     prints = len(tools) + len(heads) + len(conversation_blocks) + sum(map(len, lines))
     return CallTrace(
         at=now,
-        conversation=sent.conversation,
-        place=sent.place,
-        early=sent.early,
-        late=sent.late,
+        conversation=call.conversation,
+        place=call.place,
+        early=call.early,
+        late=call.late,
         tools=tools,
         heads=heads,
         lines=lines,
         messages=conversation_blocks,
-        asked_model=sent.asked_model,
+        asked_model=call.asked_model,
         size=_FIXED_BYTES + prints + _LINES_BYTES * len(lines),
     )
 
 
-def repeated_bytes(sent: SentCall, before: CallTrace) -> int:
+def repeated_bytes(call: SentCall, before: CallTrace) -> int:
     """Bytes of the call that the one before it held too, wherever they stood.
 
     Of another conversation than its own only tools and leading texts count.
     """
-    which, (tools, heads, conversation_blocks) = sent.block_ranges, sent.short_fingerprints
-    size = _repeated_block_bytes(sent, which.tools, tools, before.tools)
-    if before.is_same_conversation(sent):
-        size += _repeated_block_bytes(sent, which.messages, conversation_blocks, before.messages)
+    which, (tools, heads, conversation_blocks) = call.block_ranges, call.short_fingerprints
+    size = _repeated_block_bytes(call, which.tools, tools, before.tools)
+    if before.is_same_conversation(call):
+        size += _repeated_block_bytes(call, which.messages, conversation_blocks, before.messages)
     if heads == before.heads:
-        return size + sent.ends[which.heads.stop] - sent.ends[which.heads.start]
-    known = set(split_fingerprints(before.heads))
-    lines = {each for joined in before.lines for each in split_fingerprints(joined)}
+        return size + call.ends[which.heads.stop] - call.ends[which.heads.start]
+    earlier_heads = set(split_fingerprints(before.heads))
+    lines = {digest for joined in before.lines for digest in split_fingerprints(joined)}
     room = _lines_per_text(which.heads)
-    for at in which.heads:
-        whole = sent.blocks[at].digest[:DIGEST_BYTES] in known
-        size += sent.blocks[at].size if whole else _common_line_bytes(sent, at, lines, room)
+    for block in which.heads:
+        whole = call.blocks[block].digest[:DIGEST_BYTES] in earlier_heads
+        size += call.blocks[block].size if whole else _common_line_bytes(call, block, lines, room)
     return size
 
 
-def first_change(sent: SentCall, before: CallTrace) -> PromptChange | None:
+def first_change(call: SentCall, before: CallTrace) -> PromptChange | None:
     """First difference of the call from the one before it; None where it only goes on."""
-    which, (ours, texts, _) = sent.block_ranges, sent.short_fingerprints
+    which, (ours, texts, _) = call.block_ranges, call.short_fingerprints
     tools = _first_difference(ours, before.tools)
     if tools is not None:
-        at, how = tools
-        return PromptChange(place=f"tools[{at}]", kind=how, block=_block_at(which.tools, at))
+        index, how = tools
+        return PromptChange(place=f"tools[{index}]", kind=how, block=_block_at(which.tools, index))
     heads = _first_difference(texts, before.heads)
     if heads is not None:
-        return _leading_text_change(sent, before, *heads)
-    return _message_change(sent, before) if before.is_same_conversation(sent) else None
+        return _leading_text_change(call, before, *heads)
+    return _message_change(call, before) if before.is_same_conversation(call) else None
 
 
 def _leading_text_change(
-    sent: SentCall, before: CallTrace, at: int, how: ChangeKind
+    call: SentCall, before: CallTrace, index: int, how: ChangeKind
 ) -> PromptChange:
-    heads = sent.block_ranges.heads
-    block = _block_at(heads, at)
-    role = sent.blocks[heads[min(at, len(heads) - 1)]].role if heads else "system"
-    place = f"{role}[{at}]" if max(len(heads), len(before.lines)) > 1 else role
-    lines = sent.lines.get(block) if block is not None else None
-    if how is ChangeKind.CHANGED and lines and at < len(before.lines):
-        first = _first_difference(lines.digests, before.lines[at])
+    heads = call.block_ranges.heads
+    block = _block_at(heads, index)
+    role = call.blocks[heads[min(index, len(heads) - 1)]].role if heads else "system"
+    place = f"{role}[{index}]" if max(len(heads), len(before.lines)) > 1 else role
+    lines = call.lines.get(block) if block is not None else None
+    if how is ChangeKind.CHANGED and lines and index < len(before.lines):
+        first = _first_difference(lines.digests, before.lines[index])
         if first is not None:
             line, how = first
             return PromptChange(place=f"{place} line {line + 1}", kind=how, block=block, line=line)
     return PromptChange(place=place, kind=how, block=block)
 
 
-def _message_change(sent: SentCall, before: CallTrace) -> PromptChange | None:
-    conversation_blocks, ours = sent.block_ranges.messages, sent.short_fingerprints[2]
+def _message_change(call: SentCall, before: CallTrace) -> PromptChange | None:
+    conversation_blocks, ours = call.block_ranges.messages, call.short_fingerprints[2]
     first = _first_difference(ours, before.messages)
     if first is None or first[0] * DIGEST_BYTES >= len(before.messages):
         return None
-    at, how = first
-    block = _block_at(conversation_blocks, at)
+    index, how = first
+    block = _block_at(conversation_blocks, index)
     if block is not None:
-        message = sent.blocks[block].message
+        message = call.blocks[block].message
     else:
-        message = max((each.message for each in sent.blocks), default=-1) + 1
+        message = max((prompt_block.message for prompt_block in call.blocks), default=-1) + 1
     return PromptChange(
         place=f"messages[{message}]",
         kind=how,
@@ -313,15 +318,15 @@ def _dropped_count(ours: bytes, theirs: bytes) -> int:
 
 def _first_difference(ours: bytes, theirs: bytes) -> tuple[int, ChangeKind] | None:
     """The first place where two lists of prints differ, and what happened there; None for none."""
-    at = _count_common_prints(ours, theirs)
+    count = _count_common_prints(ours, theirs)
     here, there = (
-        split_fingerprints(ours[at * DIGEST_BYTES :]),
-        split_fingerprints(theirs[at * DIGEST_BYTES :]),
+        split_fingerprints(ours[count * DIGEST_BYTES :]),
+        split_fingerprints(theirs[count * DIGEST_BYTES :]),
     )
     if here and there:
-        return at, _change_kind(here[0] in there, there[0] in here)
+        return count, _change_kind(here[0] in there, there[0] in here)
     if here or there:
-        return at, ChangeKind.ADDED if here else ChangeKind.REMOVED
+        return count, ChangeKind.ADDED if here else ChangeKind.REMOVED
     return None
 
 
@@ -341,25 +346,25 @@ def _lines_per_text(texts: range) -> int:
     return MAX_DIGESTS // max(1, len(texts)) or 1
 
 
-def _common_line_bytes(sent: SentCall, at: int, lines: set[bytes], room: int) -> int:
+def _common_line_bytes(call: SentCall, block: int, lines: set[bytes], room: int) -> int:
     """Bytes of a leading text whose lines were there before, as part of its block."""
-    ours = sent.lines.get(at)
+    ours = call.lines.get(block)
     if ours is None:
         return 0
     digests = split_fingerprints(ours.digests[: room * DIGEST_BYTES])
-    same = sum(size for size, each in zip(ours.sizes, digests, strict=False) if each in lines)
-    return same * sent.blocks[at].size // ours.size if same else 0
+    same = sum(size for size, digest in zip(ours.sizes, digests, strict=False) if digest in lines)
+    return same * call.blocks[block].size // ours.size if same else 0
 
 
-def _repeated_block_bytes(sent: SentCall, which: range, ours: bytes, before: bytes) -> int:
+def _repeated_block_bytes(call: SentCall, which: range, ours: bytes, before: bytes) -> int:
     """Bytes of blocks that were there before, each as often; of ``MAX_DIGESTS`` blocks."""
     same = _count_common_prints(ours, before)
-    size = sent.ends[which.start + same] - sent.ends[which.start]
+    size = call.ends[which.start + same] - call.ends[which.start]
     if same * DIGEST_BYTES == len(before):
         return size
     left = Counter(split_fingerprints(before[same * DIGEST_BYTES :]))
     rest = which[same:MAX_DIGESTS]
-    for block in sent.blocks[rest.start : rest.stop]:
+    for block in call.blocks[rest.start : rest.stop]:
         digest = block.digest[:DIGEST_BYTES]
         if left.get(digest, 0) > 0:
             left[digest] -= 1
@@ -367,13 +372,13 @@ def _repeated_block_bytes(sent: SentCall, which: range, ours: bytes, before: byt
     return size
 
 
-def _block_at(which: range, at: int) -> int | None:
-    return which[at] if at < len(which) else None
+def _block_at(which: range, index: int) -> int | None:
+    return which[index] if index < len(which) else None
 
 
-def _conversation_key(sent: SentCall) -> bytes:
-    return b"c" + sent.conversation
+def _conversation_key(call: SentCall) -> bytes:
+    return b"c" + call.conversation
 
 
-def _feature_key(sent: SentCall) -> bytes:
-    return b"f" + sent.feature
+def _feature_key(call: SentCall) -> bytes:
+    return b"f" + call.feature

@@ -76,14 +76,14 @@ def leading_lines(prompt: Prompt, blocks: Sequence[PromptBlock]) -> dict[int, Te
     Raises:
         Unplannable: If a message cannot be read.
     """
-    found: dict[int, TextLines] = {}
+    lines_by_block: dict[int, TextLines] = {}
     pieces = BlockJson(prompt)
     for index, block in enumerate(blocks):
-        if is_in_conversation(block) or len(found) >= MAX_TEXTS:
+        if is_in_conversation(block) or len(lines_by_block) >= MAX_TEXTS:
             break
         if block.message >= 0 and block.size <= MAX_TEXT_BYTES:
-            found[index] = _text_lines(part_text(pieces.block_json(block)) or "")
-    return found
+            lines_by_block[index] = _text_lines(part_text(pieces.block_json(block)) or "")
+    return lines_by_block
 
 
 def leading_text(prompt: Prompt, block: PromptBlock) -> str:
@@ -97,8 +97,8 @@ def leading_text(prompt: Prompt, block: PromptBlock) -> str:
 
 def split_lines(words: str) -> list[str]:
     """The lines of a text, their ends included; beyond ``MAX_LINES`` the rest is one."""
-    found = words.split("\n", MAX_LINES)
-    return [*(f"{line}\n" for line in found[:-1]), found[-1]]
+    lines = words.split("\n", MAX_LINES)
+    return [*(f"{line}\n" for line in lines[:-1]), lines[-1]]
 
 
 def _text_lines(words: str) -> TextLines:
@@ -141,55 +141,60 @@ class LeadingTexts:
         )
         self.indexes: Sequence[LruCache[int, Any]] = (self._openings, self._units)
 
-    def record_call(self, sent: SentCall, now: float) -> None:
+    def record_call(self, call: SentCall, now: float) -> None:
         """Remember the call's texts, and the latest of other templates in their places."""
-        for at, lines in sent.lines.items():
-            openings = self._openings.peek(sent.points[at]) or ()
+        for block, lines in call.lines.items():
+            openings = self._openings.peek(call.points[block]) or ()
             if len(openings) == 1 and openings[0].lines is lines:
                 openings = ()
-            others = (
-                each
-                for each in openings
-                if shared_length(each.lines.digests, lines.digests) * 2 < len(lines.digests)
+            other_openings = (
+                opening
+                for opening in openings
+                if shared_length(opening.lines.digests, lines.digests) * 2 < len(lines.digests)
             )
-            self._openings.put(sent.points[at], (_Opening(now, lines), *others)[:_MAX_OPENINGS])
+            self._openings.put(
+                call.points[block], (_Opening(now, lines), *other_openings)[:_MAX_OPENINGS]
+            )
 
-    def shared_starts(self, sent: SentCall, at: int) -> list[tuple[int, float]]:
+    def shared_starts(self, call: SentCall, block: int) -> list[tuple[int, float]]:
         """Bytes that a block's text shares with those in its place, most first, and their times."""
         starts = [
-            (_shared_size(sent, at, each.lines), each.used) for each in self._latest(sent, at)
+            (_shared_size(call, block, opening.lines), opening.used)
+            for opening in self._latest(call, block)
         ]
-        return sorted((each for each in starts if each[0]), reverse=True)
+        return sorted((start for start in starts if start[0]), reverse=True)
 
-    def keep_units(self, sent: SentCall, at: int, now: float) -> None:
+    def keep_units(self, call: SentCall, block: int, now: float) -> None:
         """Keep what a block's text shares with those in its place as units."""
-        for opening in self._latest(sent, at):
-            digests = sent.lines[at].digests
+        for opening in self._latest(call, block):
+            digests = call.lines[block].digests
             shared = digests[: shared_length(digests, opening.lines.digests)]
             if not shared:
                 continue
-            units = dict(self._units.peek(sent.points[at]) or ())
+            units = dict(self._units.peek(call.points[block]) or ())
             before = units.pop(shared, None)
-            life = written_life(sent, "", before and before.life, now)
-            units[shared] = TextUnit(at, _shared_size(sent, at, opening.lines), life)
-            self._units.put(sent.points[at], tuple(units.items())[-_MAX_UNITS:])
+            life = written_life(call, "", before and before.life, now)
+            units[shared] = TextUnit(block, _shared_size(call, block, opening.lines), life)
+            self._units.put(call.points[block], tuple(units.items())[-_MAX_UNITS:])
 
-    def units(self, sent: SentCall, known: int) -> Iterator[TextUnit]:
+    def units(self, call: SentCall, max_blocks: int) -> Iterator[TextUnit]:
         """The units that the call begins with, in texts with at most so many blocks before them."""
-        for at, lines in sent.lines.items():
-            for digests, unit in (self._units.peek(sent.points[at]) or ()) if at <= known else ():
+        for block, lines in call.lines.items():
+            for digests, unit in (
+                (self._units.peek(call.points[block]) or ()) if block <= max_blocks else ()
+            ):
                 if lines.digests.startswith(digests):
                     yield unit
 
-    def _latest(self, sent: SentCall, at: int) -> tuple[_Opening, ...]:
-        return (self._openings.peek(sent.points[at]) or ()) if at in sent.lines else ()
+    def _latest(self, call: SentCall, block: int) -> tuple[_Opening, ...]:
+        return (self._openings.peek(call.points[block]) or ()) if block in call.lines else ()
 
 
-def _shared_size(sent: SentCall, at: int, other: TextLines) -> int:
+def _shared_size(call: SentCall, block: int, other: TextLines) -> int:
     """Bytes of a block that begin as another text in its place does, in whole lines."""
-    lines = sent.lines[at]
+    lines = call.lines[block]
     same = shared_length(lines.digests, other.digests) // DIGEST_BYTES
-    return sum(lines.sizes[:same]) * sent.blocks[at].size // max(1, lines.size)
+    return sum(lines.sizes[:same]) * call.blocks[block].size // max(1, lines.size)
 
 
 def _openings_bytes(openings: tuple[_Opening, ...]) -> int:
@@ -229,19 +234,19 @@ class SeenText(NamedTuple):
     splits: tuple[int, ...] = ()
     weight: int = 0
 
-    def grown_from(self, seen: "SeenText", words: bytes) -> int:
+    def grown_from(self, earlier: "SeenText", words: bytes) -> int:
         """Bytes of its end, if it is another text with more before that; -1 where it is not.
 
         Args:
-            seen: The other text.
+            earlier: The other text.
             words: Its own words.
         """
-        count = _shared_count(self.chain, seen.chain)
-        shared = seen.closings.keys() & self.closings if self.length >= seen.length else ()
-        for closing, between in sorted(map(seen.closings.__getitem__, shared)):
-            head = seen.length - closing
-            chunks = bisect_right(seen.ends, head)
-            start = seen.ends[chunks - 1] if chunks else 0
+        count = _shared_count(self.chain, earlier.chain)
+        shared = earlier.closings.keys() & self.closings if self.length >= earlier.length else ()
+        for closing, between in sorted(map(earlier.closings.__getitem__, shared)):
+            head = earlier.length - closing
+            chunks = bisect_right(earlier.ends, head)
+            start = earlier.ends[chunks - 1] if chunks else 0
             if chunks <= count and hash(words[start:head]) == between:
                 return closing
         return -1
@@ -273,31 +278,34 @@ class SeenTexts:
             is_own = same.owner.before == owner.before
             return same if is_own else same._replace(owner=owner)
         text = _read_text(start, words, owner, grows=grows)
-        seen = next(filter(None, map(self._texts.peek, reversed(text.chain))), None)
-        if seen is not None:
-            closing = text.grown_from(seen, words)
-            text = text._replace(splits=_splits_after(seen, text, words, closing))
-            if closing >= 0 and seen.owner.before == owner.before:
-                text = text._replace(owner=seen.owner)
-        keys = [hash((start, words)), *(text.chain[at] for at in _key_places(len(text.chain)))]
+        earlier = next(filter(None, map(self._texts.peek, reversed(text.chain))), None)
+        if earlier is not None:
+            closing = text.grown_from(earlier, words)
+            text = text._replace(splits=_splits_after(earlier, text, words, closing))
+            if closing >= 0 and earlier.owner.before == owner.before:
+                text = text._replace(owner=earlier.owner)
+        keys = [
+            hash((start, words)),
+            *(text.chain[chunk] for chunk in _key_places(len(text.chain))),
+        ]
         text = text._replace(weight=_KEY_BYTES + _text_bytes(text) // len(keys))
         self._texts.put_all(keys, text)
         return text
 
 
-def _splits_after(seen: SeenText, text: SeenText, words: bytes, closing: int) -> tuple[int, ...]:
+def _splits_after(earlier: SeenText, text: SeenText, words: bytes, closing: int) -> tuple[int, ...]:
     """The places at which a text is parted that begins as another one did.
 
     Args:
-        seen: The other one.
+        earlier: The other one.
         text: The text.
         words: Its words.
         closing: Bytes that both end with, if it is the other one grown; -1 where it is not.
     """
-    shared = seen.length - closing
+    shared = earlier.length - closing
     if closing < 0:
-        shared = seen.ends[_shared_count(seen.chain, text.chain) - 1]
-    splits = [end for end in seen.splits if end <= shared]
+        shared = earlier.ends[_shared_count(earlier.chain, text.chain) - 1]
+    splits = [end for end in earlier.splits if end <= shared]
     if not splits and shared < max(MIN_SHARED_BYTES, text.length // MIN_SHARED_PART):
         return ()
     for place in (shared, text.length - closing) if closing >= 0 else (shared,):
@@ -325,21 +333,21 @@ def _read_text(start: int, words: bytes, owner: TextOwner, *, grows: bool) -> Se
         chain.append(start)
         begin = end
     closings: dict[int, tuple[int, int]] = {}
-    at = len(words)
-    while at > 0 and len(closings) <= (_MAX_CLOSING_LINES if grows else 0):
-        chunks = bisect_right(ends, at)
-        between = words[ends[chunks - 1] if chunks else 0 : at]
-        closings[hash(words[at:])] = (len(words) - at, hash(between))
-        at = words.rfind(_LINE_END, 0, at)
+    offset = len(words)
+    while offset > 0 and len(closings) <= (_MAX_CLOSING_LINES if grows else 0):
+        chunks = bisect_right(ends, offset)
+        between = words[ends[chunks - 1] if chunks else 0 : offset]
+        closings[hash(words[offset:])] = (len(words) - offset, hash(between))
+        offset = words.rfind(_LINE_END, 0, offset)
     return SeenText(ends, chain, len(words), closings, owner)
 
 
-def _line_end(words: bytes, at: int) -> int:
+def _line_end(words: bytes, offset: int) -> int:
     """The end of the first line that ends behind a place; -1 for none."""
-    while (found := words.find(_LINE_END, at)) >= 0:
-        at = found + 2
-        if words[found - 1 : found] != _BACKSLASH:
-            return at
+    while (line_end := words.find(_LINE_END, offset)) >= 0:
+        offset = line_end + 2
+        if words[line_end - 1 : line_end] != _BACKSLASH:
+            return offset
     return -1
 
 

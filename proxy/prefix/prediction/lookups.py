@@ -37,9 +37,9 @@ _PREFIX_BYTES: Final = 140
 _RETRY_AFTER_S: Final = 3600.0
 
 
-def stores_marks_alone(sent: SentCall) -> bool:
+def stores_marks_alone(call: SentCall) -> bool:
     """True if nothing is stored, and paid for, but what a mark ends."""
-    return sent.regime.name == _ANTHROPIC or sent.explicit
+    return call.regime.name == _ANTHROPIC or call.explicit
 
 
 def stores_at_breakpoints(regime: Regime) -> bool:
@@ -47,94 +47,96 @@ def stores_at_breakpoints(regime: Regime) -> bool:
     return regime.takes_marks or regime.name == "prefix-unit"
 
 
-def max_prefix_blocks(sent: SentCall) -> range:
+def max_prefix_blocks(call: SentCall) -> range:
     """Number of blocks a prefix can have, all of them first."""
-    return range(len(sent.blocks), 0, -1)
+    return range(len(call.blocks), 0, -1)
 
 
-def entry_keys(sent: SentCall, at: int) -> tuple[int, ...]:
+def entry_keys(call: SentCall, end: int) -> tuple[int, ...]:
     """The keys of entries at the end of a block that the call reads."""
-    point = sent.entry_points[at]
-    return tuple(point + by for by in openai_breakpoint.readable_writers(explicit=sent.explicit))
+    point = call.entry_points[end]
+    return tuple(point + by for by in openai_breakpoint.readable_writers(explicit=call.explicit))
 
 
-def lookup_places(sent: SentCall) -> Sequence[int]:
+def lookup_places(call: SentCall) -> Sequence[int]:
     """Number of blocks before each place where an entry is looked for, the longest first."""
-    return sent.once(_lookup_places)
+    return call.once(_lookup_places)
 
 
-def _lookup_places(sent: SentCall) -> Sequence[int]:
-    if sent.regime.name == "prefix-unit":
-        return max_prefix_blocks(sent)
-    if sent.regime.name == "openai-breakpoint":
-        rules = openai_breakpoint.provider_rules(sent.regime.provider)
-        blocks = openai_breakpoint.lookup_blocks(sent, sent.implicit_breakpoints, rules)
-        return sorted([at + 1 for at in blocks], reverse=True)
+def _lookup_places(call: SentCall) -> Sequence[int]:
+    if call.regime.name == "prefix-unit":
+        return max_prefix_blocks(call)
+    if call.regime.name == "openai-breakpoint":
+        rules = openai_breakpoint.provider_rules(call.regime.provider)
+        blocks = openai_breakpoint.lookup_blocks(call, call.implicit_breakpoints, rules)
+        return sorted([block + 1 for block in blocks], reverse=True)
     places: set[int] = set()
-    runs = anthropic_breakpoint.provider_rules(sent.regime.provider).runs
-    for mark in marked_blocks(sent):
-        found = anthropic_breakpoint.lookback_blocks(
-            sent.blocks, mark, lookback=sent.regime.lookback, runs=runs
+    runs = anthropic_breakpoint.provider_rules(call.regime.provider).runs
+    for mark in marked_blocks(call):
+        lookback = anthropic_breakpoint.lookback_blocks(
+            call.blocks, mark, lookback=call.regime.lookback, runs=runs
         )
-        places.update(range(found.stop + 2, found.start + 2))
+        places.update(range(lookback.stop + 2, lookback.start + 2))
     return sorted(places, reverse=True)
 
 
 def written_breakpoints(
-    sent: SentCall, known: int, scale: TokenScale | None = None
+    call: SentCall, known_blocks: int, scale: TokenScale | None = None
 ) -> Iterator[tuple[int, str, int]]:
     """Number of blocks before each breakpoint, its lifetime, and who writes it.
 
     Args:
-        sent: The call.
-        known: Number of its blocks that were sent before.
+        call: The call.
+        known_blocks: Number of its blocks that were sent before.
         scale: Tokens of its bytes; by estimate where left out.
     """
-    if sent.regime.name == "prefix-unit":
-        yield from ((at, "", BY_RULE) for at in _unit_ends(sent, known, scale or sent.scale()))
+    if call.regime.name == "prefix-unit":
+        yield from (
+            (end, "", BY_RULE) for end in _unit_ends(call, known_blocks, scale or call.scale())
+        )
         return
-    if sent.regime.name == "openai-breakpoint":
-        rules = openai_breakpoint.provider_rules(sent.regime.provider)
-        ends = sent.implicit_breakpoints
-        for at, ttl, by in openai_breakpoint.written_breakpoints(sent, ends, rules):
-            yield at + 1, ttl, by
+    if call.regime.name == "openai-breakpoint":
+        rules = openai_breakpoint.provider_rules(call.regime.provider)
+        ends = call.implicit_breakpoints
+        for block, ttl, by in openai_breakpoint.written_breakpoints(call, ends, rules):
+            yield block + 1, ttl, by
         return
-    marks = marked_blocks(sent)
-    for at in marks[max(0, len(marks) - sent.regime.marks) :]:
-        yield at + 1, sent.marks[at], BY_MARK
+    marks = marked_blocks(call)
+    for block in marks[max(0, len(marks) - call.regime.marks) :]:
+        yield block + 1, call.marks[block], BY_MARK
 
 
-def _unit_ends(sent: SentCall, known: int, scale: TokenScale) -> list[int]:
+def _unit_ends(call: SentCall, known_blocks: int, scale: TokenScale) -> list[int]:
     """Number of blocks before the first end at or behind the end of each unit that is kept."""
-    ends = [scale.tokens_of(size) for size in sent.ends]
-    lengths = prefix_unit.unit_lengths(ends[-1], prefix_unit.DEEPSEEK, shared=ends[known])
+    ends = [scale.tokens_of(size) for size in call.ends]
+    lengths = prefix_unit.unit_lengths(ends[-1], prefix_unit.DEEPSEEK, shared=ends[known_blocks])
     return sorted({bisect_left(ends, length) for length in lengths} - {0})
 
 
-def used_places(sent: SentCall, hit: int, scale: TokenScale) -> Sequence[int]:
+def used_places(call: SentCall, hit: int, scale: TokenScale) -> Sequence[int]:
     """The places where it looks whose entries live on with a read, the longest first.
 
     Args:
-        sent: The call.
+        call: The call.
         hit: Number of blocks before the end of the entry that is read.
         scale: Tokens of its bytes.
     """
-    places = lookup_places(sent)
-    if sent.regime.name not in ("openai-breakpoint", "prefix-unit"):
-        used = anthropic_breakpoint.refreshed_blocks(hit - 1, marked_blocks(sent))
-        return [at + 1 for at in reversed(used) if at + 1 in places]
-    places = [at for at in places if at <= hit]
-    if sent.regime.name == "openai-breakpoint":
+    places = lookup_places(call)
+    if call.regime.name not in ("openai-breakpoint", "prefix-unit"):
+        used = anthropic_breakpoint.refreshed_blocks(hit - 1, marked_blocks(call))
+        return [block + 1 for block in reversed(used) if block + 1 in places]
+    places = [place for place in places if place <= hit]
+    if call.regime.name == "openai-breakpoint":
         return places
-    steps = [scale.tokens_of(sent.ends[at]) // sent.regime.block for at in places]
+    steps = [scale.tokens_of(call.ends[place]) // call.regime.block for place in places]
     return places[: steps.count(steps[0])]
 
 
-def written_life(sent: SentCall, ttl: str, before: EntryLife | None, now: float) -> EntryLife:
+def written_life(call: SentCall, ttl: str, before: EntryLife | None, now: float) -> EntryLife:
     """The life of an entry that a call writes now, over the one that stood there."""
-    if sent.regime.name == "prefix-unit":
+    if call.regime.name == "prefix-unit":
         return prefix_unit.unit_life(before, now, prefix_unit.DEEPSEEK)
-    return EntryLife(now, lifetime_s(sent.regime, ttl))
+    return EntryLife(now, lifetime_s(call.regime, ttl))
 
 
 class StoredEntries(NamedTuple):
@@ -157,11 +159,11 @@ class StoredEntries(NamedTuple):
             rule = rule.after_use(now)
         return StoredEntries(mark and mark.after_use(now), rule)
 
-    def after_write(self, sent: SentCall, ttl: str, by: int, now: float) -> "StoredEntries":
+    def after_write(self, call: SentCall, ttl: str, by: int, now: float) -> "StoredEntries":
         """The same once a call wrote it."""
         if by == BY_MARK:
-            return self._replace(by_mark=written_life(sent, ttl, self.by_mark, now))
-        return self._replace(by_rule=written_life(sent, ttl, self.by_rule, now))
+            return self._replace(by_mark=written_life(call, ttl, self.by_mark, now))
+        return self._replace(by_rule=written_life(call, ttl, self.by_rule, now))
 
 
 def _reads_rules(*, explicit: bool) -> bool:
@@ -198,33 +200,33 @@ class UnstoredPrefixes:
         return (self._until.peek(point) or 0.0) > now
 
     def record_answer(
-        self, sent: SentCall, hit: int, scale: TokenScale, usage: Usage, now: float
+        self, call: SentCall, hit: int, scale: TokenScale, usage: Usage, now: float
     ) -> bool:
         """Learn from an answer; whether a prefix proved not to be stored.
 
         Args:
-            sent: The call.
+            call: The call.
             hit: Number of blocks before the end of the longest entry that should be there.
             scale: Tokens of its bytes.
             usage: Usage as its provider counted it.
             now: When it was sent.
         """
-        if sent.regime.name != _ANTHROPIC:
+        if call.regime.name != _ANTHROPIC:
             return False
         doubted: list[int] = []
-        if has_stored_nothing(sent.regime, usage):
-            doubted = [at + 1 for at in sent.marks if 0 <= at < len(sent.blocks)]
+        if has_stored_nothing(call.regime, usage):
+            doubted = [block + 1 for block in call.marks if 0 <= block < len(call.blocks)]
         elif hit and not usage.cache_read:
             doubted = [hit]
-        if not all(self._is_near(sent, at, scale) for at in doubted):
+        if not all(self._is_near(call, place, scale) for place in doubted):
             return False  # what is long enough by far was refused, or was lost
-        for at in doubted:
-            self._until.put(sent.points[at], now + _RETRY_AFTER_S)
+        for place in doubted:
+            self._until.put(call.points[place], now + _RETRY_AFTER_S)
         if hit and usage.cache_read:
-            self._until.put(sent.points[hit], 0.0)
+            self._until.put(call.points[hit], 0.0)
         return bool(doubted)
 
-    def _is_near(self, sent: SentCall, at: int, scale: TokenScale) -> bool:
-        end = sent.ends[at]  # images behind it make the prompt's average too high for it
+    def _is_near(self, call: SentCall, place: int, scale: TokenScale) -> bool:
+        end = call.ends[place]  # images behind it make the prompt's average too high for it
         tokens = min(scale.tokens_of(end), end // BYTES_PER_TOKEN)
-        return tokens < sent.regime.least * _ESTIMATE_ERROR_FACTOR
+        return tokens < call.regime.least * _ESTIMATE_ERROR_FACTOR

@@ -2,8 +2,8 @@
 
 ::
 
-    expected(sent) ── before it is sent ──▶ tokens that should be read, and why not more
-    note(sent)     ── once it is answered ─▶ its prefixes are known, its marks are stored
+    expect_read(call) ── before it is sent ──▶ tokens that should be read, and why not more
+    record_call(call) ── once it is answered ─▶ its prefixes are known, its marks are stored
 
 Two kinds of cache are told apart. One stores prefixes that end at breakpoints and finds them only
 from breakpoints; the other reads the longest prefix it has seen, wherever that ends.
@@ -77,43 +77,43 @@ class ExpectedRead(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         scale = self.scale.with_total(total)
         if scale == self.scale:
             return self
-        known: ExpectedRead | None = self.__dict__.get("rescaled")
-        if known is None or known.scale != scale:
-            known = self.__dict__["rescaled"] = self._rescale(scale)
-        return known
+        rescaled: ExpectedRead | None = self.__dict__.get("rescaled")
+        if rescaled is None or rescaled.scale != scale:
+            rescaled = self.__dict__["rescaled"] = self._rescale(scale)
+        return rescaled
 
     def _rescale(self, scale: TokenScale) -> "ExpectedRead":
-        known = _rescale_tokens(self.known, self.scale, scale)
+        known_tokens = _rescale_tokens(self.known, self.scale, scale)
         if self.regime is not None:  # what a cache reads in steps is no part of another number
             tokens = _readable(self.regime, scale, self.reaches)
         else:
-            held = self.tokens, self.found, self.stored
-            tokens = [_rescale_tokens(each, self.scale, scale) for each in held]
+            counts = self.tokens, self.found, self.stored
+            tokens = [_rescale_tokens(count, self.scale, scale) for count in counts]
         changed = dict(zip(_REACHES, tokens, strict=True))
-        return msgspec.structs.replace(self, **changed, known=known, scale=scale)
+        return msgspec.structs.replace(self, **changed, known=known_tokens, scale=scale)
 
-    def with_entry(self, regime: Regime, at: int, size: int) -> "ExpectedRead":
+    def with_entry(self, regime: Regime, blocks: int, size: int) -> "ExpectedRead":
         """The same where an entry of so many blocks and bytes is there, longer than any known."""
         reaches = (size, max(size, self.reaches[1]), max(size, self.reaches[2]))
         tokens = dict(zip(_REACHES, _readable(regime, self.scale, reaches), strict=True))
-        known = max(self.known, self.scale.tokens_of(size))
+        known_tokens = max(self.known, self.scale.tokens_of(size))
         return msgspec.structs.replace(
-            self, **tokens, known=known, same=max(self.same, at), hit=at, reaches=reaches,
-            regime=regime, idle=0.0,
+            self, **tokens, known=known_tokens, same=max(self.same, blocks), hit=blocks,
+            reaches=reaches, regime=regime, idle=0.0,
         )  # fmt: skip
 
 
-def expected_usage(sent: SentCall, expected: ExpectedRead, total: int) -> Usage:
+def expected_usage(call: SentCall, expected: ExpectedRead, total: int) -> Usage:
     """Predict how a prompt's tokens are served: read, written by lifetime, and fresh.
 
     Args:
-        sent: The prompt.
+        call: The prompt.
         expected: Expected contents of its cache.
         total: Its tokens.
     """
-    regime, expected = sent.regime, expected.rescale(total)
+    regime, expected = call.regime, expected.rescale(total)
     read = min(expected.tokens, total)
-    writes = _written_tokens(sent, expected, total) if regime.writes else ()
+    writes = _written_tokens(call, expected, total) if regime.writes else ()
     spans = {ttl: regime.lifetimes.get(ttl, 0.0) for ttl in regime.writes}
     written = charged_writes(read, writes, spans)
     fields = {WRITE_PREFIX + ttl: tokens for ttl, tokens in written.items()}
@@ -121,12 +121,12 @@ def expected_usage(sent: SentCall, expected: ExpectedRead, total: int) -> Usage:
 
 
 def _written_tokens(
-    sent: SentCall, expected: ExpectedRead, total: int
+    call: SentCall, expected: ExpectedRead, total: int
 ) -> Iterator[tuple[int, str]]:
     """Tokens up to each breakpoint that is written, and its lifetime; too short ones left out."""
-    regime, scale = sent.regime, expected.scale
-    for at, ttl, _ in written_breakpoints(sent, expected.same, scale):
-        tokens = min(scale.tokens_of(sent.ends[at]), total)
+    regime, scale = call.regime, expected.scale
+    for place, ttl, _ in written_breakpoints(call, expected.same, scale):
+        tokens = min(scale.tokens_of(call.ends[place]), total)
         if tokens >= regime.least:
             yield tokens, ttl if ttl in regime.writes else regime.usual_ttl
 
@@ -206,75 +206,75 @@ class PrefixChainIndex:
         """Everything kept, of all kinds."""
         return sum(map(len, self.indexes))
 
-    def expect_read(self, sent: SentCall, now: float) -> ExpectedRead:
+    def expect_read(self, call: SentCall, now: float) -> ExpectedRead:
         """Predict the read of a prompt that is sent now."""
-        known, scale = self._known_prefix(sent)
-        if stores_at_breakpoints(sent.regime):
-            reached = self._longest_at_breakpoints(sent, known, now, self._entries)
+        known_blocks, scale = self._known_prefix(call)
+        if stores_at_breakpoints(call.regime):
+            reached = self._longest_at_breakpoints(call, known_blocks, now, self._entries)
         else:
-            reached = self._longest_anywhere(sent, known, now)
-        last = self._sent.peek(sent.points[known]) if known else None
-        return self._expected_read(sent, known, scale, reached, last, now)
+            reached = self._longest_anywhere(call, known_blocks, now)
+        last = self._sent.peek(call.points[known_blocks]) if known_blocks else None
+        return self._expected_read(call, known_blocks, scale, reached, last, now)
 
-    def expect_on_paper(self, sent: SentCall, expected: ExpectedRead, now: float) -> ExpectedRead:
+    def expect_on_paper(self, call: SentCall, expected: ExpectedRead, now: float) -> ExpectedRead:
         """Predict the read of a prompt beside this one, had all calls been sent as on paper."""
-        known = expected.same
-        reached = self._longest_at_breakpoints(sent, known, now, self._paper)
-        return self._expected_read(sent, known, expected.scale, reached, None, now)
+        known_blocks = expected.same
+        reached = self._longest_at_breakpoints(call, known_blocks, now, self._paper)
+        return self._expected_read(call, known_blocks, expected.scale, reached, None, now)
 
     def _expected_read(
         self,
-        sent: SentCall,
-        known: int,
+        call: SentCall,
+        known_blocks: int,
         scale: TokenScale,
         reached: tuple[_Reach, _Reach, int],
         last: float | None,
         now: float,
     ) -> ExpectedRead:
-        surely, found, stored = reached
-        since = found.entry.used if found.size else last
-        reaches = surely.size, found.size, stored
+        surely, longest, stored = reached
+        since = longest.entry.used if longest.size else last
+        reaches = surely.size, longest.size, stored
         return ExpectedRead(
-            **dict(zip(_REACHES, _readable(sent.regime, scale, reaches), strict=True)),
-            known=scale.tokens_of(max(sent.ends[known], stored)),
-            same=known,
+            **dict(zip(_REACHES, _readable(call.regime, scale, reaches), strict=True)),
+            known=scale.tokens_of(max(call.ends[known_blocks], stored)),
+            same=known_blocks,
             hit=surely.at,
             idle=None if since is None else max(0.0, now - since),
-            lives=found.entry.lifetime if found.size else None,
-            calls=self._calls_this_minute(sent, now),
+            lives=longest.entry.lifetime if longest.size else None,
+            calls=self._calls_this_minute(call, now),
             scale=scale,
             reaches=reaches,
-            regime=sent.regime if stored else None,
+            regime=call.regime if stored else None,
         )
 
     def record_call(
-        self, sent: SentCall, usage: Usage | None, now: float, paper: PaperCall | None = None
+        self, call: SentCall, usage: Usage | None, now: float, paper: PaperCall | None = None
     ) -> None:
         """Remember a prompt that was answered.
 
         Args:
-            sent: The prompt.
+            call: The prompt.
             usage: Usage as the provider reports it; None where it reports none.
             now: Time at which it was sent, in seconds: lifetimes run from there.
             paper: The same call with all its marks; None where it would not have others.
         """
-        self._count_call(sent, now)
-        points, end = sent.points, sent.repeatable_blocks
-        known, scale = self._known_prefix(sent)
+        self._count_call(call, now)
+        points, end = call.points, call.repeatable_blocks
+        known_blocks, scale = self._known_prefix(call)
         self._recorded += 1
         scale = scale.with_total(usage.prompt_tokens) if usage is not None else scale
-        if stores_at_breakpoints(sent.regime) and not has_stored_nothing(sent.regime, usage):
-            self._update_entries(sent, known, scale, now, self._entries)
-        if paper is not None and not has_stored_nothing(sent.regime, paper.usage):
-            self._update_entries(paper.sent, known, scale, now, self._paper)
+        if stores_at_breakpoints(call.regime) and not has_stored_nothing(call.regime, usage):
+            self._update_entries(call, known_blocks, scale, now, self._entries)
+        if paper is not None and not has_stored_nothing(call.regime, paper.usage):
+            self._update_entries(paper.sent, known_blocks, scale, now, self._paper)
         if usage is not None and end:
-            self._counted.put(points[end], scale.tokens_of(sent.ends[end]))
-        told = known if self._is_brief and sent.regime.takes_marks else 0
-        self._record_sent(points[:told:-1], now)
-        if sent.regime.name == WHOLE_PROMPTS:
-            self._texts.keep_units(sent, known, now)
-        if not sent.regime.takes_marks:
-            self._texts.record_call(sent, now)
+            self._counted.put(points[end], scale.tokens_of(call.ends[end]))
+        noted = known_blocks if self._is_brief and call.regime.takes_marks else 0
+        self._record_sent(points[:noted:-1], now)
+        if call.regime.name == WHOLE_PROMPTS:
+            self._texts.keep_units(call, known_blocks, now)
+        if not call.regime.takes_marks:
+            self._texts.record_call(call, now)
 
     def _record_sent(self, points: Sequence[int], now: float) -> None:
         """Note when prefixes were sent, the longest first; those noted already may be later."""
@@ -284,106 +284,106 @@ class PrefixChainIndex:
                 if used and used > now:
                     self._sent.put(point, used)
 
-    def _known_prefix(self, sent: SentCall) -> tuple[int, TokenScale]:
+    def _known_prefix(self, call: SentCall) -> tuple[int, TokenScale]:
         """Blocks that were sent before, and its tokens; once, until a call is recorded."""
         state = (self, self._recorded)
-        found = sent.__dict__.get("known_prefix")
-        if found is None or found[0] != state:
-            known = self._known_blocks(sent)
-            found = sent.__dict__["known_prefix"] = state, (known, self._token_scale(sent, known))
-        prefix: tuple[int, TokenScale] = found[1]
+        memo = call.__dict__.get("known_prefix")
+        if memo is None or memo[0] != state:
+            count = self._known_blocks(call)
+            memo = call.__dict__["known_prefix"] = state, (count, self._token_scale(call, count))
+        prefix: tuple[int, TokenScale] = memo[1]
         return prefix
 
-    def _known_blocks(self, sent: SentCall) -> int:
+    def _known_blocks(self, call: SentCall) -> int:
         """Number of its blocks that were sent before."""
-        times = map(self._sent.peek, sent.points[:0:-1])
-        at = len(sent.blocks)
-        return next((at - back for back, time in enumerate(times) if time is not None), 0)
+        times = map(self._sent.peek, call.points[:0:-1])
+        count = len(call.blocks)
+        return next((count - skipped for skipped, time in enumerate(times) if time is not None), 0)
 
-    def _token_scale(self, sent: SentCall, known: int) -> TokenScale:
+    def _token_scale(self, call: SentCall, known_blocks: int) -> TokenScale:
         """Number of tokens its bytes are, by the longest prefix that was a whole prompt once."""
-        every = map(self._counted.peek, sent.points[known:0:-1])
-        for back, counted in enumerate(every):
+        every = map(self._counted.peek, call.points[known_blocks:0:-1])
+        for skipped, counted in enumerate(every):
             if counted:
-                return sent.scale(sent.ends[known - back], counted)
-        return sent.scale()
+                return call.scale(call.ends[known_blocks - skipped], counted)
+        return call.scale()
 
     def _longest_anywhere(
-        self, sent: SentCall, known: int, now: float
+        self, call: SentCall, known_blocks: int, now: float
     ) -> tuple[_Reach, _Reach, int]:
         """The longest prefix seen, for sure and ever; a prefix outlives longer ones."""
-        if sent.regime.needs_key and CACHE_KEY_FIELDS.isdisjoint(sent.early):
+        if call.regime.needs_key and CACHE_KEY_FIELDS.isdisjoint(call.early):
             return _NOWHERE, _NOWHERE, 0
-        life = lifetime_s(sent.regime, "")
+        life = lifetime_s(call.regime, "")
         places = (
-            (sent.ends[at], seen)
-            for at in range(known, 0, -1)
-            if (seen := self._sent.peek(sent.points[at])) is not None
+            (call.ends[place], used_at)
+            for place in range(known_blocks, 0, -1)
+            if (used_at := self._sent.peek(call.points[place])) is not None
         )
-        partial = self._texts.shared_starts(sent, known)
-        times = chain(((sent.ends[known] + size, used) for size, used in partial), places)
+        partial = self._texts.shared_starts(call, known_blocks)
+        times = chain(((call.ends[known_blocks] + size, used) for size, used in partial), places)
         reaches = _longest_live((_Reach(size, EntryLife(used, life)) for size, used in times), now)
         return (*reaches, reaches[-1].size)
 
     def _longest_at_breakpoints(
-        self, sent: SentCall, known: int, now: float, stored: _EntryIndex
+        self, call: SentCall, known_blocks: int, now: float, stored: _EntryIndex
     ) -> tuple[_Reach, _Reach, int]:
         """The longest entry where this call looks, for sure and ever; and anywhere."""
-        places = [at for at in lookup_places(sent) if at <= known]
-        entries = self._readable_entries(sent, places, now, stored)
-        found: Iterable[_Reach] = (_Reach(sent.ends[at], entry, at) for at, entry in entries)
-        if sent.regime.name == WHOLE_PROMPTS:
-            units = self._texts.units(sent, known)
-            ends = (_Reach(sent.ends[each.at] + each.size, each.life, each.at) for each in units)
-            found = sorted(chain(found, ends), key=lambda reach: reach.size, reverse=True)
-        reaches = _longest_live(found, now)
-        every = self._readable_entries(sent, range(known, 0, -1), now, stored)
+        places = [place for place in lookup_places(call) if place <= known_blocks]
+        entries = self._readable_entries(call, places, now, stored)
+        reached: Iterable[_Reach] = (_Reach(call.ends[end], entry, end) for end, entry in entries)
+        if call.regime.name == WHOLE_PROMPTS:
+            units = self._texts.units(call, known_blocks)
+            ends = (_Reach(call.ends[unit.at] + unit.size, unit.life, unit.at) for unit in units)
+            reached = sorted(chain(reached, ends), key=lambda reach: reach.size, reverse=True)
+        reaches = _longest_live(reached, now)
+        every = self._readable_entries(call, range(known_blocks, 0, -1), now, stored)
         last, _ = next(every, (0, None))
-        return (*reaches, max(sent.ends[last], reaches[-1].size))
+        return (*reaches, max(call.ends[last], reaches[-1].size))
 
     def _readable_entries(
-        self, sent: SentCall, places: Sequence[int], now: float, entries: _EntryIndex
+        self, call: SentCall, places: Sequence[int], now: float, entries: _EntryIndex
     ) -> Iterator[tuple[int, EntryLife]]:
         """The entries at the ends of so many blocks, each with its place."""
-        points = sent.entry_points
-        found = map(entries.peek, map(points.__getitem__, places))
-        for at, stored in zip(places, found, strict=True):
+        points = call.entry_points
+        entries_there = map(entries.peek, map(points.__getitem__, places))
+        for place, stored in zip(places, entries_there, strict=True):
             if stored is None:
                 continue
-            entry = stored.readable_entry(explicit=sent.explicit)
-            if entry is not None and not self._unstored.is_unstored(points[at], now):
-                yield at, entry
+            entry = stored.readable_entry(explicit=call.explicit)
+            if entry is not None and not self._unstored.is_unstored(points[place], now):
+                yield place, entry
 
     def _live_places(
-        self, sent: SentCall, places: Sequence[int], now: float, entries: _EntryIndex
+        self, call: SentCall, places: Sequence[int], now: float, entries: _EntryIndex
     ) -> Iterator[int]:
-        for at, entry in self._readable_entries(sent, places, now, entries):
+        for place, entry in self._readable_entries(call, places, now, entries):
             if entry.is_live(now):
-                yield at
+                yield place
 
     def _update_entries(
-        self, sent: SentCall, known: int, scale: TokenScale, now: float, entries: _EntryIndex
+        self, call: SentCall, known_blocks: int, scale: TokenScale, now: float, entries: _EntryIndex
     ) -> None:
         """Use the entries that are read, and write those beyond."""
-        hit = next(self._live_places(sent, lookup_places(sent), now, entries), 0)
-        used = used_places(sent, hit, scale) if hit else ()
-        for at in [*self._live_places(sent, used, now, entries)]:
-            point = sent.entry_points[at]
+        hit = next(self._live_places(call, lookup_places(call), now, entries), 0)
+        used = used_places(call, hit, scale) if hit else ()
+        for place in [*self._live_places(call, used, now, entries)]:
+            point = call.entry_points[place]
             stored = entries.peek(point) or StoredEntries()
-            entries.put(point, stored.after_read(now, explicit=sent.explicit))
-        behind = hit if sent.regime.takes_marks else 0
-        for at, ttl, by in written_breakpoints(sent, known, scale):
-            if at > behind and scale.tokens_of(sent.ends[at]) >= sent.regime.least:
-                point = sent.entry_points[at]
+            entries.put(point, stored.after_read(now, explicit=call.explicit))
+        behind = hit if call.regime.takes_marks else 0
+        for place, ttl, by in written_breakpoints(call, known_blocks, scale):
+            if place > behind and scale.tokens_of(call.ends[place]) >= call.regime.least:
+                point = call.entry_points[place]
                 stored = entries.peek(point) or StoredEntries()
-                entries.put(point, stored.after_write(sent, ttl, by, now))
+                entries.put(point, stored.after_write(call, ttl, by, now))
 
-    def _count_call(self, sent: SentCall, now: float) -> None:
-        way = sent.machine_key
+    def _count_call(self, call: SentCall, now: float) -> None:
+        way = call.machine_key
         self._routes.put(way, self._minute_calls(way, now).with_call())
 
-    def _calls_this_minute(self, sent: SentCall, now: float) -> int:
-        return self._minute_calls(sent.machine_key, now).calls
+    def _calls_this_minute(self, call: SentCall, now: float) -> int:
+        return self._minute_calls(call.machine_key, now).calls
 
     def _minute_calls(self, way: int, now: float) -> MinuteCalls:
         return (self._routes.peek(way) or MinuteCalls(now)).at(now)

@@ -113,8 +113,8 @@ class _Once(Generic[T]):
         self._name = make.__name__
 
     def __get__(self, call: "SentCall", _: type["SentCall"]) -> T:
-        found = call.__dict__[self._name] = self._make(call)
-        return found
+        computed = call.__dict__[self._name] = self._make(call)
+        return computed
 
 
 class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -160,17 +160,17 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         It is Python's own hash of fingerprints, so it says nothing to another process.
         """
-        at = hash((self.place, *sorted(self.early.items())))
-        found = [at]
+        point = hash((self.place, *sorted(self.early.items())))
+        points = [point]
         first_message, digests = self.block_ranges.messages.start, self.digests
         for digest in digests[:first_message]:
-            at = hash((at, digest))
-            found.append(at)
-        at = hash((at, *sorted(self.late.items()))) if self.late else at
+            point = hash((point, digest))
+            points.append(point)
+        point = hash((point, *sorted(self.late.items()))) if self.late else point
         for digest in digests[first_message:]:
-            at = hash((at, digest))
-            found.append(at)
-        return tuple(found)
+            point = hash((point, digest))
+            points.append(point)
+        return tuple(points)
 
     @_Once
     def entry_points(self) -> tuple[int, ...]:
@@ -183,8 +183,8 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if self.regime.name != "openai-breakpoint":
             return self.points
         points, messages = [*self.points], [block.message for block in self.blocks]
-        for at in compress(count(1), map(eq, messages, messages[1:])):
-            points[at] = ~points[at]
+        for index in compress(count(1), map(eq, messages, messages[1:])):
+            points[index] = ~points[index]
         return tuple(points)
 
     @_Once
@@ -215,8 +215,8 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The key that chooses the machine: the first tokens."""
         tokens_of = self.scale().tokens_of
         routed = openai_interval.provider_rules(self.regime.provider).routed
-        at = bisect_left(self.ends, routed, key=tokens_of)
-        return self.points[at if at < len(self.ends) else -1]
+        block = bisect_left(self.ends, routed, key=tokens_of)
+        return self.points[block if block < len(self.ends) else -1]
 
     @_Once
     def block_ranges(self) -> BlockRanges:
@@ -291,7 +291,9 @@ def join_fingerprints(digests: Iterable[bytes]) -> bytes:
 
 def split_fingerprints(joined: bytes) -> list[bytes]:
     """Short fingerprints that were joined."""
-    return [joined[at : at + DIGEST_BYTES] for at in range(0, len(joined), DIGEST_BYTES)]
+    return [
+        joined[offset : offset + DIGEST_BYTES] for offset in range(0, len(joined), DIGEST_BYTES)
+    ]
 
 
 class PromptStart(msgspec.Struct, frozen=True):
@@ -318,13 +320,13 @@ def digest_start(blocks: Sequence[PromptBlock]) -> PromptStart:
     """
     tools = stable = 0
     digests: list[bytes] = []
-    for at, block in enumerate(blocks):
+    for index, block in enumerate(blocks):
         digests.append(block.digest)
         if block.slot is _VARIABLE:
             break
-        if stable == at and block.slot is _STABLE:
+        if stable == index and block.slot is _STABLE:
             stable += 1
-        if tools == at and block.message < 0:
+        if tools == index and block.message < 0:
             tools += 1
     head, first = hash(tuple(digests[:stable])), hash(tuple(digests))
     return PromptStart(tools=tools, stable=stable, head=head, first=first)
@@ -373,11 +375,11 @@ def blocks_left_out(
 
 def _repeated_blocks(digests: tuple[bytes, ...], before: PromptEnding) -> int:
     """Number of blocks of an earlier call this one begins with; 0 for fewer than are told apart."""
-    at = before.begins
-    if hash(digests[:at]) != before.head:
+    start = before.begins
+    if hash(digests[:start]) != before.head:
         return 0
-    mine = join_fingerprints(digests[at : at + MAX_LEFT_OUT])
-    return at + shared_length(mine, before.last) // DIGEST_BYTES
+    mine = join_fingerprints(digests[start : start + MAX_LEFT_OUT])
+    return start + shared_length(mine, before.last) // DIGEST_BYTES
 
 
 def shared_length(one: bytes, other: bytes) -> int:
