@@ -156,7 +156,7 @@ class Planner:
             chosen = ExperimentArm.TREATED
         source = indexes.states.peek(draft.resolved.source)
         if source is not None and source.plan is not None:
-            tools = [tool.known for tool in movable_tools(draft.prompt.tools, draft.fingerprint)]
+            tools = [tool.digest for tool in movable_tools(draft.prompt.tools, draft.fingerprint)]
             return fork_plan(source.plan, chosen, tools)
         if joined or chosen is not ExperimentArm.TREATED:
             return Plan(arm=chosen, joined=joined)
@@ -283,7 +283,7 @@ class Planner:
     def _with_tool_order(self, draft: Draft, target: PlanningTarget, plan: Plan) -> Plan:
         """The plan with an order for all tools of its conversation."""
         tools = movable_tools(draft.prompt.tools, draft.fingerprint)
-        if plan.joined or {tool.known for tool in tools}.issubset(plan.tools):
+        if plan.joined or {tool.digest for tool in tools}.issubset(plan.tools):
             return plan
         place = layout_place(draft.request, target.model)
         toolsets = self._indexes_of(draft).toolsets.get_or_make(place, Toolsets)

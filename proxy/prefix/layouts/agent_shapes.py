@@ -94,10 +94,10 @@ def without_attribution(body: bytes) -> bytes:
         every = elements(members(body).get("system", b"null"))
     except Unplannable:
         return body
-    kept = [part for part in every if not is_attribution(part)]
-    if not kept or len(kept) == len(every):
+    remaining = [part for part in every if not is_attribution(part)]
+    if not remaining or len(remaining) == len(every):
         return body
-    return replace_fields(body, {"system": write_list(kept)})
+    return replace_fields(body, {"system": write_list(remaining)})
 
 
 def known_shape(prompt: Prompt) -> int:
@@ -121,12 +121,12 @@ def part_instructions(prompt: Prompt) -> Prompt:
         return prompt
     lines = [part for parts in every for part in parts if is_attribution(part)]
     every = [[part for part in parts if not is_attribution(part)] for parts in every]
-    found = next(_varying_places(every), None)
-    if (found is None and not lines) or any(not parts for parts in every):
+    varying_place = next(_varying_places(every), None)
+    if (varying_place is None and not lines) or any(not parts for parts in every):
         return prompt
-    place = found or _Place(first - 1, len(every[-1]), 0)
-    told = ATTRIBUTION.encode()
-    changed = {at for at, raw in enumerate(prompt.messages[:first]) if told in raw}
+    place = varying_place or _Place(first - 1, len(every[-1]), 0)
+    attribution = ATTRIBUTION.encode()
+    changed = {index for index, raw in enumerate(prompt.messages[:first]) if attribution in raw}
     semi = _part_text(every[place.message], place, lines)
     messages = [
         replace_parts(raw, parts) if number in changed | {place.message} else raw
@@ -144,31 +144,31 @@ def _leading_parts(prompt: Prompt) -> list[list[bytes]]:
 
 def _part_text(parts: list[bytes], place: _Place, lines: Iterable[bytes]) -> int:
     """Part the text at its place, with the lines between; return where the second half begins."""
-    at = place.part
-    text = part_text(parts[at]) or "" if at < len(parts) else ""
+    index = place.part
+    text = part_text(parts[index]) or "" if index < len(parts) else ""
     before, rest = text[: place.line], text[place.line :]
     if before.strip():
-        parts[at : at + 1] = [text_part(before), replace_text(parts[at], rest)]
-        at += 1
-    parts[at:at] = lines
-    return at
+        parts[index : index + 1] = [text_part(before), replace_text(parts[index], rest)]
+        index += 1
+    parts[index:index] = lines
+    return index
 
 
 def _is_known(every: Iterable[list[bytes]]) -> bool:
     words = ((part_text(part) or "").lstrip() for parts in every for part in parts)
-    return any(said.startswith((ATTRIBUTION, *AGENT_HEADS)) for said in words)
+    return any(text.startswith((ATTRIBUTION, *AGENT_HEADS)) for text in words)
 
 
 def _varying_places(every: Iterable[list[bytes]]) -> Iterator[_Place]:
     """The lines with a path or a date, behind enough stable text to be worth a mark."""
     stable = 0
     for number, parts in enumerate(every):
-        for at, part in enumerate(parts):
+        for index, part in enumerate(parts):
             text = part_text(part) or ""
             for match in _VARIES.finditer(text):
                 line = text.rfind("\n", 0, match.start()) + 1
                 if stable + line >= _MIN_STABLE_CHARS:
-                    yield _Place(number, at, line)
+                    yield _Place(number, index, line)
             stable += len(text)
 
 
@@ -226,7 +226,9 @@ class SplitMessage(NamedTuple):
             bare = digest_without_marks(piece, fingerprint)
             sizes.append(bare or (len(piece), fingerprint(piece)))
         rows = enumerate(sizes)
-        return [PromptBlock(block.role, block.slot, block.message, at, *size) for at, size in rows]
+        return [
+            PromptBlock(block.role, block.slot, block.message, index, *size) for index, size in rows
+        ]
 
 
 def long_texts(prompt: Prompt, readings: Sequence[MessageReading]) -> Iterator[LongText]:
@@ -237,9 +239,9 @@ def long_texts(prompt: Prompt, readings: Sequence[MessageReading]) -> Iterator[L
     """
     roles = [reading.role for reading in readings]
     first = count_leading_roles(roles)
-    asked = () if ASSISTANT in roles else range(first, len(roles))
-    for which in (range(first), [at for at in asked if roles[at] == _USER]):
-        texts = [text for at in which for text in _message_texts(prompt, at)]
+    unanswered = () if ASSISTANT in roles else range(first, len(roles))
+    for which in (range(first), [index for index in unanswered if roles[index] == _USER]):
+        texts = [text for index in which for text in _message_texts(prompt, index)]
         if texts:
             longest = max(texts, key=lambda text: len(text.words))
             yield longest._replace(is_last=longest.is_last and longest.message == which[-1])
@@ -279,15 +281,15 @@ def split_message(prompt: Prompt, split: TextSplits) -> SplitMessage | None:
     return SplitMessage(replace_parts(message, parts), first, parts[1:])
 
 
-def with_message(prompt: Prompt, at: int, message: bytes) -> Prompt:
+def with_message(prompt: Prompt, index: int, message: bytes) -> Prompt:
     """The prompt with another message in one's place."""
-    messages = (*prompt.messages[:at], message, *prompt.messages[at + 1 :])
+    messages = (*prompt.messages[:index], message, *prompt.messages[index + 1 :])
     return msgspec.structs.replace(prompt, messages=messages)
 
 
-def _message_texts(prompt: Prompt, at: int) -> Iterator[LongText]:
+def _message_texts(prompt: Prompt, index: int) -> Iterator[LongText]:
     """The long texts of a message; a user's of several parts is one block, and stays so."""
-    message = prompt.messages[at]
+    message = prompt.messages[index]
     if len(message) < _MIN_TEXT_BYTES:
         return
     reading = parse_message(message)
@@ -297,7 +299,7 @@ def _message_texts(prompt: Prompt, at: int) -> Iterator[LongText]:
         words = _text_json(raw)[1:-1]
         if len(words) >= _MIN_TEXT_BYTES:
             is_last = part == len(parts) - 1
-            yield LongText(at, part, words, grows=is_user, is_last=is_last)
+            yield LongText(index, part, words, grows=is_user, is_last=is_last)
 
 
 def _split_content(prompt: Prompt, split: TextSplits, roles: frozenset[str]) -> list[bytes]:
@@ -330,8 +332,8 @@ def _text_json(part: bytes) -> bytes:
     if part[:1] == b'"':
         return part
     try:
-        found = members(part)
+        fields = members(part)
     except Unplannable:
         return b""
-    text = found.get("text", b"")
-    return text if found.get("type") == b'"text"' and text[:1] == b'"' else b""
+    text = fields.get("text", b"")
+    return text if fields.get("type") == b'"text"' and text[:1] == b'"' else b""

@@ -60,30 +60,30 @@ def declared_slots(prompt: Prompt) -> RequestedMoves:
     for number, raw in enumerate(prompt.messages):
         if not may_hold_tags(raw) or (message := parse_message(raw)).role not in SPEAKERS:
             continue
-        for at, part in enumerate(content_parts(message.content)):
-            found = _tagged_pieces(part_text(part) or "", room) if may_hold_tags(part) else ()
-            if isinstance(found, str):
-                notes.append(f"tags of message {number} stay as text: {found}")
-            elif found:
-                moves[number, at] = found
-                room = max(0, room - len(found))
+        for index, part in enumerate(content_parts(message.content)):
+            pieces = _tagged_pieces(part_text(part) or "", room) if may_hold_tags(part) else ()
+            if isinstance(pieces, str):
+                notes.append(f"tags of message {number} stay as text: {pieces}")
+            elif pieces:
+                moves[number, index] = pieces
+                room = max(0, room - len(pieces))
     return RequestedMoves(moves, tuple(notes))
 
 
-def _tagged_pieces(said: str, most: int) -> tuple[TextPiece, ...] | str:
+def _tagged_pieces(text: str, max_tags: int) -> tuple[TextPiece, ...] | str:
     """The text in pieces without its tags; none without tags; or what is wrong with them."""
-    found: list[TextPiece] = []
+    pieces: list[TextPiece] = []
     start, opened = 0, ""
-    for count, tag in enumerate(_TAG.finditer(said)):
-        wrong = _tag_error(tag, opened) if count < most else "too many"
+    for count, tag in enumerate(_TAG.finditer(text)):
+        wrong = _tag_error(tag, opened) if count < max_tags else "too many"
         if wrong:
             return wrong
-        found.append(TextPiece(SLOTS[opened or "stable"], said[start : tag.start()]))
+        pieces.append(TextPiece(SLOTS[opened or "stable"], text[start : tag.start()]))
         start, opened = tag.end(), "" if tag[1] else tag[2]
     if opened:
         return f"{opened} is never closed"
-    found += [TextPiece(PromptSlot.STABLE, said[start:])] if start else []
-    return tuple(piece for piece in found if piece.text or piece.slot is not PromptSlot.STABLE)
+    pieces += [TextPiece(PromptSlot.STABLE, text[start:])] if start else []
+    return tuple(piece for piece in pieces if piece.text or piece.slot is not PromptSlot.STABLE)
 
 
 def _tag_error(tag: re.Match[str], opened: str) -> str:
@@ -104,13 +104,13 @@ def named_slots(prompt: Prompt, header: str) -> RequestedMoves:
     """
     moves: dict[_Place, tuple[TextPiece, ...]] = {}
     notes: list[str] = []
-    said = header or _slots_in_metadata(prompt)
-    for number, one in enumerate(said.split(",", MAX_NAMES)) if said.strip() else ():
-        found = _named_texts(prompt, one) if number < MAX_NAMES else "there are too many"
-        if isinstance(found, str):
-            notes.append(f"slot {one.strip()[:_QUOTED_CHARS]!r} is passed over: {found}")
+    declaration = header or _slots_in_metadata(prompt)
+    for number, one in enumerate(declaration.split(",", MAX_NAMES)) if declaration.strip() else ():
+        texts = _named_texts(prompt, one) if number < MAX_NAMES else "there are too many"
+        if isinstance(texts, str):
+            notes.append(f"slot {one.strip()[:_QUOTED_CHARS]!r} is passed over: {texts}")
         else:
-            moves |= found
+            moves |= texts
     return RequestedMoves(moves, tuple(notes))
 
 
@@ -137,17 +137,17 @@ def _named_texts(prompt: Prompt, one: str) -> dict[_Place, tuple[TextPiece, ...]
     message = parse_message(prompt.messages[number])
     if message.role not in SPEAKERS:
         return "only instructions and a user's words have slots"
-    found = dict(_texts_of_message(content_parts(message.content), number, slot))
+    texts = dict(_texts_of_message(content_parts(message.content), number, slot))
     if match[2] is None:
-        return found or "the message has no text"
-    at = (number, int(match[2]))
-    return {at: found[at]} if at in found else "the message has no such text"
+        return texts or "the message has no text"
+    place = (number, int(match[2]))
+    return {place: texts[place]} if place in texts else "the message has no such text"
 
 
 def _texts_of_message(
     content: tuple[bytes, ...], number: int, slot: PromptSlot
 ) -> Iterator[tuple[_Place, tuple[TextPiece, ...]]]:
-    for at, one in enumerate(content):
+    for index, one in enumerate(content):
         words = part_text(one)
         if words is not None:
-            yield (number, at), (TextPiece(slot, words),)
+            yield (number, index), (TextPiece(slot, words),)

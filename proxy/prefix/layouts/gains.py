@@ -81,8 +81,8 @@ class _SharedTexts:
     def new_to_later_calls(self) -> float:
         """Share of further calls with texts which no call had before."""
         distinct = len(self._holders())
-        held = sum(len(set(values)) for values in self._values)
-        return self.change_rate * _share_beyond_one(distinct, held)
+        total = sum(len(set(values)) for values in self._values)
+        return self.change_rate * _share_beyond_one(distinct, total)
 
     def _holders(self) -> Mapping[int, int]:
         """Number of conversations by texts that they had."""
@@ -130,13 +130,15 @@ class LayoutGains:
         calls, regime = self._calls, self._regime
         first, later, change_rate = self._read_instructions(slots)
         whole = regime.name == _WHOLE_PROMPTS and PromptSlot.VARIABLE in slots
-        firsts = [calls.first * each for each in self._call_savings(first, first.left, 0.0, 0.0)]
+        firsts = [
+            calls.first * saving for saving in self._call_savings(first, first.left, 0.0, 0.0)
+        ]
         sums = [0.0] * len(firsts)
         for some in calls.later:
             same = min(1.0 - change_rate, later.left)
             spoken = some.earlier if whole else some.before
             more = self._call_savings(later, same, spoken, some.length)
-            sums = [sum_ + some.share * each for sum_, each in zip(sums, more, strict=True)]
+            sums = [sum_ + some.share * saving for sum_, saving in zip(sums, more, strict=True)]
         if regime.name == _ANTHROPIC:  # marks are set as far as they pay
             best = max(0.0, *[once + more for once, more in zip(firsts, sums, strict=True)])
         else:  # OpenAI's own are switched off in conversations that begin anew with each call
@@ -148,7 +150,7 @@ class LayoutGains:
         """Tokens of an average call."""
         calls = self._calls
         size = calls.tools + calls.front + sum(text.size + text.behind for text in self._texts)
-        return (size + sum(each.share * each.length for each in calls.later)) / calls.per_token
+        return (size + sum(group.share * group.length for group in calls.later)) / calls.per_token
 
     def sure_share(self, slots: Slots) -> float:
         """The share of what moves save that they save however long conversations may be."""
@@ -168,11 +170,11 @@ class LayoutGains:
         """The targets, but stable where a text does better to stay."""
         slots = list(targets)
         best = self.saved_tokens(slots)
-        for at in reversed(range(len(slots))):
-            slot, slots[at] = slots[at], PromptSlot.STABLE
+        for index in reversed(range(len(slots))):
+            slot, slots[index] = slots[index], PromptSlot.STABLE
             without = self.saved_tokens(slots)
             if without < best:
-                slots[at] = slot
+                slots[index] = slot
             else:
                 best = without
         return slots
@@ -231,8 +233,8 @@ class LayoutGains:
         return max(0.0, size / self._calls.per_token - read) * self._surcharge
 
     def _readable(self, size: float) -> int:
-        held = int(size / self._calls.per_token)
-        return self._regime.readable_tokens(held, held + self._regime.fresh)
+        tokens = int(size / self._calls.per_token)
+        return self._regime.readable_tokens(tokens, tokens + self._regime.fresh)
 
     def _words(self, slots: Slots) -> float:
         """Tokens of the words that moves add to a call."""

@@ -75,8 +75,8 @@ class TextRun(NamedTuple):
 class _Text(msgspec.Struct, frozen=True):
     """A text of the leading messages, and which units are its own."""
 
-    at: tuple[int, int]
-    said: str
+    place: tuple[int, int]
+    text: str
     first: int
     ends: tuple[int, ...]
 
@@ -91,9 +91,9 @@ def instructions(prompt: Prompt) -> Iterator[tuple[tuple[int, int], str]]:
         message = parse_message(raw)
         if message.role not in AUTHORITY:
             return
-        for at, part in enumerate(content_parts(message.content)):
-            if said := part_text(part):
-                yield (number, at), said
+        for index, part in enumerate(content_parts(message.content)):
+            if text := part_text(part):
+                yield (number, index), text
 
 
 class Words:
@@ -109,23 +109,23 @@ class Words:
         self._texts: list[_Text] = []
         self._units: list[str] = []
         every = (one for one in instructions(prompt) if one[0] not in passed)
-        for at, said in islice(every, MAX_TEXTS):
-            found = split_units(said)
-            ends = tuple(accumulate(map(len, found)))
-            self._texts.append(_Text(at, said, len(self._units), ends))
-            self._units += found
+        for place, text in islice(every, MAX_TEXTS):
+            units = split_units(text)
+            ends = tuple(accumulate(map(len, units)))
+            self._texts.append(_Text(place, text, len(self._units), ends))
+            self._units += units
         self._found = self._anchor_positions(anchors, fingerprint)
 
     def _anchor_positions(
-        self, wanted: Sequence[Anchor], fingerprint: Fingerprint
+        self, anchors: Sequence[Anchor], fingerprint: Fingerprint
     ) -> dict[str, list[int]]:
-        sizes = frozenset(anchor.size for anchor in wanted)
-        found: dict[str, list[int]] = {anchor.print: [] for anchor in wanted}
+        sizes = frozenset(anchor.size for anchor in anchors)
+        positions: dict[str, list[int]] = {anchor.print: [] for anchor in anchors}
         bare = [unit.strip() for unit in self._units]
         for number in [number for number, unit in enumerate(bare) if len(unit) in sizes]:
-            if (mark := fingerprint(bare[number].encode()).hex()) in found:
-                found[mark].append(number)
-        return found
+            if (mark := fingerprint(bare[number].encode()).hex()) in positions:
+                positions[mark].append(number)
+        return positions
 
     def find_hole(self, before: Anchor | None, after: Anchor | None) -> Hole | str:
         """The units between two anchors, or why there is no such place."""
@@ -144,24 +144,24 @@ class Words:
 
     def worded_units(self, hole: Hole) -> list[tuple[int, int]]:
         """The units of a place that hold words, each with the blank ones behind it."""
-        found: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         start = hole.start
         for number in range(hole.start, hole.end):
-            if self._units[number].isspace() and found:
-                found[-1] = (found[-1][0], number + 1)
+            if self._units[number].isspace() and spans:
+                spans[-1] = (spans[-1][0], number + 1)
             elif not self._units[number].isspace():
-                found.append((start, number + 1))
-            start = number + 1 if found else start
-        return found
+                spans.append((start, number + 1))
+            start = number + 1 if spans else start
+        return spans
 
     def split_texts(self, runs: Sequence[TextRun]) -> dict[tuple[int, int], tuple[TextPiece, ...]]:
         """The texts that runs of units are taken from, in pieces; runs are apart and in order."""
-        found: dict[tuple[int, int], tuple[TextPiece, ...]] = {}
+        pieces: dict[tuple[int, int], tuple[TextPiece, ...]] = {}
         for one in self._texts:
             cuts = [cut for run in runs if (cut := _character_run(one, run)) is not None]
             if cuts:
-                found[one.at] = tuple(_pieces_at_cuts(one.said, cuts))
-        return found
+                pieces[one.place] = tuple(_pieces_at_cuts(one.text, cuts))
+        return pieces
 
 
 def _anchor_problem(side: str, stands: Sequence[int]) -> str:
@@ -177,8 +177,8 @@ def _character_run(one: _Text, run: TextRun) -> TextRun | None:
     if start == end:
         # Nothing is there: the place is behind the unit before it, and in front of all at 0.
         here = one.first < start <= until or start == one.first == 0
-        at = one.ends[start - one.first - 1] if here and start > one.first else 0
-        return run._replace(start=at, end=at) if here else None
+        offset = one.ends[start - one.first - 1] if here and start > one.first else 0
+        return run._replace(start=offset, end=offset) if here else None
     low, high = max(start, one.first), min(end, until)
     if low >= high:
         return None
@@ -186,15 +186,15 @@ def _character_run(one: _Text, run: TextRun) -> TextRun | None:
     return run._replace(start=begin, end=one.ends[high - one.first - 1])
 
 
-def _pieces_at_cuts(said: str, cuts: Sequence[TextRun]) -> list[TextPiece]:
-    found: list[TextPiece] = []
-    at = 0
+def _pieces_at_cuts(text: str, cuts: Sequence[TextRun]) -> list[TextPiece]:
+    pieces: list[TextPiece] = []
+    offset = 0
     for start, end, slot, label in cuts:
-        found.append(TextPiece(PromptSlot.STABLE, said[at:start]))
+        pieces.append(TextPiece(PromptSlot.STABLE, text[offset:start]))
         is_document = end - start > MAX_DETAIL_CHARS
-        found.append(TextPiece(slot, said[start:end], label, is_document))
-        at = end
-    return [*found, TextPiece(PromptSlot.STABLE, said[at:])]
+        pieces.append(TextPiece(slot, text[start:end], label, is_document))
+        offset = end
+    return [*pieces, TextPiece(PromptSlot.STABLE, text[offset:])]
 
 
 class LayoutMove(msgspec.Struct, frozen=True, kw_only=True):
@@ -275,8 +275,8 @@ def find_moves(
         else:
             runs += _unit_runs(words, hole, group)
     runs.sort(key=lambda run: (run.start, run.end))
-    found = words.split_texts(list(_without_overlaps(runs, notes)))
-    valid = {at: pieces for at, pieces in found.items() if _keeps_form(pieces, notes)}
+    texts = words.split_texts(list(_without_overlaps(runs, notes)))
+    valid = {place: pieces for place, pieces in texts.items() if _keeps_form(pieces, notes)}
     return RequestedMoves({**valid, **(declared or {})}, tuple(notes))
 
 

@@ -89,16 +89,16 @@ class FeatureLearner:
             here = sum(sample.calls for sample in group)
             if here < PLAIN_CALLS:
                 continue
-            found = _group_moves(group, self._tools, target, per_token)
-            if found is not None:
+            group_moves = _group_moves(group, self._tools, target, per_token)
+            if group_moves is not None:
                 worth = target.fresh * here / calls
-                more = max(0.0, 1 - found.held / found.saved) * found.sure
+                more = max(0.0, 1 - group_moves.held_saved / group_moves.saved) * group_moves.sure
                 moves += [
                     msgspec.structs.replace(move, saving=int(move.saving * worth * more))
-                    for move in found.moves
+                    for move in group_moves.moves
                 ]
-                held_cost += int(found.held_cost * worth * 1000)
-                is_early = is_early or found.is_early
+                held_cost += int(group_moves.held_cost * worth * 1000)
+                is_early = is_early or group_moves.is_early
         layout = Layout(moves=tuple(moves), held_cost=held_cost, is_early=is_early)
         return layout if moves else None
 
@@ -151,7 +151,7 @@ class _GroupMoves(NamedTuple):
 
     Attributes:
         saved: Fresh tokens that all of them save an average call.
-        held: The same of the layout in force.
+        held_saved: The same of the layout in force.
         held_cost: Fresh tokens that an average call costs with that layout.
         is_early: True if it is not known yet how long conversations are.
         sure: Share of the savings that comes however long they are.
@@ -159,7 +159,7 @@ class _GroupMoves(NamedTuple):
 
     moves: Sequence[LayoutMove]
     saved: float
-    held: float
+    held_saved: float
     held_cost: float
     is_early: bool
     sure: float
@@ -169,11 +169,11 @@ def _group_moves(
     group: Sequence[ConversationSample], tools: int, target: ProposalTarget, per_token: float
 ) -> _GroupMoves | None:
     """The moves of one template; None where none would pay."""
-    found = find_gaps(group)
-    front, holes = _find_holes(found)
+    gaps = find_gaps(group)
+    front, holes = _find_holes(gaps)
     moves = [_layout_move(hole) for hole in holes]
     texts = [hole.varying_text() for hole in holes]
-    calls = template_calls(found[0].samples if found else group, tools, front, per_token)
+    calls = template_calls(gaps[0].samples if gaps else group, tools, front, per_token)
     gains = LayoutGains(calls, texts, target.regime)
     stay = [PromptSlot.STABLE] * len(holes)
     slots = gains.best_slots(_allowed_slots(group, holes))
@@ -181,20 +181,22 @@ def _group_moves(
     least = LEAST * float(1 - target.regime.read)
     if best - as_sent < max(least, MIN_SAVED_SHARE * (gains.average_tokens - as_sent)):
         return None
-    held = gains.saved_tokens([target.held_slot(move) for move in moves])
-    made: list[LayoutMove] = []
+    held_saved = gains.saved_tokens([target.held_slot(move) for move in moves])
+    priced_moves: list[LayoutMove] = []
     before, done = as_sent, list(stay)
-    for at, move in enumerate(moves):
-        if slots[at] is not PromptSlot.STABLE:
-            done[at] = slots[at]
+    for index, move in enumerate(moves):
+        if slots[index] is not PromptSlot.STABLE:
+            done[index] = slots[index]
             after = gains.saved_tokens(done)
-            made.append(msgspec.structs.replace(move, saving=max(0, int(1000 * (after - before)))))
+            priced_moves.append(
+                msgspec.structs.replace(move, saving=max(0, int(1000 * (after - before))))
+            )
             before = after
     return _GroupMoves(
-        moves=made,
+        moves=priced_moves,
         saved=best - as_sent,
-        held=held - as_sent,
-        held_cost=gains.average_tokens - held,
+        held_saved=held_saved - as_sent,
+        held_cost=gains.average_tokens - held_saved,
         is_early=calls.is_early,
         sure=gains.sure_share(slots),
     )
@@ -205,27 +207,27 @@ def _allowed_slots(group: Sequence[ConversationSample], holes: Sequence[_Hole]) 
     slots = [hole.slot for hole in holes]
     if len(group) >= CONVERSATIONS or sum(sample.calls for sample in group) >= CALLS:
         return slots
-    end = next((at for at, hole in enumerate(holes) if hole.ends_reading), len(holes))
+    end = next((index for index, hole in enumerate(holes) if hole.ends_reading), len(holes))
     return [
-        slot if at < end and holes[at].is_plain else PromptSlot.STABLE
-        for at, slot in enumerate(slots)
+        slot if index < end and holes[index].is_plain else PromptSlot.STABLE
+        for index, slot in enumerate(slots)
     ]
 
 
 def _find_holes(every: Sequence[Gap]) -> tuple[int, list[_Hole]]:
     """Bytes of stable text before the first hole, and the holes in their order."""
     front = 0
-    found: list[_Hole] = []
+    holes: list[_Hole] = []
     for gap in every:
         runs = list(_movable_columns(gap))
         leaves = sum(u.weight for run in runs for c in run.columns for u in c.example)
         rest = gap.weight - leaves + (gap.after.unit.weight if gap.after else 0)
-        found += runs
-        if found:
-            found[-1] = msgspec.structs.replace(found[-1], behind=found[-1].behind + rest)
+        holes += runs
+        if holes:
+            holes[-1] = msgspec.structs.replace(holes[-1], behind=holes[-1].behind + rest)
         else:
             front += rest
-    return front, found
+    return front, holes
 
 
 def _movable_columns(gap: Gap) -> Iterator[_Hole]:
@@ -234,7 +236,7 @@ def _movable_columns(gap: Gap) -> Iterator[_Hole]:
     slot = None
     for column in gap.columns:
         own = _target_slot(gap, column)
-        if run and (own is not slot or column.at != run[-1].at + 1):
+        if run and (own is not slot or column.index != run[-1].index + 1):
             yield _Hole(gap, tuple(run), slot or PromptSlot.STABLE)
             run = []
         if own is not None:
@@ -281,7 +283,7 @@ def _layout_move(hole: _Hole) -> LayoutMove:
         after=_unit_anchor(gap.after),
         slot=hole.slot,
         label=_label(columns),
-        at=columns[0].at,
+        at=columns[0].index,
         count=len(columns) if columns[0].of else 0,
         of=columns[0].of,
         shows=_visible_lines(columns),
@@ -294,9 +296,9 @@ def _layout_move(hole: _Hole) -> LayoutMove:
 def _label(columns: Sequence[Column]) -> str:
     """A name of what columns hold: their topics, else that it is a document, or a detail."""
     topics = dict.fromkeys(unit.topic for column in columns for unit in column.example)
-    found = list(filter(None, topics))[:_MAX_TOPICS]
-    if found:
-        return " and ".join([found[0], *map(str.lower, found[1:])])
+    labels = list(filter(None, topics))[:_MAX_TOPICS]
+    if labels:
+        return " and ".join([labels[0], *map(str.lower, labels[1:])])
     size = sum(unit.weight for column in columns for unit in column.example)
     return _LONG_TEXT if size > MAX_DETAIL_CHARS else _NO_TOPIC
 

@@ -77,11 +77,11 @@ class _Head(msgspec.Struct):
 
     def pieces_in_slot(self, slot: PromptSlot) -> dict[str, list[TextPiece]]:
         """The pieces that left their place for a slot, by role."""
-        found: dict[str, list[TextPiece]] = {}
+        pieces: dict[str, list[TextPiece]] = {}
         for moved in self.moved:
             if moved.piece.slot is slot:
-                found.setdefault(moved.role, []).append(moved.piece)
-        return found
+                pieces.setdefault(moved.role, []).append(moved.piece)
+        return pieces
 
 
 def place_pieces(prompt: Prompt, moves: PieceMoves, *, late: bool = True) -> PlacedPrompt:
@@ -103,40 +103,42 @@ def place_pieces(prompt: Prompt, moves: PieceMoves, *, late: bool = True) -> Pla
     head = _ordered_head(prompt, moves, first)
     _append_semi_stable(head)
     spoken = list(prompt.messages[first:])
-    for number in {at for at, _ in moves if first <= at < len(prompt.messages)}:
+    for number in {message for message, _ in moves if first <= message < len(prompt.messages)}:
         spoken[number - first] = _reordered_message(prompt, number, moves)
     ends = {_ASKS, *AUTHORITY} if prompt.is_native else {_ASKS}
     tail = _tail_length(spoken, head.pieces_in_slot(PromptSlot.VARIABLE), ends, late=late)
     messages = (*head.messages, *spoken)
-    found = msgspec.structs.replace(prompt, messages=messages, semi=head.semi, tail=tail)
-    return PlacedPrompt(found, notes)
+    placed = msgspec.structs.replace(prompt, messages=messages, semi=head.semi, tail=tail)
+    return PlacedPrompt(placed, notes)
 
 
 def _with_labels(moves: PieceMoves) -> PieceMoves:
     """The moves with a label on each piece that has none."""
     count = 0
-    found: dict[tuple[int, int], list[TextPiece]] = {}
-    for at in sorted(moves):
-        found[at] = []
-        for piece in moves[at]:
+    labelled: dict[tuple[int, int], list[TextPiece]] = {}
+    for place in sorted(moves):
+        labelled[place] = []
+        for piece in moves[place]:
             count += piece.slot is not PromptSlot.STABLE
             label = piece.label or f"Item {count}"
-            found[at].append(msgspec.structs.replace(piece, label=label))
-    return found
+            labelled[place].append(msgspec.structs.replace(piece, label=label))
+    return labelled
 
 
 def _allow_moves(
     moves: PieceMoves, prompt: Prompt, first: int
 ) -> tuple[PieceMoves, tuple[str, ...]]:
     """The moves that the end of the conversation allows, and why not all of them."""
-    if not any(p.slot is PromptSlot.VARIABLE for at in moves if at[0] < first for p in moves[at]):
+    if not any(
+        p.slot is PromptSlot.VARIABLE for place in moves if place[0] < first for p in moves[place]
+    ):
         return moves, ()
     last, notes = parse_message(prompt.messages[-1]).role, []
     is_alone = first == len(prompt.messages)
     if is_alone or (prompt.is_native and last in AUTHORITY):
-        kept = _with_other_slot(moves, first, PromptSlot.STABLE, documents_only=True)
-        notes += [] if kept == moves else [_DOCUMENT_STAYS]
-        moves = kept
+        allowed = _with_other_slot(moves, first, PromptSlot.STABLE, documents_only=True)
+        notes += [] if allowed == moves else [_DOCUMENT_STAYS]
+        moves = allowed
     if is_alone:
         notes.append("what varies ends the instructions: no conversation follows them")
         moves = _with_other_slot(moves, first, PromptSlot.SEMI_STABLE)
@@ -151,15 +153,15 @@ def _with_other_slot(
 ) -> PieceMoves:
     """The moves with another slot for what varies in the leading messages."""
     return {
-        at: [
+        place: [
             msgspec.structs.replace(piece, slot=slot)
-            if at[0] < first
+            if place[0] < first
             and piece.slot is PromptSlot.VARIABLE
             and (piece.is_document or not documents_only)
             else piece
             for piece in pieces
         ]
-        for at, pieces in moves.items()
+        for place, pieces in moves.items()
     }
 
 
@@ -168,22 +170,22 @@ def _ordered_head(prompt: Prompt, moves: PieceMoves, first: int) -> _Head:
     every = [content_parts(parse_message(raw).content) for raw in prompt.messages[:first]]
     cuts = _split_parts(every, moves)
     head = _Head(messages=[], moved=[])
-    for number, found in enumerate(every):
+    for number, parts in enumerate(every):
         raw = prompt.messages[number]
-        if not any((number, at) in cuts for at in range(len(found))):
+        if not any((number, index) in cuts for index in range(len(parts))):
             head.messages.append(raw)
             continue
         role = parse_message(raw).role
-        kept: list[bytes] = []
-        for at, one in enumerate(found):
-            pieces = cuts.get((number, at), SplitText(kept="", whole=True))
+        remaining: list[bytes] = []
+        for index, one in enumerate(parts):
+            pieces = cuts.get((number, index), SplitText(stable="", whole=True))
             stays, semi = _remaining_parts(one, pieces)
             if semi and head.semi is None:
-                head.semi = (len(head.messages), len(kept) + len(stays) - 1)
-            kept += stays
+                head.semi = (len(head.messages), len(remaining) + len(stays) - 1)
+            remaining += stays
             head.moved += [_Moved(_arrival_role(role, piece), piece) for piece in pieces.gone]
-        if kept:
-            head.messages.append(replace_parts(raw, kept))
+        if remaining:
+            head.messages.append(replace_parts(raw, remaining))
     return head
 
 
@@ -199,30 +201,32 @@ def _split_parts(
     every: Sequence[Sequence[bytes]], moves: PieceMoves
 ) -> dict[tuple[int, int], SplitText]:
     """Each part with a requested move, split into the text that stays and what goes."""
-    found: dict[tuple[int, int], SplitText] = {}
+    splits: dict[tuple[int, int], SplitText] = {}
     last = True
     for number in reversed(range(len(every))):
-        for at in reversed(range(len(every[number]))):
-            pieces = moves.get((number, at))
-            if pieces is None or part_text(every[number][at]) is None:
+        for index in reversed(range(len(every[number]))):
+            pieces = moves.get((number, index))
+            if pieces is None or part_text(every[number][index]) is None:
                 last = False
             else:
-                found[number, at] = split_text(pieces, last=last)
-                last = last and not found[number, at].kept.strip()
-    return found
+                splits[number, index] = split_text(pieces, last=last)
+                last = last and not splits[number, index].stable.strip()
+    return splits
 
 
-def _remaining_parts(raw: bytes, found: SplitText) -> tuple[list[bytes], bool]:
+def _remaining_parts(raw: bytes, split: SplitText) -> tuple[list[bytes], bool]:
     """The parts that remain where one stood, and whether the last of them is semi-stable."""
-    if found.whole:
+    if split.whole:
         return [raw], False
-    kept = found.kept if found.kept.strip() else ""
-    if found.ending.strip():
-        before = [text_part(kept) if raw[:1] != b'"' else replace_text(raw, kept)] if kept else []
-        return [*before, replace_text(raw, found.ending)], True
-    if kept or is_plain_text(raw):
-        return [replace_text(raw, kept)] if kept else [], False
-    return [replace_text(raw, reference_text(found.gone))], False
+    stable = split.stable if split.stable.strip() else ""
+    if split.ending.strip():
+        before = (
+            [text_part(stable) if raw[:1] != b'"' else replace_text(raw, stable)] if stable else []
+        )
+        return [*before, replace_text(raw, split.ending)], True
+    if stable or is_plain_text(raw):
+        return [replace_text(raw, stable)] if stable else [], False
+    return [replace_text(raw, reference_text(split.gone))], False
 
 
 def _append_semi_stable(head: _Head) -> None:
@@ -231,9 +235,9 @@ def _append_semi_stable(head: _Head) -> None:
         words = labelled_text(pieces)
         if head.messages and parse_message(head.messages[-1]).role == role:
             last = head.messages[-1]
-            found = content_parts(parse_message(last).content)
-            head.messages[-1] = replace_parts(last, [*found, text_part(_BREAK + words)])
-            place = (len(head.messages) - 1, len(found))
+            parts = content_parts(parse_message(last).content)
+            head.messages[-1] = replace_parts(last, [*parts, text_part(_BREAK + words)])
+            place = (len(head.messages) - 1, len(parts))
         else:
             head.messages.append(text_message(role, words))
             place = (len(head.messages) - 1, 0)
@@ -243,15 +247,15 @@ def _append_semi_stable(head: _Head) -> None:
 def _reordered_message(prompt: Prompt, number: int, moves: PieceMoves) -> bytes:
     """A message of the conversation with its pieces in order."""
     raw = prompt.messages[number]
-    found = content_parts(parse_message(raw).content)
-    found_moves = [moves.get((number, at)) for at in range(len(found))]
+    parts = content_parts(parse_message(raw).content)
+    found_moves = [moves.get((number, index)) for index in range(len(parts))]
     return replace_parts(
         raw,
         [
             replace_text(one, text_in_slot_order(pieces))
             if pieces and part_text(one) is not None
             else one
-            for one, pieces in zip(found, found_moves, strict=True)
+            for one, pieces in zip(parts, found_moves, strict=True)
         ],
     )
 
@@ -274,11 +278,11 @@ def _tail_length(
     last = parse_message(spoken[-1]).role
     if late and not (last in AUTHORITY and last in ends):
         spoken += [
-            text_message(role, INTRODUCTION + labelled_text(found))
-            for role, found in sorted(varying.items(), key=lambda one: one[0] != _ASKS)
+            text_message(role, INTRODUCTION + labelled_text(pieces))
+            for role, pieces in sorted(varying.items(), key=lambda one: one[0] != _ASKS)
         ]
         return len(varying)
-    words = INTRODUCTION + labelled_text([piece for found in varying.values() for piece in found])
+    words = INTRODUCTION + labelled_text([piece for pieces in varying.values() for piece in pieces])
     if last in ends:
         said_before = content_parts(parse_message(spoken[-1]).content)
         spoken[-1] = replace_parts(spoken[-1], [*said_before, text_part(_BREAK + words)])

@@ -56,20 +56,20 @@ _SLOT_BYTES: Final = 8
 def split_units(text: str, limit: int = MAX_TEXT_UNITS) -> tuple[str, ...]:
     """The text in units, whose concatenation it is; at most ``limit`` of them, none for ""."""
     lines = StringIO(text, newline="\n")
-    found: list[str] = []
+    units: list[str] = []
     for line in islice(lines, limit - 1):
         if len(line) <= MAX_WHOLE_LINE_CHARS:
-            found.append(line)
+            units.append(line)
         else:
-            found += _split_long_line(line)
-            if len(found) > limit:
+            units += _split_long_line(line)
+            if len(units) > limit:
                 break
-    last = lines.read() if len(found) <= limit else ""
-    found += _split_long_line(last) if last else ()
-    if len(found) <= limit:
-        return tuple(found)
-    kept = found[: limit - 1]
-    return (*kept, text[sum(map(len, kept)) :])
+    last = lines.read() if len(units) <= limit else ""
+    units += _split_long_line(last) if last else ()
+    if len(units) <= limit:
+        return tuple(units)
+    head = units[: limit - 1]
+    return (*head, text[sum(map(len, head)) :])
 
 
 def _split_long_line(line: str) -> Sequence[str]:
@@ -84,8 +84,8 @@ def _split_sentences(line: str) -> Sequence[str]:
         line = line.replace('", "', '", ' + _CUT + '"')
     for end, cut in _ASCII_ENDS if line.isascii() else _ENDS:
         line = line.replace(end, cut)
-    found = line.split(_CUT)
-    return found if found[-1] else found[:-1]
+    sentences = line.split(_CUT)
+    return sentences if sentences[-1] else sentences[:-1]
 
 
 #: The same rules come with call after call: a few long lines are remembered, 16 MB at worst.
@@ -177,12 +177,12 @@ class ConversationSample(msgspec.Struct):
         step = min(MAX_LENGTH_STEPS, history // LENGTH_STEP_BYTES)
         # A call met midway follows one that nobody saw.
         more = (1, history, min(before or history, history), min(earlier, history))
-        held = self.lengths.get(step, (0, 0, 0, 0))
+        sums = self.lengths.get(step, (0, 0, 0, 0))
         self.lengths[step] = (
-            held[0] + more[0],
-            held[1] + more[1],
-            held[2] + more[2],
-            held[3] + more[3],
+            sums[0] + more[0],
+            sums[1] + more[1],
+            sums[2] + more[2],
+            sums[3] + more[3],
         )
 
     @property
@@ -248,13 +248,13 @@ class Samples:
         sample.mark = mark
         key = self._fingerprint("\0".join(texts).encode(errors="surrogatepass"))
         sample.record_instructions(key, first=first)
-        known = sample.variants
-        if key in known or (len(known) >= MAX_VARIANTS and key > max(known)):
+        variants = sample.variants
+        if key in variants or (len(variants) >= MAX_VARIANTS and key > max(variants)):
             return
-        known[key] = self._make_variant(texts)
-        self._slots += len(known[key])
-        if len(known) > MAX_VARIANTS:
-            self._slots -= len(known.pop(max(known)))
+        variants[key] = self._make_variant(texts)
+        self._slots += len(variants[key])
+        if len(variants) > MAX_VARIANTS:
+            self._slots -= len(variants.pop(max(variants)))
         self._drop_excess()
 
     def observe_without_texts(
@@ -301,37 +301,37 @@ class Samples:
         """The conversation as it is kept; None if others go before it."""
         if hour > self._hour:
             self._hour, self._room = hour, MAX_CONVERSATIONS
-        found = self._kept.get(conversation)
-        if found is not None:
-            found.hour = max(hour, found.hour)
-            return found
-        found = ConversationSample(identity=conversation, hour=hour, variants={})
+        sample = self._kept.get(conversation)
+        if sample is not None:
+            sample.hour = max(hour, sample.hour)
+            return sample
+        sample = ConversationSample(identity=conversation, hour=hour, variants={})
         if len(self._kept) >= self._room:
             worst = self._last_ranked()
-            if found.rank > worst.rank:
+            if sample.rank > worst.rank:
                 return None
             room = self._room
             self._drop_sample(worst)
             self._room = room
-        self._kept[conversation] = found
-        return found
+        self._kept[conversation] = sample
+        return sample
 
     def _make_variant(self, texts: Sequence[str]) -> Variant:
-        found: list[SeenUnit] = []
-        for said in texts:
-            left = MAX_VARIANT_UNITS - len(found)
+        units: list[SeenUnit] = []
+        for text in texts:
+            left = MAX_VARIANT_UNITS - len(units)
             if left > 0:
-                split = split_units(said, left)
-                found += [self._seen_unit(one, ends=one is split[-1]) for one in split]
-        return tuple(found)
+                split = split_units(text, left)
+                units += [self._seen_unit(one, ends=one is split[-1]) for one in split]
+        return tuple(units)
 
     def _seen_unit(self, unit: str, *, ends: bool) -> SeenUnit:
         # The process's own keyed hash of a text is enough to know it again, and needs no copy.
         quick = (hash(unit), ends)
-        known = self._seen.get(quick)
-        if known is None:
+        known_unit = self._seen.get(quick)
+        if known_unit is None:
             bare = unit.strip()
-            known = self._seen[quick] = SeenUnit(
+            known_unit = self._seen[quick] = SeenUnit(
                 print=self._fingerprint(bare.encode(errors="surrogatepass")),
                 size=len(bare),
                 weight=len(unit.encode(errors="surrogatepass")),
@@ -341,7 +341,7 @@ class Samples:
                 evidence=plain_evidence(bare),
                 topic=text_topic(bare),
             )
-        return known
+        return known_unit
 
     def _drop_excess(self) -> None:
         """Let conversations go until what is kept is within its bounds."""
@@ -366,14 +366,14 @@ class Samples:
     def _drop_unused_units(self) -> None:
         """Let units go that no conversation holds."""
         every = (v for sample in self._kept.values() for v in sample.variants.values())
-        held = {id(unit) for variant in every for unit in variant}
-        self._seen = {quick: unit for quick, unit in self._seen.items() if id(unit) in held}
+        used_ids = {id(unit) for variant in every for unit in variant}
+        self._seen = {quick: unit for quick, unit in self._seen.items() if id(unit) in used_ids}
 
 
 def conversation_counts(samples: Sequence[ConversationSample]) -> Mapping[bytes, int]:
     """Number of conversations each telling unit was seen in."""
-    found: dict[bytes, int] = {}
+    counts: dict[bytes, int] = {}
     for sample in samples:
         for mark in {u.print for v in sample.variants.values() for u in v if u.telling}:
-            found[mark] = found.get(mark, 0) + 1
-    return found
+            counts[mark] = counts.get(mark, 0) + 1
+    return counts

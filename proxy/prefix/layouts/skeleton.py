@@ -53,7 +53,7 @@ class Column(msgspec.Struct, frozen=True):
     """Units that stand at one place of a gap.
 
     Attributes:
-        at: The first of them among the gap's units, blank ones not counted.
+        index: The first of them among the gap's units, blank ones not counted.
         of: Number of units that the gap has everywhere; 0 where that differs and the column is all
             of it.
         values: Values there by conversation and variant, as fingerprints.
@@ -61,7 +61,7 @@ class Column(msgspec.Struct, frozen=True):
         line: The number of its first line in that variant, from 1.
     """
 
-    at: int
+    index: int
     of: int
     line: int
     values: tuple[tuple[tuple[bytes, ...], ...], ...]
@@ -90,18 +90,18 @@ def group_by_template(samples: Sequence[ConversationSample]) -> list[list[Conver
     """The conversations by template: those that share most of what recurs; no small groups."""
     least = max(1, min(MIN_CONVERSATIONS, len(samples) // 2))
     recurring = {mark for mark, count in conversation_counts(samples).items() if count >= least}
-    found: list[tuple[frozenset[Hashable], list[ConversationSample]]] = []
+    templates: list[tuple[frozenset[Hashable], list[ConversationSample]]] = []
     for sample in samples:
         marks = frozenset(
             mark for v in sample.variants.values() for mark in _recurring_marks(v, recurring)
         )
-        for founder, members in found:
+        for founder, members in templates:
             if marks and len(marks & founder) * _SHARED_UNITS_DIVISOR >= len(marks | founder):
                 members.append(sample)
                 break
         else:
-            found.append((marks, [sample]))
-    return [members for _, members in found if len(members) >= least]
+            templates.append((marks, [sample]))
+    return [members for _, members in templates if len(members) >= least]
 
 
 def find_gaps(group: Sequence[ConversationSample]) -> list[Gap]:
@@ -140,11 +140,11 @@ class _Places:
     def unit_lines(self, gap: int) -> list[int]:
         """The number of the line of each unit with words between two of them, from 1."""
         line = 1 + sum(u.lines for u in self.variant[: self.stands[gap] + 1])
-        found = []
+        lines = []
         for unit in self.units_between(gap):
-            found += [line] if unit.size else []
+            lines += [line] if unit.size else []
             line += unit.lines
-        return found or [line]
+        return lines or [line]
 
     def unit_at(self, number: int) -> Neighbour | None:
         """One of them; None for the start and the end."""
@@ -172,7 +172,10 @@ def _without_movers(
     stands = [[places[mark] for mark in order] for places in every]
     shuffled: set[UnitPlace] = set()
     for mark in common.difference(order):
-        ranks = [bisect_left(at, each[mark]) for at, each in zip(stands, every, strict=True)]
+        ranks = [
+            bisect_left(positions, places[mark])
+            for positions, places in zip(stands, every, strict=True)
+        ]
         if max(ranks) - min(ranks) <= MAX_PASSED_UNITS:
             shuffled.update(order[min(ranks) : max(ranks)])
     return [mark for mark in order if mark not in shuffled]
@@ -213,16 +216,16 @@ def _longest_rising_run(marks: Sequence[UnitPlace], places: Sequence[int]) -> li
     last: list[int] = []
     before: list[int] = []
     for number, place in enumerate(places):
-        at = bisect_left(ends, place)
-        ends[at : at + 1] = [place]
-        last[at : at + 1] = [number]
-        before.append(last[at - 1] if at else -1)
-    found: list[UnitPlace] = []
+        rank = bisect_left(ends, place)
+        ends[rank : rank + 1] = [place]
+        last[rank : rank + 1] = [number]
+        before.append(last[rank - 1] if rank else -1)
+    run: list[UnitPlace] = []
     number = last[-1] if last else -1
     while number >= 0:
-        found.append(marks[number])
+        run.append(marks[number])
         number = before[number]
-    return found[::-1]
+    return run[::-1]
 
 
 def _make_gap(
@@ -250,8 +253,8 @@ def _varying_columns(every: Sequence[Sequence[Variant]], lines: Sequence[int]) -
     count = max(sizes)
     spans = [(0, 0, slice(None))]
     if len(sizes) == 1 and count <= MAX_COLUMNS:
-        spans = [(at, count, slice(at, at + 1)) for at in range(count)]
-    for at, of, span in spans:
+        spans = [(index, count, slice(index, index + 1)) for index in range(count)]
+    for index, of, span in spans:
         values = tuple(tuple(tuple(u.print for u in v[span]) for v in vs) for vs in every)
-        if len({value for told in values for value in told}) > 1:
-            yield Column(at, of, lines[at], values, every[0][0][span])
+        if len({value for conversation in values for value in conversation}) > 1:
+            yield Column(index, of, lines[index], values, every[0][0][span])

@@ -72,8 +72,8 @@ class TemplateCalls(msgspec.Struct, frozen=True, kw_only=True):
     def with_more_firsts(self, factor: float) -> "TemplateCalls":
         """The calls if there were so many times more firsts of conversations among them."""
         firsts = self.first * factor
-        total = firsts + sum(each.share for each in self.later)
-        later = tuple(each._replace(share=each.share / total) for each in self.later)
+        total = firsts + sum(group.share for group in self.later)
+        later = tuple(group._replace(share=group.share / total) for group in self.later)
         return msgspec.structs.replace(self, first=firsts / (total or 1.0), later=later)
 
 
@@ -82,8 +82,11 @@ def template_calls(
 ) -> TemplateCalls:
     """The calls of a template, as its conversations were seen."""
     ended, running = _part_by_end(group)
-    seen = [sums for sample in group for sums in sample.lengths.values()]
-    lengths = [*seen, *_calls_to_come(ended, running, _growth(group), has_later=bool(seen))]
+    seen_lengths = [sums for sample in group for sums in sample.lengths.values()]
+    lengths = [
+        *seen_lengths,
+        *_calls_to_come(ended, running, _growth(group), has_later=bool(seen_lengths)),
+    ]
     firsts = sum(sample.firsts for sample in group)
     calls = firsts + sum(count for count, _, _, _ in lengths)
     return TemplateCalls(
@@ -91,8 +94,8 @@ def template_calls(
         front=front,
         first=firsts / calls,
         later=tuple(
-            LaterCalls(count / calls, held / count, before / count, earlier / count)
-            for count, held, before, earlier in lengths
+            LaterCalls(count / calls, length / count, before / count, earlier / count)
+            for count, length, before, earlier in lengths
         ),
         changes=tuple((sample.changes, sample.followed) for sample in group),
         per_token=per_token,
@@ -129,12 +132,12 @@ def _calls_to_come(
     two sample problem with censored data" (1967): what is cut off is spread over what is longer.
     """
     few = _FEW_LATER_CALLS if has_later and len(ended) < _MIN_ENDED else 0
-    ends = [float(each) for each in ended]
+    ends = [float(calls) for calls in ended]
     for sample in sorted(running, key=lambda sample: -sample.later_calls):
-        made, before = sample.later_calls, float(sample.past[0])
-        longer = [end for end in ends if end >= made]
-        ends.append(sum(longer) / len(longer) if longer else max(made, few))
-        left = ends[-1] - made
+        calls, before = sample.later_calls, float(sample.past[0])
+        longer = [end for end in ends if end >= calls]
+        ends.append(sum(longer) / len(longer) if longer else max(calls, few))
+        left = ends[-1] - calls
         step = max(1.0, left / _MAX_STEPS)
         while left > 0:
             count = min(step, left)

@@ -161,13 +161,13 @@ class SplitText(msgspec.Struct, frozen=True):
     """A text whose pieces are in order.
 
     Attributes:
-        kept: Text that stays in the stable slot, with references to what left.
+        stable: Text that stays in the stable slot, with references to what left.
         ending: Semi-stable text that already stands at the end.
         gone: Pieces that go elsewhere.
         whole: True if nothing is asked of the text: it stays as it was written.
     """
 
-    kept: str
+    stable: str
     ending: str = ""
     gone: tuple[TextPiece, ...] = ()
     whole: bool = False
@@ -188,8 +188,8 @@ def text_topic(unit: str) -> str:
     """The topic of a unit by its name, else by its form; "" where neither tells."""
     name = _NAME.match(unit[:MAX_SHORT_CHARS])
     words = set(_WORD.findall((name[1] or name[2]).lower())) if name else set()
-    for topic, known in _TOPICS:
-        if words & known:
+    for topic, topic_words in _TOPICS:
+        if words & topic_words:
             return topic
     if len(unit) > MAX_SHORT_CHARS:
         return ""
@@ -206,7 +206,7 @@ def split_text(pieces: Sequence[TextPiece], *, last: bool) -> SplitText:
     form = text_form("".join(piece.text for piece in pieces))
     if form is not TextForm.PLAIN and any(piece.slot is PromptSlot.SEMI_STABLE for piece in pieces):
         return _split_in_form(pieces, form, last=last)
-    solid = [at for at, piece in enumerate(pieces) if _is_stable_text(piece)]
+    solid = [index for index, piece in enumerate(pieces) if _is_stable_text(piece)]
     end = solid[-1] + 1 if solid else 0
     ends = [p for p in pieces[end:] if p.slot is not PromptSlot.VARIABLE]
     if not last or all(p.slot is PromptSlot.STABLE for p in ends):
@@ -273,13 +273,13 @@ def _stable_text(pieces: Sequence[TextPiece], where: Mapping[PromptSlot, str]) -
     """
     if text_form("".join(piece.text for piece in pieces)) is TextForm.JSON:
         return "".join(_json_text(piece, where) for piece in pieces)
-    solid = [at for at, piece in enumerate(pieces) if _is_stable_text(piece)]
+    solid = [index for index, piece in enumerate(pieces) if _is_stable_text(piece)]
     inner = range(solid[0], solid[-1]) if solid else range(0)
     parts: list[str] = []
     gone: list[TextPiece] = []
-    for at, piece in enumerate(pieces):
+    for index, piece in enumerate(pieces):
         if _is_moved(piece):
-            gone += [piece] if at in inner else []
+            gone += [piece] if index in inner else []
         elif piece.text:
             parts += [_references_between(parts[-1], gone, piece.text, where)] if gone else []
             parts.append(piece.text)

@@ -61,7 +61,7 @@ _RANK: Final = {
 class ToolRecord(NamedTuple):
     """A tool, by its fingerprint (hex) and its name; its spelling is equal where its bytes are."""
 
-    known: str
+    digest: str
     name: str
     spelling: int = 0
 
@@ -83,10 +83,12 @@ class Toolsets:
         self._lists = self._turned = 0
         self._is_shuffled = False
 
-    def order(self, came: Sequence[ToolRecord], known: Sequence[str] = ()) -> tuple[str, ...]:
+    def order(
+        self, came: Sequence[ToolRecord], previous_order: Sequence[str] = ()
+    ) -> tuple[str, ...]:
         """The fingerprints of a conversation's tools as it sends them, when some are new to it.
 
-        Those ``known`` were sent before and stay in front, in the order sent.
+        Those in ``previous_order`` were sent before and stay in front, in the order sent.
         """
         self._record_spelling(came[:_MAX_COMPARED_TOOLS])
         names = [tool.name for tool in came[:_MAX_COMPARED_TOOLS]]
@@ -96,7 +98,7 @@ class Toolsets:
             self._record_order(names)
         if self._is_shuffled and len(self._head) < _MIN_COMMON_TOOLS:
             came = sorted(came, key=lambda tool: tool.name)
-        return tuple(dict.fromkeys([*known, *(tool.known for tool in came)]))[:MAX_TOOLS]
+        return tuple(dict.fromkeys([*previous_order, *(tool.digest for tool in came)]))[:MAX_TOOLS]
 
     def _record_spelling(self, came: Sequence[ToolRecord]) -> None:
         """Compare tools with the same ones before."""
@@ -105,7 +107,7 @@ class Toolsets:
         if len(self._spelt) > _MAX_NEIGHBOURS:
             self._spelt.clear()
         spelt = (
-            (tool.spelling, self._spelt.setdefault(tool.known, tool.spelling)) for tool in came
+            (tool.spelling, self._spelt.setdefault(tool.digest, tool.spelling)) for tool in came
         )
         self.is_respelled = any(now != before for now, before in spelt)
 
@@ -134,7 +136,7 @@ class OrderedTools(msgspec.Struct, frozen=True):
 
     Attributes:
         order: Fingerprints (hex) of the functions this conversation has sent, in the order they
-            are sent: the next call's ``known``.
+            are sent: the next call's ``previous_order``.
         why: Reason to keep the caller's order; "" where it was not kept.
     """
 
@@ -151,7 +153,7 @@ class _Tool(msgspec.Struct, frozen=True):
         bare: The same without marks.
         marks: Its marks, by name.
         name: Name of it to the model; "" where it has to stay in its place.
-        known: The fingerprint (hex) of ``bare``.
+        digest: The fingerprint (hex) of ``bare``.
         came: As its caller writes it.
         spelling: Differs from that of another rendering; spaces between its parts do not count.
     """
@@ -160,7 +162,7 @@ class _Tool(msgspec.Struct, frozen=True):
     bare: bytes
     marks: Mapping[str, bytes]
     name: str
-    known: str
+    digest: str
     came: bytes = b""
     spelling: int = 0
 
@@ -178,7 +180,7 @@ _word = msgspec.json.Decoder(str).decode
 
 def order_tools(
     tools: tuple[bytes, ...],
-    known: tuple[str, ...],
+    previous_order: tuple[str, ...],
     fingerprint: Fingerprint,
     *,
     as_came: bool = False,
@@ -188,25 +190,30 @@ def order_tools(
     Only functions and custom tools change places, with one another. A mark says "everything up to
     here": it stays behind the same tools, whichever of them is then the last.
 
-    ``known`` is the ``order`` of the conversation's previous call; at its first, what ``Toolsets``
-    say. With ``as_came``, each is written as its caller writes it, in place of the one rendering.
+    ``previous_order`` is the ``order`` of the conversation's previous call; at its first, what
+    ``Toolsets`` say. With ``as_came``, each is written as its caller writes it, in place of the one
+    rendering.
     """
     if len(tools) > MAX_TOOLS:
-        return OrderedTools(tools, known, f"more than {MAX_TOOLS} tools")
+        return OrderedTools(tools, previous_order, f"more than {MAX_TOOLS} tools")
     small = sum(map(len, tools)) <= _MAX_CACHED_LIST_BYTES
-    return (_lately if small else _order_tools)(tools, known, fingerprint, as_came=as_came)
+    return (_lately if small else _order_tools)(tools, previous_order, fingerprint, as_came=as_came)
 
 
 def _order_tools(
-    tools: tuple[bytes, ...], known: tuple[str, ...], fingerprint: Fingerprint, *, as_came: bool
+    tools: tuple[bytes, ...],
+    previous_order: tuple[str, ...],
+    fingerprint: Fingerprint,
+    *,
+    as_came: bool,
 ) -> OrderedTools:
-    found = [_cached_tool(tool, fingerprint) for tool in tools]
-    planned, why = _reorder_functions(found, known)
-    if not _same_before_each_mark(found, planned):
-        planned, why = found, "marks stand between tools that would change places"
-    pairs = zip(found, planned, strict=True)
-    sent = tuple(now.render(was.marks, as_came=as_came) for was, now in pairs)
-    return OrderedTools(sent, _next_order(known, planned), why)
+    read_tools = [_cached_tool(tool, fingerprint) for tool in tools]
+    planned, why = _reorder_functions(read_tools, previous_order)
+    if not _same_before_each_mark(read_tools, planned):
+        planned, why = read_tools, "marks stand between tools that would change places"
+    pairs = zip(read_tools, planned, strict=True)
+    rendered = tuple(now.render(was.marks, as_came=as_came) for was, now in pairs)
+    return OrderedTools(rendered, _next_order(previous_order, planned), why)
 
 
 #: Lists of tools put in order lately: some 32 MiB at most.
@@ -224,8 +231,10 @@ def movable_tools(tools: tuple[bytes, ...], fingerprint: Fingerprint) -> tuple[T
 def _read_movable_tools(
     tools: tuple[bytes, ...], fingerprint: Fingerprint
 ) -> tuple[ToolRecord, ...]:
-    found = [_cached_tool(tool, fingerprint) for tool in tools]
-    return tuple([ToolRecord(tool.known, tool.name, tool.spelling) for tool in found if tool.name])
+    read_tools = [_cached_tool(tool, fingerprint) for tool in tools]
+    return tuple(
+        [ToolRecord(tool.digest, tool.name, tool.spelling) for tool in read_tools if tool.name]
+    )
 
 
 #: Lists of tools read lately: some 16 MiB at most, besides those in pieces and in order.
@@ -280,42 +289,44 @@ def _exact_members(compact: bytes) -> dict[str, bytes]:
     Raises:
         Unplannable: If a key stands twice or is escaped.
     """
-    found = members(compact)
-    if not is_exact(compact, found):
+    fields = members(compact)
+    if not is_exact(compact, fields):
         raise Unplannable("a key stands twice or is escaped")
-    return found
+    return fields
 
 
-def _render_sorted(found: Mapping[str, bytes]) -> bytes:
+def _render_sorted(fields: Mapping[str, bytes]) -> bytes:
     """The object with its keys in the one order."""
     return write_object(
-        dict(sorted(found.items(), key=lambda one: (_RANK.get(one[0], 99), one[0])))
+        dict(sorted(fields.items(), key=lambda one: (_RANK.get(one[0], 99), one[0])))
     )
 
 
-def _own_marks(found: Mapping[str, bytes]) -> dict[str, bytes]:
-    return {name: found[name] for name in MARKS if found.get(name, b"null") != b"null"}
+def _own_marks(fields: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {name: fields[name] for name in MARKS if fields.get(name, b"null") != b"null"}
 
 
-def _without_marks(found: Mapping[str, bytes]) -> dict[str, bytes]:
-    return {name: raw for name, raw in found.items() if name not in MARKS or raw == b"null"}
+def _without_marks(fields: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {name: raw for name, raw in fields.items() if name not in MARKS or raw == b"null"}
 
 
-def _reorder_functions(found: Sequence[_Tool], known: Sequence[str]) -> tuple[Sequence[_Tool], str]:
+def _reorder_functions(
+    tools: Sequence[_Tool], previous_order: Sequence[str]
+) -> tuple[Sequence[_Tool], str]:
     """The tools with functions in their order among themselves, and why not where they are not."""
-    able = [tool for tool in found if tool.name]
+    able = [tool for tool in tools if tool.name]
     if len({tool.name for tool in able}) < len(able):
-        return found, "two tools have one name"
-    rank = {one: place for place, one in enumerate(known)}
-    able.sort(key=lambda tool: (rank.get(tool.known, len(rank)), tool.name))
+        return tools, "two tools have one name"
+    rank = {one: place for place, one in enumerate(previous_order)}
+    able.sort(key=lambda tool: (rank.get(tool.digest, len(rank)), tool.name))
     following = iter(able)
-    return [next(following) if tool.name else tool for tool in found], ""
+    return [next(following) if tool.name else tool for tool in tools], ""
 
 
-def _same_before_each_mark(found: Sequence[_Tool], planned: Sequence[_Tool]) -> bool:
+def _same_before_each_mark(tools: Sequence[_Tool], planned: Sequence[_Tool]) -> bool:
     """True if each place that carries a mark still ends the same set of tools."""
     apart: set[int] = set()
-    for was, now in zip(found, planned, strict=True):
+    for was, now in zip(tools, planned, strict=True):
         apart ^= {id(was)}
         apart ^= {id(now)}
         if apart and may_mark(was.whole):
@@ -323,7 +334,7 @@ def _same_before_each_mark(found: Sequence[_Tool], planned: Sequence[_Tool]) -> 
     return True
 
 
-def _next_order(known: Sequence[str], planned: Sequence[_Tool]) -> tuple[str, ...]:
+def _next_order(previous_order: Sequence[str], planned: Sequence[_Tool]) -> tuple[str, ...]:
     """The order for the next call, as far as it is remembered."""
-    sent = (tool.known for tool in planned if tool.name)
-    return tuple(dict.fromkeys([*known, *sent]))[:MAX_TOOLS]
+    digests = (tool.digest for tool in planned if tool.name)
+    return tuple(dict.fromkeys([*previous_order, *digests]))[:MAX_TOOLS]

@@ -34,7 +34,7 @@ def summary(found):
         (
             gap.before.unit.words if gap.before else None,
             gap.after.unit.words if gap.after else None,
-            [(c.at, c.of, c.line) for c in gap.columns],
+            [(c.index, c.of, c.line) for c in gap.columns],
         )
         for gap in found
     ]

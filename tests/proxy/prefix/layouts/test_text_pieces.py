@@ -45,7 +45,7 @@ def test_a_reference_stands_where_text_left_from_between_others():
         [stable("Be brief.\n"), varies("It is noon.\n"), stable("Be kind.\n")], last=False
     )
 
-    assert found.kept == (
+    assert found.stable == (
         "Be brief.\n[Item 1 is given at the end of the conversation.]\nBe kind.\n"
     )
     assert found.gone == (varies("It is noon.\n"),)
@@ -54,19 +54,21 @@ def test_a_reference_stands_where_text_left_from_between_others():
 def test_stable_text_does_not_depend_on_the_text_that_moves():
     pieces = [[stable("One "), semi(said), stable("two.")] for said in ("", "x", "\n\ny\n")]
 
-    assert len({split_text(each, last=True).kept for each in pieces}) == 1
+    assert len({split_text(each, last=True).stable for each in pieces}) == 1
 
 
 def test_a_reference_within_a_line_is_part_of_it():
     found = split_text([stable("You serve"), semi("Ines"), stable(", a customer.")], last=True)
 
-    assert found.kept == "You serve [Item 1 is given at the end of the instructions.], a customer."
+    assert (
+        found.stable == "You serve [Item 1 is given at the end of the instructions.], a customer."
+    )
 
 
 def test_neighbouring_moved_pieces_share_one_reference():
     found = split_text([stable("a\n"), varies("b"), semi("c", "Item 2"), stable("d")], last=True)
 
-    assert found.kept == (
+    assert found.stable == (
         "a\n[Item 1 is given at the end of the conversation.]\n"
         "[Item 2 is given at the end of the instructions.]\nd"
     )
@@ -75,7 +77,7 @@ def test_neighbouring_moved_pieces_share_one_reference():
 def test_a_reference_stands_behind_what_introduces_the_text_that_left_the_end():
     found = split_text([stable("Be kind.\nFound for the question:\n"), varies("One.\n")], last=True)
 
-    assert found.kept == (
+    assert found.stable == (
         "Be kind.\nFound for the question:\n[Item 1 is given at the end of the conversation.]"
     )
 
@@ -85,7 +87,7 @@ def test_a_reference_in_json_is_a_member_where_text_left_any_place():
         [stable('{"a": 1,'), varies('"b": 2,'), varies('"c": 3', "Item 2"), stable("}")], last=True
     )
 
-    assert json.loads(found.kept) == {
+    assert json.loads(found.stable) == {
         "a": 1,
         "Item 1": "given at the end of the conversation",
         "Item 2": "given at the end of the conversation",
@@ -138,7 +140,7 @@ def test_an_empty_piece_is_labelled_empty():
 @given(PIECES, st.booleans())
 def test_no_word_of_a_split_text_is_lost(pieces, last):
     found = split_text(pieces, last=last)
-    there = found.kept + found.ending + labelled_text(found.gone)
+    there = found.stable + found.ending + labelled_text(found.gone)
 
     for word in " ".join(piece.text for piece in pieces if piece.text.strip()).split():
         assert word.strip(".") in there
