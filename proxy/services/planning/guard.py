@@ -65,14 +65,14 @@ def step_back_alert(place: LayoutScope, layout: int, before: int, why: str, now:
     approve = ("thriftgate", "layout", "approve", place.team, place.feature, str(layout), *family)
     named = f"feature {place.feature or '(none)'} of team {place.team}"
     models = f" on {place.family}" if place.family else ""
-    held = f"layout {before}" if before else "no layout"
+    restored = f"layout {before}" if before else "no layout"
     return Alert(
         kind="planning",
         subject=named + models,
         severity=Severity.TICKET,
         title=f"Layout {layout} made {named}{models} dearer and was rolled back",
         facts=(("found", why),),
-        action=f"New conversations have {held} again; nothing approves itself for a day.",
+        action=f"New conversations have {restored} again; nothing approves itself for a day.",
         fix=f"Nothing has to be done; to apply it all the same: `{shlex.join(approve)}`.",
         began=now,
         expires=now + _ALERT_DAYS * _DAY_S,

@@ -93,8 +93,8 @@ class KnownLayouts:
 
     def has(self, where: LayoutScope, version: int) -> bool:
         """True if this version is at hand; 0 always is, for it moves nothing."""
-        at = (where, version)
-        return not version or at in self._moves or at in self._store.board.current.moves
+        key = (where, version)
+        return not version or key in self._moves or key in self._store.board.current.moves
 
     async def fetch(self, where: LayoutScope, version: int) -> None:
         """Have at hand a layout that holds no more, but for conversations that began with it."""
@@ -103,18 +103,18 @@ class KnownLayouts:
         every = await self._reads.proposals(where)
         if every is None:
             return
-        found = next((each.moves for each in every if each.version == version), "")
-        self._remember((where, version), found)
+        moves = next((proposal.moves for proposal in every if proposal.version == version), "")
+        self._remember((where, version), moves)
 
     def layout(self, where: LayoutScope, version: int) -> Layout | None:
         """The layout of this version; None where there is none any more."""
         if not version:
             return None
-        at = (where, version)
-        held = self._store.board.current.moves.get(at)
-        if held is not None:
-            self._remember(at, held)
-        return read_layout(self._moves.get(at, ""))
+        key = (where, version)
+        moves = self._store.board.current.moves.get(key)
+        if moves is not None:
+            self._remember(key, moves)
+        return read_layout(self._moves.get(key, ""))
 
     def renew_proposal(
         self, where: LayoutScope, layout: Layout | None, calls: int, now: float
@@ -133,7 +133,7 @@ class KnownLayouts:
             self._store.layouts.propose(where, digest, moves, now)
         self._store.layouts.withdraw(where, calls, now, keep=digest)
 
-    def _remember(self, at: tuple[LayoutScope, int], moves: str) -> None:
+    def _remember(self, key: tuple[LayoutScope, int], moves: str) -> None:
         if len(self._moves) > _MAX_LAYOUTS:
             self._moves.clear()
-        self._moves[at] = moves
+        self._moves[key] = moves

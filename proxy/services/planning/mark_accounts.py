@@ -100,7 +100,7 @@ class MarkAccountExchange:
             self._borrow(loans, now)
         if not news:
             return
-        changes = [each.change(scope) for scope, each in news.items()]
+        changes = [feature_news.change(scope) for scope, feature_news in news.items()]
         accounts = self._store.mark_accounts.add(changes, now)
         with self._lock:
             for account in accounts:

@@ -111,8 +111,8 @@ class PromptPlanning:
         if (none := eligibility.skip_reason(call, route)) is not None:
             return none
         self._guard.stop_noted_harm()
-        asked = eligibility.planning_request(call)
-        where = layout_place(asked, route.model or call.model)
+        request = eligibility.planning_request(call)
+        where = layout_place(request, route.model or call.model)
         standing = self._store.board.current.of(where)
         if standing.is_off or self._guard.is_suspended(where):
             off = standing.mode is PlanningMode.OFF and not standing.suspended
@@ -120,8 +120,8 @@ class PromptPlanning:
         if where in self._refused and self._refused[where] > self._now():
             return Passthrough("an upstream refused what was planned")
         try:
-            found = await self._plan_or_pass(call, asked, route, where, standing)
-            return await self._fanout.wait_for_prefix(found, streamed=call.is_streaming)
+            planned = await self._plan_or_pass(call, request, route, where, standing)
+            return await self._fanout.wait_for_prefix(planned, streamed=call.is_streaming)
         except Unplannable as error:
             why = str(error)[:_MAX_REASON_CHARS]
         except TimeoutError:
@@ -184,10 +184,10 @@ class PromptPlanning:
         is_free = not is_long and self._lock.acquire(blocking=False)
         try:
             if is_free:
-                found = self._planner.settle_call(planned, usage, reason=reason)
+                miss = self._planner.settle_call(planned, usage, reason=reason)
                 self._note_harm(planned)
             else:
-                found = find_miss(planned, usage, provider_reason=reason)
+                miss = find_miss(planned, usage, provider_reason=reason)
         except Exception:  # noqa: BLE001 - nor the answer
             _log.exception("A call's cache usage could not be evaluated and is not learned from")
             return provider_miss(reason, usage, planned.target.rates)
@@ -196,7 +196,7 @@ class PromptPlanning:
                 self._lock.release()
         # In the lessons' thread; of its usage, too, where that takes long.
         self._learner.submit(partial(self._learn, planned, usage, is_settled=is_free))
-        return found
+        return miss
 
     def close(self) -> None:
         """Stop planning and learning; what waits is dropped."""
@@ -206,72 +206,75 @@ class PromptPlanning:
     async def _plan_or_pass(
         self,
         call: Call,
-        asked: PlanningRequest,
+        request: PlanningRequest,
         route: Route,
         where: LayoutScope,
         standing: FeatureState,
     ) -> Planned:
-        size, now = len(asked.body), self._now()
+        size, now = len(request.body), self._now()
         end = asyncio.get_running_loop().time() + _PLANNING_DEADLINE_S
         to = route_target(route, call.model, now, call.endpoint)
         current = self._guard.layout_in_force(where, standing.layout_version(now))
-        draft, known, found = await self._run(
-            end, size, self._plan_if_at_hand, asked, to, where, current
+        draft, known_plan, planned = await self._run(
+            end, size, self._plan_if_at_hand, request, to, where, current
         )
         sought: Sequence[str] = ()
-        if found is None:
+        if planned is None:
             if sought := self._keys_to_ask(draft, current):
-                held = await _within(end, self._reads.plans(sought))
-                draft = await self._run(end, 0, self._planner.recall, draft, held)
-            known, plan = await self._run(end, 0, self._known_and_next_plan, draft, current)
+                stored_plans = await _within(end, self._reads.plans(sought))
+                draft = await self._run(end, 0, self._planner.recall, draft, stored_plans)
+            known_plan, plan = await self._run(end, 0, self._known_and_next_plan, draft, current)
             await _within(end, self._layouts.fetch(where, plan.layout))
             plan = await self._run(end, size, self._renew_plan, draft, to, plan, where, current)
-            found = await self._run(end, size, self._decide, draft, to, plan, where)
-        if known is not None and found.plan != known and not sought:
+            planned = await self._run(end, size, self._decide, draft, to, plan, where)
+        if known_plan is not None and planned.plan != known_plan and not sought:
             # Another process may have met the new tools first, and put them in its order.
             name = draft.conversation.hex()
-            held = await _within(end, self._reads.plans((name,)))
-            agreed = merge_plans(held.get(name, known), known)
-            if agreed != known:
+            stored_plans = await _within(end, self._reads.plans((name,)))
+            agreed = merge_plans(stored_plans.get(name, known_plan), known_plan)
+            if agreed != known_plan:
                 await self._run(end, 0, self._planner.adopt_plan, draft, agreed)
-                found = await self._run(end, size, self._decide, draft, to, agreed, where)
-        if found.plan != known:
-            self._store_plan_soon(draft, found.plan)
-        return found
+                planned = await self._run(end, size, self._decide, draft, to, agreed, where)
+        if planned.plan != known_plan:
+            self._store_plan_soon(draft, planned.plan)
+        return planned
 
     def _plan_if_at_hand(
-        self, asked: PlanningRequest, to: PlanningTarget, where: LayoutScope, current: int
+        self, request: PlanningRequest, to: PlanningTarget, where: LayoutScope, current: int
     ) -> tuple[Draft, Plan | None, Planned | None]:
         """The call, read; its known plan; itself as it is sent, None where the store is asked."""
-        draft = self._planner.read_call(asked)
+        draft = self._planner.read_call(request)
         if self._keys_to_ask(draft, current):
             return draft, None, None
-        known, plan = self._known_and_next_plan(draft, current)
+        known_plan, plan = self._known_and_next_plan(draft, current)
         if not self._layouts.has(where, plan.layout):
-            return draft, known, None
+            return draft, known_plan, None
         plan = self._renew_plan(draft, to, plan, where, current)
-        return draft, known, self._decide(draft, to, plan, where)
+        return draft, known_plan, self._decide(draft, to, plan, where)
 
     def _keys_to_ask(self, draft: Draft, current: int) -> Sequence[str]:
         """Keys of plans that another process may have made, or given another layout."""
-        known = self._planner.known_plan(draft)
-        is_known = known is not None and not known.is_outdated(current)
-        return draft.stored_keys(known if is_known else None)
+        known_plan = self._planner.known_plan(draft)
+        is_known = known_plan is not None and not known_plan.is_outdated(current)
+        return draft.stored_keys(known_plan if is_known else None)
 
     def _known_and_next_plan(self, draft: Draft, current: int) -> tuple[Plan | None, Plan]:
         """The plan of its conversation, None where it is not known here, and the one to go by."""
-        known = self._planner.known_plan(draft)
+        known_plan = self._planner.known_plan(draft)
         # Where a provider keeps what it is sent, no text changes its place.
         current = 0 if is_stored(draft.prompt.fields) else current
         current = self._planner.allowed_layout(draft, current, self._now())
-        if known is not None and not draft.turns and known.is_outdated(current):
+        if known_plan is not None and not draft.turns and known_plan.is_outdated(current):
             # It begins like one we know: what was learned meanwhile holds for it.
             fresh = Plan(
-                arm=known.arm, shape=known.shape, splits=known.splits, replaced=known.replaced
+                arm=known_plan.arm,
+                shape=known_plan.shape,
+                splits=known_plan.splits,
+                replaced=known_plan.replaced,
             )
-            known = fresh.with_layout(current)
-            self._planner.adopt_plan(draft, known)
-        return known, known or self._planner.begin_plan(draft, current)
+            known_plan = fresh.with_layout(current)
+            self._planner.adopt_plan(draft, known_plan)
+        return known_plan, known_plan or self._planner.begin_plan(draft, current)
 
     def _renew_plan(
         self, draft: Draft, to: PlanningTarget, plan: Plan, where: LayoutScope, current: int
@@ -279,10 +282,12 @@ class PromptPlanning:
         """The plan of a running conversation, with the layout that holds where that is free."""
         if not draft.turns or plan.layout == current or is_stored(draft.prompt.fields):
             return plan
-        held, holds = (self._layouts.layout(where, each) for each in (plan.layout, current))
+        planned_layout, holds = (
+            self._layouts.layout(where, version) for version in (plan.layout, current)
+        )
         if current and holds is None:
             return plan
-        change = LayoutChange(held, holds, current)
+        change = LayoutChange(planned_layout, holds, current)
         renewed = self._planner.renew_plan(draft, to, plan, change, self._now())
         if renewed is not plan:
             self._planner.adopt_plan(draft, renewed)
@@ -293,14 +298,14 @@ class PromptPlanning:
 
         Of calls that begin a conversation at once, the first decides.
         """
-        known = self._planner.known_plan(draft)
-        plan = known or plan
+        known_plan = self._planner.known_plan(draft)
+        plan = known_plan or plan
         fixed = is_stored(draft.prompt.fields)
         layout = None if fixed else self._layouts.layout(where, plan.layout)
-        found = self._planner.plan_call(draft, to, plan, layout, self._now())
-        if found.plan is not known:
-            self._planner.adopt_plan(draft, found.plan)
-        return found
+        planned = self._planner.plan_call(draft, to, plan, layout, self._now())
+        if planned.plan is not known_plan:
+            self._planner.adopt_plan(draft, planned.plan)
+        return planned
 
     async def _run(
         self, end: float | None, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
@@ -337,24 +342,26 @@ class PromptPlanning:
             }
             plans |= {conversation: plan for conversation, (_, plan) in some.items()}
             try:
-                held = await self._store.ask(self._store.plans.grow_all, plans, self._now())
-                await self._run(None, 0, self._merge, some, held)
+                stored_plans = await self._store.ask(self._store.plans.grow_all, plans, self._now())
+                await self._run(None, 0, self._merge, some, stored_plans)
             except StoreError as error:
                 lost = quantity(len(some), "conversation")
                 _log.warning("The plans of %s could not be stored: %s", lost, error)
             finally:
-                for conversation, each in some.items():
-                    if self._unstored.get(conversation) is each:
+                for conversation, waiting in some.items():
+                    if self._unstored.get(conversation) is waiting:
                         del self._unstored[conversation]
                 self._stored.set()
                 self._stored = asyncio.Event()
 
-    def _merge(self, some: Mapping[str, tuple[Draft, Plan]], held: Mapping[str, Plan]) -> None:
+    def _merge(
+        self, some: Mapping[str, tuple[Draft, Plan]], stored_plans: Mapping[str, Plan]
+    ) -> None:
         """Take over what another process decided first, and what was added since."""
         for conversation, (draft, plan) in some.items():
-            if held[conversation] != plan:
+            if stored_plans[conversation] != plan:
                 now = self._planner.known_plan(draft) or plan
-                self._planner.adopt_plan(draft, merge_plans(held[conversation], now))
+                self._planner.adopt_plan(draft, merge_plans(stored_plans[conversation], now))
 
     def _note_harm(self, planned: Planned) -> None:
         self._guard.note_harm(planned.place, self._planner.take_harm(planned, self._now()))

@@ -120,15 +120,15 @@ async def suspend_harmful_features(opened: Store, now: Callable[[], float], say:
     while True:
         await asyncio.sleep(_GUARD_INTERVAL_S)
         try:
-            found = await opened.ask(measure_and_suspend, opened, now)
+            suspensions = await opened.ask(measure_and_suspend, opened, now)
         except StoreError as error:
             _log.warning("The savings of planning could not be measured: %s", error)
             continue
-        for each in found:
+        for suspension in suspensions:
             _log.error(
                 "Planning is suspended for feature %r of team %s until a person resumes it: %s",
-                each.place.feature,
-                each.place.team,
-                each.reason,
+                suspension.place.feature,
+                suspension.place.team,
+                suspension.reason,
             )
-            say(suspension_alert(each.place, each.reason, now()))
+            say(suspension_alert(suspension.place, suspension.reason, now()))
