@@ -107,13 +107,13 @@ class AgentCacheKeys:
         self.indexes = self._keys.indexes
 
     def choose_key(
-        self, draft: Draft, target: PlanningTarget, found: ArrangedPrompt, now: float
+        self, draft: Draft, target: PlanningTarget, arrangement: ArrangedPrompt, now: float
     ) -> str:
         """The key in place of the caller's in a conversation's first call; "" where that stays."""
         session = _session_of(draft, target)
-        if not session or not found.plan.shape or draft.turns:
+        if not session or not arrangement.plan.shape or draft.turns:
             return ""
-        stable = [block for block in found.bare if block.slot is PromptSlot.STABLE]
+        stable = [block for block in arrangement.bare if block.slot is PromptSlot.STABLE]
         tokens = sum(block.size for block in stable) // BYTES_PER_TOKEN
         if not is_cacheable_length(tokens, target.regime):
             return ""
@@ -122,7 +122,7 @@ class AgentCacheKeys:
         costs = KeyCosts(
             rewrite=_rewrite_price(target.regime),
             shared=tokens,
-            prompt=sum(block.size for block in found.bare) // BYTES_PER_TOKEN,
+            prompt=sum(block.size for block in arrangement.bare) // BYTES_PER_TOKEN,
             stake=self._staked_tokens(target, now),
         )
         return self._keys.choose_key(session, draft.fingerprint(begins).hex(), now, costs)
@@ -284,15 +284,15 @@ class PromptBeginning:
         open_sessions = [one for one in self._sessions if one.key and now - one.latest <= hold]
         for number in range(_MAX_KEYS):
             key = f"{self._name}-{number}" if number else self._name
-            others = [one for one in open_sessions if one.key == key]
-            reserved = sum(max(one.peak, peak) for one in others)
-            if others and reserved + peak > MAX_CALLS_PER_MINUTE:
+            peers = [one for one in open_sessions if one.key == key]
+            reserved = sum(max(one.peak, peak) for one in peers)
+            if peers and reserved + peak > MAX_CALLS_PER_MINUTE:
                 continue
-            if any(one.is_answered for one in others):  # else nothing is to be read there yet
+            if any(one.is_answered for one in peers):  # else nothing is to be read there yet
                 joined = [one for one in open_sessions if one.has_joined]
                 session.saved = costs.shared * costs.rewrite
                 session.has_joined = self._may_risk([*joined, session], recent, costs)
-            session.key = key if session.has_joined or not others else ""
+            session.key = key if session.has_joined or not peers else ""
             return
 
     def _may_risk(

@@ -75,12 +75,12 @@ def _is_text(messages: Sequence[bytes]) -> bool:
 
 def _join_message_texts(message: bytes) -> bytes:
     """The message with its texts as one; as it is where it holds anything else."""
-    found = content_parts(parse_message(message).content)
-    words = [part_text(part) for part in found if is_plain_text(part)]
-    said = "".join(word for word in words if word is not None)
-    if len(found) < 2 or len(words) < len(found) or None in words:
+    parts = content_parts(parse_message(message).content)
+    words = [part_text(part) for part in parts if is_plain_text(part)]
+    text = "".join(word for word in words if word is not None)
+    if len(parts) < 2 or len(words) < len(parts) or None in words:
         return message
-    return replace_parts(message, [msgspec.json.encode(said)])
+    return replace_parts(message, [msgspec.json.encode(text)])
 
 
 class ArrangedPrompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,8 +129,8 @@ def remove_tags(prompt: Prompt) -> Prompt:
         Unplannable: If a message with a tag cannot be read.
     """
     moves = {
-        at: tuple(msgspec.structs.replace(piece, slot=PromptSlot.STABLE) for piece in pieces)
-        for at, pieces in declared_slots(prompt).moves.items()
+        index: tuple(msgspec.structs.replace(piece, slot=PromptSlot.STABLE) for piece in pieces)
+        for index, pieces in declared_slots(prompt).moves.items()
     }
     return place_pieces(prompt, moves).prompt
 
@@ -141,10 +141,10 @@ def remove_body_tags(body: bytes, *, is_native: bool = False) -> bytes:
         return body
     try:
         prompt = parse_prompt(body, goes_on=True, is_native=is_native)
-        found = remove_tags(prompt)
+        untagged = remove_tags(prompt)
     except Unplannable:
         return body
-    return body if found == prompt else found.render()
+    return body if untagged == prompt else untagged.render()
 
 
 def unmodified_prompt(draft: Draft, plan: Plan) -> ArrangedPrompt:
@@ -169,13 +169,17 @@ def arrange_prompt(
         Unplannable: If a message cannot be read.
     """
     prompt = draft.prompt
-    said = declared_pieces(draft)
+    declared = declared_pieces(draft)
     parts = regime is not None and regime.takes_marks
-    notes, splits = said.notes, plan.splits if parts else ()
-    if layout is not None or said.moves:
-        allowed = find_moves(prompt, layout or Layout(), draft.fingerprint, said.moves)
-        found = place_pieces(prompt, allowed.moves, late=late)
-        prompt, notes, splits = found.prompt, (*said.notes, *allowed.notes, *found.notes), ()
+    notes, splits = declared.notes, plan.splits if parts else ()
+    if layout is not None or declared.moves:
+        allowed = find_moves(prompt, layout or Layout(), draft.fingerprint, declared.moves)
+        placement = place_pieces(prompt, allowed.moves, late=late)
+        prompt, notes, splits = (
+            placement.prompt,
+            (*declared.notes, *allowed.notes, *placement.notes),
+            (),
+        )
     elif plan.shape and parts:
         prompt = part_instructions(prompt)
     else:
@@ -223,10 +227,10 @@ def _read_arranged(
     for split in [split for split in splits if split.message >= first]:
         parted = split_message(prompt, split)
         if parted is not None:
-            prompt, at = with_message(prompt, split.message, parted.raw), split.message - first
+            prompt, index = with_message(prompt, split.message, parted.raw), split.message - first
             start = draft.readings.readings_of(draft.fingerprint, (parted.first,))[0]
-            pieces = parted.blocks(spoken[at], start, draft.fingerprint)
-            spoken, bare = ([*row[:at], *pieces, *row[at + 1 :]] for row in (spoken, bare))
+            pieces = parted.blocks(spoken[index], start, draft.fingerprint)
+            spoken, bare = ([*row[:index], *pieces, *row[index + 1 :]] for row in (spoken, bare))
     blocks = (*front.blocks, *spoken)
     may_mark = front.may_mark or True in [one.may_mark for one in readings]
     return ArrangedPrompt(
@@ -250,15 +254,15 @@ def _freeze_instructions(prompt: Prompt) -> Prompt:
     return prompt if still is first else msgspec.structs.replace(prompt, messages=(still, *rest))
 
 
-def _prompt_end(found: ArrangedPrompt, target: PlanningTarget, back: int) -> PromptEnd:
+def _prompt_end(arrangement: ArrangedPrompt, target: PlanningTarget, left_out: int) -> PromptEnd:
     """The end of the prompt; an answer that is to be gone on with may carry a mark.
 
     So may one that stands before the last blocks that later calls do not repeat.
     """
-    prompt = found.prompt
-    beyond = prompt.tail + back
+    prompt = arrangement.prompt
+    beyond = prompt.tail + left_out
     last = len(prompt.messages) - beyond - 1
-    before = [block for block in found.blocks[-2 - beyond :] if last - 1 <= block.message]
+    before = [block for block in arrangement.blocks[-2 - beyond :] if last - 1 <= block.message]
     ending = [block for block in reversed(before) if 0 <= block.message <= last]
     spoken = takewhile(
         lambda block: block.role == ASSISTANT and can_take_mark(prompt, block, target.regime),
@@ -268,34 +272,42 @@ def _prompt_end(found: ArrangedPrompt, target: PlanningTarget, back: int) -> Pro
 
 
 def mark_prompt(
-    draft: Draft, target: PlanningTarget, found: ArrangedPrompt, policy: BreakpointPolicy
+    draft: Draft, target: PlanningTarget, arrangement: ArrangedPrompt, policy: BreakpointPolicy
 ) -> MarkedPrompt:
     """The arranged prompt as it is sent, with its key and its marks."""
-    prompt = add_cache_key(found.prompt, policy, target.regime)
+    prompt = add_cache_key(arrangement.prompt, policy, target.regime)
     if not target.takes_marks:
         body = _body(prompt, draft, target)
         return MarkedPrompt(prompt=prompt, marks={}, explicit=False, body=body)
-    sizes = accumulate([block.size for block in found.blocks])
+    sizes = accumulate([block.size for block in arrangement.blocks])
     ends = [size // BYTES_PER_TOKEN for size in sizes]
     policy = msgspec.structs.replace(policy, explicit=is_explicit(prompt, target.regime))
-    theirs = route_marks(found.given, prompt, found.blocks, target.regime)
+    theirs = route_marks(arrangement.given, prompt, arrangement.blocks, target.regime)
     if policy.stable and not policy.explicit:
         lifetime = requested_lifetime(prompt, target.regime)
-        prompt, theirs = without_spare_mark(prompt, found.blocks, theirs, target.regime, lifetime)
+        prompt, theirs = without_spare_mark(
+            prompt, arrangement.blocks, theirs, target.regime, lifetime
+        )
     left = marks_left(prompt, theirs, target.regime)
     end = (
-        _prompt_end(found, target, policy.back) if policy.history else PromptEnd(found.prompt.tail)
+        _prompt_end(arrangement, target, policy.back)
+        if policy.history
+        else PromptEnd(arrangement.prompt.tail)
     )
-    standing = place_marks(policy, found.blocks, ends, left, theirs, end)
-    taken = {**theirs, **{mark.block: mark.ttl for mark in standing.marks}}
-    more = {} if policy.explicit or draft.turns else free_splits(found.blocks, left, taken)
-    added = (*standing.marks, *(Mark(at, ttl) for at, ttl in more.items()))
+    standing = place_marks(policy, arrangement.blocks, ends, left, theirs, end)
+    marked_blocks = {**theirs, **{mark.block: mark.ttl for mark in standing.marks}}
+    more = (
+        {}
+        if policy.explicit or draft.turns
+        else free_splits(arrangement.blocks, left, marked_blocks)
+    )
+    added = (*standing.marks, *(Mark(block, ttl) for block, ttl in more.items()))
     marks = sorted(added, key=lambda mark: mark.block)
-    places = [(found.blocks[mark.block], mark.ttl) for mark in marks]
+    places = [(arrangement.blocks[mark.block], mark.ttl) for mark in marks]
     full = add_marks(prompt, places, target.regime)
-    stand = {mark.block: mark.ttl for mark in marks if _is_set(found, mark, prompt, full)}
-    if found.joined and not (theirs or stand):
-        full = msgspec.structs.replace(full, messages=found.joined, semi=None)
+    stand = {mark.block: mark.ttl for mark in marks if _is_set(arrangement, mark, prompt, full)}
+    if arrangement.joined and not (theirs or stand):
+        full = msgspec.structs.replace(full, messages=arrangement.joined, semi=None)
     return MarkedPrompt(
         prompt=prompt,
         marks={**theirs, **stand},
@@ -306,7 +318,7 @@ def mark_prompt(
 
 
 def sent_call(
-    draft: Draft, target: PlanningTarget, found: ArrangedPrompt, sending: MarkedPrompt
+    draft: Draft, target: PlanningTarget, arrangement: ArrangedPrompt, sending: MarkedPrompt
 ) -> SentCall:
     """The call as its cache sees it."""
     origin = draft.request.origin
@@ -318,20 +330,20 @@ def sent_call(
         conversation=draft.conversation,
         early=where.early,
         late=where.late,
-        blocks=found.bare,
+        blocks=arrangement.bare,
         marks=sending.marks,
         explicit=sending.explicit,
         ttl=requested_lifetime(sending.prompt, target.regime),
         tail=sending.prompt.tail,
-        lines=found.lines,
+        lines=arrangement.lines,
         compacted=origin is not None and origin.reset,
         asked_model=draft.prompt.fields.get("model", b"")[:MAX_MODEL_BYTES],
     )
 
 
-def _is_set(found: ArrangedPrompt, mark: Mark, prompt: Prompt, full: Prompt) -> bool:
+def _is_set(arrangement: ArrangedPrompt, mark: Mark, prompt: Prompt, full: Prompt) -> bool:
     """True if a mark was written where it was to be: not every message can carry one."""
-    block = found.blocks[mark.block]
+    block = arrangement.blocks[mark.block]
     if block.message < 0:
         return full.tools[block.part] is not prompt.tools[block.part]
     return full.messages[block.message] is not prompt.messages[block.message]

@@ -101,23 +101,23 @@ class ConversationState(msgspec.Struct):
 
     def fork(self) -> "ConversationState":
         """A conversation that parts from this one: the same past, and no call to be judged."""
-        found = copy(self)
-        found.open_call = 0
-        return found
+        branch = copy(self)
+        branch.open_call = 0
+        return branch
 
-    def record_call(self, sent: SentCall, now: float, *, tokens: int, turns: int) -> None:
+    def record_call(self, call: SentCall, now: float, *, tokens: int, turns: int) -> None:
         """A call of it was answered."""
         self.calls += 1
         self.latest = max(self.latest, now)
         self.tokens = tokens
         self.turns = turns
-        end = sent.repeatable_blocks
-        self.points = (*self.points[1 - MAX_COMPARED_CALLS :], sent.points[end])
-        start = sent.start
+        end = call.repeatable_blocks
+        self.points = (*self.points[1 - MAX_COMPARED_CALLS :], call.points[end])
+        start = call.start
         if self.openings and self.openings[-1] == start:
             start = self.openings[-1]  # one object for all that are alike
         self.openings = (*self.openings[1 - MAX_STARTS :], start)
-        self.endings = (*self.endings[1 - MAX_COMPARED_CALLS :], digest_end(sent.digests[:end]))
+        self.endings = (*self.endings[1 - MAX_COMPARED_CALLS :], digest_end(call.digests[:end]))
 
 
 class ConversationHabits:
@@ -151,7 +151,7 @@ class ConversationHabits:
             self._needed = min(_MAX_RUN_CONVERSATIONS, 2 * self._needed)
         self._run = 0
         first = now - gap if isfinite(gap) else now
-        near = min(self._young, key=lambda at: abs(at - first), default=None)
+        near = min(self._young, key=lambda began: abs(began - first), default=None)
         if near is not None and abs(near - first) <= _MAX_GAP_ERROR_S:
             self._young.remove(near)
 
@@ -256,9 +256,9 @@ class Conversations:
             beside=self._unshared_values(chain),
         )
 
-    def record_call(self, chain: ConversationChain, found: ResolvedConversation) -> None:
+    def record_call(self, chain: ConversationChain, resolved: ResolvedConversation) -> None:
         """Remember a call of this conversation."""
-        name = found.name
+        name = resolved.name
         before = self._latest.get(name) or _NO_CALL
         is_again = self._whole.peek(chain.whole) is not None
         self._whole.put(chain.whole, name)
@@ -278,13 +278,13 @@ class Conversations:
             answer=answer,
             answers=len(chain.answers),
             onward=before.onward,
-            changes=before.changes or found.is_changed,
+            changes=before.changes or resolved.is_changed,
         )
         self._latest.put(name, latest)
 
-    def load_plans(self, held: Mapping[str, Plan]) -> None:
+    def load_plans(self, stored_plans: Mapping[str, Plan]) -> None:
         """Take over what other processes kept, by the values (hex) that they kept it under."""
-        for name, plan in held.items():
+        for name, plan in stored_plans.items():
             value = bytes.fromhex(name)
             if not plan.conversation:
                 self._load_plan(value, plan)
@@ -297,26 +297,26 @@ class Conversations:
         return tuple([one for one in values if self._shortened.peek(one) != _SEVERAL])
 
     def _load_plan(self, name: bytes, plan: Plan) -> None:
-        known = self._latest_call(name)
+        latest = self._latest_call(name)
         if self._whole.peek(name) is None:
             self._whole.put(name, name)
         onward = tuple(map(bytes.fromhex, plan.onward))
-        self._latest.put(name, msgspec.structs.replace(known, onward=onward))
+        self._latest.put(name, msgspec.structs.replace(latest, onward=onward))
 
     def _find_by_place(self, chain: ConversationChain) -> tuple[bytes, bytes]:
         """The conversation that went up to where an answer stands, or the one it parts from."""
-        for at in chain.places:
-            name = self._whole.get(chain.values[at])
+        for place in chain.places:
+            name = self._whole.get(chain.values[place])
             if name is not None:
                 return (name, b"") if self._is_next(name, chain) else (b"", name)
         return b"", b""
 
     def _is_next(self, name: bytes, chain: ConversationChain) -> bool:
         """True if a chain holds the latest call of a conversation with which it begins."""
-        known = self._latest.get(name) or _NO_CALL
-        if known.length and not chain.holds(known.whole, known.length):
+        latest = self._latest.get(name) or _NO_CALL
+        if latest.length and not chain.holds(latest.whole, latest.length):
             return False
-        return _may_go_on(chain, known)
+        return _may_go_on(chain, latest)
 
     def _latest_call(self, name: bytes) -> _LatestCall:
         return self._latest.peek(name) or _NO_CALL
@@ -325,9 +325,9 @@ class Conversations:
         """The conversation whose latest answer it answers, or the one it parts from there."""
         for key in chain.latest_answers():
             name = self._answers.get(key)
-            known = self._latest.peek(name) if name else None
-            if name and known is not None and known.answer == key:
-                is_next = known.answers < len(chain.answers) and _may_go_on(chain, known)
+            latest = self._latest.peek(name) if name else None
+            if name and latest is not None and latest.answer == key:
+                is_next = latest.answers < len(chain.answers) and _may_go_on(chain, latest)
                 return (name, b"") if is_next else (b"", name)
         return b"", b""
 
@@ -338,27 +338,27 @@ class Conversations:
         share is none of theirs alone.
         """
         source = b""
-        for at in list(chain.places)[:_MAX_CHANGED_PLACES]:
-            for others, value in enumerate((chain.values[at], *chain.values_before(at))):
+        for place in list(chain.places)[:_MAX_CHANGED_PLACES]:
+            for changed, value in enumerate((chain.values[place], *chain.values_before(place))):
                 name = self._shortened.get(value) or b""
-                known = self._latest_call(name)
-                left = known.length - (at - others) if known.length else others
-                is_first = not known.has_second_call and others in (0, left)
-                if name and is_first and _may_go_on(chain, known):
+                latest = self._latest_call(name)
+                left = latest.length - (place - changed) if latest.length else changed
+                is_first = not latest.has_second_call and changed in (0, left)
+                if name and is_first and _may_go_on(chain, latest):
                     return name, b""
                 source = source or name
         return b"", source
 
 
-def _may_go_on(chain: ConversationChain, known: _LatestCall) -> bool:
+def _may_go_on(chain: ConversationChain, latest: _LatestCall) -> bool:
     """True if no other process saw the conversation go on otherwise before it did here."""
-    if known.has_second_call or not known.onward:
+    if latest.has_second_call or not latest.onward:
         return True
-    whole, answer = known.onward
+    whole, answer = latest.onward
     return chain.goes_on_from(whole, answer)
 
 
 def _record_value(among: LruCache[bytes, bytes], value: bytes, name: bytes) -> None:
     """Note that a conversation has this value, or that several do."""
-    held = among.get(value)
-    among.put(value, name if held in (None, name) else _SEVERAL)
+    earlier_name = among.get(value)
+    among.put(value, name if earlier_name in (None, name) else _SEVERAL)

@@ -182,9 +182,9 @@ def conversations_needed(treated: ArmTotals, control: ArmTotals, share: float) -
     arms = (treated.conversations, control.conversations)
     step = MIN_SHOWN_CONVERSATIONS if min(arms) < MIN_SHOWN_CONVERSATIONS else MIN_CONVERSATIONS
     lacking = [step - conversations for conversations in arms]
-    each = zip(lacking, (1.0 - share, share), strict=True)
+    needs = zip(lacking, (1.0 - share, share), strict=True)
     return max(
-        (math.ceil(least / part) for least, part in each if least > 0 and part > 0), default=0
+        (math.ceil(least / part) for least, part in needs if least > 0 and part > 0), default=0
     )
 
 
@@ -233,8 +233,8 @@ def _rate_variance(arm: ArmTotals, total: int, squares: float, products: float) 
 
 def _error_bound(treated: ArmTotals, control: ArmTotals) -> float:
     """Number of standard errors of the bound that holds at all looks together."""
-    seen = 1 / (1 / treated.conversations + 1 / control.conversations)
-    pace = _PACE * seen
+    sample_size = 1 / (1 / treated.conversations + 1 / control.conversations)
+    pace = _PACE * sample_size
     return math.sqrt((1 + 1 / pace) * (math.log1p(pace) + _ODDS))
 
 
@@ -332,13 +332,13 @@ class HarmWatch:
         if (earlier := self._open.pop(before, None)) is not None:
             self._judge_call(earlier)
         self._judge_expired(now)
-        found = _PendingCall(call.planned - call.direct, call.direct, now + call.lives)
-        beyond = found.more - call.surcharge
+        pending_call = _PendingCall(call.planned - call.direct, call.direct, now + call.lives)
+        beyond = pending_call.more - call.surcharge
         if call.surcharge <= 0.0 or beyond > MAX_EXTRA_COST_SHARE * call.direct:
-            self._judge_call(found)  # reading what it wrote does not pay for the rest
+            self._judge_call(pending_call)  # reading what it wrote does not pay for the rest
             return 0
         number = next(_numbers)
-        self._open[number] = found
+        self._open[number] = pending_call
         if len(self._open) > _MAX_PENDING_CALLS:
             self._judge_call(self._open.popitem(last=False)[1])
         return number

@@ -68,17 +68,17 @@ class _Write(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InFlightWrites:
-    """Calls of one process that write prefixes; never more than ``most`` of them are known.
+    """Calls of one process that write prefixes; never more than ``max_writes`` of them are known.
 
     Args:
-        most: Calls under way that others may wait for, and prefixes that were just written.
+        max_writes: Calls under way that others may wait for, and prefixes that were just written.
     """
 
-    def __init__(self, most: int = 4_096) -> None:
-        self._most = most
+    def __init__(self, max_writes: int = 4_096) -> None:
+        self._max_writes = max_writes
         self._writes: dict[int, _Write] = {}
         self._writers: dict[int, int] = {}
-        self._readable: LruCache[int, float] = LruCache(most)
+        self._readable: LruCache[int, float] = LruCache(max_writes)
         self._first_bytes: LruCache[LatencyClass, float] = LruCache(_MAX_LATENCY_CLASSES)
 
     def __len__(self) -> int:
@@ -112,8 +112,8 @@ class InFlightWrites:
 
     def record_write(self, planned: Planned, now: float, *, streamed: bool) -> None:
         """Note that the call goes now, and what it writes that nobody has written yet."""
-        sent = planned.evidence.sent
-        if not sent.regime.takes_marks or len(self._writes) >= self._most:
+        call = planned.evidence.sent
+        if not call.regime.takes_marks or len(self._writes) >= self._max_writes:
             return
         points = {
             key: now + life
@@ -122,8 +122,8 @@ class InFlightWrites:
         }
         if points:
             lane = (planned.target.upstream, planned.target.model, streamed)
-            self._writes[id(sent)] = _Write(sent=sent, lane=lane, since=now, points=points)
-            self._writers |= dict.fromkeys(points, id(sent))
+            self._writes[id(call)] = _Write(sent=call, lane=lane, since=now, points=points)
+            self._writers |= dict.fromkeys(points, id(call))
 
     def mark_readable(self, planned: Planned, now: float) -> int | None:
         """Let others read what the call wrote; says who was waited for, None where nobody was."""
@@ -147,14 +147,15 @@ class InFlightWrites:
 
     def with_readable_prefix(self, planned: Planned, now: float) -> Planned:
         """The call with what it should read of calls whose answers have begun, but not ended."""
-        sent, expected = planned.evidence.sent, planned.evidence.expected
-        for at in lookup_places(sent) if len(self._readable) else ():
-            tokens = expected.scale.tokens_of(sent.ends[at])
+        call, expected = planned.evidence.sent, planned.evidence.expected
+        for place in lookup_places(call) if len(self._readable) else ():
+            tokens = expected.scale.tokens_of(call.ends[place])
             if tokens <= expected.tokens:
                 break
-            if any(self._is_readable(key, now) for key in entry_keys(sent, at)):
+            if any(self._is_readable(key, now) for key in entry_keys(call, place)):
                 evidence = msgspec.structs.replace(
-                    planned.evidence, expected=expected.with_entry(sent.regime, at, sent.ends[at])
+                    planned.evidence,
+                    expected=expected.with_entry(call.regime, place, call.ends[place]),
                 )
                 return msgspec.structs.replace(planned, evidence=evidence)
         return planned
@@ -164,16 +165,16 @@ class InFlightWrites:
 
         Besides, the blocks of that prefix, and its tokens beyond those that are cached already.
         """
-        sent, expected = planned.evidence.sent, planned.evidence.expected
+        call, expected = planned.evidence.sent, planned.evidence.expected
         writer, end, there = 0, 0, expected.tokens
-        for at in lookup_places(sent):
-            keys = entry_keys(sent, at)
+        for place in lookup_places(call):
+            keys = entry_keys(call, place)
             if any(self._is_readable(key, now) for key in keys):
-                there = max(there, expected.scale.tokens_of(sent.ends[at]))
+                there = max(there, expected.scale.tokens_of(call.ends[place]))
                 break
             if not writer and (writer := next(filter(None, map(self._writers.get, keys)), 0)):
-                end = at
-        return writer, end, expected.scale.tokens_of(sent.ends[end]) - there
+                end = place
+        return writer, end, expected.scale.tokens_of(call.ends[end]) - there
 
     def _is_readable(self, key: int, now: float) -> bool:
         until = self._readable.peek(key)
@@ -191,15 +192,15 @@ def _new_entries(planned: Planned) -> Iterator[tuple[int, float]]:
     Those that add too little to what is there are not worth a wait to anybody.
     """
     evidence = planned.evidence
-    sent, expected = evidence.sent, evidence.expected
-    for at, ttl, by in written_breakpoints(sent, 0):
-        more = expected.scale.tokens_of(sent.ends[at]) - expected.tokens
-        if more >= max(1, sent.regime.least):
-            yield sent.entry_points[at] + by, lifetime_s(sent.regime, ttl)
+    call, expected = evidence.sent, evidence.expected
+    for place, ttl, by in written_breakpoints(call, 0):
+        more = expected.scale.tokens_of(call.ends[place]) - expected.tokens
+        if more >= max(1, call.regime.least):
+            yield call.entry_points[place] + by, lifetime_s(call.regime, ttl)
 
 
-def _written_lifetime(sent: SentCall, at: int) -> str:
+def _written_lifetime(call: SentCall, end: int) -> str:
     """The lifetime the call would write so many of its blocks with; "" for none."""
-    places = written_breakpoints(sent, 0)
-    behind = [ttl or sent.regime.usual_ttl for place, ttl, _ in places if place >= at]
-    return max(behind, key=lambda ttl: lifetime_s(sent.regime, ttl), default="")
+    places = written_breakpoints(call, 0)
+    behind = [ttl or call.regime.usual_ttl for place, ttl, _ in places if place >= end]
+    return max(behind, key=lambda ttl: lifetime_s(call.regime, ttl), default="")

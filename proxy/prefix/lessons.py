@@ -99,34 +99,34 @@ class LayoutLearner:
         ):
             return
         declared = declared_pieces(draft).moves
-        texts = [said for at, said in instructions(draft.prompt) if at not in declared]
+        texts = [text for index, text in instructions(draft.prompt) if index not in declared]
         learner.samples.add_call(
             texts, draft.conversation, now, first=begins, history=history, mark=mark
         )
         self._trim(planned.place)
 
-    def proposal(self, planned: Planned, held: Layout | None = None) -> Layout | None:
+    def proposal(self, planned: Planned, current_layout: Layout | None = None) -> Layout | None:
         """The moves that would pay for a call's feature; None for none, or too little seen.
 
-        They save beside ``held``, the layout in force.
+        They save beside ``current_layout``, the layout in force.
         """
         learners = self._known.get(planned.place)
         if learners is None:
             return None
-        target = _proposal_target(planned, held)
+        target = _proposal_target(planned, current_layout)
         # In the order of their tools: which was used last must not make it another layout.
-        every = [each for _, each in sorted(learners.items())]
-        calls = sum(each.calls for each in every)
+        every = [learner for _, learner in sorted(learners.items())]
+        calls = sum(learner.calls for learner in every)
         moves: list[LayoutMove] = []
         held_cost, is_early = 0, False
-        for each in every:
-            share = Fraction(each.calls, calls)
-            layout = each.proposal(msgspec.structs.replace(target, fresh=target.fresh * share))
+        for learner in every:
+            share = Fraction(learner.calls, calls)
+            layout = learner.proposal(msgspec.structs.replace(target, fresh=target.fresh * share))
             if layout is not None:
                 moves += layout.moves
                 held_cost += layout.held_cost
                 is_early = is_early or layout.is_early
-        if not moves or (held is not None and not any(move.saving for move in moves)):
+        if not moves or (current_layout is not None and not any(move.saving for move in moves)):
             return None
         return Layout(moves=_merge_moves(moves), held_cost=held_cost, is_early=is_early)
 
@@ -152,10 +152,10 @@ class LayoutLearner:
         self._sizes[place] = sum(learner.size_bytes for _, learner in self._known[place].items())
         while self._sizes.total() > self._max_bytes:
             teams: Counter[str] = Counter()
-            for each, size in self._sizes.items():
-                teams[each.team] += size
+            for scope, size in self._sizes.items():
+                teams[scope.team] += size
             team = teams.most_common(1)[0][0]
-            oldest = next(each for each in self._known if each.team == team)
+            oldest = next(scope for scope in self._known if scope.team == team)
             del self._known[oldest], self._sizes[oldest]
 
 
@@ -192,15 +192,15 @@ def is_free_change(
     Raises:
         Unplannable: If a message cannot be read.
     """
-    held, current = (
+    earlier, current = (
         arrange_prompt(draft, plan, layout, late=target.late, regime=target.regime)
         for layout in (change.held, change.current)
     )
-    if held.prompt.messages == current.prompt.messages:
+    if earlier.prompt.messages == current.prompt.messages:
         return False
-    sent = _unmarked_call(draft, target, held)
-    expected = expect_read(sent)
-    if lost == inf or expected.same <= sent.block_ranges.messages.start:
+    call = _unmarked_call(draft, target, earlier)
+    expected = expect_read(call)
+    if lost == inf or expected.same <= call.block_ranges.messages.start:
         return True
     if plan.layout < change.version:
         return not expected.tokens and not target.takes_marks
@@ -211,10 +211,12 @@ def is_free_change(
     return lost >= again * float(max(regime.writes.values(), default=1) - regime.read)
 
 
-def _unmarked_call(draft: Draft, target: PlanningTarget, found: ArrangedPrompt) -> SentCall:
+def _unmarked_call(draft: Draft, target: PlanningTarget, arrangement: ArrangedPrompt) -> SentCall:
     """The call as its cache sees it, with its caller's marks alone."""
-    sending = MarkedPrompt(prompt=found.prompt, marks=found.given, explicit=False, body=b"")
-    return sent_call(draft, target, found, sending)
+    sending = MarkedPrompt(
+        prompt=arrangement.prompt, marks=arrangement.given, explicit=False, body=b""
+    )
+    return sent_call(draft, target, arrangement, sending)
 
 
 def is_worth_replacing(newer: Layout) -> bool:
@@ -222,25 +224,25 @@ def is_worth_replacing(newer: Layout) -> bool:
     return newer.saved_nanos * _REPLACED_SHARE >= newer.held_cost and newer.saved_nanos > 0
 
 
-def _proposal_target(planned: Planned, held: Layout | None) -> ProposalTarget:
+def _proposal_target(planned: Planned, layout: Layout | None) -> ProposalTarget:
     """The cache and price of a call, and the slots that its layout has."""
     draft, rates = planned.draft, planned.target.rates
     rate = rates.input if rates is not None else None
     return ProposalTarget(
         fresh=_DEFAULT_NANOS_PER_TOKEN if rate is None else Fraction(rate, _TOKENS_PER_MILLION),
         regime=planned.target.regime,
-        held_slot=partial(_held_slot, draft, held),
+        held_slot=partial(_held_slot, draft, layout),
     )
 
 
-def _held_slot(draft: Draft, held: Layout | None, move: LayoutMove) -> PromptSlot:
+def _held_slot(draft: Draft, layout: Layout | None, move: LayoutMove) -> PromptSlot:
     """The slot in which a layout puts the text of a move; stable where it leaves it."""
-    for had in held.moves if held is not None else ():
+    for had in layout.moves if layout is not None else ():
         if _moved_text(had) == _moved_text(move):
             return had.slot
     here = _leaving_pieces(draft, Layout(moves=(move,)))
     texts = [piece.text for piece in here if piece.text.strip()]
-    there = _leaving_pieces(draft, held) if held is not None and texts else ()
+    there = _leaving_pieces(draft, layout) if layout is not None and texts else ()
     slots = [piece.slot for piece in there if texts[0] in piece.text or piece.text in texts[0]]
     return slots[0] if slots else PromptSlot.STABLE
 
@@ -263,17 +265,19 @@ def layout_digest(layout: Layout) -> str:
 
 def _merge_moves(moves: Sequence[LayoutMove]) -> tuple[LayoutMove, ...]:
     """The moves of several sets of tools as one: of two of the same text, the farther one."""
-    found: dict[tuple[object, ...], LayoutMove] = {}
+    moves_by_text: dict[tuple[object, ...], LayoutMove] = {}
     for move in moves:
-        had = found.setdefault(_moved_text(move), move)
+        had = moves_by_text.setdefault(_moved_text(move), move)
         if RANK[move.slot] > RANK[had.slot]:
-            found[_moved_text(move)] = move
+            moves_by_text[_moved_text(move)] = move
     labels: Counter[str] = Counter()
-    for at, move in found.items():
+    for text, move in moves_by_text.items():
         labels[move.label] += 1
         if labels[move.label] > 1:
-            found[at] = msgspec.structs.replace(move, label=f"{move.label} {labels[move.label]}")
-    return tuple(found.values())
+            moves_by_text[text] = msgspec.structs.replace(
+                move, label=f"{move.label} {labels[move.label]}"
+            )
+    return tuple(moves_by_text.values())
 
 
 def _moved_text(move: LayoutMove) -> tuple[object, ...]:

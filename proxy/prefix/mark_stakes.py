@@ -81,9 +81,9 @@ class MarkedVariant(NamedTuple):
     @property
     def marked_places(self) -> int:
         """Number of places, in wire order, up to the last one in which it adds a mark."""
-        sent = self.evidence.sent
-        given = self.direct.sent.marks if self.direct is not None else {}
-        return marked_place_count(sent, sent.marks.keys() - given.keys())
+        call = self.evidence.sent
+        caller_marks = self.direct.sent.marks if self.direct is not None else {}
+        return marked_place_count(call, call.marks.keys() - caller_marks.keys())
 
 
 class VariantCosts(NamedTuple):
@@ -134,12 +134,12 @@ class MarkStakes:
 
     def fully_marked_call(self, whole: MarkedVariant) -> FullyMarkedCall | None:
         """The call with all marks, on paper; None where they cost nothing beside direct."""
-        sent, direct = whole.evidence.sent, whole.direct
-        if direct is None or not stores_marks_alone(direct.sent) or sent.marks == direct.sent.marks:
+        call, direct = whole.evidence.sent, whole.direct
+        if direct is None or not stores_marks_alone(direct.sent) or call.marks == direct.sent.marks:
             return None
         expected = whole.evidence.expected
-        on_paper = self._chains.expect_on_paper(sent, expected, whole.evidence.now)
-        return FullyMarkedCall(sent=sent, expected=on_paper)
+        on_paper = self._chains.expect_on_paper(call, expected, whole.evidence.now)
+        return FullyMarkedCall(sent=call, expected=on_paper)
 
     def lifetime(self, where: LayoutScope, regime: Regime) -> str:
         """The lifetime that a feature's marks are bought for."""
@@ -256,25 +256,25 @@ class MarkStakes:
             paper: The call with all its marks; None where it counts none.
             calls_before: Earlier calls of its conversation.
         """
-        sent, trial, now = planned.evidence.sent, planned.trial, planned.evidence.now
+        call, trial, now = planned.evidence.sent, planned.trial, planned.evidence.now
         if paper is None or paper.usage is None:
             return
         account, price = self._account_of(planned.place), planned.target.token_price
         family = account.of(planned.place.family)
         family.record_size(planned.evidence.expected.scale.total, usage.prompt_tokens)
         unmodified = _without_lost_reads(unmodified, planned, usage)
-        direct = prompt_cost(unmodified, sent.regime) * price
+        direct = prompt_cost(unmodified, call.regime) * price
         if trial is None:
             family.record_call(direct, 0.0)
             return
         values = _extra_values(trial, paper.usage, unmodified, price)
-        life = sent.regime.lifetimes.get(self.lifetime(planned.place, sent.regime), 0.0)
-        gain, fee = long_life_value(trial.expected.rescale(usage.prompt_tokens), sent.regime)
+        life = call.regime.lifetimes.get(self.lifetime(planned.place, call.regime), 0.0)
+        gain, fee = long_life_value(trial.expected.rescale(usage.prompt_tokens), call.regime)
         family.record_long_life(gain * price, fee * price)
         family.record_values(values, planned.draft.conversation, calls_before, now, life)
         account.forget_losses(now)
         before = account.exposure()
-        saved = direct - prompt_cost(usage, sent.regime) * price if trial.number else 0.0
+        saved = direct - prompt_cost(usage, call.regime) * price if trial.number else 0.0
         if saved and (expected := planned.evidence.expected.tokens):
             account.reads_failed = saved < 0.0
             family.record_read(now, came=saved > 0.0 or 2 * usage.cache_read >= expected)
@@ -294,16 +294,18 @@ class MarkStakes:
                     scope = LayoutScope(where.team, where.feature, family)
                     yield scope, account.news.subtract(AccountNews())
 
-    def adopt_account(self, stored: StoredMarkAccount, sent: AccountNews | None = None) -> None:
+    def adopt_account(
+        self, stored: StoredMarkAccount, stored_news: AccountNews | None = None
+    ) -> None:
         """Take over what all processes counted of a feature.
 
         Args:
             stored: The account as it is stored.
-            sent: The news that are in it; None for none.
+            stored_news: The news that are in it; None for none.
         """
         feature = self._accounts.peek(stored.scope.all_families)
         if feature is not None:
-            feature.of(stored.scope.family).adopt_stored(stored, sent)
+            feature.of(stored.scope.family).adopt_stored(stored, stored_news)
             self._accounts.reweigh(feature.measure())
 
     def _account_of(self, where: LayoutScope) -> FeatureAccount:
@@ -342,28 +344,28 @@ def _variant_costs(
     variant: MarkedVariant, target: PlanningTarget, size_ratio: float
 ) -> VariantCosts:
     evidence, direct, price = variant.evidence, variant.direct, target.token_price
-    sent, total = evidence.sent, evidence.expected.scale.total
-    marked = unmodified = expected_usage(sent, evidence.expected, total)
+    call, total = evidence.sent, evidence.expected.scale.total
+    marked = unmodified = expected_usage(call, evidence.expected, total)
     if direct is not None:
         unmodified = expected_usage(direct.sent, direct.expected, direct.expected.scale.total)
-    surcharge = write_surcharge(marked, sent.regime) - write_surcharge(unmodified, sent.regime)
-    dearest = total * _dearest_fee(sent)
+    surcharge = write_surcharge(marked, call.regime) - write_surcharge(unmodified, call.regime)
+    dearest = total * _dearest_fee(call)
     if not marked.cache_write_tokens and not marked.cache_read:
         # By estimate it is too short to be stored; if it is not, all of it is written.
         surcharge = dearest
     costs = VariantCosts(
-        marked=prompt_cost(marked, sent.regime) * price,
-        direct=prompt_cost(unmodified, sent.regime) * price,
+        marked=prompt_cost(marked, call.regime) * price,
+        direct=prompt_cost(unmodified, call.regime) * price,
         risk=max(0.0, surcharge) * max(1.0, size_ratio) * price,
     )
     return costs._replace(risk=dearest * price) if costs.should_pay else costs
 
 
-def _dearest_fee(sent: SentCall) -> float:
+def _dearest_fee(call: SentCall) -> float:
     """The dearest surcharge of a token that a call's marks write, in fresh tokens."""
-    prices = sent.regime.write_prices
-    usual = prices[WRITE_PREFIX + sent.regime.usual_ttl]
-    marked = [prices.get(WRITE_PREFIX + ttl, usual) for ttl in sent.marks.values()]
+    prices = call.regime.write_prices
+    usual = prices[WRITE_PREFIX + call.regime.usual_ttl]
+    marked = [prices.get(WRITE_PREFIX + ttl, usual) for ttl in call.marks.values()]
     return max(marked, default=usual) - 1.0
 
 
@@ -371,9 +373,9 @@ def _loss_reason(account: FeatureAccount, target: PlanningTarget, risk: float, l
     """The reason that a feature's loss forbids a stake."""
     if target.rates is None or not target.rates.input:
         return f"marks wait: the feature lost what it may; {_TRIED_AGAIN}"
-    lost, most, more = map(_dollars, (account.exposure(), limit, risk))
+    lost, max_loss, more = map(_dollars, (account.exposure(), limit, risk))
     return (
-        f"marks wait: the feature lost {lost} of {most}, and these could lose {more} more;"
+        f"marks wait: the feature lost {lost} of {max_loss}, and these could lose {more} more;"
         f" {_TRIED_AGAIN}"
     )
 

@@ -67,11 +67,11 @@ class CallToMark(NamedTuple):
         """The call with the marks of a policy."""
         draft, target, indexes = self.draft, self.target, self.indexes
         sending = mark_prompt(draft, target, self.found, policy)
-        sent = sent_call(draft, target, self.found, sending)
+        call = sent_call(draft, target, self.found, sending)
         evidence = CallEvidence(
-            sent=sent,
-            expected=indexes.chains.expect_read(sent, self.now),
-            before=indexes.traces.previous_call(sent),
+            sent=call,
+            expected=indexes.chains.expect_read(call, self.now),
+            before=indexes.traces.previous_call(call),
             now=self.now,
         )
         direct = indexes.unmodified.unmodified_call(draft, target, self.found, sending, evidence)
@@ -82,9 +82,9 @@ def with_cache_key(call: CallToMark) -> tuple[CallToMark, BreakpointPolicy]:
     """Decide the conversation's key on this kind of cache, once; the call, and that key alone."""
     draft, target, indexes = call.draft, call.target, call.indexes
     name = policies.policy_name(target.regime)
-    known = call.found.plan.policies
-    if name in known:
-        return call, known[name]
+    known_policies = call.found.plan.policies
+    if name in known_policies:
+        return call, known_policies[name]
     habits = indexes.habits.get_or_make(call.place, ConversationHabits)
     is_alone = not draft.turns and habits.end_at_first_call(call.now)
     own = msgspec.structs.replace(
@@ -92,7 +92,9 @@ def with_cache_key(call: CallToMark) -> tuple[CallToMark, BreakpointPolicy]:
         shared_key=indexes.agent_keys.choose_key(draft, target, call.found, call.now),
         explicit=is_alone and policies.may_switch_off(target.regime),
     )
-    plan = msgspec.structs.replace(call.found.plan, policies={name: shared_policy(own), **known})
+    plan = msgspec.structs.replace(
+        call.found.plan, policies={name: shared_policy(own), **known_policies}
+    )
     return call._replace(found=msgspec.structs.replace(call.found, plan=plan)), own
 
 
@@ -105,10 +107,10 @@ def with_all_marks(call: CallToMark, own: BreakpointPolicy) -> BreakpointPolicy:
     left = habits.left_out
     if past.calls:
         left = blocks_left_out(bare, tuple([block.digest for block in bare]), past.endings)
-    back = left if left < MORE_LEFT_OUT else 0
+    left_out = left if left < MORE_LEFT_OUT else 0
     ttl = call.indexes.stakes.lifetime(call.place, call.target.regime)
     if not policies.may_switch_off(call.target.regime):
-        return policies.fixed_marks(call.target.regime, own, left_out=back, ttl=ttl)
+        return policies.fixed_marks(call.target.regime, own, left_out=left_out, ttl=ttl)
     start = digest_start(bare)
     begins_anew = policies.begins_anew_each_time(past.openings, start)
     explicit = begins_anew or (own.explicit and not call.draft.turns)
@@ -116,7 +118,7 @@ def with_all_marks(call: CallToMark, own: BreakpointPolicy) -> BreakpointPolicy:
     policy = policies.fixed_marks(
         call.target.regime,
         own,
-        left_out=back,
+        left_out=left_out,
         explicit=explicit,
         ends_early=tail > 0 and _USER in [block.role for block in bare[-tail:]],
         ttl=ttl,
@@ -135,11 +137,11 @@ def affordable_variant(
     if trial is None:
         return whole, None
     before = calls_before(call.draft, call.found.plan, call.state)
-    most = stakes.marked_places(call.place, call.target, whole.evidence, before)
-    waits = LOST_PLACES[most] if most < MAX_PLACES else ""
-    for places, fewer in _cheaper_policies(policy, most):
+    max_places = stakes.marked_places(call.place, call.target, whole.evidence, before)
+    waits = LOST_PLACES[max_places] if max_places < MAX_PLACES else ""
+    for places, fewer in _cheaper_policies(policy, max_places):
         variant = whole if fewer is policy else call.with_marks(fewer)
-        if variant.marked_places > most:
+        if variant.marked_places > max_places:
             continue
         number = stakes.reserve(call.place, call.target, variant, places)
         if number:
@@ -153,27 +155,30 @@ def affordable_variant(
 
 
 def _cheaper_policies(
-    policy: BreakpointPolicy, most: int
+    policy: BreakpointPolicy, max_places: int
 ) -> Iterator[tuple[int, BreakpointPolicy]]:
     """The policy with so many places at most, then without the conversation, then the least."""
-    if not most:
+    if not max_places:
         return
-    yield most, policy if most == MAX_PLACES else policies.marks_up_to(policy, most)
-    if most > PromptPlace.FIRST_CALL:
+    yield (
+        max_places,
+        policy if max_places == MAX_PLACES else policies.marks_up_to(policy, max_places),
+    )
+    if max_places > PromptPlace.FIRST_CALL:
         yield PromptPlace.FIRST_CALL.value, policies.marks_up_to(policy, PromptPlace.FIRST_CALL)
     yield 1, policies.shortest_mark(policy)
 
 
 def paper_call(planned: Planned, usage: Usage | None) -> PaperCall | None:
     """The answered call with all its marks; None where it counts for no account."""
-    trial, sent = planned.trial, planned.evidence.sent
+    trial, call = planned.trial, planned.evidence.sent
     if usage is None:
         return PaperCall(trial.sent, None) if trial is not None else None
-    direct = planned.direct.sent if planned.direct is not None else sent
+    direct = planned.direct.sent if planned.direct is not None else call
     if not planned.plan.is_planned or not stores_marks_alone(direct):
         return None
     if trial is None or trial.is_live:
-        return PaperCall(sent if trial is None else trial.sent, usage)
+        return PaperCall(call if trial is None else trial.sent, usage)
     marked = expected_usage(trial.sent, trial.expected, usage.prompt_tokens)
     return PaperCall(trial.sent, marked)
 
@@ -184,7 +189,7 @@ def record_marks(
     usage: Usage | None,
     compared: UsageComparison | None,
     paper: PaperCall | None,
-    found: CallObservation,
+    observation: CallObservation,
 ) -> None:
     """Count what an answered call's marks brought, and how its conversation goes on.
 
@@ -194,23 +199,23 @@ def record_marks(
         usage: Usage as counted by its provider; None where it did not.
         compared: Its expected usage beside that of the unmodified call; None without usage.
         paper: The call with all its marks; None where it counts none.
-        found: The call beside those before it.
+        observation: The call beside those before it.
     """
     habits = indexes.habits.get_or_make(planned.place, ConversationHabits)
-    _record_habits(habits, found, planned.evidence.now)
+    _record_habits(habits, observation, planned.evidence.now)
     if usage is None or compared is None:
         indexes.stakes.record_unanswered_call(planned)
     elif planned.plan.is_planned:
-        indexes.stakes.record_call(planned, usage, compared.unmodified, paper, found.before)
+        indexes.stakes.record_call(planned, usage, compared.unmodified, paper, observation.before)
 
 
-def _record_habits(habits: ConversationHabits, found: CallObservation, now: float) -> None:
-    if found.before == 1:
-        habits.record_second_call(now, found.gap)
-    elif found.before == 0:
-        if found.repeats:
+def _record_habits(habits: ConversationHabits, observation: CallObservation, now: float) -> None:
+    if observation.before == 1:
+        habits.record_second_call(now, observation.gap)
+    elif observation.before == 0:
+        if observation.repeats:
             habits.record_second_call(now, inf)
-        if found.counts:
+        if observation.counts:
             habits.record_first_call(now)
-    if found.left_out is not None:
-        habits.left_out = found.left_out
+    if observation.left_out is not None:
+        habits.left_out = observation.left_out

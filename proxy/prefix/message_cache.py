@@ -61,7 +61,9 @@ class SharedPrefix(msgspec.Struct, frozen=True):
     @property
     def size(self) -> int:
         """About how many bytes it takes."""
-        lines = sum(_TEXT_LINES_BYTES + len(each.digests) * 2 for each in self.lines.values())
+        lines = sum(
+            _TEXT_LINES_BYTES + len(text_lines.digests) * 2 for text_lines in self.lines.values()
+        )
         return _BLOCK_BYTES * len(self.blocks) + lines
 
 
@@ -80,10 +82,10 @@ class Beginning(msgspec.Struct):
         self, prompt: Prompt, readings: Sequence[MessageReading], first: int
     ) -> list[PromptBlock]:
         """The blocks of a body that begins so, from the message ``first`` on."""
-        known = self.blocks
-        found = [*known, *conversation_blocks(prompt, readings, first + len(known))]
-        self.blocks = tuple(found[: max(0, len(self.readings) - first)])
-        return found
+        known_blocks = self.blocks
+        blocks = [*known_blocks, *conversation_blocks(prompt, readings, first + len(known_blocks))]
+        self.blocks = tuple(blocks[: max(0, len(self.readings) - first)])
+        return blocks
 
 
 class SharedPrefixIndex:
@@ -93,8 +95,8 @@ class SharedPrefixIndex:
     """
 
     def __init__(self) -> None:
-        self._known: LruCache[_PrefixKey, SharedPrefix] = LruCache(weigh=lambda found: found.size)
-        self._tools: LruCache[_ToolsKey, SharedPrefix] = LruCache(weigh=lambda found: found.size)
+        self._known: LruCache[_PrefixKey, SharedPrefix] = LruCache(weigh=lambda prefix: prefix.size)
+        self._tools: LruCache[_ToolsKey, SharedPrefix] = LruCache(weigh=lambda prefix: prefix.size)
         self.indexes: Sequence[LruCache[Any, SharedPrefix]] = (self._known, self._tools)
 
     def __len__(self) -> int:
@@ -118,8 +120,8 @@ class SharedPrefixIndex:
 def _read_tools(prompt: Prompt, fingerprint: Fingerprint) -> SharedPrefix:
     """The tools alone, which stay where instructions change."""
     blocks = tool_blocks(prompt, fingerprint)
-    known = [digest_without_marks(tool, fingerprint) for tool in prompt.tools]
-    bare = tuple(without_marks(blocks, known))
+    digests = [digest_without_marks(tool, fingerprint) for tool in prompt.tools]
+    bare = tuple(without_marks(blocks, digests))
     return SharedPrefix(blocks, bare, {}, any(map(may_mark, prompt.tools)))
 
 
@@ -128,9 +130,9 @@ def _read_shared_prefix(
 ) -> SharedPrefix:
     texts = tuple(leading_text_blocks(prompt, fingerprint, first))
     pieces = BlockJson(prompt)
-    known = [digest_without_marks(pieces.block_json(block), fingerprint) for block in texts]
+    digests = [digest_without_marks(pieces.block_json(block), fingerprint) for block in texts]
     blocks = (*tools.blocks, *texts)
-    bare = (*tools.bare, *without_marks(texts, known))
+    bare = (*tools.bare, *without_marks(texts, digests))
     return SharedPrefix(blocks, bare, leading_lines(prompt, blocks), tools.may_mark)
 
 
@@ -167,10 +169,10 @@ class MessageCache:
             return self.readings_of(fingerprint, messages), Beginning(())
         lead = len(messages) - len(split.messages)
         before = (fingerprint, hash(messages[: lead + split.known]))
-        known = self._beginnings.peek(before) or Beginning(())
-        rest = self.readings_of(fingerprint, messages[len(known.readings) :])
-        readings = known.readings + rest
-        beginning = Beginning(readings[: lead + split.repeatable], known.blocks)
+        earlier = self._beginnings.peek(before) or Beginning(())
+        rest = self.readings_of(fingerprint, messages[len(earlier.readings) :])
+        readings = earlier.readings + rest
+        beginning = Beginning(readings[: lead + split.repeatable], earlier.blocks)
         if split.repeatable:
             self._beginnings.drop(before)
             self._beginnings.put(
@@ -204,20 +206,20 @@ def read_message(fingerprint: Fingerprint, message: bytes) -> MessageReading:
     Raises:
         Unplannable: If it cannot be read, or not be written again as it is.
     """
-    found = members(message)
-    named = found.get("role", b'""')
+    fields = members(message)
+    named = fields.get("role", b'""')
     role = _ROLES.get(named) or part_text(named)
     if role is None:
         raise Unplannable("not a message: its role is no text")
-    content = found.get("content", b"null")
+    content = fields.get("content", b"null")
     if named in _ROLES and _is_plain(message, named, content):
         digest = fingerprint(message)
         tagged = may_hold_tags(message)
         return MessageReading(role, digest, may_mark=False, tagged=tagged, says=digest)
-    if not is_exact(message, found) or (content[:1] == b"[" and not _has_exact_parts(content)):
+    if not is_exact(message, fields) or (content[:1] == b"[" and not _has_exact_parts(content)):
         raise Unplannable("a key of a message stands twice or is escaped")
     bare, digest = digest_without_marks(message, fingerprint), fingerprint(message)
-    says = message_digest(message, found, fingerprint)
+    says = message_digest(message, fields, fingerprint)
     if says is None:
         says = digest if bare is None else bare[1]
     return MessageReading(role, digest, may_mark(message), may_hold_tags(message), bare, says)

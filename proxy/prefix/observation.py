@@ -54,7 +54,7 @@ def explain_miss(
     enough, slack, lost = _shortfall(evidence.sent, could, usage)
     if lost <= slack and (could or usage.cache_read):
         return provider_miss(provider_reason, usage, rates)
-    found = find_reason(
+    finding = find_reason(
         MissCase(
             evidence=evidence,
             expected=expected,
@@ -66,12 +66,12 @@ def explain_miss(
         )
     )
     if provider_reason is not None:
-        found = _merge_reasons(found, provider_reason)
+        finding = _merge_reasons(finding, provider_reason)
         lost = max(lost, _cap_at_unread(provider_reason.tokens or 0, usage))
     return CacheMiss(
-        reason=found.reason,
-        detail=found.detail,
-        confidence=found.confidence,
+        reason=finding.reason,
+        detail=finding.detail,
+        confidence=finding.confidence,
         tokens=lost,
         nanos=lost_nanos(lost, usage, rates),
     )
@@ -133,27 +133,27 @@ def _cap_at_unread(lost: int, usage: Usage) -> int:
 
 def _readable_tokens(evidence: CallEvidence, expected: ExpectedRead, total: int) -> int:
     """Tokens that could have been read, had all gone well."""
-    before, sent = evidence.before, evidence.sent
-    again = expected.scale.tokens_of(repeated_bytes(sent, before)) if before is not None else 0
-    return min(max(again, expected.known), total - sent.regime.fresh)
+    before, call = evidence.before, evidence.sent
+    again = expected.scale.tokens_of(repeated_bytes(call, before)) if before is not None else 0
+    return min(max(again, expected.known), total - call.regime.fresh)
 
 
-def _shortfall(sent: SentCall, could: int, usage: Usage) -> tuple[int, int, int]:
+def _shortfall(call: SentCall, could: int, usage: Usage) -> tuple[int, int, int]:
     """Tokens that surely could be read, how many less are no miss, and those that were lost.
 
     A cache that stores every so many tokens reads whole steps; as their length is assumed, one step
     less is no miss where something was read.
     """
     total = usage.prompt_tokens
-    slack = _allowed_shortfall(sent, could, total)
-    if sent.regime.block <= _MIN_SLACK_TOKENS:
+    slack = _allowed_shortfall(call, could, total)
+    if call.regime.block <= _MIN_SLACK_TOKENS:
         return could - slack, slack, max(0, could - usage.cache_read)
-    enough = sent.regime.readable_tokens(could - slack, total)
+    enough = call.regime.readable_tokens(could - slack, total)
     lost = max(0, enough - usage.cache_read)
-    return enough, sent.regime.block - 1 if usage.cache_read else 0, lost
+    return enough, call.regime.block - 1 if usage.cache_read else 0, lost
 
 
-def _allowed_shortfall(sent: SentCall, could: int, total: int) -> int:
+def _allowed_shortfall(call: SentCall, could: int, total: int) -> int:
     """A shortfall that may come from small steps, or from bytes that stood for tokens.
 
     Texts differ in tokens per byte: the more else there is in a prompt, the less is known of a
@@ -166,23 +166,23 @@ def _allowed_shortfall(sent: SentCall, could: int, total: int) -> int:
     )
 
 
-def _merge_reasons(found: MissFinding, provider_reason: ProviderReason) -> MissFinding:
+def _merge_reasons(finding: MissFinding, provider_reason: ProviderReason) -> MissFinding:
     """Ours where the provider agrees, now for certain; else the provider's, for it must know.
 
     Either way both are told.
     """
     says = _SAYS.format(provider_reason.detail)
     # A provider cannot know who chose the model that it sees change.
-    is_own = found.reason is MissReason.REROUTED
-    if found.reason is provider_reason.reason or (
+    is_own = finding.reason is MissReason.REROUTED
+    if finding.reason is provider_reason.reason or (
         is_own and provider_reason.reason is MissReason.PARAMETER_CHANGED
     ):
-        detail = f"{found.detail}; {says}" if found.detail else says
-        return MissFinding(found.reason, detail, ReasonConfidence.CERTAIN)
-    if found.reason is MissReason.PROVIDER_SIDE or not found.detail:
+        detail = f"{finding.detail}; {says}" if finding.detail else says
+        return MissFinding(finding.reason, detail, ReasonConfidence.CERTAIN)
+    if finding.reason is MissReason.PROVIDER_SIDE or not finding.detail:
         return MissFinding(provider_reason.reason, says, ReasonConfidence.LIKELY)
     return MissFinding(
-        provider_reason.reason, f"{says}; by our account {found.detail}", ReasonConfidence.LIKELY
+        provider_reason.reason, f"{says}; by our account {finding.detail}", ReasonConfidence.LIKELY
     )
 
 
@@ -212,20 +212,20 @@ def observe_call(
 ) -> CallObservation:
     """Return what is learned of its conversation from an answered call."""
     draft, evidence = planned.draft, planned.evidence
-    sent, expected = evidence.sent, evidence.expected
-    total = usage.prompt_tokens if usage is not None else sent.estimate
-    known = expected.rescale(total).known
-    counts = is_cacheable_length(total, sent.regime)
+    call, expected = evidence.sent, evidence.expected
+    total = usage.prompt_tokens if usage is not None else call.estimate
+    known_tokens = expected.rescale(total).known
+    counts = is_cacheable_length(total, call.regime)
     gap = max(0.0, evidence.now - state.latest) if state.calls else 0.0
     answered = draft.turns > state.turns or gap >= ANSWERED
-    follows = state.calls > 0 and not sent.compacted  # what we shortened says nothing of habits
-    repeatable = expected.scale.with_total(total).tokens_of(sent.ends[sent.repeatable_blocks])
+    follows = state.calls > 0 and not call.compacted  # what we shortened says nothing of habits
+    repeatable = expected.scale.with_total(total).tokens_of(call.ends[call.repeatable_blocks])
     return CallObservation(
         before=calls_before(draft, planned.plan, state),
         gap=gap,
         counts=counts,
-        repeats=counts and known >= total and (expected.idle or 0.0) >= ANSWERED,
-        left_out=_blocks_left_out(sent, state, known) if follows and answered else None,
+        repeats=counts and known_tokens >= total and (expected.idle or 0.0) >= ANSWERED,
+        left_out=_blocks_left_out(call, state, known_tokens) if follows and answered else None,
         tokens=repeatable,
     )
 
@@ -237,13 +237,13 @@ def find_miss(
     if usage is None:
         return provider_miss(provider_reason, None)
     shown = planned.prompt if planned.draft.request.shows else None
-    found = explain_miss(
+    miss = explain_miss(
         planned.evidence, usage, planned.target.rates, provider_reason=provider_reason, shown=shown
     )
     waits = planned.trial.waits if planned.trial is not None else ""
-    if found is None or found.reason is not MissReason.UNMARKED or not waits:
-        return found
-    return msgspec.structs.replace(found, detail=f"{waits}; {found.detail}")
+    if miss is None or miss.reason is not MissReason.UNMARKED or not waits:
+        return miss
+    return msgspec.structs.replace(miss, detail=f"{waits}; {miss.detail}")
 
 
 def calls_before(draft: Draft, plan: Plan, state: ConversationState) -> int:
@@ -254,20 +254,20 @@ def calls_before(draft: Draft, plan: Plan, state: ConversationState) -> int:
     return max(state.calls, 0 if plan.joined else draft.turns)
 
 
-def _is_extension(sent: SentCall, state: ConversationState, known: int) -> bool:
+def _is_extension(call: SentCall, state: ConversationState, known_tokens: int) -> bool:
     """True if a call begins with all that one of the latest of its conversation sent.
 
     Where what is stored ends at marks, nearly all is not enough.
     """
-    if known * 10 < state.tokens * 9:
+    if known_tokens * 10 < state.tokens * 9:
         return False
-    return not sent.regime.takes_marks or not set(state.points).isdisjoint(sent.points)
+    return not call.regime.takes_marks or not set(state.points).isdisjoint(call.points)
 
 
-def _blocks_left_out(sent: SentCall, state: ConversationState, known: int) -> int:
+def _blocks_left_out(call: SentCall, state: ConversationState, known_tokens: int) -> int:
     """Number of blocks at the end of one of the latest calls of its conversation it leaves out."""
-    if _is_extension(sent, state, known):
+    if _is_extension(call, state, known_tokens):
         return 0
-    if not sent.regime.takes_marks:
+    if not call.regime.takes_marks:
         return MORE_LEFT_OUT
-    return blocks_left_out(sent.blocks, sent.digests, state.endings) or MORE_LEFT_OUT
+    return blocks_left_out(call.blocks, call.digests, state.endings) or MORE_LEFT_OUT

@@ -142,12 +142,12 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         ends = (self.chain.whole, next(self.chain.latest_answers(), b""))
         return msgspec.structs.replace(plan, onward=tuple(one.hex() for one in ends))
 
-    def with_splits(self, seen: SeenTexts) -> "Draft":
+    def with_splits(self, texts: SeenTexts) -> "Draft":
         """The draft with the places at which its texts are parted, where nobody answered it yet.
 
         If it holds what another call said, with more in one text, it goes on from that call.
 
-        Adds its own texts to those ``seen``.
+        Adds its own texts to those seen.
         """
         if self.turns or self.request.origin is not None:
             return self
@@ -155,10 +155,10 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         for text in long_texts(self.prompt, self.known):
             before = values[max(0, len(values) - 1 - len(self.known) + text.message)]
             start = hash((self.request.feature, text.grows))
-            found = seen.split(start, text.words, TextOwner(before, name), grows=text.grows)
-            if found.splits or not (text.grows or text.is_last):
-                splits.append(TextSplits(text.message, text.part, found.splits))
-            name = found.owner.conversation if text.grows else name
+            seen_text = texts.split(start, text.words, TextOwner(before, name), grows=text.grows)
+            if seen_text.splits or not (text.grows or text.is_last):
+                splits.append(TextSplits(text.message, text.part, seen_text.splits))
+            name = seen_text.owner.conversation if text.grows else name
         resolved = self.resolved
         if name != self.conversation:
             resolved = ResolvedConversation(name=name, is_sure=False)
@@ -226,12 +226,14 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
 
         ``total`` is the provider's count of its tokens; 0 where it did not count.
         """
-        sent, scale = self.evidence.sent, self.evidence.expected.scale
+        call, scale = self.evidence.sent, self.evidence.expected.scale
         tokens_of = (scale.with_total(total) if total else scale).tokens_of
-        ends, heads = sent.ends, sent.blocks[: sent.block_ranges.heads.stop]
+        ends, heads = call.ends, call.blocks[: call.block_ranges.heads.stop]
         stable = tokens_of(ends[sum(block.slot is PromptSlot.STABLE for block in heads)])
-        leading, whole = tokens_of(ends[len(heads)]), tokens_of(sent.size)
-        marks = (CacheMark(tokens_of(ends[at + 1]), ttl) for at, ttl in sorted(sent.marks.items()))
+        leading, whole = tokens_of(ends[len(heads)]), tokens_of(call.size)
+        marks = (
+            CacheMark(tokens_of(ends[block + 1]), ttl) for block, ttl in sorted(call.marks.items())
+        )
         return PromptSegments(
             stable=stable,
             semi_stable=leading - stable,
@@ -252,9 +254,9 @@ class Passthrough(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-def layout_place(asked: PlanningRequest, model: str) -> LayoutScope:
+def layout_place(request: PlanningRequest, model: str) -> LayoutScope:
     """Scope of a call's layout: its team's feature on the model's family."""
-    return _layout_scope(asked.team, asked.feature, model)
+    return _layout_scope(request.team, request.feature, model)
 
 
 @lru_cache(_MAX_SCOPES)
@@ -264,7 +266,10 @@ def _layout_scope(team: str, feature: str, model: str) -> LayoutScope:
 
 def cache_key_source(draft: Draft, target: PlanningTarget) -> CacheKeySource:
     """The hashes that a call's cache keys are made of."""
-    asked = draft.request
-    names = (f"{asked.team}\0{target.model}", f"{asked.team}\0{asked.feature}\0{target.model}")
+    request = draft.request
+    names = (
+        f"{request.team}\0{target.model}",
+        f"{request.team}\0{request.feature}\0{target.model}",
+    )
     team, feature = (name_digest(draft.fingerprint, name).hex()[:16] for name in names)
     return CacheKeySource(team=team, feature=feature)

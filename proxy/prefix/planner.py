@@ -87,48 +87,56 @@ class Planner:
         self._share = share
         self.memory = TeamMemory(partial(TeamIndexes, stake, process), max_bytes)
 
-    def read_call(self, asked: PlanningRequest) -> Draft:
+    def read_call(self, request: PlanningRequest) -> Draft:
         """The call, read.
 
         Raises:
             Unplannable: If its body is none that can be planned; says why.
         """
-        prompt = parse_prompt(asked.body, is_native=asked.is_native, split=asked.split)
-        team = team_fingerprint(self._secret, asked.team)
-        indexes = self.memory.read_call(asked.team)
+        prompt = parse_prompt(request.body, is_native=request.is_native, split=request.split)
+        team = team_fingerprint(self._secret, request.team)
+        indexes = self.memory.read_call(request.team)
         readings = indexes.readings
-        known, beginning = readings.readings_of_body(team, prompt.messages, asked.known_split)
+        body_readings, beginning = readings.readings_of_body(
+            team, prompt.messages, request.known_split
+        )
         # A conversation that was shortened is the same one.
-        origin = asked.origin
-        own = known if origin is None else readings.readings_of(team, origin.messages)
-        turns = origin.turns if origin is not None else [one.role for one in known].count(ASSISTANT)
-        who = (asked.team, asked.feature, asked.key, asked.hint, asked.session)
-        said = conversation_chain(prompt, own, who, team, indexes.latest_chains)
+        origin = request.origin
+        own = body_readings if origin is None else readings.readings_of(team, origin.messages)
+        turns = (
+            origin.turns
+            if origin is not None
+            else [one.role for one in body_readings].count(ASSISTANT)
+        )
+        who = (request.team, request.feature, request.key, request.hint, request.session)
+        chain = conversation_chain(prompt, own, who, team, indexes.latest_chains)
         draft = Draft(
-            request=asked,
+            request=request,
             prompt=prompt,
             fingerprint=team,
-            chain=said,
-            resolved=indexes.conversations.resolve(said),
+            chain=chain,
+            resolved=indexes.conversations.resolve(chain),
             turns=turns,
-            known=known,
+            known=body_readings,
             beginning=beginning,
             readings=readings,
         )
         return draft.with_splits(indexes.texts)
 
-    def recall(self, draft: Draft, held: Mapping[str, Plan]) -> Draft:
+    def recall(self, draft: Draft, stored_plans: Mapping[str, Plan]) -> Draft:
         """The call with what other processes kept of it; of two such calls at once, one parts."""
         indexes = self._indexes_of(draft)
-        indexes.conversations.load_plans(held)
+        indexes.conversations.load_plans(stored_plans)
         resolved = indexes.conversations.resolve(draft.chain)
         indexes.conversations.record_call(draft.chain, resolved)
         for name in filter(None, (resolved.name, resolved.source)):
-            plan = held.get(name.hex())
+            plan = stored_plans.get(name.hex())
             if plan is not None and not plan.conversation:
                 past = indexes.states.peek(name)
-                known = past.plan if past is not None else None
-                indexes.adopt_plan(name, merge_plans(plan, known) if known is not None else plan)
+                own_plan = past.plan if past is not None else None
+                indexes.adopt_plan(
+                    name, merge_plans(plan, own_plan) if own_plan is not None else plan
+                )
         return msgspec.structs.replace(draft, resolved=resolved)
 
     def known_plan(self, draft: Draft) -> Plan | None:
@@ -151,8 +159,8 @@ class Planner:
         """
         joined = draft.turns > 0
         indexes = self._indexes_of(draft)
-        asked, chosen = draft.request, assign_arm(draft.conversation, self._share)
-        if not indexes.unmodified.can_compare(asked.team, asked.feature):
+        request, chosen = draft.request, assign_arm(draft.conversation, self._share)
+        if not indexes.unmodified.can_compare(request.team, request.feature):
             chosen = ExperimentArm.TREATED
         source = indexes.states.peek(draft.resolved.source)
         if source is not None and source.plan is not None:
@@ -164,8 +172,8 @@ class Planner:
 
     def allowed_layout(self, draft: Draft, layout: int, now: float) -> int:
         """The layout of a conversation that begins; 0 where its team may lose nothing today."""
-        asked, unmodified = draft.request, self._indexes_of(draft).unmodified
-        return layout if layout and unmodified.may_move(asked.team, asked.feature, now) else 0
+        request, unmodified = draft.request, self._indexes_of(draft).unmodified
+        return layout if layout and unmodified.may_move(request.team, request.feature, now) else 0
 
     def renew_plan(
         self, draft: Draft, target: PlanningTarget, plan: Plan, change: LayoutChange, now: float
@@ -175,10 +183,10 @@ class Planner:
         An unmodified conversation takes it over once comparing has cost what it may.
         """
         indexes = self._indexes_of(draft)
-        past, asked = indexes.states.peek(draft.conversation), draft.request
+        past, request = indexes.states.peek(draft.conversation), draft.request
         if past is None or not past.calls:
             return plan
-        if not plan.is_planned and indexes.unmodified.can_compare(asked.team, asked.feature):
+        if not plan.is_planned and indexes.unmodified.can_compare(request.team, request.feature):
             return plan
         is_newer = change.version > plan.layout
         if is_newer and not self.allowed_layout(draft, change.version, now):
@@ -210,22 +218,24 @@ class Planner:
         indexes.conversations.record_call(draft.chain, draft.resolved)
         plan = draft.plan_with_continuation(plan)
         if plan.arm is ExperimentArm.CONTROL:
-            found = unmodified_prompt(draft, plan)
-            call = CallToMark(indexes, draft, target, found, now)
+            arrangement = unmodified_prompt(draft, plan)
+            call = CallToMark(indexes, draft, target, arrangement, now)
             # Without the key it would keep a cache apart, and both arms would be dearer.
             own = policy = call.key_policy()
         else:
             plan = self._with_tool_order(draft, target, plan)
-            found = arrange_prompt(draft, plan, layout, late=target.late, regime=target.regime)
-            call, own = with_cache_key(CallToMark(indexes, draft, target, found, now))
-            found, policy = call.found, with_all_marks(call, own)
+            arrangement = arrange_prompt(
+                draft, plan, layout, late=target.late, regime=target.regime
+            )
+            call, own = with_cache_key(CallToMark(indexes, draft, target, arrangement, now))
+            arrangement, policy = call.found, with_all_marks(call, own)
         indexes.agent_keys.record_call(draft, target, now)
         variant, trial = affordable_variant(call, policy)
-        notes = (*found.notes, *((SHARED_KEY_NOTE,) if own.shared_key else ()))
+        notes = (*arrangement.notes, *((SHARED_KEY_NOTE,) if own.shared_key else ()))
         return Planned(
             draft=draft,
             target=target,
-            plan=found.plan,
+            plan=arrangement.plan,
             body=variant.sending.body,
             headers=policies.key_headers(own, target.regime),
             prompt=variant.sending.prompt,
@@ -239,30 +249,30 @@ class Planner:
         self, planned: Planned, usage: Usage | None, *, reason: ProviderReason | None = None
     ) -> CacheMiss | None:
         """Learn from a call's answer; return why its cache missed, the provider's word besides."""
-        found = find_miss(planned, usage, provider_reason=reason)
+        miss = find_miss(planned, usage, provider_reason=reason)
         self.learn(planned, usage)
-        return found
+        return miss
 
     def learn(self, planned: Planned, usage: Usage | None) -> None:
         """Remember an answered call, for what its conversation and its feature do next."""
-        draft, sent, now = planned.draft, planned.evidence.sent, planned.evidence.now
+        draft, call, now = planned.draft, planned.evidence.sent, planned.evidence.now
         indexes = self._indexes_of(draft)
         indexes.agent_keys.record_answer(planned, usage)
         if usage is not None and planned.target.takes_marks:
             expected = planned.evidence.expected.rescale(usage.prompt_tokens)
-            if indexes.unstored.record_answer(sent, expected.hit, expected.scale, usage, now):
+            if indexes.unstored.record_answer(call, expected.hit, expected.scale, usage, now):
                 indexes.stakes.reset(planned.place)
         paper = paper_call(planned, usage)
-        indexes.chains.record_call(sent, usage, now, paper)
-        indexes.traces.record_call(sent, now)
+        indexes.chains.record_call(call, usage, now, paper)
+        indexes.traces.record_call(call, now)
         past = indexes.states.get_or_make(draft.conversation, ConversationState)
-        found = observe_call(planned, usage, past)
+        observation = observe_call(planned, usage, past)
         compared = compare_usage(planned, usage) if usage is not None else None
         past.open_call = indexes.unmodified.record_call(planned, compared, past.open_call)
-        record_marks(indexes, planned, usage, compared, paper, found)
+        record_marks(indexes, planned, usage, compared, paper, observation)
         if compared is not None and planned.plan.layout:
-            past.lost += compared.lost_tokens(sent.regime)
-        past.record_call(sent, now, tokens=found.tokens, turns=draft.turns)
+            past.lost += compared.lost_tokens(call.regime)
+        past.record_call(call, now, tokens=observation.tokens, turns=draft.turns)
         self.memory.trim(draft.request.team)
 
     def end_call(self, planned: Planned) -> None:

@@ -169,18 +169,20 @@ class TeamMemory:
         loans = (stake.loan(team, ends=ends) for team, stake in self.team_stakes.items())
         return [loan for loan in loans if loan is not None]
 
-    def account_news(self, most: int | None = None) -> dict[LayoutScope, AccountNews]:
+    def account_news(self, max_accounts: int | None = None) -> dict[LayoutScope, AccountNews]:
         """The news of each feature's account of marks since it was stored last."""
         every = (indexes.stakes.account_news() for indexes in self._teams.values())
-        return dict(islice(chain.from_iterable(every), most))
+        return dict(islice(chain.from_iterable(every), max_accounts))
 
-    def adopt_account(self, stored: StoredMarkAccount, sent: AccountNews | None = None) -> None:
+    def adopt_account(
+        self, stored: StoredMarkAccount, stored_news: AccountNews | None = None
+    ) -> None:
         """Take over what all processes counted of a feature's marks."""
         scope = stored.scope
         self._accounts.get_or_make(scope.all_families, dict)[scope.family] = stored
         indexes = self._teams.get(stored.scope.team)
         if indexes is not None:
-            indexes.stakes.adopt_account(stored, sent)
+            indexes.stakes.adopt_account(stored, stored_news)
 
     def read_call(self, team: str) -> TeamIndexes:
         """A team's indexes for a call that is read.

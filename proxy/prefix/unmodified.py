@@ -118,13 +118,13 @@ def compare_usage(planned: Planned, usage: Usage) -> UsageComparison:
     Both by what their caches should hold: what a provider loses, it would have lost of either. Both
     are what it counted where nothing was modified, or where it stored and found nothing at all.
     """
-    sent, direct = planned.evidence.sent, planned.direct
+    call, direct = planned.evidence.sent, planned.direct
     if direct is None:
         return UsageComparison(usage, usage)
-    expected = expected_usage(sent, planned.evidence.expected, usage.prompt_tokens)
-    if _is_refused(usage, expected, sent.regime):
+    expected = expected_usage(call, planned.evidence.expected, usage.prompt_tokens)
+    if _is_refused(usage, expected, call.regime):
         return UsageComparison(usage, usage)
-    total = usage.prompt_tokens * direct.sent.size // max(1, sent.size)
+    total = usage.prompt_tokens * direct.sent.size // max(1, call.size)
     return UsageComparison(expected, expected_usage(direct.sent, direct.expected, total))
 
 
@@ -139,15 +139,15 @@ def compare_bill(planned: Planned, usage: Usage) -> UsageComparison:
     if planned.direct is None or expected is direct:
         return UsageComparison(usage, usage)
     bill = msgspec.structs.replace(usage, output=0, reasoning=0)
-    sent = planned.direct.sent
-    if _stores_nothing(sent):
+    call = planned.direct.sent
+    if _stores_nothing(call):
         return UsageComparison(bill, direct)
     more = usage.cache_read - expected.cache_read
     if more < 0:
         more = min(0, usage.cache_read - min(expected.cache_read, direct.cache_read))
     elif more > 0:
         more = _shared_reads(planned, usage, expected, direct)
-    return UsageComparison(bill, _with_more_reads(direct, more, sent.regime))
+    return UsageComparison(bill, _with_more_reads(direct, more, call.regime))
 
 
 def _shared_reads(planned: Planned, usage: Usage, expected: Usage, direct: Usage) -> int:
@@ -156,17 +156,17 @@ def _shared_reads(planned: Planned, usage: Usage, expected: Usage, direct: Usage
     An end that others stored is that of the nearest block. In the conversation an earlier call
     stored it, in another process say; before it a mark did, the gateway's but for the caller's own.
     """
-    more, sent, came = usage.cache_read - expected.cache_read, planned.evidence.sent, planned.direct
-    if came is None or came.sent.early != sent.early:
+    more, call, came = usage.cache_read - expected.cache_read, planned.evidence.sent, planned.direct
+    if came is None or came.sent.early != call.early:
         return more
     scale = planned.evidence.expected.rescale(usage.prompt_tokens).scale
-    at = bisect_left(sent.ends, usage.cache_read, hi=len(sent.ends) - 1, key=scale.tokens_of)
-    lower, upper = (scale.tokens_of(sent.ends[each]) for each in (max(0, at - 1), at))
-    block = at - 1 if upper - usage.cache_read < usage.cache_read - lower else at - 2
-    if block < sent.block_ranges.messages.start:
-        is_marked = not sent.regime.takes_marks or bool(came.sent.marks)
+    index = bisect_left(call.ends, usage.cache_read, hi=len(call.ends) - 1, key=scale.tokens_of)
+    lower, upper = (scale.tokens_of(call.ends[end]) for end in (max(0, index - 1), index))
+    block = index - 1 if upper - usage.cache_read < usage.cache_read - lower else index - 2
+    if block < call.block_ranges.messages.start:
+        is_marked = not call.regime.takes_marks or bool(came.sent.marks)
         return more if is_marked else 0
-    is_same = came.sent.blocks is sent.blocks
+    is_same = came.sent.blocks is call.blocks
     return max(more, usage.cache_read - direct.cache_read) if is_same else more
 
 
@@ -217,7 +217,7 @@ class UnmodifiedBaseline:
         self,
         draft: Draft,
         target: PlanningTarget,
-        found: ArrangedPrompt,
+        arrangement: ArrangedPrompt,
         sending: MarkedPrompt,
         evidence: CallEvidence,
     ) -> UnmodifiedCall | None:
@@ -228,20 +228,22 @@ class UnmodifiedBaseline:
         Raises:
             Unplannable: If a message cannot be read.
         """
-        sent, now = evidence.sent, evidence.now
+        planned_call, now = evidence.sent, evidence.now
         place = layout_place(draft.request, target.model)
         if sending.body is draft.request.body:
             if target.regime.name != _OPENAI and place not in self._modified:
                 return None
-            return UnmodifiedCall(sent=sent, expected=self._chains.expect_read(sent, now))
-        prompt = found.prompt
+            return UnmodifiedCall(
+                sent=planned_call, expected=self._chains.expect_read(planned_call, now)
+            )
+        prompt = arrangement.prompt
         is_same = prompt.messages == draft.prompt.messages and prompt.tools == draft.prompt.tools
-        came = found if is_same else unmodified_prompt(draft, found.plan)
+        came = arrangement if is_same else unmodified_prompt(draft, arrangement.plan)
         marks = route_marks(came.given, came.prompt, came.blocks, target.regime)
         explicit = is_explicit(came.prompt, target.regime)
-        call = msgspec.structs.replace(sent, marks=marks, explicit=explicit)
+        call = msgspec.structs.replace(planned_call, marks=marks, explicit=explicit)
         if is_same and sending.prompt.fields == draft.prompt.fields:
-            call.share(sent)  # the same prefixes, hashed once
+            call.share(planned_call)  # the same prefixes, hashed once
         else:
             where = prefix_parameters(came.prompt, target.regime, draft.fingerprint, target.model)
             call = msgspec.structs.replace(
@@ -250,11 +252,11 @@ class UnmodifiedBaseline:
                 lines=came.lines,
                 early=where.early,
                 late=where.late,
-                tail=0 if not is_same else sent.tail,
+                tail=0 if not is_same else planned_call.tail,
             )
         if _stores_nothing(call):
             scale = evidence.expected.scale
-            total = scale.total * call.size // max(1, sent.size)
+            total = scale.total * call.size // max(1, planned_call.size)
             nothing = ExpectedRead(scale=TokenScale(size=call.size, total=total))
             return UnmodifiedCall(sent=call, expected=nothing)
         return UnmodifiedCall(sent=call, expected=self._chains.expect_read(call, now))
@@ -267,8 +269,8 @@ class UnmodifiedBaseline:
         Returns:
             Its own number while it waits to be judged; 0 where it does not.
         """
-        sent, now, direct = planned.evidence.sent, planned.evidence.now, planned.direct
-        unmarked = direct.sent if direct is not None else sent
+        call, now, direct = planned.evidence.sent, planned.evidence.now, planned.direct
+        unmarked = direct.sent if direct is not None else call
         if compared is None:
             self._record_sent(unmarked, None, now)
             return before
@@ -289,9 +291,9 @@ class UnmodifiedBaseline:
         watch = self._watches.get_or_make((planned.place, layout), lambda: self._new_watch(layout))
         return watch.record_call(now, cost, before)
 
-    def _record_sent(self, sent: SentCall, usage: Usage | None, now: float) -> None:
-        if not _stores_nothing(sent):
-            self._chains.record_call(sent, usage, now)
+    def _record_sent(self, call: SentCall, usage: Usage | None, now: float) -> None:
+        if not _stores_nothing(call):
+            self._chains.record_call(call, usage, now)
 
     def take_harm(self, place: LayoutScope, layout: int, now: float) -> Harm | None:
         """The harm that planning surely does to the place's calls of a layout; None for none.
@@ -326,10 +328,10 @@ class UnmodifiedBaseline:
         return HarmWatch(self._stake if layout else inf)
 
 
-def _stores_nothing(sent: SentCall) -> bool:
+def _stores_nothing(call: SentCall) -> bool:
     """True if a cache stores what marks end, or calls with keys, alone, and the call has none."""
-    has_no_key = sent.regime.needs_key and CACHE_KEY_FIELDS.isdisjoint(sent.early)
-    return has_no_key or (stores_marks_alone(sent) and not sent.marks)
+    has_no_key = call.regime.needs_key and CACHE_KEY_FIELDS.isdisjoint(call.early)
+    return has_no_key or (stores_marks_alone(call) and not call.marks)
 
 
 def _is_refused(usage: Usage, expected: Usage, regime: Regime) -> bool:

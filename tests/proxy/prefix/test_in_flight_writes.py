@@ -208,7 +208,7 @@ def test_below_the_minimum_nothing_is_written_that_could_be_waited_for(calls):
 
 
 def test_remembered_writes_are_bounded():
-    calls = InFlightWrites(most=3)
+    calls = InFlightWrites(max_writes=3)
     for number in range(50):
         each = marked_call("x", (f"rules {number}", 10_000))
         calls.record_write(each, 0.0, streamed=True)
@@ -220,7 +220,7 @@ def test_remembered_writes_are_bounded():
 
 
 def test_once_all_have_ended_nobody_is_waited_for():
-    calls = InFlightWrites(most=8)
+    calls = InFlightWrites(max_writes=8)
     calls_made = [marked_call(f"{number}", (f"rules {number % 4}", 10_000)) for number in range(20)]
     for each in calls_made:
         calls.record_write(each, 0.0, streamed=True)
