@@ -66,7 +66,7 @@ class ConversationState(msgspec.Struct):
         turns: Answers that its last call held.
         points: Stand for what later calls may repeat of the latest calls; an agent and its
             helpers may take turns.
-        tokens: Tokens of its last call; by estimate, where nobody counted.
+        tokens: Tokens of its last call; by estimate, where none were counted.
         lost: Expected cost of its calls with its layout over that of the same calls unmodified, in
             fresh tokens.
         open_call: The number of its latest call while that waits to be judged; 0 for none.

@@ -111,7 +111,7 @@ class InFlightWrites:
         return WriteWait(writer, min(MAX_WAIT_S, left * _MAX_LATENESS_FACTOR))
 
     def record_write(self, planned: Planned, now: float, *, streamed: bool) -> None:
-        """Note that the call goes now, and what it writes that nobody has written yet."""
+        """Note that the call goes now, and what it writes that no call has written yet."""
         call = planned.evidence.sent
         if not call.regime.takes_marks or len(self._writes) >= self._max_writes:
             return
@@ -126,7 +126,7 @@ class InFlightWrites:
             self._writers |= dict.fromkeys(points, id(call))
 
     def mark_readable(self, planned: Planned, now: float) -> int | None:
-        """Let others read what the call wrote; says who was waited for, None where nobody was."""
+        """Let others read what the call wrote; returns the writer waited for, None for none."""
         write = self._writes.get(id(planned.evidence.sent))
         if write is None:
             return None
@@ -136,7 +136,7 @@ class InFlightWrites:
         return self.forget_write(planned)
 
     def forget_write(self, planned: Planned) -> int | None:
-        """Forget that the call writes; says who was waited for, None where nobody was."""
+        """Forget that the call writes; returns the writer waited for, None for none."""
         writer = id(planned.evidence.sent)
         write = self._writes.pop(writer, None)
         if write is None:
@@ -189,7 +189,7 @@ class InFlightWrites:
 def _new_entries(planned: Planned) -> Iterator[tuple[int, float]]:
     """The keys of a call's new entries, and the seconds they live.
 
-    Those that add too little to what is there are not worth a wait to anybody.
+    Those that add too little to what is there are not worth a wait.
     """
     evidence = planned.evidence
     call, expected = evidence.sent, evidence.expected

@@ -196,7 +196,7 @@ class CallObservation(msgspec.Struct, frozen=True, kw_only=True):
         repeats: True if another conversation sent all of it before.
         left_out: Number of blocks at the end of one of the latest calls that it does not repeat;
             None where it did not have to extend one.
-        tokens: Tokens of its prompt without its tail; by estimate, where nobody counted.
+        tokens: Tokens of its prompt without its tail; by estimate, where none were counted.
     """
 
     before: int
@@ -249,7 +249,7 @@ def find_miss(
 def calls_before(draft: Draft, plan: Plan, state: ConversationState) -> int:
     """Number of calls its conversation had, at least.
 
-    Answers in a prompt whose conversation nobody knew may be examples that its caller wrote.
+    Answers in a prompt whose conversation was not known may be examples that its caller wrote.
     """
     return max(state.calls, 0 if plan.joined else draft.turns)
 

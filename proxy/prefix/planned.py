@@ -143,7 +143,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(plan, onward=tuple(one.hex() for one in ends))
 
     def with_splits(self, texts: SeenTexts) -> "Draft":
-        """The draft with the places at which its texts are parted, where nobody answered it yet.
+        """The draft with the places at which its texts are parted, where it has no answer yet.
 
         If it holds what another call said, with more in one text, it goes on from that call.
 

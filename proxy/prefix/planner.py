@@ -67,7 +67,7 @@ class Planner:
     """Plans calls, and learns from their answers.
 
     Args:
-        secret: Makes fingerprints that nobody else can make.
+        secret: Makes fingerprints that no one without it can make.
         share: The part of all conversations that is sent unmodified, to compare with.
         max_bytes: Bytes of all that is remembered, about.
         stake: Amount that a feature's marks may lose, in nano-dollars times a million tokens.

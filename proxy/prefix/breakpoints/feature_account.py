@@ -169,7 +169,7 @@ class FeatureAccount(msgspec.Struct):
             self._at_stake = 0.0  # sums of fractions drift
 
     def lose_stake(self, number: int, family: str) -> None:
-        """The call was sent and nobody knows what it read: what it may lose is lost."""
+        """The call was sent and what it read is unknown: what it may lose is lost."""
         stake, _ = self.stakes.get(number, (0.0, 0.0))
         self.release_stake(number)
         self.of(family).count_saved(-stake)

@@ -76,7 +76,7 @@ class PromptPlanning:
         store: Store of plans and layouts.
         tasks: Background tasks that shutdown waits for.
         now: The clock.
-        say: Notifies people of features that planning made dearer; None for nobody.
+        say: Notifies people of features that planning made dearer; None to notify no one.
     """
 
     def __init__(
