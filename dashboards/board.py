@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from slo.alert import Severity
-from slo.budget import BudgetUnit
+from slo.budgets.budget import BudgetUnit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from dashboards.board import ObjectiveStatus, ReroutedCall
 from dashboards.views.cache_health import MissReasonSums
 from dashboards.views.calls import CallForm, CallRow
 from slo.alert import format_amount, format_rough_duration
-from slo.budget import EVERY, BudgetUnit
+from slo.budgets.budget import EVERY, BudgetUnit
 
 #: Outcomes of calls that nothing answered.
 _ENDS: Final = {

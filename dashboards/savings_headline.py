@@ -18,7 +18,7 @@ from typing import Final, Literal
 import msgspec
 
 from slo.alert import format_amount, single_line
-from slo.budget import BudgetUnit
+from slo.budgets.budget import BudgetUnit
 
 StepName = Literal["provider_caching", "planning", "compaction", "routing", "discounts"]
 """A step of the waterfall, in the order in which they are shown."""

@@ -15,14 +15,14 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from proxy.api.body_limits import BodyMemoryLimit
+from proxy.api.connections.body_limits import BodyMemoryLimit
 from proxy.api.cors import with_cors
 from proxy.api.endpoint import Endpoint, EndpointDependencies
 from proxy.app_context import AppContext
+from proxy.calls.eligibility.retry_policy import RetryPolicy
+from proxy.calls.metering.usage_estimates import UsageEstimates
 from proxy.calls.ports import Dependencies
-from proxy.calls.retry_policy import RetryPolicy
 from proxy.calls.route_health import RouteHealthRegistry
-from proxy.calls.usage_estimates import UsageEstimates
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import Prepare, Snapshot, read_snapshot
 from proxy.errors import Unready

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from prometheus_client.registry import Collector
 
+from proxy.calls.metering.replica_costs import ReplicaCosts
 from proxy.calls.ports import BackgroundTaskGroup, Estimator
-from proxy.calls.replica_costs import ReplicaCosts
 from proxy.calls.route_health import RouteHealthRegistry
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import Prepare

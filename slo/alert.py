@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from slo import window
-from slo.budget import Budget, BudgetUnit, counter_key
+from slo.budgets.budget import Budget, BudgetUnit, counter_key
 
 NANOS: Final = 1_000_000_000
 _MAX_SUBJECT_CHARS: Final = 160

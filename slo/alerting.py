@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 
 from slo.alert import Alert, Severity, budget_alert, reached_threshold
-from slo.budget import Budget
-from slo.reservations import CounterLevel
+from slo.budgets.budget import Budget
+from slo.budgets.reservations import CounterLevel
 from slo.window import Window
 
 #: Seconds in which alerts that come together are sent in one message.

@@ -15,7 +15,7 @@ import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proxy.api.azure import of_deployment
-from proxy.api.body_limits import BodyMemoryLimit
+from proxy.api.connections.body_limits import BodyMemoryLimit
 from proxy.api.isolation import check_isolated
 from proxy.api.key_limits import check_model_allowed, expired_error
 from proxy.api.messages_api import speaks_messages
@@ -41,10 +41,10 @@ from proxy.api.request import (
 )
 from proxy.api.token_counting import COUNT_TOKENS, LocalTokenCounts
 from proxy.calls.deadlines import AwaitedEvent, CallWatchdog, ClientDisconnected, WatchdogTimer
+from proxy.calls.eligibility.retry_policy import GENERATING_ENDPOINTS
 from proxy.calls.pipeline import record_refusal, serve
 from proxy.calls.ports import CallContext, Dependencies
-from proxy.calls.retry_policy import GENERATING_ENDPOINTS
-from proxy.calls.warming_call import warming_call
+from proxy.calls.translation.warming_call import warming_call
 from proxy.errors import CallerError, ProxyError, Unready
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.providers.cache_isolation import add_cache_salt

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.calls.eligibility import CHAT, RESPONSES
+from proxy.calls.eligibility.eligibility import CHAT, RESPONSES
 from proxy.calls.ports import Dependencies
 from proxy.catalog.catalog import Catalog
 from proxy.errors import CallerError

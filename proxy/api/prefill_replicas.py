@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.finished_turn import FinishedTurn
+from proxy.calls.metering.finished_turn import FinishedTurn
 from proxy.calls.ports import Dependencies, ReplicaOrder, ReplicaPort
 from proxy.calls.route_choice import ReplicaTicket, RouteChoice
 from proxy.errors import CallerError

@@ -12,7 +12,7 @@ import msgspec
 from starlette.types import Receive, Scope
 
 from proxy.api.azure import AZURE_PREFIX, DEPLOYMENT, as_openai
-from proxy.api.body_limits import BodyReservation
+from proxy.api.connections.body_limits import BodyReservation
 from proxy.api.isolation import SELF_CONTAINED, websocket_refusal
 from proxy.api.messages_api import MESSAGES_SPELLINGS, with_messages_path
 from proxy.calls.deadlines import ClientDisconnected

@@ -9,11 +9,11 @@ from typing import Final
 
 import msgspec
 
+from proxy.calls.metering.settlement import AttemptInfo, AttemptOutcome, build_receipt
 from proxy.calls.pipeline import record_refusal
 from proxy.calls.ports import Caller, Dependencies, Head
 from proxy.calls.residency import bind_call
 from proxy.calls.route_choice import RouteChoice, requested_routes
-from proxy.calls.settlement import AttemptInfo, AttemptOutcome, build_receipt
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
 from proxy.providers.messages.request import prompt_tokens

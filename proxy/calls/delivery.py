@@ -4,10 +4,9 @@ import asyncio
 
 import msgspec
 
-from proxy.calls.abandoned_attempts import settle_abandoned
+from proxy.calls.attempts.abandoned_attempts import settle_abandoned
 from proxy.calls.deadlines import AwaitedEvent, ClientDisconnected, gateway_interrupted
-from proxy.calls.ports import CallContext, Head
-from proxy.calls.settlement import (
+from proxy.calls.metering.settlement import (
     AttemptInfo,
     AttemptOutcome,
     billing_terms,
@@ -15,6 +14,7 @@ from proxy.calls.settlement import (
     estimate_from_length,
     settle_share,
 )
+from proxy.calls.ports import CallContext, Head
 from proxy.calls.upstream_answer import UpstreamAnswer, translate_piece
 from proxy.errors import ProxyError, UpstreamError
 from proxy.prefix.planned import Planned

@@ -21,24 +21,29 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.calls.attempt import Attempt
+from proxy.calls.attempts.attempt import Attempt
+from proxy.calls.attempts.failed_attempts import record_cancelled, record_refused, record_superseded
+from proxy.calls.attempts.lost_attempts import LostAttempt, stalled_after_s
 from proxy.calls.deadlines import AwaitedEvent, NoWatchdog, gateway_interrupted
-from proxy.calls.failed_attempts import record_cancelled, record_refused, record_superseded
-from proxy.calls.lost_attempts import LostAttempt, stalled_after_s
-from proxy.calls.ports import CallContext, CheaperRoute
-from proxy.calls.route_choice import RouteChoice
-from proxy.calls.route_sequence import RouteSequence
-from proxy.calls.settlement import (
+from proxy.calls.metering.settlement import (
     AttemptInfo,
     AttemptOutcome,
     attempt_cost,
     estimate_from_length,
     likely_prompt_tokens,
 )
+from proxy.calls.ports import CallContext, CheaperRoute
+from proxy.calls.route_choice import RouteChoice
+from proxy.calls.route_sequence import RouteSequence
 from proxy.errors import ProxyError, UpstreamError
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
-from slo.attempt_budgets import HedgeBudget, hedge_delay_s, is_worth_hedging, may_begin_sooner
+from slo.budgets.attempt_budgets import (
+    HedgeBudget,
+    hedge_delay_s,
+    is_worth_hedging,
+    may_begin_sooner,
+)
 
 _log = logging.getLogger("thriftgate.upstreams")
 

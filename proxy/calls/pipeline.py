@@ -22,22 +22,22 @@ import logging
 
 import msgspec
 
-from proxy.calls.attempt import Attempt
-from proxy.calls.batch_models import BATCHES, with_batch_models
-from proxy.calls.deadlines import ClientDisconnected, gateway_interrupted
-from proxy.calls.delivery import Delivery
-from proxy.calls.failed_attempts import (
+from proxy.calls.attempts.attempt import Attempt
+from proxy.calls.attempts.failed_attempts import (
     record_cancelled,
     record_failed,
     record_failure_with_usage,
     record_refused,
 )
+from proxy.calls.deadlines import ClientDisconnected, gateway_interrupted
+from proxy.calls.delivery import Delivery
 from proxy.calls.hedging import HedgedAttempts
+from proxy.calls.metering.settlement import AttemptInfo, AttemptOutcome, build_receipt
 from proxy.calls.ports import CallContext, CheaperRoute, Dependencies
 from proxy.calls.residency import allowed_choices, bind_call, check_residency
 from proxy.calls.route_choice import RoutingDecision, requested_routes
 from proxy.calls.route_sequence import RouteSequence
-from proxy.calls.settlement import AttemptInfo, AttemptOutcome, build_receipt
+from proxy.calls.translation.batch_models import BATCHES, with_batch_models
 from proxy.errors import ProxyError, UpstreamError
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome

@@ -8,12 +8,12 @@ from typing import Any, Protocol
 import msgspec
 
 from proxy.calls.deadlines import CallWatchdog, NoWatchdog
-from proxy.calls.metering import Meter
-from proxy.calls.replica_costs import ReplicaCosts
-from proxy.calls.retry_policy import RetryPolicy
+from proxy.calls.eligibility.retry_policy import RetryPolicy
+from proxy.calls.metering.metering import Meter
+from proxy.calls.metering.replica_costs import ReplicaCosts
+from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.route_choice import RouteChoice, RoutingDecision
 from proxy.calls.route_health import RouteHealthRegistry
-from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
 from proxy.prefix.explain.reasons import CacheMiss, ProviderReason
@@ -26,7 +26,7 @@ from proxy.records.pending_attempt import PendingAttempt
 from proxy.records.receipt import Receipt
 from proxy.records.timeline import Timeline
 from proxy.upstream.port import Transport
-from slo.latency_target import LatencyTarget
+from slo.objectives.latency_target import LatencyTarget
 from slo.policies.residency import Residency
 from slo.usage import Usage
 

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import msgspec
 
-from proxy.calls.finished_turn import FinishedTurn
-from proxy.calls.retry_policy import GENERATING_ENDPOINTS
+from proxy.calls.eligibility.retry_policy import GENERATING_ENDPOINTS
+from proxy.calls.metering.finished_turn import FinishedTurn
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
 from proxy.errors import CallerError, ProxyError, UpstreamError

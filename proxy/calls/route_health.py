@@ -14,8 +14,8 @@ from typing import Final
 from proxy.calls.route_choice import RouteChoice
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError, UpstreamError
-from slo.attempt_budgets import HedgeBudget, RecentTtft, RetryBudget
 from slo.breaker import BreakerState, CircuitBreaker, order_routes
+from slo.budgets.attempt_budgets import HedgeBudget, RecentTtft, RetryBudget
 from slo.concurrency import ConcurrencyLimit
 
 _log = logging.getLogger("thriftgate.upstreams")

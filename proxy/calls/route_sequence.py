@@ -6,9 +6,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from proxy.calls.attempt import Attempt
+from proxy.calls.attempts.attempt import Attempt
+from proxy.calls.eligibility.requirements import missing_capability
 from proxy.calls.ports import CallContext, CheaperRoute
-from proxy.calls.requirements import missing_capability
 from proxy.calls.residency import allowed_choices
 from proxy.calls.route_choice import (
     RouteChoice,
@@ -21,7 +21,7 @@ from proxy.calls.route_choice import (
 from proxy.errors import ProxyError, UpstreamError
 from proxy.prefix.planned import Planned
 from proxy.records.compaction_result import CompactionResult
-from slo.attempt_budgets import is_overdue
+from slo.budgets.attempt_budgets import is_overdue
 
 #: OpenAI's code where a key's organisation did not encrypt the reasoning that is sent back.
 #: Source: OpenAI's errors (openai/codex 8145, 2025-12).

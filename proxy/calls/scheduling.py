@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from proxy.calls.output_limits import output_allowance
+from proxy.calls.eligibility.output_limits import output_allowance
 from proxy.calls.ports import CallContext
 from proxy.catalog.entries import Route
 from proxy.providers.scheduling_hints import CallHints

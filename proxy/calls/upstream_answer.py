@@ -5,8 +5,8 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.metering import Meter
-from proxy.calls.plausible_usage import UsageReader
+from proxy.calls.metering.metering import Meter
+from proxy.calls.metering.plausible_usage import UsageReader
 from proxy.errors import UpstreamError
 from proxy.providers.answers.google_finish import failed_finish_in
 from proxy.providers.envelopes import is_answer, is_object, is_unpaid

@@ -55,7 +55,7 @@ def check(
 
 
 def _print_findings(settings: Settings, catalog: Catalog, policies: Policies) -> None:
-    from proxy.api.connection_limit import descriptor_limit
+    from proxy.api.connections.connection_limit import descriptor_limit
     from proxy.cli.storage_checks import descriptor_counts
     from proxy.configuration import count_policies
     from slo.toml.problems import report
@@ -110,7 +110,7 @@ def _all_notes(settings: Settings, catalog: Catalog, policies: Policies) -> Iter
 
 def _notes(settings: Settings, catalog: Catalog, policies: Policies) -> Iterator[str]:
     """Notes on what is valid and may not do what was meant, in sentences."""
-    from proxy.api.connection_limit import descriptor_limit
+    from proxy.api.connections.connection_limit import descriptor_limit
     from proxy.cli.storage_checks import low_descriptor_warning, low_space_warning
     from proxy.cli.warnings import (
         assumptions,
@@ -142,7 +142,7 @@ def _engine_notes(settings: Settings) -> Iterator[str]:
     """Notes on what keeps profiles of engines from being started here."""
     if settings.engines is None:
         return
-    from proxy.cli.engine_launch_notes import launch_notes
+    from proxy.cli.engines.engine_launch_notes import launch_notes
     from proxy.configuration import read_engines
     from proxy.engines.state.state_file import read_engine_states
 

@@ -18,14 +18,15 @@ from dashboards.access import sign_in_url
 from dashboards.reports import latest_days
 from dashboards.savings_headline import headline_sentences
 from proxy import app
-from proxy.api import serving
-from proxy.api.connection_limit import raise_descriptor_limit
+from proxy.api.connections import serving
+from proxy.api.connections.connection_limit import raise_descriptor_limit
+from proxy.api.connections.starting import SwitchableApp, starting_app
 from proxy.api.cors import with_cors
-from proxy.api.starting import SwitchableApp, starting_app
 from proxy.catalog.catalog import Catalog
-from proxy.cli import savings, session
+from proxy.cli import session
 from proxy.cli.check import upstreams_by_key, warn
-from proxy.cli.engine_launch_notes import silent_replicas
+from proxy.cli.engines.engine_launch_notes import silent_replicas
+from proxy.cli.reports import savings
 from proxy.cli.storage_checks import low_descriptor_warning
 from proxy.cli.warnings import known_keys_obstacle
 from proxy.configuration import Snapshot, count_policies, read_engines

@@ -145,56 +145,65 @@ def _replay(line: typer.Typer) -> None:
 
 
 def _report(line: typer.Typer) -> None:
-    from proxy.cli import report, session
+    from proxy.cli import session
+    from proxy.cli.reports import report
 
     commands = report.reports(session.terminal, session.catalog, session.settings, session.policies)
     line.add_typer(commands, name="report")
 
 
 def _compact(line: typer.Typer) -> None:
-    from proxy.cli import compact, session
+    from proxy.cli import session
+    from proxy.cli.compaction import compact
 
     compact.compact(line, session.terminal, session.catalog)
 
 
 def _savings(line: typer.Typer) -> None:
-    from proxy.cli import savings, session
+    from proxy.cli import session
+    from proxy.cli.reports import savings
 
     line.command("savings")(savings.savings(session.terminal, session.catalog, session.settings))
 
 
 def _misses(line: typer.Typer) -> None:
-    from proxy.cli import savings, session
+    from proxy.cli import session
+    from proxy.cli.reports import savings
 
     line.command("misses")(savings.misses(session.terminal))
 
 
 def _budgets(line: typer.Typer) -> None:
-    from proxy.cli import budgets, session
+    from proxy.cli import session
+    from proxy.cli.policies import budgets
 
     line.command("budgets")(budgets.budgets(session.terminal, session.settings, session.policies))
 
 
 def _explain(line: typer.Typer) -> None:
-    from proxy.cli import explain, session
+    from proxy.cli import session
+    from proxy.cli.planning import explain
 
     line.command("explain")(explain.explain(session.terminal))
 
 
 def _export(line: typer.Typer) -> None:
-    from proxy.cli import receipts, session
+    from proxy.cli import session
+    from proxy.cli.reports import receipts
 
     line.command("export")(receipts.export(session.terminal))
 
 
 def _receipts(line: typer.Typer) -> None:
-    from proxy.cli import receipts, session
+    from proxy.cli import session
+    from proxy.cli.reports import receipts
 
     line.add_typer(receipts.receipts(session.terminal, session.settings), name="receipts")
 
 
 def _simulator(line: typer.Typer) -> None:
-    from proxy.cli import session, simulator
+    from proxy.cli import session
+    from proxy.cli.testing import simulator
 
     line.command("simulator")(
         simulator.simulator_command(session.terminal, session.shipped_catalog)
@@ -226,47 +235,54 @@ def _admin(line: typer.Typer) -> None:
 
 
 def _layout(line: typer.Typer) -> None:
-    from proxy.cli import layouts, session
+    from proxy.cli import session
+    from proxy.cli.planning import layouts
 
     line.add_typer(layouts.layouts(session.terminal), name="layout")
 
 
 def _compaction(line: typer.Typer) -> None:
-    from proxy.cli import compactions, session
+    from proxy.cli import session
+    from proxy.cli.compaction import compactions
 
     commands = compactions.compactions(session.terminal, session.settings)
     line.add_typer(commands, name="compaction")
 
 
 def _objectives(line: typer.Typer) -> None:
-    from proxy.cli import objectives, session
+    from proxy.cli import session
+    from proxy.cli.policies import objectives
 
     commands = objectives.objectives(session.terminal, session.settings, session.policies)
     line.add_typer(commands, name="objectives")
 
 
 def _dashboards(line: typer.Typer) -> None:
-    from proxy.cli import dashboards, session
+    from proxy.cli import session
+    from proxy.cli.reports import dashboards
 
     commands = dashboards.dashboards(session.terminal, session.settings, session.policies)
     line.add_typer(commands, name="dashboards")
 
 
 def _alerts(line: typer.Typer) -> None:
-    from proxy.cli import alerts, session
+    from proxy.cli import session
+    from proxy.cli.policies import alerts
 
     commands = alerts.alerts(session.terminal, session.settings, session.policies)
     line.add_typer(commands, name="alerts")
 
 
 def _engine(line: typer.Typer) -> None:
-    from proxy.cli import engines, session
+    from proxy.cli import session
+    from proxy.cli.engines import engines
 
     line.add_typer(engines.engines(session.terminal, session.settings), name="engine")
 
 
 def _bench(line: typer.Typer) -> None:
-    from proxy.cli import bench, session
+    from proxy.cli import session
+    from proxy.cli.testing import bench
 
     line.add_typer(bench.bench(session.terminal), name="bench")
 

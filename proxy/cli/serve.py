@@ -43,7 +43,7 @@ def serve(
 
 
 def _serve_simulated(settings: Settings) -> None:
-    from proxy.cli.simulated_upstream import simulated_upstream
+    from proxy.cli.testing.simulated_upstream import simulated_upstream
 
     try:
         with simulated_upstream(settings, session.shipped_catalog(), session.now) as redirected:

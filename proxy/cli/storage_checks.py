@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from proxy.api.connection_limit import connections_of_address, connections_within
+from proxy.api.connections.connection_limit import connections_of_address, connections_within
 
 #: Bytes below which a disk is soon full: the journal alone may wait with some tens of MiB.
 _LOW_SPACE_BYTES: Final = 1 << 30

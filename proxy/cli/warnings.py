@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from compaction.policy import CompactionMode
-from proxy.calls.route_target import route_target
+from proxy.calls.eligibility.route_target import route_target
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
 from proxy.pages.policy_warnings import MAX_NAMED, Accounts, accounts_of, default_upstream

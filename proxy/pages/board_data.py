@@ -43,13 +43,14 @@ from proxy.store.errors import StoreError
 from proxy.store.ports import BudgetStore
 from proxy.store.sql.settings.pins import PinRow
 from proxy.store.store import Store
-from slo import burn, window
+from slo import window
 from slo.alert import format_amount
-from slo.budget import Budget, BudgetUnit
+from slo.budgets.budget import Budget, BudgetUnit
+from slo.budgets.tally import GoodBadCounts
 from slo.controller.state import ControllerState
-from slo.objective import Metric, request_kind_text
-from slo.openslo import objective_text
-from slo.tally import GoodBadCounts
+from slo.objectives import burn
+from slo.objectives.objective import Metric, request_kind_text
+from slo.objectives.openslo import objective_text
 from slo.usage import Usage
 
 #: The share of them that the ledger has before the counters are asked without it.

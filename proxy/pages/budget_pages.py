@@ -13,7 +13,7 @@ from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.budgets.budget_requests import BudgetRequest, requested_budget
 from proxy.pages.resources.teams import TeamsResource
 from proxy.pages.site import FormCheck, Site, page_router, redirect, validated_request
-from slo.budget import EVERY, SCOPES, BudgetUnit
+from slo.budgets.budget import EVERY, SCOPES, BudgetUnit
 from slo.window import Window
 
 #: Choices of a budget's form, by field.

@@ -11,7 +11,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from proxy.api.starting import OFFLINE
+from proxy.api.connections.starting import OFFLINE
 from proxy.app_context import AppContext
 from proxy.configuration import Snapshot
 from proxy.pages.policy_warnings import Accounts, accounts_of, policy_warnings

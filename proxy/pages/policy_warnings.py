@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
-from slo import ladder_levels
-from slo.budget import EVERY
+from slo.budgets.budget import EVERY
+from slo.objectives import ladder_levels
 from slo.policies.file import Policies, policies_by_kind
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.retry_policy import BILLED_ENDPOINTS
+from proxy.calls.eligibility.retry_policy import BILLED_ENDPOINTS
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
 from proxy.records.amounts import quantity

@@ -16,7 +16,12 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from slo.reservations import CounterClaim, CounterLevel, ReservationGranted, ReservationRefused
+from slo.budgets.reservations import (
+    CounterClaim,
+    CounterLevel,
+    ReservationGranted,
+    ReservationRefused,
+)
 
 Count = tuple[int, int]
 """The number of good calls, and the number of bad ones."""

@@ -30,6 +30,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from slo import wilson
+from slo.budgets.tally import GoodBadCounts
 from slo.controller.canary_share import canary_share, is_lately_bad, next_share, ramp_share
 from slo.controller.pins import remove_pin
 from slo.controller.state import (
@@ -42,7 +43,6 @@ from slo.controller.state import (
     ControllerState,
     LevelCounts,
 )
-from slo.tally import GoodBadCounts
 
 _NO_COUNTS: Final = LevelCounts()
 #: Factor from the seconds that show a breach to the longer span that must be over budget, too.

@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from slo.tally import SLOT_S, GoodBadCounts, Tally
+from slo.budgets.tally import SLOT_S, GoodBadCounts, Tally
 
 SHORT_WINDOW_S: Final = 60.0
 CANARY_WINDOW_S: Final = 120.0

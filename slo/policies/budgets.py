@@ -17,7 +17,7 @@ unpriced = "own"         # the default; what becomes of calls of unknown price, 
 alerts = [50, 80, 95]    # the default
 """
 
-from slo.budget import (
+from slo.budgets.budget import (
     EVERY,
     LABEL_PREFIX,
     SCOPES,
@@ -27,6 +27,7 @@ from slo.budget import (
     OnStoreLoss,
     UnpricedPolicy,
 )
+from slo.budgets.reservations import MAX_AMOUNT
 from slo.decimals import (
     DOLLARS_PATTERN,
     NANOS_PER_DOLLAR,
@@ -35,7 +36,6 @@ from slo.decimals import (
     whole_number,
 )
 from slo.policies.entries import NAME_PATTERN, entry_name
-from slo.reservations import MAX_AMOUNT
 from slo.toml.table_reader import TableReader, describe_value
 from slo.window import Window
 

@@ -12,8 +12,9 @@ cheaper = ["gpt-5.4-mini"]               # models to go to, in this order
 unpriced = "own"                         # the default; or refuse, allow: as of budgets
 """
 
-from slo.budget import EVERY, UnpricedPolicy
-from slo.ceiling import Ceiling, CeilingStep
+from slo.budgets.budget import EVERY, UnpricedPolicy
+from slo.budgets.ceiling import Ceiling, CeilingStep
+from slo.budgets.reservations import MAX_AMOUNT
 from slo.decimals import (
     DOLLARS_PATTERN,
     NANOS_PER_DOLLAR,
@@ -21,7 +22,6 @@ from slo.decimals import (
     normalize_decimal,
 )
 from slo.policies.entries import entry_name
-from slo.reservations import MAX_AMOUNT
 from slo.toml.table_reader import TableReader, checked_choice, describe_value
 
 _MAX_MODELS = 10

@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from slo import ladder_levels
-from slo.budget import Budget
-from slo.ceiling import Ceiling
-from slo.objective import Objective
+from slo.budgets.budget import Budget
+from slo.budgets.ceiling import Ceiling
+from slo.objectives import ladder_levels
+from slo.objectives.objective import Objective
 from slo.policies import budgets, ceilings, objectives, reports, sinks
 from slo.policies import residency as residency_rules
 from slo.policies.entries import read_entries

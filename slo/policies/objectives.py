@@ -11,8 +11,8 @@ p = 95                   # so many percent of the calls
 under = "500ms"          # at or under this: "500ms", "2s", "1m"; of cost it is dollars: "0.05"
 calls = "streams"        # all, streams, whole; of ttft streams is the default, of all else all
 enforce = "degrade"      # observe, alert, degrade, shed; alert is the default
-ladder = ["elsewhere", "gpt-small", "shed"]    # what calls get instead, see slo.ladder_levels
-alert_at = [{ burn = 6, over = "30m", severity = "page" }]    # the usual ones without, see slo.burn
+ladder = ["elsewhere", "gpt-small", "shed"]    # what calls get instead
+alert_at = [{ burn = 6, over = "30m", severity = "page" }]    # the usual ones without
 stages = { queue = "100ms", prefill = "300ms" }    # of ttft and total: names the stage that is late
 
 [[objectives]]
@@ -33,10 +33,12 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from slo.alert import Severity
+from slo.budgets.reservations import MAX_AMOUNT
+from slo.budgets.stages import Stage, StageBudget
 from slo.decimals import nanos_of_dollars, whole_number
 from slo.duration import parse_duration
-from slo.ladder_levels import ELSEWHERE, SHED, effective_ladder, is_name
-from slo.objective import (
+from slo.objectives.ladder_levels import ELSEWHERE, SHED, effective_ladder, is_name
+from slo.objectives.objective import (
     EVERY,
     STAGE_METRICS,
     BurnAlert,
@@ -45,10 +47,8 @@ from slo.objective import (
     Objective,
     RequestKind,
 )
-from slo.objective_validation import alert_problem, target_key, validate_objective
+from slo.objectives.objective_validation import alert_problem, target_key, validate_objective
 from slo.policies.entries import entry_name
-from slo.reservations import MAX_AMOUNT
-from slo.stages import Stage, StageBudget
 from slo.toml.table_reader import TableReader, describe_value
 
 _COMMON = ("name", "team", "feature", "calls", "metric", "enforce", "ladder")

@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from slo.budget import EVERY
+from slo.budgets.budget import EVERY
 from slo.policies.entries import entry_name
 from slo.policies.sinks import environment_variable
 from slo.toml.table_reader import TableReader, checked_choice, checked_value, describe_value

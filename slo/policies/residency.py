@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from slo.budget import EVERY
+from slo.budgets.budget import EVERY
 from slo.policies.entries import entry_name
 from slo.toml.table_reader import TableReader, checked_value
 

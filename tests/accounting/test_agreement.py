@@ -12,7 +12,7 @@ import pytest
 
 from proxy.caches import openai_interval
 from proxy.caches.port import Cache, CachedPrompt, Served
-from proxy.calls.translation import prepare
+from proxy.calls.translation.translation import prepare
 from proxy.catalog.entries import Model
 from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.prompts import PromptReader

@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 import orjson
 import pytest
 
-from proxy.calls.eligibility import planning_request
-from proxy.calls.route_target import route_target
-from proxy.calls.translation import prepare
+from proxy.calls.eligibility.eligibility import planning_request
+from proxy.calls.eligibility.route_target import route_target
+from proxy.calls.translation.translation import prepare
 from proxy.prefix.explain.reasons import MissReason
 from proxy.prefix.planner import Planner
 from proxy.tools.replay.planning import recorded_as_call

@@ -6,11 +6,11 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from proxy.caches.port import CachedPrompt
-from proxy.tools.simulator.chat_bodies import chat_prompt as read_chat
-from proxy.tools.simulator.messages_bodies import messages_prompt as read_messages
+from proxy.tools.simulator.apis.chat_bodies import chat_prompt as read_chat
+from proxy.tools.simulator.apis.messages_bodies import messages_prompt as read_messages
+from proxy.tools.simulator.apis.responses_bodies import read_responses_request
 from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.rendering import Vocabulary
-from proxy.tools.simulator.responses_bodies import read_responses_request
 from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.accounting.accounts import AccountedCall, account
 from tests.accounting.random_bodies import RandomStream

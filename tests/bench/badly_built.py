@@ -24,7 +24,7 @@ from pathlib import Path
 
 import orjson
 
-from proxy.calls.translation import prepare
+from proxy.calls.translation.translation import prepare
 from proxy.catalog.entries import Route
 from proxy.configuration import read_catalog
 from proxy.settings import read

@@ -21,7 +21,7 @@ import orjson
 
 from proxy.services.budgets.reconciliation import SETTLED_AFTER_S
 from proxy.store.store import Store
-from slo.budget import OnStoreLoss
+from slo.budgets.budget import OnStoreLoss
 from tests.bench.budget_fault_gateways import NANOS, Ledger, gateways
 from tests.bench.gateway_deaths import kill_one, print_death
 from tests.fakes.budget_gateway import DIME

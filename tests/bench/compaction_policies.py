@@ -31,7 +31,7 @@ from compaction import cost_model
 from compaction.policy import CompactionPolicy, RelativePrices
 from proxy.caches.port import CachedPrompt, Served, TokenBlock, Ttl
 from proxy.caches.regimes import build_cache
-from proxy.calls.route_target import route_target as planned
+from proxy.calls.eligibility.route_target import route_target as planned
 from proxy.catalog.entries import Route
 from proxy.catalog.load import load
 from proxy.services.compaction.policies import relative_prices

@@ -23,11 +23,11 @@ from random import Random
 from statistics import fmean
 from typing import Protocol
 
+from slo.budgets.tally import Tally
 from slo.controller.canary_share import level_for
 from slo.controller.evaluate import evaluate
 from slo.controller.state import ControllerRules, ControllerSnapshot, ControllerState, level_counts
 from slo.controller.transitions import StateChange, state_change
-from slo.tally import Tally
 
 HOUR = 3600.0
 SLOWER = 3.0

@@ -23,7 +23,7 @@ from multiprocessing import get_context
 from typing import NamedTuple
 
 from proxy.caches.regime import prompt_cost
-from proxy.calls.route_target import route_target
+from proxy.calls.eligibility.route_target import route_target
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.lessons import is_due
 from proxy.prefix.planned import Planned

@@ -23,8 +23,8 @@ import orjson
 from sqlalchemy import insert
 
 from dashboards.reports import SpendFilter, latest_days
-from proxy.calls.route_target import route_target
-from proxy.calls.translation import prepare
+from proxy.calls.eligibility.route_target import route_target
+from proxy.calls.translation.translation import prepare
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.errors import CallerError

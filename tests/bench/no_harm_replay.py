@@ -14,8 +14,8 @@ from typing import Final
 import orjson
 
 from proxy.caches.port import CachedPrompt
-from proxy.calls.route_target import route_target
-from proxy.calls.translation import prepare
+from proxy.calls.eligibility.route_target import route_target
+from proxy.calls.translation.translation import prepare
 from proxy.catalog.entries import Model, Route
 from proxy.errors import CallerError, OperatorError
 from proxy.prefix.planned import PlanningTarget

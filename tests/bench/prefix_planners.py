@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from proxy.calls.route_target import route_target
+from proxy.calls.eligibility.route_target import route_target
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.lessons import LayoutLearner
 from proxy.prefix.planned import Planned, PlanningRequest, PlanningTarget

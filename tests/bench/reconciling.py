@@ -17,7 +17,7 @@ from proxy.services.budgets.reconciliation import Reconciler
 from proxy.store.redis.local_budget_store import LocalBudgetStore
 from proxy.store.sql.database import write_transaction
 from proxy.store.store import Store
-from slo.budget import Budget, BudgetUnit
+from slo.budgets.budget import Budget, BudgetUnit
 from slo.window import Window
 from tests.bench import ledger
 

@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter_ns
 from typing import Any, Final
 
-from proxy.calls.settlement import build_receipt
-from proxy.calls.translation import prepare
+from proxy.calls.metering.settlement import build_receipt
+from proxy.calls.translation.translation import prepare
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.records.timeline import Timeline
 from proxy.services.budgets.admission_gate import AdmissionGate
@@ -24,8 +24,8 @@ from proxy.store.ports import BudgetStore, CountersCondition
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.leased_counters import LeasedCounters
 from proxy.store.redis.local_budget_store import LocalBudgetStore
-from slo.ceiling import Ceiling
-from slo.reservations import CounterClaim, ReservationGranted
+from slo.budgets.ceiling import Ceiling
+from slo.budgets.reservations import CounterClaim, ReservationGranted
 from tests.fakes.admission_harness import ROUTE, AdmissionHarness, budget
 from tests.fakes.admission_scenarios import ANSWERED
 from tests.fakes.clock import ticks

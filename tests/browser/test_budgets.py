@@ -6,7 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import BrowserContext, Page, expect
 
-from slo.budget import Budget, HoldPolicy, OnStoreLoss, UnpricedPolicy
+from slo.budgets.budget import Budget, HoldPolicy, OnStoreLoss, UnpricedPolicy
 from tests.browser.test_pages import Watch
 from tests.fakes.demo_gateway import DemoGateway
 

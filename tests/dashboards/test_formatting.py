@@ -3,7 +3,7 @@ import pytest
 from dashboards import formatting
 from dashboards.views.cache_health import MissReasonSums
 from dashboards.views.calls import CallForm, CallRow
-from slo.budget import BudgetUnit
+from slo.budgets.budget import BudgetUnit
 from tests.fakes.board import a_rerouted_call, an_objective
 
 FORMS_OF_A_CALL: tuple[tuple[str, CallForm], ...] = (

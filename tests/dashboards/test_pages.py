@@ -12,7 +12,7 @@ from dashboards import pages
 from dashboards.access import Role, Viewer
 from dashboards.board import BurnStatus, StateSpan, StateTimeline
 from dashboards.pages import SignInForm
-from slo.budget import BudgetUnit
+from slo.budgets.budget import BudgetUnit
 from tests.fakes.board import (
     CALL,
     NOW,

@@ -4,27 +4,27 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from proxy.calls.settlement import AttemptInfo, AttemptOutcome, build_receipt
-from proxy.calls.translation import prepare
+from proxy.calls.metering.settlement import AttemptInfo, AttemptOutcome, build_receipt
+from proxy.calls.translation.translation import prepare
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.records.receipt import Receipt
 from proxy.records.timeline import Timeline
 from proxy.services.budgets.admission import Admission
-from proxy.services.budgets.prediction import Predictor
+from proxy.services.budgets.cost_bounds.prediction import Predictor
 from proxy.store.errors import StoreError
 from proxy.store.ports import CountersCondition
 from proxy.store.redis.local_budget_store import LocalBudgetStore
-from slo.budget import Budget, BudgetUnit, HoldPolicy
-from slo.price import Tariff
-from slo.reservations import (
+from slo.budgets.budget import Budget, BudgetUnit, HoldPolicy
+from slo.budgets.reservations import (
     CounterClaim,
     CounterLevel,
     ReservationGranted,
     ReservationRefused,
     Reservations,
 )
+from slo.price import Tariff
 from slo.window import Window
 from tests.fakes.call_dependencies import FakeEstimator, LoopTasks, call, route
 from tests.fakes.clock import ticks

@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from proxy.calls.settlement import AttemptInfo, AttemptOutcome
+from proxy.calls.metering.settlement import AttemptInfo, AttemptOutcome
 from proxy.errors import ProxyError
 from proxy.records.receipt import Outcome
-from slo.budget import Budget
+from slo.budgets.budget import Budget
 from slo.usage import Usage
 from tests.fakes.admission_harness import AdmissionHarness
 from tests.fakes.clock import run_in_instant_time

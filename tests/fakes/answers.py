@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from proxy.calls.metering import Meter
+from proxy.calls.metering.metering import Meter
 from proxy.providers.answers.usage import openai_usage
 from tests.fakes.upstream import EVENTS, Piece, ScriptedAnswer
 

@@ -16,7 +16,7 @@ from dashboards.board import (
     StateTimeline,
 )
 from slo.alert import Severity
-from slo.budget import BudgetUnit
+from slo.budgets.budget import BudgetUnit
 
 NOW = 1_790_000_000.0
 

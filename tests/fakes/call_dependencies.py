@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any, cast
 
 from proxy.calls.deadlines import CallWatchdog, WatchdogTimer
-from proxy.calls.metering import Meter
+from proxy.calls.eligibility.retry_policy import RetryPolicy
+from proxy.calls.metering.metering import Meter
 from proxy.calls.pipeline import serve
 from proxy.calls.ports import CallContext, Caller, Dependencies
-from proxy.calls.retry_policy import RetryPolicy
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Kind, Model, Route, Upstream
 from proxy.prefix.explain.reasons import ProviderReason

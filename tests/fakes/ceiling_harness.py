@@ -4,14 +4,14 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.ports import Admitted, CheaperRoute
-from proxy.calls.settlement import AttemptInfo
-from proxy.calls.translation import prepare
+from proxy.calls.translation.translation import prepare
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
 from proxy.services.budgets.ceilings import CostCeilings
-from proxy.services.budgets.prediction import Predictor
-from slo.ceiling import Ceiling, CeilingStep
+from proxy.services.budgets.cost_bounds.prediction import Predictor
+from slo.budgets.ceiling import Ceiling, CeilingStep
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from slo.usage import Usage
 from tests.fakes.admission_harness import BODY, NOW

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from proxy.calls.eligibility.retry_policy import RetryPolicy
+from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.ports import Admitted, CheaperRoute, Dependencies
-from proxy.calls.retry_policy import RetryPolicy
 from proxy.calls.route_health import RouteHealthRegistry
-from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route, Upstream
 from proxy.errors import CallerError, ProxyError

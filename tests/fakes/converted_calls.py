@@ -1,7 +1,7 @@
 """Requests of calls that are said in chat first, as an attempt makes them."""
 
-from proxy.calls.converted_calls import convert_call
-from proxy.calls.translation import prepare
+from proxy.calls.translation.converted_calls import convert_call
+from proxy.calls.translation.translation import prepare
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError
 from proxy.providers.port import PreparedRequest

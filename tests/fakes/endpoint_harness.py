@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from proxy.api.body_limits import BodyMemoryLimit
+from proxy.api.connections.body_limits import BodyMemoryLimit
 from proxy.api.endpoint import Endpoint, EndpointDependencies
 from proxy.catalog.families import UnlistedModels
 from proxy.records.call import Key

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from proxy.cli import session
-from proxy.cli.engine_processes import EnginePlan, serve_engine
+from proxy.cli.engines.engine_processes import EnginePlan, serve_engine
 from tests.fakes.engines import QUICK, engine_command
 
 PROFILE = "tiny"

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from proxy.cli.engine_processes import sum_metrics
+from proxy.cli.engines.engine_processes import sum_metrics
 from proxy.engines.adapters.launch_command import LaunchCommand
 from proxy.engines.supervision.engine_log import EngineLog
 from proxy.engines.supervision.replica_plan import ReplicaPlan

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 from prometheus_client import CollectorRegistry, generate_latest
 
-from proxy.calls.replica_costs import ReplicaCosts
+from proxy.calls.metering.replica_costs import ReplicaCosts
 from proxy.calls.route_health import RouteHealthRegistry
 from proxy.catalog.entries import Upstream
 from proxy.engines.speculation.auto_choice import SpeculationRecord

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from proxy.calls.eligibility.retry_policy import RetryPolicy
 from proxy.calls.ports import Dependencies, SpendingLimits
-from proxy.calls.retry_policy import RetryPolicy
 from proxy.calls.route_choice import RouteChoice, RoutingDecision
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError

@@ -9,9 +9,9 @@ from proxy.services.objectives.router import ObjectiveRouter
 from proxy.store.errors import StoreError
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.store import Store
-from slo.budget import Budget
+from slo.budgets.budget import Budget
 from slo.controller.state import ControllerSnapshot
-from slo.objective import Objective
+from slo.objectives.objective import Objective
 from tests.fakes.admission_harness import NOW
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.objective_replicas import tracks

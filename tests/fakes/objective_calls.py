@@ -8,7 +8,7 @@ from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.objectives.router import ObjectiveRouter
 from slo.controller.state import ControllerSnapshot, ControllerState
-from slo.objective import Objective
+from slo.objectives.objective import Objective
 from slo.usage import Usage
 from tests.fakes.call_dependencies import call
 from tests.fakes.chaos import two_model_catalog

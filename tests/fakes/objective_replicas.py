@@ -14,7 +14,7 @@ from proxy.store.sql.settings.pins import PinRow
 from proxy.store.store import Store
 from slo.alert import Alert
 from slo.controller.state import ControllerState
-from slo.objective import Enforce, Metric, Objective
+from slo.objectives.objective import Enforce, Metric, Objective
 from tests.fakes.chaos import two_model_catalog
 
 START = 1_790_000_000.0

@@ -5,10 +5,17 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from slo import ladder_levels
 from slo.alert import Severity
-from slo.burn import MAX_ALERT_WINDOW_S, MAX_CACHE_SHARE, MIN_ALERT_WINDOW_S, max_burn_rate
-from slo.objective import (
+from slo.budgets.reservations import MAX_AMOUNT
+from slo.budgets.stages import STAGES_OF_TTFT, Stage, StageBudget
+from slo.objectives import ladder_levels
+from slo.objectives.burn import (
+    MAX_ALERT_WINDOW_S,
+    MAX_CACHE_SHARE,
+    MIN_ALERT_WINDOW_S,
+    max_burn_rate,
+)
+from slo.objectives.objective import (
     TIMED_METRICS,
     BurnAlert,
     CallMeasurements,
@@ -17,8 +24,6 @@ from slo.objective import (
     Objective,
     RequestKind,
 )
-from slo.reservations import MAX_AMOUNT
-from slo.stages import STAGES_OF_TTFT, Stage, StageBudget
 
 TEXTS = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=20)
 _NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True)

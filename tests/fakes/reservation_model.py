@@ -3,7 +3,12 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from slo.reservations import CounterClaim, CounterLevel, ReservationGranted, ReservationRefused
+from slo.budgets.reservations import (
+    CounterClaim,
+    CounterLevel,
+    ReservationGranted,
+    ReservationRefused,
+)
 
 
 class ReservationModel:

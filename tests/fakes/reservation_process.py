@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from proxy.store.redis.budget_store import RedisBudgetStore
-from slo.reservations import CounterClaim, ReservationGranted
+from slo.budgets.reservations import CounterClaim, ReservationGranted
 from tests.fakes.redis_keys import SERVER
 
 ORGANIZATION = "acme"

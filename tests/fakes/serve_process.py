@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from proxy.api.starting import STARTING
+from proxy.api.connections.starting import STARTING
 from proxy.store.store import Store
 from tests.fakes.databases import migrated_sqlite
 from tests.fakes.forked_command import ForkedCommand

@@ -3,7 +3,7 @@
 import orjson
 from hypothesis import strategies as st
 
-from proxy.calls.metering import Meter
+from proxy.calls.metering.metering import Meter
 from proxy.providers.answers.usage import openai_usage
 
 

@@ -16,11 +16,11 @@ from itertools import pairwise
 import orjson
 
 from proxy.caches.port import CachedPrompt, TokenBlock
-from proxy.calls.translation import prepare
+from proxy.calls.translation.translation import prepare
 from proxy.catalog.entries import REGIMES, TRAITS, Kind, Route, Upstream
+from proxy.tools.simulator.apis.chat import CHAT
+from proxy.tools.simulator.apis.messages import MESSAGES
 from proxy.tools.simulator.bodies import parse_body
-from proxy.tools.simulator.chat import CHAT
-from proxy.tools.simulator.messages import MESSAGES
 from proxy.tools.simulator.models import SimulatedModel, WireName
 from proxy.tools.simulator.rendering import END, Vocabulary
 from proxy.tools.simulator.scripted_reply import ReadingContext

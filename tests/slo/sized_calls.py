@@ -3,15 +3,15 @@
 import random
 from collections.abc import Callable
 
-from slo.budget import Budget, BudgetUnit
-from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
-from slo.quantile_sketch import QuantileSketch
-from slo.reservation_sizing import (
+from slo.budgets.budget import Budget, BudgetUnit
+from slo.budgets.reservation_sizing import (
     CounterView,
     PriceQuote,
     UsageBounds,
     size_reservation,
 )
+from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
+from slo.quantile_sketch import QuantileSketch
 from slo.window import Window
 from tests.fakes import overnight_traffic
 

@@ -18,7 +18,7 @@ from slo.alert import (
     stable_id,
     urgency_key,
 )
-from slo.budget import Budget, BudgetUnit
+from slo.budgets.budget import Budget, BudgetUnit
 from slo.window import Window
 from tests.fakes.alerts import NOW, POISON, an_alert
 

@@ -11,8 +11,8 @@ from slo.alerting import (
     grouping_time,
     repeat_interval_s,
 )
-from slo.budget import Budget, BudgetUnit, counter_key
-from slo.reservations import CounterLevel
+from slo.budgets.budget import Budget, BudgetUnit, counter_key
+from slo.budgets.reservations import CounterLevel
 from slo.window import Window
 from tests.fakes.alerts import NOW, an_alert
 

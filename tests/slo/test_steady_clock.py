@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slo import window
-from slo.reservations import CounterClaim, CounterLevel, ReservationGranted, Reservations
+from slo.budgets.reservations import CounterClaim, CounterLevel, ReservationGranted, Reservations
 from slo.steady_clock import BELIEVED_AFTER_S, SLEW, TOLERANCE_S, SteadyClock
 from slo.window import Window
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from proxy.services.budgets.reconciliation import SETTLED_AFTER_S
-from slo.leases import VALID_S
+from slo.budgets.leases import VALID_S
 from tests.bench.budget_faults import (
     LIMITS,
     NEAR,

@@ -15,8 +15,8 @@ from dashboards.grafana.boards import board_files
 from proxy.cli.yaml_documents import dump_yaml
 from proxy.configuration import read_policies
 from proxy.settings import Settings
-from slo.prometheus_rules import rule_groups
-from slo.prometheus_spend_rules import spend_groups
+from slo.objectives.prometheus_rules import rule_groups
+from slo.objectives.prometheus_spend_rules import spend_groups
 from tests.fakes.free_port import free_port
 from tests.fakes.gateway_fixture import GatewayFixture, running_gateway
 from tests.fakes.plain_http import PLAIN

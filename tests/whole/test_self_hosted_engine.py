@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import httpx2
 import pytest
 
-from proxy.cli.engine_processes import supervision_ports
+from proxy.cli.engines.engine_processes import supervision_ports
 from proxy.engines.state.replica_report import ProcessState
 from proxy.records.receipt import Outcome, PhasesFrom
 from proxy.tools.engine_demo.measure import SYSTEM, conversation, long_system

@@ -17,7 +17,7 @@ import psycopg
 import pytest
 import redis
 
-from proxy.api.starting import OFFLINE, STARTING
+from proxy.api.connections.starting import OFFLINE, STARTING
 from proxy.cli.session import now
 from proxy.errors import OperatorError
 from proxy.store.sql.access.known_keys import FILE_NAME, read_known_keys

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
-from proxy.api.starting import STARTING
+from proxy.api.connections.starting import STARTING
 from tests.fakes.background_loop import running_in_thread
 from tests.fakes.gateway_fixture import running_simulator
 from tests.fakes.postgres import SERVER, schema

@@ -21,7 +21,7 @@ from hashlib import sha256
 from hmac import compare_digest
 from typing import Final
 
-from proxy.api.connection_limit import address_block
+from proxy.api.connections.connection_limit import address_block
 
 #: Misses of the token within a minute, after which the next are told to wait.
 MAX_FAILURES: Final = 5

@@ -23,7 +23,7 @@ from proxy.pages.viewing import SignedIn, check_allowed
 from proxy.services.objectives.objective_state import MISSED
 from proxy.store.sql.settings.pins import PinRow
 from proxy.store.store import Store
-from slo.budget import EVERY
+from slo.budgets.budget import EVERY
 
 MAX_PIN_S: Final = 30 * 86_400.0
 MAX_REASON_CHARS: Final = 200

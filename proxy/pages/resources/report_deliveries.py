@@ -16,7 +16,7 @@ from proxy.services.reports.report_delivery import SETTLE_S, configured_senders
 from proxy.settings import Settings
 from proxy.store.sql.report_deliveries import ReportDelivery
 from proxy.store.store import Store
-from slo.budget import EVERY
+from slo.budgets.budget import EVERY
 from slo.policies.reports import ScheduledReport
 
 #: Deliveries of one report that are shown.

@@ -2,8 +2,8 @@
 
 What only steers an answer is said in other words or left out, each with a note. What would change
 what the answer means is not touched here: a model that cannot take it is no substitute, and is
-ruled out before anything is sent (``proxy.calls.requirements``). The caller's own model gets the
-caller's bytes.
+ruled out before anything is sent (``proxy.calls.eligibility.requirements``). The caller's own model
+gets the caller's bytes.
 """
 
 from collections.abc import Callable, Mapping

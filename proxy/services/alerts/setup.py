@@ -19,7 +19,7 @@ from proxy.store.journal.removed_segments import RemovedSegments
 from proxy.store.sql.outbox import MAX_ALERTS
 from proxy.store.store import Store
 from slo.alert import Alert, Severity, outdated_alerts, resolve_alert, stable_id
-from slo.budget import Budget
+from slo.budgets.budget import Budget
 from slo.policies.sinks import Sink
 
 _log = logging.getLogger("thriftgate.alerts")

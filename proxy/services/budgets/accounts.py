@@ -15,7 +15,7 @@ import msgspec
 
 from proxy.store.sql.ledger.spendings import MAX_NAMES, NamedSpendings, Spending, Spendings
 from slo import window
-from slo.budget import EVERY, LABEL_PREFIX, Budget, BudgetUnit
+from slo.budgets.budget import EVERY, LABEL_PREFIX, Budget, BudgetUnit
 from slo.window import Window
 
 _DAY_S: Final = 86_400.0

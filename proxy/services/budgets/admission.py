@@ -20,29 +20,21 @@ from typing import Final
 
 import msgspec
 
+from proxy.calls.eligibility.retry_policy import BILLED_ENDPOINTS
+from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.ports import BackgroundTaskGroup
-from proxy.calls.retry_policy import BILLED_ENDPOINTS
-from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.providers.port import PreparedRequest
 from proxy.records.receipt import Receipt
-from proxy.services.budgets import clamps
 from proxy.services.budgets.background_settlement import BackgroundSettlement
 from proxy.services.budgets.budget_matching import BudgetMatch, BudgetMatcher
-from proxy.services.budgets.counter_loss import STALL_WAIT_S, TTL_S, CounterStalls, LocalQuota
-from proxy.services.budgets.prediction import Predictor
-from proxy.services.budgets.pricing import Alternative, dearest_prompt
-from proxy.services.budgets.prompt_bounds import prompt_bound
-from proxy.services.budgets.refusals import (
-    budget_refusal,
-    counters_unavailable,
-    rate_limit_headers,
-    unbounded_refusal,
-    uncountable_refusal,
-)
-from proxy.services.budgets.reservation_requests import (
+from proxy.services.budgets.cost_bounds import clamps
+from proxy.services.budgets.cost_bounds.prediction import Predictor
+from proxy.services.budgets.cost_bounds.pricing import Alternative, dearest_prompt
+from proxy.services.budgets.cost_bounds.prompt_bounds import prompt_bound
+from proxy.services.budgets.cost_bounds.reservation_requests import (
     UNKNOWN,
     CountedBudget,
     claim,
@@ -55,14 +47,27 @@ from proxy.services.budgets.reservation_requests import (
     used_amount,
     with_upper_bounds,
 )
+from proxy.services.budgets.counter_loss import STALL_WAIT_S, TTL_S, CounterStalls, LocalQuota
+from proxy.services.budgets.refusals import (
+    budget_refusal,
+    counters_unavailable,
+    rate_limit_headers,
+    unbounded_refusal,
+    uncountable_refusal,
+)
 from proxy.store.errors import StoreError
 from proxy.store.ports import BudgetStore
 from proxy.store.sql.ledger.spendings import ended_at
 from slo.alert import Alert
 from slo.alerting import ThresholdWatch
-from slo.budget import Budget, BudgetUnit
-from slo.reservation_sizing import CounterView, UsageBounds
-from slo.reservations import CounterClaim, CounterLevel, ReservationGranted, ReservationRefused
+from slo.budgets.budget import Budget, BudgetUnit
+from slo.budgets.reservation_sizing import CounterView, UsageBounds
+from slo.budgets.reservations import (
+    CounterClaim,
+    CounterLevel,
+    ReservationGranted,
+    ReservationRefused,
+)
 
 _log = logging.getLogger("thriftgate.budgets")
 
@@ -84,8 +89,6 @@ class _Open(msgspec.Struct):
 
     Attributes:
         name: Of its reservation.
-        attempt: The attempt.
-        route: Route of the call.
         counted: The budgets it counts in.
         wanted: Usage it may need, by unit.
         tokens: Of its prompt, the most where a budget holds that; 0 where not predicted.
@@ -129,7 +132,6 @@ class Admission:
         now: Seconds since the epoch.
 
     Attributes:
-        counters: Store that counts budgets.
         say: Takes alerts; None for no alerts.
     """
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
+from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.ports import Admitted, CheaperRoute
-from proxy.calls.settlement import AttemptInfo
 from proxy.providers.port import PreparedRequest
 from proxy.records.receipt import Receipt
 from proxy.store.ports import BudgetStore
-from slo.ceiling import Ceiling
+from slo.budgets.ceiling import Ceiling
 
 CeilingCounts: TypeAlias = tuple[Ceiling, Sequence[tuple[str, int]]]
 """A ceiling, and decisions by name, each with its number."""

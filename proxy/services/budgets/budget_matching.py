@@ -7,9 +7,13 @@ import msgspec
 
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.records.call import Call
-from proxy.services.budgets.reservation_requests import CountedBudget, counted_budgets, subject
+from proxy.services.budgets.cost_bounds.reservation_requests import (
+    CountedBudget,
+    counted_budgets,
+    subject,
+)
 from slo import window
-from slo.budget import LABEL_PREFIX, Budget, BudgetIndex, BudgetUnit
+from slo.budgets.budget import LABEL_PREFIX, Budget, BudgetIndex, BudgetUnit
 from slo.window import Window
 
 _MAX_REMEMBERED: Final = 4096

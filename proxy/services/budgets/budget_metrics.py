@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from slo.budget import Budget, BudgetUnit
+from slo.budgets.budget import Budget, BudgetUnit
 
 _NANOS_PER_DOLLAR: Final = 1_000_000_000
 

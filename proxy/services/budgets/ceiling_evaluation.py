@@ -5,23 +5,28 @@ from functools import partial
 
 import msgspec
 
-from proxy.calls.output_limits import output_allowance
-from proxy.calls.settlement import AttemptInfo
+from proxy.calls.eligibility.output_limits import output_allowance
+from proxy.calls.metering.settlement import AttemptInfo
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError
 from proxy.providers.port import PreparedRequest
 from proxy.records.receipt import dollars
-from proxy.services.budgets import clamps
-from proxy.services.budgets.prediction import Predictor
-from proxy.services.budgets.pricing import AttemptPrice, Prediction, price_attempt, served_model
-from proxy.services.budgets.prompt_bounds import SMALL_BODY_BYTES, text_bound
+from proxy.services.budgets.cost_bounds import clamps
+from proxy.services.budgets.cost_bounds.prediction import Predictor
+from proxy.services.budgets.cost_bounds.pricing import (
+    AttemptPrice,
+    Prediction,
+    price_attempt,
+    served_model,
+)
+from proxy.services.budgets.cost_bounds.prompt_bounds import SMALL_BODY_BYTES, text_bound
+from proxy.services.budgets.cost_bounds.reservation_requests import is_uncountable
 from proxy.services.budgets.refusals import (
     CeilingExcess,
     ceiling_refusal,
     unpriced_refusal,
 )
-from proxy.services.budgets.reservation_requests import is_uncountable
-from slo.ceiling import (
+from slo.budgets.ceiling import (
     CallFits,
     Ceiling,
     CeilingDecision,
@@ -32,7 +37,7 @@ from slo.ceiling import (
     decide_ceiling,
     least_output_tokens,
 )
-from slo.reservation_sizing import UsageBounds
+from slo.budgets.reservation_sizing import UsageBounds
 
 
 class CeilingEvaluation:

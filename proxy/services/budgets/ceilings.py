@@ -20,18 +20,18 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from proxy.calls.output_limits import decode_once
+from proxy.calls.eligibility.output_limits import decode_once
+from proxy.calls.eligibility.retry_policy import GENERATING_ENDPOINTS
+from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.ports import Admitted, CheaperRoute
-from proxy.calls.retry_policy import GENERATING_ENDPOINTS
-from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.entries import Route
 from proxy.providers.port import PreparedRequest
 from proxy.records.call import Call
 from proxy.records.receipt import Receipt, dollars
-from proxy.services.budgets import clamps
 from proxy.services.budgets.ceiling_evaluation import CeilingEvaluation
-from proxy.services.budgets.prediction import Predictor
-from slo.ceiling import (
+from proxy.services.budgets.cost_bounds import clamps
+from proxy.services.budgets.cost_bounds.prediction import Predictor
+from slo.budgets.ceiling import (
     CallFits,
     Ceiling,
     CeilingDecision,

@@ -16,10 +16,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from proxy.calls.ports import BackgroundTaskGroup
-from proxy.services.budgets.reservation_requests import CountedBudget
+from proxy.services.budgets.cost_bounds.reservation_requests import CountedBudget
 from proxy.store.errors import StoreError
-from slo.reservation_sizing import UsageBounds
-from slo.reservations import (
+from slo.budgets.reservation_sizing import UsageBounds
+from slo.budgets.reservations import (
     MAX_AMOUNT,
     CounterClaim,
     CounterLevel,

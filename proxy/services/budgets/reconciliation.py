@@ -42,8 +42,8 @@ from proxy.store.errors import StoreError
 from proxy.store.ports import BudgetStore, CountersCondition
 from proxy.store.store import Store
 from slo import alert
-from slo.budget import Budget, counter_key
-from slo.reservations import CHECKPOINT_TTL_S, MAX_AMOUNT
+from slo.budgets.budget import Budget, counter_key
+from slo.budgets.reservations import CHECKPOINT_TTL_S, MAX_AMOUNT
 
 _log = logging.getLogger("thriftgate.budgets")
 

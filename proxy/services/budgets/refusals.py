@@ -10,11 +10,11 @@ import msgspec
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError, Unready
 from proxy.records.receipt import dollars
-from proxy.services.budgets.pricing import Alternative
-from proxy.services.budgets.reservation_requests import CountedBudget
-from slo.budget import BudgetUnit
-from slo.ceiling import Ceiling, CostPrediction
-from slo.reservations import CounterLevel, ReservationRefused
+from proxy.services.budgets.cost_bounds.pricing import Alternative
+from proxy.services.budgets.cost_bounds.reservation_requests import CountedBudget
+from slo.budgets.budget import BudgetUnit
+from slo.budgets.ceiling import Ceiling, CostPrediction
+from slo.budgets.reservations import CounterLevel, ReservationRefused
 from slo.window import Window
 
 #: Seconds until a caller may ask again while the counters are away.

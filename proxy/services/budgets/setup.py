@@ -20,8 +20,8 @@ from proxy.records.amounts import quantity
 from proxy.services.budgets.admission import Admission
 from proxy.services.budgets.admission_gate import AdmissionGate
 from proxy.services.budgets.ceilings import CostCeilings
+from proxy.services.budgets.cost_bounds.prediction import Predictor
 from proxy.services.budgets.counters import open_budget_store, with_leases
-from proxy.services.budgets.prediction import Predictor
 from proxy.services.budgets.reconciliation import Reconciler
 from proxy.settings import Settings
 from proxy.store.errors import StoreError
@@ -29,7 +29,7 @@ from proxy.store.ports import BudgetStore
 from proxy.store.redis.local_budget_store import LocalBudgetStore
 from proxy.store.sql.settings.stored_budgets import StoredBudgets, budgets_beside
 from proxy.store.store import Store
-from slo.budget import Budget
+from slo.budgets.budget import Budget
 from slo.policies.file import Policies
 
 _log = logging.getLogger("thriftgate.budgets")

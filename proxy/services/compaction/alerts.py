@@ -13,7 +13,7 @@ from compaction.policy import CompactionMode
 from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
 from proxy.services.compaction.live_quality import WINDOW_S, CompactionSums, Place
 from slo.alert import Alert, Severity, format_amount, stable_id
-from slo.budget import BudgetUnit
+from slo.budgets.budget import BudgetUnit
 
 _DAY_S: Final = 86_400
 

@@ -24,9 +24,9 @@ from compaction.policy import CompactionMode
 from compaction.quality_evidence import QualityEvidence, next_mode
 from compaction.reading.message import CannotCompactError
 from proxy.app_context import AppContext
-from proxy.calls.eligibility import CHAT, RESPONSES
+from proxy.calls.eligibility.eligibility import CHAT, RESPONSES
+from proxy.calls.eligibility.route_target import route_target
 from proxy.calls.ports import BackgroundTaskGroup
-from proxy.calls.route_target import route_target
 from proxy.catalog.entries import Route
 from proxy.prefix.planned import PlanningTarget
 from proxy.prefix.prompts.objects import Unplannable

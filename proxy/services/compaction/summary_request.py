@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from proxy.calls.deadlines import CallWatchdog, WatchdogTimer
-from proxy.calls.eligibility import CHAT
+from proxy.calls.eligibility.eligibility import CHAT
 from proxy.calls.pipeline import serve
 from proxy.calls.ports import CallContext, Caller, Dependencies, Head
 from proxy.records.call import Call

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.converted_calls import convert_messages
+from proxy.calls.translation.converted_calls import convert_messages
 from proxy.catalog.entries import Route
 from proxy.engines.routing.decision import RoutingRequest
 from proxy.engines.routing.prompt_chain import chain_of_token_ids, chain_root

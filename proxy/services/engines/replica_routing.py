@@ -18,10 +18,10 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.converted_calls import CONVERTED_ENDPOINTS
-from proxy.calls.finished_turn import FinishedTurn
+from proxy.calls.metering.finished_turn import FinishedTurn
 from proxy.calls.ports import Dependencies, ReplicaOrder
 from proxy.calls.route_choice import RouteChoice
+from proxy.calls.translation.converted_calls import CONVERTED_ENDPOINTS
 from proxy.catalog.entries import Route
 from proxy.engines.routing.call_prompt import call_prompt
 from proxy.engines.routing.decision import ReplicaCost, RoutingRequest

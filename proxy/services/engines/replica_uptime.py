@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from proxy.calls.replica_costs import ReplicaCosts
+from proxy.calls.metering.replica_costs import ReplicaCosts
 from proxy.engines.state.replica_report import ProcessState
 from proxy.services.engines.replica_monitor import ReplicaStatus
 from proxy.store.sql.ledger.engine_usage import ReplicaRun

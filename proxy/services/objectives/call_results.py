@@ -8,8 +8,8 @@ from proxy.errors import CallerError
 from proxy.records.call import Call
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.objectives.objective_state import TrackedObjective
-from slo.objective import CallMeasurements, Metric
-from slo.stages import Stage, StageMisses, broken_stage
+from slo.budgets.stages import Stage, StageMisses, broken_stage
+from slo.objectives.objective import CallMeasurements, Metric
 
 #: Seconds after which a call that was refused may be tried again.
 _RETRY_AFTER_S: Final = 30.0

@@ -8,11 +8,11 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.requirements import request_traits
-from proxy.calls.settlement import likely_prompt_tokens
+from proxy.calls.eligibility.requirements import request_traits
+from proxy.calls.metering.settlement import likely_prompt_tokens
 from proxy.catalog.entries import Route
 from proxy.records.call import Call
-from slo.ladder import is_switch_worthwhile
+from slo.objectives.ladder import is_switch_worthwhile
 from slo.price import STANDARD_TERMS, Tariff, call_cost
 from slo.usage import Usage
 

@@ -12,12 +12,12 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.services.objectives.objective_state import BurnWindow, TrackedObjective
-from slo.burn import burn_alerts, burn_rate
+from slo.budgets.tally import SLOT_S, GoodBadCounts, Tally
 from slo.controller.evaluate import evaluate
 from slo.controller.pins import apply_pin, freeze_state, remove_pin, thaw_state
 from slo.controller.state import ControllerSnapshot, ControllerState, level_counts
 from slo.controller.transitions import StateChange, state_change
-from slo.tally import SLOT_S, GoodBadCounts, Tally
+from slo.objectives.burn import burn_alerts, burn_rate
 
 #: Slots of the short memory in one slot of the long memory.
 _COARSE_FACTOR: Final = 60

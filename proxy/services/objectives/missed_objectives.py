@@ -10,10 +10,10 @@ from typing import Final
 
 from proxy.services.objectives.judge import Judge
 from proxy.services.objectives.objective_state import Miss, TrackedObjective
-from slo import burn
 from slo.alert import Alert, format_rough_duration
-from slo.objective import BurnAlert, Metric
-from slo.tally import GoodBadCounts
+from slo.budgets.tally import GoodBadCounts
+from slo.objectives import burn
+from slo.objectives.objective import BurnAlert, Metric
 
 RECENT_WINDOW_S: Final = 600.0
 """Seconds of the calls that are recent."""

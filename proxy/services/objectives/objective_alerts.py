@@ -10,11 +10,11 @@ from proxy.records.amounts import quantity
 from proxy.services.objectives.judge import Judge
 from proxy.services.objectives.missed_objectives import is_burning, is_floor_missed
 from proxy.services.objectives.objective_state import TrackedObjective
-from slo import burn
 from slo.alert import Alert, Severity, format_rough_duration, resolve_alert, stable_id
 from slo.controller.state import ControllerState
 from slo.controller.transitions import StateChange
-from slo.objective import BurnAlert, Enforce, Metric
+from slo.objectives import burn
+from slo.objectives.objective import BurnAlert, Enforce, Metric
 
 _PERCENT = 100
 

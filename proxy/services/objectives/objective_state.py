@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from slo.burn import max_burn_rate
 from slo.controller.state import ControllerRules, ControllerSnapshot, ControllerState
-from slo.objective import Enforce, Metric, Objective
+from slo.objectives.burn import max_burn_rate
+from slo.objectives.objective import Enforce, Metric, Objective
 
 #: Ladder entries that are no model's name.
 ELSEWHERE, CACHE_ONLY, SHED = "elsewhere", "cache-only", "shed"

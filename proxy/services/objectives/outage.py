@@ -5,7 +5,7 @@ from typing import Final
 
 from proxy.services.objectives.objective_state import TrackedObjective
 from slo.alert import Alert, Severity, resolve_alert, stable_id
-from slo.objective import Enforce
+from slo.objectives.objective import Enforce
 
 _KIND: Final = "store"
 _SUBJECT: Final = "objectives"

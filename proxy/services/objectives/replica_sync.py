@@ -32,10 +32,10 @@ from proxy.store.redis.objective_state import MAX_INCREMENT as MOST_COUNTED
 from proxy.store.sql.outbox import MAX_ALERTS
 from proxy.store.store import Store
 from slo.alert import Alert
+from slo.budgets.tally import slot_of
 from slo.controller.pins import thaw_state
 from slo.controller.state import ControllerSnapshot
 from slo.controller.transitions import StateChange, state_change
-from slo.tally import slot_of
 
 _log = logging.getLogger("thriftgate.objectives")
 

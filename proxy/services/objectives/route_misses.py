@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from proxy.calls.route_choice import RouteChoice
-from slo.objective import Objective
+from slo.objectives.objective import Objective
 
 #: Calls of one objective on one route that are remembered, and the seconds for which they count.
 _MAX_CALLS: Final = 20

@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.requirements import call_requirements, missing_on_every_route
-from proxy.calls.retry_policy import GENERATING_ENDPOINTS
+from proxy.calls.eligibility.requirements import call_requirements, missing_on_every_route
+from proxy.calls.eligibility.retry_policy import GENERATING_ENDPOINTS
 from proxy.calls.route_choice import RouteChoice, RoutingDecision, substitute_routes
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
@@ -47,14 +47,14 @@ from proxy.services.objectives.objective_state import (
     TrackedObjective,
 )
 from proxy.services.objectives.route_misses import RouteMisses
+from slo.budgets.stages import StageMisses
+from slo.budgets.tally import Tally
 from slo.controller.canary_share import level_for
 from slo.controller.state import ControllerSnapshot, ControllerState
-from slo.ladder import CallRequirements
-from slo.latency_target import LatencyTarget, latency_target
-from slo.objective import CallMeasurements, ObjectiveIndex, classify_call
+from slo.objectives.ladder import CallRequirements
+from slo.objectives.latency_target import LatencyTarget, latency_target
+from slo.objectives.objective import CallMeasurements, ObjectiveIndex, classify_call
 from slo.price import Tariff
-from slo.stages import StageMisses
-from slo.tally import Tally
 
 #: Conversations whose level is remembered, and for how many seconds after their last call.
 _MAX_CONVERSATIONS: Final = 50_000

@@ -26,8 +26,8 @@ from proxy.services.objectives.objective_state import (
 from proxy.services.objectives.replica_sync import ReplicaSync
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.store.ports import ObjectiveCounters
-from slo.ladder_levels import model_levels
-from slo.objective import Objective
+from slo.objectives.ladder_levels import model_levels
+from slo.objectives.objective import Objective
 
 _log = logging.getLogger("thriftgate.objectives")
 _ALONE: Final = "in this process alone"

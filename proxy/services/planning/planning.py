@@ -19,10 +19,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
-from proxy.calls import eligibility
-from proxy.calls.fan_out import FanOutGate
+from proxy.calls.eligibility import eligibility
+from proxy.calls.eligibility.route_target import route_target
 from proxy.calls.ports import BackgroundTaskGroup
-from proxy.calls.route_target import route_target
 from proxy.catalog.entries import Route
 from proxy.prefix.breakpoints.plan import Plan, merge_plans
 from proxy.prefix.explain.reasons import CacheMiss, ProviderReason
@@ -42,6 +41,7 @@ from proxy.prefix.prompts.objects import Unplannable
 from proxy.records.amounts import quantity
 from proxy.records.call import Call
 from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
+from proxy.services.planning.fan_out import FanOutGate
 from proxy.services.planning.guard import PlanningGuard, SendAlert
 from proxy.services.planning.known_layouts import STORE_DEADLINE_S, KnownLayouts, StoreReads
 from proxy.services.planning.learner import BackgroundLearner

@@ -17,7 +17,7 @@ from proxy.services.alerts.webhook import signed_event
 from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.store.store import Store
 from slo.alert import stable_id
-from slo.budget import EVERY
+from slo.budgets.budget import EVERY
 from slo.policies.reports import ScheduledReport
 
 _DIMENSIONS: Final[Mapping[str, Dimension]] = {dimension: dimension for dimension in DIMENSIONS}

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from proxy.calls.settlement import AttemptInfo
+from proxy.calls.metering.settlement import AttemptInfo
 from proxy.providers.port import PreparedRequest
 from proxy.records.receipt import Receipt
 from proxy.records.trace_context import (

@@ -15,7 +15,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from proxy.app_context import AppContext
-from proxy.calls.replica_costs import ReplicaCosts
+from proxy.calls.metering.replica_costs import ReplicaCosts
 from proxy.configuration import Snapshot
 from proxy.records.receipt import Receipt
 from proxy.services.telemetry.bucket_counts import BucketCounts

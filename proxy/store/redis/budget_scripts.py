@@ -6,8 +6,8 @@ Each is ``HEAD`` and one of the others.
 from typing import Final
 
 from proxy.store.ports import CountersCondition
-from slo.leases import MAX_LEASE_DIVISOR
-from slo.reservations import (
+from slo.budgets.leases import MAX_LEASE_DIVISOR
+from slo.budgets.reservations import (
     CHECKPOINT_TTL_S,
     COUNTER_RETENTION_S,
     MAX_SETTLED_REMEMBERED,

@@ -42,8 +42,8 @@ from proxy.store.errors import StoreError
 from proxy.store.ports import CountersCondition
 from proxy.store.redis import budget_scripts as scripts
 from proxy.store.redis.requests import answer_within, close_client, key_prefix, redis_client
-from slo.leases import LeaseRenewal, LeaseReport
-from slo.reservations import (
+from slo.budgets.leases import LeaseRenewal, LeaseReport
+from slo.budgets.reservations import (
     CounterClaim,
     CounterLevel,
     ReservationGranted,

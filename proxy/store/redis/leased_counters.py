@@ -1,8 +1,8 @@
 """Budget counters in Redis with leases: amounts reserved ahead, so that calls need no round trip.
 
-A counter that is used again within seconds gets a lease (``slo.leases``); all leases are renewed
-together twice a second. While Redis stalls, calls go on within their leases. Calls that no lease
-covers, and counters without one, go to Redis one by one.
+A counter that is used again within seconds gets a lease (``slo.budgets.leases``); all leases are
+renewed together twice a second. While Redis stalls, calls go on within their leases. Calls that no
+lease covers, and counters without one, go to Redis one by one.
 
 A process that dies leaves its leases behind. They count as held until ``TTL_S`` after their last
 report, so that nothing is reserved twice. Then what its calls held counts as spent, and the rest is
@@ -19,8 +19,8 @@ from typing import Final
 from proxy.store.errors import StoreError
 from proxy.store.ports import CountersCondition
 from proxy.store.redis.budget_store import RedisBudgetStore
-from slo.leases import IDLE_S, Lease, LeaseReport
-from slo.reservations import (
+from slo.budgets.leases import IDLE_S, Lease, LeaseReport
+from slo.budgets.reservations import (
     CounterClaim,
     CounterLevel,
     ReservationGranted,

@@ -1,14 +1,15 @@
 """Budget counters within one process.
 
-The rules are those of ``slo.reservations``, whichever way they are kept. ``LocalBudgetStore`` keeps
-them in this process: exact as long as no other process serves the same budgets.
+The rules are those of ``slo.budgets.reservations``, whichever way they are kept.
+``LocalBudgetStore`` keeps them in this process: exact as long as no other process serves the same
+budgets.
 ``RedisBudgetStore`` (``proxy.store.redis.budget_store``) keeps them in Redis for all.
 """
 
 from collections.abc import Mapping, Sequence
 
 from proxy.store.ports import CountersCondition
-from slo.reservations import (
+from slo.budgets.reservations import (
     CounterClaim,
     CounterLevel,
     ReservationGranted,

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import uvicorn
 
 from proxy import app
-from proxy.api import serving as servers
+from proxy.api.connections import serving as servers
 from proxy.app import Gateway
 from proxy.configuration import read_catalog
 from proxy.records.feature_mode import PlanningMode

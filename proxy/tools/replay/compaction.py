@@ -11,7 +11,7 @@ from compaction.compact import compact
 from compaction.memory import CompactionMemory
 from compaction.policy import CompactionMode, CompactionPolicy
 from compaction.reading.message import CannotCompactError
-from proxy.calls.route_target import route_target
+from proxy.calls.eligibility.route_target import route_target
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.records.compaction_result import CompactionResult
 from proxy.services.compaction.chat_body import ChatCompactor, CompactionTask, compact_call

@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
-from proxy.calls.eligibility import UNDER_2_KB, planning_request, skip_reason
-from proxy.calls.route_target import route_target
+from proxy.calls.eligibility.eligibility import UNDER_2_KB, planning_request, skip_reason
+from proxy.calls.eligibility.route_target import route_target
 from proxy.prefix.breakpoints.feature_account import DEFAULT_STAKE
 from proxy.prefix.conversations import ANSWERED
 from proxy.prefix.lessons import (

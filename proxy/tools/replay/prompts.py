@@ -6,14 +6,14 @@ import msgspec
 import orjson
 
 from proxy.caches.port import CachedPrompt
-from proxy.calls import translation
-from proxy.calls.converted_calls import convert_messages
+from proxy.calls.translation import translation
+from proxy.calls.translation.converted_calls import convert_messages
 from proxy.catalog.entries import Model, Route
 from proxy.errors import CallerError, OperatorError, UpstreamError
 from proxy.records.call import MESSAGES, Call, Key
 from proxy.records.request_fields import parse_request_fields
 from proxy.tools.replay.recorded_call import RecordedCall
-from proxy.tools.simulator import chat_bodies, messages_bodies
+from proxy.tools.simulator.apis import chat_bodies, messages_bodies
 from proxy.tools.simulator.models import SimulatedModel, of_models
 from proxy.tools.simulator.rendering import PromptRenderer, Vocabulary
 from proxy.tools.simulator.scripted_reply import ReadingContext

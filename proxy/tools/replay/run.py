@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from proxy.caches.bills import call_usage
-from proxy.calls.route_target import route_target
+from proxy.calls.eligibility.route_target import route_target
 from proxy.errors import OperatorError
 from proxy.records.request_fields import replace_fields
 from proxy.tools.replay.prompts import PromptReader

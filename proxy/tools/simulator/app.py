@@ -10,8 +10,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from proxy.errors import UpstreamError
-from proxy.tools.simulator import calls, limits, media
-from proxy.tools.simulator.batches import (
+from proxy.tools.simulator import calls, limits
+from proxy.tools.simulator.apis import media
+from proxy.tools.simulator.apis.batches import (
     file_object,
     messages_batch,
     messages_results,
@@ -19,11 +20,13 @@ from proxy.tools.simulator.batches import (
     openai_results,
     uploaded_file,
 )
+from proxy.tools.simulator.apis.chat import CHAT
+from proxy.tools.simulator.apis.clearing import check_edits
+from proxy.tools.simulator.apis.completions import COMPLETIONS
+from proxy.tools.simulator.apis.messages import MESSAGES
+from proxy.tools.simulator.apis.responses import RESPONSES
 from proxy.tools.simulator.bodies import Body, parse_body, required_field
 from proxy.tools.simulator.calls import PlayedAnswer
-from proxy.tools.simulator.chat import CHAT
-from proxy.tools.simulator.clearing import check_edits
-from proxy.tools.simulator.completions import COMPLETIONS
 from proxy.tools.simulator.fault_directives import (
     DIRECTED_CALL,
     FaultDirectives,
@@ -32,10 +35,8 @@ from proxy.tools.simulator.fault_directives import (
     parse_directives,
     with_directives,
 )
-from proxy.tools.simulator.messages import MESSAGES
 from proxy.tools.simulator.models import WireName, served_name, unknown_model
 from proxy.tools.simulator.refusals import HTML_PAGE, envelope, provider_refusal
-from proxy.tools.simulator.responses import RESPONSES
 from proxy.tools.simulator.stream_player import PlayedResponse
 from proxy.tools.simulator.streams import HEAD, Json, StreamStep
 from proxy.tools.simulator.upstream import SimulatedExchange, Simulator

@@ -10,14 +10,14 @@ import orjson
 
 from proxy.caches.bills import call_usage
 from proxy.caches.port import Served
+from proxy.tools.simulator.apis.embeddings import embed_inputs
+from proxy.tools.simulator.apis.responses import RESPONSES, output_items
+from proxy.tools.simulator.apis.responses_bodies import items
 from proxy.tools.simulator.bodies import Body, required_field
-from proxy.tools.simulator.embeddings import embed_inputs
 from proxy.tools.simulator.fault_directives import FaultDirectives
 from proxy.tools.simulator.models import SimulatedModel, WireName, served_name, unknown_model
 from proxy.tools.simulator.refusals import error, of_status, page, provider_refusal, quota
 from proxy.tools.simulator.replies import ReplyRequest, reply
-from proxy.tools.simulator.responses import RESPONSES, output_items
-from proxy.tools.simulator.responses_bodies import items
 from proxy.tools.simulator.scripted_reply import EndpointDialect, ReadingContext, ScriptedReply
 from proxy.tools.simulator.streams import (
     CHARGE,

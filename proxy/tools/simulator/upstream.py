@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from proxy.caches.port import Cache, CachedPrompt, Served
 from proxy.caches.regimes import build_cache
-from proxy.tools.simulator.batches import BatchShelf
+from proxy.tools.simulator.apis.batches import BatchShelf
 from proxy.tools.simulator.fault_directives import FaultDirectives, parse_directives
 from proxy.tools.simulator.limits import RateAllowance
 from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings

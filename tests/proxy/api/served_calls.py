@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxy.calls.deadlines import ClientDisconnected
-from proxy.calls.retry_policy import RetryPolicy
+from proxy.calls.eligibility.retry_policy import RetryPolicy
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
 from proxy.records.call import Call

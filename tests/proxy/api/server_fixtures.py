@@ -10,8 +10,8 @@ from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from proxy.api.guarded_connection import ConnectionGuard
-from proxy.api.server_protocol import ServerProtocol
+from proxy.api.connections.guarded_connection import ConnectionGuard
+from proxy.api.connections.server_protocol import ServerProtocol
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Reading = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -3,7 +3,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from proxy.api.body_limits import BodyMemoryLimit
+from proxy.api.connections.body_limits import BodyMemoryLimit
 from proxy.api.refused_keys import unauthenticated_error
 from proxy.api.request import (
     _NEEDLESS_ESCAPES,

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from proxy.calls.deadlines import NoWatchdog
+from proxy.calls.eligibility.retry_policy import RetryPolicy
 from proxy.calls.ports import CallContext
-from proxy.calls.retry_policy import RetryPolicy
 from proxy.calls.route_choice import RoutingDecision, requested_routes
 from proxy.calls.route_sequence import RouteSequence
 from proxy.catalog.catalog import Catalog

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from proxy.calls.settlement import (
+from proxy.calls.metering.settlement import (
     AttemptOutcome,
 )
 from proxy.catalog.entries import Route, Upstream

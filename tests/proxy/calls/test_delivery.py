@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from proxy.calls.deadlines import CallWatchdog, WatchdogTimer
 from proxy.calls.delivery import Delivery
+from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.ports import CallContext
-from proxy.calls.settlement import AttemptInfo
 from proxy.calls.upstream_answer import UpstreamAnswer
 from proxy.catalog.entries import Route
 from proxy.providers.openai.adapter import OpenAIWire

@@ -10,7 +10,7 @@ from statistics import quantiles
 
 import pytest
 
-from proxy.calls.retry_policy import RetryPolicy
+from proxy.calls.eligibility.retry_policy import RetryPolicy
 from proxy.calls.route_choice import RouteChoice, RoutingDecision
 from proxy.catalog.entries import Route, Upstream
 from proxy.errors import ProxyError

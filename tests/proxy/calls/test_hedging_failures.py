@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from proxy.calls.deadlines import ClientDisconnected
+from proxy.calls.eligibility.retry_policy import RetryPolicy
+from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.ports import Admitted, CheaperRoute, Dependencies, SpendingLimits
-from proxy.calls.retry_policy import RetryPolicy
 from proxy.calls.route_choice import RouteChoice, RoutingDecision
-from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError, UpstreamError
 from proxy.providers.port import PreparedRequest

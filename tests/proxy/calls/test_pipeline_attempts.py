@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.calls.deadlines import ClientDisconnected, _UpstreamTimeout
-from proxy.calls.retry_policy import RetryPolicy
+from proxy.calls.eligibility.retry_policy import RetryPolicy
 from proxy.errors import UpstreamError
 from proxy.providers.stream_endings import stale_connection
 from proxy.records.receipt import Outcome

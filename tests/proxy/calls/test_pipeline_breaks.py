@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from proxy.calls.retry_policy import RetryPolicy
+from proxy.calls.eligibility.retry_policy import RetryPolicy
 from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
 from slo.usage import Usage

@@ -13,7 +13,7 @@ from proxy.services.objectives.objective_state import track_objective
 from proxy.services.objectives.router import ObjectiveRouter
 from slo.breaker import BreakerState as Breaking
 from slo.controller.state import ControllerSnapshot, ControllerState
-from slo.objective import Enforce, Metric, Objective
+from slo.objectives.objective import Enforce, Metric, Objective
 from tests.examples import examples
 from tests.fakes.chaos import (
     PLAYS,

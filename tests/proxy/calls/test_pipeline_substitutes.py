@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
+from proxy.calls.eligibility.retry_policy import RetryPolicy
+from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.ports import Admitted, CheaperRoute
-from proxy.calls.retry_policy import RetryPolicy
 from proxy.calls.route_choice import RouteChoice, RoutingDecision, substitute_routes
-from proxy.calls.settlement import AttemptInfo
 from proxy.catalog.catalog import Catalog
 from proxy.errors import ProxyError
 from proxy.providers.port import PreparedRequest

@@ -6,9 +6,9 @@ from math import inf
 import msgspec
 import pytest
 
-from proxy.calls.converted_calls import ConvertedCall
 from proxy.calls.ports import CallContext, CheaperRoute
 from proxy.calls.route_choice import RouteChoice, RoutingDecision, requested_routes
+from proxy.calls.translation.converted_calls import ConvertedCall
 from proxy.errors import UpstreamError
 from tests.fakes.call_dependencies import route
 from tests.fakes.chaos import two_model_catalog

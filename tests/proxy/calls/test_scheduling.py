@@ -15,7 +15,7 @@ from proxy.catalog.entries import Route
 from proxy.providers.scheduling_hints import TTFT_HEADER
 from proxy.records.call import Call
 from proxy.records.timeline import Timeline
-from slo.latency_target import LatencyTarget
+from slo.objectives.latency_target import LatencyTarget
 from tests.fakes.answers import COMPLETION
 from tests.fakes.call_dependencies import FakeEstimator, call, fake_dependencies, route, serve_call
 from tests.fakes.caller import FakeCaller

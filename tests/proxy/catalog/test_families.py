@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
 from proxy.catalog.load import load
-from proxy.services.budgets.reservation_requests import is_uncountable
-from slo.budget import UnpricedPolicy
+from proxy.services.budgets.cost_bounds.reservation_requests import is_uncountable
+from slo.budgets.budget import UnpricedPolicy
 from slo.toml.problems import InvalidFile
 from tests.fakes.call_dependencies import call
 

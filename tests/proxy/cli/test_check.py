@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from proxy.cli import session
-from proxy.cli.simulated_upstream import simulated_upstream
+from proxy.cli.testing.simulated_upstream import simulated_upstream
 from proxy.settings import Settings
 from tests.proxy.cli.typed_commands import command_error, command_output
 

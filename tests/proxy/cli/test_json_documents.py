@@ -7,7 +7,7 @@ from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
 from proxy.store.sql.ledger.control_arms import Comparison, MissSum
 from proxy.store.sql.settings.layout_rows import Proposal, ProposalState
 from slo.usage import Usage
-from tests.proxy.cli.test_layouts import MOVES, NOW
+from tests.proxy.cli.planning.test_layouts import MOVES, NOW
 
 NAMES = {"team_1": "acme"}
 SPEND = Spend(

@@ -6,7 +6,7 @@ import typer
 
 from proxy.cli import keys as key_commands
 from proxy.cli.keys import teams, users
-from proxy.cli.report import report
+from proxy.cli.reports.report import report
 from proxy.cli.terminal import Terminal
 from proxy.configuration import read_catalog
 from proxy.prefix.prompts.fingerprints import Pseudonymizer

@@ -23,8 +23,9 @@ HEAVY = {
 }  # fmt: skip
 WORK = {
     "compaction.compact", "proxy.services", "proxy.app", "proxy.configuration", "proxy.tools.demo",
-    "proxy.tools.simulator", "proxy.prefix.planner", "proxy.api.serving",
-    "proxy.calls.settlement", "proxy.store", "proxy.providers", "slo.openslo", "slo.policies",
+    "proxy.tools.simulator", "proxy.prefix.planner", "proxy.api.connections.serving",
+    "proxy.calls.metering.settlement", "proxy.store", "proxy.providers",
+    "slo.objectives.openslo", "slo.policies",
 }  # fmt: skip
 #: Commands that only read the ledger.
 READING = (
@@ -140,7 +141,11 @@ def test_the_hash_of_a_user_imports_no_provider_and_no_settlement(imports_of):
     modules = imports_of("user", "hash", "somebody", code=1)  # no team yet
 
     assert modules & HEAVY == {"sqlalchemy"}
-    assert not modules & {"proxy.calls.settlement", "proxy.prefix.planner", "proxy.providers"}
+    assert not modules & {
+        "proxy.calls.metering.settlement",
+        "proxy.prefix.planner",
+        "proxy.providers",
+    }
 
 
 def test_check_without_policies_imports_no_server_no_sinks_and_no_database(imports_of):

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from proxy.cli.bench import bench
+from proxy.cli.testing.bench import bench
 from proxy.engines.adapters.by_engine import ADAPTERS
 from proxy.engines.profile_file import KEYS, parse_profiles
 from proxy.engines.profiles import Engine

@@ -16,7 +16,7 @@ from fastapi import FastAPI
 
 from dashboards import pages
 from dashboards.access import Role, Viewer
-from proxy.api.starting import OFFLINE
+from proxy.api.connections.starting import OFFLINE
 from proxy.app import Gateway, gateway
 from proxy.configuration import read_policies, read_snapshot
 from proxy.errors import ProxyError, Unready

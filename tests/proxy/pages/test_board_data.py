@@ -11,9 +11,9 @@ from proxy.services.objectives.objective_state import BurnWindow, Miss
 from proxy.store.sql.settings.pins import PinRow
 from proxy.store.store import Store
 from slo.alert import Severity
-from slo.ceiling import Ceiling, CeilingStep
+from slo.budgets.ceiling import Ceiling, CeilingStep
 from slo.controller.state import ControllerSnapshot, ControllerState
-from slo.objective import Enforce, Metric, RequestKind
+from slo.objectives.objective import Enforce, Metric, RequestKind
 from tests.fakes.admission_harness import NOW
 from tests.fakes.alerts import an_alert
 from tests.fakes.live_board import ask_board, keep, wheel

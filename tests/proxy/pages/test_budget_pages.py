@@ -8,7 +8,7 @@ import pytest
 from dashboards.access import Role
 from dashboards.refilled_form import PAGE_FIELD
 from proxy.store.store import Store
-from slo.budget import Budget
+from slo.budgets.budget import Budget
 from tests.fakes.dashboard import Dashboard
 
 FORM = {"name": "own", "scope": "team", "of": "", "unit": "usd", "window": "day", "limit": "5"}

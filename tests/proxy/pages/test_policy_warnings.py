@@ -6,7 +6,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
 from proxy.catalog.model_aliases import ModelAliases
 from proxy.pages.policy_warnings import Accounts, policy_warnings
-from slo.ceiling import Ceiling
+from slo.budgets.ceiling import Ceiling
 from slo.policies.file import Policies
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from tests.fakes.admission_harness import budget

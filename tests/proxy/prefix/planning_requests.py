@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from proxy.calls.route_target import route_target
+from proxy.calls.eligibility.route_target import route_target
 from proxy.prefix.breakpoints.feature_account import DEFAULT_STAKE
 from proxy.prefix.breakpoints.plan import Plan, merge_plans
 from proxy.prefix.layouts.layout import Layout

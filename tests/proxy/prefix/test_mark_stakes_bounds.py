@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from proxy.calls.route_target import route_target
+from proxy.calls.eligibility.route_target import route_target
 from proxy.prefix.planned import PlanningTarget
 from proxy.records.team_stake import MAX_TEAM_LOSS
 from slo.price import TokenRates

@@ -15,10 +15,10 @@ from proxy.prefix.arrangement import arrange_prompt
 from proxy.prefix.arrangement import mark_prompt as marked
 from proxy.prefix.breakpoints.plan import BreakpointPolicy, Plan
 from proxy.prefix.planner import Planner
+from proxy.tools.simulator.apis.responses import RESPONSES
 from proxy.tools.simulator.bodies import parse_body
 from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.rendering import END, Vocabulary
-from proxy.tools.simulator.responses import RESPONSES
 from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.examples import examples
 from tests.fakes.badly_built import raw_bodies

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from math import floor
 
+from slo.budgets.tally import Tally
 from slo.controller.evaluate import evaluate
 from slo.controller.state import ControllerRules, ControllerSnapshot, level_counts
 from slo.controller.transitions import state_change
-from slo.tally import Tally
 
 EPOCH = 1_800_000_000.0
 RULES = ControllerRules(target=0.95, fallback_levels=2)

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slo.budgets.tally import GoodBadCounts
 from slo.controller.canary_share import canary_share, level_for, next_share, ramp_share
 from slo.controller.state import ControllerRules, ControllerSnapshot, ControllerState, LevelCounts
-from slo.tally import GoodBadCounts
 
 RULES = ControllerRules(target=0.95, fallback_levels=2)
 NOW = 1_000_000.0

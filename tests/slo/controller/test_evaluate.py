@@ -1,10 +1,10 @@
 import pytest
 from msgspec.structs import replace
 
+from slo.budgets.tally import GoodBadCounts
 from slo.controller.evaluate import evaluate
 from slo.controller.pins import apply_pin, freeze_state
 from slo.controller.state import ControllerRules, ControllerSnapshot, ControllerState, LevelCounts
-from slo.tally import GoodBadCounts
 
 NOW = 1_000_000.0
 RULES = ControllerRules(target=0.95, fallback_levels=2)

@@ -5,12 +5,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec import json
 
 from slo import wilson
+from slo.budgets.tally import GoodBadCounts
 from slo.controller.canary_share import level_for
 from slo.controller.evaluate import evaluate
 from slo.controller.pins import apply_pin, freeze_state, remove_pin, thaw_state
 from slo.controller.state import ControllerRules, ControllerSnapshot, ControllerState, LevelCounts
 from slo.controller.transitions import state_change
-from slo.tally import GoodBadCounts
 from tests.examples import examples
 
 BEGAN = 1_000_000.0

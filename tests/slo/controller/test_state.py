@@ -1,6 +1,7 @@
 import pytest
 from msgspec import json
 
+from slo.budgets.tally import GoodBadCounts, Tally
 from slo.controller.state import (
     ControllerRules,
     ControllerSnapshot,
@@ -8,7 +9,6 @@ from slo.controller.state import (
     LevelCounts,
     level_counts,
 )
-from slo.tally import GoodBadCounts, Tally
 
 NOW = 1_000_000.0
 

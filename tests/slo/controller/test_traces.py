@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import json
 
+from slo.budgets.tally import Tally
 from slo.controller.evaluate import evaluate
 from slo.controller.pins import freeze_state, thaw_state
 from slo.controller.state import ControllerRules, ControllerSnapshot, ControllerState, level_counts
-from slo.tally import Tally
 from tests.examples import examples
 from tests.slo.controller.steady_traffic import AWFUL, EPOCH, FINE, RULES, Bad, SteadyTraffic
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slo.budget import Budget, BudgetUnit, HoldPolicy, OnStoreLoss, UnpricedPolicy
+from slo.budgets.budget import Budget, BudgetUnit, HoldPolicy, OnStoreLoss, UnpricedPolicy
 from slo.policies.entries import MAX_ENTRIES
 from slo.policies.file import Policies, read
 from slo.toml.nodes import parse_toml

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slo.budget import UnpricedPolicy
-from slo.ceiling import Ceiling, CeilingStep
+from slo.budgets.budget import UnpricedPolicy
+from slo.budgets.ceiling import Ceiling, CeilingStep
 from slo.policies.file import Policies, read
 from slo.toml.nodes import parse_toml
 from slo.toml.problems import InvalidFile

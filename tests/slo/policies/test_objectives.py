@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slo.alert import Severity
-from slo.objective import BurnAlert, Enforce, Metric, Objective, RequestKind
+from slo.budgets.stages import Stage, StageBudget
+from slo.objectives.objective import BurnAlert, Enforce, Metric, Objective, RequestKind
 from slo.policies import objectives as reader
 from slo.policies.file import read
-from slo.stages import Stage, StageBudget
 from slo.toml.nodes import parse_toml
 from slo.toml.problems import InvalidFile
 

@@ -7,7 +7,7 @@ from dashboards.access import Action, Viewer
 from proxy.errors import CallerError
 from proxy.pages.viewing import check_allowed
 from proxy.store.sql.access.teams import Teams
-from slo.budget import EVERY, Budget
+from slo.budgets.budget import EVERY, Budget
 
 _TEAM: Final = "team"
 _KEY: Final = "key"

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, Field
 
 from proxy.errors import CallerError
-from slo.budget import EVERY, Budget, BudgetUnit
+from slo.budgets.budget import EVERY, Budget, BudgetUnit
 from slo.policies.file import read
 from slo.toml.nodes import parse_toml
 from slo.toml.problems import InvalidFile

@@ -10,8 +10,8 @@ from dashboards.access import Viewer
 from dashboards.views.access import KeyBudgetView
 from proxy.pages.resources.budgets.budget_requests import BudgetRequest, Text, requested_budget
 from proxy.pages.resources.budgets.stored_budgets import StoredBudgetsResource
-from slo.budget import Budget, BudgetUnit
-from slo.policies.toml_writer import dollars_text
+from slo.budgets.budget import Budget, BudgetUnit
+from slo.objectives.toml_writer import dollars_text
 
 _KEY: Final = "key"
 

@@ -15,8 +15,8 @@ from proxy.reloading import Reloader
 from proxy.settings import Settings
 from proxy.store.sql.settings.stored_budgets import StoredBudget
 from proxy.store.store import Store
-from slo.budget import Budget, BudgetUnit
-from slo.policies.toml_writer import dollars_text
+from slo.budgets.budget import Budget, BudgetUnit
+from slo.objectives.toml_writer import dollars_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ from proxy.pages.viewing import SignedIn, check_allowed
 from proxy.prefix.explain.reasons import FIXES
 from proxy.store.sql.views.cache_health import CacheQuestion, cache_health_view, compare_prompts
 from proxy.store.store import Store
-from slo.objective import Metric, Objective
+from slo.objectives.objective import Metric, Objective
 
 T = TypeVar("T")
 

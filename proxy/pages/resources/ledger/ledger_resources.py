@@ -28,7 +28,7 @@ from proxy.pages.resources.ledger.savings import SavingsResource
 from proxy.pages.store_questions import StoreQuestions
 from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.store.store import Store
-from slo.objective import Objective
+from slo.objectives.objective import Objective
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from proxy.calls.deadlines import ClientDisconnected
-from proxy.calls.finished_turn import FinishedTurn
+from proxy.calls.metering.finished_turn import FinishedTurn
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.engines.profiles import Engine, EngineProfile, WarmingSettings
 from proxy.engines.warming.accounts import (

@@ -11,10 +11,10 @@ from typing import Final
 import msgspec
 
 from proxy.calls.deadlines import CallWatchdog, WatchdogTimer
+from proxy.calls.eligibility.retry_policy import RetryPolicy
 from proxy.calls.pipeline import serve
 from proxy.calls.ports import CallContext, Dependencies, Head
-from proxy.calls.retry_policy import RetryPolicy
-from proxy.calls.warming_call import warming_call
+from proxy.calls.translation.warming_call import warming_call
 from proxy.catalog.entries import Model
 from proxy.errors import CallerError
 from proxy.prefix.explain.reasons import ProviderReason

@@ -5,7 +5,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from proxy.calls.finished_turn import FinishedTurn
+from proxy.calls.metering.finished_turn import FinishedTurn
 from proxy.engines.warming.accounts import WarmingKind
 from proxy.records.call import Call
 

@@ -30,7 +30,7 @@ from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.rollups.rollup_tables import rollup_days, rollup_pending
 from proxy.store.sql.timestamps import micros, seconds
-from slo.budget import EVERY
+from slo.budgets.budget import EVERY
 
 _DAY_S = 86_400
 #: Seconds that attempts take at most, of those whose end is looked at.

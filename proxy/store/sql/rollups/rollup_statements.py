@@ -34,7 +34,7 @@ from proxy.store.sql.rollups.rollup_tables import (
     rollup_unanswered,
     rollup_weeks,
 )
-from slo.latency_buckets import BOUNDS_MICROS
+from slo.objectives.latency_buckets import BOUNDS_MICROS
 
 _IS_COMPACTED: Final = "compaction IS NOT NULL AND outcome <> 'failed'"
 _IS_NOTE: Final = f"compaction IS NULL AND compaction_why = '{NOTES}'"

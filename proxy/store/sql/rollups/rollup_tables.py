@@ -9,7 +9,7 @@ from typing import Final
 from sqlalchemy import Column, Index, Integer, Table
 
 from proxy.store.sql.schema import BIG, BUCKETS, TEXT, metadata, rollups
-from slo.latency_buckets import BOUNDS_MICROS
+from slo.objectives.latency_buckets import BOUNDS_MICROS
 
 DAY_KEY: Final = ("team", "day", "feature", "model", "route", "upstream", "key_id")
 WEEK_KEY: Final = ("team", "week", *DAY_KEY[2:])
@@ -17,7 +17,7 @@ HOUR_SUMS: Final = ("calls", "unpriced", "cost_nanos", "prompt_tokens", "cache_r
 """Sums that charts have in many buckets."""
 HOURS: Final = range(24)
 HISTOGRAM: Final = tuple(f"bucket_{n}" for n in range(len(BOUNDS_MICROS) + 1))
-"""Columns of a histogram; buckets are those of ``slo.latency_buckets``."""
+"""Columns of a histogram; buckets are those of ``slo.objectives.latency_buckets``."""
 
 
 DAYS_PER_WEEK: Final = 7

@@ -11,7 +11,7 @@ from proxy.store.sql import schema
 from proxy.store.sql.access.audit_log import AuditedChange, Facts, record_change
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.timestamps import micros, seconds
-from slo.budget import Budget
+from slo.budgets.budget import Budget
 
 #: As many as a policies file may have.
 MAX_STORED_BUDGETS: Final = 1_000

@@ -44,7 +44,7 @@ from proxy.store.sql.rollups.value_sums import (
 )
 from proxy.store.sql.views.readers import Readers
 from proxy.store.sql.views.series import SeriesQuestion, series_name
-from slo.budget import EVERY
+from slo.budgets.budget import EVERY
 
 _DAY_S: Final = 86_400
 _WRITES: Final = tuple(name for name in schema.BUCKETS if name.startswith("write"))

@@ -34,7 +34,7 @@ from proxy.store.sql.rollups.rollup_tables import (
 )
 from proxy.store.sql.rollups.spend_filters import Columns, filter_conditions, part_column
 from proxy.store.sql.views.readers import Readers
-from slo.latency_buckets import BOUNDS_MICROS, MAX_ERROR, percentiles
+from slo.objectives.latency_buckets import BOUNDS_MICROS, MAX_ERROR, percentiles
 
 _LENGTH_S: Final[Mapping[LatencyUnit, int]] = {"hour": 3_600, "day": 86_400, "week": 604_800}
 _DAY_S: Final = 86_400
@@ -48,7 +48,7 @@ _MICROS: Final = 1e6
 _PENDING_DAY: Final = literal_column("latency_pending.hour / 86400", BigInteger)
 
 Histogram = Counter[int]
-"""Number of calls by bucket of latency, as ``slo.latency_buckets`` numbers them."""
+"""Number of calls by bucket of latency, as ``slo.objectives.latency_buckets`` numbers them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from proxy.prefix.prompts.marks import (
 from proxy.prefix.prompts.objects import Unplannable, members
 from proxy.prefix.prompts.prompt import Prompt, PromptBlock, parse_prompt
 from proxy.providers.kinds import WIRES
-from proxy.tools.simulator import chat_bodies, messages_bodies, messages_rules
+from proxy.tools.simulator.apis import chat_bodies, messages_bodies, messages_rules
 from proxy.tools.simulator.models import MODELS
 from proxy.tools.simulator.rendering import Vocabulary
 from proxy.tools.simulator.scripted_reply import ReadingContext

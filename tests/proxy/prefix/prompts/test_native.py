@@ -22,7 +22,7 @@ from proxy.prefix.prompts.prompt import (
     parse_prompt,
     tool_blocks,
 )
-from proxy.tools.simulator.messages_rules import check
+from proxy.tools.simulator.apis.messages_rules import check
 from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.replies import signature
 from tests.examples import examples

@@ -7,7 +7,7 @@ import orjson
 import pytest
 from msgspec import Raw
 
-from proxy.calls.translation import prepare
+from proxy.calls.translation.translation import prepare
 from proxy.catalog.entries import Route
 from proxy.providers.fitting.chat_schemas import fit_body_schemas, fit_chat_schemas
 from proxy.providers.fitting.schema_fitting import fit_schema

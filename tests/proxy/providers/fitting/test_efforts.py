@@ -6,7 +6,7 @@ import msgspec
 import orjson
 import pytest
 
-from proxy.calls.translation import prepare
+from proxy.calls.translation.translation import prepare
 from proxy.providers.chat.chat_body import Fields
 from proxy.providers.fitting.efforts import THINKING_DISABLED, disable_unasked_thinking
 from tests.fakes.call_dependencies import call, route

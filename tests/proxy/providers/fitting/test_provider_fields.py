@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.calls.translation import prepare
+from proxy.calls.translation.translation import prepare
 from proxy.catalog.entries import BodyFields, Route, Upstream
 from proxy.providers.fitting.provider_fields import apply_body_fields, refused_fields
 from proxy.providers.port import PreparedRequest

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.calls.translation import prepare
+from proxy.calls.translation.translation import prepare
 from proxy.catalog.entries import Route, Upstream
 from proxy.providers.fitting.substitution import accepted_traits, translate_for_substitute
 from proxy.providers.port import PreparedRequest

@@ -7,7 +7,7 @@ import pytest
 from openai.types.responses import ResponseCreateParams
 from pydantic import TypeAdapter
 
-from proxy.calls.translation import prepare
+from proxy.calls.translation.translation import prepare
 from proxy.providers.port import PreparedRequest
 from tests.fakes.call_dependencies import call, route
 from tests.fakes.refusals import refusing

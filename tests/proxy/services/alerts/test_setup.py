@@ -11,7 +11,7 @@ from proxy.store.sql.database import write_transaction
 from proxy.store.store import Store
 from slo import window
 from slo.alert import budget_alert
-from slo.budget import Budget, BudgetUnit
+from slo.budgets.budget import Budget, BudgetUnit
 from slo.window import Window
 from tests.fakes.alerts import NOW, a_sink, an_alert
 from tests.fakes.call_dependencies import LoopTasks

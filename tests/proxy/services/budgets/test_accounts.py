@@ -4,7 +4,7 @@ import pytest
 
 from proxy.services.budgets.accounts import LedgerAccount, LedgerAccounts, is_compared
 from proxy.store.sql.ledger.spendings import MAX_NAMES, NamedSpendings, Spending
-from slo.budget import Budget, BudgetUnit
+from slo.budgets.budget import Budget, BudgetUnit
 from slo.window import Window
 
 DAY = 86_400

@@ -6,12 +6,12 @@ from contextlib import suppress
 import msgspec
 import pytest
 
-from proxy.calls.settlement import AttemptOutcome
+from proxy.calls.metering.settlement import AttemptOutcome
 from proxy.errors import CallerError
 from proxy.records.receipt import Outcome
 from proxy.services.budgets.admission import _CounterView
-from slo.budget import BudgetUnit, HoldPolicy
-from slo.reservations import CounterLevel
+from slo.budgets.budget import BudgetUnit, HoldPolicy
+from slo.budgets.reservations import CounterLevel
 from slo.usage import Usage
 from slo.window import Window
 from tests.fakes.admission_harness import BODY, WORST, AdmissionHarness, budget

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from proxy.calls.settlement import AttemptInfo
+from proxy.calls.metering.settlement import AttemptInfo
 from slo import window
-from slo.budget import Budget
-from slo.reservations import CounterLevel
+from slo.budgets.budget import Budget
+from slo.budgets.reservations import CounterLevel
 from slo.steady_clock import BELIEVED_AFTER_S, SteadyClock
 from slo.window import Window
 from tests.fakes.admission_harness import NOW, WORST, AdmissionHarness, budget

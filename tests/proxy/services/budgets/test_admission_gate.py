@@ -2,8 +2,8 @@
 
 import asyncio
 
+from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.ports import Admitted, CheaperRoute
-from proxy.calls.settlement import AttemptInfo
 from proxy.providers.port import PreparedRequest
 from proxy.services.budgets.admission_gate import AdmissionGate
 from tests.fakes.answers import ASKED

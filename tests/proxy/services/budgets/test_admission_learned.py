@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import replace
 
 from proxy.errors import CallerError
-from slo.budget import HoldPolicy
-from slo.reservations import CounterLevel
+from slo.budgets.budget import HoldPolicy
+from slo.budgets.reservations import CounterLevel
 from tests.fakes.admission_harness import BODY, ROUTE, WORST, AdmissionHarness, budget
 from tests.fakes.admission_scenarios import (
     ANSWERED,

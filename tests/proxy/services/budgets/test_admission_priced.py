@@ -5,13 +5,13 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from proxy.calls.settlement import AttemptOutcome
+from proxy.calls.metering.settlement import AttemptOutcome
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from proxy.records.receipt import Outcome
-from slo.budget import BudgetUnit, HoldPolicy, UnpricedPolicy
+from slo.budgets.budget import BudgetUnit, HoldPolicy, UnpricedPolicy
+from slo.budgets.reservations import CounterLevel
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
-from slo.reservations import CounterLevel
 from tests.fakes.admission_harness import BODY, ROUTE, WORST, AdmissionHarness, budget
 from tests.fakes.admission_scenarios import (
     ANSWERED,

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from proxy.errors import Unready
-from slo.budget import OnStoreLoss
-from slo.reservations import CounterLevel
+from slo.budgets.budget import OnStoreLoss
+from slo.budgets.reservations import CounterLevel
 from tests.fakes.admission_harness import LIKELY_WORST, WORST, AdmissionHarness, budget
 from tests.fakes.admission_scenarios import (
     ANSWERED,

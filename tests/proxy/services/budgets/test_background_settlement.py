@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from proxy.services.budgets.background_settlement import BackgroundSettlement
-from slo.reservations import CounterClaim, CounterLevel, ReservationGranted
+from slo.budgets.reservations import CounterClaim, CounterLevel, ReservationGranted
 from tests.fakes.admission_harness import LosableBudgetStore
 from tests.fakes.call_dependencies import LoopTasks
 from tests.fakes.clock import run_in_instant_time, ticks

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.records.call import Call, Key
 from proxy.services.budgets.budget_matching import BudgetMatcher
-from proxy.services.budgets.reservation_requests import counted_budgets, subject
-from slo.budget import Budget, BudgetIndex, BudgetUnit
+from proxy.services.budgets.cost_bounds.reservation_requests import counted_budgets, subject
+from slo.budgets.budget import Budget, BudgetIndex, BudgetUnit
 from slo.window import Window
 from tests.fakes.admission_harness import BODY, NOW, budget
 from tests.fakes.call_dependencies import KEY, call

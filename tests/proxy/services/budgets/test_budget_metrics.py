@@ -4,7 +4,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.registry import Collector
 
 from proxy.services.budgets.budget_metrics import BudgetLevel, level_metrics
-from slo.budget import Budget, BudgetUnit
+from slo.budgets.budget import Budget, BudgetUnit
 from slo.window import Window
 
 DAY = Budget(name="day", scope="team", unit=BudgetUnit.USD, window=Window.DAY, limit=50_000_000_000)

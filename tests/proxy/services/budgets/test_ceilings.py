@@ -5,9 +5,9 @@ import msgspec
 import orjson
 import pytest
 
+from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.ports import Admitted, CheaperRoute
-from proxy.calls.settlement import AttemptInfo
-from slo.budget import UnpricedPolicy
+from slo.budgets.budget import UnpricedPolicy
 from tests.fakes.admission_harness import BODY
 from tests.fakes.call_dependencies import route
 from tests.fakes.ceiling_harness import (

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from proxy.calls.translation import prepare
+from proxy.calls.translation.translation import prepare
 from tests.fakes.ceiling_harness import (
     DEAR,
     HALF,

@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from proxy.services.budgets.cost_bounds.reservation_requests import CountedBudget
 from proxy.services.budgets.counter_loss import STALL_WAIT_S, TTL_S, CounterStalls, LocalQuota
-from proxy.services.budgets.reservation_requests import CountedBudget
 from proxy.store.errors import StoreError
-from slo.reservation_sizing import UsageBounds
-from slo.reservations import CounterLevel
+from slo.budgets.reservation_sizing import UsageBounds
+from slo.budgets.reservations import CounterLevel
 from tests.fakes.admission_harness import NOW, budget
 from tests.fakes.call_dependencies import LoopTasks
 from tests.fakes.clock import run_in_instant_time, ticks

@@ -7,12 +7,12 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from proxy.calls.replica_costs import ReplicaCosts
-from proxy.calls.settlement import AttemptOutcome, settle_share
+from proxy.calls.metering.replica_costs import ReplicaCosts
+from proxy.calls.metering.settlement import AttemptOutcome, settle_share
 from proxy.providers.answers.engine_timings import EngineTimings
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
-from slo.budget import UnpricedPolicy
+from slo.budgets.budget import UnpricedPolicy
 from slo.measured_rates import MIN_MEASURED_CALLS
 from slo.price import call_cost
 from slo.replica_cost import ReplicaPrice

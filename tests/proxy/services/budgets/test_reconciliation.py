@@ -12,8 +12,8 @@ from proxy.store.ports import CountersCondition
 from proxy.store.redis.budget_scripts import MARKED
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.ledger.inserts import inserter
-from slo.budget import Budget, BudgetUnit
-from slo.reservations import CounterLevel
+from slo.budgets.budget import Budget, BudgetUnit
+from slo.budgets.reservations import CounterLevel
 from slo.window import Window
 from tests.fakes.admission_harness import NOW, budget
 from tests.fakes.clock import run_in_instant_time

@@ -9,8 +9,8 @@ import pytest
 from proxy.store.errors import StoreError
 from proxy.store.sql.ledger.inserts import inserter
 from proxy.store.sql.ledger.spendings import ended_at
-from slo.budget import Budget
-from slo.reservations import CounterLevel
+from slo.budgets.budget import Budget
+from slo.budgets.reservations import CounterLevel
 from tests.fakes.admission_harness import NOW
 from tests.fakes.clock import run_in_instant_time
 from tests.fakes.reconciliation_harness import COUNTER, ReconciliationHarness

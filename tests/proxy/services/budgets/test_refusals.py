@@ -3,7 +3,8 @@ import pytest
 
 from proxy.api.passthrough import error_headers
 from proxy.errors import CallerError, envelope
-from proxy.services.budgets.pricing import Alternative
+from proxy.services.budgets.cost_bounds.pricing import Alternative
+from proxy.services.budgets.cost_bounds.reservation_requests import CountedBudget
 from proxy.services.budgets.refusals import (
     CeilingExcess,
     budget_refusal,
@@ -14,10 +15,9 @@ from proxy.services.budgets.refusals import (
     uncountable_refusal,
     unpriced_refusal,
 )
-from proxy.services.budgets.reservation_requests import CountedBudget
-from slo.budget import BudgetUnit
-from slo.ceiling import Ceiling, CostPrediction
-from slo.reservations import CounterLevel, ReservationRefused
+from slo.budgets.budget import BudgetUnit
+from slo.budgets.ceiling import Ceiling, CostPrediction
+from slo.budgets.reservations import CounterLevel, ReservationRefused
 from slo.window import Window
 from tests.fakes.admission_harness import NOW, budget
 from tests.fakes.call_dependencies import route

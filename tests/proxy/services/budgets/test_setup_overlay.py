@@ -8,7 +8,7 @@ from proxy.services.budgets.setup import BudgetOverlay, stored_budget_overlay
 from proxy.settings import Settings
 from proxy.store.sql.database import write_transaction
 from proxy.store.store import Store
-from slo.budget import Budget, BudgetUnit
+from slo.budgets.budget import Budget, BudgetUnit
 from slo.policies.file import Policies
 from slo.window import Window
 from tests.fakes.call_dependencies import catalog

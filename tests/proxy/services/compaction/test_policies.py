@@ -2,7 +2,7 @@ import orjson
 import pytest
 
 from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
-from proxy.calls.route_target import route_target
+from proxy.calls.eligibility.route_target import route_target
 from proxy.catalog.entries import Route, Upstream
 from proxy.records.call import Call
 from proxy.records.compaction_settings import FeatureSettings

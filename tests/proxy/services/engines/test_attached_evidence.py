@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.cli.engines import engines
+from proxy.cli.engines.engines import engines
 from proxy.engines.profiles import EngineProfile
 from proxy.engines.speculation.advice import advise
 from proxy.engines.speculation.auto_choice import SpeculationRecord

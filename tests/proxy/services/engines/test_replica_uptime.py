@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.calls.replica_costs import ReplicaCosts
+from proxy.calls.metering.replica_costs import ReplicaCosts
 from proxy.catalog.entries import Upstream
 from proxy.engines.state.replica_report import ProcessState
 from proxy.records.timeline import Timeline

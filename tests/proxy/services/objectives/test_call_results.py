@@ -8,8 +8,8 @@ from proxy.services.objectives.call_results import (
     note_broken_stage,
 )
 from proxy.services.objectives.objective_state import track_objective
-from slo.objective import Metric
-from slo.stages import Stage, StageBudget, StageMisses
+from slo.budgets.stages import Stage, StageBudget, StageMisses
+from slo.objectives.objective import Metric
 from tests.fakes.call_dependencies import call
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.objectives import objective

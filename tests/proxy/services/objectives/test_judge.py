@@ -8,7 +8,7 @@ from proxy.services.objectives.judge import ActivePin, Judge
 from proxy.services.objectives.objective_state import TrackedObjective, track_objective
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.controller.transitions import StateChange
-from slo.objective import Enforce
+from slo.objectives.objective import Enforce
 from tests.fakes.objective_replicas import START, objective
 
 TRACK = track_objective(objective())

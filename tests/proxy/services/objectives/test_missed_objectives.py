@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from proxy.services.objectives.judge import Judge
 from proxy.services.objectives.missed_objectives import current_miss, is_burning
 from proxy.services.objectives.objective_state import Miss, TrackedObjective, track_objective
-from slo.burn import burn_alerts
 from slo.controller.state import ControllerState
-from slo.objective import Enforce, Metric
+from slo.objectives.burn import burn_alerts
+from slo.objectives.objective import Enforce, Metric
 from tests.fakes.alerts import an_alert
 from tests.fakes.objective_replicas import START, objective
 

@@ -12,7 +12,7 @@ from proxy.services.objectives.objective_state import TrackedObjective, track_ob
 from slo.alert import Severity
 from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.controller.transitions import StateChange
-from slo.objective import BurnAlert, Enforce, Metric
+from slo.objectives.objective import BurnAlert, Enforce, Metric
 from tests.examples import examples
 from tests.fakes.objective_replicas import START, objective
 

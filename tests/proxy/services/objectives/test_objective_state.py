@@ -12,7 +12,7 @@ from proxy.services.objectives.objective_state import (
     track_objective,
 )
 from slo.controller.state import ControllerSnapshot, ControllerState
-from slo.objective import Enforce, Metric
+from slo.objectives.objective import Enforce, Metric
 from tests.fakes.objective_replicas import objective
 
 

@@ -2,7 +2,7 @@
 
 from proxy.services.objectives.outage import CountersOutage
 from slo.alert import Alert, Severity
-from slo.objective import Enforce
+from slo.objectives.objective import Enforce
 from tests.fakes.alerts import AlertRecorder, an_alert
 from tests.fakes.objective_replicas import START, objective, tracks
 

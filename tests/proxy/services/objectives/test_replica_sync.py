@@ -8,7 +8,7 @@ import pytest
 from proxy.services.objectives.objective_state import MISSED, shown_state
 from proxy.store.redis.objective_state import MAX_INCREMENT, MAX_KEYS
 from slo.controller.state import ControllerState
-from slo.objective import Enforce
+from slo.objectives.objective import Enforce
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.clock import run_in_instant_time
 from tests.fakes.objective_process import open_counters

@@ -1,7 +1,7 @@
 """Pins hold in every replica, through restarts and without their table."""
 
 from slo.controller.state import ControllerState
-from slo.objective import Enforce
+from slo.objectives.objective import Enforce
 from tests.fakes.clock import run_in_instant_time
 from tests.fakes.objective_replicas import START, Replica, ReplicaGroup, objective
 from tests.proxy.services.objectives.replica_stories import WELL, pin, two

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.calls.route_choice import RouteChoice, RoutingDecision, requested_routes
-from slo.objective import Enforce, Metric, RequestKind
+from slo.objectives.objective import Enforce, Metric, RequestKind
 from slo.price import PricePeriod, PriceSheet, Tariff, TokenRates
 from tests.fakes.call_dependencies import RATES, call, route
 from tests.fakes.objective_calls import (

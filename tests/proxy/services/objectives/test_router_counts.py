@@ -5,7 +5,7 @@ import pytest
 
 from proxy.calls.route_choice import requested_routes
 from proxy.records.receipt import Outcome
-from slo.objective import Enforce, Metric, Objective
+from slo.objectives.objective import Enforce, Metric, Objective
 from slo.usage import Usage
 from tests.fakes.objective_calls import (
     CATALOG,

@@ -14,7 +14,7 @@ from proxy.services.objectives.router import ObjectiveRouter
 from proxy.services.objectives.setup import ObjectiveMetrics, resolve_snapshots, running_objectives
 from proxy.store.redis.local_objective_store import LocalCounters
 from slo.controller.state import ControllerSnapshot, ControllerState
-from slo.objective import Enforce
+from slo.objectives.objective import Enforce
 from tests.fakes.call_dependencies import FakeEstimator, LoopTasks
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.clock import run_in_instant_time

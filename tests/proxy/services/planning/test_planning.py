@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.calls import eligibility
+from proxy.calls.eligibility import eligibility
 from proxy.prefix.explain.reasons import MissReason
 from proxy.prefix.planned import Draft, Passthrough, Planned, PlanningRequest
 from proxy.prefix.planner import Planner

@@ -6,7 +6,7 @@ import msgspec
 import orjson
 import pytest
 
-from proxy.calls import eligibility
+from proxy.calls.eligibility import eligibility
 from proxy.prefix.breakpoints.plan import Plan
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.planned import Passthrough, Planned

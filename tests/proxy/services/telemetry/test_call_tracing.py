@@ -1,6 +1,6 @@
 """Calls followed through their attempts, within bounds."""
 
-from proxy.calls.settlement import AttemptInfo
+from proxy.calls.metering.settlement import AttemptInfo
 from proxy.providers.port import PreparedRequest
 from proxy.records.trace_context import new_trace, span_id
 from proxy.services.telemetry.call_tracing import CallTracing

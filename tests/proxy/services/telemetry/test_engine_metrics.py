@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.registry import Collector
 
-from proxy.calls.replica_costs import ReplicaCosts
+from proxy.calls.metering.replica_costs import ReplicaCosts
 from proxy.catalog.entries import Upstream
 from proxy.services.telemetry.engine_metrics import PhaseMetrics, ReplicaCostMetrics
 from slo.replica_cost import ReplicaPrice

@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from proxy.calls.settlement import AttemptInfo
+from proxy.calls.metering.settlement import AttemptInfo
 from proxy.providers.port import PreparedRequest
 from proxy.records.receipt import Outcome, Receipt
 from proxy.services.telemetry.call_tracing import CallTracing

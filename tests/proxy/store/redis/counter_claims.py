@@ -1,6 +1,6 @@
 """Claims on counters, and the times at which they are made."""
 
-from slo.reservations import (
+from slo.budgets.reservations import (
     CounterClaim,
     CounterLevel,
 )

@@ -11,8 +11,8 @@ from redis.crc import key_slot
 from proxy.store.ports import CountersCondition
 from proxy.store.redis.budget_scripts import MARKED
 from proxy.store.redis.budget_store import RedisBudgetStore
-from slo.leases import Lease
-from slo.reservations import (
+from slo.budgets.leases import Lease
+from slo.budgets.reservations import (
     COUNTER_RETENTION_S,
     MAX_SETTLED_REMEMBERED,
     SETTLED_MEMORY_S,

@@ -13,7 +13,12 @@ from proxy.store.ports import CountersCondition
 from proxy.store.redis.budget_store import DEADLINE_S, RedisBudgetStore
 from proxy.store.redis.local_budget_store import LocalBudgetStore
 from proxy.store.redis.requests import answer_within
-from slo.reservations import CounterClaim, CounterLevel, ReservationGranted, ReservationRefused
+from slo.budgets.reservations import (
+    CounterClaim,
+    CounterLevel,
+    ReservationGranted,
+    ReservationRefused,
+)
 from tests.fakes.clock import InstantLoop, run_in_instant_time
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.reservation_process import (

@@ -6,8 +6,8 @@ from typing import Final
 
 from proxy.store.ports import CountersCondition
 from proxy.store.redis.budget_store import RedisBudgetStore
-from slo.leases import LeaseReport
-from slo.reservations import CounterLevel, ReservationGranted
+from slo.budgets.leases import LeaseReport
+from slo.budgets.reservations import CounterLevel, ReservationGranted
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.reservation_process import CENTS_10, CLAIM
 

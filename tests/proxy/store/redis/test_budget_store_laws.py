@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 from proxy.store.ports import BudgetStore, CountersCondition
 from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.local_budget_store import LocalBudgetStore
-from slo.reservations import (
+from slo.budgets.reservations import (
     CounterClaim,
     Reservations,
 )

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from proxy.store.ports import BudgetStore
-from slo.reservations import (
+from slo.budgets.reservations import (
     MAX_AMOUNT,
     CounterLevel,
     ReservationGranted,

@@ -3,7 +3,7 @@
 import asyncio
 
 from proxy.store.ports import BudgetStore, CountersCondition
-from slo.reservations import (
+from slo.budgets.reservations import (
     CounterLevel,
     ReservationGranted,
 )

@@ -12,7 +12,7 @@ from proxy.tools.demo import messages
 from proxy.tools.demo.baseline import CallTotals, CostBaseline
 from proxy.tools.demo.result import DemoResult
 from proxy.tools.demo.traffic import DemoCall
-from tests.proxy.cli.test_spending import a_spend
+from tests.proxy.cli.reports.test_spending import a_spend
 from tests.proxy.tools.demo.scripts import Says, plan
 
 URL, KEY = "http://127.0.0.1:8080/v1", "tg-key"

@@ -7,7 +7,7 @@ from proxy.catalog.entries import Model, Route, Upstream
 from proxy.errors import OperatorError
 from proxy.records.request_fields import replace_fields
 from proxy.tools.replay.prompts import PromptReader
-from proxy.tools.simulator import chat_bodies
+from proxy.tools.simulator.apis import chat_bodies
 from proxy.tools.simulator.scripted_reply import ReadingContext
 from tests.proxy.tools.replay.scene import CATALOG, body, prompt_reader, system, tool, user
 

@@ -1,9 +1,9 @@
 """Tests of how endpoints speak."""
 
-from proxy.tools.simulator.chat import CHAT
-from proxy.tools.simulator.completions import COMPLETIONS
-from proxy.tools.simulator.messages import MESSAGES
-from proxy.tools.simulator.responses import RESPONSES
+from proxy.tools.simulator.apis.chat import CHAT
+from proxy.tools.simulator.apis.completions import COMPLETIONS
+from proxy.tools.simulator.apis.messages import MESSAGES
+from proxy.tools.simulator.apis.responses import RESPONSES
 
 
 def test_each_endpoint_has_its_wire_and_its_own_ids() -> None:

@@ -7,7 +7,7 @@ import pytest
 from dashboards.access import Role, Viewer
 from proxy.errors import CallerError
 from proxy.pages.resources.budgets.budget_owners import BudgetOwners
-from slo.budget import Budget, BudgetUnit
+from slo.budgets.budget import Budget, BudgetUnit
 from slo.window import Window
 
 OWNERS = BudgetOwners({"t1": "acme", "t2": "other"}, {"key_1": "t1", "key_2": "t2"})

@@ -6,7 +6,7 @@ import pytest
 
 from proxy.errors import CallerError
 from proxy.pages.resources.budgets.budget_requests import BudgetRequest, requested_budget
-from slo.budget import HoldPolicy, OnStoreLoss, UnpricedPolicy
+from slo.budgets.budget import HoldPolicy, OnStoreLoss, UnpricedPolicy
 
 SENT: dict[str, Any] = {"scope": "team", "unit": "usd", "window": "month", "limit": "12.5"}
 

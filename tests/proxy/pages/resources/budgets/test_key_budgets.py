@@ -9,7 +9,7 @@ import pytest
 
 from dashboards.access import Role
 from proxy.store.store import Store
-from slo.budget import Budget
+from slo.budgets.budget import Budget
 from tests.fakes.board import NOW
 from tests.fakes.dashboard import Dashboard
 

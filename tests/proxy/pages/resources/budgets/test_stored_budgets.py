@@ -10,7 +10,7 @@ import pytest
 from dashboards.access import Role
 from proxy.store.sql.settings.stored_budgets import MAX_TEAM_BUDGETS
 from proxy.store.store import Store
-from slo.budget import Budget, BudgetUnit
+from slo.budgets.budget import Budget, BudgetUnit
 from slo.window import Window
 from tests.fakes.admission_harness import NOW
 from tests.fakes.asgi import AsgiConnection

@@ -10,7 +10,7 @@ from proxy.records.feature_mode import LayoutScope
 from proxy.records.mark_account import MarkAccountChange, StoredMarkAccount
 from proxy.store.sql.ids import call_ids
 from proxy.store.store import Store
-from slo.objective import Metric, Objective
+from slo.objectives.objective import Metric, Objective
 from slo.usage import Usage
 from tests.fakes.admin_api import DAY, NOW, AdminApi, of_team
 from tests.fakes.call_dependencies import catalog, route

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import orjson
 
 from proxy.calls.deadlines import ClientDisconnected
-from proxy.calls.finished_turn import FinishedTurn
+from proxy.calls.metering.finished_turn import FinishedTurn
 from proxy.engines.profiles import EngineProfile
 from proxy.engines.warming.accounts import WarmingKind, WarmingResult
 from proxy.errors import CallerError, UpstreamError

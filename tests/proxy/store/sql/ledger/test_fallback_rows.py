@@ -16,7 +16,7 @@ from proxy.store.sql.outbox import Outbox
 from slo.alert import Severity
 from slo.controller.state import ControllerState
 from slo.controller.transitions import StateChange
-from slo.objective import Enforce, Metric, Objective
+from slo.objectives.objective import Enforce, Metric, Objective
 from tests.fakes.alerts import an_alert
 from tests.fakes.receipts import START, a_receipt
 

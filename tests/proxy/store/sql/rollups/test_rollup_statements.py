@@ -21,7 +21,7 @@ from proxy.store.sql.rollups.rollup_tables import (
     rollup_misses,
     rollup_weeks,
 )
-from slo.latency_buckets import BOUNDS_MICROS, bucket_of
+from slo.objectives.latency_buckets import BOUNDS_MICROS, bucket_of
 from slo.usage import Usage
 from tests.fakes.ledger import book, rollups_of
 from tests.fakes.receipts import START, a_receipt

@@ -6,7 +6,7 @@ from proxy.store.sql.access.audit_log import AuditLog
 from proxy.store.sql.access.teams import Teams
 from proxy.store.sql.database import write_transaction
 from proxy.store.sql.settings.stored_budgets import MAX_TEAM_BUDGETS, StoredBudgets, budgets_beside
-from slo.budget import Budget, BudgetUnit
+from slo.budgets.budget import Budget, BudgetUnit
 from slo.window import Window
 
 NOW = 1_790_000_000.0

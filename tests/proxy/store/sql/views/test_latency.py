@@ -15,7 +15,7 @@ from proxy.store.sql.views.latency import (
     histograms_by_time,
     histograms_by_value,
 )
-from slo.latency_buckets import bucket_of
+from slo.objectives.latency_buckets import bucket_of
 from tests.fakes.ledger import MERGED_PARTS, book
 from tests.fakes.receipts import START, a_receipt, an_engine_receipt
 

@@ -1,0 +1,1 @@
+"""Limits on sockets, bodies and parsing, before a request is read."""

@@ -1,0 +1,1 @@
+"""Routes that can serve a call, and what it may generate there."""

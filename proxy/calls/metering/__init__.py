@@ -1,0 +1,1 @@
+"""Counts, prices and settles what a call used."""

@@ -1,0 +1,340 @@
+"""Builds an attempt's receipt: its usage and its cost; pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from proxy.calls.eligibility.requirements import request_traits
+from proxy.calls.metering.phases import phase_fields
+from proxy.calls.metering.replica_costs import ReplicaUse
+from proxy.calls.translation.converted_calls import ConvertedCall
+from proxy.catalog.entries import Route
+from proxy.prefix.explain.reasons import CacheMiss, ReasonConfidence
+from proxy.prefix.planned import Passthrough, Planned
+from proxy.prefix.prompts.fingerprints import Pseudonymizer
+from proxy.prefix.unmodified import compare_bill
+from proxy.providers.answers.engine_timings import EngineTimings
+from proxy.providers.kinds import WIRES
+from proxy.records.call import Call
+from proxy.records.compaction_result import (
+    NO_COMPACTION,
+    NOTES,
+    CompactionResult,
+    compaction_savings,
+)
+from proxy.records.receipt import Outcome, Receipt
+from proxy.records.timeline import Timeline
+from proxy.tokens.text_size import BYTES_PER_TOKEN, text_tokens
+from slo.budgets.reservations import MAX_AMOUNT
+from slo.price import STANDARD_TERMS, BillingTerms, CallCost, cache_effect, call_cost
+from slo.replica_cost import CostShare
+from slo.usage import Usage
+
+_NO_COST = CallCost(0, 0)
+_BACKGROUND_NOTE = "answered in the background: what it used is not known here"
+_FEES_NOTE = "it offered hosted tools: their fees, where it used them, are not in the cost"
+_MAX_KEPT_PROMPT_BYTES = 4 * 1024 * 1024
+
+
+class AttemptInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One try at one route; ``route`` is None for a call refused before one was chosen.
+
+    ``compaction`` is its result; ``headers`` tell the caller what its limits leave it;
+    ``reroute_reason`` says why it is not the route that was asked for, "" where it is;
+    ``upstream_request_id`` is the provider's own name of the request, "" until it answered;
+    ``sent_at`` is the timeline's clock when it was sent, None before that; ``replica_use`` is its
+    use of a replica that is paid by the hour, None of any other upstream;
+    ``replica`` is the chosen replica of an engine and why, "" where there was none to choose;
+    ``translated`` is the call in the API of the route's upstream, None where that is the caller's.
+    """
+
+    call: Call
+    route: Route | None = None
+    number: int = 0
+    notes: tuple[str, ...] = ()
+    planned: Planned | Passthrough = Passthrough()
+    compaction: CompactionResult = NO_COMPACTION
+    headers: Mapping[str, str] = {}
+    reroute_reason: str = ""
+    upstream_request_id: str = ""
+    sent_at: float | None = None
+    replica_use: ReplicaUse | None = None
+    replica: str = ""
+    translated: ConvertedCall | None = None
+
+    @property
+    def asked_call(self) -> Call:
+        """The call with all of its prompt, in the API that the route takes it in."""
+        return self.call if self.translated is None else self.translated.call
+
+    @property
+    def sent_call(self) -> Call:
+        """The call as it is sent, shorter where it was compacted."""
+        call = self.call if self.translated is None else self.translated.call
+        return call if self.compaction is NO_COMPACTION else self.compaction.call(call)
+
+
+class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of an attempt.
+
+    Attributes:
+        usage: Tokens used; None where none were, or unknown.
+        estimated: True if we counted them ourselves.
+        terms: On what terms the attempt was served, as far as they change its price.
+        final: True if the call ended with it.
+        miss: Reason for a smaller cache read than possible; None where unknown.
+        timings: The report of a self-hosted engine; None where there is none, or no end.
+        share: Its share of a replica that is paid by the hour; None of any other upstream.
+    """
+
+    outcome: Outcome
+    status: int
+    error: str = ""
+    usage: Usage | None = None
+    estimated: bool = False
+    upstream_id: str = ""
+    terms: BillingTerms = STANDARD_TERMS
+    final: bool = True
+    miss: CacheMiss | None = None
+    timings: EngineTimings | None = None
+    share: CostShare | None = None
+
+
+def attempt_cost(attempt: AttemptInfo, end: AttemptOutcome) -> CallCost | None:
+    """The attempt's cost at the prices valid when the call was made; None if unknown or absurd.
+
+    What only reads or deletes (all but POST) costs nothing anywhere. Without a price per token, it
+    is the share of a replica that is paid by the hour.
+    """
+    if attempt.call.method != "POST":
+        return _NO_COST
+    if attempt.route is None:
+        return None
+    if attempt.route.tariff is None and end.share is not None:
+        nanos = end.share.nanos
+        return None if nanos is None else CallCost(nanos, nanos)
+    if attempt.route.tariff is None or end.usage is None:
+        return None
+    cost = call_cost(end.usage, attempt.route.tariff, attempt.call.arrived, end.terms)
+    return cost if cost is None or cost.list_nanos <= MAX_AMOUNT else None
+
+
+def settle_share(
+    attempt: AttemptInfo,
+    timeline: Timeline,
+    usage: Usage | None,
+    timings: EngineTimings | None,
+) -> CostShare | None:
+    """The share of its replica that an attempt pays, now that it ended; None where it pays none.
+
+    Args:
+        attempt: The attempt.
+        timeline: The call's time, up to now.
+        usage: Tokens that the upstream reported; None where it reported none.
+        timings: The engine's report of the call; None where there is none.
+    """
+    use = attempt.replica_use
+    return None if use is None else use.settle(timeline, attempt.sent_at, usage, timings)
+
+
+def billing_terms(attempt: AttemptInfo, tier: str, usage: Mapping[str, Any]) -> BillingTerms:
+    """The billing terms of an attempt, by the answer, else by the request.
+
+    Args:
+        attempt: The attempt.
+        tier: The answer's own service tier; "" where it names none.
+        usage: The answer's usage object; empty where there was none.
+    """
+    call, route = attempt.call, attempt.route
+    if route is None:
+        return STANDARD_TERMS
+    requested_tier = (call.fields.service_tier if call.fields is not None else None) or ""
+    return WIRES[route.upstream.kind].terms(requested_tier, tier, usage, route.upstream.region)
+
+
+def build_receipt(
+    attempt: AttemptInfo, end: AttemptOutcome, timeline: Timeline, seal: Pseudonymizer
+) -> Receipt:
+    """The record of the attempt, up to now.
+
+    An answer that is made in the background is not estimated by what was heard of it.
+    """
+    call, route = attempt.call, attempt.route
+    goes_on = end.estimated and call.is_background
+    if goes_on and end.outcome is Outcome.ANSWERED:
+        end = msgspec.structs.replace(end, usage=None, estimated=False)
+    paid = attempt_cost(attempt, end)
+    duration = timeline.now() - timeline.started
+    receipt = Receipt(
+        call_id=call.id,
+        attempt=attempt.number,
+        final=end.final,
+        started=call.arrived,
+        team=call.key.team,
+        key_id=call.key.id,
+        feature=call.feature,
+        user=seal.pseudonym(call.key.team, call.end_user.encode()),
+        endpoint=call.endpoint,
+        model=call.model,
+        route=route.name if route is not None else "",
+        upstream=route.upstream.name if route is not None else "",
+        streamed=call.is_streaming,
+        status=end.status,
+        outcome=end.outcome,
+        error=end.error,
+        usage=end.usage,
+        estimated=end.estimated,
+        list_nanos=paid.list_nanos if paid is not None else None,
+        cost_nanos=paid.effective_nanos if paid is not None else None,
+        ttft=timeline.ttft,
+        duration=duration,
+        overhead=max(duration - timeline.waited_s, 0.0),
+        fingerprint=seal.pseudonym(call.key.team, call.body),
+        upstream_id=end.upstream_id,
+        upstream_request_id=attempt.upstream_request_id,
+        notes=attempt.notes + _receipt_notes(attempt, goes_on=goes_on, is_priced=paid is not None),
+        prompt=_kept_prompt(call),
+        reroute_reason=attempt.reroute_reason,
+        unplanned_why=_unplanned_why(attempt.planned),
+    )
+    fields = _optimiser_fields(attempt, end)
+    if end.timings is not None:
+        fields |= phase_fields(end.timings, timeline, attempt.sent_at, streamed=call.is_streaming)
+    return msgspec.structs.replace(receipt, **fields) if fields else receipt
+
+
+def _receipt_notes(attempt: AttemptInfo, *, goes_on: bool, is_priced: bool) -> tuple[str, ...]:
+    """Notes for the receipt alone: the replica, and what its cost leaves out."""
+    notes = (f"replica {attempt.replica}",) if attempt.replica else ()
+    if goes_on:
+        notes = (*notes, _BACKGROUND_NOTE)
+    if is_priced and attempt.route is not None and (before := attempt.route.assumed_price_of):
+        notes = (
+            *notes,
+            f"its price is assumed: that of {before}, as the catalog has none of its own",
+        )
+    return (*notes, _FEES_NOTE) if attempt.call.offers_hosted else notes
+
+
+def _optimiser_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:
+    """The receipt's fields about planning, compaction, the provider's cache and the replica."""
+    fields = _planning_fields(attempt, end)
+    if end.share is not None:
+        fields["gpu_seconds"] = end.share.gpu_seconds
+    fields.update(_compaction_fields(attempt, end))
+    fields.update(_cache_fields(attempt, end))
+    return fields
+
+
+def _unplanned_why(planned: Planned | Passthrough) -> str:
+    """Reason that a prompt was not planned; "" for one that was."""
+    return (planned.reason or planned.why) if isinstance(planned, Passthrough) else ""
+
+
+def _planning_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:
+    """The receipt's fields about planning, where it was planned."""
+    planned = attempt.planned
+    if isinstance(planned, Passthrough):
+        return {}
+    expected, miss = planned.evidence.expected, end.miss
+    total = end.usage.prompt_tokens if end.usage is not None else 0
+    fields: dict[str, Any] = {
+        "conversation": planned.draft.conversation.hex(),
+        "arm": planned.plan.arm.value,
+        "layout": planned.plan.layout,
+        "expected_read": expected.rescale(total).tokens if total else expected.tokens,
+        "planning_nanos": _planned_nanos(planned, attempt, end) if total else None,
+        "segments": planned.segments(total),
+    }
+    if miss is not None:
+        fields |= {
+            "miss": miss.reason.value,
+            "miss_detail": _miss_detail(miss),
+            "miss_tokens": miss.tokens,
+            "miss_nanos": miss.nanos,
+        }
+    return fields
+
+
+def _planned_nanos(planned: Planned, attempt: AttemptInfo, end: AttemptOutcome) -> int | None:
+    """Nano-dollars that planning saved on a call; None where unknown.
+
+    An unmodified call of the control arm may read what modified calls wrote, too.
+    """
+    tariff = attempt.route.tariff if attempt.route is not None else None
+    if tariff is None or end.usage is None or end.estimated:
+        return None
+    sent_usage, unmodified = compare_bill(planned, end.usage)
+    if sent_usage == unmodified:
+        return 0 if planned.plan.is_planned else None
+    when = attempt.call.arrived
+    paid, direct = (call_cost(usage, tariff, when, end.terms) for usage in (sent_usage, unmodified))
+    if paid is None or direct is None:
+        return None
+    return direct.effective_nanos - paid.effective_nanos
+
+
+def _compaction_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:
+    """The receipt's fields about compaction."""
+    result, route = attempt.compaction, attempt.route
+    if not result.mode:
+        return {"compaction_why": NOTES} if attempt.call.is_own else {}
+    tariff = route.tariff if route is not None else None
+    counted = None if end.estimated else end.usage
+    return {
+        "compaction": result.mode,
+        "compaction_why": result.why,
+        "compacted": result.is_compacted,
+        "tokens_before": result.before,
+        "tokens_after": result.after,
+        "reset": result.reset,
+        "compaction_nanos": compaction_savings(
+            result, counted, tariff, attempt.call.arrived, end.terms
+        ),
+        "needed": result.needed,
+        "lost": result.lost,
+        "compacted_messages": result.messages,
+    }
+
+
+def _cache_fields(attempt: AttemptInfo, end: AttemptOutcome) -> dict[str, Any]:
+    """The receipt's fields about the provider's cache, where it had a part in the cost."""
+    tariff = attempt.route.tariff if attempt.route is not None else None
+    if tariff is None or end.usage is None or end.usage.prompt_tokens == end.usage.input:
+        return {}
+    effect = cache_effect(end.usage, tariff, attempt.call.arrived, end.terms)
+    return {} if effect is None else msgspec.structs.asdict(effect)
+
+
+def _miss_detail(miss: CacheMiss) -> str:
+    """The evidence, and how well it is known where that is not for certain."""
+    confidence = miss.confidence
+    if confidence is None or confidence is ReasonConfidence.CERTAIN:
+        return miss.detail
+    return f"{miss.detail} ({confidence.value})" if miss.detail else confidence.value
+
+
+def _kept_prompt(call: Call) -> str | None:
+    if not call.key.keeps_prompts:
+        return None
+    return call.body[:_MAX_KEPT_PROMPT_BYTES].decode(errors="replace")
+
+
+def likely_prompt_tokens(call: Call) -> int:
+    """Tokens of the call's prompt by its length alone, without images and files."""
+    return text_tokens(call.body, has_parts=request_traits(call).vision)
+
+
+def estimate_from_length(call: Call, delivered: str, route: Route | None = None) -> Usage:
+    """Estimate usage from lengths alone, without waiting: four letters are about a token.
+
+    Args:
+        call: As it was sent.
+        delivered: Text that came.
+        route: Route of the call: no prompt is longer than its window.
+    """
+    tokens = likely_prompt_tokens(call)
+    if route is not None and route.window is not None:
+        tokens = min(tokens, route.window)
+    return Usage(input=tokens, output=len(delivered) // BYTES_PER_TOKEN)

@@ -1,0 +1,1 @@
+"""A call as the request for one upstream."""

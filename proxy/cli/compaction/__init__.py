@@ -1,0 +1,1 @@
+"""Commands that show what compaction keeps and why a call was not compacted."""

@@ -1,0 +1,1 @@
+"""Commands that explain prompt planning and decide on layouts."""

@@ -1,0 +1,1 @@
+"""Commands for budgets, objectives, alerts and pins."""

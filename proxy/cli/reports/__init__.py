@@ -1,0 +1,1 @@
+"""Commands that report spend, savings and receipts."""

@@ -1,0 +1,1 @@
+"""Commands that try a gateway: simulated upstreams and latency."""

@@ -1,0 +1,1 @@
+"""Predictions, prices and bounds of what a call may cost."""

@@ -1,0 +1,1 @@
+"""Budgets, ceilings and the reservations that hold money for a call."""

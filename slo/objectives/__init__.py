@@ -1,0 +1,1 @@
+"""Objectives, their burn rates, fallback ladders and the alert rules made from them."""

@@ -1,0 +1,119 @@
+"""The counters of one process are bounded. The rest of the contract is tested for every store.
+
+See ``tests/proxy/store/redis/test_local_budget_store.py``.
+"""
+
+import pytest
+
+from slo.budgets.reservations import (
+    COUNTER_RETENTION_S,
+    MAX_AMOUNT,
+    MAX_SETTLED_REMEMBERED,
+    UNKNOWN_WINDOW_RETENTION_S,
+    CounterClaim,
+    CounterLevel,
+    ReservationGranted,
+    ReservationRefused,
+    Reservations,
+)
+
+NOW = 1_000_000.0
+HOUR = NOW + 3600
+NONE = CounterLevel(0, 0)
+
+
+def claim(amount: int = 1, counter: str = "team", ends: float = HOUR) -> CounterClaim:
+    return CounterClaim(counter, amount, 100, hard=True, ends=ends)
+
+
+@pytest.mark.parametrize("amount", [-1, MAX_AMOUNT + 1])
+def test_a_claim_is_within_what_every_store_counts_exactly(amount):
+    with pytest.raises(ValueError, match="not between 0 and"):
+        CounterClaim("team", amount, 100, hard=True, ends=HOUR)
+    with pytest.raises(ValueError, match="not between 0 and"):
+        CounterClaim("team", 1, amount, hard=True, ends=HOUR)
+
+
+def test_a_counter_outlives_its_window_for_calls_that_end_after_it():
+    reservations = Reservations()
+    reservations.reserve("a", [claim(60)], NOW, HOUR + 30)
+
+    reservations.settle("a", {"team": 40}, HOUR + 20)
+
+    reservations.settle("b", {"other": 1}, HOUR + COUNTER_RETENTION_S - 1)
+    assert reservations.levels(["team"], HOUR + COUNTER_RETENTION_S - 1) == [CounterLevel(40, 0)]
+    reservations.settle("c", {"another": 1}, HOUR + COUNTER_RETENTION_S)
+    assert reservations.levels(["team"], HOUR + COUNTER_RETENTION_S) == [NONE]
+    assert reservations.forgotten == 0
+
+
+def test_a_counter_nobody_named_a_window_of_is_kept_until_somebody_does():
+    reservations = Reservations()
+    reservations.settle("a", {"team": 40, "other": 40}, NOW)
+    reservations.reserve("b", [claim(1)], NOW, NOW + 60)
+
+    reservations.settle("c", {"third": 1}, HOUR + COUNTER_RETENTION_S)
+    levels = reservations.levels(["team", "other"], HOUR + COUNTER_RETENTION_S)
+    assert levels == [NONE, CounterLevel(40, 0)]
+    reservations.settle("d", {"fourth": 1}, NOW + UNKNOWN_WINDOW_RETENTION_S)
+    assert reservations.levels(["other"], NOW + UNKNOWN_WINDOW_RETENTION_S) == [NONE]
+
+
+def test_a_window_that_is_said_to_end_later_is_kept_longer():
+    reservations = Reservations()
+    for ends in (HOUR, HOUR + 3600):
+        reservations.reserve(
+            f"until {ends}", [claim(1, ends=ends)], NOW, HOUR + COUNTER_RETENTION_S + 60
+        )
+
+    reservations.settle("a", {"other": 1}, HOUR + COUNTER_RETENTION_S)
+
+    assert reservations.levels(["team"], HOUR + COUNTER_RETENTION_S) == [CounterLevel(0, 2)]
+
+
+def test_beyond_so_many_counters_those_that_end_first_are_forgotten_and_counted():
+    reservations = Reservations(capacity=2)
+    reservations.reserve("a", [claim(60, "month", HOUR * 2)], NOW, HOUR)
+    reservations.reserve("b", [claim(60, "minute", NOW + 60)], NOW, HOUR)
+
+    reservations.reserve("c", [claim(60, "hour")], NOW, HOUR)
+
+    levels = reservations.levels(["month", "minute", "hour"], NOW)
+    assert levels == [CounterLevel(0, 60), NONE, CounterLevel(0, 60)]
+    assert reservations.forgotten == 1
+
+
+def test_only_so_many_settled_names_are_remembered():
+    reservations = Reservations()
+    for number in range(MAX_SETTLED_REMEMBERED + 1):
+        reservations.settle(str(number), {}, NOW)
+
+    assert reservations.settle("0", {}, NOW)
+    assert not reservations.settle("2", {}, NOW)
+
+
+def test_a_counter_remembers_no_more_ends_than_about_twice_its_holds():
+    reservations = Reservations()
+    reservations.reserve("first to end", [claim(1)], NOW, NOW + 10)
+    for number in range(1000):
+        reservations.reserve(f"call-{number}", [claim(1)], NOW, HOUR)
+        reservations.settle(f"call-{number}", {"team": 0}, NOW)
+
+    assert len(reservations._counters["team"].queue) < 70
+    reservations.reserve("a", [claim(99)], NOW, HOUR)
+    refused = ReservationRefused(0, CounterLevel(0, 100), NOW + 10, 2)
+    assert reservations.reserve("b", [claim(1)], NOW, HOUR) == refused
+    refused = ReservationRefused(0, CounterLevel(0, 99), HOUR, 1)
+    assert reservations.reserve("b", [claim(2)], NOW + 10, HOUR) == refused
+
+
+def test_a_name_that_holds_again_after_its_end_holds_once():
+    reservations = Reservations()
+    reservations.reserve("a", [claim(60)], NOW, NOW + 100)
+    reservations.settle("other", {"team": 0}, NOW)
+    reservations.extend("a", ["team"], NOW, NOW + 50)
+
+    again = reservations.reserve("a", [claim(30)], NOW + 100, NOW + 110)
+
+    assert again == ReservationGranted((CounterLevel(0, 30),), (1,))
+    assert reservations.levels(["team"], NOW + 110) == [NONE]
