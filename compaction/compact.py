@@ -103,9 +103,7 @@ def compact(
 
     Args:
         raws: Each message of a chat as JSON.
-        policy: Its policy.
         memory: Memory of earlier calls; conversations share nothing but time in it.
-        context: Context of the conversation.
         names_lost: True to say what is lost, which takes long.
 
     Raises:

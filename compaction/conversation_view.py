@@ -36,7 +36,6 @@ class ConversationView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A conversation.
 
     Attributes:
-        messages: Each message.
         units: Messages that are kept or compacted together.
         lead: Number of messages of authority before it begins.
         points: Its length at each call of its client, the present one included.
@@ -132,8 +131,6 @@ def turn_cut(conversation: ConversationView, point: int, last: int, keep_turns: 
     steps of them stay.
 
     Args:
-        conversation: The conversation.
-        point: The point.
         last: Position of the last cut, or of the conversation's beginning.
         keep_turns: Turns that stay.
     """

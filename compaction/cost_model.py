@@ -111,7 +111,6 @@ class CompactionDecision(msgspec.Struct, frozen=True):
 
     Attributes:
         is_due: True if it is compacted now.
-        reason: Reason for the decision.
         break_even: Calls that pay the compaction back, this one included; None where none do.
     """
 

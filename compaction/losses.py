@@ -33,7 +33,6 @@ def needed_values_evidence(
 
     Args:
         planner: The conversation.
-        state: State of compaction.
     """
     here = state.suffix.end
     parts = [part for part in state.parts if part.at < here]
@@ -73,8 +72,6 @@ def lost_values(
 
     Args:
         planner: The conversation.
-        state: State of compaction.
-        sent_messages: Each message that is sent.
     """
     messages = planner.conversation.messages
     kept_indexes = {index for part in state.parts for index in part.kept}

@@ -105,7 +105,6 @@ class CompactionPlanner(msgspec.Struct, frozen=True, kw_only=True):
     """A conversation and what holds for it.
 
     Attributes:
-        conversation: The conversation.
         policy: Limits of its compaction.
         fixed: Tokens of the tools.
         count: Returns the number of tokens in a text.

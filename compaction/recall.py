@@ -54,7 +54,6 @@ def quote_sources(conversation: ConversationView, missing: Sequence[str], cut: i
     """Quotes the sources of names; "" where they name nothing that was compacted away.
 
     Args:
-        conversation: The conversation.
         missing: Names that stand nowhere in what is sent.
         cut: The first message that is not compacted.
     """

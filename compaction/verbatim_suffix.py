@@ -28,7 +28,6 @@ class ReplacedMessage(msgspec.Struct, frozen=True):
 
     Attributes:
         raw: Its JSON as it is sent.
-        tokens: Tokens of that.
     """
 
     raw: bytes
@@ -90,7 +89,6 @@ class SuffixContext(msgspec.Struct, frozen=True, kw_only=True):
         """True if a result is sent whole, as its prefix alone decides.
 
         Args:
-            message: It.
             weighs: Its tokens if shortened.
             tokens: Tokens of the suffix before it.
             spared: Tokens by which results would be shorter, this one included.
@@ -114,11 +112,9 @@ def extend_suffix(
     """The suffix with the messages up to a later point.
 
     Args:
-        conversation: The conversation.
         tail: As it was.
         end: The point.
         count: Returns the number of tokens in a text.
-        before: Context before it.
         find: Finds the facts in its texts.
     """
     replaced, calls = dict(tail.replaced), dict(tail.seen)

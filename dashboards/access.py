@@ -60,7 +60,6 @@ class Viewer:
 
     Attributes:
         name: Their name, as the audit log has it.
-        role: Their role.
         own_teams: Ids of the teams that they belong to.
         user: Id of the person; "" for the admin token.
         session: Id of their session, which opens nothing; "" for none.

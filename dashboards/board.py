@@ -47,7 +47,6 @@ class ObjectiveStatus:
     """An objective and its state.
 
     Attributes:
-        name: The objective's.
         team: Whose calls; ``*`` for everyone's.
         feature: Of which feature; ``*`` for all, "" for calls that name none.
         what: The target, in a few words.
@@ -103,7 +102,6 @@ class Reroute:
         objective: Its name.
         source: The level that new conversations came from; "" for what they ask for.
         level: The level they went to; "" for what they ask for.
-        state: New state.
         why: Reason for the change.
         began: Time at which it began.
         ended: Start of the next period; None while it lasts.
@@ -174,7 +172,6 @@ class ReroutedCall:
     """A call that went to another route than the one it asked for.
 
     Attributes:
-        call_id: Its id.
         at: Time of arrival.
         team: The team's name.
         feature: Part of the caller's product that asked; "" where it was not given.
@@ -231,7 +228,6 @@ class CeilingStatus:
     """A cost ceiling, and what became of calls under it.
 
     Attributes:
-        name: Its name.
         team: Whose calls; ``*`` for everyone's.
         feature: Of which feature; ``*`` for all, "" for calls that name none.
         limit_nanos: The most that a call may cost, in 1e-9 US dollars.

@@ -92,7 +92,6 @@ class CostReport:
     """Rows of a period by dimensions, in the order of their values.
 
     Attributes:
-        period: Period of the report.
         by: Its dimensions, each once.
         rows: One for each combination of values that made a call.
         savings: Headline of what was saved in the period; None where nobody read it.

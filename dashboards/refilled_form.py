@@ -31,7 +31,6 @@ class SubmittedForm:
     Attributes:
         page: Path of its page.
         action: Path that it was sent to.
-        fields: Its fields.
         faults: Its faults, a sentence each.
     """
 

@@ -49,7 +49,6 @@ class MailContents:
     """The contents that HTML and plain text show alike.
 
     Attributes:
-        subject: The mail's subject.
         whose: Its title.
         days: The period.
         total: The sums of all rows.
@@ -77,7 +76,6 @@ class ReportMail:
 
     Attributes:
         id: The same where the same is sent again.
-        subject: Its subject.
         text: Plain text.
         html: The same as HTML.
         csv: All rows; "" where they are too many to be attached.

@@ -98,7 +98,6 @@ class SavingsSums(msgspec.Struct, frozen=True):
         notes_nanos: Cost of notes that compaction asked a model for.
         routing_nanos: Savings by replies of cheaper models, less the cost of attempts that another
             one outran or replaced; below 0 where these, or dearer models, cost more.
-        calls: Calls.
         unpriced: Attempts at no known price, which all sums leave out.
         unknown_cached_tokens: Tokens read from caches by calls of which nobody knows the saving.
         measured_nanos: The part of ``planning_nanos`` that control arms measured.
@@ -198,7 +197,6 @@ class SavingsStep:
     """One step of the waterfall.
 
     Attributes:
-        name: Its name.
         title: The same for people.
         nanos: The change of the cost; below 0 where it saved.
         sureness: ``exact``, ``estimated``, ``measured`` or ``partly measured``.
@@ -220,7 +218,6 @@ class UncountedSaving:
 
     Attributes:
         team: Id of the team.
-        team_name: Its name.
         feature: The feature; "" for calls that name none.
         part: ``planning`` or ``compaction``.
         nanos: Its estimate, which is not counted.

@@ -26,14 +26,12 @@ class AppContext:
         policies: Policies at start.
         catalog: The models there are when it starts.
         engines: Profiles of self-hosted engines at start, by name.
-        opened: The store.
         estimator: Counts prompts.
         tasks: Task group of the background work.
         now: Seconds since the epoch.
         compare_clock: Takes the time of a clock that is shared with other processes.
         publish: Takes what Prometheus is to read.
         alert: Takes alerts; False if too many wait already.
-        route_health: The health of all routes.
         replica_costs: The cost of replicas that are paid by the hour.
         follow: Takes what gets a room ready for another catalog and other policies.
     """

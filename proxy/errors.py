@@ -228,7 +228,6 @@ def messages_envelope(error: ProxyError, request_id: str = "") -> bytes:
     """The error in Anthropic's envelope, in JSON; the code and its details stand beside its type.
 
     Args:
-        error: The error.
         request_id: Names the request in the log; "" leaves it out.
 
     Source: Anthropic API, errors (2026-11).

@@ -162,7 +162,6 @@ def budget_alert(
     restart. A changed limit makes a new alert.
 
     Args:
-        budget: Budget of the alert.
         whose: Whose counter of it.
         percent: Of the limit, as it was reached.
         spent: In the budget's unit.

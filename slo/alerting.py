@@ -109,10 +109,8 @@ class ThresholdWatch:
         Of thresholds that are passed at once only the highest is reported.
 
         Args:
-            budget: Budget of the alert.
             whose: Whose counter of it.
             counter: Its name, which says the window, too.
-            level: Level of the counter.
             ends: End of its window, in seconds since the epoch.
             now: The time.
         """

@@ -187,7 +187,6 @@ class CallPricing(msgspec.Struct, frozen=True, kw_only=True):
     """The prices of one call, whatever it generates.
 
     Attributes:
-        rates: Its rates.
         numerator: Factor on the rates, as published.
         denominator: Divisor of the result.
         effective_numerator: The same, after the contracted discount.

@@ -122,7 +122,6 @@ class SharedReplica:
         """The share of a call that ends now; settle each once.
 
         Args:
-            call: The call.
             now: Its end.
             worked_s: Seconds that the engine worked on it; None where unknown.
         """

@@ -117,7 +117,6 @@ class _Sentence(msgspec.Struct, frozen=True, gc=False):
     """A sentence to the user.
 
     Attributes:
-        text: It.
         tone: Purpose of it.
         figures: Its values; none where it asks, waits or promises.
     """

@@ -57,7 +57,6 @@ def call_line(called: CalledTool, max_value_chars: int, rest_of_line: str = "") 
     """A call on one line: ``name(key=value, …)``, each value at most so many characters.
 
     Args:
-        called: The call.
         max_value_chars: Characters of a value that stay.
         rest_of_line: Rest of its line; what that says of a key is not said twice, but for the first
             value where it says all of them.

@@ -58,7 +58,6 @@ def segment_within(region: Region, max_tokens: int, count: Count) -> Segment:
     Args:
         region: Part that is compacted.
         max_tokens: Tokens; 0 for no bound.
-        count: Counts them.
     """
     return DetailLadder(region, count).segment_within(max_tokens)
 

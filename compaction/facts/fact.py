@@ -31,7 +31,6 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A line of a segment; no cycle can pass through it, so the collector need not look at it.
 
     Attributes:
-        kind: Kind of the fact.
         text: Text of the fact, without line ends.
         turns: The turns it comes from, counted from 1 over the whole conversation.
         messages: The messages it comes from, counted from 0 over the caller's list.
@@ -63,10 +62,8 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         start: The first message compacted.
         end: The first that is not.
-        level: Level of detail.
         facts: Its lines.
         text: Text that is sent, byte for byte the same from then on.
-        tokens: Tokens of that.
         before: Tokens of its messages.
     """
 
@@ -84,7 +81,6 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         messages: The whole conversation up to now.
-        units: It in its units.
         start: The first message compacted.
         end: The first that is not.
         part: Number of the segment of the conversation that it becomes, from 1.

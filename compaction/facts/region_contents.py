@@ -68,7 +68,6 @@ class RegionContents(msgspec.Struct, frozen=True, kw_only=True):
     """The contents of a region.
 
     Attributes:
-        region: It.
         turns: The turn of each of its messages, from the first on.
         exchanges: Its calls with their results, in the order in which they were answered.
         messages_by_voice: The messages that become part of the segment, by who speaks.

@@ -137,7 +137,6 @@ class SizeFitter:
             words: Tokens of the words so far.
             room: Tokens for the rest.
             words_tokens: Tokens of all that stands so far.
-            max_tokens: Tokens it may be.
         """
         for cap in MESSAGE_CAPS_CHARS:
             more, size = self._user_words_capped_at(cap)
@@ -217,7 +216,6 @@ class _RemainingCandidates:
     """The candidates beside users' words, the worthiest first; each in all variants, with tokens.
 
     Attributes:
-        exchanged: All calls.
         deeds: Facts about what was done and what went wrong.
         records: The other calls.
         said: Other facts.

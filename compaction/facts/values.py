@@ -53,7 +53,6 @@ class ValueOccurrences(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         times: In how many messages.
-        last: The last of them.
     """
 
     times: int

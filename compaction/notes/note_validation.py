@@ -120,7 +120,6 @@ class _Source(NamedTuple):
 
     Attributes:
         at: Its place in the caller's list.
-        message: The message.
         text: All it says, on one line.
         stems: Its words.
         orders: The words of an order that it has; none where no person speaks.

@@ -27,7 +27,6 @@ class CalledTool(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         id: Call that its result answers; "" where calls are made in plain text.
-        name: The tool's.
         arguments: As the model wrote them: JSON, or plain text.
     """
 

@@ -86,7 +86,6 @@ def fault_lines(text: str, max_lines: int = MAX_FAULT_LINES, *, is_failure: bool
 
     Args:
         text: Text of the result.
-        max_lines: Lines.
         is_failure: True if it is known to have failed; else only what can mean nothing else counts.
     """
     if not any(map(text.__contains__, _SIGNS)):
@@ -140,7 +139,6 @@ def shown_names(text: str, names_by_word: dict[str, RankedNames] | None = None) 
     """The paths and names of a text in order of appearance, each with how telling it is.
 
     Args:
-        text: It.
         names_by_word: Names by word, for the next text of the same part.
     """
     names_by_word = {} if names_by_word is None else names_by_word

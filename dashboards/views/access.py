@@ -10,8 +10,6 @@ class TeamView:
     """A team.
 
     Attributes:
-        id: Its id.
-        name: Its name.
         keeps_prompts: True if the text of its prompts is stored.
         created: Seconds since the epoch.
         may_change_keys: True if the viewer may make and revoke its keys.
@@ -29,10 +27,8 @@ class KeyBudgetView:
     """A budget of one key.
 
     Attributes:
-        name: Its name.
         limit: Dollars as a decimal text, or a whole number.
         unit: Unit that is counted.
-        window: Its window.
         is_own: True for the one that is set with the key.
     """
 
@@ -48,9 +44,7 @@ class KeyView:
     """A key; its secret is not known any more.
 
     Attributes:
-        id: Its id.
         team: Id of its team.
-        team_name: Name of its team.
         name: Team's name for it.
         ends_in: The last four characters of its secret.
         feature: Feature of calls that name none.
@@ -97,9 +91,6 @@ class PersonView:
     """A person who may sign in.
 
     Attributes:
-        id: Their id.
-        name: Their name.
-        role: Their role.
         teams: Ids of their teams.
         has_password: True if they sign in by a password.
         uses_sso: True if they sign in at the identity provider.
@@ -122,7 +113,6 @@ class SignInLink:
     """A link that signs a person in once, which is shown this once.
 
     Attributes:
-        person: The person.
         path: Path and query of the link, below the gateway's URL.
         expires: Time from which it opens nothing, in seconds since the epoch.
     """
@@ -158,8 +148,6 @@ class AccountView:
     """The viewer's own account.
 
     Attributes:
-        name: Their name.
-        role: Their role.
         has_password: True if they have one; null for the admin token, which is no person.
         needs_current: True if the current password is needed to set another one.
         sessions: Their sessions that go on, the last used first.

@@ -17,8 +17,6 @@ class CacheSums:
     """Tokens of prompts, summed.
 
     Attributes:
-        calls: Calls.
-        prompt_tokens: Tokens of prompts.
         read_tokens: Those of them that were read from a provider's cache.
         written_tokens: Those of them that were written to one.
         hit_rate: Read tokens as a part of prompt tokens; null without any.
@@ -72,7 +70,6 @@ class MissReasonSums:
         fix: Advice in a sentence; "" for a reason of an older version.
         example: Id of the newest such call.
         team: Id of the team; "" where all are summed.
-        team_name: Its name.
         feature: The feature; "" where all are summed, and for calls that name none.
     """
 
@@ -104,7 +101,6 @@ class FeatureMarks:
 
     Attributes:
         team: Id of the team.
-        team_name: Its name.
         feature: The feature; "" for calls that name none.
         family: Family of models; each has an account of its own.
         calls: Calls that were answered, with marks and without.
@@ -160,7 +156,6 @@ class CacheHealthView:
         unit: Length of a bucket.
         starts: The beginning of each bucket, in seconds since the epoch.
         end: End of the last one.
-        total: Sums of all.
         hit_rates: Hit rate of each bucket, of all together.
         series: The values with most prompt tokens, and all others last.
         floors: Floors of objectives that bind calls of the viewer's teams.
@@ -192,9 +187,6 @@ class MissEvidenceView:
     """Evidence for the miss of one call.
 
     Attributes:
-        call_id: The call.
-        attempt: Its attempt.
-        reason: The reason.
         detail: The evidence in a sentence.
         fix: Advice in a sentence; "" for a reason of an older version.
         expected_tokens: Tokens that it should have read; null where unknown.

@@ -10,10 +10,8 @@ class CallRow:
     """The end of one call; costs are those of its last attempt.
 
     Attributes:
-        call_id: Its id.
         started: Arrival, in seconds since the epoch.
         team: Id of the team.
-        team_name: Its name.
         key: Id of the key.
         feature: The feature; "" where it named none.
         user: Keyed hash of the end user; "" for none.
@@ -75,7 +73,6 @@ class CallColumn(NamedTuple):
     Attributes:
         heading: Its heading; "#" before that of numbers.
         field: The field of a `CallRow` that it shows.
-        form: The form in which.
         details: Fields and forms of small texts behind it, those left out that are empty.
     """
 
@@ -149,7 +146,6 @@ class SegmentSize:
     Attributes:
         slot: ``stable``, ``semi-stable`` or ``variable``.
         start: Tokens of the prompt before it.
-        tokens: Its tokens.
     """
 
     slot: str
@@ -195,10 +191,8 @@ class AttemptStory:
         number: 0 for the first.
         is_final: True if its outcome is the call's.
         route: The route that was tried; "" where there was none.
-        upstream: The upstream.
         model: The model that the route leads to.
         status: HTTP status.
-        outcome: The outcome.
         error: Code of the error; "" for none.
         started: Arrival of the call, in seconds since the epoch.
         ttft: Seconds to the first content byte; null without one.
@@ -243,9 +237,7 @@ class CallStory:
     """All that is known of a call.
 
     Attributes:
-        call_id: Its id.
         team: Id of the team.
-        team_name: Its name.
         key: Id of the key.
         feature: The feature; "" where it named none.
         user: Keyed hash of the end user; "" for none.

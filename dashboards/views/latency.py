@@ -38,7 +38,6 @@ class EnginePhases:
 
     Attributes:
         upstream: Name of the replica's upstream.
-        calls: Calls that have phases.
         queue: Until the engine began to work.
         prefill: Reading the prompt.
         decode: Generating.
@@ -61,7 +60,6 @@ class LatencyView:
         first: The first day.
         last: The last day, included.
         tz: Time zone of the buckets: that of the question for hours, UTC for days and weeks.
-        metric: The latency.
         by: The dimension of the rows.
         unit: Length of a bucket of time.
         starts: The beginning of each, in seconds since the epoch (UTC).

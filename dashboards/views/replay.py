@@ -7,12 +7,10 @@ class WayRow(msgspec.Struct, frozen=True, kw_only=True):
     """All calls, sent in one way.
 
     Attributes:
-        name: Name of the way.
         nanos: Their cost in nano-dollars; None where a price is unknown.
         change: Share by which that is more (or, below 0, less) than sent unmodified; None likewise.
         hit_rate: Cache-read tokens ÷ input tokens.
         input_tokens: Prompt tokens.
-        cache_read_tokens: Of these, read from the cache.
         cache_write_tokens: Of these, stored at a price.
         output_tokens: Generated tokens that are known.
         refused: Calls the provider would have refused for their marks.
@@ -34,7 +32,6 @@ class FeatureRow(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         feature: Its name; "" for calls that name none.
-        calls: Calls of it.
         nanos: Their cost as sent; None where a price is unknown.
         changes: For each other way; None where unknown.
     """

@@ -31,7 +31,6 @@ class MeasuredSaving:
 
     Attributes:
         team: Id of the team.
-        team_name: Its name.
         feature: The feature; "" for calls that name none.
         finding: ``not enough``, ``early``, ``measured`` or ``worse``.
         share: Part of the cost per token that was saved; null where it is not measured.
@@ -62,7 +61,6 @@ class NextSaving:
 
     Attributes:
         team: Id of the team.
-        team_name: Its name.
         feature: The feature; "" for calls that name none.
         family: Family of models that the layout is for; "" for all.
         version: The version of the layout, which applying approves.

@@ -86,7 +86,6 @@ def check_isolated(call: Call, teams: int) -> None:
     """Keep teams from each other's state with a provider, and from tokens that evade the gateway.
 
     Args:
-        call: The call.
         teams: Number of teams that have a key.
 
     Raises:

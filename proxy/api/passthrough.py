@@ -74,7 +74,6 @@ class Relay:
         """Answer on this connection.
 
         Args:
-            call_id: The call's.
             receive: Receives from the caller.
             send: Sends to the caller.
             timeline: The call's; a stream's head says by it what the gateway took so far.

@@ -59,7 +59,6 @@ class HedgedAttempts:
     """The attempts of one call that are under way at once.
 
     Args:
-        context: The call.
         routes: Routes that may be tried.
         deadline: Seconds to the first content byte.
         begin: Brings an attempt to its commit point, or says why it did not get there.

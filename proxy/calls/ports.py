@@ -200,8 +200,6 @@ class SpendingLimits(Protocol):
         """Reserve what the attempt may use, or return the route on which it fits.
 
         Args:
-            attempt: The attempt.
-            prepared: Its request.
             fits: Returns True if a model of the catalog can answer the call.
 
         Raises:
@@ -254,7 +252,6 @@ class ReplicaPort(Protocol):
         """The order of a model's replicas; never raises.
 
         Args:
-            call: The call.
             choices: Replicas that serve one model, at least one.
         """
         ...

@@ -88,7 +88,6 @@ class RouteChoice(msgspec.Struct, frozen=True):
     """A route a call may take.
 
     Attributes:
-        route: The route.
         model: The public name of the model it serves.
         reroute_reason: Reason that it is not the first route of the model asked for; "" where it
             is.
@@ -213,7 +212,6 @@ def choice_headers(choice: RouteChoice, replica: str) -> dict[str, str]:
     """Headers that tell the caller why this route was taken.
 
     Args:
-        choice: The choice of the route.
         replica: Its ``replica_text``.
     """
     headers = {}

@@ -16,7 +16,6 @@ def call_hints(context: CallContext, call: Call, route: Route) -> CallHints | No
     """The hints of a call that is about to be sent; None for upstreams that take none.
 
     Args:
-        context: The call's context.
         call: The call as it is sent there.
         route: Route of the attempt.
     """

@@ -23,7 +23,6 @@ class EngineEntry:
     Attributes:
         profile: Its name.
         file: The file that it stands in, for problems.
-        line: Its line there.
         served_name: The name that its engine knows the model by.
         base_urls: Where each replica answers.
         provider: Whose cache rules it follows.

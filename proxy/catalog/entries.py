@@ -103,7 +103,6 @@ class Route:
     Attributes:
         name: ``upstream/id`` with the model's public id; ``upstream/id#model`` where a model has
             several routes on one upstream. Unique in the catalog.
-        upstream: Upstream of the route.
         model: The name that upstream knows it by, sent whatever name the caller used; ""
             forwards the caller's name, so that a dated snapshot stays the one asked for.
         tariff: Effective-dated prices; None when the price is unknown.

@@ -52,7 +52,6 @@ def report(
     """The spend of a period, by team and those parts, and in all; null without calls.
 
     Args:
-        period: Period of the report.
         rows: By team and those parts.
         total: The row of all teams; none without calls.
         names: The teams' names by id.

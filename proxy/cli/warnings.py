@@ -104,7 +104,6 @@ def unpriced_writes(catalog: Catalog, now: float) -> Iterator[str]:
     """A note on models with a price that leaves out what storing a prompt costs.
 
     Args:
-        catalog: The catalog.
         now: Seconds since the epoch, at which prices are read.
     """
     names = [

@@ -13,7 +13,6 @@ def write_profile(name: str, fields: Mapping[str, object], notes: Sequence[str] 
     """The table as text.
 
     Args:
-        name: Name of the profile.
         fields: Its fields in order; None, "" and an empty list are left out.
         notes: Comments that stand above the fields.
     """

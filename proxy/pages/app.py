@@ -254,9 +254,7 @@ def add_admin_pages(
     """Adds the HTML pages below /admin to an app.
 
     Args:
-        app: The app.
         access: Finds who is signed in.
-        shown: The board, and the resources of operations and of the ledger.
         now: Seconds since the epoch.
     """
     board, operations, ledger, people = shown

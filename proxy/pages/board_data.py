@@ -77,7 +77,6 @@ class LiveBoard:
     """The board's data from one running gateway.
 
     Args:
-        store: The store.
         budgets: All budgets of the policies file.
         router: Knows the state of objectives; None where there are none.
         counters: Store of the budgets' counters; None where they cannot be asked.

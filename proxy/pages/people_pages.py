@@ -50,9 +50,7 @@ class AccessResources:
         """The resources of a gateway.
 
         Args:
-            store: Its store.
             ask: Asks the store, few questions at once.
-            access: Access to the pages.
             budgets: Budgets that people set, those of keys among them.
             now: Seconds since the epoch.
         """

@@ -38,8 +38,6 @@ def policy_warnings(
     """Policies that cannot have an effect as things are, in sentences; [] for none.
 
     Args:
-        policies: The policies.
-        catalog: The catalog.
         accounts: All teams and keys; None where they cannot be read.
         now: Seconds since the epoch, at which prices are compared.
     """

@@ -192,9 +192,6 @@ class Site:
     async def check_form(self, request: Request) -> tuple[Viewer, dict[str, str]]:
         """The person who submits a form of these pages, and its fields.
 
-        Args:
-            request: Request with the form.
-
         Raises:
             _SignInRequired: Nobody is signed in.
             CallerError: Another site sent it, or it is no form.

@@ -41,7 +41,6 @@ class StoreQuestions:
     One instance serves all pages of a process, so that they keep few threads busy together.
 
     Args:
-        store: The store.
         timeout_s: Seconds.
     """
 
@@ -103,7 +102,6 @@ class StoreQuestions:
         Args:
             kind: Of what; one of few.
             build: Builds the view of the readers and the question.
-            question: The question.
             finish: Brings the view into its form.
 
         Raises:

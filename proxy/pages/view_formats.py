@@ -32,7 +32,6 @@ def read_view(
 
     Args:
         readers: Readers of the database.
-        build: Builds the view.
         question: Its other argument.
         finish: Brings it into its form.
     """

@@ -175,8 +175,6 @@ def conversations_needed(treated: ArmTotals, control: ArmTotals, share: float) -
     First its measured figure is shown, then it counts.
 
     Args:
-        treated: Totals of the treated arm.
-        control: Totals of the control arm.
         share: The part of all conversations that is drawn into the control arm.
     """
     arms = (treated.conversations, control.conversations)
@@ -318,7 +316,6 @@ class HarmWatch:
 
         Args:
             now: Time at which it was sent, in seconds.
-            call: The call.
             before: The number of its conversation's call before, which is judged by this; 0 for
                 none.
         """

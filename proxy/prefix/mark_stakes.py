@@ -171,7 +171,6 @@ class MarkStakes:
 
         Args:
             where: Whose account pays for it.
-            target: Target of the call.
             variant: The call with some marks.
             places: Number of places that are marked.
         """
@@ -250,7 +249,6 @@ class MarkStakes:
         """Count what the marks of an answered call brought, or would have.
 
         Args:
-            planned: The call.
             usage: Usage as counted by its provider.
             unmodified: The same had it been sent unmodified.
             paper: The call with all its marks; None where it counts none.
@@ -297,12 +295,7 @@ class MarkStakes:
     def adopt_account(
         self, stored: StoredMarkAccount, stored_news: AccountNews | None = None
     ) -> None:
-        """Take over what all processes counted of a feature.
-
-        Args:
-            stored: The account as it is stored.
-            stored_news: The news that are in it; None for none.
-        """
+        """Take over what all processes counted of a feature."""
         feature = self._accounts.peek(stored.scope.all_families)
         if feature is not None:
             feature.of(stored.scope.family).adopt_stored(stored, stored_news)

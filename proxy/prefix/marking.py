@@ -37,7 +37,6 @@ class CallToMark(NamedTuple):
     """A call in order, before it is marked.
 
     Attributes:
-        indexes: Its team's.
         found: Its prompt, in order.
         now: Seconds since the epoch.
     """
@@ -194,8 +193,6 @@ def record_marks(
     """Count what an answered call's marks brought, and how its conversation goes on.
 
     Args:
-        indexes: Its team's.
-        planned: The call.
         usage: Usage as counted by its provider; None where it did not.
         compared: Its expected usage beside that of the unmodified call; None without usage.
         paper: The call with all its marks; None where it counts none.

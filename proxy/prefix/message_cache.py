@@ -71,7 +71,6 @@ class Beginning(msgspec.Struct):
     """The beginning of a body, as far as the next one of its conversation may repeat it.
 
     Attributes:
-        readings: Of its messages.
         blocks: Blocks of those behind its instructions; of fewer, where they are not known yet.
     """
 

@@ -99,7 +99,6 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         turns: Answers it held as its caller wrote it; 0 in a conversation's first call.
         chain: Fingerprints of its messages, as its caller wrote them.
         resolved: Its conversation, and the evidence for it.
-        known: Readings of each of its messages.
         beginning: The beginning of its body, for the next call's.
         splits: Places at which long texts of a conversation's first call are parted.
     """

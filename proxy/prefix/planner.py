@@ -154,7 +154,6 @@ class Planner:
         """Make the plan of a conversation that is new, or parts from a known one.
 
         Args:
-            draft: Its call.
             layout: The version that new conversations begin with; 0 for none.
         """
         joined = draft.turns > 0
@@ -204,8 +203,6 @@ class Planner:
         """Plan the call for this target.
 
         Args:
-            draft: The call.
-            target: Target of the call.
             plan: Plan of its conversation.
             layout: The one that the plan names; None for none.
             now: Seconds since the epoch.

@@ -68,7 +68,6 @@ class ControlAccount:
         """Count an answered call; returns the change of what the feature's team loses by it.
 
         Args:
-            call: Its cost.
             is_planned: True unless it is of the control arm.
             is_moved: True if it has a layout, and no stake on its marks, which count by themselves.
         """

@@ -74,7 +74,6 @@ def add_cache_salt(call: Call, teams: int, seal: Pseudonymizer) -> Call:
     """The call with what keeps it out of other teams' caches; as it is where there is one team.
 
     Args:
-        call: The call.
         teams: Number of teams that have a key.
         seal: Makes what no team can make for another.
     """

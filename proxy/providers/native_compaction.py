@@ -97,7 +97,6 @@ def request_native_compaction(
     Args:
         endpoint: The call's, such as ``chat/completions``.
         body: The caller's.
-        route: Route of the call.
         trigger: Tokens of prompt above which to compact.
         keep: The latest tool results that stay, where those are what is cleared.
     """

@@ -81,7 +81,6 @@ def add_hints(
     """The request with hints of these kinds; unmodified where it generates nothing.
 
     Args:
-        prepared: The request.
         kinds: Kinds that the upstream understands, of ``proxy.catalog.entries.HINTS``.
         hints: Facts about the call.
     """

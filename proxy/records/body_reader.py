@@ -41,7 +41,6 @@ class SplitBody(msgspec.Struct, frozen=True):
     """A body's messages, and all else in it.
 
     Attributes:
-        body: The body.
         messages: Each as its caller wrote it.
         around: The body with ``READ_ALREADY`` in place of its messages.
         known: Number of its first messages that the last body of its conversation held, too.

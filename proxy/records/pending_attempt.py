@@ -7,11 +7,9 @@ class PendingAttempt(msgspec.Struct, frozen=True, array_like=True):
     """The facts of an attempt under way that its receipt needs, should the process be killed.
 
     Attributes:
-        call_id: Id of its call.
         attempt: Its number within the call.
         started: Arrival of the call, in seconds since the epoch.
         team: The team's id.
-        key_id: The key's id.
         endpoint: The path below /v1/.
         route: The route it was sent to.
         upstream: The upstream it was sent to.

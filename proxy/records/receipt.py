@@ -64,7 +64,6 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         final: True if this attempt's outcome is the call's.
         started: Arrival of the call, in seconds since the epoch (UTC).
         team: The team's id.
-        key_id: The key's id.
         feature: Part of the caller's product that asked; "" where it was not given.
         user: Keyed hash of the opaque end user; "" where it was not given.
         endpoint: The path below /v1/, such as ``chat/completions``.

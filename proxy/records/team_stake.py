@@ -20,7 +20,6 @@ class TeamLoan(msgspec.Struct, frozen=True, kw_only=True):
     """A change of what a team's features may lose in one process, in nano-dollars.
 
     Attributes:
-        team: The team.
         day: Days since the epoch, in UTC.
         more: Amount that is asked for; below 0 where it is given back.
         owed: Part of it that is lost already.
@@ -82,7 +81,6 @@ class TeamStake(msgspec.Struct):
         """The change to ask the store for; None for none.
 
         Args:
-            team: The team.
             ends: True if the process ends, so that what is not lost is given back.
         """
         step = 0.0 if ends else LOAN_STEP

@@ -71,7 +71,6 @@ def trace_headers(context: TraceContext, span: str) -> tuple[tuple[str, str], ..
     """The headers by which a request goes on with a trace.
 
     Args:
-        context: The trace.
         span: The id of the span that sends the request.
     """
     parent = f"00-{context.trace_id}-{span}-{context.flags & _SAMPLED:02x}"

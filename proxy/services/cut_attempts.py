@@ -48,7 +48,6 @@ async def keep_cut_attempts_booked(
     """Book what dead processes left, now and every two seconds, without end.
 
     Args:
-        opened: The store.
         reloader: Has the catalog in force, which has the prices.
         now: Seconds since the epoch.
     """
@@ -73,7 +72,6 @@ def book_cut_attempts(opened: Store, catalog: Catalog, oldest: float) -> int:
     """Book what dead processes left; how many receipts that were; blocks.
 
     Args:
-        opened: The store.
         catalog: It has the prices.
         oldest: Arrival of the oldest calls whose receipts the ledger surely still has.
 

@@ -44,7 +44,6 @@ class UnsignedRequest(msgspec.Struct, frozen=True):
         method: The HTTP method.
         url: Its whole address.
         headers: All of its headers, names in lower case.
-        body: Its body.
     """
 
     method: str
@@ -60,7 +59,6 @@ class CloudCredentials(ABC):
         """Nothing is read or loaded yet.
 
         Args:
-            upstream: The upstream.
             pause_s: Seconds between two attempts to find or renew them.
         """
         self._upstream = upstream

@@ -166,7 +166,6 @@ def decide_ceiling(
     """The decision on a call under a ceiling.
 
     Args:
-        ceiling: The ceiling.
         offer: The call as it is asked; None where its price is unknown, so that it fits nowhere.
         elsewhere: The call on the model of this name, with nothing of it cached; None where that
             model cannot take it, or has no known price.

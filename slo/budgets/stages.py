@@ -43,7 +43,6 @@ class BrokenStage(NamedTuple):
     """The stage that most late calls broke lately.
 
     Attributes:
-        stage: The stage.
         calls: Late calls that broke it.
         of: Late calls that were looked at.
     """
@@ -61,7 +60,6 @@ def broken_stage(budgets: Iterable[StageBudget], phases: Mapping[Stage, float]) 
     """The stage that is over its budget by most; None where none is, as far as is known.
 
     Args:
-        budgets: Budgets of stages.
         phases: Seconds of those stages that are known.
     """
     over = [(phases.get(budget.stage, 0.0) - budget.under, budget.stage) for budget in budgets]

@@ -236,7 +236,6 @@ def _breach_calls(
     (ten minutes at most).
 
     Args:
-        arm: The level's counts.
         rules: Thresholds.
         is_new: True for a level just entered: fewer calls are enough, if the breach is gross.
     """

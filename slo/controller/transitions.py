@@ -12,7 +12,6 @@ class StateChange(msgspec.Struct, frozen=True, kw_only=True):
         before: The state it left.
         after: The state it is in; the same if only the level changed.
         level_before: The level it left.
-        level: The level it is on.
         at: Time of the transition, in seconds since 1970.
         reason: Reason, in one sentence of ASCII.
     """

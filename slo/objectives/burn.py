@@ -97,7 +97,6 @@ def is_burning(
 
     Args:
         alert: One of ``burn_alerts(objective)``.
-        objective: It.
         over: Counts over ``alert.over``.
         lately: Counts over its last twelfth, ``short_window_s(alert)``.
     """

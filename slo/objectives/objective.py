@@ -214,7 +214,6 @@ def classify_call(objective: Objective, ended: CallMeasurements) -> tuple[int, i
 
     Args:
         objective: One that the call counts in, as ``ObjectiveIndex.applicable`` says.
-        ended: The call.
     """
     return _JUDGES[objective.metric](objective, ended) if ended.generated else None
 

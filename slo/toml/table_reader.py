@@ -29,7 +29,6 @@ class TableReader:
     """One table being read.
 
     Attributes:
-        node: The table.
         nodes: Its entries by key, those not known among them.
         problems: Problems that are found go here; callers share it.
     """

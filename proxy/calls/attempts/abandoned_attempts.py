@@ -41,7 +41,6 @@ def settle_abandoned(
     count of ours is above the limit that the call asks for: models have other tokens than we do.
 
     Args:
-        context: The call.
         attempt: The attempt that was ended.
         reason: Error that ended it; None where it came to its end.
         usage: Its prompt and what was delivered, as counted here.
@@ -154,7 +153,6 @@ def expected_output(context: CallContext, attempt: AttemptInfo, begun: int | Non
     learned.
 
     Args:
-        context: The call.
         attempt: The attempt that was ended.
         begun: Choices that began; None where all that were asked for may have. A caller's 128
             were booked at 65,536 tokens that no provider had generated.

@@ -85,7 +85,6 @@ class Attempt:
         """Nothing is done yet.
 
         Args:
-            context: The call.
             choice: Route that it takes.
             number: Counts the call's attempts, from 0.
             is_resent: True if it was refused with a plan, and is now sent unmodified.

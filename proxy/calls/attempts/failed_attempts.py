@@ -76,7 +76,6 @@ def record_failure_with_usage(
     """Keep the receipt of an attempt that failed like this.
 
     Args:
-        context: The call.
         info: At its answer.
         failure: Error in place of an answer.
         usage: Usage that may be billed; None for nothing.

@@ -32,7 +32,6 @@ def skip_reason(call: Call, route: Route | None = None) -> Passthrough | None:
     """Reason that a call is not planned; None if it is.
 
     Args:
-        call: The call.
         route: Its route; None for where its endpoint is spoken.
     """
     size = len(call.body)

@@ -187,7 +187,6 @@ def call_requirements(call: Call, region: str = "") -> CallRequirements:
     """The capabilities that the call needs; when in doubt, it needs them.
 
     Args:
-        call: The call.
         region: Region that is to process it; "" for any.
     """
     traits = request_traits(call)

@@ -19,7 +19,6 @@ def route_target(route: Route, model: str, time: float, endpoint: str = _CHAT) -
     """The route's upstream, cache and prices.
 
     Args:
-        route: The route.
         model: The model the caller asked for.
         time: Time of the call, in seconds since the epoch.
         endpoint: Path that the caller asks for, below ``/v1/``.

@@ -129,7 +129,6 @@ def settle_share(
     """The share of its replica that an attempt pays, now that it ended; None where it pays none.
 
     Args:
-        attempt: The attempt.
         timeline: The call's time, up to now.
         usage: Tokens that the upstream reported; None where it reported none.
         timings: The engine's report of the call; None where there is none.
@@ -142,7 +141,6 @@ def billing_terms(attempt: AttemptInfo, tier: str, usage: Mapping[str, Any]) -> 
     """The billing terms of an attempt, by the answer, else by the request.
 
     Args:
-        attempt: The attempt.
         tier: The answer's own service tier; "" where it names none.
         usage: The answer's usage object; empty where there was none.
     """

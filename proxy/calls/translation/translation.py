@@ -55,8 +55,6 @@ def prepare(
     """The attempt at this call on this route.
 
     Args:
-        call: The call.
-        route: Route of the call.
         planned: The body that is sent in place of the caller's, or why the caller's is.
         is_substitute: True if the route's model answers in place of the one that was asked for, so
             that the request is translated to what it takes.

@@ -38,7 +38,6 @@ class ChatConversation(msgspec.Struct, frozen=True, kw_only=True):
     """A chat body.
 
     Attributes:
-        body: All of it.
         messages: Each as JSON.
         tools: The same.
         fields: The names of all that it holds.
@@ -163,7 +162,6 @@ def dry_run(
     """Compact a conversation as the gateway would, and report the result.
 
     Args:
-        chat: The conversation.
         policy: Limits of its compaction.
         model: The public name of the model it goes to.
         upstream_model: The name that the upstream knows it by.

@@ -18,7 +18,6 @@ def summary_lines(result: DryRunResult, came: int) -> Iterator[str]:
     """The lines that stand above all others.
 
     Args:
-        result: The result.
         came: Number of messages in the conversation.
     """
     before, after = result.tokens_before, result.tokens_after

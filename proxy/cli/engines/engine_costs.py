@@ -58,7 +58,6 @@ def engine_bill(
     """The bill of a profile's replicas.
 
     Args:
-        profile: The profile.
         usages: The use of its replicas.
         run_s: Seconds that its replicas ran, added up.
     """

@@ -40,7 +40,6 @@ def launch_notes(
 
     Args:
         profile: The profile; nothing is said of one that others run.
-        gateway_port: Port of the gateway itself.
         supervised: Names of profiles that run here already, whose ports are taken by themselves.
     """
     if profile.is_attached:
@@ -73,7 +72,6 @@ def silent_replicas(
     """The replicas that do not answer yet by their upstream, each with what to do.
 
     Args:
-        profiles: The profiles.
         states: The reports of supervisors here.
     """
     running = {state.profile: state.replicas for state in states if state.is_running}

@@ -12,7 +12,6 @@ def technique_documents(
     """Each technique in effect: its name, the command that measures it, and the figures.
 
     Args:
-        profile: The profile.
         only_benchmarks: True leaves out those that the advisor measures.
     """
     return [

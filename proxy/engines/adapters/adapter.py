@@ -157,7 +157,6 @@ class EngineAdapter:
         """The command that starts a replica.
 
         Args:
-            profile: Profile of this engine.
             replica: Number of the replica, from 0.
             python: Interpreter of the gateway, for engines that are Python modules of its own.
 

@@ -20,7 +20,6 @@ def catalog_entry(profile: EngineProfile, file: str) -> EngineEntry:
     """The profile's entry of the catalog: its replicas as upstreams of one model.
 
     Args:
-        profile: The profile.
         file: The file that it comes from, for problems.
     """
     adapter, price = ADAPTERS[profile.engine], profile.price_per_gpu_hour

@@ -59,7 +59,6 @@ class CacheModel:
         """Links of the chain's longest prefix that is thought to be held.
 
         Args:
-            chain: The chain.
             guess: Number of links to try first, such as another replica's; 0 for none.
         """
         links, used, stale_at = chain.links, self._links, self._stale_at

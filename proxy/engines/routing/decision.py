@@ -57,7 +57,6 @@ class ReplicaCost(NamedTuple):
     """The seconds that a replica is expected to take, weighted by the policy.
 
     Attributes:
-        name: The replica's.
         matched_tokens: Tokens of the prompt that it is thought to hold.
         uncached_tokens: Tokens that it has to read.
         queue_s: Seconds until it would begin to read.
@@ -108,7 +107,6 @@ def credit_home(costs: Sequence[ReplicaCost], home: HomeRule, credit: float) -> 
     """The costs, less for the home, which other gateways may have warmed for this prompt.
 
     Args:
-        costs: One for each replica.
         home: Ranks replicas; the first is the home.
         credit: Seconds that the home is forgiven for each of its prefill.
     """

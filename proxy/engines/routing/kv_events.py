@@ -19,7 +19,6 @@ class BlockStored:
     Attributes:
         block_hashes: The engine's own hashes of them.
         parent_block_hash: The engine's hash of the block before; None at a prompt's beginning.
-        token_ids: The tokens of all of them.
         block_size: Tokens of each.
         cache_salt: The salt of their prompt; "" where there is none.
     """

@@ -94,7 +94,6 @@ def prefix_worth(
     """The worth of what replicas hold of a prompt.
 
     Args:
-        chain: The prompt.
         matches: Tokens of it that each replica holds.
         recent: The prompts that were sent last.
         policy: The numbers.

@@ -70,7 +70,6 @@ def prompt_chain(
         root: From ``chain_root``.
         content: The prompt as the engine will see it, or a stable stand-in of it.
         tokens: Tokens of the prompt, counted or estimated.
-        block_bytes: Bytes of a block.
     """
     block_tokens = tokens * block_bytes / len(content) if content else 1.0
     return PromptChain(tuple(block_links(root, content, block_bytes)), block_tokens, tokens)

@@ -36,7 +36,6 @@ class ReuseCounters:
 
     Attributes:
         calls: Calls sent.
-        prompt_tokens: Tokens of their prompts.
         available: Tokens that one cache with the room of all replicas would have had.
         captured: Tokens that the chosen replicas were thought to hold.
         delivered: Tokens that the engines read from their caches, as they report.
@@ -83,7 +82,6 @@ class RoutedCall:
     """A call on its way to a replica; counts as load there until its end.
 
     Args:
-        state: The replica's.
         cost: Its cost, as it was decided.
         total: Counters of all replicas.
         now: The time.
@@ -201,8 +199,6 @@ class ReplicaRouter:
         """Note that the call goes to this replica of its decision.
 
         Args:
-            request: The call.
-            cost: The replica's.
             now: The time.
             is_streaming: False if its first token comes with its last.
         """
@@ -302,8 +298,6 @@ class ReplicaRouter:
         """The cost of a replica: its time to the first token, and what decode is slowed.
 
         Args:
-            request: The call.
-            seen: The replica.
             tokens: Tokens of the prompt that it holds, and those it has to read by their worth.
             fleet: The pace of most replicas.
             now: The time.
@@ -342,8 +336,6 @@ class ReplicaRouter:
         """Seconds until a replica would begin to read, and those by which its batch slows decode.
 
         Args:
-            seen: The replica.
-            run_s: Seconds that a call runs there.
             rate: Prompt tokens that it reads in a second.
         """
         flight, slots = seen.state.flight, seen.candidate.slots or self._policy.slots

@@ -151,7 +151,6 @@ def _option_that_ran(
 
     Args:
         name: The setting's name.
-        setting: Its evidence.
         plain: Evidence without speculation.
         tokens: Tokens made of late by band.
     """
@@ -243,7 +242,6 @@ def option_that_runs(
     """The option of the setting that a profile runs with; None without speculation.
 
     Args:
-        profile: The profile.
         chosen: The setting that ``auto`` chose; "" where it chose none.
         advice: The advice for the profile.
     """
@@ -294,7 +292,6 @@ class FeatureSpeculation:
         calls: Calls with drafts.
         draft_tokens: Tokens that were drafted for them.
         accepted_tokens: Those that the model accepted.
-        drafted: Their speed.
         plain: The speed of the calls without drafts.
     """
 
@@ -315,7 +312,6 @@ def advise_feature(
     """The setting that ran with a feature's calls, and whether to take it.
 
     Args:
-        feature: Its calls.
         setting: The profile's present setting, for its depth; None for none.
     """
     if feature.calls < MIN_CALLS:

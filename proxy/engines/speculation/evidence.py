@@ -34,7 +34,6 @@ class SpeculationSample(msgspec.Struct, frozen=True, kw_only=True):
         tokens: Output tokens.
         decode_s: Seconds of decode, of all sequences added up.
         drafts: Drafts, one per sequence and step.
-        draft_tokens: Tokens in them.
         accepted: Those that the model accepted.
     """
 

@@ -33,7 +33,6 @@ class ReplicaReport:
         name: Its port, which is its own among the engines of a machine.
         base_url: Where its OpenAI-compatible API answers.
         metrics_url: Its Prometheus metrics; "" for none.
-        state: The state.
         since: Time it began, in seconds since the epoch.
         pid: The engine's process; 0 for none.
         restarts: Restarts so far.

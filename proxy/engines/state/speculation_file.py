@@ -104,7 +104,6 @@ class SpeculationRecorder:
         """Take in a reading of each replica.
 
         Args:
-            reports: The replicas.
             pages: Their metrics by name; those that cannot be read are left out.
             now: Seconds since the epoch.
         """

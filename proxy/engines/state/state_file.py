@@ -69,7 +69,6 @@ class EngineState(msgspec.Struct, frozen=True, kw_only=True):
         profile: Name of the profile.
         pid: The process that supervises them.
         started: Time it began, in seconds since the epoch.
-        replicas: The replicas.
         change: The last rolling change; None where there was none.
         version: Version of this form.
         is_running: True if the supervisor runs.

@@ -26,7 +26,6 @@ class PrefixReuse(msgspec.Struct, frozen=True, kw_only=True):
     """Prompt tokens of the calls that were sent, and how many of them were reused.
 
     Attributes:
-        prompt_tokens: All of them.
         available: Those that one cache with the room of all replicas would have had.
         captured: Those that the chosen replica was thought to hold.
         delivered: Those that engines read from their caches, as they report.
@@ -138,7 +137,6 @@ class EngineTraffic(msgspec.Struct, frozen=True, kw_only=True):
         pid: Its process.
         at: Time of the report, in seconds since the epoch.
         models: Reuse by the name that engines serve a model under.
-        replicas: The replicas.
         warming: Prompts that were read ahead, by profile and kind.
         speculation: The advice on it, by profile.
     """

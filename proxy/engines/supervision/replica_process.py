@@ -93,7 +93,6 @@ async def replica_process(
 
     Args:
         argv: The engine's command line; it has to stay in the foreground.
-        environment: All of its environment.
         log: Receives its output.
 
     Raises:

@@ -28,11 +28,7 @@ class WarmingResult(StrEnum):
 
 
 class TokenBudget:
-    """Tokens that may be read ahead in a minute; what is not used is not saved up.
-
-    Args:
-        per_minute: Tokens.
-    """
+    """Tokens that may be read ahead in a minute; what is not used is not saved up."""
 
     def __init__(self, per_minute: int) -> None:
         self.per_minute = per_minute

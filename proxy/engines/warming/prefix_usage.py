@@ -24,7 +24,6 @@ class _PromptUse(Generic[T]):
     Attributes:
         prompt: Value kept of it.
         size: Its bytes.
-        calls: Calls that used it.
         weight: The same, of which one counts half after an hour; as of the last use.
         at: Time of the last use, in seconds of a clock that goes forward.
     """

@@ -14,7 +14,6 @@ class WarmedPrefix(NamedTuple):
     """A prompt that was read ahead.
 
     Attributes:
-        kind: Its kind.
         links: Full blocks of its chain; a call that begins with it has the last one there, too.
         tokens: Tokens that the engine computed for it.
     """
@@ -52,7 +51,6 @@ class WarmedPrefixes:
         Each prompt counts once: what later calls find is there because a call has used it.
 
         Args:
-            chain: The call's prompt.
             cached_tokens: Tokens of it that the engine read from its cache, as it reports.
         """
         begun = [

@@ -66,7 +66,6 @@ class ProviderIdentity:
         subject: The issuer and their id there, which is never given to anybody else.
         name: Name to show.
         email: Address that the provider has verified; "" for none.
-        groups: Their groups.
     """
 
     subject: str
@@ -98,7 +97,6 @@ class IdentityProvider:
     """The provider, asked over HTTP.
 
     Args:
-        settings: Where it is.
         now: Seconds since the epoch.
         transport: Carries requests to it; None for the network.
     """

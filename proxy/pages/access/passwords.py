@@ -49,7 +49,6 @@ class Passwords:
 
         Args:
             hashed: The hash.
-            password: The password.
             is_known: True if it comes from a browser in which the person signed in before.
 
         Raises:

@@ -95,10 +95,7 @@ class SingleSignOn:
     """Sign-in at the provider.
 
     Args:
-        provider: The provider.
-        roles: Roles that its groups have here.
         people: People and teams of this installation.
-        ask: Asks the store.
         secret: The installation's, which signs what browsers keep for us.
     """
 
@@ -146,7 +143,6 @@ class SingleSignOn:
 
         Args:
             attempt: The attempt that it answers.
-            code: The code.
             creates_people: True if people whom nobody has added may sign in.
             now: Seconds since the epoch.
 

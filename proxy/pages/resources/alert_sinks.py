@@ -26,7 +26,6 @@ class SinkView:
     """A sink of the policies file.
 
     Attributes:
-        name: Its name.
         kind: ``webhook``, ``slack``, ``alertmanager`` or ``apprise``.
         at_least: The least urgent of the alerts that it is sent.
         problem: Reason that it gets none, in a sentence; "" where it can be reached.

@@ -25,8 +25,6 @@ class SessionView:
     """The person who is signed in.
 
     Attributes:
-        name: Their name.
-        role: Their role.
         teams: Ids of the teams they may see; null for all.
     """
 

@@ -28,7 +28,6 @@ class AuditResource:
 
     Args:
         store: Holds it.
-        ask: Asks it.
     """
 
     def __init__(self, store: Store, ask: StoreAsker) -> None:

@@ -36,7 +36,6 @@ class RouteView:
     """A route of a model, with the standard prices of now.
 
     Attributes:
-        name: The route's name.
         upstream: Upstream that it leads to.
         provider: The upstream's provider; "" where it was not given.
         is_priced: False where no price is known.
@@ -79,7 +78,6 @@ class ModelView:
 
     Attributes:
         id: The name that callers use.
-        routes: Its routes.
         fallbacks: Models that answer in its place when all its routes fail.
         retires: Day on which its provider stops serving it, such as ``2027-01-31``; "" for none.
     """
@@ -96,8 +94,6 @@ class ReplicaView:
 
     Attributes:
         gateway: Process id of the gateway.
-        name: The replica.
-        profile: Its profile.
         model: Model that it serves.
         is_healthy: True if calls go there.
         reason: Reason why not; "" for none.

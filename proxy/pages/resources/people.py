@@ -56,7 +56,6 @@ class PeopleResource:
 
     Args:
         store: Holds them.
-        ask: Asks it.
         access: Access to the pages, which follows their changes.
         now: Seconds since the epoch.
     """

@@ -52,7 +52,6 @@ class ScheduledReportView:
     """A scheduled report.
 
     Attributes:
-        name: Its name.
         team: The team it is about; ``*`` for all.
         by: Its dimensions.
         every: ``week`` or ``month``.

@@ -76,8 +76,6 @@ class TeamsResource:
 
     Args:
         store: Holds them.
-        ask: Asks it.
-        budgets: Budgets of keys.
         now: Seconds since the epoch.
     """
 

@@ -187,7 +187,6 @@ class MarkAccount(msgspec.Struct):
 
         Args:
             values: By place, in wire order.
-            conversation: The call's.
             calls_before: Earlier calls of it: what the second reads, the first wrote.
             now: Time of the call, in seconds.
             life: Seconds that what it wrote lives.
@@ -246,12 +245,7 @@ class MarkAccount(msgspec.Struct):
         self.news.calls += 1
 
     def adopt_stored(self, stored: StoredMarkAccount, stored_news: AccountNews | None) -> None:
-        """Take over what all processes counted together.
-
-        Args:
-            stored: The stored account.
-            stored_news: The news that are in it; None for none.
-        """
+        """Take over what all processes counted together."""
         unit = UNITS_PER_NANO
         news = self.news = self.news if stored_news is None else self.news.subtract(stored_news)
         self.net = (stored.earned - stored.staked) * unit + news.earned - news.staked

@@ -102,7 +102,6 @@ class CacheKeySource(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         team: The team, on this model.
-        feature: Its feature.
     """
 
     team: str = ""

@@ -31,7 +31,6 @@ class LaterCalls(NamedTuple):
     """Calls of about one length that are not the first of their conversation.
 
     Attributes:
-        share: Their share of all calls.
         length: Bytes behind the instructions.
         before: The same of the calls before them.
         earlier: The same of the calls before those.

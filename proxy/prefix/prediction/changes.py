@@ -136,7 +136,6 @@ class PromptChange(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         place: Position of that, such as ``tools[3]``, ``system line 4`` or ``messages[7]``.
-        kind: The kind of change there.
         block: Index of the block, in the prompt that is sent; None where nothing is left there.
         line: Index of the line within the block; None for all of it.
         dropped: Number of messages that the conversation lost.

@@ -119,7 +119,6 @@ class TextUnit(NamedTuple):
     Attributes:
         at: Blocks before that text.
         size: Bytes of the text in it.
-        life: Life of its entry.
     """
 
     at: int
@@ -239,7 +238,6 @@ class SeenText(NamedTuple):
 
         Args:
             earlier: The other text.
-            words: Its own words.
         """
         count = _shared_count(self.chain, earlier.chain)
         shared = earlier.closings.keys() & self.closings if self.length >= earlier.length else ()
@@ -298,8 +296,6 @@ def _splits_after(earlier: SeenText, text: SeenText, words: bytes, closing: int)
 
     Args:
         earlier: The other one.
-        text: The text.
-        words: Its words.
         closing: Bytes that both end with, if it is the other one grown; -1 where it is not.
     """
     shared = earlier.length - closing

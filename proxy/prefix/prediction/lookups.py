@@ -86,7 +86,6 @@ def written_breakpoints(
     """Number of blocks before each breakpoint, its lifetime, and who writes it.
 
     Args:
-        call: The call.
         known_blocks: Number of its blocks that were sent before.
         scale: Tokens of its bytes; by estimate where left out.
     """
@@ -117,7 +116,6 @@ def used_places(call: SentCall, hit: int, scale: TokenScale) -> Sequence[int]:
     """The places where it looks whose entries live on with a read, the longest first.
 
     Args:
-        call: The call.
         hit: Number of blocks before the end of the entry that is read.
         scale: Tokens of its bytes.
     """
@@ -205,7 +203,6 @@ class UnstoredPrefixes:
         """Learn from an answer; whether a prefix proved not to be stored.
 
         Args:
-            call: The call.
             hit: Number of blocks before the end of the longest entry that should be there.
             scale: Tokens of its bytes.
             usage: Usage as its provider counted it.

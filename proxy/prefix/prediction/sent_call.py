@@ -68,9 +68,7 @@ class TokenScale(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         size: Bytes of the prompt.
-        total: Its tokens.
         counted_size: Bytes of a prefix whose tokens were counted; 0 for none.
-        counted: Its tokens.
     """
 
     size: int = 0
@@ -361,7 +359,6 @@ def blocks_left_out(
     ``MORE`` where it repeats no message of any, or leaves out more than are told apart.
 
     Args:
-        blocks: This call's.
         digests: The fingerprint of each.
         before: Ends of the latest calls of its conversation, the latest last.
     """

@@ -47,7 +47,6 @@ def passthrough_request(call: Call, route: Route) -> PreparedRequest:
 
     Args:
         call: Of Anthropic's API.
-        route: Its route.
     """
     is_own = route.upstream.provider in _OWN_PROVIDERS or call.endpoint != MESSAGES
     body = call.body if is_own else without_attribution(call.body)

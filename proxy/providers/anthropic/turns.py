@@ -108,7 +108,6 @@ def close_turns(conversation: list[Turn], notes: list[str], *, prefill: bool) ->
     It goes on from a compaction at the end, for it paused after writing that.
 
     Args:
-        conversation: The turns.
         notes: Gets a sentence when something was changed.
         prefill: True if the model goes on from an assistant message.
     """

@@ -222,7 +222,6 @@ def tool_function(tool: ToolDefinition, path: str) -> FunctionDefinition:
     """The function of a tool.
 
     Args:
-        tool: The tool.
         path: Its place in the body, such as ``tools[0]``.
 
     Raises:

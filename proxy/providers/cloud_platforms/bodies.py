@@ -107,7 +107,6 @@ def cloud_request(
     Args:
         body: A JSON object.
         headers: Headers of the request in Anthropic's own form.
-        form: The cloud's.
         always: The upstream's own headers; beta features in them are sent.
         taken: Beta features that the cloud takes of callers; None for all.
 

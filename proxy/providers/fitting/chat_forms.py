@@ -41,7 +41,6 @@ def required_form(features: frozenset[str], *, has_tools: bool) -> str:
     """The form that a call needs of a model, as ``CallRequirements.needs`` names it.
 
     Args:
-        features: Features of the call.
         has_tools: True if it has tools.
     """
     suffix = "_tools" if has_tools else ""
@@ -77,7 +76,6 @@ def goes_by_responses(fields: Fields, route: Route) -> bool:
 
     Args:
         fields: Fields of its body, with the effort that the model takes.
-        route: Where it goes.
     """
     if not serves_by_responses(route) or _chat_only_fields(fields):
         return False

@@ -42,7 +42,6 @@ def generation_config(request: GeminiChatBody, route: Route, model: str, notes: 
 
     Args:
         request: The caller's body.
-        route: Its route.
         model: The upstream's name of the model.
         notes: Gets a sentence for each change.
 

@@ -49,7 +49,6 @@ def generate_body(body: bytes, route: Route, model: str) -> GenerateRequest:
 
     Args:
         body: The chat body.
-        route: Its route.
         model: The upstream's name of the model.
 
     Raises:

@@ -77,7 +77,6 @@ def chat_content(parts: list[Json], target: ChatTarget, *, joins: bool = False) 
     """The content of a message; a single text without a mark stays plain, which all accept.
 
     Args:
-        parts: The content's parts.
         target: The chat form.
         joins: True if several texts become one, as for tool messages.
     """

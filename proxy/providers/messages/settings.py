@@ -40,7 +40,6 @@ def answer_settings(
     """The settings for one request.
 
     Args:
-        request: The request.
         tool_names: The caller's names of tools that go by a shorter one.
         body: Bytes of the request.
         target: The chat form of its route.

@@ -87,7 +87,6 @@ def input_items(messages: list[ChatTurn], maker: str) -> list[Json]:
     """The items of a conversation.
 
     Args:
-        messages: Its messages.
         maker: Upstream and model, as sealed reasoning names those that can read it.
 
     Raises:

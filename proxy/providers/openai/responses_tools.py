@@ -82,7 +82,6 @@ def responses_tool(tool: ChatTool, path: str) -> Json:
     """A tool without the object around its function; not strict unless it was, as in chat.
 
     Args:
-        tool: The tool.
         path: Its place in the body.
 
     Raises:

@@ -210,7 +210,6 @@ class OutputCall:
         Args:
             name: Suffix of its id.
             place: Index in the output.
-            call_id: Id of the call.
             own: The tool as its caller knows it.
             custom: True if the model calls it with free text, and not with arguments.
         """

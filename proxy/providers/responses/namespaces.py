@@ -59,7 +59,6 @@ class OwnName(NamedTuple):
     """A tool as its caller knows it.
 
     Attributes:
-        name: Its name.
         namespace: Its namespace; "" for none.
         is_custom: True if its input is free text.
     """

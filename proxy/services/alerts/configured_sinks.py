@@ -45,7 +45,6 @@ class ConfiguredSink(msgspec.Struct, frozen=True):
         """Builds the message to the sink about a group.
 
         Args:
-            group: The alerts.
             letters: The same unmodified from the outbox.
             time: Time of the alert, in seconds since the epoch.
         """
@@ -73,7 +72,6 @@ def configured_sinks(
     """The sinks that can be spoken to, and why each of the others cannot, in sentences.
 
     Args:
-        sinks: All there are.
         variables: The values of the environment variables that they name.
     """
     configured, lacking = [], []

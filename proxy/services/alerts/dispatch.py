@@ -49,7 +49,6 @@ class AlertDispatcher(Collector):
     """Takes alerts and tells sinks of them.
 
     Args:
-        outlets: The sinks.
         opened: The store, with the outbox.
         now: Seconds since the epoch.
         post: Posts messages; it is closed by its opener.

@@ -38,7 +38,6 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True):
     """A group of alerts on its way to one sink, from which its message is built.
 
     Attributes:
-        group: The alerts.
         id: The same for each retry of an undelivered notification.
         at: Time of the alert, in seconds since the epoch.
         secret: The sink's; "" where it has none.

@@ -16,7 +16,6 @@ async def send_test_alert(
     to be for the sink to be told of it. No alert for its end follows.
 
     Args:
-        outlet: The sink.
         origin: Where it comes from, such as ``somebody ran ...``, for its receiver.
         now: Seconds since the epoch.
     """

@@ -124,7 +124,6 @@ class Admission:
     """Holds and settles for the calls of one process.
 
     Args:
-        budgets: All there are.
         store: The counters.
         predictor: Says what attempts may use.
         seal: Hides who end users are.

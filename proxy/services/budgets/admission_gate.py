@@ -66,8 +66,6 @@ class AdmissionGate:
         """Reserve what the attempt may use, or return the route on which it fits.
 
         Args:
-            attempt: The attempt.
-            prepared: Its request.
             fits: Returns True if the model of this name can take the call, whatever it costs.
 
         Raises:

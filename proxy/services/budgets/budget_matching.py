@@ -26,7 +26,6 @@ class BudgetMatch(msgspec.Struct, frozen=True):
     """The budgets that a call counts in.
 
     Attributes:
-        counted: Each of them.
         units: Units that they count.
         has_rate: True if one is of a minute, which headers tell of.
         since: Start of the windows in which they are counted, in seconds since the epoch.
@@ -47,7 +46,6 @@ class BudgetMatcher:
     they stand in the body. End users are told apart only where a budget does.
 
     Args:
-        budgets: All there are.
         seal: Hides who end users are.
     """
 

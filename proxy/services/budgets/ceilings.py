@@ -78,7 +78,6 @@ class CostCeilings(Collector):
     """Keeps the calls of one process below their ceilings.
 
     Args:
-        ceilings: All there are.
         predictor: Says what attempts may use.
     """
 
@@ -107,8 +106,6 @@ class CostCeilings(Collector):
         """The request as it may be sent, or where the call fits.
 
         Args:
-            attempt: The attempt.
-            prepared: Its request.
             fits: Returns True if the model of this name can take the call, whatever it costs.
 
         Raises:

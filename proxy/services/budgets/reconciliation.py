@@ -94,7 +94,6 @@ class Reconciler(Collector):
     """Compares every minute, and when counters come back.
 
     Args:
-        budgets: All there are.
         counters: Store that counts them.
         opened: The store with the ledger.
         now: Seconds since the epoch.

@@ -29,7 +29,6 @@ class CeilingExcess(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         ceiling: Ceiling that refuses.
-        predicted: Cost it may have.
         tokens: The output limit of each choice with which it would fit; None for none.
         field: Caller's name of its output limit.
         cheapest: The cheapest model that would do; None where none is known.
@@ -119,7 +118,6 @@ def uncountable_refusal(counted: CountedBudget, route: Route, *, later: bool) ->
     """The refusal of a call whose use of a budget cannot be known afterwards.
 
     Args:
-        counted: The budget.
         route: Route that it would take.
         later: True if it is answered in the background, else its price is unknown.
     """

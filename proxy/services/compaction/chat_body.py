@@ -57,7 +57,6 @@ class CompactionTask(msgspec.Struct, frozen=True, kw_only=True):
     """A call to compact.
 
     Attributes:
-        policy: By which policy.
         is_dry: True if it is computed and not sent.
         control_share: The part of all conversations that is sent unmodified, to compare with.
         secret: Makes the names of conversations.
@@ -76,7 +75,6 @@ class ConversationIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """A conversation, as planning knows it.
 
     Attributes:
-        name: Its name.
         lead: Number of instructions that lead it.
         messages: All of its unmodified messages, as JSON.
         turns: Answers that came.

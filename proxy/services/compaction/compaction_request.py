@@ -43,7 +43,6 @@ def parse_compaction_request(
 
     Args:
         header: Value of ``x-thriftgate-compaction``; "" for nothing.
-        setting: Settings of its feature.
         default: The mode of features without one of their own.
     """
     mode, directive = setting.effective_mode(default), header.strip().lower()

@@ -26,7 +26,6 @@ class SentConversation(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         result: Compaction as sent, as far as the call itself tells.
-        conversation: The conversation.
         policy: By which policy; None for unmodified, whatever was decided.
         at: Time of the call, in seconds since the epoch.
         cache_lifetime_s: Seconds that a cache keeps what was sent.
@@ -68,7 +67,6 @@ class ConversationTracker:
 
         Args:
             came: The unmodified call.
-            now: Conversation as sent.
         """
         result, before = now.result, self._sent.peek(now.conversation.name)
         policy = None if now.policy is None else hash(now.policy)

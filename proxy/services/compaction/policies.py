@@ -36,8 +36,6 @@ def compaction_policy(
 
     Args:
         request: Compaction that is asked for.
-        setting: Settings of the feature.
-        target: Target of the call.
         window: Most tokens that the model takes; None for not known.
         safety: Least number of times a compaction has to pay its cost back; 0 for the usual.
     """
@@ -101,7 +99,6 @@ def native_compaction_result(
 
     Args:
         call: The unmodified call.
-        route: Route of the call.
         setting: Settings of its feature: its target is where compaction begins.
         is_dry: True if it is sent unmodified.
     """

@@ -46,7 +46,6 @@ class IdleCosts:
     """Books idle time of replicas with a known price.
 
     Args:
-        opened: The store.
         upstreams: The upstreams of the catalog.
     """
 

@@ -66,7 +66,6 @@ class PromptTokenizer:
         """The token ids as 32-bit words; None where they are not known in time.
 
         Args:
-            call: The call.
             route: A route to the engine, with its key.
             base_url: The replica that is asked.
         """

@@ -21,7 +21,6 @@ def measure_call(
     """The measurements of a call that ended.
 
     Args:
-        call: The call.
         receipt: Its last attempt's.
         nanos: Cost of all its attempts; None where one is unknown.
         first_turn: True if nothing of its conversation was sent before.

@@ -114,7 +114,6 @@ def is_worth_switching(
     Later calls do not count, as their number is not known. An unknown price is never worth it.
 
     Args:
-        call: The call.
         here: The route that it would take.
         there: The other one.
         tariff: Returns a route's prices.

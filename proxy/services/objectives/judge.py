@@ -50,9 +50,6 @@ class ActivePin(msgspec.Struct, frozen=True, kw_only=True):
 class Judge:
     """The states of objectives, by the counts of all replicas.
 
-    Args:
-        tracks: The objectives.
-
     Attributes:
         standings: By name; absent is healthy.
     """
@@ -114,7 +111,6 @@ class Judge:
         """Good and bad calls of an objective, whichever level they ran on.
 
         Args:
-            track: The objective.
             now: The time.
             seconds: Age of the oldest calls counted, at most three days; rounded up to slots.
         """

@@ -29,7 +29,6 @@ def current_miss(
     """The present miss of an objective, proven or not; None while it is met.
 
     Args:
-        track: The objective.
         judge: Counts of its calls.
         alert: Its open alert of a burning budget or a missed floor; None for none.
         before: Its last miss, which may go on.

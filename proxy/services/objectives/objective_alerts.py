@@ -60,7 +60,6 @@ class ObjectiveAlerts:
         stored yet. Where several processes sent one each, the oldest continues.
 
         Args:
-            tracks: The objectives.
             open_alerts: Open alerts of any kind.
             ended: The ids of this process's own alerts that ended.
             now: The time. A burn from before ends only once there is evidence that it has.
@@ -94,8 +93,6 @@ class ObjectiveAlerts:
         """Alerts of a change of level: that it began, that it changed, or that it ended.
 
         Args:
-            track: The objective.
-            move: The change.
             calls: Calls that fell back for this objective since the process began.
         """
         key = _move_key(track)
@@ -140,7 +137,6 @@ class ObjectiveAlerts:
         """Alerts of error budgets and floors that begin or end now.
 
         Args:
-            tracks: The objectives.
             judge: Counts of their calls.
             costs: Nano-dollars of the calls that missed each since the process began.
             now: The time.

@@ -21,7 +21,6 @@ class CountersOutage:
     Processes that lose them in the same minute send the same alert, which the outbox keeps once.
 
     Args:
-        tracks: The objectives.
         send_alert: Takes alerts.
     """
 

@@ -31,7 +31,6 @@ class RouteHealthMetrics(Collector):
     """Metrics of open breakers and concurrency limits, by route.
 
     Args:
-        lanes: The health of all routes.
         ticks: Seconds of the monotonic clock that breakers use.
     """
 
@@ -57,7 +56,6 @@ class RouteAlerts:
     """Sends an alert when a route's breaker opens, and ends it once the route works again.
 
     Args:
-        lanes: The health of all routes.
         ticks: Seconds of the monotonic clock that breakers use.
         now: Seconds since the epoch.
         send_alert: Takes alerts.

@@ -64,7 +64,6 @@ class RouteMisses:
         Those that broke the objective follow, for when the others fail.
 
         Args:
-            objective: The objective.
             choices: The routes of the model that was asked for.
             why: Reason that the call is rerouted.
             now: The time.

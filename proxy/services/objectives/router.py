@@ -81,7 +81,6 @@ class ObjectiveRouter:
     """Chooses the fallback levels of one process's calls, and counts how calls went.
 
     Args:
-        tracks: The objectives.
         catalog: The models there are.
         tariff: Returns a route's prices.
 

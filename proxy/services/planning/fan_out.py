@@ -30,7 +30,6 @@ class FanOutGate:
         Where it was held back, its notes say so.
 
         Args:
-            planned: The call.
             streamed: True if its answer comes in pieces, the first of them early.
         """
         began = now = _now()

@@ -53,7 +53,6 @@ async def apply_retention(opened: Store, days: int, now: Callable[[], float]) ->
     """Drop what is older than it may be, a little at a time, until cancelled.
 
     Args:
-        opened: The store.
         days: Days that receipts are kept.
         now: The clock.
     """
@@ -89,7 +88,6 @@ async def keep_known_keys(opened: Store, settings: Settings, now: Callable[[], f
     Where they are never to be served, none are left on disk.
 
     Args:
-        opened: The store.
         settings: They say where, and whether at all.
         now: The clock.
     """
@@ -113,7 +111,6 @@ async def suspend_harmful_features(opened: Store, now: Callable[[], float], say:
     """Return features that planning makes dearer to being sent unmodified, until cancelled.
 
     Args:
-        opened: The store.
         now: The clock.
         say: Notifies people.
     """

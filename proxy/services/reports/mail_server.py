@@ -38,10 +38,8 @@ class MailServer(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         host: Its name.
-        port: Its port.
         sender: Address that mails come from.
         user: Name to sign in with; "" for none.
-        password: Its password.
         is_tls: True if the connection begins with TLS. Without, it turns to TLS where the server
             offers it, and has to where there is a password.
         deadline_s: Seconds that one mail may take.

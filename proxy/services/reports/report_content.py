@@ -73,9 +73,7 @@ def report_content(
     """The report of a period; blocks.
 
     Args:
-        store: The store.
         scheduled: The report's entry.
-        period: Its period.
         figures: Costs and savings in the store.
 
     Raises:

@@ -57,7 +57,6 @@ class ReportScheduler:
     """Schedules and sends reports.
 
     Args:
-        store: The store.
         senders: The reports, and how they are sent.
         http: Posts to webhooks; closed by its opener.
         figures: Costs and savings in the store.

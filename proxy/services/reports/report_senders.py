@@ -49,7 +49,6 @@ class ReportSenders(msgspec.Struct, frozen=True, kw_only=True):
         """The message to one of the recipients; blocks for as long as it has many rows.
 
         Args:
-            content: The report.
             recipient: One of ``recipients``.
             time: Seconds since the epoch.
         """
@@ -82,7 +81,6 @@ def report_senders(
     """The senders of each report, and what cannot be sent, in sentences.
 
     Args:
-        reports: All there are.
         settings: They name the mail server.
         variables: The values of the environment variables that reports name.
     """

@@ -90,7 +90,6 @@ class CallTracing:
         """Take the trace that a request's headers name, or begin one.
 
         Args:
-            call_id: The call's id.
             headers: The request's, names in lower case.
         """
         trace_fields = {

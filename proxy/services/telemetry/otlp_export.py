@@ -53,8 +53,6 @@ class OtlpExport:
 
     Args:
         tracing: Holds them.
-        spans: Exports spans.
-        reader: Exports metrics.
     """
 
     def __init__(self, tracing: CallTracing, spans: SpanExporter, reader: MetricReader) -> None:

@@ -107,7 +107,6 @@ class RemovedSegments:
         Args:
             file: Its descriptor, open for reading; it is closed once read, and what is at its path
                 is removed then.
-            path: Its path.
             size: Bytes that were written to it; where it has less, lines come from memory.
             unshipped: Lines of it that the ledger lacks.
         """

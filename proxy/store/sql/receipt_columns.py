@@ -41,11 +41,8 @@ class ReceiptColumn:
     """A column of ``calls``.
 
     Attributes:
-        name: Its name.
         field: The receipt's field; "" for a bucket of its usage.
-        sql_type: Its type.
         is_nullable: True if it is null where the field has its default.
-        default: That default.
         write: Returns the column's value of the field's; None where they are the same.
         read: The same, back from a value that is not null.
     """

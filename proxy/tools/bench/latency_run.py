@@ -94,7 +94,6 @@ class LatencyRun:
 
     Args:
         client: Sends the calls.
-        plan: The calls.
         ticks: Seconds of a monotonic clock.
         cpu_ticks: Seconds of processor time of this process.
     """

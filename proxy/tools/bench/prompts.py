@@ -49,7 +49,6 @@ class TokenRatio(msgspec.Struct, frozen=True):
     """Tokens of a prompt by its words, as the server counts them.
 
     Attributes:
-        per_word: Tokens of one word.
         fixed: Tokens of a prompt without words: chat template, marker, request.
         is_estimate: True if the server told no usage.
     """

@@ -100,7 +100,6 @@ def order_costs(
     """The totals of the badly built feature, had its prompts been built in each order.
 
     Args:
-        demo_calls: The calls.
         built: Totals of the calls as they were built.
         catalog: As for ``baseline_costs``.
         now: The same.

@@ -72,7 +72,6 @@ class DemoConversation:
         """Put the assistant's message to this turn into the history; an empty one counts as none.
 
         Args:
-            turn: The turn it answers.
             message: As the chat wire has it: ``content`` and, where tools are called,
                 ``tool_calls``; the rest is left out.
         """

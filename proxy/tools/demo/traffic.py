@@ -59,7 +59,6 @@ async def send(
     """All calls of the plan, in its order, each conversation's turns one after the other.
 
     Args:
-        plan: The calls.
         base_url: Address that they go to.
         keys: A key for each team by its name.
         clock: Told when each call is made.

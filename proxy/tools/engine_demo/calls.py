@@ -23,10 +23,8 @@ class EngineAnswer:
 
     Attributes:
         call_id: The gateway's id of the call.
-        text: The answer.
         ttft: Seconds to the first content.
         seconds: Seconds to the end of the stream.
-        prompt_tokens: Tokens of the prompt.
         cached_tokens: Those of them that the engine had in its prefix cache.
         output_tokens: Generated tokens.
         draft_tokens: Tokens that speculation proposed; 0 without speculation.

@@ -85,7 +85,6 @@ class Measurements:
         repeated: The same where the answer stands in the conversation already.
         first_tokens: Waits for the first token.
         sample: One long call to the engine with a draft model, for its receipt.
-        question: Its question.
     """
 
     decode: Mapping[str, DecodeRate]

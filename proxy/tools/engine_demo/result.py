@@ -30,7 +30,6 @@ class EngineDemoResult:
     """The demo's outcome.
 
     Attributes:
-        measured: All measurements.
         receipt: The ledger's receipt of the sample call.
         price_nanos: Nano-dollars for an hour of the machine.
         provider_nanos: Price of the same tokens at the provider; None where it is unknown.
@@ -135,7 +134,6 @@ def machine_nanos(price_per_hour: int, seconds: float) -> int:
 
     Args:
         price_per_hour: Nano-dollars for an hour.
-        seconds: Seconds of it.
     """
     return round(price_per_hour * Decimal(seconds) / _SECONDS_PER_HOUR)
 

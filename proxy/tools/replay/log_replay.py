@@ -41,7 +41,6 @@ class ReplayedModel(msgspec.Struct, frozen=True, kw_only=True):
         model: Its name in the catalog.
         route: The route that was replayed.
         regime: Rules of that route's prompt cache; "" for none known.
-        calls: Calls replayed.
         has_price: False if no price of it is known.
     """
 

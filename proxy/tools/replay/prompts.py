@@ -38,7 +38,6 @@ class PromptReader:
     """Reads chat bodies as one route's upstream would.
 
     Args:
-        model: The model.
         route: The way to it that is replayed.
         vocabulary: Vocabulary that counts tokens.
 

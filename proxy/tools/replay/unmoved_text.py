@@ -19,7 +19,6 @@ class UnmovedFeature(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         feature: Its name; "" where the calls named none.
-        calls: Calls of it.
         why: Reason, in a few words.
     """
 

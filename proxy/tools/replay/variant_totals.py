@@ -18,7 +18,6 @@ class VariantTotals(msgspec.Struct):
     Attributes:
         calls: Their number.
         input_tokens: Prompt tokens, however they were served.
-        cache_read_tokens: Of these, read from the cache.
         cache_write_tokens: Of these, stored at a price.
         output_tokens: Generated tokens.
         nanos: Cost in nano-dollars; None where a price is unknown.

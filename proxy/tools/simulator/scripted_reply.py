@@ -49,8 +49,6 @@ class EndpointDialect:
         wire: Whose it is.
         prefix: Prefix of its answer ids.
         read_request: Returns the request in a body; raises Refusal.
-        answer: The JSON answer.
-        events: The stream.
         opening: Number of events that open a stream at once, long before its content.
         midway: An event that tells usage before the end, as some servers do.
     """

@@ -40,10 +40,6 @@ class BudgetRequest(BaseModel):
 def requested_budget(name: str, request: BudgetRequest) -> Budget:
     """The budget of a request.
 
-    Args:
-        name: Its name.
-        request: The request.
-
     Raises:
         CallerError: It breaks a rule; says which, and the fix.
     """

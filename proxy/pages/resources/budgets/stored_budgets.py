@@ -24,11 +24,9 @@ class StoredBudgetView:
     """A budget that people set.
 
     Attributes:
-        name: Its name.
         scope: Its scope, as in the policies file.
         of: Whose.
         unit: Unit that is counted.
-        window: Its window.
         limit: Dollars as a decimal text, or a whole number.
         hard: True if calls that do not fit are refused.
         hold: Amount held for a call that runs: ``p95`` or ``worst``.

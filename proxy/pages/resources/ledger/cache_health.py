@@ -49,7 +49,6 @@ class CacheHealth:
     """Caches' health, as pages and the API read it.
 
     Args:
-        store: The store.
         ask: Asks it, few questions at once.
         catalog: Returns the catalog in force.
         objectives: Returns the objectives in force.

@@ -71,7 +71,6 @@ class Calls:
     """Calls, as pages and the API read them.
 
     Args:
-        store: The store.
         ask: Asks it, few questions at once.
         catalog: The catalog in force.
         live: Calls of this process as they end.

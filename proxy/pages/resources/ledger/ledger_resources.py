@@ -40,7 +40,6 @@ class LedgerResources:
     Attributes:
         ask: Has views of several of them together read.
         costs: Costs over time.
-        reports: Cost reports.
         savings: Savings, and those not taken yet.
         cache: Hit rates, and reasons for misses.
         latency: Latencies over time.
@@ -68,7 +67,6 @@ class LedgerResources:
         """The resources of a gateway.
 
         Args:
-            store: Its store.
             work: Asks the store, few questions at once; and background tasks that shutdown waits
                 for.
             catalog: The catalog in force.

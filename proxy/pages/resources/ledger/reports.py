@@ -96,7 +96,6 @@ class CostReportsResource:
     made, and what they may see is checked each time.
 
     Args:
-        store: The store.
         work: Asks it, few questions at once; and background tasks that shutdown waits for.
         figures: Costs and savings in the store.
         now: Seconds since the epoch.

@@ -150,9 +150,7 @@ class Predictor:
         """Predicts what the attempt may use and cost.
 
         Args:
-            attempt: The attempt.
             prepared: Its request as it is to be sent.
-            route: Route of the call.
             exactly: True if the tokens of a small prompt are counted, too.
         """
         call = attempt.call

@@ -73,8 +73,6 @@ def dearest_prompt(tokens: int, route: Route, body: bytes, cached: int = 0) -> U
     What may be written to its cache is taken to be.
 
     Args:
-        tokens: Of the prompt.
-        route: Route of the call.
         body: As it is sent.
         cached: Number of them that are read from the cache.
     """
@@ -94,8 +92,6 @@ def price_attempt(
     """Prices an attempt; None at an unknown price.
 
     Args:
-        prediction: Prediction for it.
-        route: Route of the call.
         body: As it is sent.
         warm: True if its cache is taken to hold what it should.
     """

@@ -42,7 +42,6 @@ async def prompt_bound(body: bytes, request_body: bytes, endpoint: str, route: R
         body: As it is sent.
         request_body: As the caller sent it.
         endpoint: Endpoint that the caller chose, such as ``responses``.
-        route: Route of the call.
     """
     if route.window is not None and len(body) >= route.window:
         return route.window

@@ -75,7 +75,6 @@ def subject(call: Call, seal: Pseudonymizer, *, labelled: bool) -> Subject:
     """Subject that the call is for.
 
     Args:
-        call: The call.
         seal: Hides who the end user is.
         labelled: True if its labels matter, which are the texts of its ``metadata``.
     """
@@ -136,7 +135,6 @@ def with_upper_bounds(
 
     Args:
         bounds: Usage it may need, by unit.
-        call: The call.
         prompt: The longest prompt that it can have, as it will be billed.
         output: The most that it may generate, in tokens.
         quote: At what prices.
@@ -208,7 +206,6 @@ def first_uncountable(
     Args:
         counted: The budgets it counts in.
         bounds: Usage it may need of their units.
-        call: The call.
         route: Route that it would take.
     """
     for entry in counted:
@@ -245,7 +242,6 @@ def used_amount(budget: Budget, receipt: Receipt, bounds: UsageBounds = UNKNOWN)
     worst case, an attempt that was left while its upstream went on used all of its output limit.
 
     Args:
-        budget: Which.
         receipt: The attempt's.
         bounds: Amount of the unit that it was expected to use.
     """

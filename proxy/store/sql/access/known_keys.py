@@ -105,7 +105,6 @@ class KnownKeysFile:
     """Writes the file, as often as keys change, and now and then.
 
     Args:
-        path: The file.
         url: The database's.
         secret: The installation's.
     """

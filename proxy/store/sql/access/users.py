@@ -46,7 +46,6 @@ class UserRecord:
     Attributes:
         id: Stays the same when the name changes.
         name: Unique; as the audit log has it.
-        role: Their role.
         teams: Ids of the teams they belong to.
         has_password: True if they can sign in by a password.
         subject: Issuer and name at the identity provider; None where they do not use it.

@@ -295,7 +295,6 @@ def _covered_seconds(runs: Sequence[tuple[float, float]], start: float, end: flo
     Args:
         runs: Begin and end of each, by their begin.
         start: Begin of the time.
-        end: Its end.
     """
     total, covered = 0.0, start
     for began, ended in runs:

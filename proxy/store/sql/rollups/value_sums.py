@@ -29,7 +29,6 @@ class ValueQuery:
     """Sums that are asked for by the values of one part.
 
     Attributes:
-        part: The part; None for none, so that all is one.
         addends: Numbers that are summed.
         only: Calls that count.
         labels: Values that have another label; values of one label are one.

@@ -283,7 +283,6 @@ class UndecidedLayout(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         place: The feature, and the family of models.
-        version: The version of the layout.
         moves: Number of texts that it moves.
         nanos: Expected savings for 1,000 calls, in nano-dollars.
         calls: Calls that the expectation rests on.

@@ -31,7 +31,6 @@ class StoredBudget(msgspec.Struct, frozen=True, kw_only=True):
     """A budget as it was set last.
 
     Attributes:
-        budget: The budget.
         changed_by: Name of the person.
         changed_at: Seconds since the epoch.
     """
@@ -84,7 +83,6 @@ class StoredBudgets:
         """Set a budget, in place of the one of its name.
 
         Args:
-            budget: The budget.
             who: Name of the person, for the audit log.
             now: Seconds since the epoch.
             team: Id of the team it is about, for the audit log; None for no team alone.
@@ -115,7 +113,6 @@ class StoredBudgets:
         """Remove a budget; False if there is none of this name.
 
         Args:
-            name: Its name.
             who: As for ``set``.
             now: Seconds since the epoch.
             team: As for ``set``.

@@ -37,7 +37,6 @@ class CallSearch:
         after: Id of the call before the page; "" for the first page.
         limit: Most calls of a page.
         only: Calls that count.
-        outcome: Their outcome; "" for any.
         miss: Their reason for a miss; "" for any, ``*`` for any miss.
         is_rerouted: True for those that another route answered.
         min_cost_nanos: They cost at least as much; 0 for any.

@@ -17,7 +17,6 @@ class ReportQuestion:
 
     Attributes:
         scope: Calls that count.
-        by: Dimensions.
         providers: The provider of each upstream.
         now: Seconds since the epoch.
     """
@@ -33,7 +32,6 @@ class ReadReport:
     """A report as it was read.
 
     Attributes:
-        report: The report.
         names: Names of teams by id.
         read_at: Time at which reading began, in seconds since the epoch.
     """

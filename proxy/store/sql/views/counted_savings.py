@@ -61,7 +61,6 @@ class CountedSavings:
 
     Attributes:
         places: Sums by team, feature, model asked for and route.
-        headline: Headline of all.
         unknown_cached_tokens: Tokens read from caches of which the saving is unknown.
         unknown_routing_calls: Calls of a model without a known price that another one answered.
     """

@@ -53,7 +53,6 @@ class FeatureLayout:
     """Planning of a feature on one family of models, or on all.
 
     Attributes:
-        family: The family; "" for all.
         mode: ``off``, ``observe``, ``apply`` or ``auto``.
         version: The layout in force; 0 for none.
         suspended: Reason for its suspension; "" for none.
@@ -75,7 +74,6 @@ class FeatureView:
 
     Attributes:
         team: The team's id.
-        team_name: The team's name.
         feature: The feature; "" for calls that name none.
         layouts: Planning on all families, then on those with a layout or a mode of their own.
         compaction: Mode of compaction in force.
@@ -101,7 +99,6 @@ class FeaturesQuestion:
     """A question for features.
 
     Attributes:
-        teams: Their teams; None for all.
         compaction: Mode of features without a chosen mode.
         named: Team and name of the one that is asked for, whether it has settings or not.
     """

@@ -56,7 +56,6 @@ class LatencyQuestion:
     """A question for latencies.
 
     Attributes:
-        metric: The latency.
         by: The dimension of the rows.
         top: Rows, those with most calls.
         period: Days that are asked for.

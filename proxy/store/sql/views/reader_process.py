@@ -65,7 +65,6 @@ class ReaderProcess:
 
     Args:
         url: The database's URL.
-        local: Reads in this process.
         mode: Planning mode of features for which nobody has chosen one.
         timeout_s: Seconds that a question may take.
         turn_timeout_s: Seconds that it waits for the one before it.

@@ -123,7 +123,6 @@ def _next_savings(
 
     Args:
         readers: Readers of the database.
-        question: The question.
         counted: Savings of the period.
         names: Names of teams.
     """

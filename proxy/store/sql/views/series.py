@@ -21,7 +21,6 @@ class SeriesQuestion(Generic[D]):
         by: The dimension.
         top: Values kept apart, the largest.
         period: Days that are asked for.
-        buckets: Their buckets.
         only: Calls that count.
         providers: The provider of each upstream.
     """

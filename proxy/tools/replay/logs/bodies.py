@@ -41,7 +41,6 @@ class RequestBody(NamedTuple):
     """A request as it is replayed.
 
     Attributes:
-        body: The body.
         is_native: True if it is one of Anthropic's Messages API.
     """
 
