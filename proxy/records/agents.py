@@ -51,9 +51,7 @@ class AgentPreset(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: The feature that its calls are booked on.
-        title: Its own name.
         products: Beginnings of its ``user-agent``, in lower case.
-        heads: Beginnings of its instructions.
         lines: The two lines that point it at a gateway, as templates of ``$url``,
             ``$key`` and ``$model``.
     """
@@ -203,7 +201,6 @@ def agent_feature(agent: str, fields: RequestFields) -> str:
 
     Args:
         agent: The agent that its ``user-agent`` names; "" for none.
-        fields: Of its body.
     """
     agent = agent or agent_of_fields(fields)
     is_background = agent == _CLAUDE_CODE and _is_beside_sessions(fields)

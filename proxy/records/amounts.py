@@ -52,7 +52,6 @@ def quantity(count: int, noun: str) -> str:
     """So many of something, as ``1 budget`` or ``2,000 budgets``.
 
     Args:
-        count: Number of calls.
         noun: The word for one of them, whose plural ends in s.
     """
     return f"{count:,} {noun if count == 1 else f'{noun}s'}"

@@ -41,7 +41,6 @@ class SplitBody(msgspec.Struct, frozen=True):
     """A body's messages, and all else in it.
 
     Attributes:
-        messages: Each as its caller wrote it.
         around: The body with ``READ_ALREADY`` in place of its messages.
         known: Number of its first messages that the last body of its conversation held, too.
     """
@@ -92,11 +91,7 @@ _BodyKey = tuple[str, bytes]
 
 
 class BodyReader:
-    """Reads the bodies of one process's calls; the latest ones are remembered, by team.
-
-    Args:
-        max_bytes: Bytes that may be remembered.
-    """
+    """Reads the bodies of one process's calls; the latest ones are remembered, by team."""
 
     def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
         self._places: LruCache[_BodyKey, tuple[int, ...]] = LruCache(most=4_096)

@@ -27,10 +27,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         id: Public name of the key, such as ``key_…``; never the secret.
         team: The id of the team that owns and pays.
-        team_name: Display name of the team.
         feature: The feature label of calls that name none.
-        keeps_prompts: True if the team opted in to storing prompt text.
-        revoked: True if it no longer opens anything.
         expires: Time from which it opens nothing, in seconds since the epoch; None for never.
         models: The models that its calls may ask for; None for all.
     """
@@ -54,12 +51,10 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: Sorts by time; unique without coordination.
-        key: Key of the caller.
         method: The HTTP method, in capitals.
         endpoint: The path below ``/v1/``, such as ``chat/completions``.
         query: The raw query string, without ``?``.
         headers: The caller's headers that may be passed on, names in lower case.
-        body: The caller's own bytes.
         fields: Fields read from them; None where the body is not JSON.
         split: The body as it came, with its messages apart; None where they were not found.
         feature: From the header, the body, or the key; "" where it was not given.

@@ -46,7 +46,6 @@ class CompactionResult(msgspec.Struct, frozen=True, kw_only=True):
         lost: Number of them that are missing from what is sent.
         messages: Messages that facts stand for in what is sent, 0 where results alone were
             shortened; None where it is sent unmodified.
-        notes: Notes for the caller, in short sentences.
         conversation: Identifier of it, as planning names it; b"" where nobody asked.
     """
 
@@ -114,12 +113,7 @@ def summary_feature(feature: str) -> str:
 
 
 def passthrough_result(mode: str, why: str) -> CompactionResult:
-    """The result for a call that is sent unmodified although its feature is compacted.
-
-    Args:
-        mode: The feature's mode.
-        why: As a code.
-    """
+    """The result for a call that is sent unmodified although its feature is compacted."""
     note = _TROUBLE.get(why)
     return CompactionResult(mode=mode, why=why, notes=(note,) if note else ())
 
@@ -138,11 +132,7 @@ def compaction_savings(
     claimed that a cache would have given anyway.
 
     Args:
-        result: Compaction as sent.
-        usage: Usage as counted by the provider.
-        tariff: The route's prices.
         at: Time of the call, in seconds since the epoch.
-        terms: On what terms it was served.
     """
     if not result.is_compacted or usage is None or tariff is None:
         return None

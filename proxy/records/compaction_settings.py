@@ -20,8 +20,6 @@ class FeatureSettings(msgspec.Struct, frozen=True, kw_only=True):
         why: Finding of it; "" where there is none.
         stepped_at: Time of that; 0 where it did not.
         measured_from: Since when its proof counts.
-        changed_by: Person or part of the gateway that chose last.
-        changed_at: Time of that.
     """
 
     mode: CompactionMode | None = None
@@ -50,7 +48,6 @@ class CompactionDefaults(msgspec.Struct, frozen=True, kw_only=True):
     """The defaults where nobody chose.
 
     Attributes:
-        mode: Limit of what compaction may do.
         share: The part of all conversations that is sent unmodified, to compare with.
         safety: Least number of times a compaction has to pay its cost back; 0 for the usual.
     """
@@ -64,8 +61,6 @@ class SettingsSnapshot(msgspec.Struct, frozen=True):
     """The settings of all features at one moment.
 
     Attributes:
-        changes: Number of changes so far.
-        features: By team and feature.
         unlisted: Settings of all other features.
     """
 

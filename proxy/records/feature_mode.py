@@ -57,9 +57,6 @@ class FeatureState(msgspec.Struct, frozen=True, kw_only=True):
         active_from: From when on conversations begin with ``version``.
         measured_from: Since when its savings are measured.
         suspended: Reason for its suspension; "" while there is none.
-        suspended_at: Time of that.
-        changed_by: Person or part of the gateway that decided last.
-        changed_at: Time of that.
     """
 
     mode: PlanningMode | None = None
@@ -88,7 +85,6 @@ class FeatureStates(msgspec.Struct, frozen=True):
     """All features' planning states, at one moment.
 
     Attributes:
-        changes: Number of changes so far.
         places: By place; a place that is not here goes by its feature, a feature by the default.
         moves: The layouts that any place may apply, as they were proposed.
         mode: Mode where nobody has chosen one.

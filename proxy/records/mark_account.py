@@ -17,8 +17,6 @@ class StoredMarkAccount(msgspec.Struct, frozen=True, kw_only=True):
         direct: Cost of its calls, had they been sent unmodified.
         staked: Sum of what calls cost more for writing marks.
         earned: Sum of what calls cost less for reading them.
-        calls: Number of calls.
-        places: Balance of each place.
     """
 
     scope: LayoutScope
@@ -39,7 +37,6 @@ class MarkAccountChange(msgspec.Struct, frozen=True, kw_only=True):
     """Amounts that one process counted of a feature's marks since they were stored last.
 
     Attributes:
-        account: Amounts to add.
         decay: Factor on the balances of places before.
     """
 
@@ -52,11 +49,6 @@ class AccountNews(msgspec.Struct):
 
     Attributes:
         saved: Amount that the marks which were sent brought.
-        direct: Cost of calls, had they been sent unmodified.
-        staked: Sum of what calls cost more for writing marks.
-        earned: Sum of what calls cost less for reading them.
-        calls: Number of calls.
-        decay: Factor on the balances of places before.
         places: Amounts to add to them then.
     """
 
@@ -105,10 +97,6 @@ class MarkTotals(msgspec.Struct, frozen=True, kw_only=True):
     """Sums of what the marks of many accounts cost and earned, in nano-dollars.
 
     Attributes:
-        staked: Sum of what calls cost more for writing marks.
-        earned: Sum of what calls cost less for reading them.
-        lost: Losses that count against what features may lose.
-        accounts: Number of accounts.
         largest: Some of them, those that staked most first.
     """
 

@@ -22,7 +22,6 @@ def answering_model(route: str, requested: str) -> str:
 
     Args:
         route: The route's name, ``upstream/model`` or ``upstream/model#name``.
-        requested: The model that the caller asked for.
     """
     model = route.partition("/")[2].partition("#")[0]
     return requested if not model or "*" in model else model
@@ -63,16 +62,13 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         attempt: 0 for the first route tried.
         final: True if this attempt's outcome is the call's.
         started: Arrival of the call, in seconds since the epoch (UTC).
-        team: The team's id.
         feature: Part of the caller's product that asked; "" where it was not given.
         user: Keyed hash of the opaque end user; "" where it was not given.
         endpoint: The path below /v1/, such as ``chat/completions``.
         model: The public name the caller asked for; "" where the call names none.
         route: The route tried; "" when refused before one was chosen.
-        upstream: The upstream tried.
         streamed: True if the caller asked for a stream.
         status: The HTTP status the attempt ended in; what the caller saw, if final.
-        outcome: Result of the attempt.
         error: The error's code; "" when answered.
         usage: Tokens by bucket; None for calls that use none.
         estimated: True if the usage was counted here because the upstream did not say.

@@ -71,8 +71,6 @@ class RequestFields(msgspec.Struct, frozen=True):
 
     Attributes:
         model: The public model name; "" where the endpoint needs none.
-        stream: True if the answer is wanted as server-sent events.
-        user: The caller's opaque end user.
         service_tier: The tier asked for; it changes the price.
         previous_response_id: As JSON, like all below; ``needs_kept_state`` reads it.
     """
@@ -200,11 +198,6 @@ def replace_fields(
 
     Every other value is byte for byte the caller's; order is kept. Where all of them are new, so
     is everything else in the body.
-
-    Args:
-        body: A JSON object.
-        fields: JSON by name.
-        without: Fields to leave out.
     """
     found = _decode_raw_fields(body)
     if not found.keys().isdisjoint(without):

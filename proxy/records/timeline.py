@@ -4,11 +4,7 @@ from collections.abc import Callable
 
 
 class WaitTimer:
-    """A block whose time counts as waited; such blocks do not nest.
-
-    Attributes:
-        seconds: Duration of all of them.
-    """
+    """A block whose time counts as waited; such blocks do not nest."""
 
     __slots__ = ("_now", "_since", "seconds")
 
@@ -27,7 +23,6 @@ class Timeline:
     """A call's time, in seconds of a monotonic clock.
 
     Attributes:
-        started: The clock when the call arrived.
         waiting: A block in which the upstream or the caller is waited for.
         ttft: From arrival to the first content byte; None while there is none.
     """

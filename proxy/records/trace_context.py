@@ -42,7 +42,6 @@ def read_trace_context(traceparent: str, tracestate: str = "") -> TraceContext |
     """The caller's place in its trace; None where its headers name none.
 
     Args:
-        traceparent: The header of that name; "" for none.
         tracestate: The header of that name; it is dropped where it is too long or unprintable.
     """
     found = _TRACEPARENT.fullmatch(traceparent.strip())
@@ -68,11 +67,7 @@ def span_id(call_id: str, attempt: int | None = None) -> str:
 
 
 def trace_headers(context: TraceContext, span: str) -> tuple[tuple[str, str], ...]:
-    """The headers by which a request goes on with a trace.
-
-    Args:
-        span: The id of the span that sends the request.
-    """
+    """The headers by which a request goes on with a trace."""
     parent = f"00-{context.trace_id}-{span}-{context.flags & _SAMPLED:02x}"
     state = (("tracestate", context.state),) if context.state else ()
     return (("traceparent", parent), *state)

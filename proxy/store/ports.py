@@ -44,14 +44,13 @@ class BudgetStore(Protocol):
     Every time is in seconds since 1970. A reservation has a name, which is unique to the attempt it
     is for: saying the same thing twice does it once. To give a hold back, settle it with 0.
 
-    Attributes:
-        is_shared: True if all processes count together.
+    Raises:
+        StoreError: The counters are out of reach; of every coroutine.
     """
 
     @property
     def is_shared(self) -> bool:
         """True if all processes count together."""
-        ...
 
     async def reserve(
         self,
@@ -67,9 +66,7 @@ class BudgetStore(Protocol):
         What is held or was settled under this name already stays as it is, and is granted.
 
         Args:
-            name: The reservation's.
             claims: On a counter each; of none, nothing is asked.
-            now: The time.
             until: End of the hold.
             only_whole: True if counters that are not whole are not to be reserved from.
 
@@ -79,9 +76,7 @@ class BudgetStore(Protocol):
 
         Raises:
             ValueError: If two claims are for the same counter.
-            StoreError: If the counters are out of reach.
         """
-        ...
 
     async def settle(
         self, name: str, amounts: Mapping[str, int], now: float, ended: float | None = None
@@ -92,9 +87,7 @@ class BudgetStore(Protocol):
         was restored from a ledger that knew it. A counter that is left out keeps its hold.
 
         Args:
-            name: The reservation's.
             amounts: By counter, those that the reservation was made on.
-            now: The time.
             ended: End of the attempt, as the ledger has it; now where it is None.
 
         Returns:
@@ -102,9 +95,7 @@ class BudgetStore(Protocol):
 
         Raises:
             ValueError: If an amount is out of bounds.
-            StoreError: If the counters are out of reach.
         """
-        ...
 
     def reserve_leased(
         self, name: str, claims: Sequence[CounterClaim], now: float
@@ -113,27 +104,15 @@ class BudgetStore(Protocol):
 
         Only whole counters are reserved from ahead. Such a reservation ends with the process.
         """
-        ...
 
     def settle_leased(self, name: str, amounts: Mapping[str, int], ended: float) -> bool:
         """Settle what was reserved ahead; False, and nothing is done, where it was not."""
-        ...
 
     async def extend(self, name: str, counters: Sequence[str], now: float, until: float) -> bool:
-        """Let the reservation end later, never earlier; False if a hold has already gone.
-
-        Raises:
-            StoreError: If the counters are out of reach.
-        """
-        ...
+        """Let the reservation end later, never earlier; False if a hold has already gone."""
 
     async def levels(self, counters: Sequence[str], now: float) -> list[CounterLevel]:
-        """Amounts spent and held of each counter; one that nobody has used is at 0.
-
-        Raises:
-            StoreError: If the counters are out of reach.
-        """
-        ...
+        """Amounts spent and held of each counter; one that nobody has used is at 0."""
 
     async def raise_spent(self, amounts: Mapping[str, int], now: float) -> list[int]:
         """Raise the spent amount of each counter to at least this; returns the amounts before.
@@ -143,21 +122,14 @@ class BudgetStore(Protocol):
 
         Raises:
             ValueError: If an amount is out of bounds.
-            StoreError: If the counters are out of reach.
         """
-        ...
 
     async def begin_checkpoint(self, now: float, within: float) -> int:
         """The next second, from which on all that is settled is kept apart.
 
         Args:
-            now: The time.
             within: Seconds since a checkpoint for which it serves, and no other is begun.
-
-        Raises:
-            StoreError: If the counters are out of reach.
         """
-        ...
 
     async def restore(self, amounts: Mapping[str, int], checkpoint: int, now: float) -> list[int]:
         """Let counters have spent this before a checkpoint, and what was settled of later attempts.
@@ -167,24 +139,16 @@ class BudgetStore(Protocol):
         Args:
             amounts: By counter, what attempts used that ended before the checkpoint.
             checkpoint: As it was begun; nothing changes where there is another one by now.
-            now: The time.
 
         Returns:
             What each said before.
 
         Raises:
             ValueError: If an amount is out of bounds.
-            StoreError: If the counters are out of reach.
         """
-        ...
 
     async def condition(self, now: float) -> CountersCondition:
-        """The condition of the counters, by their mark.
-
-        Raises:
-            StoreError: If the counters are out of reach.
-        """
-        ...
+        """The condition of the counters, by their mark."""
 
     async def change_condition(
         self, before: CountersCondition, after: CountersCondition, now: float
@@ -192,23 +156,13 @@ class BudgetStore(Protocol):
         """Change the mark, or prolong it; False if it has another value than expected.
 
         Nobody turns it to ``EMPTY``: that is what losing everything does.
-
-        Raises:
-            StoreError: If the counters are out of reach.
         """
-        ...
 
     async def time(self) -> float | None:
-        """The time by the counters' own clock; None where they have none.
-
-        Raises:
-            StoreError: If the counters are out of reach.
-        """
-        ...
+        """The time by the counters' own clock; None where they have none."""
 
     async def aclose(self) -> None:
         """Let go of connections, if there are any."""
-        ...
 
 
 class ObjectiveCounters(Protocol):
@@ -217,14 +171,13 @@ class ObjectiveCounters(Protocol):
     Keys are words of the caller's, of at most ``MAX_NAME_BYTES`` bytes. What has no sense or no
     bounds is refused with a ``ValueError`` before anybody is asked.
 
-    Attributes:
-        is_shared: True if all processes share it.
+    Raises:
+        StoreError: The store is out of reach; of every coroutine.
     """
 
     @property
     def is_shared(self) -> bool:
         """True if all processes share it."""
-        ...
 
     async def add(self, increments: Mapping[Cell, Count]) -> None:
         """Add so many good and bad to each key's count in a slot.
@@ -244,7 +197,6 @@ class ObjectiveCounters(Protocol):
             ValueError: If an increment is out of bounds, or they are too many.
             StoreError: If the store is out of reach; any part may have been counted.
         """
-        ...
 
     async def read(self, keys: Collection[str], first: int, last: int) -> Mapping[Cell, Count]:
         """Reads what was counted in these slots, both ends included.
@@ -254,9 +206,7 @@ class ObjectiveCounters(Protocol):
 
         Raises:
             ValueError: If keys times slots are more than ``MAX_CELLS``, or keys too many.
-            StoreError: If the store is out of reach.
         """
-        ...
 
     async def lead(self, who: str, seconds: float) -> int | None:
         """The epoch under which ``who`` leads from now on, None where somebody else leads.
@@ -272,7 +222,6 @@ class ObjectiveCounters(Protocol):
             ValueError: If the name or the seconds are out of bounds.
             StoreError: If the store is out of reach; ``who`` may lead all the same.
         """
-        ...
 
     async def publish(self, epoch: int, standings: Mapping[str, bytes]) -> bool:
         """Publish the states; earlier ones are replaced as a whole.
@@ -291,16 +240,9 @@ class ObjectiveCounters(Protocol):
             ValueError: If the epoch or the standings are out of bounds.
             StoreError: If the store is out of reach; it may have been said all the same.
         """
-        ...
 
     async def standings(self) -> tuple[int, Mapping[str, bytes]]:
-        """The states published last, and their epoch; 0 and nothing before the first time.
-
-        Raises:
-            StoreError: If the store is out of reach.
-        """
-        ...
+        """The states published last, and their epoch; 0 and nothing before the first time."""
 
     async def aclose(self) -> None:
         """Let go of connections, if there are any."""
-        ...

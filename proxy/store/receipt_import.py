@@ -19,15 +19,12 @@ class ReceiptImport:
     """Receipts of logs on their way into the ledger.
 
     Args:
-        store: Store with the ledger.
         oldest: Seconds since the epoch; what is older may have been in the ledger and been deleted.
 
     Attributes:
-        lines: Lines read.
         found: Receipts among them.
         booked: Receipts that the ledger lacked.
         refused: Reasons for refused lines, with file and number; the first of them.
-        refusals: Number of refused lines.
     """
 
     def __init__(self, store: Store, oldest: float) -> None:
@@ -40,10 +37,6 @@ class ReceiptImport:
 
     def read(self, name: str, file: BinaryIO) -> None:
         """Book the receipts of a log.
-
-        Args:
-            name: Name of the log.
-            file: Its lines.
 
         Raises:
             StoreError: The database is away.

@@ -367,10 +367,8 @@ class Journal:
         """Let go of a segment that nothing is appended to any more.
 
         Args:
-            file: Its descriptor.
             path: Its path; where it is not there any more, its lines are to be written anew.
             size: Its bytes; where it is shorter, so are the lines that the ledger lacks.
-            unshipped: Those lines.
             end: End of its lines, where blocks behind them are allocated.
         """
         if not segments.is_at(file, path, size):
@@ -385,11 +383,7 @@ class Journal:
         os.close(file)
 
     def _begin(self) -> tuple[int, Path]:
-        """A new segment; its folder is made where it is not there.
-
-        Raises:
-            OSError: It cannot be made.
-        """
+        """A new segment; its folder is made where it is not there."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         while True:
             self._count += 1

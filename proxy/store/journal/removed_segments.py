@@ -29,9 +29,6 @@ _LINES_PER_READ: Final = 250
 class UnshippedLines:
     """Lines of a segment that the ledger lacks, the newest of which memory has.
 
-    Args:
-        most_bytes: Bytes in memory.
-
     Attributes:
         dropped: Lines, older than those in memory, that the ledger lacks.
     """
@@ -75,9 +72,6 @@ class _Source:
 class RemovedSegments:
     """Open segments without a name or their bytes, oldest first, and how far each was read.
 
-    Args:
-        folder: Folder of the journal.
-
     Attributes:
         count: Files that were removed or truncated while they were open.
         lost: Receipts that neither a file nor memory had any more.
@@ -108,7 +102,6 @@ class RemovedSegments:
             file: Its descriptor, open for reading; it is closed once read, and what is at its path
                 is removed then.
             size: Bytes that were written to it; where it has less, lines come from memory.
-            unshipped: Lines of it that the ledger lacks.
         """
         is_truncated = os.fstat(file).st_size < size
         lost = unshipped.dropped if is_truncated else 0
@@ -117,13 +110,7 @@ class RemovedSegments:
         self.add(path, is_truncated=is_truncated, lost=lost)
 
     def add(self, path: Path, *, is_truncated: bool, lost: int = 0) -> None:
-        """Count a removal and log it.
-
-        Args:
-            path: Path of the file.
-            is_truncated: True if somebody truncated it, and left its name.
-            lost: Receipts that were lost with it.
-        """
+        """Count a removal and log it."""
         self.count += 1
         self.lost += lost
         self._noted_at = time.monotonic()

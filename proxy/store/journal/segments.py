@@ -93,11 +93,6 @@ def create(folder: Path, name: str) -> tuple[int, Path] | None:
 def create_reserve(folder: Path, name: str, allocate: Callable[[int], None]) -> tuple[int, Path]:
     """A file whose blocks are allocated: its descriptor, locked and open for writing, and path.
 
-    Args:
-        folder: Folder of the segments.
-        name: Of the process that makes it.
-        allocate: Allocates the blocks of an open file.
-
     Raises:
         OSError: There is no room for it; nothing is left of it.
     """
@@ -182,9 +177,7 @@ def read(file: BinaryIO, start: int, most: int, *, sealed: bool) -> SegmentLines
     """Up to ``most`` receipts from ``start`` on; ``end`` stays at ``start`` when there are none.
 
     Args:
-        file: An open segment.
         start: Offset of a line, in bytes.
-        most: Most lines, good or torn.
         sealed: True if nothing will be appended any more. Otherwise a last line that is not whole
             may still be on its way, and is left for later.
     """

@@ -41,7 +41,6 @@ class SentAttempts:
     """The attempts of one process that are under way.
 
     Args:
-        folder: Folder of the journal.
         removed: Counts files that were removed or truncated while they were open.
     """
 
@@ -112,11 +111,7 @@ class SentAttempts:
             self._file = -1
 
     def _open(self) -> None:
-        """Make the file, with what is under way.
-
-        Raises:
-            OSError: It cannot be made, or was removed in the moment before it was locked.
-        """
+        """Make the file, with what is under way."""
         path = self._folder / f"{os.getpid()}-{token_hex(4)}{_SUFFIX}"
         if self._is_closed:
             raise FileNotFoundError(path)

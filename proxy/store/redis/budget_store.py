@@ -67,10 +67,8 @@ class RedisBudgetStore:
     Args:
         url: ``redis://``, ``rediss://`` or ``unix://``; nothing is connected yet.
         organization: Whose; a name without braces.
-        prefix: Prefix of its keys.
         deadline: Seconds after which a Redis that has not answered is lost. While it answers
             others, one may wait for its turn; no operation takes longer than five deadlines.
-        connections: Most operations that Redis runs at once.
         trusts_callers: True if callers tell the time, not Redis. For tests: with it, processes
             whose clocks differ do not agree.
 
@@ -180,9 +178,6 @@ class RedisBudgetStore:
         """Renew a process's leases by what they report; one of a name on each counter.
 
         Args:
-            name: The leases'.
-            reports: One a counter.
-            now: The time.
             ttl_s: Seconds after which a lease goes that is not renewed.
 
         Raises:
@@ -267,11 +262,7 @@ class RedisBudgetStore:
         *arguments: str | int,
         marked: bool = False,
     ) -> Any:  # noqa: ANN401 - what a script returns is its own
-        """Runs the script; it is given the mark where that matters.
-
-        Raises:
-            StoreError: It did not in time.
-        """
+        """Runs the script; it is given the mark where that matters."""
         keys = [f"{self._keys}settled", f"{self._keys}checkpoint"]
         for counter in counters:
             keys += (f"{self._keys}counter:{counter}", f"{self._keys}holds:{counter}")
@@ -283,11 +274,7 @@ class RedisBudgetStore:
 
     @asynccontextmanager
     async def _request_slot(self) -> AsyncIterator[None]:
-        """A block in which Redis may be asked once.
-
-        Raises:
-            StoreError: It was lost here, or while waiting for the turn, or none came.
-        """
+        """A block in which Redis may be asked once."""
         losses = self._losses
         try:
             await answer_within(self._turns.acquire(), self._deadline * (_MAX_DEADLINES - 1))

@@ -45,7 +45,6 @@ class LeasedCounters:
     """The counters of one organisation in Redis, some of them leased.
 
     Args:
-        now: Seconds since the epoch.
         ticks: Seconds of a clock that never goes back; the running loop's where it is None.
     """
 

@@ -34,11 +34,7 @@ _NOBODY: Final = _Lease("", float("-inf"))
 
 
 class LocalCounters:
-    """Counts and states of this process alone, lost when it ends.
-
-    Args:
-        clock: Tells the time, in seconds since 1970.
-    """
+    """Counts and states of this process alone, lost when it ends."""
 
     is_shared = False
 

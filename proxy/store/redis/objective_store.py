@@ -137,10 +137,8 @@ class RedisCounters:
     Args:
         url: ``redis://``, ``rediss://`` or ``unix://``; nothing is connected yet.
         organization: Whose; a name without braces.
-        prefix: Prefix of its keys.
         deadline: Seconds after which an operation that Redis has not answered, or had no turn to
             be asked, is lost.
-        connections: Most operations that Redis runs at once.
         clock: Tells the time in Redis's place. For tests: with it, replicas whose clocks differ do
             not agree.
 
@@ -248,11 +246,7 @@ class RedisCounters:
     async def _ask(
         self, script: AsyncScript, keys: Sequence[str], *arguments: str | bytes | int
     ) -> Any:  # noqa: ANN401 - what a script returns is its own
-        """Runs one script; returns its answer.
-
-        Raises:
-            StoreError: It did not within the deadline.
-        """
+        """Runs one script; returns its answer."""
         return await self._within_turn(lambda: self._run(script, keys, *arguments))
 
     async def _run(
@@ -262,11 +256,7 @@ class RedisCounters:
         return await script(keys=[self._keys + key for key in keys], args=(time, *arguments))
 
     async def _within_turn(self, work: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401 - any answer
-        """Awaits the work once it has its turn.
-
-        Raises:
-            StoreError: Nothing did within the deadline.
-        """
+        """Awaits the work once it has its turn."""
 
         async def in_turn() -> Any:  # noqa: ANN401 - any answer
             async with self._turns:

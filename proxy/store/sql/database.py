@@ -78,9 +78,6 @@ class ConnectionGate:
 
     Args:
         engine: It has made no connection yet.
-
-    Attributes:
-        is_open: True if connections are made.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -144,7 +141,6 @@ def open_reader(url: str, timeout_s: float = 0.0) -> Engine:
     Nothing is connected yet, and the tables are there before something is.
 
     Args:
-        url: The database's URL.
         timeout_s: Seconds that a statement may take on PostgreSQL; 0 for those of a page.
 
     Raises:
@@ -180,8 +176,6 @@ def read_transaction(
     On SQLite every transaction is one.
 
     Args:
-        engine: The database.
-        is_snapshot: True for a snapshot.
         statement_timeout_s: Seconds that a statement may take on PostgreSQL; 0 for the usual.
 
     Raises:
@@ -202,7 +196,6 @@ class StoppableReads:
     """Transactions that read for long; another thread can have the database stop them.
 
     Args:
-        engine: The database.
         timeout_s: Seconds that a statement may take on PostgreSQL; 0 for the usual.
     """
 
@@ -264,9 +257,7 @@ def delete_unused(engine: Engine, table: Table, since: float, budget: float) -> 
     """Delete rows of a table that nobody asked for after ``since``; returns their number.
 
     Args:
-        engine: The database.
         table: Has one key, and when each row was ``used`` last, in microseconds.
-        since: Seconds since the epoch.
         budget: Seconds after which no further step begins.
     """
     (key,), used = table.primary_key.columns, table.c.used

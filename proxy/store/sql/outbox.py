@@ -65,8 +65,6 @@ class OutboxMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A message to one sink about an alert, sent or yet to be sent.
 
     Attributes:
-        alert: As it stands now.
-        sink: Its name.
         due: Time of the next delivery, in seconds since the epoch; None for never again.
         tries: Number of times the sink refused it.
         sent: Time at which the sink last took something of this alert; None for never.
@@ -90,7 +88,6 @@ class Outbox:
     """Alerts and what sinks know of them, in one database; every method may block.
 
     Args:
-        engine: The database.
         most: Alerts that are kept; of more the oldest go, those that ended first.
     """
 
@@ -107,7 +104,6 @@ class Outbox:
         end goes to the sinks that took its beginning.
 
         Args:
-            alerts: In the order they came in.
             sinks: The least urgent that each sink is told.
             due: Time of the delivery, in seconds since the epoch.
         """
@@ -122,9 +118,6 @@ class Outbox:
         """Claims the sink's due messages, the longest due first; nobody else gets them meanwhile.
 
         Args:
-            sink: Its name.
-            now: Seconds since the epoch.
-            most: Most at once.
             lease: Seconds after which it is due again, unless it was ``sent`` or ``failed``.
         """
         outbox = schema.outbox
@@ -149,7 +142,6 @@ class Outbox:
 
         Args:
             letters: To one sink, as ``due`` gave them.
-            now: Seconds since the epoch.
             again: In how many seconds an alert is told again; None for never.
         """
         by_due: dict[int | None, list[OutboxMessage]] = {}
@@ -175,8 +167,6 @@ class Outbox:
         """Note that a sink did not take letters, and when to try again.
 
         Args:
-            letters: To one sink, as ``due`` gave them.
-            why: In a few words.
             due: Time of the next try, in seconds since the epoch; None to give up.
             is_refused: True if it is for what they say: each refusal counts as a try.
         """
@@ -221,9 +211,7 @@ class Outbox:
         """The alerts that began in a period, the newest first.
 
         Args:
-            start: In seconds since the epoch.
             end: The same; what began then is not in it.
-            most: The most that are wanted.
         """
         alerts = schema.alerts.c
         is_in = and_(alerts.began >= micros(start), alerts.began < micros(end))

@@ -37,12 +37,10 @@ class ReportDelivery(msgspec.Struct, frozen=True, kw_only=True):
     """A report of one period for one recipient, sent or yet to be sent.
 
     Attributes:
-        report: The scheduled report's name.
         begins: The period's first day.
         ends: The day after its last.
         recipient: ``mailto:`` and an address, or ``webhook``.
         due: Time of the next try, in seconds since the epoch; None for never.
-        tries: Number of tries that failed.
         sent: Time at which the recipient's server took it; None while none did.
         why: Reason that it did not; "" if nothing failed since.
     """
@@ -74,8 +72,6 @@ class ReportDeliveries:
         """Schedule the periods that ended since the report was last scheduled; how many.
 
         Args:
-            report: Its name.
-            recipients: Those who are to get it.
             last: The last period that ended.
             periods_after: The periods that end after a day, up to the last one.
             due: Time from which they are to be sent, in seconds since the epoch.
@@ -99,8 +95,6 @@ class ReportDeliveries:
         """Claims the delivery that is longest due; nobody else gets it meanwhile. None for none.
 
         Args:
-            report: The report's name.
-            recipients: Those who still get it.
             now: Seconds since the epoch.
             lease: Seconds after which it is due again, unless it was ``sent`` or ``failed``.
         """
@@ -134,8 +128,6 @@ class ReportDeliveries:
         """Note that it did not, and when to try again.
 
         Args:
-            delivery: As ``claim_due`` gave it.
-            why: In a few words.
             due: Time of the next try, in seconds since the epoch; None to give up.
         """
         self._update(

@@ -38,7 +38,6 @@ def prepare_sqlite(engine: Engine, *, only_reads: bool = False) -> Engine:
     """The engine, whose connections begin as they should; the file's folder is made.
 
     Args:
-        engine: It has made no connection yet.
         only_reads: True if its connections cannot write, and make no file.
     """
     file = Path(engine.url.database or "")

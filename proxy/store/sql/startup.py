@@ -44,7 +44,6 @@ async def open_when_available(
     Args:
         open_once: Opens the store; it blocks, in a thread that does not hold up the process's end.
         on_wait: Called once, when the store is not open at once.
-        delays: Seconds between attempts.
         meanwhile: Log text about calls until the database is available.
 
     Raises:

@@ -36,7 +36,6 @@ class SessionRecord:
         id: Public name of it, which opens nothing.
         holder: Id of the person, or a name for the admin token.
         method: Way they signed in: password, link, token or sso.
-        browser: Name that the browser gives itself.
         began: Seconds since the epoch.
         used: The same, within a minute.
     """
@@ -112,7 +111,6 @@ class SessionRows:
         """End a person's sessions; returns how many those were.
 
         Args:
-            holder: The person.
             session: Id of the one to end; "" for all.
             but: Id of one that goes on; "" for none.
         """

@@ -33,7 +33,6 @@ class ApiKeyCache:
     """The keys of one database, cached.
 
     Args:
-        engine: Database with the keys.
         threads: Threads in which to ask it, off the event loop.
         bound: Most keys remembered, and most strings known to be no key.
     """

@@ -30,7 +30,6 @@ class AuditedChange:
     Attributes:
         who: Name of the person, or of their account where a command ran.
         action: Words for the change, such as ``create key``.
-        subject: The thing that changed, such as a key's id.
         team: Id of the team it is about; None for none.
         before: Values before it; None where there was nothing.
         after: Values after it; None where nothing is left.
@@ -76,7 +75,6 @@ class AuditLog:
         """Changes, the newest first.
 
         Args:
-            limit: The most that are wanted.
             before: Id of an entry; only older ones are wanted. "" for the newest.
             who: Only changes of this person; "" for everybody's.
             team: Only changes about the team with this id; "" for all.
@@ -97,10 +95,7 @@ class AuditLog:
         """Changes of some kinds in a period, the newest first.
 
         Args:
-            start: In seconds since the epoch.
             end: The same; what happened then is not in it.
-            actions: Words for the changes that are wanted.
-            most: The most that are wanted.
         """
         table = audit_log.c
         is_in = and_(table.id >= _first_id(start), table.id < _first_id(end))

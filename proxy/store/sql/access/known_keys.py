@@ -48,7 +48,6 @@ class KnownKeys(msgspec.Struct, frozen=True, kw_only=True):
     """The content of the file.
 
     Attributes:
-        version: Of its form.
         database: A hash of the database's URL without credentials.
         confirmed_at: Time at which the database confirmed the keys last, in seconds since the
             epoch.
@@ -81,9 +80,6 @@ def read_known_keys(path: Path, url: str, now: float, max_age: float) -> KnownKe
     """The keys in the file, found to be whole, of this database and no older than may be.
 
     Args:
-        path: The file.
-        url: The database's.
-        now: Seconds since the epoch.
         max_age: Seconds since the database confirmed them last.
 
     Raises:
@@ -102,12 +98,7 @@ def read_known_keys(path: Path, url: str, now: float, max_age: float) -> KnownKe
 
 
 class KnownKeysFile:
-    """Writes the file, as often as keys change, and now and then.
-
-    Args:
-        url: The database's.
-        secret: The installation's.
-    """
+    """Writes the file, as often as keys change, and now and then."""
 
     def __init__(self, path: Path, url: str, secret: bytes) -> None:
         self._path = path
@@ -125,7 +116,6 @@ class KnownKeysFile:
 
         Args:
             keyring: Nothing is written while its keys are not known to be the database's.
-            now: Seconds since the epoch.
         """
         if not keyring.is_current:
             return

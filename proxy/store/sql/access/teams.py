@@ -55,14 +55,10 @@ class KeyRecord:
     """A key as an administrator sees it.
 
     Attributes:
-        id: Its public name.
-        team: The team's id.
-        name: Team's name for it.
         hint: The last four characters of the secret.
         feature: The feature of calls that name none.
         created: Seconds since the epoch.
         revoked_at: The same; None while it opens.
-        limits: Its expiry and the models it may ask for.
     """
 
     id: str
@@ -226,7 +222,6 @@ class Teams:
 
         Args:
             teams: Ids of the teams whose keys are wanted; None for all.
-            limit: The most that are wanted.
             before: Creation and id of a key; only older ones are wanted. None for the newest.
         """
         keys = schema.keys.c

@@ -47,7 +47,6 @@ class UserRecord:
         id: Stays the same when the name changes.
         name: Unique; as the audit log has it.
         teams: Ids of the teams they belong to.
-        has_password: True if they can sign in by a password.
         subject: Issuer and name at the identity provider; None where they do not use it.
         created: Seconds since the epoch.
         disabled_at: The same; None while they may sign in.
@@ -334,11 +333,7 @@ def _insert_link(connection: Connection, user: str, code: str, now: float, expir
 
 
 def _lock_user(connection: Connection, user: str) -> UserRecord:
-    """The person with this id, whom nobody else changes until the commit.
-
-    Raises:
-        ValueError: There is none.
-    """
+    """The person with this id, whom nobody else changes until the commit."""
     query = select(users).where(users.c.id == user).with_for_update()
     row = connection.execute(query).one_or_none()
     if row is None:

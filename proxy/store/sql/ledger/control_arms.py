@@ -62,7 +62,6 @@ class Estimate(msgspec.Struct, frozen=True):
     """Estimated savings of planning, by what caches should hold.
 
     Attributes:
-        calls: Number of calls it counts.
         nanos: Savings in 1e-9 US dollars; below 0 where they cost more.
         cost: Cost in 1e-9 US dollars.
     """
@@ -108,7 +107,6 @@ class ArmMeasurement(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         at: Time at which it was begun, in seconds since the epoch.
         took: Seconds that it took.
-        comparisons: Every feature's comparison.
     """
 
     at: float
@@ -157,7 +155,6 @@ class Savings:
     """Measurements over one database; every method may block.
 
     Args:
-        engine: The database.
         timeout_s: Seconds that a statement may take on PostgreSQL; 0 for the usual.
     """
 
@@ -177,7 +174,6 @@ class Savings:
         price, would tell more about their models than about the arms.
 
         Args:
-            since: Seconds since the epoch.
             team: The team's id, if it is to be one team's.
             feature: The feature, if it is to be one; "" is the feature of calls that name none.
         """
@@ -295,11 +291,7 @@ class ArmMeasurements:
             return None
 
     def measure(self, now: Callable[[], float]) -> ArmMeasurement:
-        """Compare the arms, and store the result; it reads receipts, which takes long.
-
-        Args:
-            now: Seconds since the epoch.
-        """
+        """Compare the arms, and store the result; it reads receipts, which takes long."""
         at = now()
         comparisons = tuple(self._savings.compare(compared_since(at)))
         measurement = ArmMeasurement(at=at, took=now() - at, comparisons=comparisons)

@@ -48,7 +48,6 @@ class ReplicaRun(NamedTuple):
     """A time in which a replica ran without a break.
 
     Attributes:
-        upstream: Name of its upstream.
         began: Its begin, in seconds since the epoch.
         ended: Its end, or when it was last seen.
     """
@@ -86,8 +85,6 @@ def upstream_usage(engine: Engine, upstreams: Sequence[str], since: float) -> li
     """The use of these upstreams that had calls, by name, from a moment on to the second.
 
     Args:
-        engine: The database.
-        upstreams: Names of upstreams.
         since: Seconds since the epoch; whole quarters of an hour after it are read from rollups.
     """
     quarter = math.ceil(since / _QUARTER_S) * _QUARTER_S
@@ -169,13 +166,7 @@ class FeatureSpeeds(NamedTuple):
 
 
 def feature_speeds(engine: Engine, upstreams: Sequence[str], since: float) -> list[FeatureSpeeds]:
-    """Speeds of decode of answered calls by feature, with drafts and without.
-
-    Args:
-        engine: The database.
-        upstreams: Names of upstreams.
-        since: Seconds since the epoch.
-    """
+    """Speeds of decode of answered calls by feature, with drafts and without."""
     table = schema.calls.c
     output = cast(func.coalesce(table.output, 0) + func.coalesce(table.reasoning, 0), Float)
     seconds_of_decode = table.decode / literal(1e6)
@@ -224,7 +215,6 @@ class ReplicaTimeLedger:
         """GPU time of calls that began in whole quarters of an hour, in microseconds.
 
         Args:
-            upstream: Name of the replica's upstream.
             start: Beginning of the first quarter, in seconds since the epoch.
             end: End of the last.
         """
@@ -294,7 +284,6 @@ def _covered_seconds(runs: Sequence[tuple[float, float]], start: float, end: flo
 
     Args:
         runs: Begin and end of each, by their begin.
-        start: Begin of the time.
     """
     total, covered = 0.0, start
     for began, ended in runs:

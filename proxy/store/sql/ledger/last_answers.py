@@ -17,10 +17,6 @@ class PastAnswer(msgspec.Struct, frozen=True):
     """One whole answer, whose usage its upstream told.
 
     Attributes:
-        team: Its id.
-        feature: "" where it was not given.
-        model: The public name asked for.
-        route: The route it came by.
         generated: Its tokens, reasoning included.
         notes: Changes of the gateway to its call, in JSON.
     """
@@ -43,9 +39,6 @@ class Answers:
         """The answers among the last receipts, the newest last.
 
         Ids sort by time, so this walks the end of the primary key.
-
-        Args:
-            limit: Receipts to look at.
         """
         table = schema.calls
         names = ("team", "feature", "model", "route", "output", "reasoning", "notes")

@@ -77,7 +77,6 @@ class ReceiptLedger:
         They are read a few at a time, so that the database serves others in between.
 
         Args:
-            since: Seconds since the epoch.
             team: Of this team's calls alone; "" for all.
         """
         calls = schema.calls.c
@@ -135,7 +134,6 @@ class ReceiptLedger:
         its own transaction.
 
         Args:
-            since: Seconds since the epoch.
             budget: Seconds after which no further step begins.
         """
         until = time.monotonic() + budget

@@ -70,7 +70,6 @@ class Spendings:
     """Queries of spending, over one database.
 
     Args:
-        engine: The database.
         most_calls: Most receipts read by one query.
     """
 

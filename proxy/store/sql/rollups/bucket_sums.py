@@ -91,8 +91,6 @@ class SumQuery:
 
     Attributes:
         place: Values that they are told apart by.
-        addends: Numbers that are summed.
-        only: Calls that count.
         hour_addends: The same numbers of an hour; None where ``HOUR_SUMS`` lacks one.
     """
 
@@ -198,7 +196,6 @@ def bucket_sums(connection: Connection, edges: Sequence[int], query: SumQuery) -
         connection: Of one transaction, all of whose statements see the same rows.
         edges: Beginnings of buckets, and the end of the last, in seconds since the epoch: whole
             quarters of an hour.
-        query: The sums that are asked for.
     """
     totals, split = _Totals(), split_days(edges)
     counted = [day for day in split.days if day[1] != _OUTSIDE]

@@ -29,8 +29,6 @@ class ValueQuery:
     """Sums that are asked for by the values of one part.
 
     Attributes:
-        addends: Numbers that are summed.
-        only: Calls that count.
         labels: Values that have another label; values of one label are one.
         shown: Values that are kept apart; None for all.
         hour_addends: The same numbers of hours; None where hours lack one.
@@ -84,9 +82,6 @@ def largest_values(sums: Sums, by: str, limit: int, bucket: int = 0) -> frozense
     """So many values with the largest sums of a number in a bucket.
 
     Args:
-        sums: Sums by bucket and value.
-        by: The name of the number.
-        limit: The number of values.
         bucket: The bucket that they are ranked by.
     """
     ranked = sorted(
@@ -109,7 +104,6 @@ def sums_by(sums: Sums, key: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Su
     """The same sums by other keys, added up where those are the same.
 
     Args:
-        sums: Sums by bucket and place.
         key: Returns the new key for an old one.
     """
     rows = defaultdict[tuple[Any, ...], list[Mapping[str, int]]](list)

@@ -35,7 +35,6 @@ class Compactions:
     """The settings in one database.
 
     Args:
-        engine: Database that holds them.
         features: Most features of a team that may have one that nobody chose.
     """
 
@@ -70,9 +69,6 @@ class Compactions:
 
         Args:
             place: The team's id, and the feature; "" is the feature of calls that name none.
-            mode: Limit of what compaction may do.
-            by: Person who chose.
-            now: Seconds since the epoch.
             keep_turns: The last turns that stay unmodified; None for the usual.
             target: Tokens to come down to; None for as far as facts go.
         """
@@ -85,14 +81,7 @@ class Compactions:
             return hold.setting
 
     def step_back(self, place: tuple[str, str], to: CompactionMode, why: str, now: float) -> bool:
-        """Have a feature compacted more gently from now on; False where it is so already.
-
-        Args:
-            place: The team's id, and the feature.
-            to: The gentler mode.
-            why: Finding of the proof.
-            now: Seconds since the epoch.
-        """
+        """Have a feature compacted more gently from now on; False where it is so already."""
         with write_transaction(self._engine) as connection:
             if not self._has_room(connection, place):
                 return False

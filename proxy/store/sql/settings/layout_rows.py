@@ -205,8 +205,6 @@ class JudgedLayout(msgspec.Struct, frozen=True, kw_only=True):
     """A decision about a version of a layout.
 
     Attributes:
-        state: Its state from then on.
-        decided_by: Person or part of the gateway that decides.
         decided_at: Time of that, in microseconds since the epoch.
         mode_before: Mode that it replaces, "" for that of the feature; None for no mode.
     """

@@ -48,7 +48,6 @@ class Layouts:
     """The layouts in one database; every method may block.
 
     Args:
-        engine: Database that holds them.
         features: Most features of a team, each on one family, that may have some.
         mode: Of features for which nobody has chosen one.
     """
@@ -126,9 +125,7 @@ class Layouts:
         """Withdraw undecided layouts that no longer pay; another process may have seen more calls.
 
         Args:
-            place: The feature, and the family of models.
             calls: Calls by which they were reckoned anew; what more spoke for stays.
-            now: Seconds since the epoch.
             keep: Digest of the layout that pays by now; "" for none.
         """
         undecided = {
@@ -282,12 +279,10 @@ class UndecidedLayout(msgspec.Struct, frozen=True, kw_only=True):
     """The newest layout of a place, which would hold once approved and saves beside what holds.
 
     Attributes:
-        place: The feature, and the family of models.
         moves: Number of texts that it moves.
         nanos: Expected savings for 1,000 calls, in nano-dollars.
         calls: Calls that the expectation rests on.
         is_early: True if it saves at least so much, for its conversations have hardly ended yet.
-        mode: Planning mode of the feature.
     """
 
     place: LayoutScope
@@ -300,11 +295,7 @@ class UndecidedLayout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def waiting_proposals(proposals: Sequence[Proposal]) -> list[Proposal]:
-    """The undecided ones whose savings are beside the layout that was approved last.
-
-    Args:
-        proposals: Of one place.
-    """
+    """The undecided ones whose savings are beside the layout that was approved last."""
     decided = (
         proposal.decided_at for proposal in proposals if proposal.state is ProposalState.APPROVED
     )
@@ -357,10 +348,7 @@ def suspend_harmful(
     Each is measured since it was last decided about, for a decision may have mended it.
 
     Args:
-        savings: Savings by the ledger.
-        layouts: Layouts in force.
         measured: The arms compared; it counts for features nobody decided about meanwhile.
-        now: Seconds since the epoch.
     """
     standings = layouts.standings()
     suspended = []

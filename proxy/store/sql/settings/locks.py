@@ -39,11 +39,6 @@ _LEAVE: Final = text("SELECT pg_advisory_unlock(:lock, hashtext(current_schema()
 class LockedSettings:
     """A place that nobody else decides about until the transaction ends.
 
-    Args:
-        connection: The transaction; it writes.
-        place: Scope to lock.
-        mode: Of features for which nobody has chosen one.
-
     Attributes:
         own: Decision about this very scope when it was locked.
         standing: The same with what held for all of its feature; its mode is never None.
@@ -57,12 +52,7 @@ class LockedSettings:
         self.standing = self._feature_state()
 
     def is_open(self, moves: str, now: float) -> bool:
-        """True if a proposal for the place needs nobody to approve it.
-
-        Args:
-            moves: The proposal, in JSON.
-            now: Seconds since the epoch.
-        """
+        """True if a proposal for the place needs nobody to approve it."""
         if self.standing.mode is not PlanningMode.AUTO or self.standing.suspended:
             return False
         if now - self.own.active_from >= _MEASURED_FOR_S:

@@ -72,7 +72,6 @@ class MarkAccounts:
 
         Args:
             only: Teams and features that count; models, keys and routes are not told apart.
-            most: Accounts that are listed.
         """
         table = rollup_tables.mark_accounts.c
         lost = case((table.balance < 0, -table.balance), else_=0)
@@ -105,7 +104,6 @@ class MarkAccounts:
         Args:
             loans: Changes asked for, one of a team; what is lost already is counted in any case.
             limit: Nano-dollars of a team and day that all processes have together.
-            now: Seconds since the epoch.
         """
         # All lock rows in one order, or two gateways may each wait for a row of the other's.
         ordered = sorted(loans, key=lambda loan: loan.team)

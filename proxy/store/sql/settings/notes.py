@@ -54,9 +54,7 @@ class Notes:
         Retention counts from the last time this was asked.
 
         Args:
-            part: The name of the part.
             here: The name of the compaction; no part has the same.
-            now: Seconds since the epoch.
         """
         values = {"here": here, "part": part, "used": micros(now)}
         with write_transaction(self._engine) as connection:
@@ -66,7 +64,6 @@ class Notes:
         """Delete notes that nobody asked for after ``since``; returns their number.
 
         Args:
-            since: Seconds since the epoch.
             budget: Seconds after which no further step begins.
         """
         return delete_unused(self._engine, schema.notes, since, budget)

@@ -27,11 +27,8 @@ class PinRow(msgspec.Struct, frozen=True, kw_only=True):
     """A pin as it is kept.
 
     Attributes:
-        objective: The objective's name.
-        level: The level that new conversations get.
         until: End of the pin, in seconds since the epoch.
         why: In the words of who set it.
-        made: Time at which it was set.
         who: Name of the person; "" where it was not given.
     """
 

@@ -78,7 +78,6 @@ class Plans:
         """Delete plans that nobody asked for after ``since``; returns their number.
 
         Args:
-            since: Seconds since the epoch.
             budget: Seconds after which no further step begins.
         """
         return delete_unused(self._engine, schema.plans, since, budget)

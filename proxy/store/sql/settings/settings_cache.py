@@ -37,7 +37,6 @@ class SettingsCache(Generic[_SettingsT]):
         unset: Value until the first read.
         count_changes: Returns the number of changes of the settings; may block.
         read: Reads them, given those known before; may block.
-        every: Seconds between two looks.
 
     Attributes:
         current: Current value; replaced whole, so a reader of one sees it unchanged.

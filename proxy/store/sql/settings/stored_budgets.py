@@ -31,7 +31,6 @@ class StoredBudget(msgspec.Struct, frozen=True, kw_only=True):
     """A budget as it was set last.
 
     Attributes:
-        changed_by: Name of the person.
         changed_at: Seconds since the epoch.
     """
 
@@ -83,8 +82,6 @@ class StoredBudgets:
         """Set a budget, in place of the one of its name.
 
         Args:
-            who: Name of the person, for the audit log.
-            now: Seconds since the epoch.
             team: Id of the team it is about, for the audit log; None for no team alone.
             has_share: True if budgets about this team may take no more than a team's share.
 
@@ -110,13 +107,7 @@ class StoredBudgets:
             record_change(connection, change, now)
 
     def remove(self, name: str, who: str, now: float, team: str | None = None) -> bool:
-        """Remove a budget; False if there is none of this name.
-
-        Args:
-            who: As for ``set``.
-            now: Seconds since the epoch.
-            team: As for ``set``.
-        """
+        """Remove a budget; False if there is none of this name."""
         table = schema.stored_budgets
         with write_transaction(self._engine) as connection:
             before = _facts(connection, name)
@@ -132,10 +123,6 @@ class StoredBudgets:
 
 def _check_room(connection: Connection, team: str | None) -> None:
     """Check that one more budget may be stored.
-
-    Args:
-        connection: The database.
-        team: Id of the team whose share it is of; None for none.
 
     Raises:
         ValueError: There are as many as there may be.

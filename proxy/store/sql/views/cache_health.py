@@ -64,7 +64,6 @@ class CacheQuestion(SeriesQuestion[CacheDimension]):
 
     Attributes:
         regimes: The rules that the cache of each route follows.
-        floors: The floors of all objectives.
         max_loss_nanos: Amount that a feature's marks may lose.
     """
 
@@ -83,7 +82,6 @@ class ComparedPrompts:
     """The prompt of a call that missed beside that of the last hit before it.
 
     Attributes:
-        keeps_prompts: True if the prompt of the call that missed is kept.
         hit_call_id: Id of the call that hit; None where none is known.
         difference: The first place at which they differ; None where one of them is not kept.
     """
@@ -157,13 +155,10 @@ def misses(
     """Misses by reason, the dearest first, of whole days of UTC.
 
     Args:
-        connection: Of one transaction.
         period: A moment of the first day and one of the last, whose midnight belongs to the day
             before; in seconds since the epoch.
         only: Calls that count; keys are not told apart.
-        names: Names of teams by their ids.
         places: ``team`` and ``feature``, where misses are told apart by them, too.
-        limit: Most rows; None for all.
     """
     rows = rollup_misses.c
     columns = [rows[name] for name in places]

@@ -35,8 +35,6 @@ class CallSearch:
         since: They arrived at or after it, in seconds since the epoch.
         until: They arrived before it.
         after: Id of the call before the page; "" for the first page.
-        limit: Most calls of a page.
-        only: Calls that count.
         miss: Their reason for a miss; "" for any, ``*`` for any miss.
         is_rerouted: True for those that another route answered.
         min_cost_nanos: They cost at least as much; 0 for any.
@@ -74,12 +72,7 @@ def calls_view(readers: Readers, search: CallSearch) -> CallsView:
 
 
 def call_row(receipt: Receipt, names: Mapping[str, str]) -> CallRow:
-    """The end of a call.
-
-    Args:
-        receipt: That of its last attempt.
-        names: Names of teams by their ids.
-    """
+    """The end of a call."""
     usage = receipt.usage
     return CallRow(
         **{name: getattr(receipt, name) for name in _SAME_FIELDS},

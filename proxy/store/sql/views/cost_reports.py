@@ -13,13 +13,7 @@ from proxy.store.sql.views.readers import Readers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportQuestion:
-    """A question for a cost report.
-
-    Attributes:
-        scope: Calls that count.
-        providers: The provider of each upstream.
-        now: Seconds since the epoch.
-    """
+    """A question for a cost report."""
 
     scope: SavingsScope
     by: tuple[Dimension, ...]
@@ -32,7 +26,6 @@ class ReadReport:
     """A report as it was read.
 
     Attributes:
-        names: Names of teams by id.
         read_at: Time at which reading began, in seconds since the epoch.
     """
 

@@ -104,7 +104,6 @@ def spend_by_value(
         connection: Of one transaction, all of whose statements see the same rows.
         edges: Beginning of the period before, beginnings of buckets, and the end of the last, in
             seconds since the epoch: whole quarters of an hour.
-        query: The costs that are asked for.
         limit: Values kept apart, those that cost most in the period.
 
     Returns:

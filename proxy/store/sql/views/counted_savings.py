@@ -43,9 +43,6 @@ class SavingsScope:
     """Calls whose savings are asked for.
 
     Attributes:
-        period: Their days.
-        catalog: The catalog in force, for prices.
-        only: Calls that count.
         measurement: Comparison of arms that counts; None where there is none yet.
     """
 
@@ -172,11 +169,7 @@ class _Judge:
             self._uncounted[part] += nanos
 
     def uncounted_savings(self, names: Mapping[str, str]) -> list[UncountedSaving]:
-        """The savings that do not count.
-
-        Args:
-            names: Names of teams by id.
-        """
+        """The savings that do not count."""
         return [
             UncountedSaving(
                 team=team,

@@ -34,9 +34,7 @@ class EventView:
     Attributes:
         at: Seconds since the epoch.
         kind: ``fallback``, ``alert``, ``layout``, ``mode``, ``pin`` or ``configuration``.
-        title: All of it in a few words.
         why: Its reason, or the values that changed; "" for none.
-        is_bad: True if something went wrong.
     """
 
     at: float

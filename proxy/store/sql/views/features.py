@@ -25,12 +25,9 @@ class LayoutVersion:
     """A version of a feature's layout on one family of models.
 
     Attributes:
-        version: Its number.
         state: ``proposed``, ``approved``, ``rolled back`` or ``withdrawn``.
         made: Time of the proposal, in seconds since the epoch.
         decided_by: Who decided last; "" for nobody.
-        decided_at: Time of that; null for none.
-        moves: Each move of text, in a line.
         saving_nanos: Expected savings in nano-dollars per 1,000 calls; null where unknown, as for
             what was proposed before another layout was approved.
         seen_calls: Calls that the expectation rests on.
@@ -56,7 +53,6 @@ class FeatureLayout:
         mode: ``off``, ``observe``, ``apply`` or ``auto``.
         version: The layout in force; 0 for none.
         suspended: Reason for its suspension; "" for none.
-        changed_by: Person or part of the gateway that decided last; "" for nobody.
         versions: All versions of its layout, the newest first.
     """
 
@@ -73,7 +69,6 @@ class FeatureView:
     """A feature's settings.
 
     Attributes:
-        team: The team's id.
         feature: The feature; "" for calls that name none.
         layouts: Planning on all families, then on those with a layout or a mode of their own.
         compaction: Mode of compaction in force.

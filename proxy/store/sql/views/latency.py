@@ -56,11 +56,8 @@ class LatencyQuestion:
     """A question for latencies.
 
     Attributes:
-        by: The dimension of the rows.
         top: Rows, those with most calls.
-        period: Days that are asked for.
         unit: Length of a bucket; hours know no filter but teams.
-        only: Calls that count.
     """
 
     metric: LatencyMetric

@@ -64,8 +64,6 @@ class ReaderProcess:
     no process, is answered in this process. A process that takes too long or has died is replaced.
 
     Args:
-        url: The database's URL.
-        mode: Planning mode of features for which nobody has chosen one.
         timeout_s: Seconds that a question may take.
         turn_timeout_s: Seconds that it waits for the one before it.
         start_timeout_s: Seconds that it waits for the process to start.
@@ -138,11 +136,7 @@ class ReaderProcess:
             self._end()
 
     def _ask(self, question: _Question) -> _Answer | None:
-        """The answer of the process; None where there is none any more.
-
-        Raises:
-            TimeoutError: It did not answer in time.
-        """
+        """The answer of the process; None where there is none any more."""
         if not (self._is_started or self._is_closed):
             self.start()
         if self._pipe is None:
@@ -196,8 +190,6 @@ async def read_apart(
     Args:
         database: The database's URL, and the planning mode as in ``ReaderProcess``.
         timeout_s: Seconds that it may take.
-        question: As in ``DashboardReads.read``.
-        arg: Its argument after the readers.
 
     Raises:
         StoreError: The database does not answer.

@@ -27,10 +27,6 @@ class Readers:
     """All that a question of a page may read in one database; it changes nothing there.
 
     Figures of the ledger are read over ``engine`` by the functions that make views of them.
-
-    Args:
-        engine: Engine of connections that only read.
-        mode: Planning mode of features for which nobody has chosen one.
     """
 
     def __init__(self, engine: Engine, mode: PlanningMode = PlanningMode.OBSERVE) -> None:
@@ -59,7 +55,6 @@ class DashboardReads(Protocol):
         Args:
             question: A function of a module; another process finds it by its name.
             args: Its arguments after the readers; they and the answer can be pickled.
-            kwargs: Its arguments by name.
 
         Raises:
             StoreError: The database does not answer.

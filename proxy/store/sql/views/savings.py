@@ -41,10 +41,7 @@ class SavingsQuestion:
     """A question for savings.
 
     Attributes:
-        viewer: The person who asks.
-        scope: Calls that count.
         next: Savings not taken yet, the largest.
-        now: Seconds since the epoch.
     """
 
     viewer: Viewer
@@ -63,12 +60,7 @@ class OverviewQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverviewView:
-    """Figures of the first page; all are None where the database does not answer just now.
-
-    Attributes:
-        costs: Costs by feature.
-        savings: Savings, and those not taken yet.
-    """
+    """Figures of the first page; all are None where the database does not answer just now."""
 
     costs: CostsView | None = None
     savings: SavingsView | None = None
@@ -119,13 +111,7 @@ def _measured_savings(
 def _next_savings(
     readers: Readers, question: SavingsQuestion, counted: CountedSavings, names: Mapping[str, str]
 ) -> list[NextSaving]:
-    """Layouts that wait for a decision and would save on the calls of the period, by their money.
-
-    Args:
-        readers: Readers of the database.
-        counted: Savings of the period.
-        names: Names of teams.
-    """
+    """Layouts that wait for a decision and would save on the period's calls, most money first."""
     calls = _calls_by_scope(counted, question.scope.catalog.value)
     waiting = [
         layout

@@ -70,7 +70,6 @@ def sums_by_place(
     Args:
         connection: Of one transaction, all of whose statements see the same rows.
         period: Its beginning and end, in seconds since the epoch.
-        only: Calls that count.
     """
     query = SumQuery(
         place=lambda rows: [rows.team, rows.feature, rows.model, rows.route],
@@ -93,10 +92,7 @@ def sums_by_place(
 
 
 def first_quarter(connection: Connection, period: tuple[int, int], only: SpendFilter) -> int | None:
-    """The beginning of the first quarter of an hour with a call; None without a call.
-
-    The arguments are those of ``sums_by_place``.
-    """
+    """The beginning of the first quarter of an hour with a call; None without a call."""
     start, end = period
     day = rollup_days.c.day
     first_day = select(func.min(day)).where(

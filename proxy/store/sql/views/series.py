@@ -18,11 +18,7 @@ class SeriesQuestion(Generic[D]):
     """A question for a series of each value of a dimension.
 
     Attributes:
-        by: The dimension.
         top: Values kept apart, the largest.
-        period: Days that are asked for.
-        only: Calls that count.
-        providers: The provider of each upstream.
     """
 
     by: D
