@@ -25,11 +25,7 @@ Model = Annotated[str, typer.Option(help="A model of the catalog.")]
 
 
 def agents_command(terminal: Terminal) -> Callable[..., None]:
-    """The command ``agents``.
-
-    Args:
-        terminal: Its output.
-    """
+    """The command ``agents``."""
 
     def agents(
         name: Annotated[str, typer.Argument(help="One agent alone, such as claude-code.")] = "",

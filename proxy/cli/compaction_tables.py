@@ -47,8 +47,6 @@ class CompactionTotal(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         nanos: Savings in 1e-9 US dollars, net of resets and notes, as far as they are known; None
             where they are unknown.
-        notes_nanos: Cost of the small model's notes, in 1e-9 US dollars.
-        stepped_back: Features that were stepped back.
     """
 
     nanos: int | None

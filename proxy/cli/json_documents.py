@@ -52,10 +52,7 @@ def report(
     """The spend of a period, by team and those parts, and in all; null without calls.
 
     Args:
-        rows: By team and those parts.
         total: The row of all teams; none without calls.
-        names: The teams' names by id.
-        parts: Dimensions that split the rows, besides the team.
         times: Durations of calls, by the values of team and parts, and of all by ().
     """
     return {
@@ -215,7 +212,6 @@ def saved_nanos(cost: int, part: float) -> int:
     """The estimated savings on calls that cost so much, in nano-dollars, as whole cents.
 
     Args:
-        cost: In nano-dollars.
         part: Share saved of the cost without planning, from below 0 to below 1.
     """
     return round(cost * part / (1 - part) / 1e7) * 10_000_000

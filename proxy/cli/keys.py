@@ -28,12 +28,7 @@ _Quiet = Annotated[bool, typer.Option("--quiet", help="Print the result and noth
 
 
 def keys(terminal: Terminal, catalog: Callable[[], Catalog]) -> typer.Typer:
-    """The group of commands about keys.
-
-    Args:
-        terminal: Terminal for their output.
-        catalog: Reads the catalog in force.
-    """
+    """The group of commands about keys."""
     commands = typer.Typer(no_args_is_help=True, help="Make, list and revoke callers' keys.")
     _add_create(commands, terminal, catalog)
     for name, build in (("list", _list), ("revoke", _revoke)):

@@ -24,8 +24,6 @@ class _LazyCommand(TyperCommand):
     """A command that is listed by its help, and imported when it runs.
 
     Args:
-        name: Name of the command, as people type it.
-        summary: The first paragraph of its own help.
         add: Imports it and adds it to a command line.
     """
 

@@ -44,7 +44,6 @@ def low_space_warning(folder: Path, free: Callable[[Path], int] | None = None) -
     """That little room is left for the folder, in a sentence; [] where there is enough.
 
     Args:
-        folder: It may not be there yet.
         free: Returns the bytes left where a path is; None asks the disk.
     """
     left = (free or _free_bytes)(_nearest_existing(folder))

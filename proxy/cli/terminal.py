@@ -31,8 +31,6 @@ class Terminal:
 
     Attributes:
         open: Opens the store, or says why it cannot and ends the command.
-        now: Seconds since the epoch.
-        out: Prints results.
         fail: Says what is wrong and ends the command.
         err: Prints remarks that are no result.
     """

@@ -101,11 +101,7 @@ def assumptions(catalog: Catalog) -> Iterator[str]:
 
 
 def unpriced_writes(catalog: Catalog, now: float) -> Iterator[str]:
-    """A note on models with a price that leaves out what storing a prompt costs.
-
-    Args:
-        now: Seconds since the epoch, at which prices are read.
-    """
+    """A note on models with a price that leaves out what storing a prompt costs."""
     names = [
         model.id
         for model in catalog.models.values()

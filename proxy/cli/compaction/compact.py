@@ -50,13 +50,7 @@ _ModelName = Annotated[str, typer.Option(help="Whose prices and tokens count.")]
 
 
 def compact(commands: typer.Typer, terminal: Terminal, catalog: "Callable[[], Catalog]") -> None:
-    """Add the command to a command line.
-
-    Args:
-        commands: The command line.
-        terminal: Terminal for its output.
-        catalog: The models whose prices may be asked for.
-    """
+    """Add the command to a command line."""
     usual = CompactionPolicy()
 
     @commands.command("compact")

@@ -34,13 +34,7 @@ _Row: TypeAlias = "tuple[tuple[str, str], FeatureSettings, CompactionTotals | No
 
 
 def compactions(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Typer:
-    """The group of commands.
-
-    Args:
-        terminal: Terminal for their output.
-        settings: Settings of the gateway: they hold the mode of features without a chosen
-            one.
-    """
+    """The group of commands."""
     commands = typer.Typer(no_args_is_help=True, help="Show and choose the compaction of features.")
     desk = _Commands(terminal, settings)
     commands.command("list")(desk.list_features)

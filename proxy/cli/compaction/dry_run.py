@@ -39,7 +39,6 @@ class ChatConversation(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         messages: Each as JSON.
-        tools: The same.
         fields: The names of all that it holds.
     """
 
@@ -53,21 +52,14 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a dry run.
 
     Attributes:
-        messages: Messages that would be sent, each as JSON.
-        facts: Facts that replace the compacted messages.
         tokens_before: Tokens of the whole prompt unmodified, tools included.
-        tokens_after: The same of what would be sent.
         compacted: True if facts stand for any of it.
         reason: Code of the reason for its decision.
-        changed: True if anything would be sent otherwise than unmodified.
         compacted_messages: Number of messages that the facts replace.
-        mode: Compaction mode that was allowed.
-        model: Whose prices and tokens these are.
         break_even: N*: calls that pay the compaction back, this one included; None where none do.
         segments: Messages that each part of the facts replaces, and its tokens, by the counts it
             was decided with.
         lost: Values of the compacted messages that would not be sent any more.
-        keep_turns: The last turns that stay unmodified.
         target: Tokens it was to come down to; 0 for as far as facts go.
         target_missed: Tokens over the target; None where it is met, or there is none.
         kept_tokens: Tokens sent beside the facts: system text, tools and the turns that stay; None
@@ -103,11 +95,7 @@ class DryRunResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TokenEstimate:
-    """Counts as a model's provider does, near enough where its vocabulary is not published.
-
-    Args:
-        model: The name that the upstream knows it by.
-    """
+    """Counts as a model's provider does, near enough where its vocabulary is not published."""
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -162,12 +150,8 @@ def dry_run(
     """Compact a conversation as the gateway would, and report the result.
 
     Args:
-        policy: Limits of its compaction.
-        model: The public name of the model it goes to.
-        upstream_model: The name that the upstream knows it by.
         gateway: Code of the reason that the gateway would leave it alone, whatever a compaction
             brings.
-        compact_chat: Compacts the messages.
     """
     scale = TokenEstimate(upstream_model)
     again = _Recompactor(chat, policy, upstream_model, compact_chat)

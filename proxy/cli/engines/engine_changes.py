@@ -28,12 +28,7 @@ class RollingChanges:
     """Brings the replicas in line with the profile as it is now, one change at a time.
 
     Args:
-        replan: Reads the profile anew.
         files: Files whose change asks for a rolling change of what they change.
-        supervisor: Supervises the replicas.
-        state: Keeps the last change for `engine status`.
-        terminal: Says how a change ended.
-        poll_s: Seconds between two looks at the files.
     """
 
     def __init__(
@@ -106,14 +101,7 @@ async def follow_measurements(
     changes: RollingChanges,
     now: Callable[[], float],
 ) -> None:
-    """Ask for a rolling change whenever ``auto`` would take another setting, until cancelled.
-
-    Args:
-        profile: The profile, as it was when its replicas started.
-        record: The measurements, which others write.
-        changes: Takes the request.
-        now: Seconds since the epoch.
-    """
+    """Ask for a rolling change whenever ``auto`` would take another setting, until cancelled."""
     while True:
         await asyncio.sleep(LOOK_INTERVAL_S)
         choice = record.choice

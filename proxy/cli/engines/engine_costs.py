@@ -25,9 +25,6 @@ class EngineBill(NamedTuple):
     """The bill of one engine over some time; money is None at an unknown price.
 
     Attributes:
-        engine: Name of the profile.
-        calls: Calls answered.
-        tokens: Tokens of prompts and answers.
         run_s: Seconds that its replicas ran, added up.
         use: Used part of their GPU time, 0 to 1.
         used_nanos: Cost of its calls.
@@ -55,12 +52,7 @@ class EngineBill(NamedTuple):
 def engine_bill(
     profile: EngineProfile, usages: Iterable[UpstreamUsage], run_s: float
 ) -> EngineBill:
-    """The bill of a profile's replicas.
-
-    Args:
-        usages: The use of its replicas.
-        run_s: Seconds that its replicas ran, added up.
-    """
+    """The bill of a profile's replicas."""
     replicas, gpus = list(usages), max(profile.gpus_per_replica, 1)
     price, drafted = profile.price_per_gpu_hour, sum(usage.draft_tokens for usage in replicas)
     accepted = sum(usage.accepted_tokens for usage in replicas)

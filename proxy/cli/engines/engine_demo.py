@@ -42,13 +42,7 @@ def has_local_extra() -> bool:
 def add_engine_demo(
     commands: typer.Typer, terminal: Terminal, has_extra: Callable[[], bool] = has_local_extra
 ) -> None:
-    """Add the command.
-
-    Args:
-        commands: The group it belongs to.
-        terminal: Terminal for its output.
-        has_extra: True if the extra [local] is installed.
-    """
+    """Add the command."""
 
     @commands.command("demo")
     def demo(

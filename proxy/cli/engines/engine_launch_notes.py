@@ -39,7 +39,6 @@ def launch_notes(
     """Sentences on what keeps a profile from being started here.
 
     Args:
-        profile: The profile; nothing is said of one that others run.
         supervised: Names of profiles that run here already, whose ports are taken by themselves.
     """
     if profile.is_attached:
@@ -69,11 +68,7 @@ def program_problem(profile: EngineProfile) -> str:
 def silent_replicas(
     profiles: Iterable[EngineProfile], states: Sequence[EngineState]
 ) -> dict[str, str]:
-    """The replicas that do not answer yet by their upstream, each with what to do.
-
-    Args:
-        states: The reports of supervisors here.
-    """
+    """The replicas that do not answer yet by their upstream, each with what to do."""
     running = {state.profile: state.replicas for state in states if state.is_running}
     places = []
     for profile in profiles:

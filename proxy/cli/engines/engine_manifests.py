@@ -42,8 +42,6 @@ def add_manifest(
     """Add the command that prints manifests.
 
     Args:
-        commands: The group of commands about engines.
-        terminal: Terminal for its output.
         find: The profile of a name in a file, or among the examples, with the speculation that it
             starts with, and the reason for that where it is chosen.
     """

@@ -59,15 +59,9 @@ class EnginePlan:
     """The replicas of a profile, and what `engine serve` needs to run them.
 
     Attributes:
-        profile: Name of the profile.
-        commands: A command for each replica.
-        folder: The gateway's data folder.
-        environment: Environment of the engines; ``proxy.settings.engine_environment`` gives it.
         replan: Reads the profile anew for a rolling change, which SIGHUP and a change of the
             watched files ask for; None if SIGHUP is to stop.
-        watched: Files that the profile comes from.
         adapter: Knows the names of the engine's metrics; None if no evidence is to be kept.
-        recorder: Gets the replicas' metrics; None for none.
         follow: Runs beside the replicas and asks for changes; None for nothing.
         settings: Intervals and limits; environment and marker are set here.
     """
@@ -174,11 +168,7 @@ def _handle_signals(
 
 @asynccontextmanager
 async def supervision_ports(now: Callable[[], float]) -> AsyncIterator[SupervisionPorts]:
-    """A block with what supervision needs of this machine.
-
-    Args:
-        now: Seconds since the epoch.
-    """
+    """A block with what supervision needs of this machine."""
     async with health_probe() as probe:
         yield SupervisionPorts(
             probe=probe,

@@ -28,13 +28,7 @@ _UNKNOWN: Final = "unknown"
 
 
 def print_traffic(terminal: Terminal, gateways: Sequence[EngineTraffic], profile: str = "") -> None:
-    """Print the reuse and the load that each gateway sees.
-
-    Args:
-        terminal: Where it is printed.
-        gateways: The reports of gateways.
-        profile: Print this profile's alone; "" for all.
-    """
+    """Print the reuse and the load that each gateway sees."""
     shown = False
     for gateway in gateways:
         replicas = [one for one in gateway.replicas if profile in {"", one.profile}]

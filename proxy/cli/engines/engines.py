@@ -46,12 +46,7 @@ _Examples = Annotated[
 
 
 def engines(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Typer:
-    """The commands about engines.
-
-    Args:
-        terminal: Terminal for their output.
-        settings: Reads the settings of this process.
-    """
+    """The commands about engines."""
     commands = typer.Typer(no_args_is_help=True, help="Self-hosted engines and their profiles.")
     commands.callback()(lambda: None)
     _add_plan(commands, terminal, settings)

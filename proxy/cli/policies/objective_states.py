@@ -25,12 +25,7 @@ _STALE_AFTER_S: Final = 30.0
 
 
 class ObjectiveStates(NamedTuple):
-    """The published states of objectives.
-
-    Attributes:
-        published: The last state of each objective, by its name.
-        notes: Remarks for a person, in sentences.
-    """
+    """The published states of objectives."""
 
     published: Mapping[str, PublishedState] = MappingProxyType({})
     notes: tuple[str, ...] = ()

@@ -77,12 +77,7 @@ def _sum_line(report: MarkReport) -> str:
 
 
 def marks_document(report: MarkReport, names: Mapping[str, str]) -> dict[str, Any]:
-    """The same for JSON, in US dollars.
-
-    Args:
-        report: The accounts.
-        names: The teams' names, by their ids.
-    """
+    """The same for JSON, in US dollars."""
     totals = report.totals
     return _sums(totals.staked, totals.earned, totals.lost) | {
         "max_lost_usd": usd(report.max_loss),

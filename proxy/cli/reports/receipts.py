@@ -25,12 +25,7 @@ _STDIN: Final = "-"
 
 
 def receipts(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Typer:
-    """The group of commands about receipts.
-
-    Args:
-        terminal: Terminal for their output.
-        settings: Says how long receipts are kept.
-    """
+    """The group of commands about receipts."""
     commands = typer.Typer(
         no_args_is_help=True, help="Put receipts that stand in a log alone into the ledger."
     )

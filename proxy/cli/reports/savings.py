@@ -120,7 +120,6 @@ def conversations_summary(comparisons: Iterable[Comparison], names: Mapping[str,
 
     Args:
         comparisons: The features; the one that needs fewest is named.
-        names: The teams' names, by their ids.
     """
     lacking = [
         (needed, comparison)

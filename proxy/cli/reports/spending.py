@@ -49,10 +49,6 @@ def spending(
     whole. Money of one column has the same digits behind the point.
 
     Args:
-        rows: One for each team and part.
-        names: The teams' names by id; a team without one is shown by its id.
-        total: The row of all teams, if there is to be one.
-        parts: Dimensions that split the rows, besides the team.
         times: Durations of calls, by the values of team and parts, and of all by (); None to leave
             them and the cost of 1,000 calls out.
     """

@@ -81,11 +81,7 @@ _Save = Annotated[
 
 
 def bench(terminal: Terminal) -> typer.Typer:
-    """The commands that measure servers.
-
-    Args:
-        terminal: Terminal for their output.
-    """
+    """The commands that measure servers."""
     commands = typer.Typer(no_args_is_help=True, help="Measure any OpenAI-compatible server.")
     commands.callback()(lambda: None)
     _add_latency(commands, terminal)

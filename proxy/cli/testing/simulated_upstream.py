@@ -34,11 +34,6 @@ def simulated_upstream(
 
     Its ledger is a file of its own; no key of a provider is read, and no other store is used.
 
-    Args:
-        settings: Settings of the gateway.
-        shipped: Catalog whose models are simulated.
-        clock: The time.
-
     Raises:
         OSError: If the folder cannot be written, another gateway's simulator uses it, or the
             simulator cannot listen.

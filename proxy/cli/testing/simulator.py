@@ -65,12 +65,7 @@ _CatalogFile = Annotated[
 
 
 def simulator_command(terminal: Terminal, shipped: Callable[[], Catalog]) -> Callable[..., None]:
-    """The command.
-
-    Args:
-        terminal: Terminal for its output.
-        shipped: The models that are simulated.
-    """
+    """The command."""
 
     def run_simulator(
         *,
@@ -205,9 +200,7 @@ def _welcome_text(
     """The lines that tell a person how to use the simulator.
 
     Args:
-        base_url: Its address.
         lines: The catalog to save; "" where ``file`` has it already.
-        model: A model to ask.
         regime: The one cache rule that is simulated; "" for all.
         file: The file with the catalog; "" for none.
     """

@@ -33,10 +33,6 @@ class BenchTarget(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         base_url: Up to and including ``/v1`` or its like.
-        key_env: Environment variable that holds its key; "" for none.
-        headers: Sent with every request.
-        extra_body: Further fields of every request.
-        timeout_s: Seconds after which a call counts as failed.
     """
 
     base_url: str
@@ -47,13 +43,7 @@ class BenchTarget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChatClient:
-    """Calls one model of one server.
-
-    Args:
-        transport: Connections to the server.
-        target: The server.
-        ticks: Seconds of a monotonic clock.
-    """
+    """Calls one model of one server."""
 
     def __init__(
         self, transport: Transport, target: BenchTarget, ticks: Callable[[], float]

@@ -33,16 +33,10 @@ class LatencyPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The calls of a run.
 
     Attributes:
-        model: The model that is asked.
-        concurrency: Numbers of callers.
-        prompt_tokens: Lengths of prompts.
-        prefixes: States of prompts' beginnings.
-        output_tokens: Longest answer.
         calls: Most measured calls of one combination.
         seconds: Seconds after which a combination starts no further call.
         warmup: Calls per caller before a combination that are not measured.
         shared_share: Part of a warm prompt that others share.
-        limits_ms: Limits of goodput.
         seed: Names the run, so that its prompts are new to the server.
     """
 
@@ -90,13 +84,7 @@ class LatencyPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LatencyRun:
-    """Measures a plan's combinations one after another.
-
-    Args:
-        client: Sends the calls.
-        ticks: Seconds of a monotonic clock.
-        cpu_ticks: Seconds of processor time of this process.
-    """
+    """Measures a plan's combinations one after another."""
 
     def __init__(
         self,

@@ -48,8 +48,6 @@ class CellShape(msgspec.Struct, frozen=True, kw_only=True):
     """One combination that is measured.
 
     Attributes:
-        prompt_tokens: Wanted length of a prompt.
-        prefix: State of the prompt's beginning in the server's cache.
         concurrency: Callers that each send the next call once the last one was answered.
     """
 
@@ -62,26 +60,16 @@ class CellFigures(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of one combination.
 
     Attributes:
-        shape: The combination.
         calls: Calls that were answered whole.
         failed: Calls that failed; they are in no other figure.
-        errors: Failed calls by their names.
         seconds: Seconds from the first call's start to the last one's end.
         ttft_ms: From sending to the first chunk with content.
         itl_ms: Time of an output token after the first, a mean per call, by the usage told.
         icl_ms: Inter-chunk latency: every gap between two chunks with content.
         e2el_ms: From sending to the answer's end.
-        requests_per_s: Answered calls a second.
-        output_tokens_per_s: Tokens of all answers a second; None if the server tells none.
-        goodput_per_s: Answered calls a second within all limits; None if none is set.
         goodput_share: The part of all calls that was within them.
-        prompt_tokens: Median of the tokens told.
-        output_tokens: The same of answers.
-        tokens_per_chunk: Mean of all calls.
-        cached_share: Part of all prompt tokens that was read from a cache; None if not told.
-        engine_queue_ms: Median of the engine's own account.
-        engine_prefill_ms: The same, for prompts.
-        engine_decode_ms: The same, for answers.
+        prompt_tokens: Median of the tokens that the usage tells.
+        engine_queue_ms: Median of the engine's own account, as the next two.
         acceptance_rate: Accepted ÷ draft tokens of speculation; None if not told.
         client_load: Processor time of this client ÷ time.
     """
@@ -134,10 +122,7 @@ def cell_figures(
     """The figures of one combination's calls.
 
     Args:
-        shape: The combination.
         timings: Its calls, failed ones too; at least one.
-        limits_ms: Limits of goodput, by name.
-        client_load: Processor time of the client ÷ time.
     """
     good = [call for call in timings if not call.error]
     seconds = max(call.ended_s for call in timings) - min(call.started_s for call in timings)

@@ -59,12 +59,7 @@ class TokenRatio(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_usage(cls, few: int | None, many: int | None) -> "TokenRatio":
-        """The ratio by the prompt tokens of prompts of few and of many words; an estimate for None.
-
-        Args:
-            few: Tokens of a prompt of ``FEW_WORDS``.
-            many: Tokens of a prompt of ``MANY_WORDS``.
-        """
+        """Tokens per word by the usage of prompts of few and many words; an estimate for None."""
         if few is None or many is None or many <= few:
             return cls()
         per_word = (many - few) / (MANY_WORDS - FEW_WORDS)
@@ -80,7 +75,6 @@ class PromptWriter:
 
     Args:
         seed: Names the run: prompts of two runs differ, also against one server.
-        shared_share: The part of a warm prompt that all of its kind share, 0 to 1.
     """
 
     def __init__(self, seed: str, shared_share: float) -> None:

@@ -18,15 +18,7 @@ _DEEPSEEK_HIT: Final = "prompt_cache_hit_tokens"
 
 
 class EngineTiming(msgspec.Struct, frozen=True, kw_only=True):
-    """The engine's own account of one call; None for what it does not tell.
-
-    Attributes:
-        queue_s: Seconds before the engine began with it.
-        prefill_s: Seconds for the prompt.
-        decode_s: Seconds for the answer.
-        draft_tokens: Tokens that speculation proposed.
-        accepted_tokens: Those of them that the model accepted.
-    """
+    """The engine's own account of one call; None for what it does not tell."""
 
     queue_s: float | None = None
     prefill_s: float | None = None
@@ -39,16 +31,10 @@ class CallTiming(msgspec.Struct, frozen=True, kw_only=True):
     """One call, timed by its client; seconds.
 
     Attributes:
-        started_s: The clock when the request was sent.
-        ended_s: The clock when its answer had ended, or failed.
         error: Name of the failure; "" for a whole answer. A failed call has no other figure.
         ttft_s: From sending to the first chunk with content.
         chunk_gaps_s: Between chunks with content.
-        prompt_tokens: Tokens of the prompt; None if the server tells none.
-        cached_tokens: Those of them that were read from a cache; None if the server does not tell.
-        output_tokens: Tokens of the answer; None if the server tells none.
         streamed_tokens: Those of them that were in chunks: without hidden reasoning.
-        engine: The engine's own account; None if it gives none.
     """
 
     started_s: float
@@ -108,11 +94,7 @@ _decoder: Final = msgspec.json.Decoder(_Chunk)
 
 
 class AnswerTimer:
-    """Reads a stream as it comes and notes when its content came.
-
-    Attributes:
-        error: Name of the failure that the stream told; "" for none.
-    """
+    """Reads a stream as it comes and notes when its content came."""
 
     def __init__(self, started_s: float) -> None:
         self.error = ""

@@ -30,8 +30,6 @@ class CallTotals(msgspec.Struct, frozen=True):
     Attributes:
         prompt: Their input tokens.
         read: Those of them read from a cache.
-        nanos: Their cost in nano-dollars; None where a price is unknown.
-        calls: Number of calls.
     """
 
     prompt: int = 0
@@ -78,7 +76,6 @@ def baseline_costs(demo_calls: Iterable[DemoCall], catalog: Catalog, now: float)
     Args:
         demo_calls: The calls; those that failed are left out.
         catalog: The models they asked for; each is reached by the first of its routes.
-        now: The moment whose prices are valid, in seconds since the epoch.
     """
     vocabulary = LineVocabulary()
     direct: dict[str, CallTotals] = {}
@@ -97,13 +94,7 @@ def baseline_costs(demo_calls: Iterable[DemoCall], catalog: Catalog, now: float)
 def order_costs(
     demo_calls: Iterable[DemoCall], built: CostBaseline, catalog: Catalog, now: float
 ) -> CostBaseline:
-    """The totals of the badly built feature, had its prompts been built in each order.
-
-    Args:
-        built: Totals of the calls as they were built.
-        catalog: As for ``baseline_costs``.
-        now: The same.
-    """
+    """The totals of the badly built feature, had its prompts been built in each order."""
     calls = [call for call in demo_calls if _is_badly_built(call.planned.conversation.script)]
     if not calls:
         return CostBaseline()

@@ -57,9 +57,6 @@ class CodingScript:
 
     Attributes:
         task: Questions, and the results of its tools.
-        rules: The part of the system message that never changes.
-        tools: Definitions of all tools.
-        user: Whose agent it is.
         seed: Decides ids and the order of tools.
     """
 

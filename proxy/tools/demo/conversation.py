@@ -43,7 +43,6 @@ class Script(Protocol):
 
         Args:
             turn: Number of the call, from 0.
-            time: Time on the application's clock.
             answers: The assistant's messages to the calls before it; None where there was none,
                 and then the application goes on as its script says.
         """

@@ -109,12 +109,7 @@ def invitation(console: Console, base_url: str, key: str, folder: str, result: D
 
 
 def dashboard(console: Console, url: str) -> None:
-    """Say where the dashboard is.
-
-    Args:
-        console: Console for the message.
-        url: Link that signs in once.
-    """
+    """Say where the dashboard is."""
     console.print("\nThe dashboard shows what these calls cost; this link signs in once:\n")
     console.print(url, style="bold", soft_wrap=True, markup=False)
 

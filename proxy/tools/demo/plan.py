@@ -19,7 +19,6 @@ class _Application:
     """Conversations of one kind, one after the other and beside each other.
 
     Attributes:
-        kind: Name of its conversations.
         scripts: All of its scripts, in an order that a seed decides.
         every_s: Seconds from the start of one conversation to that of the next.
         pause_s: Fewest and most seconds from one call to the next of a conversation.
@@ -69,11 +68,7 @@ class PlannedCall:
     answer to the conversation's turn before. Where none came, the script goes on without it.
 
     Attributes:
-        number: Its place in the plan, from 0.
-        conversation: Conversation that it is a part of.
         turn: Number of the call in the conversation, from 0.
-        time: Time on the application's clock.
-        streamed: True if its answer is wanted as a stream.
     """
 
     number: int
@@ -117,11 +112,6 @@ def calls(*, start: datetime, seed: int = 2, count: int = 200) -> Iterator[Plann
 
     The same arguments give the same plan. Conversations still open at the end are cut off, as they
     are whenever one looks at a piece of traffic.
-
-    Args:
-        start: Time on the applications' clocks at the first call, in UTC.
-        seed: Another seed gives other conversations in another order.
-        count: Number of calls.
     """
     turns = merge(
         *(_turns(application, f"{seed}/{application.kind}") for application in _APPLICATIONS),

@@ -28,17 +28,13 @@ class DemoResult:
     """The demo's outcome.
 
     Attributes:
-        calls: Every call, as the client saw it.
         seconds: From the first call to the last answer.
         rows: Costs in the ledger by team, in the order of ``names``.
         total: The same of all teams as one row; none where no call was made.
-        names: The teams' names by id.
-        ledger_calls: Number of calls in the ledger.
         lacking: Answered calls that are not in the ledger exactly once.
         savings: Headline of what was saved, by the names of teams; "" for all of them.
         otherwise: Usage and cost of the same calls replayed, sent in other ways.
         orders: The same of the badly built feature, by the order of its prompts.
-        proposed: The features that a layout was learned for, under their teams' names.
     """
 
     calls: tuple[DemoCall, ...]
@@ -123,12 +119,7 @@ def of_store(
     """The result once every receipt has reached the database; blocks.
 
     Args:
-        store: Store that the gateway filled.
-        demo_calls: Every call.
-        seconds: Seconds that they took.
-        names: The teams' names by id.
         since: Start of the gateway, not days ago.
-        catalog: The gateway's catalog.
     """
     store.drain.flush(_FLUSH)
     period = days(since)

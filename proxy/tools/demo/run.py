@@ -86,12 +86,7 @@ async def demo(
     """Runs the demo; returns its result once everything is shut down again.
 
     Args:
-        console: Console for its output.
-        now: The present, aware.
         port: Port that the gateway listens on, or the next free one.
-        stays: True if it goes on taking calls until a signal stops it.
-        tell: Given the result as soon as it is known.
-        count: Number of calls sent.
 
     Raises:
         OSError: If no port is free.

@@ -57,10 +57,6 @@ class DemoClock:
 
     So prompt caches grow old between the turns of a conversation as they do in real use, although
     the calls follow each other at once.
-
-    Args:
-        start: First time it shows.
-        ticks: Seconds that run, from any moment.
     """
 
     def __init__(self, start: datetime, ticks: Callable[[], float]) -> None:
@@ -81,13 +77,8 @@ class DemoSession:
     """A running gateway in front of the simulator.
 
     Attributes:
-        gateway: Its store and its catalog.
-        base_url: URL that a client sets.
         keys: The secret of a key by its team's name.
         names: The teams' names by id.
-        folder: Folder of its ledger, while it runs.
-        clock: The simulator's time.
-        since: Time of its set-up.
         served: Ends once the gateway was told to stop, by a signal for instance.
     """
 
@@ -108,10 +99,8 @@ async def run_session(
     """The simulator and the gateway, taking calls; nothing is left of them afterwards.
 
     Args:
-        now: Time at which the teams and keys are made.
         start: First time on the simulator's clock.
         port: Port that the gateway listens on, or the next free one; 0 takes any.
-        planning: Planning mode of all features.
 
     Raises:
         OSError: If no port is free.
@@ -159,10 +148,8 @@ def demo_settings(
     """Settings of their own: what is set for a real gateway is no business of the demo's.
 
     Args:
-        folder: Folder of the gateway.
         catalog: Text of its catalog file.
         policies: Text of its policies file.
-        planning: Planning mode of all features.
     """
     path, limits = folder / "catalog.toml", folder / "policies.toml"
     path.write_text(catalog, encoding="utf8")

@@ -37,8 +37,6 @@ class SupportCase:
     """The messages of one customer.
 
     Attributes:
-        shop: Description of the customer.
-        plan: Plan that the customer pays for.
         turns: Questions with the titles of the passages that speak to them.
     """
 
@@ -52,11 +50,8 @@ class SupportScript:
     """One customer's chat.
 
     Attributes:
-        case: Messages of the customer.
-        handbook: The rules, the same for everybody.
         passages: All documents a search can find, by title.
         seed: Decides what else a search finds and how it is ranked.
-        order: The part of the prompt that comes first.
         marks: True if its author marks what the cache is to keep, as GPT-5.6 and later want it;
             not where the variable text comes first, since nothing could be kept.
     """

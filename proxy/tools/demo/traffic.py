@@ -29,9 +29,7 @@ class DemoCall:
         call_id: Call id in the answer's head; "" where no answer came.
         error: Reason that there is no answer, or not all of it; "" where there is.
         ttft: Seconds to the first content of a stream; None for a JSON answer or none.
-        input: Prompt tokens, as the answer says.
         cached: Those of them read from a cache.
-        output: Generated tokens.
         message: The assistant's, as the chat wire has it; empty where there is none.
     """
 
@@ -59,10 +57,7 @@ async def send(
     """All calls of the plan, in its order, each conversation's turns one after the other.
 
     Args:
-        base_url: Address that they go to.
         keys: A key for each team by its name.
-        clock: Told when each call is made.
-        tell: Told of each call when it has ended.
     """
     gate = asyncio.Semaphore(AT_ONCE)
     latest: dict[str, asyncio.Task[DemoCall]] = {}
@@ -129,8 +124,6 @@ class _Answer:
     """An assistant's message and its usage, put together from what came.
 
     Attributes:
-        message: As the chat wire has it.
-        usage: The same; empty where none came.
         begun: Time of the first content of a stream.
     """
 

@@ -19,17 +19,7 @@ _SHOWN_CHARACTERS: Final = 300
 
 @dataclass(slots=True, kw_only=True)
 class EngineAnswer:
-    """A streamed answer, and its times as the caller saw them.
-
-    Attributes:
-        call_id: The gateway's id of the call.
-        ttft: Seconds to the first content.
-        seconds: Seconds to the end of the stream.
-        cached_tokens: Those of them that the engine had in its prefix cache.
-        output_tokens: Generated tokens.
-        draft_tokens: Tokens that speculation proposed; 0 without speculation.
-        accepted_tokens: Those of them that the model took.
-    """
+    """A streamed answer, and its times as the caller saw them."""
 
     call_id: str = ""
     text: str = ""
@@ -79,8 +69,6 @@ class EngineCaller:
 
     Args:
         base_url: Up to and including ``/v1``.
-        client: Its connections.
-        key: The caller's key; "" for none.
     """
 
     base_url: str

@@ -31,8 +31,6 @@ class DecodeRate:
 
     Attributes:
         rounds: Tokens per second of each round.
-        draft_tokens: Tokens proposed in all rounds.
-        accepted_tokens: Those of them that the model took.
     """
 
     rounds: tuple[float, ...]
@@ -63,8 +61,6 @@ class FirstTokens:
         cold_direct: The same without the gateway.
         warm: Through the gateway, another question below the same system message.
         warm_direct: The same without the gateway.
-        prompt_tokens: Tokens of a warm prompt.
-        cached_tokens: Those of them that the engine did not read again.
     """
 
     cold: float
@@ -83,7 +79,6 @@ class Measurements:
         decode: By the engine's name; ``direct`` is the plain one without the gateway, and
             ``direct, drafted`` the one with a draft model.
         repeated: The same where the answer stands in the conversation already.
-        first_tokens: Waits for the first token.
         sample: One long call to the engine with a draft model, for its receipt.
     """
 
@@ -106,9 +101,7 @@ async def measure(
     """Measure everything; about a second for each round on an idle machine.
 
     Args:
-        session: Engines and gateway.
         rounds: Rounds of calls after one that warms up.
-        tell: Told what is measured next.
     """
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(engine_client())

@@ -32,9 +32,6 @@ class EngineDemoResult:
     Attributes:
         receipt: The ledger's receipt of the sample call.
         price_nanos: Nano-dollars for an hour of the machine.
-        provider_nanos: Price of the same tokens at the provider; None where it is unknown.
-        start_seconds: Seconds until the engines were ready.
-        seconds: Seconds from the first call to the last answer.
     """
 
     measured: Measurements
@@ -130,11 +127,7 @@ class EngineDemoResult:
 
 
 def machine_nanos(price_per_hour: int, seconds: float) -> int:
-    """Nano-dollars of a machine for so many seconds.
-
-    Args:
-        price_per_hour: Nano-dollars for an hour.
-    """
+    """Nano-dollars of a machine for so many seconds."""
     return round(price_per_hour * Decimal(seconds) / _SECONDS_PER_HOUR)
 
 

@@ -23,10 +23,8 @@ class EngineDemoOptions:
     """Options of the demo.
 
     Attributes:
-        now: The present, aware.
         port: Port that the gateway listens on, or the next free one.
         stays: True if it goes on taking calls until a signal stops it.
-        rounds: Rounds of calls that are measured.
         price_per_hour: US dollars for an hour of the machine, as a decimal text.
     """
 
@@ -44,12 +42,6 @@ def run(
     tell: Callable[[EngineDemoResult], None],
 ) -> int:
     """The exit status: 0 once everything was measured, 130 if stopped before.
-
-    Args:
-        console: Console for its output.
-        options: Choices.
-        ports: Makes what supervision needs of this machine.
-        tell: Given the result as soon as it is known.
 
     Raises:
         OSError: If no port is free.

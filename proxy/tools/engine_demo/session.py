@@ -40,14 +40,7 @@ class EngineDemoSession:
     """Engines that take calls, and the gateway in front of them.
 
     Attributes:
-        gateway: Its store and its catalog.
-        base_url: URL that a client sets.
-        key: The secret of the team's key.
-        profiles: The engines' profiles by name.
-        folder: Folder of the gateway, of the engines file and of the engines' logs.
-        reports: Returns the state of each engine.
         start_seconds: Seconds until every engine was ready.
-        served: Ends once the gateway was told to stop.
     """
 
     gateway: Gateway
@@ -71,10 +64,8 @@ async def engine_demo_session(
     """Running engines and gateway; nothing is left of them afterwards.
 
     Args:
-        now: The present, aware.
         port: Port that the gateway listens on, or the next free one; 0 takes any.
         price_per_hour: US dollars for an hour of the machine, as a decimal text.
-        ports: Makes what supervision needs of this machine.
 
     Raises:
         OSError: If no port is free.

@@ -70,12 +70,7 @@ _AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")
 
 
 def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callable[..., None]:
-    """The command.
-
-    Args:
-        catalog: The models that may be asked for.
-        now: The day's prices are used.
-    """
+    """The command."""
 
     def replay_command(
         files: _Files,

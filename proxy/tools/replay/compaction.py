@@ -46,14 +46,7 @@ class ReplayedCompaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CompactedVariant:
-    """Compacted by rules alone where that pays at the route's prices, then arranged and marked.
-
-    Args:
-        reading: The route.
-        day: The day whose prices are valid, in seconds since the epoch.
-        mode: Limit of what compaction may do.
-        compact_chat: Compacts the messages.
-    """
+    """Compacted by rules alone where that pays at the route's prices, then arranged and marked."""
 
     name = "compacted"
 

@@ -35,14 +35,7 @@ _BEDROCK_ENDING: Final = "-v1:0"
 
 
 class ReplayedModel(msgspec.Struct, frozen=True, kw_only=True):
-    """A model of the log.
-
-    Attributes:
-        model: Its name in the catalog.
-        route: The route that was replayed.
-        regime: Rules of that route's prompt cache; "" for none known.
-        has_price: False if no price of it is known.
-    """
+    """A model of the log."""
 
     model: str
     route: str
@@ -56,14 +49,7 @@ class LogOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         features: The calls by feature, the dearest first; those of models with a price, if any.
-        models: The models, that of most calls first.
-        unnamed: Calls that name no model.
         prompt_tokens: Tokens of all prompts by the log's own usage, as far as it has one.
-        left_out: Calls that could not be sent, by the reason.
-        unreadable_answers: Answers that could not be read, by the reason.
-        unmoved: Features whose text stays where it is, and why.
-        waiting: Features whose cache marks wait at the end of the log, and why.
-        compaction: Result of compaction.
         curve_calls: Calls up to each point of the curves.
         curves: Cumulative cost of each way at these points; empty where a price is unknown.
     """
@@ -90,7 +76,6 @@ class LogReplay:
     """Replays calls of several models; each is replayed by the first route of its model.
 
     Args:
-        find_model: The catalog's model of a name; None where it has none.
         day: The day whose prices are valid, in seconds since the epoch.
         model: The model to replay every call as; None for each as its own.
     """

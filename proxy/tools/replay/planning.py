@@ -52,13 +52,10 @@ class PlannedVariant:
     """Marked, and arranged where that is asked for; nothing comes from a later call.
 
     Args:
-        reading: The route.
-        day: The day whose prices are valid, in seconds since the epoch.
         arranges: True if text moves: declared moves, and learned ones at once.
         names: True if callers name their conversations, in the header that says so; where they do
             not, a conversation is known by its prompt alone.
         stake: Amount that a feature's marks may lose, in nano-dollars times a million tokens.
-        max_features: Features remembered.
     """
 
     def __init__(

@@ -37,13 +37,8 @@ _SHAPE_ERRORS: Final = (
 class PromptReader:
     """Reads chat bodies as one route's upstream would.
 
-    Args:
-        route: The way to it that is replayed.
-        vocabulary: Vocabulary that counts tokens.
-
     Attributes:
         public: The name callers use for the model.
-        simulated: Simulated model.
     """
 
     def __init__(self, model: Model, route: Route, vocabulary: Vocabulary) -> None:

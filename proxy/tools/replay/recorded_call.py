@@ -10,9 +10,6 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         at: Time at which it was made, in seconds from any moment; None where nothing says.
-        conversation: Conversation that it is a part of; "" where nothing says.
-        key: Key of the caller.
-        feature: Feature that asks.
         body: The chat body, or that of a Messages call.
         reply: The assistant's message as JSON; "null" where it was not recorded.
         generated: Tokens of the answer, where they are known without its text; None if not.

@@ -26,7 +26,6 @@ class ModelReplay:
     Each way has an upstream of its own, so none reads what another wrote.
 
     Args:
-        reading: The route.
         variants: Ways to try besides sending the calls unmodified.
         day: The day whose prices are valid, in seconds since the epoch; hours are the calls' own.
     """
@@ -158,14 +157,7 @@ def replay(
     *,
     day: float = 0.0,
 ) -> ModelReplay:
-    """Replay calls of one model; those that cannot be sent on its route are left out.
-
-    Args:
-        calls: Calls with the time of each.
-        reading: The route.
-        variants: Ways to try besides sending them unmodified.
-        day: The day whose prices are valid, in seconds since the epoch.
-    """
+    """Replay calls of one model; those that cannot be sent on its route are left out."""
     run = ModelReplay(reading, variants, day=day)
     for now, line in calls:
         try:

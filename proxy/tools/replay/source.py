@@ -34,8 +34,6 @@ class ReasonCount(msgspec.Struct):
     """The number of times that something went wrong for one reason.
 
     Attributes:
-        why: The reason, in a few words.
-        count: Number of times.
         first: Place of the first, as ``file:line``.
     """
 
@@ -75,18 +73,13 @@ class RecordedSource:
     small, or there are no times, the order is the file's.
 
     Args:
-        paths: The files, in their order.
         gap: Seconds between two calls where the log has no times.
         speed: Speed of the replay, as a multiple of the recorded one.
-        longest: Bytes of the longest JSON value that is read.
         window: Bytes of calls that are put in order at once.
-        tell: Told how many bytes were read.
 
     Attributes:
         bad: Values that are no calls, by the reason.
         late: Calls that came too late to be put in order.
-        untimed: Calls without a time that can be read.
-        gap: Seconds after the call before at which these are made.
     """
 
     def __init__(

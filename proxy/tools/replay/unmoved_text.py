@@ -18,7 +18,6 @@ class UnmovedFeature(msgspec.Struct, frozen=True, kw_only=True):
     """A feature of which no text moved.
 
     Attributes:
-        feature: Its name; "" where the calls named none.
         why: Reason, in a few words.
     """
 
@@ -31,7 +30,6 @@ class WaitingFeature(msgspec.Struct, frozen=True, kw_only=True):
     """A feature whose cache marks wait at its latest call.
 
     Attributes:
-        feature: Its name; "" where the calls named none.
         calls: Calls whose marks waited.
         why: Reason, and when they are sent again.
     """
@@ -48,15 +46,10 @@ class FeatureProgress(msgspec.Struct):
         layouts: Layouts learned of it; version 1 comes first.
         approved: Versions in force one after the other, without those that were rolled back.
         closed_until: Time until which no layout approves itself, for one was rolled back.
-        planned: Calls that were planned.
-        passed: Calls that could not be.
-        passed_why: Reason that the last of them could not be.
         ruled: Planned calls that have instructions.
-        moved: Planned calls of which text moved.
         varies: True if two calls have different instructions.
         beyond: The least tokens its cache keeps, where only they keep moves from paying; else 0.
         note: Note in which a call's layout says that it moved nothing.
-        waiting: Calls whose cache marks waited.
         waits: Reason that the marks of the latest call wait; "" where none does.
     """
 

@@ -13,10 +13,7 @@ class SimulatedCall(msgspec.Struct, frozen=True, kw_only=True):
     """One call as it reaches the upstream.
 
     Attributes:
-        prompt: Prompt as its cache sees it.
         generated: The ids of the answer, where its text is known.
-        length: Tokens of the answer.
-        conversation: Conversation that it is a part of; "" where the log names none.
     """
 
     prompt: CachedPrompt
@@ -43,7 +40,6 @@ class UpstreamSimulation:
     same conversation that holds more messages shows that the answer had come by then.
 
     Args:
-        model: Behaviour of the model.
         room: Prompt tokens of the answers whose time has not come; beyond, the first ends early.
     """
 

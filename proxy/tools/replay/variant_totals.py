@@ -16,10 +16,7 @@ class VariantTotals(msgspec.Struct):
     """Tokens and cost of some calls, sent in one way.
 
     Attributes:
-        calls: Their number.
-        input_tokens: Prompt tokens, however they were served.
         cache_write_tokens: Of these, stored at a price.
-        output_tokens: Generated tokens.
         nanos: Cost in nano-dollars; None where a price is unknown.
         refused: Calls the provider would have refused for their marks; they count as uncached.
     """
@@ -67,11 +64,9 @@ class FeatureTotals(msgspec.Struct, kw_only=True):
     Answers whose length nothing says are taken to be as long as the others of the feature.
 
     Attributes:
-        feature: Its name; "" for calls that name none.
         ways: One for each way, the unmodified one first.
         least: The same calls, every prompt that a cache may hold being read from it: no order of
             their text and no marks cost less.
-        unanswered: Calls without an answer that could be read.
         answer_nanos: Cost of the answers that could be; None where a price is unknown.
     """
 
@@ -107,11 +102,7 @@ class FeatureTotals(msgspec.Struct, kw_only=True):
 
 
 class TotalsByFeature:
-    """The totals of each feature; bounded.
-
-    Args:
-        ways: Number of ways that calls are sent.
-    """
+    """The totals of each feature; bounded."""
 
     def __init__(self, ways: int) -> None:
         self._ways = ways
@@ -151,12 +142,7 @@ def include(whole: FeatureTotals, part: FeatureTotals) -> None:
 
 
 class CumulativeCosts:
-    """The cost of each way after each call; of many calls, every second point goes.
-
-    Args:
-        ways: Number of ways that calls are sent.
-        max_points: Points that are kept.
-    """
+    """The cost of each way after each call; of many calls, every second point goes."""
 
     def __init__(self, ways: int, max_points: int = 200) -> None:
         self._most = max_points

@@ -7,11 +7,7 @@ from slo.usage import Usage
 
 
 class ReplayVariant(Protocol):
-    """One way to send every call.
-
-    Attributes:
-        name: Name of its row.
-    """
+    """One way to send every call."""
 
     name: str
 
@@ -20,7 +16,6 @@ class ReplayVariant(Protocol):
 
         Args:
             line: The call; its body names the model it is sent to.
-            now: Time at which it is made, in seconds.
         """
         ...
 

@@ -57,12 +57,8 @@ class PlayedAnswer:
     """An answer ready to be played.
 
     Attributes:
-        steps: Steps of the connection.
         usage: Usage that is charged; None for nothing.
         seconds: Simulated seconds until the first byte.
-        streamed: True if it is a stream.
-        length: The body's length; None where it is not known before.
-        media: The content type of an answer that is no stream.
     """
 
     steps: Iterator[StreamStep]

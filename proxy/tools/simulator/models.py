@@ -20,7 +20,6 @@ class SimulatedModel:
     """One model of the simulator; times are in simulated seconds.
 
     Attributes:
-        wire: API that it answers in, one of the two.
         regime: The name of its cache rules in ``proxy.caches.regimes``; "" caches nothing.
         provider: Whose rules, where those of one regime differ.
         min_cache_tokens: Prompts below this are never cached; None for the regime's own figure.
@@ -29,13 +28,10 @@ class SimulatedModel:
         per_1k: Seconds that each 1,000 prompt tokens not read from the cache add to it.
         itl: Time between two tokens.
         words: About how long an answer is when nothing bounds it.
-        max_output: Most generated tokens.
-        window: Most tokens of a prompt, beyond which it is refused; None for any.
         traits: Names of what the model accepts, of ``proxy.catalog.entries.TRAITS``.
         dimensions: Length of its vectors; 0 for a model that writes text.
         asks_usage: True if a stream tells its usage only when asked; False where it does unasked
             and refuses to be asked, as Mistral.
-        schema_rules: The part of JSON Schema that its chat endpoint takes; None takes any.
     """
 
     wire: WireName = "openai"
@@ -87,12 +83,9 @@ class SimulatorSettings:
     """The settings of a simulator.
 
     Attributes:
-        models: Models that it serves, by name.
         key: The only key it takes; "" takes any that is not empty.
         time_scale: Real seconds per simulated second; 0 never waits.
         keepalive: Real seconds between two keep-alives.
-        requests_per_minute: Calls a minute that the rate limit lets pass.
-        tokens_per_minute: The same in prompt tokens.
         max_records: Most exchanges, and most responses, that are remembered.
     """
 

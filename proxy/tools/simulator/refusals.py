@@ -68,10 +68,6 @@ def provider_refusal(
     """The error that the simulated provider answers with.
 
     Args:
-        status: The HTTP status.
-        message: Its text.
-        code: OpenAI's ``code``; "" for none.
-        param: OpenAI's ``param``; None for none.
         retry_after: Seconds to wait; None says nothing about it.
     """
     return UpstreamError(

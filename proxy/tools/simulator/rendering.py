@@ -69,7 +69,6 @@ class PromptRenderer:
     """Collects messages in wire order and gives the prompt they make.
 
     Args:
-        vocabulary: Vocabulary that counts texts.
         goes_on: True if a prefix that ends with a block is the same when its message goes on: what
             ends a message then stands before the next one instead of in its last block.
     """
@@ -84,8 +83,6 @@ class PromptRenderer:
         """Add a message; one without parts counts as one empty text.
 
         Args:
-            role: Whose it is.
-            parts: Its blocks, in order.
             start: The id that opens it; another one for what changes the text without adding to it.
         """
         parts = parts or [RenderedPart("text", ())]

@@ -35,21 +35,14 @@ class ReplyRequest:
     """The request of a body, the same for every API.
 
     Attributes:
-        model: As the caller named it.
-        prompt: Prompt that the model reads.
         closing: The text of the closing user message; "" if there is none.
-        stream: True if it wants server-sent events.
         usage_chunk: True if a stream is to end with its usage, where that is a choice.
-        max_tokens: Most tokens to generate.
-        tools: Tools that may be called.
         forced: Names of tools that must be called.
         schema: Schema of the text, {} for any JSON object; None for prose.
         reasoning: Number of tokens of reasoning that it pays for.
         shows_reasoning: True if the reasoning is part of the answer.
         seals_reasoning: True if an answer carries its reasoning in a form only we can read.
         names_phase: True if an answer's message says whether it is comment or the answer.
-        stops: Texts at which generation ends.
-        n: Number of answers.
         echoes: Members of the body that the answer object repeats.
     """
 
@@ -85,13 +78,7 @@ class ModelReply:
     """One answer.
 
     Attributes:
-        text: Text of the answer; "" where it only calls tools.
-        calls: The tools it calls.
-        finish: Reason for its end.
-        stop: The stop sequence met; "" for none.
         tokens: Generated tokens, without the reasoning.
-        reasoning: Tokens of reasoning.
-        thinking: The reasoning's text, where it is shown.
     """
 
     text: str = ""

@@ -38,11 +38,6 @@ class ScenarioPhase(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         at: Start of the phase, in seconds after the scenario's start.
         until: End of the phase, likewise; None for never.
-        models: Whose calls meet it; empty for all.
-        slow: Factor by which everything takes longer.
-        fault: Faults of calls, as a fault directive; "" for none.
-        share: The part of calls that meet the fault, above 0 and up to 1.
-        requests_per_minute: A rate limit; None for none.
     """
 
     at: float
@@ -80,7 +75,6 @@ class Scenario:
     """Phases as they are played.
 
     Args:
-        phases: Phases with faults.
         start: Start of the scenario, in seconds of the clock that it is asked by.
     """
 
@@ -116,11 +110,6 @@ class Scenario:
 
 def read(text: str, file: str, models: Collection[str]) -> tuple[ScenarioPhase, ...]:
     """The phases of a scenario file.
-
-    Args:
-        text: The file's.
-        file: Its name.
-        models: Those that are simulated.
 
     Raises:
         InvalidFile: With every problem found, by file and line.

@@ -19,10 +19,6 @@ class ScriptedReply:
     Attributes:
         id: A number of its own; each wire adds its prefix.
         created: Seconds since the epoch.
-        model: Behaviour of the model.
-        request: Request that was made.
-        replies: One, or as many as were asked for.
-        usage: Usage that is charged.
     """
 
     id: str
@@ -46,9 +42,6 @@ class EndpointDialect:
     """The dialect of one generating endpoint.
 
     Attributes:
-        wire: Whose it is.
-        prefix: Prefix of its answer ids.
-        read_request: Returns the request in a body; raises Refusal.
         opening: Number of events that open a stream at once, long before its content.
         midway: An event that tells usage before the end, as some servers do.
     """

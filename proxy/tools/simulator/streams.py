@@ -19,8 +19,6 @@ class StreamEvent:
     """One server-sent event; no payload is the closing ``[DONE]``.
 
     Attributes:
-        payload: Its data.
-        name: Its ``event`` field; "" for none.
         tokens: Generated tokens it carries; 0 for an event without content.
     """
 
@@ -36,9 +34,7 @@ class StreamStep:
     Attributes:
         kind: Wait, send the headers, charge the usage, send bytes, reset the connection, or never
             go on.
-        data: The bytes to send.
         seconds: Real seconds to wait.
-        tokens: Generated tokens among the bytes.
     """
 
     kind: Literal["wait", "head", "charge", "send", "cut", "silence"]

@@ -26,18 +26,11 @@ class SimulatedExchange:
     """A request that the simulator received, and its answer.
 
     Attributes:
-        method: The HTTP method.
         path: With the query, unmodified.
         headers: Names in lower case.
-        body: As it came.
-        cues: Faults that the call carries out.
         status: The status sent; 0 while no headers have left.
-        sent: The body sent so far.
         usage: Usage charged for the whole answer; None while nothing is.
         delivered: Generated tokens sent so far, in a stream.
-        complete: True if all that was to be sent has been.
-        hung_up: True if the client left before.
-        request_id: As the answer's header says.
         over: Set when the simulator is done with it, however it ended.
     """
 

@@ -35,10 +35,7 @@ class RecordedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         message: The assistant's message; None where the log has no text of it.
         generated: Its tokens, as its usage says; None where nothing does.
-        prompt_tokens: Tokens of its prompt, as its usage says.
-        model: The model that it names; "" for none.
         problem: Reason that it cannot be read; "" for none.
-        is_messages: True if it is one of Anthropic's API.
     """
 
     message: Json | None = None

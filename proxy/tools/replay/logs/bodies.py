@@ -38,11 +38,7 @@ _WORDS: Final = 200
 
 
 class RequestBody(NamedTuple):
-    """A request as it is replayed.
-
-    Attributes:
-        is_native: True if it is one of Anthropic's Messages API.
-    """
+    """A request as it is replayed."""
 
     body: bytes
     is_native: bool = False
@@ -70,7 +66,6 @@ def request_fields(value: Any, beside: Json) -> Json:  # noqa: ANN401 - JSON
 
     Args:
         value: A body, or a list of messages.
-        beside: The log's parameters of the call.
     """
     body = {"messages": value} if isinstance(value, list) else dict(value)
     body = {name: field for name, field in body.items() if name in _REQUEST_FIELDS}
@@ -90,11 +85,6 @@ def request_fields(value: Any, beside: Json) -> Json:  # noqa: ANN401 - JSON
 
 def request_body(body: Json, url: str, *, is_messages: bool = False) -> RequestBody:
     """The request to replay.
-
-    Args:
-        body: The fields of a request.
-        url: Address it was sent to, as far as the log says.
-        is_messages: True if its answer is one of Anthropic's API.
 
     Raises:
         OperatorError: If it is no call that can be replayed.

@@ -42,8 +42,6 @@ class LogValue(NamedTuple):
     """One JSON value of a file.
 
     Attributes:
-        line: Line on which it begins, from 1.
-        value: The value; None where it cannot be read.
         problem: Reason that it cannot be read; "" for none.
     """
 
@@ -70,12 +68,6 @@ def log_values(
     report_progress: Callable[[int], None] = lambda _bytes: None,
 ) -> Iterator[LogValue]:
     """Each JSON value of the file that may be a call, and each that cannot be read.
-
-    Args:
-        file: The file, at its start; it can be read again from there.
-        longest: Bytes of the longest value that is read.
-        max_bytes: Bytes that are read of it at most.
-        report_progress: Called with the number of bytes read, each time.
 
     Raises:
         OperatorError: If it is broken gzip, packed otherwise, or holds more than ``max_bytes``.

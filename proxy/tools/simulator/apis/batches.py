@@ -23,11 +23,7 @@ _MOMENT: Final = "2026-11-21T00:00:00Z"
 
 
 class BatchShelf:
-    """The batches and files of one simulator, the oldest of which are dropped.
-
-    Args:
-        capacity: The most of each.
-    """
+    """The batches and files of one simulator, the oldest of which are dropped."""
 
     def __init__(self, capacity: int) -> None:
         self._kept = capacity
@@ -107,9 +103,6 @@ def openai_batch(body: Body, name: str, created: int, counts: tuple[int, int]) -
     """A batch of OpenAI's that is complete.
 
     Args:
-        body: The request that made it.
-        name: Its id.
-        created: Seconds since the epoch.
         counts: The number of calls, and of those that failed.
     """
     total, failed = counts
@@ -133,7 +126,6 @@ def openai_results(lines: bytes, answers: Mapping[str, AnswerOne]) -> tuple[byte
     """The results of a batch's file in JSON lines; and how many calls there were and failed.
 
     Args:
-        lines: The file.
         answers: By path, such as ``/v1/chat/completions``.
 
     Raises:

@@ -28,7 +28,6 @@ def counts(usage: Usage, *, units: bool) -> Json:
     """Usage as chat tells it: all prompt tokens in one figure, the cached ones among them.
 
     Args:
-        usage: Usage that is charged.
         units: True to add DeepSeek's hit and miss counts.
     """
     written = usage.prompt_tokens - usage.input - usage.cache_read

@@ -28,10 +28,6 @@ Counted = Callable[[Body], int]
 def check_edits(body: Body, betas: str) -> None:
     """Pass a body whose edits the real API would take.
 
-    Args:
-        body: A messages body.
-        betas: The ``anthropic-beta`` header; "" for none.
-
     Raises:
         Refusal: If an edit is unknown or out of order, or its beta was not asked for.
     """
@@ -51,12 +47,7 @@ def check_edits(body: Body, betas: str) -> None:
 
 
 def clear_tool_results(body: Body, counted: Counted) -> tuple[Body, list[Json]]:
-    """The body as the model reads it, and the edits that made it so.
-
-    Args:
-        body: A messages body.
-        counted: Returns the number of tokens in a body's prompt.
-    """
+    """The body as the model reads it, and the edits that made it so."""
     for edit in _edits(body):
         if edit["type"] == _CLEARS:
             return _clear_one_edit(body, edit, counted)
