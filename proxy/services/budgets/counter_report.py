@@ -77,10 +77,12 @@ async def all_counter_rows(
     Raises:
         StoreError: The counters are out of reach.
     """
-    from proxy.store.redis.budget_store import RedisBudgetStore  # noqa: PLC0415 - the same
-    from proxy.store.redis.leased_counters import LeasedCounters  # noqa: PLC0415 - it imports Redis
-
     names = _names(budget, rows, now)
+    if not store.is_shared:
+        return await _read_rows(store, names, now) or rows
+    from proxy.store.redis.budget_store import RedisBudgetStore  # noqa: PLC0415 - an extra
+    from proxy.store.redis.leased_counters import LeasedCounters  # noqa: PLC0415 - the same
+
     if isinstance(store, RedisBudgetStore | LeasedCounters) and not _is_one(budget):
         start = counter_key(budget, "", now)
         for name in await store.counters_from(start, _MAX_COUNTERS):

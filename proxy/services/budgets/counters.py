@@ -5,8 +5,10 @@ The Redis client is imported only where the settings name a Redis: it takes a te
 
 from collections.abc import Callable
 from hashlib import blake2b
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
+from proxy.errors import how_to_install
 from proxy.settings import Settings
 from proxy.store.errors import StoreError
 from proxy.store.ports import BudgetStore
@@ -55,9 +57,11 @@ def check_counters(settings: Settings) -> None:
     """Check that the settings' URL of counters is valid.
 
     Raises:
-        ValueError: If THRIFTGATE_REDIS_URL is no such URL.
+        ValueError: If THRIFTGATE_REDIS_URL is no such URL, or the extra ``redis`` is missing.
     """
     if settings.redis_url:
+        if find_spec("redis") is None:
+            raise ValueError(f"Redis needs a package: {how_to_install('redis')}")
         from proxy.store.redis.budget_store import RedisBudgetStore  # noqa: PLC0415 - it imports Redis
 
         RedisBudgetStore(settings.redis_url, "check")

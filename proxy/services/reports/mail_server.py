@@ -7,15 +7,19 @@ Source: RFC 5321, section 4.2.1 (reply codes); RFC 3207 (STARTTLS); RFC 8314 (im
 """
 
 import asyncio
-from typing import Final
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
-import aiosmtplib
 import msgspec
 
+from proxy.errors import how_to_install
 from proxy.services.alerts.http_sender import DeliveryFailure
 from slo.alert import single_line
 from slo.policies.reports import is_mail_address
+
+if TYPE_CHECKING:
+    from aiosmtplib import SMTPResponseException
 
 #: Seconds that one mail may take.
 MAIL_DEADLINE_S: Final = 30.0
@@ -59,6 +63,8 @@ class MailServer(msgspec.Struct, frozen=True, kw_only=True):
 
     async def send(self, mail: AddressedMail) -> DeliveryFailure | None:
         """Send a mail to its one recipient: None, or why the server did not take it."""
+        import aiosmtplib  # noqa: PLC0415 - an extra
+
         client = aiosmtplib.SMTP(
             hostname=self.host,
             port=self.port,
@@ -98,8 +104,11 @@ def mail_server(url: str, sender: str) -> MailServer:
         sender: Address that mails come from.
 
     Raises:
-        ValueError: It names no server, or the sender is no address; the URL is not repeated.
+        ValueError: It names no server, the sender is no address, or the extra ``mail`` is missing;
+            the URL is not repeated.
     """
+    if find_spec("aiosmtplib") is None:
+        raise ValueError(f"mails need a package: {how_to_install('mail')}")
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -127,7 +136,7 @@ def _is_local(host: str) -> bool:
     return host in {"localhost", "127.0.0.1", "::1"}
 
 
-def _reply_failure(reply: aiosmtplib.SMTPResponseException) -> DeliveryFailure:
+def _reply_failure(reply: "SMTPResponseException") -> DeliveryFailure:
     """A server's refusal, with its words for a person who tests it."""
     return DeliveryFailure(
         f"it answered {reply.code}",

@@ -28,7 +28,7 @@ from sqlalchemy.exc import (
     ArgumentError,
 )
 
-from proxy.errors import OperatorError
+from proxy.errors import OperatorError, how_to_install
 from proxy.store.errors import StoreError, translated_errors
 from proxy.store.sql.sqlite_file import check_sqlite_file, prepare_sqlite
 from proxy.store.sql.timestamps import micros
@@ -355,6 +355,8 @@ def _normal(url: str) -> URL:
             "it is no URL: give sqlite:///path/to/file or postgresql://user:password@host/database"
         ) from None
     if where.drivername in {"postgres", "postgresql", "postgresql+psycopg"}:
+        if find_spec("psycopg") is None:
+            raise ValueError(f"PostgreSQL needs a package: {how_to_install('postgres')}")
         return where.set(drivername="postgresql+psycopg")
     if where.drivername == "sqlite" and where.database and where.database != ":memory:":
         return where

@@ -1,9 +1,8 @@
 """The ASGI response that plays an answer's steps, and stops when the client disconnects."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
-import anyio
-from anyio.lowlevel import checkpoint
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -53,22 +52,27 @@ class PlayedResponse(Response):
     async def _play_until_disconnect(
         self, receive: Receive, send: Send, reset: Callable[[], None] | None
     ) -> None:
-        cut = False
-        async with anyio.create_task_group() as group:
-            group.start_soon(self._watch, receive, group.cancel_scope)
-            cut = await self._play(send)
-            if cut and reset is not None:
-                reset()
-                await anyio.sleep_forever()  # until the watch sees the connection gone
-            group.cancel_scope.cancel()
-        if cut and reset is None:
+        async with asyncio.TaskGroup() as group:
+            playing = group.create_task(self._play_and_reset(send, reset))
+            watching = group.create_task(self._watch(receive, playing))
+            playing.add_done_callback(lambda _: watching.cancel())
+        if not playing.cancelled() and playing.result():
             raise ConnectionResetError("The simulator cut the connection.")
 
-    async def _watch(self, receive: Receive, scope: anyio.CancelScope) -> None:
+    async def _play_and_reset(self, send: Send, reset: Callable[[], None] | None) -> bool:
+        """True if the connection is to be cut and the server cannot."""
+        if not await self._play(send):
+            return False
+        if reset is not None:
+            reset()
+            await asyncio.Event().wait()  # until the watch sees the connection gone
+        return True
+
+    async def _watch(self, receive: Receive, playing: asyncio.Task[bool]) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
         self._exchange.hung_up = not self._exchange.complete
-        scope.cancel()
+        playing.cancel()
 
     async def _play(self, send: Send) -> bool:
         """True if the connection is to be cut now."""
@@ -83,11 +87,11 @@ class PlayedResponse(Response):
                 case "send":
                     await self._pass(send, step)
                 case "silence":
-                    await anyio.sleep_forever()
+                    await asyncio.Event().wait()
                 case _:
                     self._exchange.complete = True
-                    await checkpoint()
-                    await checkpoint()  # a uvloop transport writes at the end of its turn
+                    await asyncio.sleep(0)
+                    await asyncio.sleep(0)  # a uvloop transport writes at the end of its turn
                     return True
         self._exchange.complete = True
         await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -103,4 +107,4 @@ class PlayedResponse(Response):
         self._exchange.sent += step.data
         self._exchange.delivered += step.tokens
         await send({"type": "http.response.body", "body": step.data, "more_body": True})
-        await checkpoint()
+        await asyncio.sleep(0)

@@ -1,6 +1,7 @@
 """Tests of where budgets are counted, by the settings."""
 
 import asyncio
+import sys
 
 import pytest
 
@@ -32,3 +33,13 @@ def test_a_redis_that_does_not_answer_is_away_and_its_password_is_not_shown():
     assert why
     assert "secret" not in why
     assert asyncio.run(redis_problem(Settings())) == ""
+
+
+def test_a_redis_url_without_the_client_names_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "redis", None)
+
+    with pytest.raises(ValueError, match=r"thriftgate\[redis\]"):
+        check_counters(Settings(redis_url="redis://cache:6379/0"))
+    check_counters(Settings())

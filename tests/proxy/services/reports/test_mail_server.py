@@ -1,4 +1,5 @@
 import asyncio
+import sys
 from typing import Any
 
 import pytest
@@ -117,3 +118,12 @@ def test_a_mistake_is_named_by_its_setting_and_not_repeated(url: str, sender: st
     with pytest.raises(ValueError, match=r"^THRIFTGATE_(SMTP_URL|MAIL_FROM) holds") as bad:
         mail_server(url, sender)
     assert "xyzzy" not in str(bad.value)
+
+
+def test_a_mail_server_without_the_client_names_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "aiosmtplib", None)
+
+    with pytest.raises(ValueError, match=r"thriftgate\[mail\]"):
+        mail_server("smtp://mail.example.com", "reports@example.com")

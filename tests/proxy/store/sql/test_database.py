@@ -264,3 +264,12 @@ def test_a_gate_refuses_connections_as_a_server_that_is_away_until_it_is_opened(
     engine.dispose()
 
     assert found is None
+
+
+def test_postgresql_without_its_driver_names_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+
+    with pytest.raises(ValueError, match=r"thriftgate\[postgres\]"):
+        open_database("postgresql://ledger.example.com/thriftgate")
