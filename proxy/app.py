@@ -30,8 +30,8 @@ from proxy.pages.app import pages_app
 from proxy.prefix.planner import Planner
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.records.amounts import quantity
+from proxy.records.mark_account import STAKE_UNITS_PER_DOLLAR
 from proxy.records.receipt import Receipt
-from proxy.records.team_stake import STAKE_UNITS_PER_DOLLAR
 from proxy.reloading import Reloader
 from proxy.services.alerts.setup import alerts_left_open, running_alerts, sinks_of_policies
 from proxy.services.background import BackgroundTasks

@@ -52,7 +52,7 @@ TOML_PARSERS = {
 }
 #: Sources without a twin of their own, and where they are tested instead.
 TESTED_ELSEWHERE: dict[str, str] = {
-    "proxy/records/pending_attempt.py": "tests/proxy/store/journal/test_sent_attempts.py",
+    "proxy/records/receipt.py": "tests/proxy/store/journal/test_sent_attempts.py",
     "dashboards/grafana/money_boards.py": "tests/dashboards/grafana/test_boards.py",
     "dashboards/grafana/service_boards.py": "tests/dashboards/grafana/test_boards.py",
     "dashboards/grafana/engines_board.py": "tests/dashboards/grafana/test_boards.py",

@@ -22,8 +22,7 @@ from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.providers.port import PreparedRequest
 from proxy.records.call import Call
 from proxy.records.compaction_result import CompactionResult
-from proxy.records.pending_attempt import PendingAttempt
-from proxy.records.receipt import Receipt
+from proxy.records.receipt import PendingAttempt, Receipt
 from proxy.records.timeline import Timeline
 from proxy.upstream.port import Transport
 from slo.objectives.latency_target import LatencyTarget

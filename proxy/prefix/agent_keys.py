@@ -37,7 +37,7 @@ from proxy.prefix.planned import Draft, Planned, PlanningTarget
 from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, PromptSlot
 from proxy.prefix.unmodified import compare_usage
 from proxy.records.lru_cache import LruCache
-from proxy.records.team_stake import TeamStake
+from proxy.records.mark_account import TeamStake
 from slo.usage import Usage
 
 SHARED_KEY_NOTE: Final = "the cache key is one that the team's sessions of this agent share"

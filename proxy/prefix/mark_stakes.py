@@ -36,8 +36,12 @@ from proxy.prefix.prediction.sent_call import SentCall
 from proxy.records.amounts import money
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.lru_cache import LruCache
-from proxy.records.mark_account import AccountNews, StoredMarkAccount
-from proxy.records.team_stake import STAKE_UNITS_PER_DOLLAR, TeamStake
+from proxy.records.mark_account import (
+    STAKE_UNITS_PER_DOLLAR,
+    AccountNews,
+    StoredMarkAccount,
+    TeamStake,
+)
 from slo.usage import Usage
 
 #: By feature, and family of models.

@@ -21,8 +21,8 @@ from proxy.prefix.prompts.conversation import ConversationChain
 from proxy.prefix.prompts.fingerprints import name_digest
 from proxy.prefix.prompts.prompt import Fingerprint, MessageReading, Prompt, PromptSlot
 from proxy.records.body_reader import SplitBody
+from proxy.records.call import UncompactedConversation
 from proxy.records.feature_mode import LayoutScope, model_family
-from proxy.records.origin import UncompactedConversation
 from proxy.records.prompt_segments import CacheMark, PromptSegments
 from slo.price import TokenRates
 

@@ -19,8 +19,14 @@ from proxy.prefix.prompts.conversation import LatestChains
 from proxy.prefix.unmodified import UnmodifiedBaseline
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.lru_cache import LruCache
-from proxy.records.mark_account import AccountNews, StoredMarkAccount
-from proxy.records.team_stake import LOAN_STEP, MAX_TEAM_LOSS, TeamLoan, TeamStake
+from proxy.records.mark_account import (
+    LOAN_STEP,
+    MAX_TEAM_LOSS,
+    AccountNews,
+    StoredMarkAccount,
+    TeamLoan,
+    TeamStake,
+)
 
 DEFAULT_BYTES: Final = 96 * 2**20
 """Bytes of all teams' indexes."""

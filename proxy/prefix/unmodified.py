@@ -35,7 +35,7 @@ from proxy.prefix.prediction.sent_call import SentCall, TokenScale
 from proxy.prefix.prompts.marks import route_marks
 from proxy.records.feature_mode import LayoutScope
 from proxy.records.lru_cache import LruCache
-from proxy.records.team_stake import TeamStake
+from proxy.records.mark_account import TeamStake
 from slo.usage import Usage
 
 #: Bytes of the calls that a feature is judged by.

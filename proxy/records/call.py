@@ -7,7 +7,6 @@ import msgspec
 
 from proxy.records.agents import stable_user
 from proxy.records.body_reader import SplitBody
-from proxy.records.origin import UncompactedConversation
 from proxy.records.request_fields import RequestFields
 
 #: Beginnings of paths that name a model.
@@ -44,6 +43,20 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     def has_expired(self, now: float) -> bool:
         """True if its time is over."""
         return self.expires is not None and now >= self.expires
+
+
+class UncompactedConversation(msgspec.Struct, frozen=True, kw_only=True):
+    """The caller's own messages behind a shorter prompt.
+
+    Attributes:
+        messages: Each of them, as JSON: they tell which conversation it is.
+        turns: Answers they hold.
+        reset: True if the prompt begins otherwise than the call before it did, on purpose.
+    """
+
+    messages: tuple[bytes, ...]
+    turns: int
+    reset: bool = False
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):

@@ -195,6 +195,30 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return 0 if self.cost_nanos is None and is_nothing else self.cost_nanos
 
 
+class PendingAttempt(msgspec.Struct, frozen=True, array_like=True):
+    """The facts of an attempt under way that its receipt needs, should the process be killed.
+
+    Attributes:
+        prompt_bytes: Size of the body without its encoded images and files.
+        output: Tokens that it is likely to generate.
+    """
+
+    call_id: str
+    attempt: int
+    started: float
+    team: str
+    key_id: str
+    endpoint: str
+    route: str
+    upstream: str
+    streamed: bool
+    prompt_bytes: int
+    output: int
+    model: str = ""
+    feature: str = ""
+    user: str = ""
+
+
 def total_nanos(costs: Iterable[int | None]) -> int | None:
     """The sum of costs; None where one of them is unknown."""
     found = 0

@@ -17,8 +17,7 @@ from proxy.calls.eligibility.retry_policy import BILLED_ENDPOINTS
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
 from proxy.records.amounts import quantity
-from proxy.records.pending_attempt import PendingAttempt
-from proxy.records.receipt import Outcome, Receipt
+from proxy.records.receipt import Outcome, PendingAttempt, Receipt
 from proxy.reloading import Reloader
 from proxy.store.errors import StoreError
 from proxy.store.journal.segments import lock_segment

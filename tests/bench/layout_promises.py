@@ -27,7 +27,7 @@ from proxy.calls.eligibility.route_target import route_target
 from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.lessons import is_due
 from proxy.prefix.planned import Planned
-from proxy.records.team_stake import STAKE_UNITS_PER_DOLLAR
+from proxy.records.mark_account import STAKE_UNITS_PER_DOLLAR
 from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.run import replay

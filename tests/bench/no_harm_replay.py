@@ -19,7 +19,7 @@ from proxy.calls.translation.translation import prepare
 from proxy.catalog.entries import Model, Route
 from proxy.errors import CallerError, OperatorError
 from proxy.prefix.planned import PlanningTarget
-from proxy.records.team_stake import STAKE_UNITS_PER_DOLLAR
+from proxy.records.mark_account import STAKE_UNITS_PER_DOLLAR
 from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.recorded_call import RecordedCall

@@ -17,8 +17,7 @@ from proxy.calls.metering.metering import Meter
 from proxy.calls.metering.settlement import AttemptInfo, likely_prompt_tokens
 from proxy.calls.ports import CallContext
 from proxy.errors import ProxyError
-from proxy.records.pending_attempt import PendingAttempt
-from proxy.records.receipt import Receipt
+from proxy.records.receipt import PendingAttempt, Receipt
 from proxy.tokens.text_size import BYTES_PER_TOKEN
 from slo.usage import Usage
 

@@ -10,8 +10,7 @@ from dashboards.reports import ALL_CALLS
 from proxy.cli.json_documents import usd
 from proxy.cli.terminal import Terminal, empty_table, feature_name
 from proxy.records.amounts import column, money, quantity
-from proxy.records.mark_account import MarkTotals
-from proxy.records.team_stake import MAX_TEAM_LOSS_NANOS
+from proxy.records.mark_account import MAX_TEAM_LOSS_NANOS, MarkTotals
 from proxy.settings import Settings
 from proxy.store.store import Store
 

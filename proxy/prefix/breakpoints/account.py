@@ -11,8 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from proxy.records.mark_account import AccountNews, StoredMarkAccount
-from proxy.records.team_stake import UNITS_PER_NANO
+from proxy.records.mark_account import UNITS_PER_NANO, AccountNews, StoredMarkAccount
 
 #: Places of a prompt that are marked.
 MAX_PLACES: Final = 4

@@ -28,7 +28,7 @@ from proxy.prefix.breakpoints.account import (
     MarkAccount,
     PromptPlace,
 )
-from proxy.records.team_stake import STAKE_UNITS_PER_DOLLAR
+from proxy.records.mark_account import STAKE_UNITS_PER_DOLLAR
 
 #: Amount that a feature may lose by default: one cent.
 DEFAULT_STAKE: Final = STAKE_UNITS_PER_DOLLAR / 100

@@ -23,9 +23,8 @@ from proxy.prefix.prompts.prompt import (
     parse_message,
     parse_prompt,
 )
-from proxy.records.call import Call
+from proxy.records.call import Call, UncompactedConversation
 from proxy.records.compaction_result import CompactionResult, passthrough_result
-from proxy.records.origin import UncompactedConversation
 from proxy.services.compaction.counting import conversation_scope, token_counter, tool_tokens
 
 CONTROL: Final = "control"

@@ -10,10 +10,9 @@ from typing import Final
 import msgspec
 
 from compaction.policy import CompactionPolicy
-from proxy.records.call import Call
+from proxy.records.call import Call, UncompactedConversation
 from proxy.records.compaction_result import CompactionResult
 from proxy.records.lru_cache import LruCache
-from proxy.records.origin import UncompactedConversation
 from proxy.services.compaction.chat_body import ConversationIdentity
 from proxy.services.compaction.live_quality import Place
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.prefix.team_indexes import TeamMemory
-from proxy.records.team_stake import MAX_TEAM_LOSS_NANOS, TeamLoan
+from proxy.records.mark_account import MAX_TEAM_LOSS_NANOS, TeamLoan
 from proxy.store.errors import StoreError
 from proxy.store.sql.settings.mark_accounts import HALVING_INTERVAL_S
 from proxy.store.store import Store

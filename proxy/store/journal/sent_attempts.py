@@ -19,7 +19,7 @@ from zlib import crc32
 
 import msgspec
 
-from proxy.records.pending_attempt import PendingAttempt
+from proxy.records.receipt import PendingAttempt
 from proxy.store.journal import segments
 from proxy.store.journal.removed_segments import RemovedSegments
 

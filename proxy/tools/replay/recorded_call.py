@@ -2,7 +2,7 @@
 
 import msgspec
 
-from proxy.records.origin import UncompactedConversation
+from proxy.records.call import UncompactedConversation
 
 
 class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):

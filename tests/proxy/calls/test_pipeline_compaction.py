@@ -11,9 +11,8 @@ import pytest
 from proxy.catalog.entries import Route
 from proxy.errors import ProxyError
 from proxy.prefix.planned import Passthrough
-from proxy.records.call import Call
+from proxy.records.call import Call, UncompactedConversation
 from proxy.records.compaction_result import NO_COMPACTION, CompactionResult, passthrough_result
-from proxy.records.origin import UncompactedConversation
 from proxy.records.receipt import Outcome, Receipt
 from proxy.records.timeline import Timeline
 from slo.usage import Usage

@@ -11,7 +11,7 @@ from proxy.prefix.breakpoints.feature_account import DEFAULT_STAKE
 from proxy.prefix.planned import Planned, PlanningTarget
 from proxy.prefix.planner import Planner
 from proxy.prefix.prediction.prefix_chains import expected_usage
-from proxy.records.team_stake import MAX_TEAM_LOSS
+from proxy.records.mark_account import MAX_TEAM_LOSS
 from slo.usage import Usage
 from tests.fakes.handbook import handbook
 from tests.proxy.prefix.planning_requests import (

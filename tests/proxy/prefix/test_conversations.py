@@ -7,7 +7,7 @@ import pytest
 
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.planned import PlanningRequest
-from proxy.records.origin import UncompactedConversation
+from proxy.records.call import UncompactedConversation
 from tests.proxy.prefix.growing_sessions import (
     MANY,
     REMINDERS,

@@ -9,7 +9,7 @@ from proxy.prefix.guard import CostComparison
 from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.lessons import LayoutChange
 from proxy.prefix.prompts.prompt import PromptSlot
-from proxy.records.team_stake import STAKE_UNITS_PER_DOLLAR
+from proxy.records.mark_account import STAKE_UNITS_PER_DOLLAR
 from tests.fakes.handbook import handbook
 from tests.proxy.prefix.planning_requests import (
     RULES,

@@ -7,7 +7,7 @@ from proxy.caches.regime import prompt_cost
 from proxy.prefix.breakpoints.feature_account import DEFAULT_STAKE
 from proxy.prefix.planned import Planned
 from proxy.prefix.prediction.prefix_chains import expected_usage
-from proxy.records.team_stake import MAX_TEAM_LOSS
+from proxy.records.mark_account import MAX_TEAM_LOSS
 from slo.usage import Usage
 from tests.proxy.prefix.planning_requests import (
     NOW,

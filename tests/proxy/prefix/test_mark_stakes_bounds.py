@@ -9,7 +9,7 @@ import pytest
 
 from proxy.calls.eligibility.route_target import route_target
 from proxy.prefix.planned import PlanningTarget
-from proxy.records.team_stake import MAX_TEAM_LOSS
+from proxy.records.mark_account import MAX_TEAM_LOSS
 from slo.price import TokenRates
 from slo.usage import Usage
 from tests.bench.no_harm_routes import catalog

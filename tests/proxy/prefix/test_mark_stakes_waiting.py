@@ -4,7 +4,7 @@ import msgspec
 
 from proxy.prefix.explain.reasons import MissReason
 from proxy.prefix.planned import Planned
-from proxy.records.team_stake import MAX_TEAM_LOSS
+from proxy.records.mark_account import MAX_TEAM_LOSS
 from slo.usage import Usage
 from tests.proxy.prefix.planning_requests import (
     RULES,

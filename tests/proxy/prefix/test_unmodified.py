@@ -10,7 +10,7 @@ from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.planned import Planned
 from proxy.prefix.prediction.prefix_chains import expected_usage
 from proxy.prefix.unmodified import ControlAccount, UsageComparison, compare_bill
-from proxy.records.team_stake import MAX_TEAM_LOSS, STAKE_UNITS_PER_DOLLAR
+from proxy.records.mark_account import MAX_TEAM_LOSS, STAKE_UNITS_PER_DOLLAR
 from slo.usage import Usage
 from tests.proxy.prefix.planning_requests import (
     RULES,

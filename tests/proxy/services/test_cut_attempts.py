@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from proxy.configuration import read_snapshot
-from proxy.records.pending_attempt import PendingAttempt
-from proxy.records.receipt import Outcome, Receipt
+from proxy.records.receipt import Outcome, PendingAttempt, Receipt
 from proxy.reloading import Reloader
 from proxy.services.cut_attempts import (
     KILLED,

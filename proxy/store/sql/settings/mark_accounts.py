@@ -7,8 +7,13 @@ from sqlalchemy import ColumnElement, Connection, Engine, Row, case, func, selec
 
 from dashboards.reports import SpendFilter
 from proxy.records.feature_mode import LayoutScope
-from proxy.records.mark_account import PLACES, MarkAccountChange, MarkTotals, StoredMarkAccount
-from proxy.records.team_stake import TeamLoan
+from proxy.records.mark_account import (
+    PLACES,
+    MarkAccountChange,
+    MarkTotals,
+    StoredMarkAccount,
+    TeamLoan,
+)
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.rollups import rollup_tables
 from proxy.store.sql.timestamps import micros

@@ -23,8 +23,7 @@ from dashboards.views.cache_health import (
 from dashboards.views.costs import share
 from proxy.prefix.explain.reasons import FIXES
 from proxy.records.feature_mode import FeatureStates, LayoutScope
-from proxy.records.mark_account import StoredMarkAccount
-from proxy.records.team_stake import MAX_TEAM_LOSS_NANOS
+from proxy.records.mark_account import MAX_TEAM_LOSS_NANOS, StoredMarkAccount
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.rollups.bucket_sums import SumQuery, Sums, bucket_sums

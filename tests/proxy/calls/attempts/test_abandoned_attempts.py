@@ -28,8 +28,7 @@ from proxy.calls.metering.metering import Meter
 from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.ports import CallContext
 from proxy.providers.answers.usage import openai_usage
-from proxy.records.pending_attempt import PendingAttempt
-from proxy.records.receipt import Outcome
+from proxy.records.receipt import Outcome, PendingAttempt
 from proxy.records.timeline import Timeline
 from proxy.services.budgets.cost_bounds.clamps import clamp_note
 from slo.usage import Usage

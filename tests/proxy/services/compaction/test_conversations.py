@@ -4,8 +4,8 @@ from math import inf
 import msgspec
 
 from compaction.policy import CompactionPolicy, RelativePrices
+from proxy.records.call import UncompactedConversation
 from proxy.records.compaction_result import CompactionResult, passthrough_result
-from proxy.records.origin import UncompactedConversation
 from proxy.services.compaction.chat_body import ConversationIdentity
 from proxy.services.compaction.conversations import (
     COOL_DOWN_S,

@@ -12,7 +12,7 @@ from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.records.call import Call
 from proxy.records.feature_mode import FeatureState, FeatureStates, PlanningMode
-from proxy.records.team_stake import MAX_TEAM_LOSS
+from proxy.records.mark_account import MAX_TEAM_LOSS
 from proxy.store.store import Store
 from tests.fakes.call_dependencies import call
 from tests.fakes.clock import ManualClock, run_in_instant_time

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.records.pending_attempt import PendingAttempt
+from proxy.records.receipt import PendingAttempt
 from proxy.store.journal.removed_segments import RemovedSegments
 from proxy.store.journal.segments import lock_segment
 from proxy.store.journal.sent_attempts import SentAttempts, list_files, read_attempts

@@ -7,8 +7,7 @@ from sqlalchemy import Engine, event
 
 from dashboards.reports import ALL_CALLS, SpendFilter
 from proxy.records.feature_mode import LayoutScope
-from proxy.records.mark_account import MarkAccountChange, StoredMarkAccount
-from proxy.records.team_stake import TeamLoan
+from proxy.records.mark_account import MarkAccountChange, StoredMarkAccount, TeamLoan
 from proxy.store.sql.settings.mark_accounts import HALVING_INTERVAL_S, MarkAccounts
 
 NOW = 1_790_000_000.0

@@ -4,7 +4,7 @@ import msgspec
 
 from proxy.prefix.conversations import ConversationHabits
 from proxy.prefix.explain.reasons import MissReason
-from proxy.records.origin import UncompactedConversation
+from proxy.records.call import UncompactedConversation
 from slo.usage import Usage
 from tests.proxy.prefix.planning_requests import (
     TARGETS,
@@ -17,54 +17,56 @@ from tests.proxy.prefix.planning_requests import (
 
 LONG = "Where is my parcel? " * 600
 #: What its caller sent, nine answers long.
-CAME = conversation_messages(9, opening=LONG)
+CALLER_MESSAGES = conversation_messages(9, opening=LONG)
 
 
-def compacted_call(*more, reset, came=CAME):
-    """A call that the gateway shortened; ``came`` is what it stands for."""
+def compacted_call(*more, reset, messages=CALLER_MESSAGES):
+    """A call that the gateway shortened; ``messages`` are what it stands for."""
     origin = UncompactedConversation(
-        messages=tuple(msgspec.json.encode(each) for each in (*came, *more)), turns=9, reset=reset
+        messages=tuple(msgspec.json.encode(message) for message in (*messages, *more)),
+        turns=9,
+        reset=reset,
     )
-    told = body(
+    shortened = body(
         conversation_messages(0)[0], chat_message("user", "In short: a parcel. " * 300), *more
     )
-    return msgspec.structs.replace(planning_request(told), origin=origin)
+    return msgspec.structs.replace(planning_request(shortened), origin=origin)
 
 
 def test_a_shortened_prompt_belongs_to_the_conversation_it_came_from():
-    house = PlanningProcess(TARGETS["openai-interval"])
-    whole = house.plan(planning_request(body(*conversation_messages(3, opening=LONG))))
-    short = house.plan(compacted_call(reset=True))
+    process = PlanningProcess(TARGETS["openai-interval"])
+    whole = process.plan(planning_request(body(*conversation_messages(3, opening=LONG))))
+    short = process.plan(compacted_call(reset=True))
 
     assert short.draft.conversation == whole.draft.conversation
     assert (whole.draft.turns, short.draft.turns) == (3, 9)
 
 
-def test_a_reset_is_told_as_one_and_says_nothing_of_habits():
-    house = PlanningProcess(TARGETS["openai-interval"])
+def test_reset_by_compaction_is_reported_as_its_own_miss_and_no_habit():
+    process = PlanningProcess(TARGETS["openai-interval"])
     tail = [chat_message(role, f"{n} {LONG}") for n, role in enumerate(["assistant", "user"] * 3)]
     before = conversation_messages(3, opening=LONG)
-    house.plan_and_settle(planning_request(body(*before, *tail)))
+    process.plan_and_settle(planning_request(body(*before, *tail)))
     more = [chat_message("assistant", "Yes."), chat_message("user", "So?")]
-    short = house.plan(compacted_call(*tail, *more, reset=True, came=before))
+    short = process.plan(compacted_call(*tail, *more, reset=True, messages=before))
     system = 2_048
-    used = Usage(input=short.evidence.sent.estimate - system, cache_read=system)
-    found = house.planner.settle_call(short, used)
+    usage = Usage(input=short.evidence.sent.estimate - system, cache_read=system)
+    miss = process.planner.settle_call(short, usage)
 
     assert short.evidence.sent.compacted
-    assert found is not None
-    assert (found.reason, found.detail) == (
+    assert miss is not None
+    assert (miss.reason, miss.detail) == (
         MissReason.COMPACTED,
         "the gateway shortened the conversation",
     )
-    habits = house.planner.memory.of(short.place.team).habits
+    habits = process.planner.memory.of(short.place.team).habits
     assert habits.get_or_make(short.place, ConversationHabits).left_out == 0
 
 
-def test_the_call_after_it_is_an_ordinary_one():
-    house = PlanningProcess(TARGETS["openai-interval"])
-    house.plan_and_settle(compacted_call(reset=True))
-    after = house.plan(
+def test_call_after_a_compaction_is_planned_as_usual():
+    process = PlanningProcess(TARGETS["openai-interval"])
+    process.plan_and_settle(compacted_call(reset=True))
+    after = process.plan(
         compacted_call(chat_message("assistant", "Yes."), chat_message("user", "So?"), reset=False)
     )
 
