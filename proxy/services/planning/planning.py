@@ -13,7 +13,7 @@ import asyncio
 import logging
 import threading
 from collections import Counter as Tally
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -25,22 +25,21 @@ from proxy.calls.ports import BackgroundTaskGroup
 from proxy.catalog.entries import Route
 from proxy.prefix.breakpoints.plan import Plan, merge_plans
 from proxy.prefix.explain.reasons import CacheMiss, ProviderReason
-from proxy.prefix.lessons import LayoutChange, LayoutLearner, is_due
+from proxy.prefix.lessons import LayoutLearner, is_due
 from proxy.prefix.observation import find_miss, provider_miss
 from proxy.prefix.planned import (
     Draft,
     Passthrough,
     Planned,
     PlanningRequest,
-    PlanningTarget,
     layout_place,
 )
 from proxy.prefix.planner import Planner
-from proxy.prefix.prompts.items import is_stored
 from proxy.prefix.prompts.objects import Unplannable
 from proxy.records.amounts import quantity
 from proxy.records.call import Call
 from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
+from proxy.services.planning.decisions import PlanningDecisions, PlanningRules
 from proxy.services.planning.fan_out import FanOutGate
 from proxy.services.planning.guard import PlanningGuard, SendAlert
 from proxy.services.planning.known_layouts import STORE_DEADLINE_S, KnownLayouts, StoreReads
@@ -99,6 +98,7 @@ class PromptPlanning:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planning")
         self._reads = StoreReads(store, now)
         self._layouts = KnownLayouts(store, self._reads)
+        self._decisions = PlanningDecisions(planner, self._layouts, now)
         self._fanout = FanOutGate()
         self._guard = PlanningGuard(store, tasks, now=now, say=say)
         self._refused: dict[LayoutScope, float] = {}
@@ -211,100 +211,34 @@ class PromptPlanning:
         where: LayoutScope,
         standing: FeatureState,
     ) -> Planned:
-        size, now = len(request.body), self._now()
+        """The call as it is sent; each step of the planner runs in one piece."""
+        decide, size, now = self._decisions, len(request.body), self._now()
         end = asyncio.get_running_loop().time() + _PLANNING_DEADLINE_S
-        to = route_target(route, call.model, now, call.endpoint)
-        current = self._guard.layout_in_force(where, standing.layout_version(now))
-        draft, known_plan, planned = await self._run(
-            end, size, self._plan_if_at_hand, request, to, where, current
+        rules = PlanningRules(
+            route_target(route, call.model, now, call.endpoint),
+            where,
+            self._guard.layout_in_force(where, standing.layout_version(now)),
         )
-        sought: Sequence[str] = ()
-        if planned is None:
-            if sought := self._keys_to_ask(draft, current):
-                stored_plans = await _within(end, self._reads.plans(sought))
-                draft = await self._run(end, 0, self._planner.recall, draft, stored_plans)
-            known_plan, plan = await self._run(end, 0, self._known_and_next_plan, draft, current)
-            await _within(end, self._layouts.fetch(where, plan.layout))
-            plan = await self._run(end, size, self._renew_plan, draft, to, plan, where, current)
-            planned = await self._run(end, size, self._decide, draft, to, plan, where)
-        if known_plan is not None and planned.plan != known_plan and not sought:
+        step = await self._run(end, size, decide.read_and_decide, request, rules)
+        draft, names = step.draft, step.missing_plans
+        if names:
+            stored_plans = await _within(end, self._reads.plans(names))
+            step = await self._run(end, size, decide.recall_and_decide, draft, rules, stored_plans)
+            draft = step.draft
+        if step.missing_layout:
+            await _within(end, self._layouts.fetch(where, step.missing_layout))
+            step = await self._run(end, size, decide.decide_next, draft, rules, is_fetched=True)
+        known_plan, planned = step.known_plan, step.planned
+        assert planned is not None  # noqa: S101 - nothing is missing any more
+        if known_plan is not None and planned.plan != known_plan and not names:
             # Another process may have met the new tools first, and put them in its order.
             name = draft.conversation.hex()
             stored_plans = await _within(end, self._reads.plans((name,)))
             agreed = merge_plans(stored_plans.get(name, known_plan), known_plan)
             if agreed != known_plan:
-                await self._run(end, 0, self._planner.adopt_plan, draft, agreed)
-                planned = await self._run(end, size, self._decide, draft, to, agreed, where)
+                planned = await self._run(end, size, decide.adopt_and_decide, draft, rules, agreed)
         if planned.plan != known_plan:
             self._store_plan_soon(draft, planned.plan)
-        return planned
-
-    def _plan_if_at_hand(
-        self, request: PlanningRequest, to: PlanningTarget, where: LayoutScope, current: int
-    ) -> tuple[Draft, Plan | None, Planned | None]:
-        """The call, read; its known plan; itself as it is sent, None where the store is asked."""
-        draft = self._planner.read_call(request)
-        if self._keys_to_ask(draft, current):
-            return draft, None, None
-        known_plan, plan = self._known_and_next_plan(draft, current)
-        if not self._layouts.has(where, plan.layout):
-            return draft, known_plan, None
-        plan = self._renew_plan(draft, to, plan, where, current)
-        return draft, known_plan, self._decide(draft, to, plan, where)
-
-    def _keys_to_ask(self, draft: Draft, current: int) -> Sequence[str]:
-        """Keys of plans that another process may have made, or given another layout."""
-        known_plan = self._planner.known_plan(draft)
-        is_known = known_plan is not None and not known_plan.is_outdated(current)
-        return draft.stored_keys(known_plan if is_known else None)
-
-    def _known_and_next_plan(self, draft: Draft, current: int) -> tuple[Plan | None, Plan]:
-        """The plan of its conversation, None where it is not known here, and the one to go by."""
-        known_plan = self._planner.known_plan(draft)
-        # Where a provider keeps what it is sent, no text changes its place.
-        current = 0 if is_stored(draft.prompt.fields) else current
-        current = self._planner.allowed_layout(draft, current, self._now())
-        if known_plan is not None and not draft.turns and known_plan.is_outdated(current):
-            # It begins like one we know: what was learned meanwhile holds for it.
-            fresh = Plan(
-                arm=known_plan.arm,
-                shape=known_plan.shape,
-                splits=known_plan.splits,
-                replaced=known_plan.replaced,
-            )
-            known_plan = fresh.with_layout(current)
-            self._planner.adopt_plan(draft, known_plan)
-        return known_plan, known_plan or self._planner.begin_plan(draft, current)
-
-    def _renew_plan(
-        self, draft: Draft, to: PlanningTarget, plan: Plan, where: LayoutScope, current: int
-    ) -> Plan:
-        """The plan of a running conversation, with the layout that holds where that is free."""
-        if not draft.turns or plan.layout == current or is_stored(draft.prompt.fields):
-            return plan
-        planned_layout, holds = (
-            self._layouts.layout(where, version) for version in (plan.layout, current)
-        )
-        if current and holds is None:
-            return plan
-        change = LayoutChange(planned_layout, holds, current)
-        renewed = self._planner.renew_plan(draft, to, plan, change, self._now())
-        if renewed is not plan:
-            self._planner.adopt_plan(draft, renewed)
-        return renewed
-
-    def _decide(self, draft: Draft, to: PlanningTarget, plan: Plan, where: LayoutScope) -> Planned:
-        """The call as it is sent; what is decided with it holds for its conversation from now on.
-
-        Of calls that begin a conversation at once, the first decides.
-        """
-        known_plan = self._planner.known_plan(draft)
-        plan = known_plan or plan
-        fixed = is_stored(draft.prompt.fields)
-        layout = None if fixed else self._layouts.layout(where, plan.layout)
-        planned = self._planner.plan_call(draft, to, plan, layout, self._now())
-        if planned.plan is not known_plan:
-            self._planner.adopt_plan(draft, planned.plan)
         return planned
 
     async def _run(

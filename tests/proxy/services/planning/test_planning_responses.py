@@ -7,18 +7,14 @@ import orjson
 from proxy.prefix.explain.reasons import MissReason, ProviderReason
 from proxy.prefix.planned import Passthrough, Planned
 from proxy.records.call import Call
-from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.services.planning import planning as planning_
-from proxy.services.planning.known_layouts import KnownLayouts
 from proxy.services.planning.planning import PromptPlanning
-from proxy.store.store import Store
 from slo.usage import Usage
 from tests.fakes.call_dependencies import call, route
 from tests.proxy.prefix.planning_requests import RULES, chat_message
 from tests.proxy.services.planning.planning_fixtures import (
     as_planned,
     chat,
-    open_store,
     run,
     running_planning,
 )
@@ -73,24 +69,6 @@ def test_a_providers_diagnosis_of_a_long_call_is_reported(store):
 def respond(*, stored: bool, **fields: Any) -> Call:
     sent = {"model": "any", "instructions": RULES, "input": [chat_message("user", "Hm?")], **fields}
     return call(orjson.dumps({**sent, "store": stored}), endpoint="responses")
-
-
-def test_no_layout_is_begun_where_a_provider_keeps_what_it_is_sent(tmp_path):
-    class UsedLayouts(KnownLayouts):
-        """Notes each layout that is asked for."""
-
-        def layout(self, where: LayoutScope, version: int) -> None:
-            used.append((where, version))
-
-    used: list[Any] = []
-    store = open_store(tmp_path, Store, PlanningMode.APPLY)
-    with running_planning(store) as planning:
-        planning._layouts = UsedLayouts(store, planning._reads)
-        run(planning.plan(respond(stored=True), OPENAI))
-        assert used == []
-        run(planning.plan(respond(stored=False), OPENAI))
-        assert len(used) == 1
-    store.close(5)
 
 
 def test_a_response_that_goes_on_from_another_goes_unmodified_and_says_why(store):
