@@ -75,7 +75,6 @@ def add_cache_salt(call: Call, teams: int, seal: Pseudonymizer) -> Call:
 
     Args:
         teams: Number of teams that have a key.
-        seal: Makes what no team can make for another.
     """
     if teams <= 1:
         return call
@@ -86,9 +85,6 @@ def isolate_cache(body: bytes, endpoint: str, route: Route, salt: str) -> CacheI
     """The fields and headers that keep a call in its team's cache; none where teams share it.
 
     Args:
-        body: A JSON object.
-        endpoint: Endpoint that it is sent to.
-        route: Says whose cache it meets.
         salt: The team's, of a fixed length; "" where no team is to be kept apart.
     """
     if not salt or route.upstream.shares_cache:

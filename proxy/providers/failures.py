@@ -285,12 +285,7 @@ def failure(
     """The error for the caller, by the table above.
 
     Args:
-        status: The upstream's.
         headers: The upstream's, names in lower case.
-        message: The upstream's own words; "" for none.
-        code: The upstream's own code; "" for none.
-        param: The parameter it names; "" for none.
-        kind: The type it names; "" for none.
     """
     if status in _ABOUT_THE_CALL:
         return _refused_call(status, headers, message=message, code=code, param=param, kind=kind)

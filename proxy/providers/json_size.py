@@ -28,7 +28,6 @@ class JsonSize(NamedTuple):
     """The structure of a JSON text.
 
     Attributes:
-        keys: Keys of all objects.
         values: Commas and opened lists: as many as there are values, and a few more.
     """
 
@@ -131,7 +130,6 @@ class ArrivingText:
     over the limit are they counted again, exactly, and so are those that follow.
 
     Args:
-        limit: The most that it may have.
         pieces: The pieces that are here; whoever receives them appends to it.
     """
 

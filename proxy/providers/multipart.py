@@ -33,8 +33,6 @@ def with_model(body: bytes, content_type: str, model: str) -> bytes:
     What is no form is left as it is.
 
     Args:
-        body: The form.
-        content_type: Names its boundary.
         model: Printable.
 
     Raises:
@@ -63,8 +61,6 @@ def _model_values(body: bytes, boundary: bytes, position: int) -> Iterator[tuple
     """Starts and ends of the values of the field.
 
     Args:
-        body: The form.
-        boundary: Stands before each part.
         position: Position of the first one.
     """
     for _ in range(MAX_PARTS):

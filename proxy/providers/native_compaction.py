@@ -46,10 +46,8 @@ class NativeCompactionCall(msgspec.Struct, frozen=True):
     """A call that asks its provider to compact.
 
     Attributes:
-        body: Body sent in place of the caller's.
         headers: Headers that must go with it; the wires add what a body of theirs needs by
             themselves.
-        note: Request made, in a short sentence.
     """
 
     body: bytes
@@ -95,8 +93,6 @@ def request_native_compaction(
     """The call with its provider's own compaction; a sentence where it stays as it is.
 
     Args:
-        endpoint: The call's, such as ``chat/completions``.
-        body: The caller's.
         trigger: Tokens of prompt above which to compact.
         keep: The latest tool results that stay, where those are what is cleared.
     """

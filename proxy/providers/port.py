@@ -49,10 +49,8 @@ class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """One attempt's request, ready for the wire.
 
     Attributes:
-        method: The HTTP method.
         path: Appended to the upstream's base URL, with a leading slash and any query.
         headers: All but the upstream's credentials.
-        body: Body as sent.
         reader: Translates the answer; None passes it on as it comes.
         notes: Changes and omissions, in short sentences for a header and the receipt.
         trace_headers: Headers of this one request that place it in a trace.
@@ -90,7 +88,6 @@ class Wire(Protocol):
         """The usage object of an answer in disjoint buckets; None if it holds no counts.
 
         Args:
-            reported: The usage object.
             provider: Whose upstream reported it, for rules of its own; "" where it was not given.
         """
         ...

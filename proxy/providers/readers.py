@@ -33,19 +33,11 @@ class InnerReader(ABC):
         self._inner = inner
 
     def feed(self, piece: bytes) -> bytes:
-        """The answer's part in a piece.
-
-        Raises:
-            UpstreamError: If it cannot be read on.
-        """
+        """The answer's part in a piece."""
         return self._translate(self._inner.feed(piece))
 
     def end(self) -> bytes:
-        """The end of the answer.
-
-        Raises:
-            UpstreamError: If it is not complete.
-        """
+        """The end of the answer."""
         return self._translate(self._inner.end())
 
     @abstractmethod
@@ -59,11 +51,7 @@ class WholeReader(PassthroughReader, ABC):
     __slots__ = ()
 
     def feed(self, piece: bytes) -> bytes:
-        """The answer for the whole body.
-
-        Raises:
-            UpstreamError: If the body is no answer.
-        """
+        """The answer for the whole body."""
         try:
             return msgspec.json.encode(self._translate(piece))
         except UNREADABLE:
@@ -71,11 +59,7 @@ class WholeReader(PassthroughReader, ABC):
 
     @abstractmethod
     def _translate(self, body: bytes) -> dict[str, Any]:
-        """The answer as it will be written.
-
-        Raises:
-            UpstreamError: If the body says that there is none.
-        """
+        """The answer as it will be written."""
 
 
 class HeldReader(ABC):
@@ -109,11 +93,7 @@ class EventReader(ABC):
         self._unread: UpstreamError | None = None
 
     def feed(self, piece: bytes) -> bytes:
-        """The answer's part in a run of whole events; b"" once the stream has ended.
-
-        Raises:
-            UpstreamError: If an event cannot be read, once all before it was given.
-        """
+        """The answer's part in a run of whole events; b"" once the stream has ended."""
         parts: list[bytes] = []
         for event in parse_events(piece):
             if self._has_ended or self._unread is not None:
@@ -128,11 +108,7 @@ class EventReader(ABC):
         return given
 
     def end(self) -> bytes:
-        """The last parts, where the upstream says why it stopped and sends no end.
-
-        Raises:
-            UpstreamError: If the upstream ended in the middle of its answer.
-        """
+        """The last parts, where the upstream says why it stopped and sends no end."""
         if self._has_ended:
             return b""
         if self._unread is not None or not self._is_complete:

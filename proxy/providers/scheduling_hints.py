@@ -82,7 +82,6 @@ def add_hints(
 
     Args:
         kinds: Kinds that the upstream understands, of ``proxy.catalog.entries.HINTS``.
-        hints: Facts about the call.
     """
     path = prepared.path.partition("?")[0]
     if prepared.method != "POST" or path not in _GENERATING:

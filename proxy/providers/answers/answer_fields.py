@@ -67,8 +67,6 @@ class AnswerFields(_Part):
         timings: llama.cpp's report of the call.
         metrics: vLLM's report of the call.
         usage_metadata: Google's usage.
-        candidates: Google's choices.
-        response_id: Google's id of the answer.
     """
 
     type: msgspec.Raw = _NOTHING
@@ -186,7 +184,6 @@ def read_answer(data: bytes, *, max_repaired_bytes: int) -> AnswerFields | None:
     """The fields of an answer or of an event's data; None if it is no JSON object.
 
     Args:
-        data: JSON, or nearly so.
         max_repaired_bytes: Bytes of what is read once more where it is only nearly JSON.
     """
     try:

@@ -87,7 +87,6 @@ def assistant_message(runs: Sequence[bytes], *, streamed: bool) -> bytes | None:
 
     Args:
         runs: The whole answer: runs of whole events of a stream, or the one body.
-        streamed: True if it is a stream.
     """
     assembly = _Assembly()
     events = (event.data for run in runs for event in parse_events(run)) if streamed else runs

@@ -37,13 +37,7 @@ _MAX_MESSAGE_CHARS: Final = 500
 
 
 class GoogleFinish(msgspec.Struct, rename="camel"):
-    """The end of a candidate, as far as it has one.
-
-    Attributes:
-        index: Number of the candidate.
-        finish_reason: Google's reason; None before the end.
-        finish_message: Google's words on it.
-    """
+    """The end of a candidate, as far as it has one."""
 
     index: int = 0
     finish_reason: str | None = None

@@ -56,7 +56,6 @@ def output_items(runs: Sequence[bytes], *, streamed: bool) -> bytes | None:
 
     Args:
         runs: The whole answer: runs of whole events of a stream, or the one body.
-        streamed: True if it is a stream.
     """
     try:
         response = _last_response(runs) if streamed else _response(b"".join(runs))

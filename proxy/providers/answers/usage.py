@@ -29,7 +29,6 @@ def openai_usage(reported: Mapping[str, Any], *, reasoning_apart: bool = False) 
     of the prompt add up to the prompt. A usage of zeros is a ``Usage`` of zeros.
 
     Args:
-        reported: The usage object.
         reasoning_apart: True if the provider leaves reasoning out of the generated tokens; then it
             is what the total has over. Elsewhere a total tells nothing that the counts do not.
     """
@@ -73,8 +72,6 @@ def merge_usage(into: dict[str, Any], new: Mapping[str, Any], depth: int = 4) ->
     """Merge a later usage object over an earlier one; its nulls replace nothing.
 
     Args:
-        into: Usage reported so far.
-        new: Usage reported now.
         depth: Levels of objects that are merged; usage objects nest no deeper.
     """
     for key, value in new.items():

@@ -45,11 +45,7 @@ class AnthropicWire:
     key_header = "x-api-key"
 
     def request(self, call: Call, route: Route) -> PreparedRequest:
-        """The call in Anthropic's format, always made from the caller's own bytes.
-
-        Raises:
-            CallerError: If it cannot be said without changing its meaning.
-        """
+        """The call in Anthropic's format, always made from the caller's own bytes."""
         if call.speaks_messages:
             return passthrough_request(call, route)
         if call.method == "GET" and call.path_model:

@@ -128,7 +128,6 @@ def annotations(
     """The citations that name a page, as OpenAI's; others have no counterpart and are left out.
 
     Args:
-        citations: Of one text block.
         start: Start of the block in the content, in characters.
         end: End of it, likewise.
     """

@@ -29,11 +29,7 @@ _REFUSED: Final[Mapping[str, str]] = {
 
 
 def refuse_unsupported(body: ChatBody, names: frozenset[str]) -> None:
-    """Refuse parameters that ask for what this kind of model cannot do.
-
-    Raises:
-        CallerError: If one does.
-    """
+    """Refuse parameters that ask for what this kind of model cannot do."""
     for name, fix in _REFUSED.items():
         if name in names:
             raise unsupported_parameter(name, fix)
@@ -58,11 +54,7 @@ def note_dropped_fields(names: frozenset[str], notes: list[str]) -> None:
 
 
 def max_tokens(body: ChatBody, route: Route, notes: list[str]) -> int:
-    """The ``max_tokens`` of the request, which the Messages API requires.
-
-    Raises:
-        CallerError: If the caller's own limit is below one.
-    """
+    """The ``max_tokens`` of the request, which the Messages API requires."""
     name = "max_completion_tokens" if body.max_completion_tokens is not None else "max_tokens"
     limit: int | None = getattr(body, name)
     if limit is None:

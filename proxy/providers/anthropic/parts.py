@@ -26,21 +26,13 @@ def blocks(message: ChatMessage, path: str) -> list[Block]:
     """The content of a message as blocks, in order; blank text is left out.
 
     Args:
-        message: Whose content.
         path: Its place in the body, such as ``messages[2]``.
-
-    Raises:
-        CallerError: If a part cannot be said to this kind of model.
     """
     return [block for block in _blocks(message, path) if has_words(block)]
 
 
 def texts(message: ChatMessage, path: str) -> list[Block]:
-    """The same for roles that may hold text only; blank text stays.
-
-    Raises:
-        CallerError: If there is anything else.
-    """
+    """The same for roles that may hold text only; blank text stays."""
     for number, part in enumerate(message.content if isinstance(message.content, list) else ()):
         if part.type not in {"text", "refusal"}:
             raise invalid_parameter(

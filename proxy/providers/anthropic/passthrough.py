@@ -43,11 +43,7 @@ _PASSED: Final = ("accept", "content-type", "idempotency-key", _VERSION)
 
 
 def passthrough_request(call: Call, route: Route) -> PreparedRequest:
-    """The caller's own request for an upstream that speaks Anthropic's API.
-
-    Args:
-        call: Of Anthropic's API.
-    """
+    """The caller's own request for an upstream that speaks Anthropic's API."""
     is_own = route.upstream.provider in _OWN_PROVIDERS or call.endpoint != MESSAGES
     body = call.body if is_own else without_attribution(call.body)
     body, left_out = without_own_thinking(body) if call.endpoint in _ASKED else (body, 0)

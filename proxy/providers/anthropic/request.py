@@ -39,13 +39,7 @@ _JSON_ONLY: Final = "Answer with one JSON object and nothing else."
 
 
 class MessagesRequest(msgspec.Struct, frozen=True):
-    """A request in Anthropic's format.
-
-    Attributes:
-        body: The JSON to send.
-        notes: Changes and omissions, each once.
-        betas: The beta features it needs.
-    """
+    """A request in Anthropic's format."""
 
     body: bytes
     notes: tuple[str, ...]
@@ -53,11 +47,7 @@ class MessagesRequest(msgspec.Struct, frozen=True):
 
 
 def messages_body(body: bytes, route: Route) -> MessagesRequest:
-    """The caller's chat body for this route.
-
-    Raises:
-        CallerError: If it is wrong, or cannot be said without changing its meaning.
-    """
+    """The caller's chat body for this route."""
     request, names = read(body)
     notes: list[str] = []
     refuse_unsupported(request, names)
@@ -120,11 +110,7 @@ def _output_config(
     first: list[Block],
     notes: list[str],
 ) -> dict[str, Any]:
-    """``output_config``: effort and format; a request for any JSON goes to the system blocks.
-
-    Raises:
-        CallerError: If a schema is asked of a model that cannot promise one.
-    """
+    """``output_config``: effort and format; a request for any JSON goes to the system blocks."""
     output: dict[str, Any] = {"effort": thought.effort} if thought.effort else {}
     form = request.response_format
     if form is None or form.type == "text":

@@ -64,14 +64,8 @@ def thinking(
 
     Args:
         body: The caller's; its own ``thinking`` goes before what an effort would mean.
-        traits: The model's.
-        turns: The conversation.
-        notes: Gets a sentence for what could not be said.
         room: ``max_tokens``; thinking counts inside it.
         forced: True if a tool must be used, which rules out thinking.
-
-    Raises:
-        CallerError: If the effort is none that exists.
     """
     effort = body.reasoning_effort
     if effort is not None and effort != "none" and effort not in _BUDGETS:

@@ -31,11 +31,7 @@ _members = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def tools(body: ChatBody, traits: frozenset[str], notes: list[str]) -> list[Block]:
-    """The tool definitions, in the caller's order; schemas of tools not strict byte for byte.
-
-    Raises:
-        CallerError: If one is no function.
-    """
+    """The tool definitions, in the caller's order; schemas of tools not strict byte for byte."""
     return [
         _tool(tool, f"tools[{number}]", traits, notes)
         for number, tool in enumerate(body.tools or ())
@@ -43,11 +39,7 @@ def tools(body: ChatBody, traits: frozenset[str], notes: list[str]) -> list[Bloc
 
 
 def tool_choice(body: ChatBody, traits: frozenset[str]) -> dict[str, Any] | None:
-    """The tool that the model may or must use; None to leave it the choice.
-
-    Raises:
-        CallerError: If this model cannot be told so.
-    """
+    """The tool that the model may or must use; None to leave it the choice."""
     if not body.tools:
         _check_toolless(body.tool_choice)
         return None
@@ -64,11 +56,7 @@ def tool_choice(body: ChatBody, traits: frozenset[str]) -> dict[str, Any] | None
 
 
 def tool_use(call: ToolCall, path: str) -> Block:
-    """A call of a tool as a block; the arguments byte for byte.
-
-    Raises:
-        CallerError: If it is no call of a function.
-    """
+    """A call of a tool as a block; the arguments byte for byte."""
     if call.type != "function" or call.function is None:
         raise unsupported_parameter(
             path, f"`{path}` is no function call: this model knows only functions."
@@ -86,9 +74,6 @@ def tool_result(message: ChatMessage, path: str) -> Block:
     """The answer to a call of a tool as a block.
 
     A marker on any part moves to the block: Anthropic caches no sub-blocks.
-
-    Raises:
-        CallerError: If it does not say which call it answers.
     """
     if message.tool_call_id is None:
         raise invalid_parameter(

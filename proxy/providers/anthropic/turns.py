@@ -73,9 +73,6 @@ def turns(
     """The turns from message ``start`` on: the first is the user's, roles alternate.
 
     A compaction may come first in the place of all that it stands for.
-
-    Raises:
-        CallerError: If a message cannot be said on this wire.
     """
     conversation: list[Turn] = []
     for number in range(start, len(messages)):
@@ -108,7 +105,6 @@ def close_turns(conversation: list[Turn], notes: list[str], *, prefill: bool) ->
     It goes on from a compaction at the end, for it paused after writing that.
 
     Args:
-        notes: Gets a sentence when something was changed.
         prefill: True if the model goes on from an assistant message.
     """
     last = conversation[-1].content[-1]
@@ -212,9 +208,6 @@ def pair_tool_calls(turns: list[Turn]) -> list[Turn]:
     """The turns, in which each call is answered by the next; ids used again made different.
 
     A new id depends only on the turns before, so a growing conversation keeps its prefix.
-
-    Raises:
-        InvalidCall: If a call has no answer or an answer no call.
     """
     seen: Counter[str] = Counter()
     for turn, after in pairwise([Turn("user"), *turns, Turn("user")]):

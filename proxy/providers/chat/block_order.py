@@ -97,7 +97,6 @@ def number_entries(entries: list[dict[str, Any]], before: int) -> list[dict[str,
     """The entries with numbers, by which OpenAI's client joins lists of a stream.
 
     Args:
-        entries: Some entries of ``thinking_blocks``.
         before: The number of entries before; one that comes first and alone needs no number.
     """
     if before == 0 and len(entries) == 1:
@@ -131,7 +130,6 @@ def restore_order(
     """The content in the order it had; None where words or calls are no longer what they were.
 
     Args:
-        entries: The ``thinking_blocks``.
         words: The text blocks, in order; they are cut where something stood among them.
         calls: The calls with the ids they have in the entries, in order.
     """

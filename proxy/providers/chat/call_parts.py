@@ -114,7 +114,6 @@ class CallIdentity:
         number: Its place among the calls of the answer, from 0.
         id: The upstream's id, made different where an earlier call has the same; "" for none yet.
         name: The name of its tool; "" for none yet.
-        is_custom: True for a call with free text.
         has_arguments: True once its arguments or free text have begun, so that its name is whole.
     """
 
@@ -169,11 +168,7 @@ class CallIdentity:
 
 
 class CallAssignment:
-    """Finds the call of each part of one answer, in the order in which the parts come.
-
-    Attributes:
-        calls: The calls in the order in which they began.
-    """
+    """Finds the call of each part of one answer, in the order in which the parts come."""
 
     __slots__ = ("_by_id", "_by_index", "_ids", "calls")
 
@@ -211,9 +206,6 @@ class CallAssignment:
         """Check that each call of a finished answer has a name.
 
         Callers would run "" and send it back, which ends the conversation: OpenAI refuses it.
-
-        Raises:
-            UpstreamError: If one has none.
         """
         if any((call.id or call.has_arguments) and not call.name for call in self.calls):
             raise malformed_answer()

@@ -21,7 +21,6 @@ class ChatReply(msgspec.Struct, frozen=True):
     """The facts of a call that its answer repeats.
 
     Attributes:
-        model: The name that the answer gives as its model's.
         created: Arrival of the call, in whole seconds since the epoch.
         wants_usage: True if the caller asked for a usage chunk at the end of its stream.
     """
@@ -35,8 +34,6 @@ class ChatReply(msgspec.Struct, frozen=True):
 
         Args:
             name: Its id.
-            choices: Its choices, as ``chat_choice`` makes them.
-            more: Further fields, in the order in which they are written.
         """
         known_fields = {name: value for name, value in more.items() if value is not None}
         return self.frame(name, "chat.completion") | {"choices": choices} | known_fields
@@ -120,7 +117,6 @@ def function_call(name: str, function: str, arguments: str) -> Json:
 
     Args:
         name: Id of the call.
-        function: Name of the function.
         arguments: JSON text.
     """
     called = {"name": function, "arguments": arguments}
@@ -131,7 +127,6 @@ def usage_object(usage: Usage | None, *, has_writes: bool) -> Json | None:
     """A completion's usage, where prompt tokens include cached ones; None for none.
 
     Args:
-        usage: The buckets.
         has_writes: True if the provider counts what it writes to its cache.
     """
     if usage is None:

@@ -173,20 +173,12 @@ _fields = msgspec.json.Decoder(Fields).decode
 
 
 def read(body: bytes) -> tuple[ChatBody, frozenset[str]]:
-    """The body, and the names of all top-level fields it sets to something other than null.
-
-    Raises:
-        CallerError: If it is not JSON in UTF-8, or a field has the wrong type.
-    """
+    """The body, and the names of all top-level fields it sets to something other than null."""
     return decode_typed(_body, body)
 
 
 def decode_typed(decoder: msgspec.json.Decoder[Shape], body: bytes) -> tuple[Shape, frozenset[str]]:
-    """The body in the shape of the decoder, and the names of the fields that are not null.
-
-    Raises:
-        CallerError: If it is not JSON in UTF-8, or a field has the wrong type.
-    """
+    """The body in the shape of the decoder, and the names of the fields that are not null."""
     try:
         body.decode()
         fields = _fields(body)
@@ -219,14 +211,7 @@ def unsupported_parameter(param: str, message: str) -> CallerError:
 
 
 def tool_function(tool: ToolDefinition, path: str) -> FunctionDefinition:
-    """The function of a tool.
-
-    Args:
-        path: Its place in the body, such as ``tools[0]``.
-
-    Raises:
-        CallerError: If it is not a function.
-    """
+    """The function of a tool."""
     if tool.type != "function":
         raise unsupported_parameter(
             f"{path}.type",

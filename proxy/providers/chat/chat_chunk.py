@@ -143,11 +143,5 @@ _chunks = msgspec.json.Decoder(Chunk)
 
 
 def read_chunk(data: bytes) -> Chunk:
-    """Decode a chunk or a whole completion, also where it is only nearly JSON.
-
-    Raises:
-        msgspec.DecodeError: If it is none.
-        UnicodeDecodeError: Likewise.
-        RecursionError: Likewise.
-    """
+    """Decode a chunk or a whole completion, also where it is only nearly JSON."""
     return decode_leniently(_chunks, data)

@@ -61,11 +61,7 @@ def is_compaction(block: object) -> bool:
 
 
 def compaction_fields(request: ChatBody) -> dict[str, Raw]:
-    """The fields of a Messages body that ask for compaction, each as the caller wrote it.
-
-    Raises:
-        CallerError: If they are not what Anthropic takes, or are asked for together.
-    """
+    """The fields of a Messages body that ask for compaction, each as the caller wrote it."""
     fields = {}
     if is_given(request.context_management):
         _edits(request)
@@ -87,11 +83,7 @@ def compaction_fields(request: ChatBody) -> dict[str, Raw]:
 
 
 def betas(request: ChatBody) -> tuple[str, ...]:
-    """The beta features that the body needs, each once.
-
-    Raises:
-        CallerError: If ``context_management`` is not in Anthropic's form.
-    """
+    """The beta features that the body needs, each once."""
     kinds = _edits(request) if is_given(request.context_management) else None
     needed = []
     if kinds is not None and kinds != {COMPACT}:
@@ -111,7 +103,6 @@ def merge_betas(always: Mapping[str, str], caller: Mapping[str, str], needed: It
     Args:
         always: The headers of the upstream, in any case; a request's own go in their place.
         caller: The caller's headers, names in lower case.
-        needed: Features that the body needs.
     """
     operator = {name.lower(): value for name, value in always.items()}.get(HEADER, "")
     features = f"{operator},{caller.get(HEADER, '')}".split(",")

@@ -44,8 +44,6 @@ def limit_markers(blocks: Sequence[Block], notes: list[str], *, automatic: bool)
     next call of this conversation looks for those.
 
     Args:
-        blocks: Every block that may carry a marker.
-        notes: Gets a sentence when something was taken off.
         automatic: True if a top-level marker uses one slot.
     """
     carrying = [block for block in blocks if "cache_control" in block]

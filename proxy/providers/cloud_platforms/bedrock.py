@@ -49,11 +49,7 @@ class BedrockWire(AnthropicWire):
     key_header = "authorization"
 
     def request(self, call: Call, route: Route) -> PreparedRequest:
-        """The call as InvokeModel takes it, always made from the caller's own bytes.
-
-        Raises:
-            CallerError: If it cannot be said without changing its meaning.
-        """
+        """The call as InvokeModel takes it, always made from the caller's own bytes."""
         model = served_model(call, route, _FORM)
         own = super().request(call, route)
         cloud_form = cloud_request(
@@ -105,11 +101,7 @@ class _CountReader(HeldReader):
     """Turns a count of Bedrock's into Anthropic's."""
 
     def end(self) -> bytes:
-        """The count.
-
-        Raises:
-            UpstreamError: If there is none.
-        """
+        """The count."""
         try:
             count = msgspec.json.decode(self._body, type=_Count)
         except UNREADABLE:

@@ -47,8 +47,6 @@ class CloudForm(msgspec.Struct, frozen=True):
     """A cloud's form of the Messages API.
 
     Attributes:
-        title: Name of the cloud, in sentences.
-        version: Value of its ``anthropic_version``.
         without: Fields that stand in the path.
         betas_in_body: True if beta features stand in the body; False for the usual header.
         places_marks: True if a mark at the top of a body is not taken, so that it is set on the
@@ -63,13 +61,7 @@ class CloudForm(msgspec.Struct, frozen=True):
 
 
 class CloudRequest(msgspec.Struct, frozen=True):
-    """A body in a cloud's form.
-
-    Attributes:
-        body: The JSON to send.
-        headers: Headers that go with it.
-        notes: Omissions, in short sentences.
-    """
+    """A body in a cloud's form."""
 
     body: bytes
     headers: Mapping[str, str]
@@ -77,11 +69,7 @@ class CloudRequest(msgspec.Struct, frozen=True):
 
 
 def served_model(call: Call, route: Route, form: CloudForm) -> str:
-    """The cloud's name of the model that answers a call.
-
-    Raises:
-        CallerError: If the cloud has no such call, or no model is named.
-    """
+    """The cloud's name of the model that answers a call."""
     if call.method != "POST" or call.endpoint not in _ENDPOINTS:
         raise CallerError(
             f"This model is served by {form.title}, which takes no /v1/{call.endpoint[:100]} from"
@@ -105,13 +93,9 @@ def cloud_request(
     """A body of the Messages API in a cloud's form; all that need not change is the caller's.
 
     Args:
-        body: A JSON object.
         headers: Headers of the request in Anthropic's own form.
         always: The upstream's own headers; beta features in them are sent.
         taken: Beta features that the cloud takes of callers; None for all.
-
-    Raises:
-        CallerError: If it asks for what only Anthropic's own API has.
     """
     fields = _fields(body)
     _refuse(fields, form)
@@ -134,11 +118,7 @@ def cloud_request(
 
 
 def _refuse(fields: Mapping[str, Raw], form: CloudForm) -> None:
-    """Nothing, unless the body asks for what the cloud has not.
-
-    Raises:
-        CallerError: It does.
-    """
+    """Refuse a body that asks for what the cloud has not."""
     for name in _REFUSED:
         if name in fields and bytes(fields[name]) not in _NOTHING:
             raise CallerError(

@@ -34,11 +34,7 @@ class VertexWire(AnthropicWire):
     key_header = "authorization"
 
     def request(self, call: Call, route: Route) -> PreparedRequest:
-        """The call as rawPredict takes it, always made from the caller's own bytes.
-
-        Raises:
-            CallerError: If it cannot be said without changing its meaning.
-        """
+        """The call as rawPredict takes it, always made from the caller's own bytes."""
         model = served_model(call, route, _FORM)
         own = super().request(call, route)
         cloud_form = cloud_request(

@@ -38,11 +38,7 @@ _NULL: Final = b"null"
 
 
 def required_form(features: frozenset[str], *, has_tools: bool) -> str:
-    """The form that a call needs of a model, as ``CallRequirements.needs`` names it.
-
-    Args:
-        has_tools: True if it has tools.
-    """
+    """The form that a call needs of a model, as ``CallRequirements.needs`` names it."""
     suffix = "_tools" if has_tools else ""
     return f"chat{suffix}" if features & _CHAT_FEATURES else f"chat_or_responses{suffix}"
 

@@ -92,12 +92,7 @@ def refused_fields(names: Iterable[str], route: Route) -> list[str]:
 
 
 def refused_prediction(fields: Fields, route: Route) -> str:
-    """The reason why the route's provider would refuse a call's ``prediction``; "" if it takes it.
-
-    Args:
-        fields: Those of the chat call.
-        route: Where it goes.
-    """
+    """The reason why a provider would refuse a call's ``prediction``; "" if it would not."""
     raw = fields.get("prediction")
     if raw is None or route.upstream.provider != "mistral":
         return ""
@@ -115,7 +110,6 @@ def refused_message_fields(
     """The fields of a message that the route's provider would refuse.
 
     Args:
-        route: Where the messages go.
         takes_extra: True if it is an engine that reads or ignores whatever it is sent.
         takes_blocks: True if ``thinking_blocks`` are said in other words afterwards.
     """

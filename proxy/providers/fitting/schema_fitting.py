@@ -95,7 +95,6 @@ def fit_schema(
     """The schema as far as a provider takes it; unmodified where it cannot be read.
 
     Args:
-        rules: The part of JSON Schema that the provider takes.
         budget: That of all schemas of the call; one for this schema alone by default.
     """
     try:

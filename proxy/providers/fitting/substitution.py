@@ -118,13 +118,6 @@ def translate_for_substitute(prepared: PreparedRequest, route: Route) -> Prepare
     """The request as the route's model takes it, where its caller wrote it for another model.
 
     The Messages API has a wire of its own, which says all of a chat call in its words already.
-
-    Args:
-        prepared: The request, as the route's wire made it.
-        route: Where it goes.
-
-    Raises:
-        CallerError: If the model is not served by chat completions, or not with tools.
     """
     endpoint = prepared.path.partition("?")[0].removeprefix("/")
     if route.upstream.kind != "openai" or endpoint not in {_CHAT, _COMPLETIONS, _RESPONSES}:
@@ -154,11 +147,7 @@ class _Translation:
         self._is_chat = True
 
     def run(self, endpoint: str) -> None:
-        """Translate each field; one that cannot be read does not stop the others.
-
-        Raises:
-            CallerError: If the model is not served by chat completions, or not with tools.
-        """
+        """Translate each field; one that cannot be read does not stop the others."""
         steps: tuple[Callable[[], None], ...] = ()
         if endpoint == _CHAT:
             steps = (

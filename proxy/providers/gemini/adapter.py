@@ -35,11 +35,7 @@ class GeminiWire:
     key_header = "x-goog-api-key"
 
     def request(self, call: Call, route: Route) -> PreparedRequest:
-        """The call in Google's format, always made from the caller's own bytes.
-
-        Raises:
-            CallerError: If it cannot be said without changing its meaning.
-        """
+        """The call in Google's format, always made from the caller's own bytes."""
         if call.endpoint != _CHAT or call.method != "POST":
             raise CallerError(
                 f"This model serves no {call.endpoint[:100]}: ask a model of another provider.",

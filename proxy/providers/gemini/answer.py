@@ -79,13 +79,7 @@ _answers = msgspec.json.Decoder(GoogleAnswer)
 
 
 def read_answer(data: bytes) -> GoogleAnswer:
-    """Decode an answer or a piece of one, also where it is only nearly JSON.
-
-    Raises:
-        msgspec.DecodeError: If it is none.
-        UnicodeDecodeError: Likewise.
-        RecursionError: Likewise.
-    """
+    """Decode an answer or a piece of one, also where it is only nearly JSON."""
     return decode_leniently(_answers, data)
 
 

@@ -14,12 +14,7 @@ Json = dict[str, Any]
 
 
 class GoogleOptions(msgspec.Struct):
-    """Google's own options within a chat body.
-
-    Attributes:
-        cached_content: Name of an explicit cache.
-        thinking_config: Sent on as it is.
-    """
+    """Google's own options within a chat body."""
 
     cached_content: str | None = None
     thinking_config: Raw = Raw()
@@ -50,9 +45,5 @@ _body = msgspec.json.Decoder(GeminiChatBody)
 
 
 def read_chat(body: bytes) -> tuple[GeminiChatBody, frozenset[str]]:
-    """The body, and the names of all top-level fields it sets to something other than null.
-
-    Raises:
-        CallerError: If it is not JSON in UTF-8, or a field has the wrong type.
-    """
+    """The body, and the names of all top-level fields it sets to something other than null."""
     return decode_typed(_body, body)

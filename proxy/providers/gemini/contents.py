@@ -42,11 +42,7 @@ def system_instruction(messages: list[ChatMessage]) -> tuple[list[Json], int]:
 
 
 def contents(messages: list[ChatMessage], start: int, notes: list[str]) -> list[Json]:
-    """The contents from message ``start`` on; the first is the user's.
-
-    Raises:
-        CallerError: If a message cannot be said on this wire.
-    """
+    """The contents from message ``start`` on; the first is the user's."""
     conversation = _Conversation(notes)
     for number in range(start, len(messages)):
         conversation.add(messages[number], f"messages[{number}]")

@@ -41,12 +41,7 @@ def generation_config(request: GeminiChatBody, route: Route, model: str, notes: 
     """The fields of ``generationConfig``; empty where nothing was asked.
 
     Args:
-        request: The caller's body.
         model: The upstream's name of the model.
-        notes: Gets a sentence for each change.
-
-    Raises:
-        CallerError: If a parameter asks for what this kind of model cannot do.
     """
     if request.logprobs or request.top_logprobs:
         raise unsupported_parameter(

@@ -33,27 +33,14 @@ _REFUSED: Final = {
 
 
 class GenerateRequest(msgspec.Struct, frozen=True):
-    """A request in Google's format.
-
-    Attributes:
-        body: The JSON to send.
-        notes: Changes and omissions, each once.
-    """
+    """A request in Google's format."""
 
     body: bytes
     notes: tuple[str, ...]
 
 
 def generate_body(body: bytes, route: Route, model: str) -> GenerateRequest:
-    """The caller's chat body for this route.
-
-    Args:
-        body: The chat body.
-        model: The upstream's name of the model.
-
-    Raises:
-        CallerError: If it is wrong, or cannot be said without changing its meaning.
-    """
+    """The caller's chat body for this route."""
     request, names = read_chat(body)
     for name, fix in _REFUSED.items():
         if name in names:

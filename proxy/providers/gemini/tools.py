@@ -19,11 +19,7 @@ _MODES: Final = {"none": "NONE", "auto": "AUTO", "required": "ANY"}
 
 
 def tool_fields(request: GeminiChatBody, notes: list[str]) -> Json:
-    """``tools`` and ``toolConfig``, where they were given; schemas byte for byte.
-
-    Raises:
-        CallerError: If a tool is no function, or the choice cannot be said.
-    """
+    """``tools`` and ``toolConfig``, where they were given; schemas byte for byte."""
     tools = request.tools or []
     if not tools:
         if request.tool_choice not in (None, "none", "auto"):

@@ -25,7 +25,6 @@ class Ending:
     """The end of an answer, as far as it is known.
 
     Attributes:
-        finish: Chat's reason; None until it comes.
         stop: The stop sequence that ended it; None where it is unknown or was none.
     """
 
@@ -40,7 +39,6 @@ class Ending:
 
         Args:
             calls: True if tools are called, which some upstreams do not give as the reason.
-            refused: True if the model refused in words of its own.
         """
         reason = _STOP_REASONS.get(self.finish or "", "end_turn")
         if reason != "end_turn":
@@ -78,10 +76,6 @@ def messages_counts(reported: Mapping[str, Any], tier: str | None = None) -> Jso
     """Chat's usage object as Anthropic's, whose input excludes what a cache read or stored.
 
     OpenAI's 30 minutes are counted with the shorter lifetime, its 12 hours with the longer.
-
-    Args:
-        reported: Chat's usage; empty for none.
-        tier: Chat's service tier.
     """
     usage = believable_usage(reported)
     if usage is None:

@@ -19,11 +19,7 @@ Event = dict[str, Any]
 
 
 class OpenBlock(ABC):
-    """The block that is being written.
-
-    Attributes:
-        index: Its place in the message.
-    """
+    """The block that is being written."""
 
     def __init__(self, index: int) -> None:
         self.index = index

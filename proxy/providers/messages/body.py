@@ -141,11 +141,7 @@ _body = msgspec.json.Decoder(MessagesBody)
 
 
 def read_messages(body: bytes) -> tuple[MessagesBody, frozenset[str]]:
-    """The body, and the names of all top-level fields it sets to something other than null.
-
-    Raises:
-        CallerError: If it is not JSON in UTF-8, or a field has the wrong type.
-    """
+    """The body, and the names of all top-level fields it sets to something other than null."""
     return decode_typed(_body, body)
 
 

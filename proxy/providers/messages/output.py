@@ -40,19 +40,9 @@ class _Call:
 
 
 class MessageOutput:
-    """The blocks of one answer.
-
-    Attributes:
-        refused: True if the model refused in words of its own.
-    """
+    """The blocks of one answer."""
 
     def __init__(self, settings: AnswerSettings, tail: str) -> None:
-        """Begin a message.
-
-        Args:
-            settings: Facts of the request.
-            tail: Suffix of the answer's ids.
-        """
         self.refused = False
         self._settings = settings
         self._tail = tail
@@ -90,11 +80,7 @@ class MessageOutput:
             yield from self._call(place, part)
 
     def end(self) -> Iterator[Event]:
-        """The events that end all that is open.
-
-        Raises:
-            UpstreamError: If a call has no name.
-        """
+        """The events that end all that is open."""
         yield from self._close()
         yield from self._say_held_words()
         for call in self._waiting:

@@ -26,11 +26,7 @@ _OLD_SESSION: Final = "_session_"
 
 
 def effort(request: MessagesBody, target: ChatTarget, notes: list[str]) -> Json:
-    """``reasoning_effort`` by the caller's effort, else by its thinking.
-
-    Raises:
-        CallerError: If either is none that exists.
-    """
+    """``reasoning_effort`` by the caller's effort, else by its thinking."""
     config = request.output_config
     level = None if config is None else config.effort
     if level is not None and level not in _EFFORTS:
@@ -68,11 +64,7 @@ def _meant_effort(thinking: ThinkingConfig) -> str:
 
 
 def answer_format(request: MessagesBody, target: ChatTarget, notes: list[str]) -> Json:
-    """``response_format`` where a schema is asked for.
-
-    Raises:
-        CallerError: If the form is none that exists.
-    """
+    """``response_format`` where a schema is asked for."""
     config, path = request.output_config, "output_config.format"
     form = config.format if config is not None and config.format is not None else None
     if form is None:
@@ -96,11 +88,7 @@ def sampling(request: MessagesBody) -> Json:
 
 
 def stops(request: MessagesBody, target: ChatTarget) -> Json:
-    """``stop``.
-
-    Raises:
-        CallerError: If there are more than the model takes.
-    """
+    """``stop``."""
     given = request.stop_sequences or []
     if target.max_stops is not None and len(given) > target.max_stops:
         most = f"at most {target.max_stops}" if target.max_stops else "no"
@@ -111,11 +99,7 @@ def stops(request: MessagesBody, target: ChatTarget) -> Json:
 
 
 def service_tier(request: MessagesBody) -> Json:
-    """``service_tier``; Anthropic's default is the default here, too.
-
-    Raises:
-        CallerError: If the tier is none that exists.
-    """
+    """``service_tier``; Anthropic's default is the default here, too."""
     if request.service_tier not in {None, "auto", "standard_only"}:
         raise invalid_parameter("service_tier", "service_tier must be auto or standard_only.")
     return {"service_tier": "default"} if request.service_tier == "standard_only" else {}

@@ -42,11 +42,6 @@ def user_parts(
     Args:
         blocks: The blocks; none is a tool's result.
         path: Place of their list in the body, such as ``messages[2].content``.
-        target: The chat form.
-        notes: Gets a sentence for what is left out.
-
-    Raises:
-        CallerError: If a block cannot be said to this kind of model.
     """
     return [
         part
@@ -58,11 +53,7 @@ def user_parts(
 
 
 def text_parts(blocks: Iterable[MessagesBlock], path: str, target: ChatTarget) -> list[Json]:
-    """The parts of blocks that may be text alone, such as those of a system prompt.
-
-    Raises:
-        CallerError: If there is anything else.
-    """
+    """The parts of blocks that may be text alone, such as those of a system prompt."""
     parts: list[Json] = []
     for number, block in enumerate(blocks):
         if block.type != "text":
@@ -77,7 +68,6 @@ def chat_content(parts: list[Json], target: ChatTarget, *, joins: bool = False) 
     """The content of a message; a single text without a mark stays plain, which all accept.
 
     Args:
-        target: The chat form.
         joins: True if several texts become one, as for tool messages.
     """
     is_one = len(parts) <= 1 or joins or target.plain_text

@@ -48,8 +48,6 @@ def messages_reader(inner: Reader, settings: AnswerSettings, *, streamed: bool) 
 
     Args:
         inner: Turns the upstream's bytes into chat's.
-        settings: Of the request's translation.
-        streamed: True if the caller asked for a stream.
     """
     return MessageStream(inner, settings) if streamed else WholeMessage(inner, settings)
 
@@ -160,19 +158,11 @@ class MessageStream:
         self._unread: UpstreamError | None = None
 
     def feed(self, piece: bytes) -> bytes:
-        """The events that these chunks mean; b"" once the stream has ended.
-
-        Raises:
-            UpstreamError: If a chunk cannot be read, once all before it was given.
-        """
+        """The events that these chunks mean; b"" once the stream has ended."""
         return self._translate(self._inner.feed(piece))
 
     def end(self) -> bytes:
-        """The events that were still missing at the end.
-
-        Raises:
-            UpstreamError: If the upstream ended in the middle of its answer, or it cannot be read.
-        """
+        """The events that were still missing at the end."""
         last = self._translate(self._inner.end())
         if not self._has_ended and self._unread is None:
             if self._message.ending.finish is None:

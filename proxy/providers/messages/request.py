@@ -50,13 +50,7 @@ _KNOWN: Final = frozenset(MessagesBody.__struct_fields__) | _UNSAID
 
 
 class ChatRequest(msgspec.Struct, frozen=True):
-    """A Messages call as a chat call.
-
-    Attributes:
-        body: The chat body that asks for the same.
-        notes: Changes and omissions, each once.
-        settings: Facts that the way back needs.
-    """
+    """A Messages call as a chat call."""
 
     body: bytes
     notes: tuple[str, ...]
@@ -65,10 +59,6 @@ class ChatRequest(msgspec.Struct, frozen=True):
 
 def chat_request(body: bytes, target: ChatTarget) -> ChatRequest:
     """Translate the call to chat.
-
-    Args:
-        body: The Messages body.
-        target: The chat form of the route's upstream.
 
     Raises:
         CallerError: If it is malformed, or cannot be said without changing its meaning; its
@@ -104,12 +94,8 @@ def prompt_tokens(body: bytes, target: ChatTarget, counter: TokenCounter, model:
 
     Args:
         body: The body of a ``count_tokens`` call, which needs no ``max_tokens``.
-        target: The chat form of the model's route.
         counter: Counts with the vocabularies; one thread at a time may use it.
         model: The upstream's name of the model.
-
-    Raises:
-        CallerError: If the body is malformed, or cannot be said to this model.
     """
     request, names = read_messages(body)
     _refuse_fields(names)

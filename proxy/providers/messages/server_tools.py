@@ -24,11 +24,7 @@ _SETTING: Final = "or ask a Claude model."
 
 
 def own_tools(body: MessagesBody, target: ChatTarget, notes: list[str]) -> list[MessagesTool]:
-    """The tools that the caller runs itself, described by a schema.
-
-    Raises:
-        CallerError: If there are others and they are not to be left out.
-    """
+    """The tools that the caller runs itself, described by a schema."""
     tools = []
     for number, tool in enumerate(body.tools or ()):
         if tool.type in {None, "custom"}:
@@ -52,11 +48,7 @@ def own_tools(body: MessagesBody, target: ChatTarget, notes: list[str]) -> list[
 
 
 def is_server_block(block: MessagesBlock, path: str, target: ChatTarget, notes: list[str]) -> bool:
-    """True if a server tool wrote this block, and it is left out.
-
-    Raises:
-        CallerError: If it is not to be left out, or is a compaction.
-    """
+    """True if a server tool wrote this block, and it is left out."""
     if block.type == "compaction":
         raise unsupported_parameter(
             f"{path}.type",
@@ -74,11 +66,7 @@ def is_server_block(block: MessagesBlock, path: str, target: ChatTarget, notes: 
 
 
 def check_edits(body: MessagesBody, target: ChatTarget, notes: list[str]) -> None:
-    """Note the edits of ``context_management`` that are not made.
-
-    Raises:
-        CallerError: If one changes what the model reads and is not to be left out.
-    """
+    """Note the edits of ``context_management`` that are not made."""
     edits = body.context_management.edits if body.context_management is not None else []
     for number, edit in enumerate(edits):
         if not edit.type.startswith(_HARMLESS_EDITS) and not target.drops_server_tools:
@@ -91,11 +79,7 @@ def check_edits(body: MessagesBody, target: ChatTarget, notes: list[str]) -> Non
 
 
 def check_choice(name: str, offered: list[MessagesTool]) -> None:
-    """Nothing happens if the tool that must be used is offered.
-
-    Raises:
-        CallerError: If it is not.
-    """
+    """Refuse a choice of a tool that is not offered."""
     if all(tool.name != name for tool in offered):
         raise invalid_parameter(
             "tool_choice.name", f"No tool is named {name!r}: send it in `tools`, or choose another."

@@ -18,10 +18,7 @@ class AnswerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Facts of a request that the way back needs.
 
     Attributes:
-        model: The name that the answer gives as its model's.
         tool_names: The caller's names of tools by those that were sent, where they differ.
-        thinking: Fate of the answer's reasoning.
-        stops: The stop sequences.
         digest: Stands for ids that the upstream does not give.
         prompt_tokens: Estimated tokens of the prompt, for as long as the upstream reports none.
     """
@@ -37,13 +34,7 @@ class AnswerSettings(msgspec.Struct, frozen=True, kw_only=True):
 def answer_settings(
     request: MessagesBody, tool_names: Mapping[str, str], body: bytes, target: ChatTarget
 ) -> AnswerSettings:
-    """The settings for one request.
-
-    Args:
-        tool_names: The caller's names of tools that go by a shorter one.
-        body: Bytes of the request.
-        target: The chat form of its route.
-    """
+    """The settings for one request."""
     return AnswerSettings(
         model=request.model,
         tool_names=tool_names,

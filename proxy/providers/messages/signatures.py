@@ -70,7 +70,6 @@ def reasoning_signature(item: Json, maker: str) -> str:
     """A signature of ours that holds a reasoning item of the Responses API.
 
     Args:
-        item: The item, with its encrypted content.
         maker: The upstream and model that can read it.
     """
     return seal_parts(
@@ -99,7 +98,6 @@ def phase_signature(phase: object, maker: str) -> str:
     """A signature of ours that holds the phase of the message that follows; "" for none known.
 
     Args:
-        phase: As the upstream says it.
         maker: The upstream and model that said it.
     """
     if not is_phase(phase):

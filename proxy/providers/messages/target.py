@@ -29,17 +29,13 @@ class ChatTarget(msgspec.Struct, frozen=True, kw_only=True):
     """The ways in which upstreams that speak chat completions differ.
 
     Attributes:
-        thinking: Form in which thinking goes along.
         takes_extras: True if it takes the gateway's own chat fields: ``thinking``, ``is_error``,
             and images in tool messages; so do upstreams that serve Claude by chat completions.
         takes_marks: True if its cache takes marks, or planning is to see them.
         plain_text: True if several texts of one message are sent as one.
-        max_output: The most generated tokens; None when unknown.
         max_stops: The most stop sequences; None for no limit.
-        ids: Form of the ids of tool calls.
         takes_call_extras: True if it wants to see again what it attached to its calls, and refuses
             calls without, as Google does.
-        user_field: The field that names the end user.
         sees: True if its model sees images and reads files, or nobody said that it does not.
         drops_server_tools: True if tools and edits that only Anthropic runs are left out with a
             note; False refuses them by name.
@@ -59,12 +55,7 @@ class ChatTarget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def chat_target(route: Route, *, drops_server_tools: bool = False) -> ChatTarget:
-    """The chat form for a route.
-
-    Args:
-        route: A route of an upstream that speaks chat completions, or is spoken to by way of them.
-        drops_server_tools: Setting of the operator for what only Anthropic runs.
-    """
+    """The chat form for a route."""
     provider, traits = route.upstream.provider, accepted_traits(route)
     sees = can_see(route)
     if route.upstream.kind == "gemini":

@@ -34,11 +34,7 @@ _members = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def tool_fields(body: MessagesBody, target: ChatTarget, notes: list[str]) -> Json:
-    """Chat's ``tools``, ``tool_choice`` and ``parallel_tool_calls``, where they were given.
-
-    Raises:
-        CallerError: If a tool is incomplete or is one that only Anthropic runs.
-    """
+    """Chat's ``tools``, ``tool_choice`` and ``parallel_tool_calls``, where they were given."""
     offered = own_tools(body, target, notes)
     tools = [_tool(tool, f"tools[{n}]", target, notes) for n, tool in enumerate(offered)]
     choice = _choice(body, offered)
@@ -53,11 +49,7 @@ def tool_fields(body: MessagesBody, target: ChatTarget, notes: list[str]) -> Jso
 
 
 def tool_call(block: MessagesBlock, path: str, target: ChatTarget) -> Json:
-    """A call of a tool; its arguments are the JSON text of its input, byte for byte.
-
-    Raises:
-        CallerError: If it is incomplete.
-    """
+    """A call of a tool; its arguments are the JSON text of its input, byte for byte."""
     if not block.id or not block.name:
         raise invalid_parameter(path, f"`{path}` needs an `id` and a `name`: send both.")
     arguments = bytes(block.input) if is_given(block.input) else b"{}"

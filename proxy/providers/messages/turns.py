@@ -64,11 +64,7 @@ _Turn = list[tuple[str, MessagesBlock]]
 
 
 def chat_messages(body: MessagesBody, target: ChatTarget, notes: list[str]) -> list[Json]:
-    """The chat messages of the whole conversation.
-
-    Raises:
-        CallerError: If a message cannot be said, or a call and its result are apart.
-    """
+    """The chat messages of the whole conversation."""
     if not body.messages:
         raise invalid_parameter("messages", "There is nothing to answer: send a message.")
     conversation = _Conversation(target, notes)

@@ -65,11 +65,7 @@ class OpenAIWire:
     key_header = "authorization"
 
     def request(self, call: Call, route: Route) -> PreparedRequest:
-        """The caller's own bytes; only what must differ is replaced.
-
-        Raises:
-            CallerError: If a Responses call cannot be said to an upstream that knows chat alone.
-        """
+        """The caller's own bytes; only what must differ is replaced."""
         if call.endpoint == MESSAGES or call.endpoint.startswith(f"{MESSAGES}/"):
             raise foreign_upstream(call, route)
         seen = without_unseen_parts(call, route) if call.endpoint in _MARKED else call

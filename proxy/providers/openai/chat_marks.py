@@ -60,7 +60,6 @@ def translate_marks(body: bytes, regime: str) -> TranslatedMarks:
     upstream to judge.
 
     Args:
-        body: Of a chat or Responses call.
         regime: The name of its route's cache rules; "" for unknown.
     """
     if regime not in REGIMES or regime == _ANTHROPIC:
@@ -81,8 +80,6 @@ class _Reader(msgspec.Struct):
 
     Attributes:
         translates: True if Anthropic's markers are said as OpenAI's.
-        said: Markers said in other words.
-        dropped: Markers taken off.
         was_optioned: True if options were taken off.
     """
 

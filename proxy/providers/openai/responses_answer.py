@@ -159,11 +159,7 @@ def tool_call(item: ResponseItem) -> Json | None:
 
 
 def read_item(raw: msgspec.Raw) -> ResponseItem:
-    """An item of the output; an empty one for hosted tools, which have no words in chat.
-
-    Raises:
-        msgspec.DecodeError: If it is none.
-    """
+    """An item of the output; an empty one for hosted tools, which have no words in chat."""
     kind = _kind(raw).type
     return _item(raw) if isinstance(kind, str) and kind in _CHAT_ITEMS else ResponseItem()
 
@@ -172,7 +168,6 @@ def chat_annotation(annotation: object, start: int) -> Json | None:
     """A citation of a page as chat has it; None for other annotations.
 
     Args:
-        annotation: Of a part of a message.
         start: Characters of the answer before that part.
     """
     if not isinstance(annotation, dict) or annotation.get("type") != _CITATION:

@@ -88,9 +88,6 @@ def input_items(messages: list[ChatTurn], maker: str) -> list[Json]:
 
     Args:
         maker: Upstream and model, as sealed reasoning names those that can read it.
-
-    Raises:
-        CallerError: If a message has a part or a role that the Responses API lacks.
     """
     reader = _InputReader(maker)
     return [item for place, message in enumerate(messages) for item in reader.items(message, place)]

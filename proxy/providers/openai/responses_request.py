@@ -84,12 +84,6 @@ def send_by_responses(
 
     Args:
         prepared: The chat request, in the fields that the route's model takes.
-        call: The call that it is made of.
-        route: Where it goes.
-        reasoning: Fate of encrypted reasoning.
-
-    Raises:
-        CallerError: If the call cannot be said in the Responses API.
     """
     path, mark, query = prepared.path.partition("?")
     if route.upstream.kind != "openai" or path != f"/{_CHAT}":

@@ -79,14 +79,7 @@ class ChatAnswerFormat(Struct):
 
 
 def responses_tool(tool: ChatTool, path: str) -> Json:
-    """A tool without the object around its function; not strict unless it was, as in chat.
-
-    Args:
-        path: Its place in the body.
-
-    Raises:
-        CallerError: If it is incomplete, or of a type that chat completions do not have.
-    """
+    """A tool without the object around its function; not strict unless it was, as in chat."""
     _check_kind(tool.type, f"{path}.type")
     inner = tool.function if tool.type == "function" else tool.custom
     if inner is None:
@@ -102,11 +95,7 @@ def responses_tool(tool: ChatTool, path: str) -> Json:
 
 
 def responses_choice(choice: str | ChatToolChoice) -> str | Json:
-    """The choice without the object around its name.
-
-    Raises:
-        CallerError: If it names no tool, or is of a type that chat completions do not have.
-    """
+    """The choice without the object around its name."""
     if isinstance(choice, str):
         return choice
     if choice.type != "allowed_tools":
@@ -122,11 +111,7 @@ def responses_choice(choice: str | ChatToolChoice) -> str | Json:
 
 
 def responses_format(form: ChatAnswerFormat) -> Json:
-    """The answer's form without the object around its schema.
-
-    Raises:
-        CallerError: If it has no schema, or is of a type that chat completions do not have.
-    """
+    """The answer's form without the object around its schema."""
     if form.type in _PLAIN_FORMS:
         return {"type": form.type}
     if form.type != "json_schema" or form.json_schema is None:

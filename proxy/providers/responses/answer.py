@@ -36,10 +36,8 @@ class Echo(msgspec.Struct, frozen=True, kw_only=True):
     """The fields that are alike in every snapshot of one response.
 
     Attributes:
-        asked: The caller's fields.
         created: Time of the answer, in seconds since the epoch.
         tail: Suffix of its ids; from the chat id, so that both can be matched.
-        model: The model that answers.
     """
 
     asked: Json

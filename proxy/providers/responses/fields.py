@@ -13,11 +13,7 @@ Json = dict[str, Any]
 
 
 def fields(body: bytes) -> Json:
-    """The top-level fields of the body.
-
-    Raises:
-        CallerError: If it is not one JSON object.
-    """
+    """The top-level fields of the body."""
     try:
         members = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -33,8 +29,6 @@ def convert_value(value: object, shape: type[Shape], place: str) -> Shape:
     """The value in the given shape, an annotation that msgspec understands.
 
     Args:
-        value: Any JSON value.
-        shape: Required type.
         place: The parameter it was found at, such as ``input[2]``.
 
     Raises:
@@ -52,11 +46,7 @@ def convert_value(value: object, shape: type[Shape], place: str) -> Shape:
 
 
 def known_kinds(values: Iterable[object], kinds: Iterable[str], path: str, fix: str) -> None:
-    """Nothing happens if every ``type`` found in the values is a known one.
-
-    Raises:
-        CallerError: If one is not; it says how to fix it.
-    """
+    """Refuse values whose ``type`` is not a known one; the error says how to fix it."""
     allowed = frozenset(kinds)
     for place, value in enumerate(values):
         kind = value.get("type") if isinstance(value, dict) else None

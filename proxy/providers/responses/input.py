@@ -144,12 +144,7 @@ def messages(instructions: object, given: object, *, compacts: bool = False) -> 
     """The chat messages for ``instructions`` and ``input``.
 
     Args:
-        instructions: As they came.
-        given: The input unmodified.
         compacts: True if the model reads the compactions sealed here.
-
-    Raises:
-        CallerError: If they are not what the Responses API takes, or need something stored.
     """
     first: list[Json] = []
     if instructions is not None:

@@ -209,8 +209,6 @@ class OutputCall:
 
         Args:
             name: Suffix of its id.
-            place: Index in the output.
-            own: The tool as its caller knows it.
             custom: True if the model calls it with free text, and not with arguments.
         """
         self._kind, self._field, self._event, letters = (

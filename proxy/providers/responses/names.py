@@ -51,7 +51,6 @@ class ParameterNames:
         """Of the caller's own fields, which ``chat_body`` has accepted.
 
         Args:
-            request: The fields.
             tools: The place of each tool in them.
         """
         self._asked = {name: value for name, value in request.items() if value is not None}

@@ -45,9 +45,7 @@ class FlatTools(NamedTuple):
     """The tools of a call as chat has them.
 
     Attributes:
-        tools: In the form of Responses, namespaces resolved.
         places: The place of each in the caller's body.
-        notes: Omissions, in short sentences.
     """
 
     tools: list[Any]
@@ -60,7 +58,6 @@ class OwnName(NamedTuple):
 
     Attributes:
         namespace: Its namespace; "" for none.
-        is_custom: True if its input is free text.
     """
 
     name: str
@@ -85,12 +82,8 @@ def flat_tools(
     """All tools that a Responses body offers, in order; a name that comes again goes in its place.
 
     Args:
-        request: The body's fields.
         drops_hosted: True if tools that OpenAI runs are left out with a note.
         takes_custom: False if tools of free text are said as functions with one text.
-
-    Raises:
-        CallerError: If there is such a tool and it is not left out.
     """
     tools_by_name: dict[object, tuple[Any, str]] = {}
     dropped: list[str] = []
@@ -138,11 +131,7 @@ def own_names(request: Json) -> dict[str, OwnName]:
 
 
 def as_function_call(call: Json) -> Json:
-    """A call of a tool of free text as one of the function that stands for it; others as they are.
-
-    Args:
-        call: An entry of chat's ``tool_calls``.
-    """
+    """A call of a tool of free text as that of its function; other calls as they are."""
     custom = call.get("custom")
     if not isinstance(custom, dict):
         return call
@@ -173,11 +162,7 @@ def _lists(request: Json) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _tools_of_namespace(tool: Json, place: str) -> dict[object, tuple[Any, str]]:
-    """The tools of a namespace by their flat names.
-
-    Raises:
-        CallerError: If one of them is one that only OpenAI runs.
-    """
+    """The tools of a namespace by their flat names."""
     inner = list(_dicts(tool.get("tools")))
     known_kinds(inner, _SPOKEN, f"{place}.tools", _FIX)
     tools_by_name: dict[object, tuple[Any, str]] = {}

@@ -60,11 +60,7 @@ class ResponseOutput:
             yield from self._call(place, part)
 
     def end(self, *, cut: bool) -> Iterator[Event]:
-        """All that is open is done; if the answer was cut off, its last item is incomplete.
-
-        Raises:
-            UpstreamError: If a call has no name.
-        """
+        """All that is open is done; if the answer was cut off, its last item is incomplete."""
         yield from self._begin_calls(is_end=True)
         self._assignment.check_names()
         places = range(len(self._items))

@@ -29,9 +29,7 @@ def responses_reader(inner: Reader, body: bytes, streamed: bool, created: float)
     """A reader that gives Responses bytes where ``inner`` gives chat bytes.
 
     Args:
-        inner: Turns the upstream's bytes into chat's.
         body: The caller's own Responses body, which ``chat_body`` has accepted.
-        streamed: True if the caller asked for a stream.
         created: Arrival of the call, in seconds since the epoch.
     """
     unfolding = ResponseStream(body, created)
@@ -69,22 +67,14 @@ class StreamReader:
         self._failure: UpstreamError | None = None
 
     def feed(self, piece: bytes) -> bytes:
-        """The events that these chunks mean.
-
-        Raises:
-            UpstreamError: If a chunk cannot be read, once all before it was given.
-        """
+        """The events that these chunks mean."""
         events = self._read_on(lambda: self._inner.feed(piece))
         if self._failure is not None and not events:
             raise self._failure
         return events
 
     def end(self) -> bytes:
-        """The events that were still missing at the end.
-
-        Raises:
-            UpstreamError: If the upstream ended in the middle of its answer, or it cannot be read.
-        """
+        """The events that were still missing at the end."""
         last = self._read_on(self._inner.end)
         if self._failure is None and self._unfolding.is_finished:
             last += self._read_events(self._unfolding.end())
@@ -133,11 +123,7 @@ class StreamReader:
 
 
 def _chunk_events(unfolding: ResponseStream, data: bytes) -> Iterator[Event]:
-    """The events of a chunk, or of the end.
-
-    Raises:
-        UpstreamError: If it is no chunk, or the end of no answer.
-    """
+    """The events of a chunk, or of the end."""
     return _end_events(unfolding) if data == b"[DONE]" else _take_chunk(unfolding, data)
 
 

@@ -87,13 +87,7 @@ class _Compaction(msgspec.Struct, frozen=True):
 
 
 class TranslatedRequest(msgspec.Struct, frozen=True):
-    """A Responses call as a chat call.
-
-    Attributes:
-        body: The chat body that asks for the same.
-        notes: Omissions, in short sentences.
-        names: Caller's names for the fields of the chat body.
-    """
+    """A Responses call as a chat call."""
 
     body: bytes
     notes: tuple[str, ...]
@@ -106,13 +100,9 @@ def chat_body(
     """Translate the call to chat; the same bytes for the same body.
 
     Args:
-        body: The Responses body.
         compacts: True if the model takes Anthropic's ``context_management`` and its blocks.
         drops_hosted: True if tools that OpenAI runs are left out with a note.
         takes_custom: False if the model has no tools of free text: functions stand for them then.
-
-    Raises:
-        CallerError: If it is malformed, or cannot be said without state or another meaning.
     """
     request = fields(body)
     edits = _edits(request.pop(_MANAGEMENT)) if compacts and request.get(_MANAGEMENT) else {}

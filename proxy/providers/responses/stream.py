@@ -37,7 +37,6 @@ class ResponseStream:
 
     Attributes:
         response: The response once the answer has ended; None before.
-        answered: True if the upstream has begun to answer.
     """
 
     def __init__(self, body: bytes, created: float) -> None:
@@ -56,11 +55,7 @@ class ResponseStream:
         return self._finish is not None
 
     def take(self, chunk: Chunk) -> Iterator[Event]:
-        """The events for one chunk; none after the end.
-
-        Raises:
-            UpstreamError: If the model failed.
-        """
+        """The events for one chunk; none after the end."""
         if self.response is not None:
             return
         yield from self._begin(chunk.id or "", chunk.model or "")

@@ -54,14 +54,6 @@ def chat_tools(given: object, choice: object, parallel: object) -> Json:
     """Chat's ``tools``, ``tool_choice`` and ``parallel_tool_calls``, where they were given.
 
     Without tools chat refuses the other two; there a choice of none or auto says nothing.
-
-    Args:
-        given: Functions and custom tools, in one list.
-        choice: As it came.
-        parallel: As it came.
-
-    Raises:
-        CallerError: If a tool is malformed, or the choice is one that only OpenAI can run.
     """
     tools = [_nest_members(tool) for tool in convert_value(given, list[AnyTool], "tools")]
     chat_choice = None if choice is None else _choice(choice)
