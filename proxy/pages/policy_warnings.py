@@ -11,6 +11,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model
 from slo.budgets.budget import EVERY
 from slo.objectives import ladder_levels
+from slo.policies.entries import TEAM
 from slo.policies.file import Policies, policies_by_kind
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def _unknown_teams(policies: Policies, catalog: Catalog, teams: Collection[str])
             (f"{kind.array}.{entry.name}.team", entry.team)
             for kind, entries in policies_by_kind(policies).items()
             for entry in entries
-            if "team" in kind.fields
+            if TEAM in kind.fields
         ),
     ]
     for where, team in named:

@@ -50,22 +50,11 @@ class UnpricedPolicy(StrEnum):
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """A limit on what may be used.
+    """A limit on what may be used; ``slo.policies.budgets`` describes its fields.
 
     Attributes:
-        name: Unique among budgets; without a slash.
-        scope: One of ``SCOPES``, or ``label:`` and the label's name.
-        of: Whose: one name; ``*`` for every name, each with a counter of its own; "" for the calls
-            that name none. An organization is always ``*``.
-        unit: Unit that is counted.
-        window: Period after which it counts from 0 again.
         limit: In nano-dollars, tokens or requests; from 1 to what reservations count.
-        hard: True if calls that do not fit are refused; else it only counts and alerts.
-        hold: Amount held for a call that runs.
-        on_loss: Behaviour while the store cannot be reached.
-        unpriced: Treatment of calls of unknown price, where the budget is in dollars and
-            hard.
-        alerts: Percents of the limit at which people are notified, ascending.
+        of: An organization's is always ``*``.
     """
 
     name: str

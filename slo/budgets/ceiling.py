@@ -38,16 +38,10 @@ class CeilingStep(StrEnum):
 
 
 class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
-    """A limit on the cost of one call.
+    """A limit on the cost of one call; ``slo.policies.ceilings`` describes its fields.
 
     Attributes:
-        name: Unique among ceilings.
-        team: Whose calls: one team's, or ``*`` for every team's.
-        feature: Calls of one feature, or ``*`` for every feature's; "" for those that name none.
         limit: In nano-dollars a call, its further attempts included.
-        on_exceed: Steps where it may cost more, in this order; none only measures.
-        cheaper: The public names of models to go to, in this order.
-        unpriced: Treatment of calls of unknown price, where calls are refused.
     """
 
     name: str

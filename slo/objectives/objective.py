@@ -90,27 +90,15 @@ class BurnAlert(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Objective(msgspec.Struct, frozen=True, kw_only=True):
-    """A target for calls.
+    """A target for calls; ``slo.policies.objectives`` describes its fields.
 
     Attributes:
-        name: Unique among objectives.
-        team: Whose calls; ``*`` for everyone's.
-        feature: Of which feature; ``*`` for all, "" for calls that name none.
-        calls: Of which type.
-        metric: Metric that is judged.
         target: The share of good events wanted, above 0 and below 1: 0.95 for the p95. Of a cache
             it is the floor: the share of input tokens that are read from it.
         under: Limit of TTFT, total time or a stage, in seconds; None for other metrics.
         under_nanos: Limit of a call's cost, in nano-dollars; None for other metrics.
-        clear: The share from which on a missed floor counts as kept again; None for the usual one
-            (``burn.clear``), and for other metrics.
-        min_prompt: Shorter prompts, in tokens, are not eligible for the cache; 1 or more.
-        enforce: Action where it is missed.
-        ladder: The fallback levels, in order: ``elsewhere`` (another route), a model's public
-            name, ``cache-only``, ``shed``.
-        alerts: Conditions under which people are notified; empty for the usual (``burn.alerts``).
-        stages: Parts of the limit of TTFT or total time that single stages may take; a late call
-            names the one that it broke.
+        clear: None for the usual one (``burn.clear_share``), and for other metrics.
+        alerts: Empty for the usual (``burn.burn_alerts``).
     """
 
     name: str

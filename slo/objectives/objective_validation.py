@@ -1,10 +1,10 @@
 """Finds objectives that are invalid: those that could never be missed, met or reported."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 
-from slo.budgets.reservations import MAX_AMOUNT
 from slo.budgets.stages import STAGES_OF_TTFT
 from slo.objectives import ladder_levels
 from slo.objectives.burn import (
@@ -16,7 +16,7 @@ from slo.objectives.burn import (
     clear_share,
     max_burn_rate,
 )
-from slo.objectives.objective import TIMED_METRICS, BurnAlert, Enforce, Metric, Objective
+from slo.objectives.objective import BurnAlert, Enforce, Metric, Objective
 
 #: Targets that can be shown to be missed: of less than one event in 100,000 nothing is known soon.
 _LEAST, _MOST = 0.01, 0.99999
@@ -24,7 +24,7 @@ _DAY = 86_400.0
 _TARGETS = {Metric.ERRORS: "at_most", Metric.CACHE: "floor"}
 
 
-class ObjectiveProblem(msgspec.Struct, frozen=True, kw_only=True):
+class ObjectiveProblem(NamedTuple):
     """One thing that is unsound.
 
     Attributes:
@@ -69,14 +69,14 @@ def alert_problem(alert: BurnAlert, objective: Objective) -> list[ObjectiveProbl
         )
         usual = burn_alerts(msgspec.structs.replace(objective, alerts=()))
         named = ", ".join(f"{usual_alert.burn:g}" for usual_alert in usual)
-        problems.append(ObjectiveProblem(key="burn", what=what, fix=f"{advice}; usual are {named}"))
+        problems.append(ObjectiveProblem("burn", what, f"{advice}; usual are {named}"))
     elif alert.burn < 1:
         what = f"is {alert.burn:g}, which comes while the objective is kept"
-        problems.append(ObjectiveProblem(key="burn", what=what, fix=advice))
+        problems.append(ObjectiveProblem("burn", what, advice))
     if not MIN_ALERT_WINDOW_S <= alert.over <= MAX_ALERT_WINDOW_S or alert.over % 60:
         what = "is no time that is counted"
         fix = 'write whole minutes, from "2m" to "3d"'
-        problems.append(ObjectiveProblem(key="over", what=what, fix=fix))
+        problems.append(ObjectiveProblem("over", what, fix))
     return problems
 
 
@@ -95,47 +95,23 @@ def _target_problem(objective: Objective) -> list[ObjectiveProblem]:
     percents = "" if key == "floor" else " percent"
     scale = 1 if key == "floor" else 100
     fix = f"write from {low * scale:.6g} to {high * scale:.6g}{percents}"
-    return [ObjectiveProblem(key=key, what=what, fix=fix)]
+    return [ObjectiveProblem(key, what, fix)]
 
 
 def _limit_problem(objective: Objective) -> list[ObjectiveProblem]:
-    metric, under, nanos = objective.metric, objective.under, objective.under_nanos
-    fix = 'write under = "500ms" for a time, under = "0.05" for dollars'
-    has = (under is not None, nanos is not None)
-    if has != (metric in TIMED_METRICS, metric is Metric.COST):
-        what = "is no limit of this metric" if any(has) else "is missing"
-        return [ObjectiveProblem(key="under", what=what, fix=fix)]
-    if under is not None and not 0 < under <= _DAY:
-        return [ObjectiveProblem(key="under", what="is above a day, or nothing", fix=fix)]
-    if nanos is not None and not 1 <= nanos <= MAX_AMOUNT:
-        return [
-            ObjectiveProblem(key="under", what="is beyond what is counted, or nothing", fix=fix)
-        ]
-    return []
+    if objective.under is None or 0 < objective.under <= _DAY:
+        return []
+    return [ObjectiveProblem("under", "is above a day, or nothing", 'write under = "500ms"')]
 
 
 def _cache_problem(objective: Objective) -> list[ObjectiveProblem]:
-    """The problem of a field that only cache objectives have, or may not have."""
-    if objective.metric is not Metric.CACHE:
-        fix = 'leave it out, or write metric = "cache"'
-        what = "is of a cache alone"
-        return (
-            [ObjectiveProblem(key="clear", what=what, fix=fix)]
-            if objective.clear is not None
-            else []
-        )
-    problems = []
-    if objective.min_prompt < 1:
-        problems.append(
-            ObjectiveProblem(key="min_prompt", what="is no length", fix="write 1 or more")
-        )
-    if objective.enforce in {Enforce.DEGRADE, Enforce.SHED}:
-        what = "would change the model, whose cache then knows even less"
-        problems.append(ObjectiveProblem(key="enforce", what=what, fix='write enforce = "alert"'))
-    if objective.alerts:
-        what = "speaks of burns, and a floor has no error budget to burn"
-        problems.append(ObjectiveProblem(key="alert_at", what=what, fix="leave it out"))
-    return problems
+    if objective.metric is not Metric.CACHE or objective.enforce in {
+        Enforce.OBSERVE,
+        Enforce.ALERT,
+    }:
+        return []
+    what = "would change the model, whose cache then knows even less"
+    return [ObjectiveProblem("enforce", what, 'write enforce = "alert"')]
 
 
 def _floor_problem(objective: Objective) -> list[ObjectiveProblem]:
@@ -144,38 +120,31 @@ def _floor_problem(objective: Objective) -> list[ObjectiveProblem]:
     edge = clear_share(objective)
     if not objective.target < edge:
         what = "is not above the floor, which would be missed and kept at once"
-        return [
-            ObjectiveProblem(key="clear", what=what, fix=f"write more than {objective.target:g}")
-        ]
+        return [ObjectiveProblem("clear", what, f"write more than {objective.target:g}")]
     if edge > MAX_CACHE_SHARE:
         what = "is more than calls can show, so the floor would never be kept again"
-        return [ObjectiveProblem(key="clear", what=what, fix=f"write at most {MAX_CACHE_SHARE:g}")]
+        return [ObjectiveProblem("clear", what, f"write at most {MAX_CACHE_SHARE:g}")]
     return []
 
 
 def _stage_problems(objective: Objective) -> list[ObjectiveProblem]:
     """The problems of budgets of stages: each must be able to make a call late."""
-    if objective.stages and objective.metric not in {Metric.TTFT, Metric.TOTAL}:
-        what = "are of ttft and total alone"
-        return [
-            ObjectiveProblem(key="stages", what=what, fix='leave it out, or write metric = "ttft"')
-        ]
     problems = []
     for budget in objective.stages:
         if objective.metric is Metric.TTFT and budget.stage not in STAGES_OF_TTFT:
             what = f"has {budget.stage}, which comes after the first token"
             fix = 'write gateway, queue or prefill, or metric = "total"'
-            problems.append(ObjectiveProblem(key="stages", what=what, fix=fix))
+            problems.append(ObjectiveProblem("stages", what, fix))
         if objective.under is not None and not 0 < budget.under <= objective.under:
             what = f"gives {budget.stage} more time than the whole call, or none"
             fix = "write a time up to that of under"
-            problems.append(ObjectiveProblem(key="stages", what=what, fix=fix))
+            problems.append(ObjectiveProblem("stages", what, fix))
     return problems
 
 
 def _ladder_problem(objective: Objective) -> list[ObjectiveProblem]:
     problem = ladder_levels.ladder_problem(objective.enforce, objective.ladder)
-    return [ObjectiveProblem(key="ladder", what=problem[0], fix=problem[1])] if problem else []
+    return [ObjectiveProblem("ladder", problem[0], problem[1])] if problem else []
 
 
 _CHECKS: tuple[Callable[[Objective], list[ObjectiveProblem]], ...] = (

@@ -1,10 +1,14 @@
-"""Reads the named entries of a policies file, whose names are unique among their kind."""
+"""Reads the named entries of a policies file, and the fields that several kinds of them have."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
+from slo.budgets.budget import EVERY, UnpricedPolicy
+from slo.budgets.reservations import MAX_AMOUNT
+from slo.decimals import DOLLARS_PATTERN, NANOS_PER_DOLLAR, nanos_of_dollars, normalize_decimal
+from slo.toml.fields import Field, keys
 from slo.toml.table_reader import TableReader, describe_value
 
 #: Entries of one kind in a file.
@@ -23,14 +27,13 @@ class NamedEntry(Protocol):
 
 
 def read_entries(
-    top: TableReader, kind: str, keys: Collection[str], read: Callable[[TableReader], R]
+    top: TableReader, kind: str, fields: Iterable[Field], read: Callable[[TableReader], R]
 ) -> tuple[R, ...]:
     """The entries of an array of tables, in order; no two of one name.
 
     Args:
         top: The whole file.
         kind: The array's name, in the plural, such as ``budgets``.
-        keys: Fields that an entry may have.
         read: An entry of a table, with stand-ins where it has problems.
     """
     nodes = top.elements(kind)
@@ -40,7 +43,7 @@ def read_entries(
     named: set[str] = set()
     entries = []
     for node in nodes[:MAX_ENTRIES]:
-        table = TableReader(node, keys, top.problems)
+        table = TableReader(node, keys(fields), top.problems)
         entry = read(table)
         if entry.name in named:
             what = f"names a second {kind.removesuffix('s')}"
@@ -51,12 +54,50 @@ def read_entries(
     return tuple(entries)
 
 
-def entry_name(table: TableReader, example: str) -> str:
-    """The entry's name; "" where it has none that is sound."""
-    if "name" not in table.nodes:
-        table.add_problem("name", "is missing", f'write name = "{example}", or another')
-    name = table.text("name", example)
+def name_field(example: str) -> Field:
+    """The field in which an entry says its name."""
+    meaning = "unique among its kind: 1 to 64 letters, digits, `.`, `_` or `-`"
+    missing = f'write name = "{example}", or another'
+    return Field("name", _name, "", meaning, missing=missing, example=example)
+
+
+def _name(table: TableReader, field: Field) -> str | None:
+    name = table.text(field.key, field.example)
     if name is not None and not NAME_PATTERN.fullmatch(name):
         fix = "write up to 64 letters, digits, dots, dashes or underscores"
-        table.add_problem("name", f"is {describe_value(name)}", fix)
-    return name or ""
+        table.add_problem(field.key, f"is {describe_value(name)}", fix)
+    return name
+
+
+def _team(table: TableReader, field: Field) -> str | None:
+    team = table.text(field.key, EVERY)
+    if team == "":
+        table.add_problem("team", "is empty, and every call has a team", 'write a name, or "*"')
+    return team
+
+
+def dollars(table: TableReader, field: Field) -> int | None:
+    """An amount in nano-dollars, from 1 to what reservations count."""
+    value = table.nodes[field.key].value
+    nanos = nanos_of_dollars(value)
+    if nanos is None:
+        decimal = normalize_decimal(value)
+        example = decimal if DOLLARS_PATTERN.fullmatch(decimal) else field.example
+        fix = f'write dollars of at most 9 decimals as a string: "{example}"'
+        table.add_problem(field.key, f"is {describe_value(value)}", fix)
+    elif not 1 <= nanos <= MAX_AMOUNT:
+        fix = f"write more than 0, and at most {MAX_AMOUNT // NANOS_PER_DOLLAR:,} dollars"
+        table.add_problem(field.key, f"is {describe_value(value)}", fix)
+    return nanos
+
+
+TEAM: Final = Field("team", _team, EVERY, 'a team\'s name; `"*"`: every team')
+FEATURE: Final = Field(
+    "feature", str, EVERY, 'a feature; `"*"`: every one; `""`: calls that name none', example=EVERY
+)
+UNPRICED: Final = Field(
+    "unpriced",
+    UnpricedPolicy,
+    UnpricedPolicy.OWN,
+    "calls of unknown price: `refuse`, `allow`, `own`; of hard budgets in dollars, and ceilings",
+)

@@ -20,6 +20,7 @@ from slo.policies.entries import read_entries
 from slo.policies.reports import ScheduledReport
 from slo.policies.residency import Residency
 from slo.policies.sinks import Sink
+from slo.toml.fields import Field
 from slo.toml.nodes import Node
 from slo.toml.problems import InvalidFile, Problem
 from slo.toml.table_reader import TableReader
@@ -48,17 +49,17 @@ class PolicyKind(NamedTuple):
 
     array: str
     noun: str
-    fields: tuple[str, ...]
+    fields: tuple[Field, ...]
     read: Callable[[TableReader], Any]
 
 
 KINDS: Final = (
-    PolicyKind("budgets", "budget", budgets.KEYS, budgets.budget),
-    PolicyKind("ceilings", "ceiling", ceilings.KEYS, ceilings.ceiling),
-    PolicyKind("objectives", "objective", objectives.KEYS, objectives.objective),
-    PolicyKind("sinks", "sink", sinks.KEYS, sinks.sink),
-    PolicyKind("residency", "residency rule", residency_rules.KEYS, residency_rules.residency),
-    PolicyKind("reports", "report", reports.KEYS, reports.report),
+    PolicyKind("budgets", "budget", budgets.FIELDS, budgets.budget),
+    PolicyKind("ceilings", "ceiling", ceilings.FIELDS, ceilings.ceiling),
+    PolicyKind("objectives", "objective", objectives.FIELDS, objectives.objective),
+    PolicyKind("sinks", "sink", sinks.FIELDS, sinks.sink),
+    PolicyKind("residency", "residency rule", residency_rules.FIELDS, residency_rules.residency),
+    PolicyKind("reports", "report", reports.FIELDS, reports.report),
 )
 
 

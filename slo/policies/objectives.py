@@ -1,34 +1,8 @@
-"""The objectives of a policies file.
+"""The objectives of a policies file."""
 
-::
-
-[[objectives]]
-name = "chat-ttft"
-team = "*"               # the default: every team; or one's name
-feature = "chat"         # "*", the default: every feature; "": calls that name none
-metric = "ttft"          # ttft, total, errors, cost, cache; queue, prefill, decode, transfer
-p = 95                   # so many percent of the calls
-under = "500ms"          # at or under this: "500ms", "2s", "1m"; of cost it is dollars: "0.05"
-calls = "streams"        # all, streams, whole; of ttft streams is the default, of all else all
-enforce = "degrade"      # observe, alert, degrade, shed; alert is the default
-ladder = ["elsewhere", "gpt-small", "shed"]    # what calls get instead
-alert_at = [{ burn = 6, over = "30m", severity = "page" }]    # the usual ones without
-stages = { queue = "100ms", prefill = "300ms" }    # of ttft and total: names the stage that is late
-
-[[objectives]]
-name = "answers"
-metric = "errors"
-at_most = "1%"
-
-[[objectives]]
-name = "cache-floor"
-metric = "cache"
-floor = 0.70             # the share of input tokens that is read from caches
-clear = 0.73             # the floor and 0.03, the default: from here on it is kept again
-min_prompt = 1024        # the default; shorter prompts do not count
-"""
-
+from collections.abc import Mapping
 from decimal import Decimal
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -39,7 +13,6 @@ from slo.decimals import nanos_of_dollars, whole_number
 from slo.duration import parse_duration
 from slo.objectives.ladder_levels import ELSEWHERE, SHED, effective_ladder, is_name
 from slo.objectives.objective import (
-    EVERY,
     STAGE_METRICS,
     BurnAlert,
     Enforce,
@@ -48,133 +21,68 @@ from slo.objectives.objective import (
     RequestKind,
 )
 from slo.objectives.objective_validation import alert_problem, target_key, validate_objective
-from slo.policies.entries import entry_name
+from slo.policies.entries import FEATURE, TEAM, name_field
+from slo.toml.fields import Field, keys, one_of, read_fields
 from slo.toml.table_reader import TableReader, describe_value
 
-_COMMON = ("name", "team", "feature", "calls", "metric", "enforce", "ladder")
-_TIMED = frozenset({"p", "under", "alert_at"})
-#: Keys of its own that a metric has.
-_METRIC_KEYS = {
-    Metric.TTFT: _TIMED | {"stages"},
-    Metric.TOTAL: _TIMED | {"stages"},
-    **dict.fromkeys(STAGE_METRICS, _TIMED),
-    Metric.COST: _TIMED,
-    Metric.ERRORS: frozenset({"at_most", "alert_at"}),
-    Metric.CACHE: frozenset({"floor", "clear", "min_prompt"}),
-}
-#: Keys of an objective's table.
-KEYS = (*_COMMON, "p", "under", "at_most", "floor", "clear", "min_prompt", "alert_at", "stages")
-_ALERT_KEYS = ("burn", "over", "severity")
-_EXAMPLES = {"p": "p = 95", "at_most": 'at_most = "1%"', "floor": "floor = 0.70"}
-_MAX_ALERTS = 10
+_MAX_ALERTS: Final = 10
 #: Stand-ins, each of them sound with whatever else is said.
 _SHARE, _FLOOR, _SECONDS, _NANOS, _BURN = 0.99999, 0.01, 600.0, 1, 1.0
+#: Keys of a target in the file; the rest of a metric's fields has the objective's own names.
+_TARGETS: Final = ("p", "at_most", "floor")
 
 
 def objective(table: TableReader) -> Objective:
     """The objective of a table, with stand-ins where it has problems."""
-    metric = table.member("metric", Metric)
-    common = _with_common_fields(table, metric)
+    values = read_fields(table, _COMMON)
+    metric: Metric | None = values["metric"]
+    default = RequestKind.STREAMS if metric is Metric.TTFT else RequestKind.ALL
+    values["calls"] = values["calls"] or default
+    values["ladder"] = effective_ladder(values["enforce"], values["ladder"])
     if metric is None:
-        return common
-    for key in table.nodes:
-        if key in KEYS and key not in _METRIC_KEYS[metric] and key not in _COMMON:
-            table.add_problem(key, f"says nothing of {metric}", "leave it out")
-    candidate = _with_metric_fields(table, metric, common)
+        return Objective(**values | {"metric": Metric.ERRORS, "target": _SHARE})
+    fields = _METRIC_FIELDS[metric]
+    for key in table.nodes.keys() & set(keys(FIELDS)) - set(keys((*_COMMON, *fields))):
+        table.add_problem(key, f"says nothing of {metric}", "leave it out")
+    for field in fields:
+        if field is not _ALERT_AT:
+            name = "target" if field.key in _TARGETS else field.key
+            values["under_nanos" if field is _UNDER_COST else name] = field.read(table)
+    candidate = Objective(**values)
     problems = validate_objective(candidate)
-    for flaw in problems:
-        table.add_problem(flaw.key, flaw.what, flaw.fix)
-    if metric is Metric.CACHE or any(flaw.key == target_key(metric) for flaw in problems):
+    for problem in problems:
+        table.add_problem(*problem)
+    if _ALERT_AT not in fields or any(problem.key == target_key(metric) for problem in problems):
         return candidate
     return replace(candidate, alerts=_alerts(table, candidate))
 
 
-def _with_common_fields(table: TableReader, metric: Metric | None) -> Objective:
-    """The objective with the fields that all metrics share, and placeholders for the rest."""
-    default = RequestKind.STREAMS if metric is Metric.TTFT else RequestKind.ALL
-    enforce = table.member("enforce", Enforce, Enforce.ALERT) or Enforce.ALERT
-    return Objective(
-        name=entry_name(table, "chat-ttft"),
-        team=_team(table),
-        feature=_name_or_every(table.text("feature", EVERY)),
-        calls=table.member("calls", RequestKind, default) or default,
-        metric=Metric.ERRORS,
-        target=_SHARE,
-        enforce=enforce,
-        ladder=effective_ladder(enforce, _ladder(table)),
-    )
-
-
-def _with_metric_fields(table: TableReader, metric: Metric, common: Objective) -> Objective:
-    """The objective with the fields of its metric."""
-    base = replace(common, metric=metric, target=_target(table, target_key(metric)))
-    if metric is Metric.CACHE:
-        return replace(base, clear=_clear(table), min_prompt=_min_prompt(table))
-    if metric is Metric.COST:
-        return replace(base, under_nanos=_nanos(table))
-    if metric is Metric.ERRORS:
-        return base
-    return replace(base, under=_seconds(table, "under", "500ms"), stages=_stages(table))
-
-
-def _stages(table: TableReader) -> tuple[StageBudget, ...]:
+def _stages(table: TableReader, field: Field) -> tuple[StageBudget, ...]:
     """Budgets of stages, in the order of the stages."""
-    if "stages" not in table.nodes:
-        return ()
-    inner = TableReader(table.nodes["stages"], tuple(Stage), table.problems)
+    inner = TableReader(table.nodes[field.key], tuple(Stage), table.problems)
     return tuple(
-        StageBudget(stage, _seconds(inner, stage, "100ms"))
+        StageBudget(stage, Field(stage, _seconds, _SECONDS, "", example="100ms").read(inner))
         for stage in Stage
         if stage in inner.nodes
     )
 
 
-def _team(table: TableReader) -> str:
-    team = _name_or_every(table.text("team", EVERY))
-    if not team:
-        table.add_problem("team", "is empty, and every call has a team", 'write a name, or "*"')
-    return team
-
-
-def _name_or_every(name: str | None) -> str:
-    return EVERY if name is None else name
-
-
-def _target(table: TableReader, key: str) -> float:
-    """The share of good events; a stand-in where the file has none that is a number."""
-    if key not in table.nodes:
-        table.add_problem(key, "is missing", f"write {_EXAMPLES[key]}")
-        share = None
-    else:
-        share = _share(table, key, of=100 if key == "p" else 1)
-    if share is None:
-        return _FLOOR if key == "floor" else _SHARE
-    return float(1 - share if key == "at_most" else share)
-
-
-def _clear(table: TableReader) -> float | None:
-    share = _share(table, "clear") if "clear" in table.nodes else None
-    return None if share is None else float(share)
-
-
-def _share(table: TableReader, key: str, of: int = 1) -> Decimal | None:
-    """A number as a part of this; ``1%`` is 0.01 of 1."""
-    value = table.nodes[key].value
+def _share(table: TableReader, field: Field) -> float | None:
+    """A number as a share of good events; ``1%`` is 0.01."""
+    value = table.nodes[field.key].value
     is_percent = isinstance(value, str) and value.endswith("%")
     number = _number(value[:-1] if is_percent else value, is_text=is_percent)
     if number is None:
-        table.add_problem(
-            key, f"is {describe_value(value)}", f"write {_EXAMPLES.get(key, f'{key} = 0.73')}"
-        )
+        table.add_problem(field.key, f"is {describe_value(value)}", f"write {field.example}")
         return None
-    return number / (100 if is_percent else of)
+    share = number / (100 if is_percent or field.key == "p" else 1)
+    return float(1 - share if field.key == "at_most" else share)
 
 
 def _number(value: object, *, is_text: bool = False) -> Decimal | None:
     """A number that is not beyond all measure; None of anything else.
 
     Args:
-        value: Value in TOML.
         is_text: True if it is the text of a number.
     """
     if isinstance(value, bool) or not isinstance(value, str if is_text else int | float | Decimal):
@@ -186,77 +94,170 @@ def _number(value: object, *, is_text: bool = False) -> Decimal | None:
     return number if number.is_finite() and abs(number) <= 10**6 else None
 
 
-def _seconds(table: TableReader, key: str, example: str) -> float:
-    """A duration; a stand-in where the file has none."""
-    if key not in table.nodes:
-        table.add_problem(key, "is missing", f'write {key} = "{example}"')
-        return _SECONDS
-    value = table.nodes[key].value
+def _seconds(table: TableReader, field: Field) -> float | None:
+    value = table.nodes[field.key].value
     seconds = parse_duration(value) if isinstance(value, str) else None
     if seconds is None:
-        fix = f'write a number and ms, s, m, h or d: {key} = "{example}"'
-        table.add_problem(key, f"is {describe_value(value)}", fix)
-    return _SECONDS if seconds is None else seconds
+        fix = f'write a number and ms, s, m, h or d: {field.key} = "{field.example}"'
+        table.add_problem(field.key, f"is {describe_value(value)}", fix)
+    return seconds
 
 
-def _nanos(table: TableReader) -> int:
-    """Dollars in nano-dollars; a stand-in where the file has none."""
-    if "under" not in table.nodes:
-        table.add_problem("under", "is missing", 'write dollars as a string: under = "0.05"')
-        return _NANOS
-    value = table.nodes["under"].value
-    exact = nanos_of_dollars(value)
-    if exact is None or not 1 <= exact <= MAX_AMOUNT:
+def _nanos(table: TableReader, field: Field) -> int | None:
+    value = table.nodes[field.key].value
+    nanos = nanos_of_dollars(value)
+    if nanos is None or not 1 <= nanos <= MAX_AMOUNT:
         fix = 'write dollars above 0 of at most 9 decimals as a string: under = "0.05"'
-        table.add_problem("under", f"is {describe_value(value)}", fix)
-        return _NANOS
-    return exact
+        table.add_problem(field.key, f"is {describe_value(value)}", fix)
+        return None
+    return nanos
 
 
-def _min_prompt(table: TableReader) -> int:
-    if "min_prompt" not in table.nodes:
-        return 1024
-    value = table.nodes["min_prompt"].value
-    number = whole_number(value)
-    if number is None or not 1 <= number <= MAX_AMOUNT:
-        table.add_problem("min_prompt", f"is {describe_value(value)}", "write tokens, 1 or more")
-        return 1024
-    return number
+def _min_prompt(table: TableReader, field: Field) -> int | None:
+    value = table.nodes[field.key].value
+    tokens = whole_number(value)
+    if tokens is None or not 1 <= tokens <= MAX_AMOUNT:
+        table.add_problem(field.key, f"is {describe_value(value)}", "write tokens, 1 or more")
+        return None
+    return tokens
 
 
-def _ladder(table: TableReader) -> tuple[str, ...]:
-    levels = [node.value for node in table.elements("ladder")]
-    if all(isinstance(level, str) and is_name(level) for level in levels):
-        is_array = "ladder" not in table.nodes or isinstance(table.nodes["ladder"].value, list)
-        return tuple(levels) if is_array else (ELSEWHERE, SHED)
-    table.add_problem("ladder", "has a level without a name", 'write "elsewhere", models, "shed"')
+def _ladder(table: TableReader, field: Field) -> tuple[str, ...]:
+    levels = [node.value for node in table.elements(field.key)]
+    is_array = isinstance(table.nodes[field.key].value, list)
+    if is_array and all(isinstance(level, str) and is_name(level) for level in levels):
+        return tuple(levels)
+    if is_array:
+        fix = 'write "elsewhere", models, "shed"'
+        table.add_problem(field.key, "has a level without a name", fix)
     return ELSEWHERE, SHED
 
 
 def _alerts(table: TableReader, candidate: Objective) -> tuple[BurnAlert, ...]:
-    tables = table.tables("alert_at", _ALERT_KEYS)
+    tables = table.tables("alert_at", keys(ALERT_FIELDS))
     if len(tables) > _MAX_ALERTS:
         table.add_problem("alert_at", f"has over {_MAX_ALERTS} alerts", "leave some out")
-    return tuple(_alert(alert_table, candidate) for alert_table in tables[:_MAX_ALERTS])
+    alerts = []
+    for alert_table in tables[:_MAX_ALERTS]:
+        alert = BurnAlert(**read_fields(alert_table, ALERT_FIELDS))
+        for problem in alert_problem(alert, candidate):
+            alert_table.add_problem(*problem)
+        alerts.append(alert)
+    return tuple(alerts)
 
 
-def _alert(table: TableReader, candidate: Objective) -> BurnAlert:
-    alert = BurnAlert(
-        burn=_burn(table),
-        over=_seconds(table, "over", "30m"),
-        severity=table.member("severity", Severity, Severity.PAGE) or Severity.PAGE,
-    )
-    for flaw in alert_problem(alert, candidate):
-        table.add_problem(flaw.key, flaw.what, flaw.fix)
-    return alert
-
-
-def _burn(table: TableReader) -> float:
-    if "burn" not in table.nodes:
-        table.add_problem("burn", "is missing", "write burn = 6")
-        return _BURN
-    value = table.nodes["burn"].value
+def _burn(table: TableReader, field: Field) -> float | None:
+    value = table.nodes[field.key].value
     number = _number(value)
     if number is None:
-        table.add_problem("burn", f"is {describe_value(value)}", "write a number: burn = 6")
-    return _BURN if number is None else float(number)
+        table.add_problem(field.key, f"is {describe_value(value)}", "write a number: burn = 6")
+    return None if number is None else float(number)
+
+
+def _target(key: str, example: str, stand_in: float, meaning: str) -> Field:
+    return Field(key, _share, stand_in, meaning, missing=f"write {example}", example=example)
+
+
+_COMMON: Final = (
+    name_field("chat-ttft"),
+    TEAM,
+    FEATURE,
+    Field(
+        "calls",
+        RequestKind,
+        None,
+        "`all`, `streams`, `whole` (answers that are not streamed)",
+        shown='`"streams"` for `ttft`, else `"all"`',
+    ),
+    Field("metric", Metric, None, f"`{'`, `'.join(Metric)}`", missing=one_of(Metric)),
+    Field(
+        "enforce",
+        Enforce,
+        Enforce.ALERT,
+        "`observe`, `alert`, `degrade`, `shed`; for `cache` only the first two",
+    ),
+    Field(
+        "ladder",
+        _ladder,
+        (),
+        "fallback levels, at most 8, such as `elsewhere`",
+        shown='none; `["shed"]` for `enforce = "shed"`',
+    ),
+)
+_P: Final = _target("p", "p = 95", _SHARE, "of times and `cost`: percent of calls, 1 to 99.999")
+_UNDER: Final = Field(
+    "under",
+    _seconds,
+    _SECONDS,
+    "of times: a time up to a day: `ms`, `s`, `m`, `h`, `d`",
+    missing='write under = "500ms"',
+    example="500ms",
+)
+_UNDER_COST: Final = Field(
+    "under",
+    _nanos,
+    _NANOS,
+    "of `cost`: US dollars a call, a string",
+    missing='write dollars as a string: under = "0.05"',
+)
+_STAGES: Final = Field(
+    "stages",
+    _stages,
+    (),
+    "of `ttft`, `total`: a time for each of `gateway`, `queue`, `prefill`, `decode`, `transfer`,"
+    " see [below](#stages)",
+)
+_ALERT_AT: Final = Field(
+    "alert_at",
+    list,
+    (),
+    "of all but `cache`: burn alerts, at most 10, see [below](#burn-alerts)",
+    shown="by target",
+)
+_TIMED: Final = (_P, _UNDER, _ALERT_AT)
+_METRIC_FIELDS: Final[Mapping[Metric, tuple[Field, ...]]] = {
+    Metric.TTFT: (_P, _UNDER, _STAGES, _ALERT_AT),
+    Metric.TOTAL: (_P, _UNDER, _STAGES, _ALERT_AT),
+    **dict.fromkeys(STAGE_METRICS, _TIMED),
+    Metric.COST: (_P, _UNDER_COST, _ALERT_AT),
+    Metric.ERRORS: (
+        _target(
+            "at_most", 'at_most = "1%"', _SHARE, "of `errors`: share of calls, 0.001 % to 99 %"
+        ),
+        _ALERT_AT,
+    ),
+    Metric.CACHE: (
+        _target(
+            "floor",
+            "floor = 0.70",
+            _FLOOR,
+            "of `cache`: share of input tokens read from a cache, 0.01 to 0.99",
+        ),
+        Field(
+            "clear",
+            _share,
+            None,
+            "of `cache`: share from which a missed floor counts as kept again, above `floor`,"
+            " at most 0.99",
+            shown="`floor` + 0.03",
+            example="clear = 0.73",
+        ),
+        Field("min_prompt", _min_prompt, 1024, "of `cache`: tokens; shorter prompts do not count"),
+    ),
+}
+FIELDS: Final = (
+    *_COMMON,
+    *dict.fromkeys(field for fields in _METRIC_FIELDS.values() for field in fields),
+)
+ALERT_FIELDS: Final = (
+    Field("burn", _burn, _BURN, "1 to 1 / (1 - target)", missing="write burn = 6"),
+    Field(
+        "over",
+        _seconds,
+        _SECONDS,
+        "whole minutes, `2m` to `3d`",
+        missing='write over = "30m"',
+        example="30m",
+    ),
+    Field("severity", Severity, Severity.PAGE, "`page`, `ticket`, `note`"),
+)

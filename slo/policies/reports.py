@@ -1,17 +1,4 @@
-"""The scheduled cost reports of a policies file: whom they are sent to, and how often.
-
-::
-
-[[reports]]
-name = "assistants-weekly"
-team = "assistants"              # "*", the default: all teams in one report
-by = ["feature", "model"]        # dimensions, as of `thriftgate report cost`; ["team"] without
-every = "week"                   # week, from Monday; month
-mail_to = ["ann@example.com"]    # each gets a mail of her own, through THRIFTGATE_SMTP_URL
-url_env = "REPORTS_URL"          # the environment variable with a webhook's URL, as of a sink
-secret_env = "REPORTS_SECRET"    # the one with what signs
-time_zone = "Europe/Berlin"      # whose weeks and months they are; UTC without
-"""
+"""The scheduled cost reports of a policies file: whom they are sent to, and how often."""
 
 import re
 from enum import StrEnum
@@ -21,12 +8,11 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from slo.budgets.budget import EVERY
-from slo.policies.entries import entry_name
+from slo.policies.entries import TEAM, name_field
 from slo.policies.sinks import environment_variable
+from slo.toml.fields import Field, one_of, read_fields
 from slo.toml.table_reader import TableReader, checked_choice, checked_value, describe_value
 
-#: Keys of a report's table.
-KEYS = ("name", "team", "by", "every", "mail_to", "url_env", "secret_env", "time_zone")
 #: Dimensions of a cost report, as `dashboards.cost_reports` has them.
 DIMENSIONS: Final = (
     "team", "feature", "model", "key", "user", "route", "provider", "upstream", "day", "month"
@@ -45,18 +31,7 @@ class ReportInterval(StrEnum):
 
 
 class ScheduledReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A cost report that is sent after the end of each period.
-
-    Attributes:
-        name: Unique among reports.
-        team: The team's name; ``*`` for all teams.
-        by: Its dimensions, each once.
-        every: The length of its periods.
-        mail_to: Addresses that it is mailed to.
-        url_env: The environment variable that holds its webhook's URL; "" for none.
-        secret_env: The one that holds what signs.
-        time_zone: An IANA name.
-    """
+    """A cost report that is sent after the end of each period."""
 
     name: str
     team: str = EVERY
@@ -70,8 +45,6 @@ class ScheduledReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def report(table: TableReader) -> ScheduledReport:
     """The report of a table, with stand-ins where it has problems."""
-    url_env = environment_variable(table, "url_env", "REPORTS_URL")
-    secret_env = environment_variable(table, "secret_env", "REPORTS_SECRET")
     if ("url_env" in table.nodes) != ("secret_env" in table.nodes):
         missing = "secret_env" if "url_env" in table.nodes else "url_env"
         what = "holds what signs" if missing == "secret_env" else "holds the URL"
@@ -79,42 +52,23 @@ def report(table: TableReader) -> ScheduledReport:
     if not {"mail_to", "url_env"} & table.nodes.keys():
         fix = 'write mail_to = ["ann@example.com"], or url_env and secret_env of a webhook'
         table.add_problem("mail_to", "is missing, and so is url_env", fix)
-    return ScheduledReport(
-        name=entry_name(table, "assistants-weekly"),
-        team=_team(table),
-        by=_dimensions(table),
-        every=table.member("every", ReportInterval) or ReportInterval.WEEK,
-        mail_to=_addresses(table),
-        url_env=url_env,
-        secret_env=secret_env,
-        time_zone=_time_zone(table),
-    )
+    return ScheduledReport(**read_fields(table, FIELDS))
 
 
-def _team(table: TableReader) -> str:
-    team = table.text("team", EVERY)
-    if team == "":
-        table.add_problem("team", "is empty, and every call has a team", 'write a name, or "*"')
-    return team or EVERY
-
-
-def _dimensions(table: TableReader) -> tuple[str, ...]:
-    if "by" not in table.nodes:
-        return ("team",)
-    nodes = table.elements("by")
-    if not nodes and isinstance(table.nodes["by"].value, list):
-        table.add_problem("by", "is empty", f"write some of {', '.join(DIMENSIONS)}")
+def _dimensions(table: TableReader, field: Field) -> tuple[str, ...]:
+    nodes = table.elements(field.key)
+    if not nodes and isinstance(table.nodes[field.key].value, list):
+        table.add_problem(field.key, "is empty", f"write some of {', '.join(DIMENSIONS)}")
     names = (checked_choice(node, DIMENSIONS, table.problems) for node in nodes)
     return tuple(dict.fromkeys(name for name in names if name))
 
 
-def _addresses(table: TableReader) -> tuple[str, ...]:
-    if "mail_to" not in table.nodes:
-        return ()
-    nodes = table.elements("mail_to")
-    if isinstance(table.nodes["mail_to"].value, list) and not 1 <= len(nodes) <= MAX_RECIPIENTS:
+def _addresses(table: TableReader, field: Field) -> tuple[str, ...]:
+    nodes = table.elements(field.key)
+    is_array = isinstance(table.nodes[field.key].value, list)
+    if is_array and not 1 <= len(nodes) <= MAX_RECIPIENTS:
         fix = f"write 1 to {MAX_RECIPIENTS} addresses"
-        table.add_problem("mail_to", f"has {len(nodes)} addresses", fix)
+        table.add_problem(field.key, f"has {len(nodes)} addresses", fix)
     addresses = []
     for node in nodes[:MAX_RECIPIENTS]:
         address = checked_value(node, str, table.problems)
@@ -130,13 +84,51 @@ def is_mail_address(text: str) -> bool:
     return _ADDRESS.fullmatch(text) is not None and ".." not in text
 
 
-def _time_zone(table: TableReader) -> str:
-    zone = table.text("time_zone", "Europe/Berlin")
+def _time_zone(table: TableReader, field: Field) -> str | None:
+    zone = table.text(field.key, field.example)
     if zone is None:
-        return "UTC"
+        return None
     try:
         ZoneInfo(zone)
     except (KeyError, ValueError, OSError):
         what = f"is {describe_value(zone)}, which is no time zone"
-        table.add_problem("time_zone", what, 'write an IANA name, such as "Europe/Berlin"')
+        table.add_problem(field.key, what, f'write an IANA name, such as "{field.example}"')
     return zone
+
+
+FIELDS: Final = (
+    name_field("assistants-weekly"),
+    TEAM,
+    Field("by", _dimensions, ("team",), f"`{'`, `'.join(DIMENSIONS)}`"),
+    Field(
+        "every",
+        ReportInterval,
+        None,
+        "`week` (from Monday), `month`",
+        missing=one_of(ReportInterval),
+    ),
+    Field(
+        "mail_to",
+        _addresses,
+        (),
+        "up to 50 addresses, each of which gets a mail of its own",
+        shown="required without `url_env`",
+    ),
+    Field(
+        "url_env",
+        environment_variable,
+        "",
+        "the environment variable that holds the URL of a webhook; not `THRIFTGATE_…`",
+        shown="required without `mail_to`",
+        example="REPORTS_URL",
+    ),
+    Field(
+        "secret_env",
+        environment_variable,
+        "",
+        "the variable that holds the secret that signs",
+        shown="required with `url_env`",
+        example="REPORTS_SECRET",
+    ),
+    Field("time_zone", _time_zone, "UTC", "an IANA name", example="Europe/Berlin"),
+)

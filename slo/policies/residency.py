@@ -1,37 +1,21 @@
-"""The residency rules of a policies file: where calls may be processed.
-
-::
-
-[[residency]]
-name = "acme-in-europe"
-team = "acme"             # "*", the default: every team's calls
-feature = "*"             # the default; "": calls that name none
-regions = ["eu"]          # regions of upstreams in the catalog
-"""
+"""The residency rules of a policies file: where calls may be processed."""
 
 from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
 from slo.budgets.budget import EVERY
-from slo.policies.entries import entry_name
+from slo.policies.entries import FEATURE, TEAM, name_field
+from slo.toml.fields import Field, read_fields
 from slo.toml.table_reader import TableReader, checked_value
 
-#: Keys of a rule's table.
-KEYS = ("name", "team", "feature", "regions")
 _MAX_REGIONS = 50
 _FIX = 'write regions = ["eu"]'
 
 
 class Residency(msgspec.Struct, frozen=True, kw_only=True):
-    """Binds calls to regions.
-
-    Attributes:
-        name: Unique among rules.
-        team: Name of the team whose calls it binds; ``EVERY`` for all.
-        feature: The same of their feature.
-        regions: Regions where they may be processed; at least one.
-    """
+    """Binds calls to regions, of which at least one."""
 
     name: str
     team: str = EVERY
@@ -45,15 +29,7 @@ class Residency(msgspec.Struct, frozen=True, kw_only=True):
 
 def residency(table: TableReader) -> Residency:
     """The rule of a table, with stand-ins where it has problems."""
-    team, feature = table.text("team", EVERY), table.text("feature", EVERY)
-    if team == "":
-        table.add_problem("team", "is empty, and every call has a team", 'write a name, or "*"')
-    return Residency(
-        name=entry_name(table, "acme-in-europe"),
-        team=EVERY if team is None else team,
-        feature=EVERY if feature is None else feature,
-        regions=_regions(table),
-    )
+    return Residency(**read_fields(table, FIELDS))
 
 
 def bound_regions(
@@ -67,13 +43,25 @@ def bound_regions(
     return regions, ", ".join(rule.name for rule in binding_rules)
 
 
-def _regions(table: TableReader) -> frozenset[str]:
-    if "regions" not in table.nodes:
-        table.add_problem("regions", "is missing", _FIX)
-    nodes = table.elements("regions")
+def _regions(table: TableReader, field: Field) -> frozenset[str]:
+    nodes = table.elements(field.key)
     regions = {checked_value(node, str, table.problems, _FIX) for node in nodes}
-    if "regions" in table.nodes and not 0 < len(nodes) <= _MAX_REGIONS:
-        table.add_problem("regions", f"lists {len(nodes)}", f"{_FIX}, up to {_MAX_REGIONS}")
+    if not 0 < len(nodes) <= _MAX_REGIONS:
+        table.add_problem(field.key, f"lists {len(nodes)}", f"{_FIX}, up to {_MAX_REGIONS}")
     if "" in regions:
-        table.add_problem("regions", "has one without a name", _FIX)
+        table.add_problem(field.key, "has one without a name", _FIX)
     return frozenset(region for region in regions if region)
+
+
+FIELDS: Final = (
+    name_field("acme-in-europe"),
+    TEAM,
+    FEATURE,
+    Field(
+        "regions",
+        _regions,
+        frozenset(),
+        "regions of upstreams in the [catalog](../proxy/catalog/README.md), or of engines",
+        missing=_FIX,
+    ),
+)

@@ -1,7 +1,8 @@
 import msgspec
 import pytest
 
-from slo.policies.entries import MAX_ENTRIES, entry_name, read_entries
+from slo.policies.entries import MAX_ENTRIES, name_field, read_entries
+from slo.toml.fields import Field, read_fields
 from slo.toml.nodes import parse_toml
 from slo.toml.problems import Problem
 from slo.toml.table_reader import TableReader
@@ -12,16 +13,17 @@ class Entry(msgspec.Struct, frozen=True):
     size: int
 
 
+FIELDS = (name_field("example"), Field("size", int, 0, "its length"))
+
+
 def read(table: TableReader) -> Entry:
-    return Entry(entry_name(table, "example"), table.get("size", int) or 0)
+    return Entry(**read_fields(table, FIELDS))
 
 
 def entries(text: str) -> tuple[tuple[Entry, ...], list[str]]:
     problems: list[Problem] = []
     top = TableReader(parse_toml(text, "f.toml"), ("fruits",), problems)
-    return read_entries(top, "fruits", ("name", "size"), read), [
-        str(problem) for problem in problems
-    ]
+    return read_entries(top, "fruits", FIELDS, read), [str(problem) for problem in problems]
 
 
 def test_entries_come_in_the_order_of_the_file() -> None:

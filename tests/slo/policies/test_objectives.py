@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from slo.alert import Severity
 from slo.budgets.stages import Stage, StageBudget
 from slo.objectives.objective import BurnAlert, Enforce, Metric, Objective, RequestKind
-from slo.policies import objectives as reader
 from slo.policies.file import read
+from slo.policies.objectives import FIELDS
+from slo.toml.fields import keys
 from slo.toml.nodes import parse_toml
 from slo.toml.problems import InvalidFile
 
@@ -227,7 +228,7 @@ VALUES = st.sampled_from(
 )  # fmt: skip
 
 
-@given(st.dictionaries(st.sampled_from(reader.KEYS), VALUES))
+@given(st.dictionaries(st.sampled_from(keys(FIELDS)), VALUES))
 def test_any_objective_table_is_read_or_reported_as_invalid(fields: dict[str, str]) -> None:
     with suppress(InvalidFile):
         read_objectives("".join(f"{key} = {value}\n" for key, value in fields.items()))

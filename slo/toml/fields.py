@@ -1,0 +1,79 @@
+"""Describes each field of a table once, for its reader and for the reference."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from slo.toml.table_reader import TableReader
+from slo.toml.values import toml_value
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a table.
+
+    Attributes:
+        kind: Type of its value, or a reader of it that is called where the table has it.
+        default: Its value where it is absent or wrong.
+        meaning: Its values and their unit, in Markdown.
+        shown: The default in the reference, where it is not ``default`` itself.
+        missing: The fix where it is absent; "" where it may be.
+        example: A value for the fixes.
+    """
+
+    key: str
+    kind: type | Callable[[TableReader, "Field"], Any]
+    default: Any
+    meaning: str
+    shown: str = ""
+    missing: str = ""
+    example: str = ""
+
+    def read(self, table: TableReader) -> Any:  # noqa: ANN401 - whatever the field holds
+        """The field's value; the default where the table lacks it or holds a wrong one."""
+        if self.key not in table.nodes:
+            if self.missing:
+                table.add_problem(self.key, "is missing", self.missing)
+            return self.default
+        if not isinstance(self.kind, type):
+            value = self.kind(table, self)
+        elif issubclass(self.kind, StrEnum):
+            value = table.member(self.key, self.kind, self.default)
+        elif self.kind is str:
+            value = table.text(self.key, self.example)
+        else:
+            value = table.get(self.key, self.kind)
+        return self.default if value is None else value
+
+    @property
+    def reference_row(self) -> str:
+        """The field's row in a reference: key, default and meaning."""
+        default = self.shown or ("required" if self.missing else _shown_value(self.default))
+        return f"| `{self.key}` | {default} | {self.meaning} |"
+
+
+def read_fields(table: TableReader, fields: Iterable[Field]) -> dict[str, Any]:
+    """The values of a table by key, with every problem noted."""
+    return {field.key: field.read(table) for field in fields}
+
+
+def keys(fields: Iterable[Field]) -> tuple[str, ...]:
+    """The keys that a table with these fields may have."""
+    return tuple(field.key for field in fields)
+
+
+def reference(fields: Iterable[Field]) -> str:
+    """The fields as a table in Markdown."""
+    rows = (field.reference_row for field in fields)
+    return "\n".join(["| Field | Default | Meaning |", "|---|---|---|", *rows, ""])
+
+
+def one_of(kind: type[StrEnum]) -> str:
+    """The fix where a member of an enumeration is missing."""
+    return f"write one of {', '.join(kind)}"
+
+
+def _shown_value(value: object) -> str:
+    is_empty = value is None or (value != 0 and not value) or value == ""
+    return "none" if is_empty else f"`{toml_value(value)}`"
