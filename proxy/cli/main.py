@@ -8,8 +8,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
-from typing import Annotated, Any, Final
+from importlib import import_module
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -20,21 +20,43 @@ _HELP: Final = (
 )
 
 
-class _LazyCommand(TyperCommand):
-    """A command that is listed by its help, and imported when it runs.
+class _Entry(NamedTuple):
+    """A command of the table.
 
-    Args:
-        add: Imports it and adds it to a command line.
+    Attributes:
+        summary: The first paragraph of its own help.
+        place: ``module:function``; the function is the command, or makes it or its group.
+        needs: What of ``proxy.cli.session`` a function that makes it takes; none for the command.
     """
 
-    def __init__(self, name: str, summary: str, add: Callable[[typer.Typer], object]) -> None:
-        super().__init__(name, help=summary, rich_markup_mode="markdown")
-        self._add = add
+    summary: str
+    place: str
+    needs: tuple[str, ...] = ()
+
+    def add_to(self, line: typer.Typer, name: str) -> None:
+        """Import the command, and add it to a command line."""
+        module, _, function = self.place.partition(":")
+        built = getattr(import_module(module), function)
+        if self.needs:
+            session = import_module("proxy.cli.session")
+            built = built(*(getattr(session, need) for need in self.needs))
+        if isinstance(built, typer.Typer):
+            line.add_typer(built, name=name)
+        else:
+            line.command(name)(built)
+
+
+class _LazyCommand(TyperCommand):
+    """A command that is listed by its help, and imported when it runs."""
+
+    def __init__(self, name: str, entry: _Entry) -> None:
+        super().__init__(name, help=entry.summary, rich_markup_mode="markdown")
+        self._entry = entry
 
     def make_context(self, info_name: str | None, *args: Any, **extra: Any) -> Any:  # noqa: ANN401 - as typer calls it
         """The context of the command itself, which is imported here."""
         line = typer.Typer(rich_markup_mode="markdown")
-        self._add(line)
+        self._entry.add_to(line, self.name or "")
         line.callback()(lambda: None)
         return get_group(line).commands[self.name or ""].make_context(info_name, *args, **extra)
 
@@ -44,9 +66,7 @@ class _LazyGroup(TyperGroup):
 
     def __init__(self, **attrs: Any) -> None:  # noqa: ANN401 - as typer calls it
         super().__init__(**attrs)
-        self.commands = {
-            name: _LazyCommand(name, summary, add) for name, (summary, add) in _TABLE.items()
-        }
+        self.commands = {name: _LazyCommand(name, entry) for name, entry in _TABLE.items()}
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - as typer calls it
         """Runs a command; a value that is refused is told without the name of an exception."""
@@ -101,251 +121,120 @@ def main() -> None:
     _commands()
 
 
-def _serve(line: typer.Typer) -> None:
-    from proxy.cli import serve
-
-    line.command("serve")(serve.serve)
-
-
-def _demo(line: typer.Typer) -> None:
-    from proxy.cli import serve
-
-    line.command("demo")(serve.demo)
-
-
-def _check(line: typer.Typer) -> None:
-    from proxy.cli import check
-
-    line.command("check")(check.check)
-
-
-def _agents(line: typer.Typer) -> None:
-    from proxy.cli import agents, session
-
-    line.command("agents")(agents.agents_command(session.terminal))
-
-
-def _migrate(line: typer.Typer) -> None:
-    from proxy.cli import session
-
-    @line.command("migrate")
-    def migrate() -> None:
-        """Bring the database to the newest schema; all others do so too when they open it."""
-        with session.terminal.store():
-            session.out.print("The database has the newest schema.")
-
-
-def _replay(line: typer.Typer) -> None:
-    from proxy.cli import session
-    from proxy.tools.replay import command
-
-    line.command("replay")(command.command(session.catalog, session.now))
-
-
-def _report(line: typer.Typer) -> None:
-    from proxy.cli import session
-    from proxy.cli.reports import report
-
-    commands = report.reports(session.terminal, session.catalog, session.settings, session.policies)
-    line.add_typer(commands, name="report")
-
-
-def _compact(line: typer.Typer) -> None:
-    from proxy.cli import session
-    from proxy.cli.compaction import compact
-
-    compact.compact(line, session.terminal, session.catalog)
-
-
-def _savings(line: typer.Typer) -> None:
-    from proxy.cli import session
-    from proxy.cli.reports import savings
-
-    line.command("savings")(savings.savings(session.terminal, session.catalog, session.settings))
-
-
-def _misses(line: typer.Typer) -> None:
-    from proxy.cli import session
-    from proxy.cli.reports import savings
-
-    line.command("misses")(savings.misses(session.terminal))
-
-
-def _budgets(line: typer.Typer) -> None:
-    from proxy.cli import session
-    from proxy.cli.policies import budgets
-
-    line.command("budgets")(budgets.budgets(session.terminal, session.settings, session.policies))
-
-
-def _explain(line: typer.Typer) -> None:
-    from proxy.cli import session
-    from proxy.cli.planning import explain
-
-    line.command("explain")(explain.explain(session.terminal))
-
-
-def _export(line: typer.Typer) -> None:
-    from proxy.cli import session
-    from proxy.cli.reports import receipts
-
-    line.command("export")(receipts.export(session.terminal))
-
-
-def _receipts(line: typer.Typer) -> None:
-    from proxy.cli import session
-    from proxy.cli.reports import receipts
-
-    line.add_typer(receipts.receipts(session.terminal, session.settings), name="receipts")
-
-
-def _simulator(line: typer.Typer) -> None:
-    from proxy.cli import session
-    from proxy.cli.testing import simulator
-
-    line.command("simulator")(
-        simulator.simulator_command(session.terminal, session.shipped_catalog)
-    )
-
-
-def _key(line: typer.Typer) -> None:
-    from proxy.cli import keys, session
-
-    line.add_typer(keys.keys(session.terminal, session.catalog), name="key")
-
-
-def _team(line: typer.Typer) -> None:
-    from proxy.cli import keys, session
-
-    line.add_typer(keys.teams(session.terminal), name="team")
-
-
-def _user(line: typer.Typer) -> None:
-    from proxy.cli import keys, session
-
-    line.add_typer(keys.users(session.terminal), name="user")
-
-
-def _admin(line: typer.Typer) -> None:
-    from proxy.cli import admin, session
-
-    line.add_typer(admin.admin(session.terminal, session.settings), name="admin")
-
-
-def _layout(line: typer.Typer) -> None:
-    from proxy.cli import session
-    from proxy.cli.planning import layouts
-
-    line.add_typer(layouts.layouts(session.terminal), name="layout")
-
-
-def _compaction(line: typer.Typer) -> None:
-    from proxy.cli import session
-    from proxy.cli.compaction import compactions
-
-    commands = compactions.compactions(session.terminal, session.settings)
-    line.add_typer(commands, name="compaction")
-
-
-def _objectives(line: typer.Typer) -> None:
-    from proxy.cli import session
-    from proxy.cli.policies import objectives
-
-    commands = objectives.objectives(session.terminal, session.settings, session.policies)
-    line.add_typer(commands, name="objectives")
-
-
-def _dashboards(line: typer.Typer) -> None:
-    from proxy.cli import session
-    from proxy.cli.reports import dashboards
-
-    commands = dashboards.dashboards(session.terminal, session.settings, session.policies)
-    line.add_typer(commands, name="dashboards")
-
-
-def _alerts(line: typer.Typer) -> None:
-    from proxy.cli import session
-    from proxy.cli.policies import alerts
-
-    commands = alerts.alerts(session.terminal, session.settings, session.policies)
-    line.add_typer(commands, name="alerts")
-
-
-def _engine(line: typer.Typer) -> None:
-    from proxy.cli import session
-    from proxy.cli.engines import engines
-
-    line.add_typer(engines.engines(session.terminal, session.settings), name="engine")
-
-
-def _bench(line: typer.Typer) -> None:
-    from proxy.cli import session
-    from proxy.cli.testing import bench
-
-    line.add_typer(bench.bench(session.terminal), name="bench")
-
-
-#: Each command: the first paragraph of its help, and what imports it and adds it to a line.
-_TABLE: Final[dict[str, tuple[str, Callable[[typer.Typer], object]]]] = {
-    "serve": ("Take calls until told to stop.", _serve),
-    "demo": (
+_POLICY_NEEDS: Final = ("terminal", "settings", "policies")
+
+_TABLE: Final = {
+    "serve": _Entry("Take calls until told to stop.", "proxy.cli.serve:serve"),
+    "demo": _Entry(
         "Show it: a gateway before a simulated upstream, and the calls of three teams.",
-        _demo,
+        "proxy.cli.serve:demo",
     ),
-    "check": (
+    "check": _Entry(
         "Validate settings and catalog, try the folder, PostgreSQL and Redis; name each fix.",
-        _check,
+        "proxy.cli.check:check",
     ),
-    "agents": (
+    "agents": _Entry(
         "Print how each coding agent is pointed at this gateway, in two lines.",
-        _agents,
+        "proxy.cli.agents:agents_command",
+        ("terminal",),
     ),
-    "migrate": (
+    "migrate": _Entry(
         "Bring the database to the newest schema; all others do so too when they open it.",
-        _migrate,
+        "proxy.cli.serve:migrate",
     ),
-    "replay": (
+    "replay": _Entry(
         "Show what recorded calls cost, and what the gateway would have saved on them.",
-        _replay,
+        "proxy.tools.replay.command:command",
+        ("catalog", "now"),
     ),
-    "report": (
+    "report": _Entry(
         "Calls, errors, tokens, hit rate, cost and times by team, and by what else is asked for.",
-        _report,
+        "proxy.cli.reports.report:reports",
+        ("terminal", "catalog", "settings", "policies"),
     ),
-    "compact": (
+    "compact": _Entry(
         "Show what would be sent of a conversation, its facts, and why; nothing is sent.",
-        _compact,
+        "proxy.cli.compaction.compact:compact",
+        ("terminal", "catalog"),
     ),
-    "savings": (
+    "savings": _Entry(
         "Show what was saved against sending directly, and what planning saved by feature.",
-        _savings,
+        "proxy.cli.reports.savings:savings",
+        ("terminal", "catalog", "settings"),
     ),
-    "misses": (
+    "misses": _Entry(
         "Show reasons for cache misses: the dearest feature and reason first.",
-        _misses,
+        "proxy.cli.reports.savings:misses",
+        ("terminal",),
     ),
-    "budgets": ("Show what is spent and held of each budget in the present window.", _budgets),
-    "explain": (
+    "budgets": _Entry(
+        "Show what is spent and held of each budget in the present window.",
+        "proxy.cli.policies.budgets:budgets",
+        _POLICY_NEEDS,
+    ),
+    "explain": _Entry(
         "Explain one call: cost, what its cache gave and could have given, and why not more.",
-        _explain,
+        "proxy.cli.planning.explain:explain",
+        ("terminal",),
     ),
-    "export": ("Receipts as JSON, one a line, as the calls arrived.", _export),
-    "receipts": ("Put receipts that stand in a log alone into the ledger.", _receipts),
-    "simulator": (
+    "export": _Entry(
+        "Receipts as JSON, one a line, as the calls arrived.",
+        "proxy.cli.reports.receipts:export",
+        ("terminal",),
+    ),
+    "receipts": _Entry(
+        "Put receipts that stand in a log alone into the ledger.",
+        "proxy.cli.reports.receipts:receipts",
+        ("terminal", "settings"),
+    ),
+    "simulator": _Entry(
         "Run the simulated upstream alone, until Ctrl-C: no key, no cost, nothing leaves here.",
-        _simulator,
+        "proxy.cli.testing.simulator:simulator_command",
+        ("terminal", "shipped_catalog"),
     ),
-    "key": ("Make, list and revoke callers' keys.", _key),
-    "team": ("Make and list teams, keep their prompts.", _team),
-    "user": ("Look up end users, who are kept as hashes.", _user),
-    "admin": ("People who sign in to the dashboard.", _admin),
-    "layout": ("See, approve and roll back how features' prompts are arranged.", _layout),
-    "compaction": ("Show and choose the compaction of features.", _compaction),
-    "objectives": ("Objectives of calls, their states, and other formats of them.", _objectives),
-    "alerts": ("Show open alerts, and who was notified.", _alerts),
-    "dashboards": ("Boards for Grafana, rules for Prometheus.", _dashboards),
-    "bench": ("Measure any OpenAI-compatible server.", _bench),
-    "engine": ("Self-hosted engines and their profiles.", _engine),
+    "key": _Entry(
+        "Make, list and revoke callers' keys.", "proxy.cli.keys:keys", ("terminal", "catalog")
+    ),
+    "team": _Entry(
+        "Make and list teams, keep their prompts.", "proxy.cli.keys:teams", ("terminal",)
+    ),
+    "user": _Entry(
+        "Look up end users, who are kept as hashes.", "proxy.cli.keys:users", ("terminal",)
+    ),
+    "admin": _Entry(
+        "People who sign in to the dashboard.", "proxy.cli.admin:admin", ("terminal", "settings")
+    ),
+    "layout": _Entry(
+        "See, approve and roll back how features' prompts are arranged.",
+        "proxy.cli.planning.layouts:layouts",
+        ("terminal",),
+    ),
+    "compaction": _Entry(
+        "Show and choose the compaction of features.",
+        "proxy.cli.compaction.compactions:compactions",
+        ("terminal", "settings"),
+    ),
+    "objectives": _Entry(
+        "Objectives of calls, their states, and other formats of them.",
+        "proxy.cli.policies.objectives:objectives",
+        _POLICY_NEEDS,
+    ),
+    "alerts": _Entry(
+        "Show open alerts, and who was notified.", "proxy.cli.policies.alerts:alerts", _POLICY_NEEDS
+    ),
+    "dashboards": _Entry(
+        "Boards for Grafana, rules for Prometheus.",
+        "proxy.cli.reports.dashboards:dashboards",
+        _POLICY_NEEDS,
+    ),
+    "bench": _Entry(
+        "Measure any OpenAI-compatible server.", "proxy.cli.testing.bench:bench", ("terminal",)
+    ),
+    "engine": _Entry(
+        "Self-hosted engines and their profiles.",
+        "proxy.cli.engines.engines:engines",
+        ("terminal", "settings"),
+    ),
 }
 
 

@@ -67,6 +67,12 @@ def _serve(settings: Settings) -> None:
     run_gateway(settings, catalog, policies)
 
 
+def migrate() -> None:
+    """Bring the database to the newest schema; all others do so too when they open it."""
+    with session.terminal.store():
+        session.out.print("The database has the newest schema.")
+
+
 def demo(
     *,
     leave: Annotated[bool, typer.Option("--exit", help="End after the table.")] = False,

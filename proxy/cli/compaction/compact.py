@@ -49,11 +49,10 @@ _Target = Annotated[
 _ModelName = Annotated[str, typer.Option(help="Whose prices and tokens count.")]
 
 
-def compact(commands: typer.Typer, terminal: Terminal, catalog: "Callable[[], Catalog]") -> None:
-    """Add the command to a command line."""
+def compact(terminal: Terminal, catalog: "Callable[[], Catalog]") -> Callable[..., None]:
+    """The command."""
     usual = CompactionPolicy()
 
-    @commands.command("compact")
     def compact_command(  # noqa: PLR0913 - a person's options
         file: _File,
         *,
@@ -75,6 +74,8 @@ def compact(commands: typer.Typer, terminal: Terminal, catalog: "Callable[[], Ca
             terminal.print_json(result)
         else:
             _show(terminal, result, came, chosen.routes[0].model or chosen.id)
+
+    return compact_command
 
 
 class _Request(NamedTuple):

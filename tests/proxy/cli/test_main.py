@@ -211,7 +211,7 @@ def test_the_version_is_printed():
 
 @pytest.mark.parametrize("name", _TABLE)
 def test_the_list_of_commands_says_what_each_says_of_itself(name):
-    summary, _ = _TABLE[name]
+    summary = _TABLE[name].summary
     output = " ".join(command_output(name, "--help").split())
 
     assert f"{summary} " in output

@@ -18,7 +18,7 @@ from tests.proxy.tools.replay.scene import CATALOG
 def build(terminal: Terminal) -> typer.Typer:
     line = typer.Typer(pretty_exceptions_enable=False)
     line.callback()(lambda: None)
-    compact.compact(line, terminal, lambda: CATALOG)
+    line.command("compact")(compact.compact(terminal, lambda: CATALOG))
     return line
 
 
