@@ -148,6 +148,5 @@ def _team_names(person: UserRecord, names: dict[str, str]) -> str:
 
 
 def _ways(person: UserRecord) -> str:
-    """The ways a person can sign in."""
     ways = (("password", person.has_password), ("single sign-on", person.subject is not None))
     return ", ".join(way for way, is_set in ways if is_set) or "link"

@@ -62,7 +62,6 @@ def _agent_lines(agent: AgentPreset, values: dict[str, str]) -> dict[str, Any]:
 
 
 def _own_url() -> str:
-    """The address of this machine's gateway, as the settings have it."""
     chosen = session.settings()
     host = _LOCAL.get(chosen.host, chosen.host)
     return f"http://[{host}]:{chosen.port}" if ":" in host else f"http://{host}:{chosen.port}"

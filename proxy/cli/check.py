@@ -1,7 +1,4 @@
-"""``thriftgate check``: validates settings, catalog and policies, and warns of likely mistakes.
-
-It also describes policies and upstreams in short, as ``thriftgate serve`` does when it starts.
-"""
+"""``thriftgate check``: validates settings, catalog and policies, and warns of likely mistakes."""
 
 from __future__ import annotations
 
@@ -77,7 +74,6 @@ def _print_findings(settings: Settings, catalog: Catalog, policies: Policies) ->
 
 
 def _document(settings: Settings, catalog: Catalog, policies: Policies) -> dict[str, Any]:
-    """The findings of sound settings, as ``check --json`` prints them."""
     from slo.policies.file import policies_by_kind
 
     return {
@@ -109,7 +105,6 @@ def _all_notes(settings: Settings, catalog: Catalog, policies: Policies) -> Iter
 
 
 def _notes(settings: Settings, catalog: Catalog, policies: Policies) -> Iterator[str]:
-    """Notes on what is valid and may not do what was meant, in sentences."""
     from proxy.api.connections.connection_limit import descriptor_limit
     from proxy.cli.storage_checks import low_descriptor_warning, low_space_warning
     from proxy.cli.warnings import (
@@ -139,7 +134,6 @@ def _notes(settings: Settings, catalog: Catalog, policies: Policies) -> Iterator
 
 
 def _engine_notes(settings: Settings) -> Iterator[str]:
-    """Notes on what keeps profiles of engines from being started here."""
     if settings.engines is None:
         return
     from proxy.cli.engines.engine_launch_notes import launch_notes

@@ -126,7 +126,6 @@ async def _serve(settings: Settings, listener: socket.socket, read: Snapshot) ->
 async def _answer(
     settings: Settings, opened: Store, running: "_RunningServer", catalog: Catalog
 ) -> None:
-    """Answer calls until told to stop."""
     reads = opened.dashboard  # the process that reads for pages is not there at once
     if not opened.is_offline:
         opened.use_reader_process()
@@ -149,9 +148,6 @@ async def _open_store(settings: Settings, running: "_RunningServer", policies: P
     """The store, once its database is available; meanwhile the server refuses calls.
 
     While the database is away the store is offline, where known keys may be served.
-
-    Raises:
-        _StartRefused: Waiting does not help.
     """
     with session.explain_unopened_store(settings, _refuse_start):
         known_keys, why = _known_keys(settings, policies)
@@ -314,7 +310,6 @@ def _print_introduction(
 
 
 def _silent_replicas(settings: Settings) -> dict[str, str]:
-    """Replicas of engines that do not answer yet, each with what to do."""
     if settings.engines is None:
         return {}
     return silent_replicas(read_engines(settings).values(), read_engine_states(settings.folder))

@@ -107,7 +107,6 @@ def _unknown_models(catalog: Catalog, models: Iterable[str]) -> Iterator[str]:
 
 
 def _limits(terminal: Terminal, expires: str, models: list[str] | None) -> KeyLimits:
-    """The limits that were asked for."""
     from proxy.store.sql.access.teams import KeyLimits
 
     lasts = parse_duration(expires) if expires else None
@@ -222,7 +221,6 @@ def _known_team(opened: Store, name: str) -> Team | None:
 
 
 def _similar_teams(opened: Store, name: str) -> str:
-    """The teams that may have been meant."""
     near = get_close_matches(name, [team.name for team in opened.teams.all()])
     return f" Near it: {', '.join(near)}." if near else ""
 

@@ -84,7 +84,6 @@ def policies(chosen: Settings, known_models: Catalog | None = None) -> Policies:
 
 
 def _file_problem(error: OSError) -> str:
-    """The reason that a file cannot be read, for a person."""
     if isinstance(error, FileNotFoundError):
         return f"there is no file {error.filename}"
     return f"{error.filename}: {error.strerror}"

@@ -1,7 +1,4 @@
-"""Checks of the machine: room and rights in ``THRIFTGATE_FOLDER``, open descriptors.
-
-For ``thriftgate check``.
-"""
+"""Checks of the machine: room and rights in ``THRIFTGATE_FOLDER``, open descriptors."""
 
 import os
 import shutil

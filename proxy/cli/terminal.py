@@ -100,7 +100,6 @@ class Terminal:
             self.out.print(text, soft_wrap=True)
 
     def _full_width_lines(self, what: ConsoleRenderable) -> Iterator[str]:
-        """Its lines at full width."""
         wide = self.out.options.update(width=_PIPE_COLUMNS)
         for line in self.out.render_lines(what, wide, pad=False):
             yield "".join(segment.text for segment in line).rstrip()

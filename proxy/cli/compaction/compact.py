@@ -118,11 +118,7 @@ def _run_dry(terminal: Terminal, request: _Request) -> "tuple[DryRunResult, int]
 
 
 def _read(terminal: Terminal, file: Path) -> bytes:
-    """The file's bytes.
-
-    Raises:
-        typer.BadParameter: If there is no such file.
-    """
+    """The file's bytes."""
     if str(file) == "-":
         return typer.get_binary_stream("stdin").read()
     if not file.is_file():
@@ -138,7 +134,6 @@ def _conversation_name(file: Path) -> str:
 
 
 def _show(terminal: Terminal, result: "DryRunResult", came: int, model: str) -> None:
-    """Print the result for a person."""
     from proxy.cli.compaction.dry_run_report import summary_lines
 
     terminal.say(*summary_lines(result, came))
@@ -213,7 +208,6 @@ _message = msgspec.json.Decoder(_Message).decode
 
 
 def _role_and_text(raw: bytes) -> tuple[str, str]:
-    """Role of a message's speaker, and its text."""
     try:
         message = _message(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

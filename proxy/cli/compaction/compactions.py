@@ -149,7 +149,6 @@ def _mode_sentence(feature: str, mode: CompactionMode) -> str:
 
 
 def _figures(totals: CompactionTotals | None, saved: str) -> tuple[str, ...]:
-    """The figures of a row, with what was saved as it is shown."""
     if totals is None:
         return ("0", "0", "0", "0", "0", saved, "none", "none")
     lost = (

@@ -238,12 +238,10 @@ class _Recompactor:
 
 
 def _without_whitespace(messages: Sequence[bytes]) -> tuple[msgspec.Raw, ...]:
-    """The messages without room between their parts."""
     return tuple(msgspec.Raw(msgspec.json.format(message, indent=-1)) for message in messages)
 
 
 def _fact_parts(compacted: CompactedChat) -> tuple[dict[str, Any], ...]:
-    """The parts of the facts, each with the messages it replaces."""
     return tuple(
         {
             "start": segment.start,
@@ -257,14 +255,12 @@ def _fact_parts(compacted: CompactedChat) -> tuple[dict[str, Any], ...]:
 
 
 def _without_facts(chat: ChatConversation, compacted: CompactedChat) -> bytes:
-    """The body that is sent, without the facts."""
     texts = [orjson.dumps(segment.text) for segment in compacted.segments]
     messages = [raw for raw in compacted.messages if not any(text in raw for text in texts)]
     return _body_with(chat, messages)
 
 
 def _body_with(chat: ChatConversation, messages: Sequence[bytes]) -> bytes:
-    """The body with other messages."""
     return replace_fields(chat.body, {"messages": _join_messages(messages)})
 
 

@@ -124,7 +124,6 @@ def _feature_document(
 def _feature_row(
     name: str, feature: FeatureSpeculation, advice: SpeculationAdvice
 ) -> dict[str, Any]:
-    """A feature's line in the table: the setting that ran, and what is recommended."""
     option = next(iter(advice.options), SpeculationOption(setting=""))
     return {
         "feature": name or "none",

@@ -94,7 +94,6 @@ def _run(terminal: Terminal, options: "EngineDemoOptions", *, as_json: bool) -> 
 
 
 def _price_text(terminal: Terminal, text: str) -> str:
-    """A price as the engines file takes it; ends the command where it is none."""
     try:
         price = Decimal(text)
     except InvalidOperation:

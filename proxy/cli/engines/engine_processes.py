@@ -142,7 +142,6 @@ async def _report_often(state: EngineStateFile, supervisor: EngineSupervisor) ->
 def _rolling_tasks(
     plan: EnginePlan, changes: RollingChanges | None
 ) -> Iterator[Coroutine[None, None, None]]:
-    """The rolling changes, and what asks for them."""
     if changes is not None:
         yield changes.run()
         if plan.follow is not None:

@@ -94,7 +94,6 @@ def _show_warming(terminal: Terminal, reports: Sequence[WarmingReport]) -> None:
 
 
 def _reuse_cells(reuse: PrefixReuse) -> tuple[str, str, str, str]:
-    """Tokens, and the parts of them."""
     if not reuse.prompt_tokens:
         return "0", "", "", ""
     parts = (reuse.available, reuse.captured, reuse.delivered)

@@ -67,8 +67,6 @@ def engines(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Typer
 
 
 def _add_plan(commands: typer.Typer, terminal: Terminal, settings: Callable[[], Settings]) -> None:
-    """Add the command that shows launch commands."""
-
     @commands.command("plan")
     def plan(
         name: _Name, *, file: _File = None, examples: _Examples = False, as_json: AsJson = False
@@ -102,7 +100,6 @@ def _add_plan(commands: typer.Typer, terminal: Terminal, settings: Callable[[], 
 
 
 def _launch_notes(settings: Settings, profile: EngineProfile) -> list[str]:
-    """Sentences on what keeps a profile from being started here."""
     from proxy.cli.engines.engine_launch_notes import launch_notes
     from proxy.engines.state.state_file import read_engine_states
 
@@ -111,8 +108,6 @@ def _launch_notes(settings: Settings, profile: EngineProfile) -> list[str]:
 
 
 def _add_serve(commands: typer.Typer, terminal: Terminal, settings: Callable[[], Settings]) -> None:
-    """Add the command that runs engines."""
-
     @commands.command("serve")
     def serve(name: _Name, *, file: _File = None) -> None:
         """Start a profile's replicas, restart them where they fail, and drain them at the end.
@@ -181,8 +176,6 @@ def _serving_plan(
 def _add_status(
     commands: typer.Typer, terminal: Terminal, settings: Callable[[], Settings]
 ) -> None:
-    """Add the command that shows running engines."""
-
     @commands.command("status")
     def status(
         name: Annotated[str, typer.Argument(metavar="[PROFILE]")] = "", *, as_json: AsJson = False
@@ -196,8 +189,6 @@ def _add_status(
 def _add_advise(
     commands: typer.Typer, terminal: Terminal, settings: Callable[[], Settings]
 ) -> None:
-    """Add the command that advises on speculation."""
-
     @commands.command("advise")
     def advise(
         name: _Name,
@@ -344,7 +335,6 @@ def _shown_value(name: str, value: str) -> str:
 
 
 def _plan_document(profile: EngineProfile, adapter: EngineAdapter) -> dict[str, Any]:
-    """The plan as a JSON document."""
     return {
         "profile": profile.name,
         "engine": str(profile.engine),

@@ -79,7 +79,6 @@ def attempt_lines(receipt: Receipt, team: str) -> Iterator[str]:
 
 
 def _outcome_text(receipt: Receipt) -> str:
-    """Outcome of an attempt that was sent, up to its status."""
     route = receipt.route or "An upstream"
     if receipt.outcome is Outcome.HUNG_UP:
         return f"The caller hung up before {receipt.route or 'an upstream'} was done,"

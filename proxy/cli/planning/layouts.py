@@ -244,7 +244,6 @@ def layout_command(verb: str, team: str, place: LayoutScope, *values: str) -> st
 
 
 def _proposal_lines(proposal: Proposal) -> Iterator[str]:
-    """A version in lines: what became of it, and its moves."""
     from proxy.prefix.layouts.layout import Layout, layout_lines
     from proxy.store.sql.settings.layout_rows import ProposalState
 
@@ -270,7 +269,6 @@ def _feature_warning(team: str, feature: str, called: Sequence[str]) -> str:
 
 
 def _active_layout(standing: FeatureState) -> str:
-    """The layout in force, and since when."""
     since = f" since {format_time(standing.active_from)}" if standing.active_from else ""
     return f"layout {standing.version}{since}" if standing.version else f"no layout{since}"
 

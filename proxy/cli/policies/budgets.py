@@ -148,7 +148,6 @@ def _cells(budget: Budget, row: CounterRow, now: float, places: Sequence[int]) -
 
 
 def _amounts(budget: Budget, row: CounterRow) -> tuple[int | None, ...]:
-    """Limit, spent and held, as the columns have them."""
     return budget.limit, row.spent, row.held
 
 

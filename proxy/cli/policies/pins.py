@@ -81,8 +81,6 @@ def add(
 
 
 def _add_pin_list(commands: typer.Typer, terminal: Terminal) -> None:
-    """Add the command that lists pins."""
-
     @commands.command("pins")
     def list_pins(
         *,
@@ -130,7 +128,6 @@ def _level_number(terminal: Terminal, objective: Objective, level: str) -> int:
 
 
 def _level_names(objective: Objective) -> tuple[str, ...]:
-    """The names of its fallback levels, by number."""
     return ("what calls ask for", *objective.ladder)
 
 

@@ -138,7 +138,6 @@ def _file_text(
     names: Mapping[str, str],
     form: tuple[_Format, FocusVersion],
 ) -> str:
-    """The report in a format for other programs."""
     if form[0] is _Format.CSV:
         return cost_csv(report, names)
     if form[0] is _Format.JSON:

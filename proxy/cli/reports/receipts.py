@@ -68,7 +68,6 @@ def receipts(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Type
 
 @contextmanager
 def _open_log(terminal: Terminal, file: str) -> Iterator[BinaryIO]:
-    """A log to read; ends the command where it cannot be."""
     try:
         if file == _STDIN:
             yield sys.stdin.buffer
@@ -80,7 +79,6 @@ def _open_log(terminal: Terminal, file: str) -> Iterator[BinaryIO]:
 
 
 def _print_result(terminal: Terminal, booking: ReceiptImport) -> None:
-    """Print the result of an import."""
     already = booking.found - booking.booked - booking.refusals
     for line in booking.refused:
         terminal.say(line)

@@ -95,7 +95,6 @@ def report(terminal: Terminal, catalog: ReadCatalog) -> Callable[..., None]:
 
 
 def _period(terminal: Terminal, days: int, zone: str) -> ReportPeriod:
-    """So many days to the end of today; ends the command where there is no such zone."""
     try:
         return latest_days(terminal.now(), days, zone)
     except (ValueError, KeyError, OSError):

@@ -279,7 +279,6 @@ def _layout_sentence(waiting: UndecidedLayout, names: Mapping[str, str]) -> str:
 
 
 def _promise(waiting: UndecidedLayout) -> str:
-    """The expected savings of a layout, and the calls that they rest on."""
     least = "at least " if waiting.is_early else ""
     calls = quantity(waiting.calls, "call")
     saved = cell(waiting.nanos, _SENTENCE_DECIMALS)
@@ -299,7 +298,6 @@ def _rate(sample: ArmTotals) -> str:
 
 
 def _saved_nanos(comparison: Comparison) -> int | None:
-    """The estimated savings on the treated calls, in 1e-9 US dollars."""
     from proxy.cli import json_documents
 
     saving = comparison.verdict.saving

@@ -72,7 +72,6 @@ def _find_report(
 
 
 def _period(terminal: Terminal, report: ScheduledReport, name: str) -> ReportPeriod:
-    """The period asked for; ends the command where there is none such, or it goes on."""
     from dashboards.scheduled_periods import PERIOD_EXAMPLES, last_period, named_period
 
     now = terminal.now()
@@ -91,7 +90,6 @@ def _period(terminal: Terminal, report: ScheduledReport, name: str) -> ReportPer
 def _senders(
     terminal: Terminal, report: ScheduledReport, settings: Settings, *, dry_run: bool
 ) -> ReportSenders:
-    """The ways to the recipients; ends the command where one is missing that is needed."""
     from proxy.services.reports.report_delivery import configured_senders
 
     (senders,), lacking = configured_senders([report], settings)

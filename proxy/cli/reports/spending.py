@@ -120,7 +120,6 @@ class _Spending:
 
 
 def _figures(row: Spend, scale: _Scale) -> dict[str, str]:
-    """The figures of a line by their columns; errors only where there were any."""
     return {
         "calls": f"{row.calls:,}",
         **({"errors": f"{row.errors:,}"} if row.errors else {}),
@@ -153,6 +152,5 @@ def _per_call(
 
 
 def _seconds(percentiles: Percentiles) -> str:
-    """Three figures of each percentile; a dash where there is none."""
     values = (percentiles.p50, percentiles.p95, percentiles.p99)
     return "/".join("-" if value is None else f"{value:.3g}" for value in values)

@@ -89,8 +89,6 @@ def bench(terminal: Terminal) -> typer.Typer:
 
 
 def _add_latency(commands: typer.Typer, terminal: Terminal) -> None:
-    """Add the command that measures latency."""
-
     @commands.command("latency")
     def latency(  # noqa: PLR0913 - a command's options
         url: _Url,
@@ -187,7 +185,6 @@ def _measure_latency(
     save: Path | None,
     as_json: bool,
 ) -> None:
-    """Run the measurement and show it; ends the command where something is wrong."""
     from proxy.cli.testing.latency_measurement import LatencyMeasurement
     from proxy.errors import OperatorError
     from proxy.tools.bench.latency_chart import check_extra

@@ -123,7 +123,6 @@ class LatencyMeasurement:
         terminal.say("", LEGEND, *error_lines(self._cells), *(f"Note: {note}" for note in notes))
 
     def _document(self) -> dict[str, Any]:
-        """The figures as a JSON document."""
         from proxy.tools.bench.latency_run import doubts
         from proxy.tools.bench.prompts import TokenRatio
 
@@ -156,11 +155,7 @@ def _json_line(document: dict[str, Any]) -> bytes:
 
 
 def _check_size(plan: LatencyPlan) -> None:
-    """Nothing, if the run is within its bounds.
-
-    Raises:
-        OperatorError: If its prompts need too much memory, or it has too many callers.
-    """
+    """Nothing, if the run is within its bounds."""
     from proxy.errors import OperatorError
 
     if plan.memory_bytes > _MAX_PROMPT_BYTES:

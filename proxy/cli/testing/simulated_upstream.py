@@ -62,7 +62,6 @@ def _lock(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _simulator(shipped: Catalog, clock: Callable[[], float]) -> Iterator[str]:
-    """The address of a simulator that answers meanwhile."""
     simulator = Simulator(
         SimulatorSettings(models=simulated_models(shipped)), clock=clock, sleep=asyncio.sleep
     )
@@ -78,7 +77,6 @@ def _simulator(shipped: Catalog, clock: Callable[[], float]) -> Iterator[str]:
 
 
 def _run(simulator: Simulator, address: Future[str], stopped: Event) -> None:
-    """Answer calls until told to stop."""
     try:
         asyncio.run(_answer(simulator, address, stopped))
     except OSError as error:

@@ -112,7 +112,6 @@ class ChatClient:
         return timing
 
     async def _exchange(self, body: bytes) -> tuple[CallTiming, bytes]:
-        """The times of one call, and the body of a refusal."""
         prepared = PreparedRequest(method="POST", path=_COMPLETIONS, headers={}, body=body)
         started = self._ticks()
         exchange: UpstreamExchange | None = None
@@ -144,11 +143,7 @@ class ChatClient:
         return timer.call_timing(ticks())
 
     async def _get(self, path: str) -> tuple[int, bytes]:
-        """Status and body of a GET.
-
-        Raises:
-            OperatorError: If nothing answers.
-        """
+        """Status and body of a GET."""
         prepared = PreparedRequest(method="GET", path=path, headers={}, body=b"")
         try:
             async with asyncio.timeout(self._target.timeout_s):

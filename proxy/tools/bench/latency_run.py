@@ -114,7 +114,6 @@ class LatencyRun:
             on_cell(await self._measure_cell(shape))
 
     async def _measure_cell(self, shape: CellShape) -> CellFigures:
-        """The figures of one combination, after its warm-up."""
         plan = self._plan
         if shape.prefix is PrefixState.WARM:
             await self._client.measure(self._body(shape))  # writes the prefix for all that follow

@@ -171,7 +171,6 @@ def error_name(error: object) -> str:
 
 
 def _tells_cached(usage: Mapping[str, Any]) -> bool:
-    """True if a usage object says how much of the prompt was read from a cache."""
     details = usage.get("prompt_tokens_details")
     numbers = details if isinstance(details, dict) else {}
     return (

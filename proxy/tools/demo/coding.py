@@ -118,7 +118,6 @@ class CodingScript:
         return message
 
     def _call(self, number: int, index: int, use: ToolUse) -> dict[str, Any]:
-        """A recorded tool call with an id as providers make them."""
         name = f"call_{seeded_random(self.seed, 'call', number, index).getrandbits(96):024x}"
         function = {"name": use.tool, "arguments": use.arguments}
         return {"id": name, "type": "function", "function": function}
@@ -191,7 +190,6 @@ def agents(seed: str, model: str) -> list[CodingScript]:
 
 
 def _both(first: CodingTask, second: CodingTask) -> CodingTask:
-    """One task after the other, on the first one's branch."""
     next_question, *steps = second.steps
     return CodingTask(
         branch=first.branch, steps=(*first.steps, replace(next_question, says=_DONE), *steps)

@@ -203,7 +203,6 @@ def _direct_totals(result: DemoResult, team: str, teams: list[str]) -> CallTotal
 
 
 def _summary(result: DemoResult) -> str:
-    """The cost of all calls in each way, in one line."""
     (row,) = result.total
     parts = [
         f"{_cost(totals.nanos)} {way}{less and f' ({less})'}"

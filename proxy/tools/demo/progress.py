@@ -56,7 +56,6 @@ async def _watch(stage: DemoSession, show: Callable[[int], None]) -> None:
 
 
 async def _cost_so_far(stage: DemoSession) -> int:
-    """The ledger's cost so far, in nano-dollars."""
     store = stage.gateway.store
     rows = await store.ask(store.reports.spend, days(stage.since), ())
     return sum(row.cost_nanos or 0 for row in rows)

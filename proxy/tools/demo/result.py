@@ -100,7 +100,6 @@ class DemoResult:
         return orjson.dumps(line).decode()
 
     def _savings(self, team: str) -> dict[str, Any]:
-        """The headline of a team, or of all for ""; {} where none was read."""
         savings = self.savings.get(team)
         if savings is None:
             return {}
@@ -171,7 +170,6 @@ def days(since: datetime) -> ReportPeriod:
 
 
 def _baseline_totals(baseline: CostBaseline, teams: Iterable[str]) -> dict[str, Any]:
-    """The baseline totals of those teams' calls."""
     names = list(teams)
     direct, arranged = (total(ways, names) for ways in (baseline.direct, baseline.arranged))
     return {
@@ -204,5 +202,4 @@ def _account_of(row: Spend) -> dict[str, Any]:
 
 
 def _usd(nanos: int | None) -> orjson.Fragment | None:
-    """A number with every digit."""
     return None if nanos is None else orjson.Fragment(dollars(nanos))

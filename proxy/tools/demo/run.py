@@ -116,7 +116,6 @@ async def _dashboard_link(staged: DemoSession) -> str:
 
 
 async def _result(console: Console, staged: DemoSession, count: int) -> DemoResult:
-    """Send the calls, and ask the ledger about them."""
     ticks = asyncio.get_running_loop().time
     calls = plan.calls(start=staged.since - _SPAN, count=count)
     began = ticks()

@@ -172,7 +172,6 @@ async def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
 
 
 def _teams(gateway: Gateway, now: float) -> tuple[dict[str, str], dict[str, str]]:
-    """The teams' secrets by name, and their names by id."""
     keys, names = {}, {}
     for name in TEAMS:
         team = gateway.store.teams.create(name, now=now)
@@ -196,7 +195,6 @@ def listening(port: int) -> Iterator[socket.socket]:
 
 
 def _try_bind(listener: socket.socket, port: int) -> bool:
-    """True if the port could be taken."""
     try:
         listener.bind((HOST, port))
     except OSError as error:

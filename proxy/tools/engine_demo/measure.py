@@ -252,5 +252,4 @@ def _handbook_sections() -> tuple[str, ...]:
 
 
 def _split(text: str) -> Iterator[str]:
-    """A text's part before its first heading of the second level, and each part below one."""
     yield from re.split(r"(?m)^(?=## )", text)

@@ -72,7 +72,6 @@ def _answer_excerpt(text: str) -> str:
 
 
 def _decode_table(result: EngineDemoResult) -> Table:
-    """Tokens per second of each engine, and the acceptance of its drafts."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in ("answers", "engine"):
         table.add_column(name)
@@ -110,7 +109,6 @@ def _first_token_text(result: EngineDemoResult) -> str:
 
 
 def _receipt_table(result: EngineDemoResult) -> Table:
-    """The sample call's receipt, and the same tokens at a provider's price."""
     usage = result.receipt.usage
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("one call")

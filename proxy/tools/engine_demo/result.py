@@ -155,5 +155,4 @@ def provider_nanos(catalog: Catalog, receipt: Receipt) -> int | None:
 
 
 def _usd(nanos: int | None) -> orjson.Fragment | None:
-    """A number with every digit."""
     return None if nanos is None else orjson.Fragment(dollars(nanos))

@@ -132,11 +132,7 @@ class _Reports:
         self._changed.set()
 
     async def until_ready(self, supervisor: EngineSupervisor) -> None:
-        """Return once every replica is ready.
-
-        Raises:
-            OperatorError: If one ended before.
-        """
+        """Return once every replica is ready."""
         while any(report.state is not ProcessState.READY for report in supervisor.reports):
             self._changed.clear()
             for report in supervisor.reports:
@@ -157,7 +153,6 @@ def _start_failure(report: ReplicaReport) -> str:
 
 
 def _free_ports(count: int) -> list[int]:
-    """So many free ports."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
         return [listener.getsockname()[1] for listener in sockets]

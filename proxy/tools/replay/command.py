@@ -116,7 +116,6 @@ def command(catalog: Callable[[], Catalog], now: Callable[[], float]) -> Callabl
 
 
 def _write_plot(file: Path, report: ReplayReport) -> None:
-    """Write the plot; nothing where no cost is known."""
     from dashboards.pages import cost_curves
 
     if report.curves is None:
@@ -137,7 +136,6 @@ def print_report(out: Console, report: ReplayReport) -> None:
 
 
 def _console() -> Console:
-    """Standard output; wide where it is no terminal."""
     from rich.console import Console
 
     out = Console(highlight=False, markup=False, emoji=False)
@@ -230,7 +228,6 @@ def named_model(catalog: Catalog, name: str) -> Model:
 
 @contextmanager
 def _progress_bar(files: Sequence[Path]) -> Iterator[Callable[[int], None]]:
-    """Reports bytes read; a progress bar on a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 

@@ -138,5 +138,4 @@ _body = msgspec.json.Decoder(_Body).decode
 
 
 def _length(body: bytes) -> int:
-    """Number of messages a body has."""
     return len(_body(body).messages)

@@ -116,11 +116,7 @@ class LogReplay:
         return self._outcome()
 
     def _run(self, line: RecordedCall) -> ModelReplay:
-        """The replay of the call's model.
-
-        Raises:
-            OperatorError: If the catalog has no such model, or the log has too many.
-        """
+        """The replay of the call's model."""
         model = self._model or self._known.get(line.models)
         if model is None:
             model = self._resolve(line.models)

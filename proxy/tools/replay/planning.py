@@ -126,7 +126,6 @@ class PlannedVariant:
             self._answers.append((self._now + ANSWERED, self._planned, usage))
 
     def _learn_from_answers(self, now: float) -> None:
-        """Learn from the calls whose answers have begun by now."""
         while self._answers and self._answers[0][0] <= now:
             _, planned, usage = self._answers.popleft()
             try:

@@ -53,7 +53,7 @@ class PromptReader:
         """The line in the API of the route's upstream: a Messages call becomes a chat call.
 
         Raises:
-            Unsayable: If it cannot be said there.
+            OperatorError: If it cannot be said there.
         """
         if not line.is_native:
             return line
@@ -69,7 +69,7 @@ class PromptReader:
         """The prompt that a chat body makes, or one of a Messages call.
 
         Raises:
-            Unsayable: If it cannot be said on the route's wire, or makes no prompt.
+            OperatorError: If it cannot be said on the route's wire, or makes no prompt.
         """
         try:
             kind = self.route.upstream.kind

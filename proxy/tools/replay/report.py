@@ -186,7 +186,6 @@ def _actions(outcome: LogOutcome, rows: Sequence[WayRow]) -> Iterator[SavingStep
 
 
 def _compaction_gain(feature: FeatureTotals) -> int:
-    """Money that compaction saves a feature; 0 where a price is unknown."""
     dear, cheap = feature.ways[_DEFAULT].nanos, feature.ways[_COMPACTED].nanos
     return 0 if dear is None or cheap is None else dear - cheap
 
@@ -248,7 +247,6 @@ def _missing_text_remark(outcome: LogOutcome, rows: Sequence[WayRow]) -> Iterato
 
 
 def _answer_remarks(outcome: LogOutcome) -> Iterator[str]:
-    """Remarks on answers whose length nothing says."""
     unanswered = sum(feature.unanswered for feature in outcome.features)
     if unanswered == outcome.calls:
         yield "The log has no answers: the cost is of prompts alone, and all answers cost more."
@@ -259,7 +257,6 @@ def _answer_remarks(outcome: LogOutcome) -> Iterator[str]:
 
 
 def _compaction_remarks(compaction: ReplayedCompaction, calls: int) -> Iterator[str]:
-    """Remarks on compaction, and on the reasons for unmodified calls."""
     if compaction.calls or compaction.trimmed:
         yield (
             f"Compacted: {compaction.calls:,} of {quantity(calls, 'call')}, with"

@@ -85,14 +85,12 @@ class ModelReplay:
         return self._totals.features()
 
     def _with_replayed_model(self, line: RecordedCall) -> RecordedCall:
-        """The line, sent to the model that is replayed."""
         model = {"model": msgspec.json.encode(self._reading.public)}
         return msgspec.structs.replace(line, body=replace_fields(line.body, model))
 
     def _send(
         self, number: int, line: RecordedCall, as_sent: SimulatedCall, to: FeatureTotals, now: float
     ) -> tuple[Usage, int | None]:
-        """Send the call one way; returns its usage and cost."""
         variant, totals = self._variants[number], to.ways[number]
         simulated = self._prepare(variant, line, as_sent, now)
         usage = None

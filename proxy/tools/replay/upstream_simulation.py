@@ -76,7 +76,6 @@ class UpstreamSimulation:
             self._finish(before, now)
 
     def _leave(self, call: SimulatedCall, now: float, read: int) -> None:
-        """Let the answer come, in its time."""
         model = self._model
         answer = _Answer(call)
         begins = now + model.ttft + model.per_1k * (call.prompt.tokens - read) / 1000
@@ -93,7 +92,6 @@ class UpstreamSimulation:
         heappush(self._due, (time, self._number, answer, ends))
 
     def _step(self) -> None:
-        """Let the first that is due happen."""
         time, _, answer, ends = heappop(self._due)
         if ends:
             self._finish(answer, time)

@@ -145,11 +145,7 @@ async def _record_exchange(lab: Simulator, request: Request) -> SimulatedExchang
 
 
 def _authenticate(lab: Simulator, wire: WireName, request: Request) -> str:
-    """The caller's key.
-
-    Raises:
-        Refusal: If there is none, or not the simulator's.
-    """
+    """The caller's key."""
     headers = request.headers
     bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
     key = bearer or headers.get("x-api-key" if wire == "anthropic" else "api-key", "")
@@ -162,11 +158,7 @@ def _authenticate(lab: Simulator, wire: WireName, request: Request) -> str:
 
 
 def _cues(lab: Simulator, request: Request, body: Body) -> FaultDirectives:
-    """All cues of a call; the script is asked only where a call names none itself.
-
-    Raises:
-        Refusal: If one is unknown.
-    """
+    """All cues of a call; the script is asked only where a call names none itself."""
     name = body.get("model")
     model, _, behind = name.partition("+") if isinstance(name, str) else ("", "", "")
     try:
@@ -181,11 +173,7 @@ def _cues(lab: Simulator, request: Request, body: Body) -> FaultDirectives:
 
 
 def _header_directives(request: Request) -> FaultDirectives:
-    """The cues of the header.
-
-    Raises:
-        Refusal: If one is unknown.
-    """
+    """The cues of the header."""
     try:
         return parse_directives(request.headers.get("x-simulator-fault", ""))
     except ValueError as unknown:
@@ -318,7 +306,6 @@ def _new_openai_batch(lab: Simulator, body: Body, key: str, cues: FaultDirective
 
 
 def _new_file(lab: Simulator, request: Request) -> Json:
-    """A file, from the form that was recorded as this request's body."""
     filename, content = uploaded_file(
         lab.exchanges[-1].body, request.headers.get("content-type", "")
     )

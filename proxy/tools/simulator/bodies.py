@@ -26,11 +26,7 @@ _TTLS: Mapping[object, Ttl] = {"5m": "5m", "30m": "30m", "1h": "1h", "12h": "12h
 
 
 def parse_body(raw: bytes) -> Body:
-    """The body as an object.
-
-    Raises:
-        Refusal: If it is not a JSON object.
-    """
+    """The body as an object."""
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -41,11 +37,7 @@ def parse_body(raw: bytes) -> Body:
 
 
 def required_field(body: Body, name: str, kind: type | tuple[type, ...]) -> Any:  # noqa: ANN401 - JSON
-    """The value of a field that must be there and not be empty.
-
-    Raises:
-        Refusal: If it is missing, of another type, or empty.
-    """
+    """The value of a field that must be there and not be empty."""
     value = body.get(name)
     if isinstance(value, kind) and value:
         return value
@@ -54,11 +46,7 @@ def required_field(body: Body, name: str, kind: type | tuple[type, ...]) -> Any:
 
 
 def output_bound(body: Body, names: tuple[str, ...], limit: int) -> int:
-    """The first of those fields that bounds the answer, at most ``limit``.
-
-    Raises:
-        Refusal: If it is no positive integer.
-    """
+    """The first of those fields that bounds the answer, at most ``limit``."""
     for name in names:
         value = body.get(name)
         if value is None:
@@ -75,9 +63,6 @@ def wants_usage_chunk(body: Body, model: SimulatedModel) -> bool:
     """True if a stream is to tell its usage at its end.
 
     Source: OpenAI API reference, ``stream_options``; mistralai 3.7.0 (2026-11).
-
-    Raises:
-        Refusal: If it is asked of a provider that tells it unasked.
     """
     options = body.get("stream_options")
     if model.asks_usage:
@@ -90,11 +75,7 @@ def wants_usage_chunk(body: Body, model: SimulatedModel) -> bool:
 
 
 def ttl(mark: object, default: Ttl) -> Ttl | None:
-    """The lifetime a breakpoint asks for; None where there is no breakpoint.
-
-    Raises:
-        Refusal: If the lifetime is unknown.
-    """
+    """The lifetime a breakpoint asks for; None where there is no breakpoint."""
     if not isinstance(mark, dict):
         return None
     time_to_live = mark.get("ttl") or default
@@ -104,11 +85,7 @@ def ttl(mark: object, default: Ttl) -> Ttl | None:
 
 
 def stops(value: object) -> tuple[str, ...]:
-    """Stop sequences, given as one or as a list.
-
-    Raises:
-        Refusal: If one of them is no text.
-    """
+    """Stop sequences, given as one or as a list."""
     if value is None or isinstance(value, str):
         return (value,) if value else ()
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):

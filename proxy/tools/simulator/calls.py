@@ -81,11 +81,7 @@ class _Timing:
 def generate_answer(
     lab: Simulator, speech: EndpointDialect, request_body: Body, key: str, cues: FaultDirectives
 ) -> PlayedAnswer:
-    """The answer of a model that writes text.
-
-    Raises:
-        Refusal: If the provider would refuse.
-    """
+    """The answer of a model that writes text."""
     request_body = _with_history(lab, speech, request_body)
     model = _model(lab, request_body, speech.wire)
     request = _read_reply_request(speech, request_body, ReadingContext(lab.vocabulary, model, key))
@@ -117,11 +113,7 @@ def generate_answer(
 
 
 def batched_answer(lab: Simulator, speech: EndpointDialect, key: str, body: Body) -> Json:
-    """The answer to one call of a batch.
-
-    Raises:
-        Refusal: If the provider would refuse.
-    """
+    """The answer to one call of a batch."""
     model = _model(lab, body, speech.wire)
     request = _read_reply_request(speech, body, ReadingContext(lab.vocabulary, model, key))
     _check_length(speech, model, request.prompt.tokens)
@@ -162,11 +154,7 @@ def raw(lab: Simulator, data: bytes, media: str, cues: FaultDirectives) -> Playe
 
 
 def refuse_as_cued(cues: FaultDirectives) -> None:
-    """Pass a call that is to be answered.
-
-    Raises:
-        Refusal: If a cue wants it refused.
-    """
+    """Pass a call that is to be answered."""
     if cues.status:
         raise of_status(cues.status, cues.number(str(cues.status), 1.0))
     if "quota" in cues:
@@ -203,9 +191,6 @@ def _check_length(speech: EndpointDialect, model: SimulatedModel, tokens: int) -
     """Pass a prompt that the model's window has room for.
 
     Source: OpenAI API reference, error codes; Anthropic, errors (2026-11).
-
-    Raises:
-        Refusal: If it is too long.
     """
     if model.window is None or tokens <= model.window:
         return
@@ -346,11 +331,7 @@ def _error_frame(speech: EndpointDialect) -> StreamFrame:
 
 
 def _with_history(lab: Simulator, speech: EndpointDialect, request_body: Body) -> Body:
-    """The body with the conversation it continues in front of its input.
-
-    Raises:
-        Refusal: If that conversation is unknown.
-    """
+    """The body with the conversation it continues in front of its input."""
     previous = request_body.get("previous_response_id")
     if speech is not RESPONSES or previous is None:
         return request_body

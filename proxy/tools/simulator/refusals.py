@@ -1,4 +1,4 @@
-"""Errors as each provider sends them.
+"""Errors as each provider sends them: what reads a body raises one where the provider refuses.
 
 Source: OpenAI and Anthropic API references, errors (2026-11).
 """

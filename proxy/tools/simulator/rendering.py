@@ -104,7 +104,6 @@ class PromptRenderer:
         self._messages += 1
 
     def _message_end(self) -> tuple[int, ...]:
-        """The token that ends the message before, if its last block does not."""
         return (END,) if self._goes_on and self._messages else ()
 
     def text(self, text: str, mark: Ttl | None = None) -> RenderedPart:

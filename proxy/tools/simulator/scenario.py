@@ -177,7 +177,6 @@ def _number(fields: TableReader, key: str, maximum: float) -> float:
 
 
 def _fault(fields: TableReader) -> str:
-    """A fault directive; "" where the key is absent."""
     text = fields.text("fault", "503") or ""
     for problem in _faults(text):
         fields.add_problem("fault", *problem)
@@ -185,7 +184,6 @@ def _fault(fields: TableReader) -> str:
 
 
 def _faults(text: str) -> Iterator[tuple[str, str]]:
-    """The problem of a fault directive, and its fix."""
     try:
         parse_cues(text)
     except ValueError:

@@ -86,7 +86,6 @@ def _object_answer(value: Json) -> RecordedAnswer:
 
 
 def _message(value: Json) -> Json | None:
-    """The assistant's message of a body that is one of chat, Messages, Responses or Gemini."""
     for field, reader in _READERS.items():
         if isinstance(value.get(field), list):
             return reader(objects(value[field]))
@@ -145,7 +144,6 @@ _READERS: Final[Mapping[str, Callable[[Sequence[Json]], Json | None]]] = {
 
 
 def _streamed_answer(text: str) -> RecordedAnswer:
-    """The answer of a recorded event stream."""
     pieces: list[str] = []
     arguments: list[str] = []
     generated, model = None, ""

@@ -155,7 +155,6 @@ def is_item(item: Any) -> bool:  # noqa: ANN401 - JSON
 
 
 def _is_tool(message: Json) -> bool:
-    """True for a tool's description among the messages."""
     return message.get("role") == "tool" and isinstance(message.get("content"), dict)
 
 

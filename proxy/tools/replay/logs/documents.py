@@ -123,7 +123,6 @@ def _has_lines(file: BinaryIO, longest: int) -> bool:
 
 
 def _lines(read: _Read, longest: int) -> Iterator[LogValue]:
-    """The value of each line that is not empty."""
     number = 0
     while raw := read(longest):
         number += 1

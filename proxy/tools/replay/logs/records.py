@@ -120,11 +120,7 @@ def _inner(document: Json) -> list[Json] | None:
 
 
 def _call(record: Json) -> RecordedCall:
-    """The call of one record.
-
-    Raises:
-        OperatorError: If it is none, or one that cannot be replayed.
-    """
+    """The call of one record."""
     _refuse_failed(record)
     body = next((value for value in map(decode, values(record, _BODY)) if is_request(value)), None)
     if body is None and record.get("type") == "GENERATION" and record.get("input"):
@@ -157,11 +153,7 @@ def _call(record: Json) -> RecordedCall:
 
 
 def _refuse_failed(record: Json) -> None:
-    """Pass what was asked once and answered.
-
-    Raises:
-        OperatorError: If it was not.
-    """
+    """Pass what was asked once and answered."""
     method = first_text(record, ("method", "request/method", "request_method")) or "POST"
     if method.upper() != "POST":
         raise OperatorError("it is no model call: its method is not POST")

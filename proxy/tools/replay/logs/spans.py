@@ -71,7 +71,6 @@ def _is_call(record: Json) -> bool:
 
 
 def _record(span: Json) -> Json:
-    """One span as a record with the fields that other logs have."""
     events = [(event.get("name"), _attributes(event)) for event in objects(span.get("events"))]
     attributes = _attributes(span)
     for _, more in events:
@@ -95,7 +94,6 @@ def _record(span: Json) -> Json:
 
 
 def _attributes(holder: Any) -> Json:  # noqa: ANN401 - JSON
-    """The attributes of a span, an event or a resource, by name."""
     attributes = holder.get("attributes") if isinstance(holder, dict) else None
     return dict(attributes) if isinstance(attributes, dict) else _pairs(attributes)
 
@@ -109,7 +107,6 @@ def _pairs(items: Any) -> Json:  # noqa: ANN401 - JSON
 
 
 def _value(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """The value of an ``AnyValue``."""
     if not isinstance(value, dict):
         return value
     if "arrayValue" in value:
@@ -122,7 +119,6 @@ def _value(value: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 def _messages(attributes: Json, events: Iterable[tuple[Any, Json]]) -> list[Json]:
-    """The messages in parts, in events, or in numbered attributes."""
     instructions = objects(decode(attributes.get(_SYSTEM)))
     messages = _chat_messages(attributes.get(_INPUT))
     if messages and instructions:
@@ -136,7 +132,6 @@ def _messages(attributes: Json, events: Iterable[tuple[Any, Json]]) -> list[Json
 
 
 def _chat_messages(value: Any) -> list[Json]:  # noqa: ANN401 - JSON
-    """Chat messages of messages whose content stands in parts."""
     return [chat for message in objects(decode(value)) for chat in _chat(message)]
 
 
@@ -165,7 +160,6 @@ def _parts_text(parts: Iterable[Json]) -> str:
 
 
 def _by_number(attributes: Json, kind: str) -> list[Json]:
-    """The messages of numbered attributes."""
     messages = _rows(attributes, _NUMBERED, kind)
     for (number, _), call in _rows(attributes, _NUMBERED_CALL, kind).items():
         written = tool_call(call.get("id"), call.get("name"), call.get("arguments", "{}"))
@@ -175,7 +169,6 @@ def _by_number(attributes: Json, kind: str) -> list[Json]:
 
 
 def _rows(attributes: Json, names: re.Pattern[str], kind: str) -> dict[tuple[int, ...], Json]:
-    """The fields of a kind of numbered attributes, by their numbers."""
     rows: dict[tuple[int, ...], Json] = {}
     matches = ((names.match(name), value) for name, value in attributes.items())
     for parts, value in matches:

@@ -185,7 +185,6 @@ class _CodexSession:
             self._at = time
 
     def _close(self, usage: Any) -> Iterator[RecordedCall | OperatorError]:  # noqa: ANN401 - JSON
-        """The call whose output is complete."""
         output, self._output = self._output, []
         if not output:
             return
@@ -217,7 +216,6 @@ class _CodexSession:
 
 
 def _items(payload: Json) -> list[Json]:
-    """The conversation that a compaction left."""
     if isinstance(payload.get("replacement_history"), list):
         return objects(payload["replacement_history"])
     text = {"type": "input_text", "text": str(payload.get("message") or "")}
@@ -236,7 +234,6 @@ def _filler(total: int, messages: list[Json]) -> str:
 
 
 def _with_mark(message: Json) -> Json:
-    """The message with a mark on its last part."""
     *parts, last = message["content"]
     if isinstance(last, dict) and last.get("type") not in ("thinking", "redacted_thinking"):
         last = {**last, "cache_control": _EPHEMERAL}

@@ -31,11 +31,7 @@ class BatchShelf:
         self._files: OrderedDict[str, bytes] = OrderedDict()
 
     def batch(self, name: str) -> Json:
-        """The batch with this id.
-
-        Raises:
-            Refusal: If there is none.
-        """
+        """The batch with this id."""
         _check_known(self._batches, name)
         return self._batches[name]
 
@@ -44,11 +40,7 @@ class BatchShelf:
         return [*reversed(self._batches.values())]
 
     def file(self, name: str) -> bytes:
-        """The content of the file with this id.
-
-        Raises:
-            Refusal: If there is none.
-        """
+        """The content of the file with this id."""
         _check_known(self._files, name)
         return self._files[name]
 
@@ -69,11 +61,7 @@ class BatchShelf:
 
 
 def uploaded_file(raw: bytes, content_type: str) -> tuple[str, bytes]:
-    """The name and the content of the file in a form.
-
-    Raises:
-        Refusal: If there is none.
-    """
+    """The name and the content of the file in a form."""
     form = message_from_bytes(f"content-type: {content_type}\r\n\r\n".encode() + raw)
     parts = form.get_payload() if form.is_multipart() else []
     for part in parts:
@@ -127,9 +115,6 @@ def openai_results(lines: bytes, answers: Mapping[str, AnswerOne]) -> tuple[byte
 
     Args:
         answers: By path, such as ``/v1/chat/completions``.
-
-    Raises:
-        Refusal: If a line is no call.
     """
     results = []
     failed = 0
@@ -164,11 +149,7 @@ def _result(answers: Mapping[str, AnswerOne], call: Body) -> tuple[int, Json]:
 
 
 def messages_results(body: Body, answer_one: AnswerOne) -> list[Json]:
-    """The results of a new batch of Messages calls.
-
-    Raises:
-        Refusal: If it holds no calls, or one without params.
-    """
+    """The results of a new batch of Messages calls."""
     requests = required_field(body, "requests", list)
     results = []
     for request in requests:

@@ -26,11 +26,7 @@ Counted = Callable[[Body], int]
 
 
 def check_edits(body: Body, betas: str) -> None:
-    """Pass a body whose edits the real API would take.
-
-    Raises:
-        Refusal: If an edit is unknown or out of order, or its beta was not asked for.
-    """
+    """Pass a body whose edits the real API would take."""
     names = {beta.strip() for beta in betas.split(",")}
     if body.get("compaction") is not None and ON_DEMAND not in names:
         raise provider_refusal(400, "compaction: Extra inputs are not permitted")

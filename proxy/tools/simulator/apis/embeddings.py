@@ -22,11 +22,7 @@ _MOST_TOKENS = 8192
 
 
 def embed_inputs(body: Body, model: SimulatedModel, vocabulary: Vocabulary) -> tuple[Json, Usage]:
-    """The answer and what it used.
-
-    Raises:
-        Refusal: If the model gives no vectors, or an input is empty, too long, or no text.
-    """
+    """The answer and what it used."""
     size = body.get("dimensions") or model.dimensions
     if not model.dimensions or type(size) is not int or not 0 < size <= model.dimensions:
         raise provider_refusal(
@@ -79,5 +75,4 @@ def _ids(value: object, vocabulary: Vocabulary) -> Sequence[int]:
 
 
 def _pack_floats(numbers: Sequence[float]) -> str:
-    """The numbers as little-endian single floats in base64."""
     return b64encode(pack(f"<{len(numbers)}f", *numbers)).decode()

@@ -23,9 +23,6 @@ def image_answer(body: Body, created: int) -> Json:
     """The answer of an image model: one grey pixel for each image that was asked for.
 
     Source: OpenAI API reference, create image (2026-11).
-
-    Raises:
-        Refusal: If there is no prompt, or the number of images is none.
     """
     prompt = required_field(body, "prompt", str)
     count = output_bound({"n": 1, **body}, ("n",), _MAX_IMAGES)
@@ -48,9 +45,6 @@ def speech(body: Body) -> bytes:
     """Silence as a WAV file, as long as the text would take to speak, at most a minute.
 
     Source: OpenAI API reference, create speech (2026-11).
-
-    Raises:
-        Refusal: If there is no text or no voice.
     """
     text = required_field(body, "input", str)
     required_field(body, "voice", (str, dict))

@@ -51,11 +51,7 @@ _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
 
 def check(body: Body, model: SimulatedModel) -> None:
-    """Pass a body that the real API would take.
-
-    Raises:
-        Refusal: If it would not.
-    """
+    """Pass a body that the real API would take."""
     if body.get("thread"):
         raise _unsupported_thread()
     for name in body:

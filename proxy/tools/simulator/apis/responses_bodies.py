@@ -33,11 +33,7 @@ _PHASES = (None, "commentary", "final_answer")
 
 
 def items(body: Body) -> list[Json]:
-    """The input as items; text alone is a user's message.
-
-    Raises:
-        Refusal: If there is none.
-    """
+    """The input as items; text alone is a user's message."""
     value = required_field(body, "input", (str, list))
     return [{"role": "user", "content": value}] if isinstance(value, str) else list(value)
 
