@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from proxy.catalog.entries import BodyFields
+from slo.toml.fields import Field
 from slo.toml.nodes import Node
 from slo.toml.problems import Problem
 from slo.toml.table_reader import TableReader, checked_value
@@ -21,12 +22,9 @@ _MAX_INTEGER: Final = 2**63 - 1
 _JSON_FIX: Final = "write a string, number, true, false, array or table"
 
 
-def body_fields(table: TableReader) -> BodyFields | None:
-    """The changes in ``body_fields``; None where there are none."""
-    node = table.nodes.get("body_fields")
-    if node is None:
-        return None
-    parts = TableReader(node, _PARTS, table.problems)
+def body_fields(table: TableReader, field: Field) -> BodyFields:
+    """The changes in ``body_fields``."""
+    parts = TableReader(table.nodes[field.key], _PARTS, table.problems)
     added = parts.entries("add")
     renamed = parts.entries("rename")
     dropped = parts.elements("drop")

@@ -10,19 +10,18 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from proxy.catalog.entries import Auth, Kind
+from slo.toml.fields import Field
 from slo.toml.table_reader import TableReader, checked_value
 
 #: The provider of each kind that is a cloud's own form of Anthropic's API.
 CLOUD_KINDS: Final[Mapping[Kind, str]] = MappingProxyType(
     {"anthropic-bedrock": "bedrock", "anthropic-vertex": "vertex"}
 )
-_AUTHS: Final[dict[str, Auth]] = {"key": "key", "aws": "aws", "google": "google"}
 _USUAL_AUTH: Final[Mapping[Kind, Auth]] = MappingProxyType(
     {"anthropic-bedrock": "aws", "anthropic-vertex": "google"}
 )
@@ -74,36 +73,30 @@ _AWS_HOST: Final = re.compile(r"bedrock-(?:runtime|mantle)(?:-fips)?\.([a-z]{2}(
 _FIX_REGION: Final = 'write aws_region = "us-east-1" or another'
 
 
-@dataclass(frozen=True, slots=True)
-class CloudAccount:
-    """The fields of an upstream that are about its account; as ``Upstream`` has them."""
+def cloud_account(table: TableReader, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an upstream's account, by the values of its table and its kind.
 
-    auth: Auth
-    aws_region: str
-    aws_profile: str
-    betas: frozenset[str] | None
-
-
-def cloud_fields(table: TableReader, kind: Kind, address: str, *, has_key: bool) -> CloudAccount:
-    """The account of an upstream's table; faults are added to the table's problems.
-
-    Args:
-        table: The upstream's.
-        kind: API that it speaks.
-        address: Its address; "" where it is none.
-        has_key: True if a variable with its key is named.
+    Faults are added to the table's problems.
     """
-    usual = "key" if has_key else _USUAL_AUTH.get(kind, "key")
-    auth = _AUTHS.get(table.choice("auth", _AUTHS), usual)
+    kind, has_key = values["kind"], bool(values["key_env"])
+    auth = values["auth"] or ("key" if has_key else _USUAL_AUTH.get(kind, "key"))
     if has_key and auth != "key":
         fix = f'leave out key_env, or auth = "{auth}"'
         table.add_problem("auth", "is beside key_env, which is another way", fix)
-    region = table.text("aws_region", "us-east-1") or _region_of(address)
+    region = values["aws_region"] or _region_of(values["base_url"])
     if auth == "aws" and not region:
         table.problems.append(table.node.problem("has no region to sign for", _FIX_REGION))
-    return CloudAccount(
-        auth, region if auth == "aws" else "", table.text("aws_profile") or "", _betas(table, kind)
-    )
+    if "betas" in table.nodes and kind not in CLOUD_KINDS:
+        what = "says nothing of this kind, which gets all that callers ask for"
+        table.add_problem("betas", what, "leave it out", warning=True)
+    betas = values["betas"] if "betas" in table.nodes else _BETAS.get(kind)
+    return {"auth": auth, "aws_region": region if auth == "aws" else "", "betas": betas}
+
+
+def beta_features(table: TableReader, field: Field) -> frozenset[str]:
+    """The beta features of an array, of whatever name."""
+    names = (checked_value(node, str, table.problems) for node in table.elements(field.key))
+    return frozenset(filter(None, names))
 
 
 def _region_of(address: str) -> str:
@@ -113,14 +106,3 @@ def _region_of(address: str) -> str:
     except ValueError:
         return ""
     return match[1] if match else ""
-
-
-def _betas(table: TableReader, kind: Kind) -> frozenset[str] | None:
-    """The beta features of the table, else those that its kind is known to take."""
-    if "betas" not in table.nodes:
-        return _BETAS.get(kind)
-    if kind not in CLOUD_KINDS:
-        what = "says nothing of this kind, which gets all that callers ask for"
-        table.add_problem("betas", what, "leave it out", warning=True)
-    named = (checked_value(node, str, table.problems) for node in table.elements("betas"))
-    return frozenset(filter(None, named))

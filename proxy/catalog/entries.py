@@ -7,6 +7,7 @@ from typing import Literal
 
 from slo.price import Tariff
 from slo.replica_cost import ReplicaPrice
+from slo.toml.fields import Field, choice_of, set_of
 
 Kind = Literal["openai", "anthropic", "anthropic-bedrock", "anthropic-vertex", "gemini"]
 #: Ways in which requests prove whose they are: by a key, signed for AWS, by a token of Google's.
@@ -30,33 +31,13 @@ class BodyFields:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upstream:
-    """Somewhere that answers completions.
+    """Somewhere that answers completions; ``upstreams.FIELDS`` describes its fields.
 
     Attributes:
-        name: Name by which routes refer to it.
-        kind: API that it speaks.
-        base_url: Up to and including ``/v1`` or its like, without a slash at its end; a query
-            goes with every call.
-        key_env: The environment variable that holds its key; "" for none needed.
-        key_header: The header that carries the key, bare; "" for the usual way of its kind.
-        auth: The way in which requests prove whose they are.
-        aws_region: Region that requests are signed for where ``auth`` is ``aws``; else "".
-        aws_profile: Profile of AWS's files with the credentials; "" for the usual chain.
-        betas: Beta features of Anthropic's API that callers may use there; None for all.
-        provider: Whose it is; prices and cache rules belong to providers.
-        region: Region to which it binds processing, such as ``eu``; "" for any.
-        asks_usage: True if a stream must be asked for its usage; False where it is sent unasked.
-        serves_responses: True if it has the Responses API; if not, it is asked in chat completions.
-        drops_server_tools: True if tools that Anthropic or OpenAI alone runs are left out of calls
-            that are translated for it, with a note; False refuses such calls.
-        bills_abandoned: True if an abandoned answer may go on and be billed;
-            False for engines that stop when the connection closes.
-        headers: Sent with every request.
-        body_fields: Changes in the bodies of calls that generate text; None for none.
-        shares_cache: True if teams may share its prompt cache; its calls do not say whose they are.
-        hints: Facts about calls that its scheduler is told, of ``HINTS``.
-        adapts: True if calls in flight are held to what it answers swiftly; for engines that queue
-            what they cannot serve at once.
+        base_url: Without a slash at its end; a query goes with every call.
+        key_header: "" for the usual way of its kind.
+        aws_region: "" unless ``auth`` is ``aws``.
+        betas: None for all.
         engine: Engine profile of which it is a replica; "" where it is none.
         replica_price: Price of the machine behind it, by the hour; None for one that is not paid
             so.
@@ -98,23 +79,14 @@ class Upstream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One way to serve a model.
+    """One way to serve a model; ``ROUTE_FIELDS`` describes its fields.
 
     Attributes:
         name: ``upstream/id`` with the model's public id; ``upstream/id#model`` where a model has
             several routes on one upstream. Unique in the catalog.
-        model: The name that upstream knows it by, sent whatever name the caller used; ""
-            forwards the caller's name, so that a dated snapshot stays the one asked for.
+        model: "" forwards the caller's name, so that a dated snapshot stays the one asked for.
         tariff: Effective-dated prices; None when the price is unknown.
-        window: Most prompt tokens; None when unknown.
-        max_output: Most generated tokens; None when unknown.
-        regime: The name of its cache rules, one of ``REGIMES``; "" when unknown.
-        block: Tokens per cache block where the regime counts in blocks.
-        min_cache_tokens: Prompts below this are never cached; None when unknown.
-        prompt_cache_retention: Retention of calls that ask for none, one of ``RETENTIONS``; "" when
-            unknown.
-        traits: Names of what the model accepts; see ``TRAITS``.
-        can: Abilities of the model, of ``ABILITIES``; None where the catalog does not say.
+        can: None where the catalog does not say.
         has_own_price: True if its prices stand in a file of the operator's, False for the shipped
             ones.
         assumed_price_of: Predecessor whose prices are taken for its own; "" for none assumed.
@@ -138,16 +110,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A public name and the routes that serve it, in the order they are tried.
-
-    Attributes:
-        id: The name callers use.
-        routes: At least one.
-        created: Time of publication, in seconds since the epoch; 0 when unknown.
-        retires: The day its provider stops serving it; None for none announced.
-        fallbacks: Models that answer in its place when all its routes fail, in order.
-        when_too_long: Models that answer in its place when a prompt is too long for it, in order.
-    """
+    """A public name and the routes that serve it, at least one, in the order they are tried."""
 
     id: str
     routes: tuple[Route, ...]
@@ -232,3 +195,41 @@ ABILITIES = {
     "schema": "keeps to a JSON schema",
     "vision": "sees images and reads files",
 }
+
+TOP_FIELDS = (
+    Field("default", str, "openai", "the upstream of calls that name no model"),
+    Field("default_upstream", str, "", "the upstream of names in no family; without it refused"),
+    Field("families", list, (), "list: [unlisted models](#unlisted-models)", "as shipped"),
+    Field("upstreams", dict, None, "tables by name", "as shipped"),
+    Field("models", list, (), "list: one for each public name", "as shipped"),
+    Field("teams", dict, None, "tables by the team's name: [model aliases](#model-aliases)"),
+)
+FAMILY_FIELDS = (
+    Field("names", str, "", "a pattern: `*` is any text, `{base}` a listed model", "required"),
+    Field("upstream", str, "", "the upstream that its members pass to", "required"),
+    Field("like", str, "", "a listed model whose cache rules and traits they have"),
+)
+#: Fields of a route, which a model may state for all of its routes.
+ROUTE_FIELDS = (
+    Field("upstream", str, "", "where it goes; not beside `routes`; see below", "required"),
+    Field("model", str, "", "the name that the upstream knows", "the caller's name"),
+    Field("price", dict, None, 'a table, see [prices](#prices), or `"unknown"`', "unknown"),
+    Field("discount", str, None, "contracted part taken off", "the upstream's"),
+    Field("window", int, None, "most prompt tokens", "unknown"),
+    Field("max_output", int, None, "most generated tokens", "unknown"),
+    Field("regime", choice_of(REGIMES), "", "its [cache rules](#cache-rules)", "unknown"),
+    Field("block", int, None, "tokens of a cache block; required for `block-chain`"),
+    Field("min_cache_tokens", int, None, "shorter prompts are never cached", "the regime's"),
+    Field("prompt_cache_retention", choice_of(RETENTIONS), "", "`in_memory`, `24h`", "unknown"),
+    Field("traits", set_of(TRAITS), frozenset(), "list: it [accepts](#traits)", "the family's"),
+    Field("can", set_of(ABILITIES), None, "list: `tools`, `schema`, `vision`, see below"),
+)
+MODEL_FIELDS = (
+    Field("id", str, "", "the name callers use", "required"),
+    Field("like", str, "", "another listed model: takes over its fields and its name upstream"),
+    Field("routes", list, (), "list: several ways to serve it", "one route"),
+    Field("fallbacks", list, (), "list: models that answer when its routes fail, in order"),
+    Field("when_too_long", list, (), "list: models that answer where a prompt is too long for it"),
+    Field("created", int, 0, "when it was published, in seconds since the epoch"),
+    Field("retires", date, None, "the day its provider stops serving it, as a date"),
+)

@@ -19,23 +19,33 @@ from proxy.catalog.engine_layer import (
     expand_engines,
     replica_upstream,
 )
-from proxy.catalog.entries import ABILITIES, REGIMES, RETENTIONS, TRAITS, Model, Route, Upstream
+from proxy.catalog.entries import (
+    FAMILY_FIELDS,
+    MODEL_FIELDS,
+    RETENTIONS,
+    ROUTE_FIELDS,
+    TOP_FIELDS,
+    Model,
+    Route,
+    Upstream,
+)
 from proxy.catalog.families import Family, UnlistedModels, fine_tunes, inherit_from_family
 from proxy.catalog.layers import Table
 from proxy.catalog.model_aliases import read_aliases
 from proxy.catalog.predecessors import Predecessors, find_predecessors
 from proxy.catalog.upstreams import upstream
 from slo.price import NO_DISCOUNT, Tariff
+from slo.toml.fields import keys, read_fields
 from slo.toml.nodes import Node, parse_toml
 from slo.toml.problems import InvalidFile, Problem
 from slo.toml.table_reader import TableReader, checked_choice, checked_value
 
-_TOP = ("default", "default_upstream", "families", "upstreams", "models", "teams")
-_FAMILY = ("names", "upstream", "like")
-_CACHE = ("regime", "block", "min_cache_tokens", "prompt_cache_retention")
-_LIMITS = ("window", "max_output", *_CACHE, "traits", "can")
-_ROUTE = ("upstream", "model", "price", "discount", *_LIMITS)
-_MODEL = (*_ROUTE, "id", "like", "routes", "created", "retires", "fallbacks", "when_too_long")
+#: Fields of a route that are read without its surroundings.
+_PLAIN = tuple(
+    field
+    for field in ROUTE_FIELDS
+    if field.key not in {"upstream", "price", "discount", "prompt_cache_retention"}
+)
 
 #: Upstreams by name, each with where it says the discount of its routes.
 _Places = Mapping[str, tuple[Upstream, Node | None]]
@@ -79,7 +89,7 @@ def load(
     problems: list[Problem] = []
     trees = [_parse_shipped(shipped, names[0])]
     trees += [] if user is None else [parse_toml(user, names[1])]
-    files = [TableReader(tree, _TOP, problems) for tree in trees]
+    files = [TableReader(tree, keys(TOP_FIELDS), problems) for tree in trees]
     stated = {node.value["id"].value for node in files[0].elements("models")}
     files[1:1] = _engine_files(engines, stated, problems)
     places = _places(files, engines)
@@ -152,7 +162,7 @@ def _families(
     families: list[Family] = []
     for file in reversed(files):
         for node in file.elements("families"):
-            table = TableReader(node, _FAMILY, file.problems)
+            table = TableReader(node, keys(FAMILY_FIELDS), file.problems)
             names, like = table.text("names", "gpt-*"), table.choice("like", models)
             upstream = upstreams.get(table.choice("upstream", upstreams))
             if not names or upstream is None:
@@ -214,8 +224,8 @@ def _places(files: list[TableReader], engines: Sequence[EngineEntry]) -> _Places
 
 
 def _model(name: str, node: Node, context: _Known, problems: list[Problem]) -> Model:
-    table = TableReader(node, _MODEL, problems)
-    own = {key: field for key, field in table.nodes.items() if key in _ROUTE}
+    table = TableReader(node, keys((*MODEL_FIELDS, *ROUTE_FIELDS)), problems)
+    own = {key: field for key, field in table.nodes.items() if key in keys(ROUTE_FIELDS)}
     nodes = table.elements("routes")
     if "routes" in table.nodes and "upstream" in table.nodes:
         fix = "keep one: upstream for a single route, routes for several"
@@ -257,30 +267,22 @@ def _inherit_fields(own: Table, route: Node, problems: list[Problem]) -> Node:
 
 
 def _route(name: str, node: Node, context: _Known, problems: list[Problem]) -> Route:
-    table = TableReader(node, _ROUTE, problems)
+    table = TableReader(node, keys(ROUTE_FIELDS), problems)
     chosen = table.choice("upstream", [*context.places, *engine_names(context.engines)])
     upstream, discount = context.places.get(chosen, (_NOWHERE, None))
     if "upstream" not in table.nodes:
         problems.append(node.problem("has no upstream", 'write upstream = "openai" or another'))
-    regime = table.choice("regime", REGIMES)
-    block = table.get("block", int)
-    if regime == "block-chain" and not block:
+    values = read_fields(table, _PLAIN)
+    if values["regime"] == "block-chain" and not values["block"]:
         problems.append(node.problem("has a block-chain without block", "write block = 16"))
     off = table.nodes.get("discount", discount)
     route = Route(
         name=f"{upstream.name}/{name}",
         upstream=upstream,
-        model=table.text("model") or "",
         tariff=_tariff(table, off),
-        window=table.get("window", int),
-        max_output=table.get("max_output", int),
-        regime=regime,
-        block=block,
-        min_cache_tokens=table.get("min_cache_tokens", int),
         prompt_cache_retention=_retention(table, upstream, context),
-        traits=_traits(table),
-        can=_abilities(table),
         has_own_price="price" in table.nodes and table.nodes["price"].file != context.shipped,
+        **values,
     )
     return route if "price" in table.nodes else _at_assumed_price(route, name, context, off)
 
@@ -318,18 +320,6 @@ def _retention(table: TableReader, upstream: Upstream, context: _Known) -> str:
     if node is not None and node.file == context.shipped and upstream.provider == "azure":
         return ""
     return table.choice("prompt_cache_retention", RETENTIONS)
-
-
-def _traits(table: TableReader) -> frozenset[str]:
-    traits = {checked_choice(node, TRAITS, table.problems) for node in table.elements("traits")}
-    return frozenset(traits - {""})
-
-
-def _abilities(table: TableReader) -> frozenset[str] | None:
-    if "can" not in table.nodes:
-        return None
-    abilities = {checked_choice(node, ABILITIES, table.problems) for node in table.elements("can")}
-    return frozenset(abilities - {""})
 
 
 def _name_routes(routes: list[Route], node: Node, problems: list[Problem]) -> tuple[Route, ...]:

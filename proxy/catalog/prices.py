@@ -8,19 +8,19 @@ from itertools import pairwise
 
 from proxy.catalog import numbers
 from slo.price import OffPeakDiscount, PricePeriod, PriceSheet, PriceStep, Tariff, TokenRates
+from slo.toml.fields import Field, keys
 from slo.toml.nodes import Node
 from slo.toml.problems import Problem
 from slo.toml.table_reader import TableReader, checked_value
 
 _BUCKETS = TokenRates.__struct_fields__
 _TIERS = ("batch", "flex", "priority", "ultrafast")
-_CHANGE = (*_BUCKETS, "long", "service", "region", "fast", "off_peak", "since")
 _EVER = float("-inf")
 
 
 def tariff(node: Node, discount: Fraction, problems: list[Problem]) -> Tariff:
     """Read the prices of a table, through time; its faults are added to ``problems``."""
-    table = TableReader(node, (*_CHANGE, "changes"), problems)
+    table = TableReader(node, keys(FIELDS), problems)
     changes = table.elements("changes")
     prices = replace(node, value={k: v for k, v in table.nodes.items() if k != "changes"})
     periods = [_period(prices, problems)]
@@ -157,7 +157,7 @@ def _regions(table: TableReader) -> dict[str, Fraction]:
 
 
 def _off_peak(node: Node, problems: list[Problem]) -> OffPeakDiscount | None:
-    table = TableReader(node, ("factor", "peak", "holidays"), problems)
+    table = TableReader(node, keys(OFF_PEAK_FIELDS), problems)
     factor = table.nodes.get("factor")
     if factor is None:
         problems.append(node.problem("has no factor", 'write factor = "0.5"'))
@@ -173,3 +173,27 @@ def _off_peak(node: Node, problems: list[Problem]) -> OffPeakDiscount | None:
             numbers.days_since_epoch(holiday) for holiday in holidays if holiday is not None
         ),
     )
+
+
+FIELDS = (
+    Field("input", str, None, "prompt tokens that no cache served", "unknown"),
+    Field("cache_read", str, None, "prompt tokens read from a cache", "unknown"),
+    *(
+        Field(f"write_{time}", str, None, f"prompt tokens written for {time}", "unknown")
+        for time in ("5m", "30m", "1h", "12h")
+    ),
+    Field("output", str, None, 'generated tokens; `"0"` where nothing is generated', "unknown"),
+    Field("long", list, (), "list of tables: `above` (prompt tokens), and the whole call's rates"),
+    Field("service", dict, None, "a table by service tier, see below"),
+    Field("region", dict, None, "a factor for each region to which processing is bound"),
+    Field("fast", str, None, "a factor for fast mode"),
+    Field("off_peak", dict, None, "a table: what is cheaper at some hours, see below"),
+    Field("since", date, None, "date or time when the price became valid, UTC"),
+    Field("changes", list, (), "list of later prices, each with its own `since`"),
+)
+_CHANGE = keys(field for field in FIELDS if field.key != "changes")
+OFF_PEAK_FIELDS = (
+    Field("factor", str, None, "a factor outside `peak` and on `holidays`", "required"),
+    Field("peak", list, (), 'list of hours such as `"Mon-Fri 01:00-04:00"`, UTC'),
+    Field("holidays", list, (), "list of dates"),
+)

@@ -2,32 +2,21 @@
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from fractions import Fraction
+from typing import Final, get_args
 from urllib.parse import SplitResult, urlsplit
 
 from proxy.catalog import numbers
 from proxy.catalog.body_fields import body_fields
-from proxy.catalog.cloud_accounts import CLOUD_KINDS, cloud_fields
-from proxy.catalog.entries import HINTS, Kind, Upstream
+from proxy.catalog.cloud_accounts import CLOUD_KINDS, beta_features, cloud_account
+from proxy.catalog.entries import HINTS, Auth, Kind, Upstream
 from slo.decimals import whole_number
 from slo.replica_cost import ReplicaPrice
+from slo.toml.fields import Field, choice_of, flag, keys, read_fields, set_of
 from slo.toml.nodes import Node
 from slo.toml.problems import Problem
-from slo.toml.table_reader import TableReader, checked_choice, checked_value
+from slo.toml.table_reader import TableReader, checked_value
 
-_KINDS: Final[dict[str, Kind]] = {
-    "openai": "openai",
-    "anthropic": "anthropic",
-    "anthropic-bedrock": "anthropic-bedrock",
-    "anthropic-vertex": "anthropic-vertex",
-    "gemini": "gemini",
-}
-_KEYS: Final = (
-    "kind", "base_url", "key_env", "key_header", "provider", "region", "asks_usage",
-    "serves_responses", "drops_server_tools", "bills_abandoned", "headers",
-    "body_fields", "shares_cache", "hints", "adapts", "discount", "gpus", "price_per_gpu_hour",
-    "auth", "aws_region", "aws_profile", "betas",
-)  # fmt: skip
 _FIX: Final = 'write base_url = "https://…/v1"'
 _MAX_GPUS: Final = 4096
 #: In the address of an Azure deployment, which has chat completions and no Responses.
@@ -44,61 +33,30 @@ _VALUE: Final = re.compile(r"[\t -~\x80-\xff]*")
 
 def upstream(name: str, node: Node, problems: list[Problem]) -> Upstream:
     """Read the upstream of a table; its faults are added to ``problems``."""
-    table = TableReader(node, _KEYS, problems)
-    if "discount" in table.nodes:
-        numbers.discount(table.nodes["discount"], problems)
-    kind = _KINDS.get(table.choice("kind", _KINDS), "openai")
-    address, key_env = _address(table), table.text("key_env", "PROVIDER_API_KEY") or ""
-    account = cloud_fields(table, kind, address, has_key=bool(key_env))
-    return Upstream(
-        name=name,
-        kind=kind,
-        base_url=address,
-        key_env=key_env,
-        key_header=_key_header(table),
-        auth=account.auth,
-        aws_region=account.aws_region,
-        aws_profile=account.aws_profile,
-        betas=account.betas,
-        provider=table.text("provider") or CLOUD_KINDS.get(kind, ""),
-        region=table.text("region", "eu") or "",
-        asks_usage=table.flag("asks_usage", default=True),
-        serves_responses=table.flag("serves_responses", default=_AZURE_DEPLOYMENT not in address),
-        drops_server_tools=table.flag("drops_server_tools", default=False),
-        bills_abandoned=table.flag("bills_abandoned", default=True),
-        headers=_headers(table),
-        body_fields=body_fields(table),
-        shares_cache=table.flag("shares_cache", default=False),
-        hints=_hints(table),
-        adapts=table.flag("adapts", default=False),
-        replica_price=_replica_price(table),
-    )
+    table = TableReader(node, keys(FIELDS), problems)
+    values = read_fields(table, FIELDS)
+    del values["discount"]  # of its routes, which read it
+    price = ReplicaPrice(gpus=values.pop("gpus"), gpu_hour_nanos=values.pop("price_per_gpu_hour"))
+    if {"gpus", "price_per_gpu_hour"} & table.nodes.keys():
+        values["replica_price"] = price
+    if values["serves_responses"] is None:
+        values["serves_responses"] = _AZURE_DEPLOYMENT not in values["base_url"]
+    values["provider"] = values["provider"] or CLOUD_KINDS.get(values["kind"], "")
+    return Upstream(name=name, **values | cloud_account(table, values))
 
 
-def _hints(table: TableReader) -> frozenset[str]:
-    nodes = table.elements("hints")
-    return frozenset(filter(None, (checked_choice(node, HINTS, table.problems) for node in nodes)))
-
-
-def _replica_price(table: TableReader) -> ReplicaPrice | None:
-    """The price of the machine behind it; None where nothing is said of it."""
-    price, gpus = table.nodes.get("price_per_gpu_hour"), table.nodes.get("gpus")
-    if price is None and gpus is None:
-        return None
-    count = whole_number(gpus.value) if gpus is not None else 1
+def _gpus(table: TableReader, field: Field) -> int | None:
+    count = whole_number(table.nodes[field.key].value)
     if count is None or not 0 <= count <= _MAX_GPUS:
         fix = f"write a number from 0 to {_MAX_GPUS}; 0 for a machine without any"
-        table.add_problem("gpus", "is no number of GPUs", fix)
-    return ReplicaPrice(
-        gpus=count or 0,
-        gpu_hour_nanos=None if price is None else numbers.nanos(price, table.problems),
-    )
+        table.add_problem(field.key, "is no number of GPUs", fix)
+    return count
 
 
-def _address(table: TableReader) -> str:
+def _address(table: TableReader, field: Field) -> str:
     """The address without a slash at its path's end; "" where it is none."""
-    base_url = table.get("base_url", str) or ""
-    place = table.nodes.get("base_url", table.node)
+    base_url = table.get(field.key, str) or ""
+    place = table.nodes[field.key]
     try:
         address = urlsplit(base_url if base_url.startswith(("http://", "https://")) else "")
         faults = list(_address_faults(address, address.port))
@@ -139,16 +97,16 @@ def _is_host(name: str) -> bool:
         return False
 
 
-def _key_header(table: TableReader) -> str:
-    name = (table.text("key_header", "x-api-key") or "").lower()
+def _key_header(table: TableReader, field: Field) -> str:
+    name = (table.text(field.key, field.example) or "").lower()
     if name:
-        _check_name(name, table.nodes["key_header"], table.problems)
+        _check_name(name, table.nodes[field.key], table.problems)
     return name
 
 
-def _headers(table: TableReader) -> dict[str, str]:
+def _headers(table: TableReader, field: Field) -> dict[str, str]:
     headers: dict[str, str] = {}
-    for name, node in table.entries("headers").items():
+    for name, node in table.entries(field.key).items():
         value = headers[name] = checked_value(node, str, table.problems) or ""
         _check_name(name, node, table.problems)
         if not _VALUE.fullmatch(value):
@@ -169,3 +127,37 @@ def _header_problem(value: str, node: Node) -> Problem:
     return node.problem(
         "holds letters that no header can", "write it in Latin letters, or encode it"
     )
+
+
+def _discount(table: TableReader, field: Field) -> Fraction:
+    return numbers.discount(table.nodes[field.key], table.problems)
+
+
+def _gpu_price(table: TableReader, field: Field) -> int | None:
+    return numbers.nanos(table.nodes[field.key], table.problems)
+
+
+FIELDS: Final = (
+    Field("kind", choice_of(get_args(Kind)), "openai", "the API it speaks, see below"),
+    Field("base_url", _address, "", "address up to and including `/v1`; see below", missing=_FIX),
+    Field("key_env", str, "", "environment variable with its key", example="PROVIDER_API_KEY"),
+    Field("key_header", _key_header, "", "header of the bare key, see below", example="x-api-key"),
+    Field("auth", choice_of(get_args(Auth)), None, "`key`, `aws`, `google`, see below", "by kind"),
+    Field("aws_region", str, "", "region to sign for", "from the address", example="us-east-1"),
+    Field("aws_profile", str, "", "AWS profile with the credentials", "AWS's usual chain"),
+    Field("betas", beta_features, None, "list: beta features that callers may use", "the cloud's"),
+    Field("headers", _headers, {}, "table, sent with every request"),
+    Field("body_fields", body_fields, None, "see [odd fields](#odd-fields-of-an-upstream)"),
+    Field("provider", str, "", "whose it is; see [cache rules](#cache-rules)", "the cloud's"),
+    Field("region", str, "", "where it binds processing to", example="eu"),
+    Field("discount", _discount, "0", "contracted part off list prices, 0 to 1, of its routes"),
+    flag("drops_server_tools", "leaves out tools of other providers, see below", default=False),
+    flag("asks_usage", "a stream has to be asked for its usage", default=True),
+    Field("serves_responses", bool, None, "it has the Responses API; see below", "by address"),
+    flag("bills_abandoned", "an answer whose caller left may be billed", default=True),
+    flag("shares_cache", "teams may read each other's prompts from its cache", default=False),
+    Field("hints", set_of(HINTS), frozenset(), "list: what its scheduler is told, see below"),
+    flag("adapts", "only as many calls at once as it begins to answer quickly", default=False),
+    Field("gpus", _gpus, 1, "GPUs of its machine; 0 for none", "1, where a price is set"),
+    Field("price_per_gpu_hour", _gpu_price, None, "US dollars, as a string", "unknown"),
+)

@@ -14,7 +14,7 @@ from slo.budgets.budget import (
 from slo.budgets.reservations import MAX_AMOUNT
 from slo.decimals import whole_number
 from slo.policies.entries import NAME_PATTERN, UNPRICED, dollars, name_field
-from slo.toml.fields import Field, one_of, read_fields
+from slo.toml.fields import Field, flag, one_of, read_fields
 from slo.toml.table_reader import TableReader, describe_value
 from slo.window import Window
 
@@ -118,7 +118,7 @@ FIELDS: Final = (
         missing='write limit = "500" for dollars, 500 for all else',
         example="500",
     ),
-    Field("hard", bool, True, "`false` only counts and alerts"),  # noqa: FBT003 - the default
+    flag("hard", "`false` only counts and alerts", default=True),
     Field("hold", HoldPolicy, HoldPolicy.P95, "`p95`, `worst`; not for `requests`"),
     Field(
         "on_loss",

@@ -1,11 +1,11 @@
 """Describes each field of a table once, for its reader and for the reference."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from slo.toml.table_reader import TableReader
+from slo.toml.table_reader import TableReader, checked_choice
 from slo.toml.values import toml_value
 
 
@@ -67,6 +67,33 @@ def reference(fields: Iterable[Field]) -> str:
     """The fields as a table in Markdown."""
     rows = (field.reference_row for field in fields)
     return "\n".join(["| Field | Default | Meaning |", "|---|---|---|", *rows, ""])
+
+
+def choice_of(names: Collection[str]) -> Callable[[TableReader, Field], str | None]:
+    """Reads one of these names."""
+    return lambda table, field: table.choice(field.key, names) or None
+
+
+def list_of(names: Collection[str]) -> Callable[[TableReader, Field], tuple[str, ...]]:
+    """Reads an array of these names, each once."""
+
+    def read(table: TableReader, field: Field) -> tuple[str, ...]:
+        nodes = table.elements(field.key)
+        chosen = (checked_choice(node, names, table.problems) for node in nodes)
+        return tuple(dict.fromkeys(filter(None, chosen)))
+
+    return read
+
+
+def set_of(names: Collection[str]) -> Callable[[TableReader, Field], frozenset[str]]:
+    """Reads an array of these names as a set."""
+    read = list_of(names)
+    return lambda table, field: frozenset(read(table, field))
+
+
+def flag(key: str, meaning: str, *, default: bool) -> Field:
+    """A field that is true or false."""
+    return Field(key, bool, default, meaning)
 
 
 def one_of(kind: type[StrEnum]) -> str:

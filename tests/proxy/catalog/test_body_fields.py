@@ -1,16 +1,15 @@
 import pytest
 
-from proxy.catalog.body_fields import body_fields
 from proxy.catalog.entries import BodyFields
+from proxy.catalog.upstreams import upstream
 from slo.toml.nodes import parse_toml
 from slo.toml.problems import Problem
-from slo.toml.table_reader import TableReader
 
 
 def read(text: str) -> tuple[BodyFields | None, list[Problem]]:
     problems: list[Problem] = []
-    table = TableReader(parse_toml(text, "c.toml"), ("body_fields",), problems)
-    return body_fields(table), problems
+    table = parse_toml(f'base_url = "https://up"\n{text}', "c.toml")
+    return upstream("up", table, problems).body_fields, problems
 
 
 def test_an_upstream_without_body_fields_changes_no_body() -> None:

@@ -1,7 +1,20 @@
 import pytest
 
 from proxy.catalog.catalog import Catalog
-from proxy.catalog.entries import Model, Route, Upstream
+from proxy.catalog.entries import (
+    FAMILY_FIELDS,
+    MODEL_FIELDS,
+    ROUTE_FIELDS,
+    TOP_FIELDS,
+    Model,
+    Route,
+    Upstream,
+)
+from proxy.catalog.prices import FIELDS as PRICE_FIELDS
+from proxy.catalog.prices import OFF_PEAK_FIELDS
+from proxy.catalog.upstreams import FIELDS as UPSTREAM_FIELDS
+from slo.toml.fields import Field, reference
+from tests.fakes.source_trees import ROOT
 
 UPSTREAM = Upstream(name="openai", kind="openai", base_url="https://api.openai.com/v1")
 ROUTE = Route(name="openai/x", upstream=UPSTREAM)
@@ -37,3 +50,20 @@ def test_a_model_is_found_by_its_name_or_that_of_a_snapshot(name: str, model_id:
 )
 def test_any_other_name_finds_nothing(name: str) -> None:
     assert CATALOG.find(name) is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        TOP_FIELDS,
+        UPSTREAM_FIELDS,
+        MODEL_FIELDS,
+        ROUTE_FIELDS,
+        FAMILY_FIELDS,
+        PRICE_FIELDS,
+        OFF_PEAK_FIELDS,
+    ],
+    ids=lambda fields: fields[0].key,
+)
+def test_readme_has_the_reference_of_every_table_of_the_catalog(fields: tuple[Field, ...]) -> None:
+    assert reference(fields) in (ROOT / "proxy/catalog/README.md").read_text(encoding="utf8")

@@ -172,7 +172,7 @@ MODEL = '[[models]]\nid = "m"\n'
     [
         ('default = "azur"\n' + AZURE, 'default: names "azur", which is not known; did you mean'),
         ("modles = 1", "modles: is not known; did you mean models?"),
-        ("[upstreams.a]\n", "upstreams.a: is no http:// or https:// address; write base_url"),
+        ("[upstreams.a]\n", "upstreams.a.base_url: is missing; write base_url"),
         (
             '[upstreams.a]\nbase_url = "gpu1:8000/v1"',
             "upstreams.a.base_url: is no http:// or https:// address",
