@@ -24,6 +24,7 @@ import msgspec
 from proxy.calls.attempts.attempt import Attempt
 from proxy.calls.attempts.failed_attempts import record_cancelled, record_refused, record_superseded
 from proxy.calls.attempts.lost_attempts import LostAttempt, stalled_after_s
+from proxy.calls.attempts.steps import AnsweredAttempt
 from proxy.calls.deadlines import AwaitedEvent, NoWatchdog, gateway_interrupted
 from proxy.calls.metering.settlement import (
     AttemptInfo,
@@ -47,9 +48,11 @@ from slo.budgets.attempt_budgets import (
 
 _log = logging.getLogger("thriftgate.upstreams")
 
-_AttemptTask = asyncio.Task[UpstreamError | CheaperRoute | None]
+#: An attempt at its commit point; or why another route may be tried.
+Opening = AnsweredAttempt | UpstreamError | CheaperRoute
 #: Brings an attempt to its commit point.
-Begin = Callable[[Attempt], Coroutine[Any, Any, UpstreamError | CheaperRoute | None]]
+Begin = Callable[[Attempt], Coroutine[Any, Any, Opening]]
+_AttemptTask = asyncio.Task[Opening]
 #: Attempts of a call that are under way at once, and the fewest seconds between two looks at them.
 _MAX_CONCURRENT_ATTEMPTS: Final = 3
 _MIN_LOOK_INTERVAL_S: Final = 0.05
@@ -82,8 +85,8 @@ class HedgedAttempts:
         self._start_next()
         self._probe_demoted()
 
-    async def run(self) -> UpstreamError | CheaperRoute | None:
-        """Run attempts and return the last one's error; None once one began.
+    async def run(self) -> Opening:
+        """Run attempts until one began; the last one's error where none did.
 
         The attempt it ended with is then the call's own, with its watch and its timeline.
 
@@ -143,8 +146,8 @@ class HedgedAttempts:
         context.timeline.waiting.seconds = attempt.context.timeline.waited_s
         context.timeline.ttft = attempt.context.timeline.ttft
         attempt.context = context
-        if attempt.answer is not None:
-            attempt.answer.switch_timeline(context.timeline)
+        if isinstance(attempt.step, AnsweredAttempt):
+            attempt.step.answer.switch_timeline(context.timeline)
 
     async def _wait_for_next_end(self) -> _AttemptTask | None:
         """The attempt that ended first; None if it is time to do something about them."""
@@ -324,6 +327,5 @@ async def _wait_until_ended(task: _AttemptTask) -> asyncio.CancelledError | None
 
 def _has_begun(task: _AttemptTask) -> bool:
     """True if the attempt came to an answer."""
-    return (
-        task.done() and not task.cancelled() and task.exception() is None and task.result() is None
-    )
+    is_settled = task.done() and not task.cancelled() and task.exception() is None
+    return is_settled and isinstance(task.result(), AnsweredAttempt)

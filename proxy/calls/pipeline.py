@@ -29,9 +29,12 @@ from proxy.calls.attempts.failed_attempts import (
     record_failure_with_usage,
     record_refused,
 )
+from proxy.calls.attempts.preparing import compact, convert, plan, reserve, translate
+from proxy.calls.attempts.sending import commit, send
+from proxy.calls.attempts.steps import AnsweredAttempt
 from proxy.calls.deadlines import ClientDisconnected, gateway_interrupted
 from proxy.calls.delivery import Delivery
-from proxy.calls.hedging import HedgedAttempts
+from proxy.calls.hedging import HedgedAttempts, Opening
 from proxy.calls.metering.settlement import AttemptInfo, AttemptOutcome, build_receipt
 from proxy.calls.ports import CallContext, CheaperRoute, Dependencies
 from proxy.calls.residency import allowed_choices, bind_call, check_residency
@@ -71,15 +74,16 @@ async def _answer(context: CallContext, routes: RouteSequence) -> None:
         ProxyError: As ``serve``.
     """
     while True:
-        attempt, failure = await _open_next(context, routes)
-        if failure is None:
-            await finish(attempt)
+        attempt, opening = await _open_next(context, routes)
+        if isinstance(opening, AnsweredAttempt):
+            await finish(attempt, opening)
             _note_accepted_unmodified(context, routes)
             return
-        if isinstance(failure, CheaperRoute):
+        if isinstance(opening, CheaperRoute):
             attempt.close()
-            routes.switch_model(failure)
+            routes.switch_model(opening)
             continue
+        failure = opening
         attempt.close(failure)
         _add_request_id(attempt, failure)
         _log.log(
@@ -171,42 +175,35 @@ def _choose_routes(call: Call, deps: Dependencies) -> RoutingDecision:
     return msgspec.structs.replace(decision, choices=allowed)
 
 
-async def begin(attempt: Attempt) -> UpstreamError | CheaperRoute | None:
-    """Bring an attempt to its commit point: None; or why another route may be tried.
+async def begin(attempt: Attempt) -> Opening:
+    """Bring an attempt to its commit point; or say why another route may be tried.
 
     Raises:
         CallerError: If the call cannot be said to this route's upstream, or does not fit.
         Unready: If it is unknown whether it fits.
         CancelledError: If it was cancelled; nothing is left open.
     """
-    if (untranslatable := await attempt.convert()) is not None:
-        return untranslatable
-    await attempt.compact()
-    await attempt.plan()
-    prepared = await attempt.translate()
-    if isinstance(prepared, UpstreamError):
-        return prepared
-    reserved = await attempt.reserve(prepared)
-    if isinstance(reserved, CheaperRoute):
-        return reserved
-    if (tracing := attempt.context.deps.tracing) is not None:
-        reserved = tracing.propagate(attempt.info, reserved)
     try:
-        answer = await attempt.send(reserved)
-        await attempt.commit(answer)
+        started = await convert(attempt)
+        compacted = await compact(attempt, started)
+        planned = await plan(attempt, compacted)
+        translated = await translate(attempt, planned)
+        reserved = await reserve(attempt, translated)
+        if isinstance(reserved, CheaperRoute):
+            return reserved
+        accepted = await send(attempt, reserved)
+        return await commit(attempt, accepted)
     except UpstreamError as failure:
         return failure
-    return None
 
 
-async def finish(attempt: Attempt) -> None:
+async def finish(attempt: Attempt, answered: AnsweredAttempt) -> None:
     """Pass the answer that has begun on to its end, and settle it however it ends.
 
     Delivery settles before it hands over the last bytes; what is settled here was cut short.
     """
-    answer = attempt.answer
-    assert answer is not None  # noqa: S101 - that is what begun means
-    delivery = Delivery(attempt.context, attempt.info, attempt.reader, answer)
+    reader = answered.request.reader
+    delivery = Delivery(attempt.context, answered.info, reader, answered.answer)
     try:
         await delivery.deliver()
     finally:
@@ -214,10 +211,18 @@ async def finish(attempt: Attempt) -> None:
         attempt.close()
 
 
-async def _open_next(
-    context: CallContext, routes: RouteSequence
-) -> tuple[Attempt, UpstreamError | CheaperRoute | None]:
-    """The next attempt, and why it did not begin; None if it did.
+class _SingleAttempt(msgspec.Struct, frozen=True):
+    """The one attempt of a call that is under way, where no other is begun beside it."""
+
+    attempt: Attempt
+
+    async def run(self) -> Opening:
+        """Bring it to its commit point."""
+        return await begin(self.attempt)
+
+
+async def _open_next(context: CallContext, routes: RouteSequence) -> tuple[Attempt, Opening]:
+    """The next attempt, at its commit point; or why it did not begin.
 
     Where it has a deadline and other routes are left, several may be under way at once.
 
@@ -228,26 +233,23 @@ async def _open_next(
     if context.deps.replicas is not None:
         await routes.order_replicas()
     deadline = routes.decision.deadline
-    is_alone = deadline is None or routes.is_last
-    run = (
-        routes.next_attempt()
-        if is_alone
-        else HedgedAttempts(context, routes, deadline or 0.0, begin)
-    )
+    run: _SingleAttempt | HedgedAttempts
+    if deadline is None or routes.is_last:
+        run = _SingleAttempt(routes.next_attempt())
+    else:
+        run = HedgedAttempts(context, routes, deadline, begin)
     try:
-        failure = await (begin(run) if isinstance(run, Attempt) else run.run())
+        opening = await run.run()
     except asyncio.CancelledError as cancelled:
-        attempt = run if isinstance(run, Attempt) else run.attempt
-        return attempt, await _timeout_or_raise(context, attempt, cancelled)
+        return run.attempt, await _timeout_or_raise(context, run.attempt, cancelled)
     except BaseException as error:
-        attempt = run if isinstance(run, Attempt) else run.attempt
-        attempt.close(error)
+        run.attempt.close(error)
         if isinstance(error, ProxyError):
-            record_refused(attempt, error)
+            record_refused(run.attempt, error)
         else:  # We made a mistake: it is billed all the same.
-            record_cancelled(attempt, gateway_interrupted(), final=True)
+            record_cancelled(run.attempt, gateway_interrupted(), final=True)
         raise
-    return run if isinstance(run, Attempt) else run.attempt, failure
+    return run.attempt, opening
 
 
 async def _timeout_or_raise(

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from proxy.calls.attempts.attempt import Attempt
+from proxy.calls.attempts.attempt import Attempt, AttemptOptions
 from proxy.calls.eligibility.requirements import missing_capability
 from proxy.calls.ports import CallContext, CheaperRoute
 from proxy.calls.residency import allowed_choices
@@ -126,17 +126,14 @@ class RouteSequence:
         Args:
             context: Its line, where that is not the call's own.
         """
-        choice = self._choices[self._place]
-        again = self.refused_plan is not None
-        attempt = Attempt(
-            context or self._context,
-            choice,
-            self._number,
-            is_resent=again,
+        options = AttemptOptions(
+            is_resent=self.refused_plan is not None,
             refused_compaction=self.refused_compaction,
+            may_switch_model=not self._has_switched_model,
             skipped=self.skipped,
         )
-        attempt.may_switch_model = not self._has_switched_model
+        choice = self._choices[self._place]
+        attempt = Attempt(context or self._context, choice, self._number, options)
         self._number += 1
         self._open_attempts += 1
         return attempt
@@ -210,9 +207,9 @@ class RouteSequence:
         if self._may_leave_out_reasoning(attempt, failure):
             self._choices[self._place] = replace(attempt.choice, reasoning="unread")
             return True
-        refused_compaction = attempt.refused_compaction(failure)
+        refused_compaction = attempt.step.refused_compaction(failure)
         self.refused_plan = (
-            None if refused_compaction is not None else attempt.refused_plan(failure)
+            None if refused_compaction is not None else attempt.step.refused_plan(failure)
         )
         if refused_compaction is not None or self.refused_plan is None:
             self.refused_compaction = refused_compaction

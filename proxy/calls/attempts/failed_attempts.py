@@ -4,6 +4,7 @@ import asyncio
 
 from proxy.calls.attempts.abandoned_attempts import settle_abandoned
 from proxy.calls.attempts.attempt import Attempt
+from proxy.calls.attempts.steps import SentAttempt
 from proxy.calls.deadlines import ClientDisconnected
 from proxy.calls.metering.metering import Meter
 from proxy.calls.metering.settlement import (
@@ -43,7 +44,7 @@ async def record_failed(attempt: Attempt, failure: ProxyError, *, final: bool) -
     except asyncio.CancelledError:
         record_cancelled(attempt, failure, final=True)
         raise
-    _record(attempt, failure, usage, final=final, meter=attempt.failed_meter)
+    _record(attempt, failure, usage, final=final, meter=_failed_meter(attempt))
 
 
 async def record_superseded(attempt: Attempt, failure: ProxyError) -> None:
@@ -53,13 +54,13 @@ async def record_superseded(attempt: Attempt, failure: ProxyError) -> None:
     except asyncio.CancelledError:
         record_cancelled(attempt, failure, final=False)
         raise
-    _record(attempt, failure, usage, final=False, meter=attempt.failed_meter)
+    _record(attempt, failure, usage, final=False, meter=_failed_meter(attempt))
 
 
 def record_cancelled(attempt: Attempt, reason: ProxyError, *, final: bool) -> None:
     """Keep the receipt of an attempt that we ended ourselves, without waiting for a count."""
     usage, info = None, attempt.info
-    if attempt.was_accepted:
+    if _was_accepted(attempt):
         usage = estimate_from_length(info.sent_call, "", info.route)
     _record(attempt, reason, usage, final=final)
 
@@ -120,9 +121,19 @@ def _record(
 
 async def _billable_usage(attempt: Attempt) -> Usage | None:
     """The usage that the upstream may bill; None where it had not begun to work."""
-    context, heard = attempt.context, attempt.failed_meter
-    if not attempt.was_accepted or context.call.method != "POST":
+    context, meter = attempt.context, _failed_meter(attempt)
+    if not _was_accepted(attempt) or context.call.method != "POST":
         return None
-    if heard is not None and heard.has_exact_usage:
-        return heard.usage
-    return await context.deps.estimator.usage(attempt.info.sent_call, attempt.choice.route, heard)
+    if meter is not None and meter.has_exact_usage:
+        return meter.usage
+    return await context.deps.estimator.usage(attempt.info.sent_call, attempt.choice.route, meter)
+
+
+def _was_accepted(attempt: Attempt) -> bool:
+    """True if the upstream was at work on it, and so may bill it."""
+    return isinstance(attempt.step, SentAttempt) and attempt.step.was_accepted
+
+
+def _failed_meter(attempt: Attempt) -> Meter | None:
+    """Meter of an answer that failed early; None where none came."""
+    return attempt.step.failed_meter if isinstance(attempt.step, SentAttempt) else None

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from proxy.calls.attempts.attempt import Attempt
+from proxy.calls.attempts.steps import AnsweredAttempt, SentAttempt
 from proxy.calls.ports import CallContext
 from proxy.errors import UpstreamError
 from slo.breaker import BreakerState
@@ -82,16 +83,17 @@ class LostAttempt(msgspec.Struct, frozen=True):
         One that was late has no time of its own. One that a route outran which is slow itself is
         taken to be as slow as that, or each call would be sent there in vain.
         """
-        if self.attempt.ttft is not None or not self.attempt.was_sent:
+        step, winner = self.attempt.step, self.winner.step
+        if isinstance(step, AnsweredAttempt) or not isinstance(step, SentAttempt):
             return
         registry, now = context.deps.route_health, context.timeline.now()
         ttft = registry.health_of(self.attempt.choice.route).ttft
         if self._is_late:
             ttft.record(inf, now)
-        elif self.winner.ttft is not None:
+        elif isinstance(winner, AnsweredAttempt):
             usual = registry.health_of(self.winner.choice.route).ttft.median(now)
             if usual is not None and usual >= hedge_delay_s(self.deadline):
-                ttft.assume(self.winner.ttft, now)
+                ttft.assume(winner.ttft, now)
 
     @property
     def _is_late(self) -> bool:

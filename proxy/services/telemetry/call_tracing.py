@@ -33,7 +33,7 @@ _MAX_FINISHED: Final = 1_024
 MAX_QUEUED: Final = 8_192
 
 
-class SentAttempt(NamedTuple):
+class UpstreamSend(NamedTuple):
     """An attempt's destination and time.
 
     Attributes:
@@ -57,7 +57,7 @@ class TracedAttempt(NamedTuple):
     """
 
     context: TraceContext
-    sent: SentAttempt | None
+    sent: UpstreamSend | None
     receipt: Receipt
 
 
@@ -65,7 +65,7 @@ class _OpenCall(NamedTuple):
     """A call under way: its trace, and its attempts that were sent."""
 
     context: TraceContext
-    sent: dict[int, SentAttempt]
+    sent: dict[int, UpstreamSend]
 
 
 class CallTracing:
@@ -107,7 +107,7 @@ class CallTracing:
         if attempt.route is not None:
             upstream = attempt.route.upstream
             host, port = _address(upstream.base_url)
-            call.sent[attempt.number] = SentAttempt(self._now(), upstream.name, host, port)
+            call.sent[attempt.number] = UpstreamSend(self._now(), upstream.name, host, port)
         headers = trace_headers(call.context, span_id(call_id, attempt.number))
         return msgspec.structs.replace(prepared, trace_headers=headers)
 

@@ -29,7 +29,7 @@ from opentelemetry.util.types import AttributeValue
 from proxy.records.receipt import Outcome, Receipt, answering_model
 from proxy.records.trace_context import TraceContext, span_id
 from proxy.services.telemetry import genai_names as names
-from proxy.services.telemetry.call_tracing import CallTracing, SentAttempt, TracedAttempt
+from proxy.services.telemetry.call_tracing import CallTracing, TracedAttempt, UpstreamSend
 
 _log = logging.getLogger("thriftgate.tracing")
 
@@ -171,7 +171,7 @@ class OtlpExport:
             instrumentation_scope=_SCOPE,
         )
 
-    def _record(self, sent_attempt: SentAttempt, receipt: Receipt) -> None:
+    def _record(self, sent_attempt: UpstreamSend, receipt: Receipt) -> None:
         """Count an attempt in the metrics."""
         labels = _common_attributes(sent_attempt, receipt)
         for name in (names.REQUEST_MODEL, names.RESPONSE_MODEL):
@@ -198,7 +198,7 @@ class OtlpExport:
         return model
 
 
-def _common_attributes(sent_attempt: SentAttempt, receipt: Receipt) -> Attributes:
+def _common_attributes(sent_attempt: UpstreamSend, receipt: Receipt) -> Attributes:
     attributes: Attributes = {
         names.OPERATION_NAME: names.operation_name(receipt.endpoint),
         names.PROVIDER_NAME: names.provider_name(sent_attempt.host, sent_attempt.upstream),
@@ -211,7 +211,7 @@ def _common_attributes(sent_attempt: SentAttempt, receipt: Receipt) -> Attribute
     return attributes
 
 
-def _client_attributes(sent_attempt: SentAttempt, receipt: Receipt) -> Attributes:
+def _client_attributes(sent_attempt: UpstreamSend, receipt: Receipt) -> Attributes:
     attributes = _common_attributes(sent_attempt, receipt) | {
         names.CALL_ID: receipt.call_id,
         names.ATTEMPT: receipt.attempt,
@@ -261,7 +261,7 @@ def _server_attributes(receipt: Receipt) -> Attributes:
     return attributes
 
 
-def _first_chunk_s(sent_attempt: SentAttempt, receipt: Receipt) -> float | None:
+def _first_chunk_s(sent_attempt: UpstreamSend, receipt: Receipt) -> float | None:
     """Seconds from sending to the first content of a stream; None where it had none."""
     if not receipt.streamed or receipt.ttft is None:
         return None

@@ -6,6 +6,7 @@ from math import inf
 import msgspec
 import pytest
 
+from proxy.calls.attempts.steps import StartedAttempt
 from proxy.calls.ports import CallContext, CheaperRoute
 from proxy.calls.route_choice import RouteChoice, RoutingDecision, requested_routes
 from proxy.calls.translation.converted_calls import ConvertedCall
@@ -63,7 +64,8 @@ def test_reasoning_that_an_upstream_cannot_decrypt_is_left_out_once():
     for _ in range(3):
         opening = way.next_attempt()
         translated = ConvertedCall(opening.info.call, (), lambda reader: reader)
-        opening.info = msgspec.structs.replace(opening.info, translated=translated)
+        info = msgspec.structs.replace(opening.info, translated=translated)
+        opening.reach(StartedAttempt(info=info))
         pause = way.pause_after_failure(opening, UNREAD)
         attempts.append((opening.choice.route.name, opening.choice.reasoning, pause))
         if pause is None:
@@ -307,8 +309,8 @@ def test_a_call_over_its_ceiling_goes_to_the_cheaper_model_once():
     way.switch_model(CheaperRoute("small", "it is cheaper there"))
     second = way.next_attempt()
 
-    assert first.may_switch_model
-    assert not second.may_switch_model
+    assert first.options.may_switch_model
+    assert not second.options.may_switch_model
     assert (second.info.number, second.choice.model, second.info.reroute_reason) == (
         0, "small", "it is cheaper there",
     )  # fmt: skip

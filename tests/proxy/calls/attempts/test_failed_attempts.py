@@ -39,6 +39,7 @@ from tests.fakes.call_dependencies import (
 from tests.fakes.caller import FakeCaller
 from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.upstream import FakeTransport, broken_connection
+from tests.proxy.calls.attempts.attempt_steps import sent_attempt
 
 
 class FakeWatchdog(NoWatchdog):
@@ -52,13 +53,13 @@ class FakeWatchdog(NoWatchdog):
 
 
 def opening(
-    *, was_taken: bool = True, takes: float = 0.0
+    *, was_taken: bool = True, takes: float = 0.0, failed_meter: Meter | None = None
 ) -> tuple[Attempt, FakeLedger, FakeWatchdog]:
     table, ledger = fake_dependencies(FakeTransport([]), estimator=FakeEstimator(takes=takes))
     watch = FakeWatchdog()
     line = CallContext(call(ASKED), FakeCaller(), replace(table), watch, Timeline(ticks))
     attempt = Attempt(line, RouteChoice(route("one"), "m", "moved"), 3)
-    attempt.was_accepted = was_taken
+    attempt.reach(sent_attempt(attempt, was_accepted=was_taken, failed_meter=failed_meter))
     return attempt, ledger, watch
 
 
@@ -110,8 +111,7 @@ def heard(**fields: Any) -> Meter:
 @pytest.mark.parametrize("keep", [partial(record_failed, final=False), record_superseded])
 def test_usage_reported_by_a_failure_is_no_estimate(keep, reported, usage, estimated):
     async def work() -> FakeLedger:
-        attempt, ledger, _ = opening()
-        attempt.failed_meter = heard(usage=reported)
+        attempt, ledger, _ = opening(failed_meter=heard(usage=reported))
         await keep(attempt, broken_connection())
         return ledger
 
@@ -199,9 +199,9 @@ def test_a_caller_that_left_is_told_from_what_failed():
 )  # fmt: skip
 def test_a_whole_answer_that_cannot_be_said_is_billed_as_it_told(text, usage, estimated):
     async def work() -> FakeLedger:
-        attempt, ledger, _ = opening()
-        attempt.failed_meter = Meter(openai_usage, streamed=False)
-        attempt.failed_meter.feed(b'{"id":"a","choices":[],' + text.encode() + b"}")
+        meter = Meter(openai_usage, streamed=False)
+        meter.feed(b'{"id":"a","choices":[],' + text.encode() + b"}")
+        attempt, ledger, _ = opening(failed_meter=meter)
         await record_failed(attempt, broken_connection(), final=True)
         return ledger
 

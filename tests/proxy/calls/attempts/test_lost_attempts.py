@@ -7,6 +7,7 @@ import pytest
 from proxy.calls.attempts.lost_attempts import LostAttempt
 from proxy.calls.ports import CallContext
 from tests.fakes.upstream import broken_connection
+from tests.proxy.calls.attempts.attempt_steps import answered_attempt, sent_attempt
 from tests.proxy.calls.sequenced_routes import course, line
 
 DEADLINE = 1.0
@@ -16,10 +17,11 @@ def lost(on: CallContext, waited_s: float, *, was_sent: bool = True) -> LostAtte
     """An attempt at the first route that lost to one at the second."""
     sequence = course(on)
     attempt = sequence.next_attempt()
-    attempt.was_sent = was_sent
+    if was_sent:
+        attempt.reach(sent_attempt(attempt))
     sequence.advance()
     winner = sequence.next_attempt()
-    winner.ttft = 0.8
+    winner.reach(answered_attempt(winner, ttft=0.8))
     return LostAttempt(attempt, winner, waited_s, DEADLINE)
 
 

@@ -1,0 +1,164 @@
+"""The steps of an attempt before it is sent: convert → compact → plan → translate → reserve."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeVar
+
+import msgspec
+
+from proxy.calls.attempts.attempt import Attempt
+from proxy.calls.attempts.steps import (
+    CompactedAttempt,
+    PlannedAttempt,
+    ReservedAttempt,
+    StartedAttempt,
+    TranslatedAttempt,
+)
+from proxy.calls.eligibility.requirements import missing_capability
+from proxy.calls.metering.settlement import AttemptInfo
+from proxy.calls.ports import CheaperRoute
+from proxy.calls.route_choice import skipped_header, untranslatable_call
+from proxy.calls.scheduling import call_hints
+from proxy.calls.translation.converted_calls import CONVERTED_ENDPOINTS, convert_call
+from proxy.calls.translation.translation import needs_thread, prepare
+from proxy.errors import CallerError
+from proxy.prefix.planned import Passthrough, Planned
+from proxy.records.compaction_result import NO_COMPACTION, CompactionResult, passthrough_result
+
+T = TypeVar("T")
+_RESENT_UNMODIFIED: Final = Passthrough("the planned prompt was refused, so it was sent unmodified")
+
+
+async def convert(attempt: Attempt) -> StartedAttempt:
+    """Say the call in the API of the route's upstream.
+
+    Raises:
+        CallerError: If it cannot be said to the upstream of the model that was asked for.
+        UpstreamError: If it cannot be said to a substitute's.
+    """
+    step, call = attempt.step, attempt.context.call
+    if call.endpoint not in CONVERTED_ENDPOINTS:
+        return step
+    translated = await _run_translation(attempt, partial(convert_call, call, attempt.choice.route))
+    info = msgspec.structs.replace(step.info, translated=translated)
+    return attempt.reach(StartedAttempt(info=info))
+
+
+async def compact(attempt: Attempt, step: StartedAttempt) -> CompactedAttempt:
+    """Have the prompt compacted where its feature asks for that; a header tells the caller."""
+    info = step.info
+    result = await _compaction_result(attempt, info)
+    if result is not NO_COMPACTION:
+        headers = dict(info.headers)
+        if result.header:
+            headers["x-thriftgate-compaction"] = result.header
+        info = msgspec.structs.replace(info, compaction=result, headers=headers)
+    return attempt.reach(CompactedAttempt(info=info))
+
+
+async def plan(attempt: Attempt, step: CompactedAttempt) -> PlannedAttempt:
+    """Have the prompt arranged for the route's cache, unless that was refused before."""
+    planned: Planned | Passthrough = _RESENT_UNMODIFIED
+    if not attempt.options.is_resent:
+        planning = attempt.context.deps.planning
+        planned = await planning.plan(step.info.sent_call, attempt.choice.route)
+    return attempt.reach(PlannedAttempt(info=step.info, plan=planned))
+
+
+async def translate(attempt: Attempt, step: PlannedAttempt) -> TranslatedAttempt:
+    """Make the request for the route's upstream.
+
+    Raises:
+        CallerError: If it cannot be said to the upstream of the model that was asked for.
+        UpstreamError: If it cannot be said to a substitute's.
+    """
+    info = step.info
+    converted, call, route = info.translated, info.sent_call, attempt.choice.route
+    adapts = converted is not None and converted.adapts
+    work = partial(
+        prepare,
+        call,
+        route,
+        step.plan,
+        is_substitute=_is_substitute(attempt) or attempt.choice.is_alias or adapts,
+        reasoning=attempt.choice.reasoning if adapts else "",
+        hints=call_hints(attempt.context, call, route),
+    )
+    request = await _run_translation(attempt, work)
+    if converted is not None:
+        request = converted.with_reader(request)
+    notes = request.notes + info.compaction.notes
+    info = msgspec.structs.replace(info, notes=notes, planned=step.plan)
+    return attempt.reach(TranslatedAttempt(info=info, plan=step.plan, request=request))
+
+
+async def reserve(attempt: Attempt, step: TranslatedAttempt) -> ReservedAttempt | CheaperRoute:
+    """Reserve the request in its budgets, within its ceilings; or name the model it fits on.
+
+    Raises:
+        CallerError: If it fits nowhere.
+        Unready: If it is unknown whether it fits.
+    """
+    info, request, limits = step.info, step.request, attempt.context.deps.limits
+    headers, notes = dict(info.headers), info.notes
+    if limits is not None:
+        sent_info = msgspec.structs.replace(info, call=info.sent_call)
+        admitted = await limits.admit(sent_info, request, partial(_can_serve, attempt))
+        if isinstance(admitted, CheaperRoute):
+            return admitted
+        request = admitted.prepared
+        headers |= admitted.headers
+        notes += admitted.notes
+    if attempt.options.skipped:
+        headers |= skipped_header(attempt.options.skipped)
+    info = msgspec.structs.replace(info, headers=headers, notes=notes)
+    return attempt.reach(ReservedAttempt(info=info, plan=step.plan, request=request))
+
+
+def _can_serve(attempt: Attempt, model: str) -> bool:
+    """True if a model can answer the call."""
+    candidate = attempt.context.deps.catalog.models.get(model)
+    if candidate is None or not attempt.options.may_switch_model:
+        return False
+    why = missing_capability(attempt.context.call, candidate, attempt.choice.route.upstream.region)
+    if why:
+        attempt.options.skipped[model] = why
+    return not why
+
+
+def _is_substitute(attempt: Attempt) -> bool:
+    """True if the model answers in place of the one that the call names."""
+    if not attempt.choice.reroute_reason:
+        return False
+    own = attempt.context.deps.catalog.find(attempt.context.call.model)
+    return own is None or own.id != attempt.choice.model
+
+
+async def _compaction_result(attempt: Attempt, info: AttemptInfo) -> CompactionResult:
+    """The compaction of the prompt; none where the attempt before went without it."""
+    compaction, refused = attempt.context.deps.compaction, attempt.options.refused_compaction
+    if compaction is None or not compaction.has_part(attempt.context.call):
+        return NO_COMPACTION
+    if refused is not None:
+        result = passthrough_result(refused.mode, "refused")
+        return await compaction.track_unmodified(info.asked_call, result)
+    if attempt.options.is_resent:
+        return NO_COMPACTION
+    return await compaction.compact(info.asked_call, attempt.choice.route)
+
+
+async def _run_translation(attempt: Attempt, work: Callable[[], T]) -> T:
+    """A translation of the call, made on a thread where it is long.
+
+    Raises:
+        CallerError: As the translation does, for the model that was asked for.
+        UpstreamError: As it does, for a substitute.
+    """
+    is_long = needs_thread(attempt.context.call, attempt.choice.route)
+    try:
+        return await asyncio.to_thread(work) if is_long else work()
+    except CallerError as error:
+        if attempt.info.translated is not None:
+            error = attempt.info.translated.translate_error(error)
+        raise (untranslatable_call(error) if _is_substitute(attempt) else error) from None
