@@ -11,7 +11,7 @@ from proxy.tools.simulator.apis.messages_bodies import messages_prompt as read_m
 from proxy.tools.simulator.apis.responses_bodies import read_responses_request
 from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.rendering import Vocabulary
-from proxy.tools.simulator.scripted_reply import ReadingContext
+from proxy.tools.simulator.replies import ReadingContext
 from tests.accounting.accounts import AccountedCall, account
 from tests.accounting.random_bodies import RandomStream
 from tests.accounting.rules import RULES

@@ -23,7 +23,7 @@ from proxy.tools.simulator.apis.messages import MESSAGES
 from proxy.tools.simulator.bodies import parse_body
 from proxy.tools.simulator.models import SimulatedModel, WireName
 from proxy.tools.simulator.rendering import END, Vocabulary
-from proxy.tools.simulator.scripted_reply import ReadingContext
+from proxy.tools.simulator.replies import ReadingContext
 from tests.fakes.call_dependencies import call
 from tests.fakes.chat_refusals import CHAT_REFUSALS
 

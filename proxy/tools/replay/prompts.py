@@ -16,7 +16,7 @@ from proxy.tools.replay.recorded_call import RecordedCall
 from proxy.tools.simulator.apis import chat_bodies, messages_bodies
 from proxy.tools.simulator.models import SimulatedModel, of_models
 from proxy.tools.simulator.rendering import PromptRenderer, Vocabulary
-from proxy.tools.simulator.scripted_reply import ReadingContext
+from proxy.tools.simulator.replies import ReadingContext
 
 _CHAT: Final = "chat/completions"
 _KEY: Final = Key(id="", team="", team_name="")

@@ -1,6 +1,7 @@
 """The simulator's HTTP surface: both APIs under ``/v1``, marked ``x-simulator: simulated``."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 import orjson
@@ -37,7 +38,7 @@ from proxy.tools.simulator.fault_directives import (
 )
 from proxy.tools.simulator.models import WireName, served_name, unknown_model
 from proxy.tools.simulator.refusals import HTML_PAGE, envelope, provider_refusal
-from proxy.tools.simulator.stream_player import PlayedResponse
+from proxy.tools.simulator.server import PlayedResponse
 from proxy.tools.simulator.streams import HEAD, Json, StreamStep
 from proxy.tools.simulator.upstream import SimulatedExchange, Simulator
 
@@ -47,33 +48,27 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 _OPENAI_DIALECTS = {"chat/completions": CHAT, "completions": COMPLETIONS, "responses": RESPONSES}
 _JSON_LINES = "application/x-jsonl"
 _BORN = "2026-11-21T00:00:00Z"
+_OWNER = "thriftgate-simulator"
 _ALL = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 def app(lab: Simulator) -> Starlette:
     """The simulator as an ASGI application."""
-    routes = [
-        _post(lab, f"/v1/{path}", speech.wire, partial(calls.generate_answer, lab, speech))
+    posts: dict[str, tuple[WireName, Acting]] = {
+        path: (speech.wire, partial(calls.generate_answer, lab, speech))
         for path, speech in {**_OPENAI_DIALECTS, "messages": MESSAGES}.items()
-    ]
+    }
+    posts |= {
+        "messages/count_tokens": ("anthropic", partial(calls.count_tokens, lab, MESSAGES)),
+        "embeddings": ("openai", partial(calls.embedding_answer, lab)),
+        "moderations": ("openai", partial(_moderation, lab)),
+        "images/generations": ("openai", partial(_images, lab)),
+        "audio/speech": ("openai", partial(_speech, lab)),
+    }
+    routes = [_post(lab, f"/v1/{path}", wire, acting) for path, (wire, acting) in posts.items()]
     routes += [
-        _post(
-            lab,
-            "/v1/messages/count_tokens",
-            "anthropic",
-            partial(calls.count_tokens, lab, MESSAGES),
-        ),
-        _post(
-            lab,
-            "/v1/embeddings",
-            "openai",
-            lambda body, key, cues: calls.embedding_answer(lab, body, cues),
-        ),
-        _post(lab, "/v1/moderations", "openai", partial(_moderation, lab)),
-        _post(lab, "/v1/images/generations", "openai", partial(_images, lab)),
-        _post(lab, "/v1/audio/speech", "openai", partial(_speech, lab)),
         *_batch_routes(lab),
-        _get(lab, "/v1/files", partial(_files, lab)),
+        _get(lab, "/v1/files", _files),
         _get(lab, "/v1/models", partial(_models, lab)),
         _get(lab, "/v1/models/{id:path}", partial(_model, lab)),
         _get(lab, "/{path:path}", _nowhere, methods=_ALL),
@@ -161,21 +156,22 @@ def _cues(lab: Simulator, request: Request, body: Body) -> FaultDirectives:
     """All cues of a call; the script is asked only where a call names none itself."""
     name = body.get("model")
     model, _, behind = name.partition("+") if isinstance(name, str) else ("", "", "")
-    try:
-        cues = (
-            _header_directives(request)
-            + parse_directives(behind)
-            + with_directives(closing_text(body))
-        )
-    except ValueError as unknown:
-        raise provider_refusal(400, str(unknown)) from unknown
+    with _refuse_unknown_directives():
+        in_body = parse_directives(behind) + with_directives(closing_text(body))
+    cues = _header_directives(request) + in_body
     return (cues if cues.entries else lab.next_scripted()) + lab.injected_fault(model)
 
 
 def _header_directives(request: Request) -> FaultDirectives:
     """The cues of the header."""
-    try:
+    with _refuse_unknown_directives():
         return parse_directives(request.headers.get("x-simulator-fault", ""))
+
+
+@contextmanager
+def _refuse_unknown_directives() -> Iterator[None]:
+    try:
+        yield
     except ValueError as unknown:
         raise provider_refusal(400, str(unknown)) from unknown
 
@@ -216,20 +212,17 @@ def _retry(wire: WireName, seconds: float) -> list[tuple[str, str]]:
 def _headers(
     lab: Simulator, wire: WireName, exchange: SimulatedExchange, seconds: float
 ) -> list[tuple[str, str]]:
-    headers = [("x-simulator", "simulated")]
     if wire == "anthropic":
-        headers += [
-            ("request-id", exchange.request_id),
-            ("anthropic-organization-id", "thriftgate-simulator"),
-        ]
+        own = {"request-id": exchange.request_id, "anthropic-organization-id": _OWNER}
     else:
-        headers += [
-            ("x-request-id", exchange.request_id),
-            ("openai-organization", "thriftgate-simulator"),
-            ("openai-version", "2020-10-01"),
-            ("openai-processing-ms", f"{seconds * 1000:.0f}"),
-        ]
-    return headers + limits.headers(wire, lab.requests, lab.tokens, lab.clock())
+        own = {
+            "x-request-id": exchange.request_id,
+            "openai-organization": _OWNER,
+            "openai-version": "2020-10-01",
+            "openai-processing-ms": f"{seconds * 1000:.0f}",
+        }
+    allowances = limits.headers(wire, lab.requests, lab.tokens, lab.clock())
+    return [("x-simulator", "simulated"), *own.items(), *allowances]
 
 
 def _moderation(lab: Simulator, body: Body, key: str, cues: FaultDirectives) -> PlayedAnswer:
@@ -251,35 +244,27 @@ def _speech(lab: Simulator, body: Body, key: str, cues: FaultDirectives) -> Play
 
 def _batch_routes(lab: Simulator) -> list[Route]:
     """The routes of batches; longer paths first."""
-    batches = lab.batches
+
+    def batch(request: Request) -> Json:
+        return lab.batches.batch(request.path_params["id"])
+
+    def file(request: Request) -> bytes:
+        return lab.batches.file(request.path_params["id"])
+
+    def results(request: Request) -> bytes:
+        return lab.batches.file(f"{request.path_params['id']}-results")
+
     return [
         _post(lab, "/v1/messages/batches", "anthropic", partial(_new_messages_batch, lab)),
         _get(lab, "/v1/messages/batches", lambda request: _batch_page(lab, "message_batch")),
-        _get(
-            lab,
-            "/v1/messages/batches/{id}/results",
-            lambda request: batches.file(f"{request.path_params['id']}-results"),
-        ),
-        _get(
-            lab,
-            "/v1/messages/batches/{id}/cancel",
-            lambda request: batches.batch(request.path_params["id"]),
-            methods=("POST",),
-        ),
-        _get(
-            lab,
-            "/v1/messages/batches/{id}",
-            lambda request: batches.batch(request.path_params["id"]),
-        ),
+        _get(lab, "/v1/messages/batches/{id}/results", results),
+        _get(lab, "/v1/messages/batches/{id}/cancel", batch, methods=("POST",)),
+        _get(lab, "/v1/messages/batches/{id}", batch),
         _get(lab, "/v1/files", partial(_new_file, lab), methods=("POST",)),
-        _get(
-            lab,
-            "/v1/files/{id}/content",
-            lambda request: batches.file(request.path_params["id"]),
-        ),
+        _get(lab, "/v1/files/{id}/content", file),
         _post(lab, "/v1/batches", "openai", partial(_new_openai_batch, lab)),
         _get(lab, "/v1/batches", lambda request: _batch_page(lab, "batch")),
-        _get(lab, "/v1/batches/{id}", lambda request: batches.batch(request.path_params["id"])),
+        _get(lab, "/v1/batches/{id}", batch),
     ]
 
 
@@ -321,7 +306,7 @@ def _batch_page(lab: Simulator, kind: str) -> Json:
     return {"object": "list", "data": batches, "has_more": False}
 
 
-def _files(lab: Simulator, request: Request) -> Json:
+def _files(request: Request) -> Json:
     """No files are listed: a simulator keeps those of batches alone."""
     return {"object": "list", "data": [], "has_more": False}
 
@@ -347,16 +332,12 @@ def _model(lab: Simulator, request: Request) -> Json:
 
 
 def _openai_model(name: str) -> Json:
-    return {"id": name, "object": "model", "created": 0, "owned_by": "thriftgate-simulator"}
+    return {"id": name, "object": "model", "created": 0, "owned_by": _OWNER}
 
 
 def _anthropic_model(name: str) -> Json:
-    return {
-        "type": "model",
-        "id": name,
-        "display_name": f"{name} (simulated)",
-        "created_at": _BORN,
-    }
+    title = f"{name} (simulated)"
+    return {"type": "model", "id": name, "display_name": title, "created_at": _BORN}
 
 
 def _nowhere(request: Request) -> Json:

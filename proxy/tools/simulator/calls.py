@@ -17,8 +17,13 @@ from proxy.tools.simulator.bodies import Body, required_field
 from proxy.tools.simulator.fault_directives import FaultDirectives
 from proxy.tools.simulator.models import SimulatedModel, WireName, served_name, unknown_model
 from proxy.tools.simulator.refusals import error, of_status, page, provider_refusal, quota
-from proxy.tools.simulator.replies import ReplyRequest, reply
-from proxy.tools.simulator.scripted_reply import EndpointDialect, ReadingContext, ScriptedReply
+from proxy.tools.simulator.replies import (
+    EndpointDialect,
+    ReadingContext,
+    ReplyRequest,
+    ScriptedReply,
+    reply,
+)
 from proxy.tools.simulator.streams import (
     CHARGE,
     CUT,
@@ -42,13 +47,8 @@ from slo.usage import Usage
 
 #: Exceptions from reading a part of the wrong shape; a schema may refer to itself without end.
 _MISSHAPEN = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
+    ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError
+)  # fmt: skip
 _ERROR_STATUS: dict[WireName, int] = {"openai": 500, "anthropic": 529}
 
 
@@ -73,9 +73,9 @@ class PlayedAnswer:
 class _Timing:
     """Start of an answer, and what its cache is told."""
 
-    wait: float
-    begun: Callable[[], None]
-    ended: Callable[[], None]
+    wait: float = 0.0
+    begun: Callable[[], None] = lambda: None
+    ended: Callable[[], None] = lambda: None
 
 
 def generate_answer(
@@ -132,24 +132,23 @@ def count_tokens(
     return plain(lab, {"input_tokens": request.prompt.tokens}, cues)
 
 
-def embedding_answer(lab: Simulator, body: Body, cues: FaultDirectives) -> PlayedAnswer:
+def embedding_answer(lab: Simulator, body: Body, key: str, cues: FaultDirectives) -> PlayedAnswer:
     """The answer of a model that gives vectors."""
     model = _model(lab, body, "openai")
     answer, usage = embed_inputs(body, model, lab.vocabulary)
     _charge(lab, "openai", usage)
     wait = (model.ttft + model.per_1k * usage.prompt_tokens / 1000) * _scale(lab, cues)
-    return _whole(lab, answer, cues, usage, _Timing(wait, _nothing, _nothing))
+    return _whole(lab, answer, cues, usage, _Timing(wait))
 
 
 def plain(lab: Simulator, answer: Json, cues: FaultDirectives) -> PlayedAnswer:
     """An answer that costs nothing and comes at once."""
-    return _whole(lab, answer, cues, None, _Timing(0.0, _nothing, _nothing))
+    return _whole(lab, answer, cues, None, _Timing())
 
 
 def raw(lab: Simulator, data: bytes, media: str, cues: FaultDirectives) -> PlayedAnswer:
     """An answer that is no JSON, and comes at once."""
-    timing = _Timing(0.0, _nothing, _nothing)
-    steps = _steps(lab, cues, timing, chain([HEAD], body(data, cues)), b"\n")
+    steps = _steps(lab, cues, _Timing(), chain([HEAD], body(data, cues)), b"\n")
     return PlayedAnswer(steps=steps, usage=None, seconds=0.0, length=len(data), media=media)
 
 
@@ -232,13 +231,9 @@ def _scripted_reply(
         output=sum(len(reply.tokens) for reply in replies),
         reasoning=sum(reply.reasoning for reply in replies),
     )
+    number, created = lab.number(), int(lab.clock())
     return ScriptedReply(
-        id=lab.number(),
-        created=int(lab.clock()),
-        model=model,
-        request=request,
-        replies=replies,
-        usage=usage,
+        id=number, created=created, model=model, request=request, replies=replies, usage=usage
     )
 
 
@@ -351,7 +346,3 @@ def _store(
 ) -> None:
     if speech is RESPONSES and request_body.get("store") is not False:
         lab.store(f"resp_{scripted.id}", [*items(request_body), *output_items(scripted)])
-
-
-def _nothing() -> None:
-    """Nothing is cached."""

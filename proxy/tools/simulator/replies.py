@@ -1,23 +1,27 @@
-"""Replies of a simulated model: text, tool calls or JSON, the same for the same prompt."""
+"""Replies of a simulated model, the same for the same prompt, and what a dialect makes of them."""
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from random import Random
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+import msgspec
 import orjson
 
 from proxy.caches.port import CachedPrompt
+from proxy.tools.simulator.bodies import Body
 from proxy.tools.simulator.fault_directives import (
     FaultDirectives,
     decode_arguments,
     without_directives,
 )
+from proxy.tools.simulator.models import SimulatedModel, WireName
 from proxy.tools.simulator.rendering import Vocabulary, call_text
-from proxy.tools.simulator.samples import sample
-from proxy.tools.simulator.simulated_text import prose, refusal, seeded_random
+from proxy.tools.simulator.samples import pieces, prose, refusal, sample, seeded_random
+from proxy.tools.simulator.streams import Json, StreamEvent
+from slo.usage import Usage
 
 Finish = Literal["stop", "sequence", "length", "tools", "refusal"]
 
@@ -88,6 +92,19 @@ class ModelReply:
     tokens: tuple[int, ...] = ()
     reasoning: int = 0
     thinking: str = ""
+
+    def text_pieces(self) -> Iterator[tuple[str, int]]:
+        """The text in runs of a few words, each with its share of the tokens, one at least."""
+        yield from _shared(self.text, len(self.tokens))
+
+    def thinking_pieces(self) -> Iterator[tuple[str, int]]:
+        """The same of the reasoning's text."""
+        yield from _shared(self.thinking, self.reasoning)
+
+
+def _shared(text: str, tokens: int) -> Iterator[tuple[str, int]]:
+    runs = pieces(text)
+    return ((run, max(1, tokens // len(runs))) for run in runs)
 
 
 def reply(
@@ -189,3 +206,50 @@ def _limit_answer(
         text = vocabulary.truncate_text(answer.text, left)
         answer = ModelReply(text=text, tokens=vocabulary.ids(text), finish="length")
     return replace(answer, reasoning=reasoning, thinking=thinking)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedReply:
+    """A scripted answer.
+
+    Attributes:
+        id: A number of its own; each wire adds its prefix.
+        created: Seconds since the epoch.
+    """
+
+    id: str
+    created: int
+    model: SimulatedModel
+    request: ReplyRequest
+    replies: Sequence[ModelReply]
+    usage: Usage
+
+    @property
+    def midway_usage(self) -> Usage:
+        """The usage told while the answer is being written."""
+        return msgspec.structs.replace(self.usage, output=self.usage.output // 2)
+
+
+class ReadingContext(NamedTuple):
+    """The context for reading a body."""
+
+    vocabulary: Vocabulary
+    model: SimulatedModel
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointDialect:
+    """The dialect of one generating endpoint.
+
+    Attributes:
+        opening: Number of events that open a stream at once, long before its content.
+        midway: An event that tells usage before the end, as some servers do.
+    """
+
+    wire: WireName
+    read_request: Callable[[Body, ReadingContext], ReplyRequest]
+    answer: Callable[[ScriptedReply], Json]
+    events: Callable[[ScriptedReply], Sequence[StreamEvent]]
+    midway: Callable[[ScriptedReply], StreamEvent]
+    opening: int

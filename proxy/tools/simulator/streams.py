@@ -9,7 +9,7 @@ from typing import Any, Literal
 import orjson
 
 from proxy.tools.simulator.fault_directives import FaultDirectives
-from proxy.tools.simulator.simulated_text import seeded_random
+from proxy.tools.simulator.samples import seeded_random
 
 Json = dict[str, Any]
 

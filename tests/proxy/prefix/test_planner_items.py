@@ -19,7 +19,7 @@ from proxy.tools.simulator.apis.responses import RESPONSES
 from proxy.tools.simulator.bodies import parse_body
 from proxy.tools.simulator.models import SimulatedModel
 from proxy.tools.simulator.rendering import END, Vocabulary
-from proxy.tools.simulator.scripted_reply import ReadingContext
+from proxy.tools.simulator.replies import ReadingContext
 from tests.examples import examples
 from tests.fakes.badly_built import raw_bodies
 from tests.fakes.conversations import CONVERSATIONS

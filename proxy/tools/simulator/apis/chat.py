@@ -6,12 +6,9 @@ Source: OpenAI API reference, chat (openai 3.52); DeepSeek, context caching (202
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
-
 from proxy.tools.simulator.apis.chat_bodies import read_chat_request
-from proxy.tools.simulator.replies import ModelReply, ScriptedCall
-from proxy.tools.simulator.scripted_reply import EndpointDialect, ScriptedReply
-from proxy.tools.simulator.simulated_text import pieces
+from proxy.tools.simulator.replies import EndpointDialect, ModelReply, ScriptedCall, ScriptedReply
+from proxy.tools.simulator.samples import pieces
 from proxy.tools.simulator.streams import Json, StreamEvent
 from slo.usage import Usage
 
@@ -56,17 +53,12 @@ def counts(usage: Usage, *, units: bool) -> Json:
 def answer(scripted: ScriptedReply) -> Json:
     """The whole answer."""
     choices = [
-        {
-            "index": index,
-            "message": _message(reply),
-            "logprobs": None,
-            "finish_reason": _FINISH[reply.finish],
-        }
+        {"index": index, "message": _message(reply)}
+        | {"logprobs": None, "finish_reason": _FINISH[reply.finish]}
         for index, reply in enumerate(scripted.replies)
     ]
-    return _object(scripted, "chat.completion", choices) | {
-        "usage": _counts(scripted, scripted.usage)
-    }
+    usage = _counts(scripted, scripted.usage)
+    return _object(scripted, "chat.completion", choices) | {"usage": usage}
 
 
 def events(scripted: ScriptedReply) -> Sequence[StreamEvent]:
@@ -90,9 +82,8 @@ def events(scripted: ScriptedReply) -> Sequence[StreamEvent]:
 
 def midway(scripted: ScriptedReply) -> StreamEvent:
     """A chunk that tells usage while the answer is being written, as vLLM can."""
-    usage = msgspec.structs.replace(scripted.usage, output=scripted.usage.output // 2)
     chunk = _chunk(scripted, 0, {"content": ""})
-    return StreamEvent(chunk | {"usage": _counts(scripted, usage)})
+    return StreamEvent(chunk | {"usage": _counts(scripted, scripted.midway_usage)})
 
 
 def _counts(scripted: ScriptedReply, usage: Usage) -> Json:
@@ -138,9 +129,7 @@ def _choice(scripted: ScriptedReply, index: int, reply: ModelReply) -> Iterator[
     first = {"role": "assistant", "content": None if reply.calls else "", "refusal": None}
     yield StreamEvent(_chunk(scripted, index, first))
     field = "refusal" if reply.finish == "refusal" else "content"
-    deltas = pieces(reply.text)
-    for piece in deltas:
-        tokens = max(1, len(reply.tokens) // len(deltas))
+    for piece, tokens in reply.text_pieces():
         yield StreamEvent(_chunk(scripted, index, {field: piece}), tokens=tokens)
     for number, call in enumerate(reply.calls):
         yield from _tool_call_events(scripted, index, number, call)
@@ -161,7 +150,6 @@ def _tool_call_events(
 
 CHAT = EndpointDialect(
     wire="openai",
-    prefix="chatcmpl",
     read_request=read_chat_request,
     answer=answer,
     events=events,

@@ -28,8 +28,7 @@ from proxy.tools.simulator.bodies import (
 from proxy.tools.simulator.fault_directives import closing_text
 from proxy.tools.simulator.refusals import provider_refusal
 from proxy.tools.simulator.rendering import PromptRenderer, RenderedPart, opaque
-from proxy.tools.simulator.replies import ReplyRequest, ReplyTool
-from proxy.tools.simulator.scripted_reply import ReadingContext
+from proxy.tools.simulator.replies import ReadingContext, ReplyRequest, ReplyTool
 from proxy.tools.simulator.streams import Json
 
 _ROLES: dict[str, Role] = {

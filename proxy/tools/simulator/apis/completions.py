@@ -5,19 +5,19 @@ Source: OpenAI API reference, completions (2026-11).
 
 from collections.abc import Sequence
 
-import msgspec
-
 from proxy.tools.simulator.apis.chat import counts
 from proxy.tools.simulator.apis.chat_bodies import cacheable
 from proxy.tools.simulator.bodies import Body, output_bound, stops, tokens, wants_usage_chunk
 from proxy.tools.simulator.fault_directives import closing_text
 from proxy.tools.simulator.refusals import provider_refusal
 from proxy.tools.simulator.rendering import PromptRenderer, RenderedPart
-from proxy.tools.simulator.replies import ReplyRequest
-from proxy.tools.simulator.scripted_reply import EndpointDialect, ReadingContext, ScriptedReply
-from proxy.tools.simulator.simulated_text import pieces
+from proxy.tools.simulator.replies import (
+    EndpointDialect,
+    ReadingContext,
+    ReplyRequest,
+    ScriptedReply,
+)
 from proxy.tools.simulator.streams import Json, StreamEvent
-from slo.usage import Usage
 
 _USUAL_BOUND = 16
 _FINISH = {"length": "length"}
@@ -51,31 +51,28 @@ def answer(scripted: ScriptedReply) -> Json:
     """The whole answer."""
     reply = scripted.replies[0]
     finish = _FINISH.get(reply.finish, "stop")
-    return _object(scripted, reply.text, finish) | {"usage": _counts(scripted.usage)}
+    return _object(scripted, reply.text, finish) | {"usage": counts(scripted.usage, units=False)}
 
 
 def events(scripted: ScriptedReply) -> Sequence[StreamEvent]:
     """The answer as a stream."""
     reply = scripted.replies[0]
-    deltas = pieces(reply.text)
-    share = len(reply.tokens) // max(1, len(deltas))
-    chunks = [StreamEvent(_object(scripted, piece, None), tokens=max(1, share)) for piece in deltas]
+    chunks = [
+        StreamEvent(_object(scripted, piece, None), tokens=tokens)
+        for piece, tokens in reply.text_pieces()
+    ]
     chunks.append(StreamEvent(_object(scripted, "", _FINISH.get(reply.finish, "stop"))))
     if scripted.request.usage_chunk:
         chunks = [StreamEvent((e.payload or {}) | {"usage": None}, tokens=e.tokens) for e in chunks]
-        last = _object(scripted, "", None) | {"choices": [], "usage": _counts(scripted.usage)}
-        chunks.append(StreamEvent(last))
+        usage = counts(scripted.usage, units=False)
+        chunks.append(StreamEvent(_object(scripted, "", None) | {"choices": [], "usage": usage}))
     return [*chunks, StreamEvent(None)]
 
 
 def midway(scripted: ScriptedReply) -> StreamEvent:
     """A chunk that tells usage while the answer is being written."""
-    usage = msgspec.structs.replace(scripted.usage, output=scripted.usage.output // 2)
-    return StreamEvent(_object(scripted, "", None) | {"usage": _counts(usage)})
-
-
-def _counts(usage: Usage) -> Json:
-    return counts(usage, units=False)
+    usage = counts(scripted.midway_usage, units=False)
+    return StreamEvent(_object(scripted, "", None) | {"usage": usage})
 
 
 def _object(scripted: ScriptedReply, text: str, finish: str | None) -> Json:
@@ -92,7 +89,6 @@ def _object(scripted: ScriptedReply, text: str, finish: str | None) -> Json:
 
 COMPLETIONS = EndpointDialect(
     wire="openai",
-    prefix="cmpl",
     read_request=read_completions_request,
     answer=answer,
     events=events,

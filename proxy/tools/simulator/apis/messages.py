@@ -9,9 +9,14 @@ import msgspec
 import orjson
 
 from proxy.tools.simulator.apis.messages_bodies import read_messages_request
-from proxy.tools.simulator.replies import ModelReply, ScriptedCall, signature
-from proxy.tools.simulator.scripted_reply import EndpointDialect, ScriptedReply
-from proxy.tools.simulator.simulated_text import pieces
+from proxy.tools.simulator.replies import (
+    EndpointDialect,
+    ModelReply,
+    ScriptedCall,
+    ScriptedReply,
+    signature,
+)
+from proxy.tools.simulator.samples import pieces
 from proxy.tools.simulator.streams import Json, StreamEvent
 from slo.usage import Usage
 
@@ -60,9 +65,8 @@ def events(scripted: ScriptedReply) -> Sequence[StreamEvent]:
 
 def midway(scripted: ScriptedReply) -> StreamEvent:
     """An event that tells usage before the end."""
-    usage = msgspec.structs.replace(scripted.usage, output=scripted.usage.output // 2)
     delta = {"stop_reason": None, "stop_sequence": None}
-    payload = {"type": "message_delta", "delta": delta, "usage": counts(usage)}
+    payload = {"type": "message_delta", "delta": delta, "usage": counts(scripted.midway_usage)}
     return StreamEvent(payload, "message_delta")
 
 
@@ -100,19 +104,15 @@ def _empty_block(block: Json) -> Json:
 def _deltas(block: Json, reply: ModelReply) -> Iterator[tuple[Json, int]]:
     match block["type"]:
         case "thinking":
-            deltas = pieces(block["thinking"])
-            for piece in deltas:
-                share = max(1, reply.reasoning // len(deltas))
-                yield {"type": "thinking_delta", "thinking": piece}, share
+            for piece, tokens in reply.thinking_pieces():
+                yield {"type": "thinking_delta", "thinking": piece}, tokens
             yield {"type": "signature_delta", "signature": block["signature"]}, 0
         case "tool_use":
             for piece in pieces(orjson.dumps(block["input"]).decode()):
                 yield {"type": "input_json_delta", "partial_json": piece}, 3
         case _:
-            deltas = pieces(block["text"])
-            for piece in deltas:
-                share = max(1, len(reply.tokens) // len(deltas))
-                yield {"type": "text_delta", "text": piece}, share
+            for piece, tokens in reply.text_pieces():
+                yield {"type": "text_delta", "text": piece}, tokens
 
 
 def _object(scripted: ScriptedReply, content: list[Json]) -> Json:
@@ -142,7 +142,6 @@ def _tool_use_block(call: ScriptedCall) -> Json:
 
 MESSAGES = EndpointDialect(
     wire="anthropic",
-    prefix="msg",
     read_request=read_messages_request,
     answer=answer,
     events=events,

@@ -12,8 +12,7 @@ from proxy.tools.simulator.apis.messages_rules import check
 from proxy.tools.simulator.bodies import EFFORTS, Body, to_json, ttl
 from proxy.tools.simulator.fault_directives import closing_text
 from proxy.tools.simulator.rendering import PromptRenderer, RenderedPart, opaque, opening
-from proxy.tools.simulator.replies import ReplyRequest, ReplyTool
-from proxy.tools.simulator.scripted_reply import ReadingContext
+from proxy.tools.simulator.replies import ReadingContext, ReplyRequest, ReplyTool
 from proxy.tools.simulator.streams import Json
 
 _PICTURE = 1_000  # tokens; the simulator's own figure

@@ -5,12 +5,15 @@ Source: OpenAI API reference, Responses streaming and usage (openai 3.52).
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
 from proxy.tools.simulator.apis.responses_bodies import read_responses_request
-from proxy.tools.simulator.replies import ModelReply, ScriptedCall, signature
-from proxy.tools.simulator.scripted_reply import EndpointDialect, ScriptedReply
-from proxy.tools.simulator.simulated_text import pieces
+from proxy.tools.simulator.replies import (
+    EndpointDialect,
+    ModelReply,
+    ScriptedCall,
+    ScriptedReply,
+    signature,
+)
+from proxy.tools.simulator.samples import pieces
 from proxy.tools.simulator.streams import Json, StreamEvent
 from slo.usage import Usage
 
@@ -64,8 +67,8 @@ def events(scripted: ScriptedReply) -> Sequence[StreamEvent]:
 
 def midway(scripted: ScriptedReply) -> StreamEvent:
     """An event that tells usage before the end."""
-    usage = msgspec.structs.replace(scripted.usage, output=scripted.usage.output // 2)
-    response = _object(scripted, "in_progress", []) | {"usage": counts(usage)}
+    usage = counts(scripted.midway_usage)
+    response = _object(scripted, "in_progress", []) | {"usage": usage}
     name = "response.in_progress"
     return StreamEvent({"type": name, "sequence_number": 0, "response": response}, name)
 
@@ -96,9 +99,7 @@ def _text_events(scripted: ScriptedReply, reply: ModelReply, index: int) -> Iter
         "response.output_item.added",
     )
     yield StreamEvent(place | {"part": _part(reply, "")}, "response.content_part.added")
-    deltas = pieces(reply.text)
-    for piece in deltas:
-        tokens = max(1, len(reply.tokens) // len(deltas))
+    for piece, tokens in reply.text_pieces():
         delta = place | {"delta": piece} | ({} if refused else {"logprobs": []})
         yield StreamEvent(delta, f"response.{kind}.delta", tokens)
     done = place | {field: reply.text} | ({} if refused else {"logprobs": []})
@@ -178,7 +179,6 @@ def _tool_call_item(call: ScriptedCall, arguments: str, status: str) -> Json:
 
 RESPONSES = EndpointDialect(
     wire="openai",
-    prefix="resp",
     read_request=read_responses_request,
     answer=answer,
     events=events,

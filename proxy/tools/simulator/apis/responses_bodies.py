@@ -16,8 +16,7 @@ from proxy.tools.simulator.bodies import EFFORTS, Body, output_bound, required_f
 from proxy.tools.simulator.fault_directives import closing_text
 from proxy.tools.simulator.refusals import provider_refusal
 from proxy.tools.simulator.rendering import PromptRenderer
-from proxy.tools.simulator.replies import ReplyRequest, ReplyTool, signature
-from proxy.tools.simulator.scripted_reply import ReadingContext
+from proxy.tools.simulator.replies import ReadingContext, ReplyRequest, ReplyTool, signature
 from proxy.tools.simulator.streams import Json
 
 _ROLES: Mapping[str, Role] = {

@@ -26,7 +26,7 @@ from proxy.providers.kinds import WIRES
 from proxy.tools.simulator.apis import chat_bodies, messages_bodies, messages_rules
 from proxy.tools.simulator.models import MODELS
 from proxy.tools.simulator.rendering import Vocabulary
-from proxy.tools.simulator.scripted_reply import ReadingContext
+from proxy.tools.simulator.replies import ReadingContext
 from tests.examples import examples
 from tests.fakes.call_dependencies import call, route
 from tests.fakes.planned_body_check import assert_nothing_lost

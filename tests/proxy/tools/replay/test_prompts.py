@@ -8,7 +8,7 @@ from proxy.errors import OperatorError
 from proxy.records.request_fields import replace_fields
 from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.simulator.apis import chat_bodies
-from proxy.tools.simulator.scripted_reply import ReadingContext
+from proxy.tools.simulator.replies import ReadingContext
 from tests.proxy.tools.replay.scene import CATALOG, body, prompt_reader, system, tool, user
 
 ASKED = body(system("Be brief."), user("Hello"), tools=[tool("notes")])

@@ -4,7 +4,7 @@ import pytest
 
 from proxy.tools.simulator.models import MODELS, SimulatedModel
 from proxy.tools.simulator.rendering import Vocabulary
-from proxy.tools.simulator.scripted_reply import ReadingContext
+from proxy.tools.simulator.replies import ReadingContext
 from tests.proxy.tools.simulator.scene import SimulatorHarness
 
 

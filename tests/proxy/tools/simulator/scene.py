@@ -11,8 +11,7 @@ import orjson
 from proxy.tools.simulator.app import app
 from proxy.tools.simulator.models import MODELS, SimulatedModel, SimulatorSettings
 from proxy.tools.simulator.rendering import Vocabulary
-from proxy.tools.simulator.replies import ModelReply, ReplyRequest, ScriptedCall
-from proxy.tools.simulator.scripted_reply import ScriptedReply
+from proxy.tools.simulator.replies import ModelReply, ReplyRequest, ScriptedCall, ScriptedReply
 from proxy.tools.simulator.server import serving
 from proxy.tools.simulator.upstream import Simulator
 from slo.usage import Usage

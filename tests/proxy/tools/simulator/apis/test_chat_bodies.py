@@ -8,7 +8,7 @@ from proxy.errors import UpstreamError
 from proxy.tools.simulator.apis.chat_bodies import read_chat_request
 from proxy.tools.simulator.models import MODELS, SimulatedModel
 from proxy.tools.simulator.rendering import Vocabulary
-from proxy.tools.simulator.scripted_reply import ReadingContext
+from proxy.tools.simulator.replies import ReadingContext
 from tests.proxy.tools.simulator.scene import TOOL, user
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}

@@ -6,8 +6,7 @@ import pytest
 
 from proxy.errors import UpstreamError
 from proxy.tools.simulator.apis.completions import answer, events, midway, read_completions_request
-from proxy.tools.simulator.replies import ModelReply
-from proxy.tools.simulator.scripted_reply import ReadingContext
+from proxy.tools.simulator.replies import ModelReply, ReadingContext
 from tests.proxy.tools.simulator.scene import scripted_reply
 
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from proxy.tools.simulator.apis.messages_bodies import read_messages_request
-from proxy.tools.simulator.replies import signature
-from proxy.tools.simulator.scripted_reply import ReadingContext
+from proxy.tools.simulator.replies import ReadingContext, signature
 from tests.proxy.tools.simulator.scene import CLAUDE_TOOL, user
 
 MARK = {"type": "ephemeral"}

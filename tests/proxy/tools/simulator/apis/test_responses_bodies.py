@@ -6,7 +6,7 @@ import pytest
 
 from proxy.errors import UpstreamError
 from proxy.tools.simulator.apis.responses_bodies import items, read_responses_request
-from proxy.tools.simulator.scripted_reply import ReadingContext
+from proxy.tools.simulator.replies import ReadingContext
 from tests.proxy.tools.simulator.scene import FLAT_TOOL, user
 
 CALL = {"type": "function_call", "call_id": "c1", "name": "read_file", "arguments": "{}"}

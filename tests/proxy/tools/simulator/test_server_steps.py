@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from proxy.tools.simulator.stream_player import RESET, PlayedResponse
+from proxy.tools.simulator.server import RESET, PlayedResponse
 from proxy.tools.simulator.streams import CHARGE, CUT, HEAD, SILENCE, StreamStep
 from proxy.tools.simulator.upstream import SimulatedExchange
 from slo.usage import Usage
