@@ -21,6 +21,7 @@ from proxy.prefix.breakpoints.feature_account import (
     DEFAULT_STAKE,
     MIN_EARNINGS_PER_STAKE,
     FeatureAccount,
+    StakedCall,
 )
 from proxy.prefix.breakpoints.placement import (
     long_life_value,
@@ -57,6 +58,8 @@ _TRIED_LATER: Final = "they are tried again once the loss counts less, which is 
 _READS_FAIL: Final = (
     "marks wait: what they should read is not read; they are tried again within a day"
 )
+#: Least ratio of a call's tokens to the estimate that is believed: images make it smaller.
+_MIN_SIZE_RATIO: Final = 0.8
 #: Reasons that no mark stands from a place on, in wire order.
 LOST_PLACES: Final = tuple(
     f"marks wait{where}: they lost more than they earned lately; {_TRIED_AGAIN}"
@@ -68,14 +71,14 @@ class MarkedVariant(NamedTuple):
     """A call with some marks, as it may be sent.
 
     Attributes:
-        sending: Prompt as sent.
-        evidence: Facts known about it.
         direct: The same call unmodified; None where that reads the same.
+        has_layout: True if its conversation has a layout.
     """
 
     sending: MarkedPrompt
     evidence: CallEvidence
     direct: UnmodifiedCall | None
+    has_layout: bool = False
 
     @property
     def adds_marks(self) -> bool:
@@ -89,13 +92,18 @@ class MarkedVariant(NamedTuple):
         caller_marks = self.direct.sent.marks if self.direct is not None else {}
         return marked_place_count(call, call.marks.keys() - caller_marks.keys())
 
+    def staked_call(self, costs: "VariantCosts", earned: float) -> StakedCall:
+        """It as its feature's account sees it."""
+        is_moved = (
+            self.direct is not None and self.direct.sent.blocks is not self.evidence.sent.blocks
+        )
+        return StakedCall(
+            costs.risk, earned, costs.direct, self.marked_places, self.has_layout and is_moved
+        )
+
 
 class VariantCosts(NamedTuple):
-    """Costs of a variant's prompt beside the unmodified one.
-
-    Attributes:
-        risk: Amount that its marks lose if nothing is read.
-    """
+    """Costs of a variant's prompt beside the unmodified one, and the loss if nothing is read."""
 
     marked: float
     direct: float
@@ -115,9 +123,6 @@ class MarkStakes:
         chains: Prefixes that were sent, and what is stored of them on paper.
         stored: Accounts as all processes counted them, of features that were not used here yet.
         team: Limit of what all of the team's features lose in a day.
-
-    Attributes:
-        indexes: All that is remembered.
     """
 
     def __init__(
@@ -172,11 +177,6 @@ class MarkStakes:
 
         A call that is cheaper with its marks already is sent as long as such calls read what they
         should. What it may lose, if it reads nothing, is put by until it has ended.
-
-        Args:
-            where: Whose account pays for it.
-            variant: The call with some marks.
-            places: Number of places that are marked.
         """
         if not variant.adds_marks:
             return 0
@@ -216,11 +216,10 @@ class MarkStakes:
             return _TEAM_WAITS if is_team else _READS_FAIL
         if not self._stake:
             return "marks wait: nothing is paid for in advance (THRIFTGATE_LEARNING_STAKE is 0)"
-        if account.allows_stake(costs.risk, earned, costs.direct, variant.marked_places):
+        if account.allows_stake(staked := variant.staked_call(costs, earned)):
             may_lose = _may_lose(account, variant, costs, earned)
             return _TEAM_WAITS if may_lose else f"{_CALLER_CHOSE}; {_TRIED_LATER}"
-        limit = account.max_loss(costs.risk, earned, costs.direct, variant.marked_places)
-        return _loss_reason(account, target, costs.risk, limit)
+        return _loss_reason(account, target, costs.risk, account.max_loss(staked))
 
     def release(self, planned: Planned) -> None:
         """A call has ended, however it did: nothing of it is at stake any more."""
@@ -334,7 +333,7 @@ def _may_lose(
     is_explicit = variant.direct is not None and variant.direct.sent.explicit
     if is_explicit and earned < MIN_EARNINGS_PER_STAKE * costs.risk:
         return False
-    return account.allows_stake(costs.risk, earned, costs.direct, variant.marked_places)
+    return account.allows_stake(variant.staked_call(costs, earned))
 
 
 def _variant_costs(
@@ -353,7 +352,7 @@ def _variant_costs(
     costs = VariantCosts(
         marked=prompt_cost(marked, call.regime) * price,
         direct=prompt_cost(unmodified, call.regime) * price,
-        risk=max(0.0, surcharge) * max(1.0, size_ratio) * price,
+        risk=max(0.0, surcharge) * max(_MIN_SIZE_RATIO, size_ratio) * price,
     )
     return costs._replace(risk=dearest * price) if costs.should_pay else costs
 

@@ -74,7 +74,7 @@ class CallToMark(NamedTuple):
             now=self.now,
         )
         direct = indexes.unmodified.unmodified_call(draft, target, self.found, sending, evidence)
-        return MarkedVariant(sending, evidence, direct)
+        return MarkedVariant(sending, evidence, direct, has_layout=bool(self.found.plan.layout))
 
 
 def with_cache_key(call: CallToMark) -> tuple[CallToMark, BreakpointPolicy]:

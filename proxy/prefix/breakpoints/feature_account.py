@@ -11,14 +11,16 @@ less than three stakes                   0.3 of an average call
 the same, all marks stand before the     0.52 of an average call, while the latest write of tools
 conversation                             can be read: it may be another agent's
 three stakes                             0.52 of an average call, or 0.04 % of what all calls cost
+ten stakes, by text that a layout moved  twice as much: what was lost before tells nothing of it
 =======================================  ========================================================
 
-So 1,000 calls cost at most 1.0005 times as much as sent directly. Of late, the feature may lose the
-learning stake, or one prompt's surcharge if that is more; two of them once its places earned ten.
-That loss counts half after a day, so a feature whose traffic changed is tried again.
+So 1,000 calls without a layout cost at most 1.0005 times as much as sent directly. Of late, the
+feature may lose the learning stake, or one prompt's surcharge if that is more; two of them once its
+places earned ten. That loss counts half after a day, so a feature whose traffic changed is tried
+again.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -39,7 +41,7 @@ _MAX_LOSS_CALLS: Final = 0.52
 _MAX_LOSS_SHARE: Final = 0.0004
 #: Least ratio of what marks have earned to the next stake, where more is lost than unseen.
 MIN_EARNINGS_PER_STAKE: Final = 3.0
-#: The same from which on a second prompt's surcharge may be lost.
+#: The same from which on a second prompt's surcharge may be lost, and a layout's own.
 _MIN_EARNINGS_PER_SECOND_STAKE: Final = 10.0
 _HALF_LIFE_S: Final = 86_400.0
 #: Most of a pause in which losses are forgotten: longer ones may be a clock that was set.
@@ -51,6 +53,34 @@ _MAX_STAKE_S: Final = 3_600.0
 #: Bytes of a feature's books, and of a stake; measured.
 _FEATURE_BYTES: Final = 700
 _STAKE_BYTES: Final = 260
+
+
+class StakedCall(NamedTuple):
+    """A call with marks, which lose their surcharge if they are never read.
+
+    Attributes:
+        stake: Surcharge of sending the call with them.
+        earned: Amount that the marked places have earned lately.
+        direct: Cost of the call without them.
+        places: Number of places, in wire order, up to the last one that they mark.
+        is_moved: True if a layout moved its text.
+    """
+
+    stake: float
+    earned: float
+    direct: float
+    places: int
+    is_moved: bool = False
+
+    @property
+    def earned_ten_stakes(self) -> bool:
+        """True if its places earned enough for another prompt's surcharge."""
+        return self.earned >= _MIN_EARNINGS_PER_SECOND_STAKE * self.stake
+
+    @property
+    def layout_factor(self) -> float:
+        """Factor on what may be lost: a layout may lose as much again."""
+        return 2.0 if self.is_moved and self.earned_ten_stakes else 1.0
 
 
 class FeatureAccount(msgspec.Struct):
@@ -96,45 +126,37 @@ class FeatureAccount(msgspec.Struct):
         """Amount that is lost, or may be by the calls under way and so much more."""
         return max(0.0, self._at_stake + more - self.balance)
 
-    def allows_stake(self, stake: float, earned: float, direct: float, places: int) -> bool:
-        """True if marks are sent that lose so much if they are never read.
-
-        Args:
-            stake: Surcharge of sending the call with them.
-            earned: Amount that the marked places have earned lately.
-            direct: Cost of the call without them.
-            places: Number of places, in wire order, up to the last one that they mark.
-        """
+    def allows_stake(self, call: StakedCall) -> bool:
+        """True if marks are sent that lose so much if they are never read."""
         if len(self.stakes) >= _MAX_STAKES:
             return False
-        risk, net = stake + self._at_stake, self.net
+        risk, net = call.stake + self._at_stake, self.net
         if risk <= net:
             return True
-        is_bearable = risk - net <= self._max_lasting_loss(stake, earned, direct, places)
-        return is_bearable and risk - self.balance <= self._max_day_loss(stake, earned)
+        is_bearable = risk - net <= self._max_lasting_loss(call)
+        return is_bearable and risk - self.balance <= self._max_day_loss(call)
 
-    def max_loss(self, stake: float, earned: float, direct: float, places: int) -> float:
-        """Amount that it may lose with such a call; the arguments are those of ``allows_stake``."""
-        lasting = self._max_lasting_loss(stake, earned, direct, places)
-        return min(lasting, self._max_day_loss(stake, earned))
+    def max_loss(self, call: StakedCall) -> float:
+        """Amount that it may lose with such a call."""
+        return min(self._max_lasting_loss(call), self._max_day_loss(call))
 
-    def _max_lasting_loss(self, stake: float, earned: float, direct: float, places: int) -> float:
+    def _max_lasting_loss(self, call: StakedCall) -> float:
         """Amount that all calls together may lose."""
         total = sum([account.total for account in self.families.values()])
         calls = sum([account.calls for account in self.families.values()])
-        average = (total + direct) / (calls + 1)
-        if earned < MIN_EARNINGS_PER_STAKE * stake:
-            is_head = places <= PromptPlace.FIRST_CALL
+        average = (total + call.direct) / (calls + 1)
+        if call.earned < MIN_EARNINGS_PER_STAKE * call.stake:
+            is_head = call.places <= PromptPlace.FIRST_CALL
             may_read = is_head and any(family.may_read_tools for family in self.families.values())
             return (_MAX_LOSS_CALLS if may_read else _MAX_UNSEEN_LOSS_CALLS) * average
-        return max(_MAX_LOSS_CALLS * average, _MAX_LOSS_SHARE * total)
+        return call.layout_factor * max(_MAX_LOSS_CALLS * average, _MAX_LOSS_SHARE * total)
 
-    def _max_day_loss(self, stake: float, earned: float) -> float:
+    def _max_day_loss(self, call: StakedCall) -> float:
         """Amount that may be lost of late, as a loss of days ago counts less."""
         if not self.stake:
             return 0.0
-        has_earned = earned >= _MIN_EARNINGS_PER_SECOND_STAKE * stake
-        return max(self.stake, 2.0 * stake if has_earned else stake)
+        surcharges = 2.0 * call.layout_factor if call.earned_ten_stakes else 1.0
+        return max(self.stake, surcharges * call.stake)
 
     def expects_reads(self, surcharge: float) -> bool:
         """True if marks are sent that should be read: until so much is lost, or may be by others.

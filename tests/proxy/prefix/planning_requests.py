@@ -113,7 +113,7 @@ class PlanningProcess:
         self.to = to
         self.now = NOW
         self._plans = {} if plans is None else plans
-        self._layout = layout
+        self.layout = layout
 
     def plan(self, call: PlanningRequest) -> Planned:
         """The call as it is sent; nobody has answered it yet."""
@@ -123,11 +123,11 @@ class PlanningProcess:
             draft = self.planner.recall(draft, self._stored_plans(sought))
         plan = self._stored_plans((draft.conversation.hex(),)).get(draft.conversation.hex())
         if plan is None or plan.conversation:
-            current = int(self._layout is not None)
+            current = int(self.layout is not None)
             plan = self.planner.begin_plan(
                 draft, self.planner.allowed_layout(draft, current, self.now)
             )
-        layout = self._layout if plan.layout else None
+        layout = self.layout if plan.layout else None
         found = self.planner.plan_call(draft, self.to, plan, layout, self.now)
         self.planner.adopt_plan(draft, found.plan)
         for name, each in {**draft.related_keys(), draft.conversation.hex(): found.plan}.items():

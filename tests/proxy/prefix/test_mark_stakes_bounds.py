@@ -18,10 +18,19 @@ from tests.proxy.prefix.planning_requests import (
     PlanningProcess,
     body,
     conversation_messages,
+    learned_layout,
     planning_request,
     usage_of,
 )
-from tests.proxy.prefix.test_mark_stakes import ANTHROPIC, LONG_RULES, one_shot
+from tests.proxy.prefix.test_mark_stakes import (
+    ANTHROPIC,
+    LONG_RULES,
+    direct_cost,
+    one_shot,
+    savings,
+    send,
+    staked_calls,
+)
 from tests.proxy.prefix.test_team_indexes import deep_bytes
 
 FAMILIES = ("claude-opus-5", "claude-sonnet-5", "claude-haiku-5", "claude-fable-5", "sonnet")
@@ -162,3 +171,24 @@ def test_many_reads_that_fail_at_once_pause_marks_for_minutes_and_not_for_days()
     lost = break_reads(process, 120, 1.0)
 
     assert sum(lost[30:]) < -0.8 * len(lost[30:])
+
+
+def customer_call(name: str, turns: int = 0) -> bytes:
+    """A call of a conversation whose rules begin with its customer's name."""
+    rules = f"Customer: {name}\n\n{LONG_RULES}"
+    return body(*conversation_messages(turns, rules, f"Where is the parcel of {name}?"))
+
+
+def test_layout_is_marked_though_the_feature_lost_before_what_its_marks_may_lose():
+    layout = learned_layout(ANTHROPIC, [customer_call(f"Nr {number}") for number in range(24)])
+    process = PlanningProcess(ANTHROPIC)
+    before = [send(process, customer_call("Nr 100"))]
+    while len(staked_calls(before)) < 2:  # its conversation ends with the second lost mark
+        before.append(send(process, customer_call("Nr 101", turns=len(before) - 1)))
+    before += [send(process, customer_call(f"Nr {number}")) for number in range(200, 240)]
+    process.layout = layout
+    moved = [send(process, customer_call(f"Nr {number}")) for number in range(300, 360)]
+
+    assert staked_calls(before[-40:]) == []
+    assert savings(before) == pytest.approx(2 * savings(before[:1]), rel=0.1)
+    assert savings(moved) > 0.7 * sum(map(direct_cost, moved))

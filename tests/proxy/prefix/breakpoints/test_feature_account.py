@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.prefix.breakpoints.account import MAX_PLACES, MarkAccount, PlaceValues, PromptPlace
-from proxy.prefix.breakpoints.feature_account import FeatureAccount
+from proxy.prefix.breakpoints.feature_account import FeatureAccount, StakedCall
 
 #: Cost of a call, and the surcharge of writing all of it.
 CALL, SURCHARGE = 100.0, 25.0
@@ -28,7 +28,7 @@ def account(stake: float = 1e9, calls: int = 0, balance: float = 0.0) -> Feature
 def allows(
     found: FeatureAccount, stake: float = SURCHARGE, earned: float = 0.0, places: int = MAX_PLACES
 ) -> bool:
-    return found.allows_stake(stake, earned, CALL, places)
+    return found.allows_stake(StakedCall(stake, earned, CALL, places))
 
 
 def write(found: MarkAccount, conversation: bytes, before: int, now: float, fee: float) -> None:
@@ -84,6 +84,17 @@ def test_a_second_whole_write_is_lost_only_once_ten_of_them_were_earned():
     assert not allows(account(stake=1.0, calls=1, balance=-1.1 * SURCHARGE), earned=1e9)
 
 
+@pytest.mark.parametrize("stake", [1.0, 1e9])
+def test_moved_text_may_lose_as_much_again_once_ten_stakes_were_earned(stake: float):
+    lost = account(stake=stake, calls=3, balance=-2 * SURCHARGE)
+    moved = StakedCall(SURCHARGE, 10.0 * SURCHARGE, CALL, MAX_PLACES, is_moved=True)
+
+    assert lost.allows_stake(moved)
+    assert not lost.allows_stake(moved._replace(is_moved=False))
+    assert not lost.allows_stake(moved._replace(earned=9.9 * SURCHARGE))
+    assert not account(stake, calls=5, balance=-4 * SURCHARGE).allows_stake(moved)
+
+
 def test_a_feature_of_few_calls_a_day_does_not_lose_a_write_again_and_again():
     found, saved = account(calls=0), 0.0
     for day in range(1_000):
@@ -106,7 +117,7 @@ def test_marks_that_earned_three_stakes_may_lose_half_a_call_or_four_in_ten_thou
     account = MarkAccount(total=100.0 * calls, calls=calls)
     feature = FeatureAccount(stake=1e9, families={"claude": account})
 
-    assert feature.max_loss(10.0, earned, 100.0, MAX_PLACES) == pytest.approx(lost)
+    assert feature.max_loss(StakedCall(10.0, earned, 100.0, MAX_PLACES)) == pytest.approx(lost)
 
 
 @pytest.mark.parametrize(("failures", "is_paused"), [(7, False), (8, True)])
@@ -203,7 +214,7 @@ def test_a_feature_never_loses_more_than_its_stake_or_one_surcharge_however_many
 
     for number, (size, is_read, earned, beside) in enumerate(calls, start=1):
         risk, won = SURCHARGE * size, 0.0
-        if found.allows_stake(risk, earned * risk, CALL * size, MAX_PLACES):
+        if found.allows_stake(StakedCall(risk, earned * risk, CALL * size, MAX_PLACES)):
             found.reserve_stake(number, risk, 0.0)
             won = 2 * risk if is_read else -risk
         pending.append((number, CALL * size, won))
@@ -221,7 +232,7 @@ def test_each_stake_is_within_what_all_calls_so_far_may_lose(
     found = FeatureAccount(stake=1e9)
     for size, is_read, earned, _ in calls:
         risk = SURCHARGE * size
-        is_sent = found.allows_stake(risk, earned * risk, CALL * size, MAX_PLACES)
+        is_sent = found.allows_stake(StakedCall(risk, earned * risk, CALL * size, MAX_PLACES))
         won = (2 * risk if is_read else -risk) if is_sent else 0.0
         found.of(FAMILY).record_call(CALL * size, won)
         if is_sent:
@@ -235,7 +246,7 @@ def test_each_stake_is_within_what_all_calls_so_far_may_lose(
 def test_a_thousand_calls_cost_at_most_a_two_thousandth_more(reads: list[bool], earned: float):
     found = FeatureAccount(stake=1e9)
     for is_read in [*reads, *[False] * (1_000 - len(reads))]:
-        is_sent = found.allows_stake(SURCHARGE, earned * SURCHARGE, CALL, MAX_PLACES)
+        is_sent = found.allows_stake(StakedCall(SURCHARGE, earned * SURCHARGE, CALL, MAX_PLACES))
         won = (2 * SURCHARGE if is_read else -SURCHARGE) if is_sent else 0.0
         found.of(FAMILY).record_call(CALL, won)
 
