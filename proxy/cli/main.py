@@ -26,7 +26,7 @@ class _Entry(NamedTuple):
     Attributes:
         summary: The first paragraph of its own help.
         place: ``module:function``; the function is the command, or makes it or its group.
-        needs: What of ``proxy.cli.session`` a function that makes it takes; none for the command.
+        needs: Members of ``proxy.cli.session`` that a function takes to make it.
     """
 
     summary: str

@@ -95,14 +95,14 @@ class ModelReply:
 
     def text_pieces(self) -> Iterator[tuple[str, int]]:
         """The text in runs of a few words, each with its share of the tokens, one at least."""
-        yield from _shared(self.text, len(self.tokens))
+        yield from _token_shares(self.text, len(self.tokens))
 
     def thinking_pieces(self) -> Iterator[tuple[str, int]]:
         """The same of the reasoning's text."""
-        yield from _shared(self.thinking, self.reasoning)
+        yield from _token_shares(self.thinking, self.reasoning)
 
 
-def _shared(text: str, tokens: int) -> Iterator[tuple[str, int]]:
+def _token_shares(text: str, tokens: int) -> Iterator[tuple[str, int]]:
     runs = pieces(text)
     return ((run, max(1, tokens // len(runs))) for run in runs)
 
