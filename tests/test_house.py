@@ -143,8 +143,8 @@ def test_functions_take_few_parameters():
         if is_test(path):
             continue
         for function in functions(path):
-            taken = [a.arg for a in (*function.args.args, *function.args.kwonlyargs)]
-            if len([a for a in taken if a not in {"self", "cls"}]) > PARAMETER_WALL:
+            parameters = [a.arg for a in (*function.args.args, *function.args.kwonlyargs)]
+            if len([a for a in parameters if a not in {"self", "cls"}]) > PARAMETER_WALL:
                 decorated = [ast.unparse(d) for d in function.decorator_list]
                 is_command = function.name.endswith("_command")  # its options are a person's
                 if not is_command and not any(
@@ -164,8 +164,8 @@ def test_no_module_has_a_name_that_says_nothing():
 def test_no_class_has_a_name_that_says_nothing():
     vague = [
         f"{path}:{node.name}"
-        for path, found in nodes().items()
-        for node in found
+        for path, nodes_of_file in nodes().items()
+        for node in nodes_of_file
         if isinstance(node, ast.ClassDef)
         and (node.name.endswith(BANNED_SUFFIXES) or node.name.startswith("Base"))
     ]
@@ -196,8 +196,8 @@ def test_package_files_hold_a_docstring_and_nothing_else():
 def test_broad_excepts_stand_in_three_places_only():
     broad = {
         path
-        for path, found in nodes().items()
-        for node in found
+        for path, nodes_of_file in nodes().items()
+        for node in nodes_of_file
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or re.search(r"\bException\b", ast.unparse(node.type)))
     }
@@ -208,9 +208,9 @@ def test_broad_excepts_stand_in_three_places_only():
 def test_toml_is_parsed_in_one_place():
     readers = {
         path
-        for path, found in nodes().items()
+        for path, nodes_of_file in nodes().items()
         if not is_test(path)
-        for node in found
+        for node in nodes_of_file
         if isinstance(node, ast.Import | ast.ImportFrom) and "tomllib" in ast.unparse(node)
     }
 
@@ -244,8 +244,8 @@ def test_every_test_has_its_source():
             folder = ROOT / path.parent.relative_to(ROOT / "tests")
             words = path.stem.removeprefix("test_").split("_")
             names = ["_".join(words[:end]) for end in range(1, len(words) + 1)]
-            found = (folder / f"{each}{end}" for each in names for end in (".py", ".toml"))
-            if not any(source.exists() for source in found):
+            candidates = (folder / f"{each}{end}" for each in names for end in (".py", ".toml"))
+            if not any(source.exists() for source in candidates):
                 stray.append(name(path))
 
     assert sorted(stray) == sorted(TESTS_OF_SEVERAL_SOURCES)

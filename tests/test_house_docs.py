@@ -61,10 +61,10 @@ def test_sentences_of_documents_are_short() -> None:
 
 
 def test_documents_are_found_in_every_package_and_hidden_folder() -> None:
-    found = {path.relative_to(ROOT).as_posix() for path in documents()}
+    paths = {path.relative_to(ROOT).as_posix() for path in documents()}
 
-    assert {"README.md", ".github/CONTRIBUTING.md", "tests/bench/README.md"} < found
-    assert {f"{package}/README.md" for package in ("compaction", "slo", "proxy")} < found
+    assert {"README.md", ".github/CONTRIBUTING.md", "tests/bench/README.md"} < paths
+    assert {f"{package}/README.md" for package in ("compaction", "slo", "proxy")} < paths
 
 
 @pytest.mark.parametrize(

@@ -161,14 +161,14 @@ def documentation_lines(tree: ast.Module, source: str) -> list[tuple[int, str]]:
     return [*first_lines, *entries, *comments]
 
 
-def excess(found: list[str], what: str) -> list[str]:
+def excess(names: list[str], what: str) -> list[str]:
     """All that was found where it is more than was left; [] where it is not."""
-    return found if len(found) > LEFT[what] else []
+    return names if len(names) > LEFT[what] else []
 
 
 def _is_context_manager(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """True if a function makes a block, such as ``closing`` of the standard library."""
-    names = {each.id for each in node.decorator_list if isinstance(each, ast.Name)}
+    names = {decorator.id for decorator in node.decorator_list if isinstance(decorator, ast.Name)}
     return not names.isdisjoint({"contextmanager", "asynccontextmanager"})
 
 
@@ -178,7 +178,7 @@ def test_public_class_names_occur_once() -> None:
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(path)
-    twice = [f"{name}: {', '.join(found)}" for name, found in places.items() if len(found) > 1]
+    twice = [f"{name}: {', '.join(files)}" for name, files in places.items() if len(files) > 1]
 
     assert excess(twice, "duplicate public classes") == []
 
@@ -292,10 +292,10 @@ def exception_classes(modules: Trees) -> dict[str, str]:
         for node in nodes_of(path)
         if isinstance(node, ast.ClassDef)
     }
-    found = {"CancelledError", *(name for name in vars(builtins) if is_builtin_exception(name))}
-    while more := {name for name, (_, own) in bases.items() if own & found} - found:
-        found |= more
-    return {name: path for name, (path, _) in bases.items() if name in found}
+    classes = {"CancelledError", *(name for name in vars(builtins) if is_builtin_exception(name))}
+    while more := {name for name, (_, own) in bases.items() if own & classes} - classes:
+        classes |= more
+    return {name: path for name, (path, _) in bases.items() if name in classes}
 
 
 def is_builtin_exception(name: str) -> bool:

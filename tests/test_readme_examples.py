@@ -119,9 +119,9 @@ def test_the_examples_of_the_catalog_reference_pass_the_check(tmp_path):
 
 
 def test_the_examples_of_the_policies_reference_pass_the_check(tmp_path):
-    told = run_check(tmp_path, POLICIES, "slo/README.md")
+    output = run_check(tmp_path, POLICIES, "slo/README.md")
 
-    assert "1 budget, 1 ceiling, 4 objectives, 1 sink" in told
+    assert "1 budget, 1 ceiling, 4 objectives, 1 sink" in output
 
 
 def test_command_lines_of_the_readme_are_found():

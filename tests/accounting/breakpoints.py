@@ -69,7 +69,7 @@ class Breakpoints:
 
     def writes(self, prompt: WirePrompt) -> dict[int, tuple[str, bool]]:
         """Blocks at whose end an entry is stored: lifetime, and true if a mark stands there."""
-        marks = {at: (block.ttl, True) for at, block in enumerate(prompt.blocks) if block.ttl}
+        marks = {index: (block.ttl, True) for index, block in enumerate(prompt.blocks) if block.ttl}
         lifetimes = [_LIFETIMES_S[ttl] for ttl, _ in marks.values()]
         if len(marks) > self.max_marks or lifetimes != sorted(lifetimes, reverse=True):
             raise ValueError("more than four marks, or a longer lifetime behind a shorter one")
@@ -84,7 +84,9 @@ class Breakpoints:
 
     def entries_to_refresh(self, prompt: WirePrompt, hit: int | None) -> list[int]:
         """The entries that live on with a read: the one read, and those at marks before it."""
-        return [] if hit is None else [*(at for at in self.writes(prompt) if at < hit), hit]
+        return (
+            [] if hit is None else [*(write for write in self.writes(prompt) if write < hit), hit]
+        )
 
     def _live(self, prompt: WirePrompt, key: bytes, now: float) -> list[_Entry]:
         """Entries that the prompt can read; explicit mode misses what implicit mode stored.
@@ -119,14 +121,14 @@ class ExactBreakpoints(Breakpoints):
         return writes
 
     def places(self, prompt: WirePrompt) -> Iterable[int]:
-        marks = [at for at, block in enumerate(prompt.blocks) if block.ttl]
+        marks = [index for index, block in enumerate(prompt.blocks) if block.ttl]
         ends = _eligible_ends(prompt.blocks)
         automatic = {*ends[-1 - self.earlier_ends :], *_initial_end(prompt.blocks)}
         places = {*marks[-self.look_back :], *(() if prompt.explicit else automatic)}
         return sorted(places, reverse=True)
 
     def entries_to_refresh(self, prompt: WirePrompt, hit: int | None) -> list[int]:
-        return [] if hit is None else [at for at in self.places(prompt) if at <= hit]
+        return [] if hit is None else [place for place in self.places(prompt) if place <= hit]
 
 
 class AzureBreakpoints(ExactBreakpoints):
@@ -207,22 +209,22 @@ def _positions(blocks: Sequence[WireBlock], *, runs_are_one: bool) -> list[int]:
 def _eligible_ends(blocks: Sequence[WireBlock]) -> list[int]:
     """Last blocks of user messages, of runs of tool messages, and of the leading developer's."""
     ends = set(_initial_end(blocks))
-    for at, block in enumerate(blocks):
-        after = blocks[at + 1] if at + 1 < len(blocks) else None
+    for index, block in enumerate(blocks):
+        after = blocks[index + 1] if index + 1 < len(blocks) else None
         is_last = after is None or after.message != block.message
         if is_last and block.role == "user":
-            ends.add(at)
+            ends.add(index)
         if is_last and block.role == "tool" and (after is None or after.role != "tool"):
-            ends.add(at)
+            ends.add(index)
     return sorted(ends)
 
 
 def _initial_end(blocks: Sequence[WireBlock]) -> list[int]:
     """Last block of the developer messages that lead the conversation."""
     last: list[int] = []
-    for at, block in enumerate(blocks):
+    for index, block in enumerate(blocks):
         if block.role in ("developer", "system"):
-            last = [at]
+            last = [index]
         elif block.role != "tools":
             break
     return last

@@ -93,13 +93,13 @@ class RandomStream:
         pairs = list(zip(ids, results, strict=True))
         if self._api == "messages":
             calls = [{"type": "tool_use", "id": one, "name": "f", "input": {}} for one in ids]
-            said = [
+            tool_results = [
                 {"type": "tool_result", "tool_use_id": one, "content": text} for one, text in pairs
             ]
             texts = [{"type": "text", "text": answer}]
             return [
                 {"role": "assistant", "content": [*texts, *calls]},
-                {"role": "user", "content": said},
+                {"role": "user", "content": tool_results},
             ]
         if self._api == "responses":
             return [

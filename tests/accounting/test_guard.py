@@ -52,11 +52,12 @@ def _with_mark(body: Json, regime: str) -> Json:
 def _workload(sections: int) -> Workload:
     rules = handbook(sections, "guarded")
     bodies = [
-        {"messages": [said("system", rules), said("user", f"Who is {at}?")]} for at in range(_CALLS)
+        {"messages": [said("system", rules), said("user", f"Who is {index}?")]}
+        for index in range(_CALLS)
     ]
     sessions = [
-        Session(name=f"s{at}", feature="desk", turns=(SessionTurn(body=body),))
-        for at, body in enumerate(bodies)
+        Session(name=f"s{index}", feature="desk", turns=(SessionTurn(body=body),))
+        for index, body in enumerate(bodies)
     ]
     return Workload(name="guarded", sessions=sessions, pace=ONE_BY_ONE, dressed=_with_mark)
 

@@ -56,15 +56,15 @@ def _calls() -> Iterator[_Call]:
         yield _chat(100.0 + n, "keys", handbook(40, "keys"), n, **key)
         late = handbook(20, "late") + f"\nTicket {n}.\n" + handbook(20, "behind")
         yield _chat(20.0 * n, "late", late, n)
-        own = "\n".join(f"Line {n}-{at} of this ticket." for at in range(120))
+        own = "\n".join(f"Line {n}-{index} of this ticket." for index in range(120))
         yield _chat(30.0 * n, "between", handbook(17, "between") + own, n)
     for n in range(34):
         yield _chat(2_000.0 + 2.0 * n, "burst", handbook(40, "burst"), n)
 
 
-def _chat(at: float, feature: str, system: str, number: int, **fields: object) -> _Call:
+def _chat(index: float, feature: str, system: str, number: int, **fields: object) -> _Call:
     messages = [said("system", system), said("user", f"Question {number} of {feature}?")]
-    return _Call(at, feature, {"model": "gpt-5.4", "messages": messages, **fields})
+    return _Call(index, feature, {"model": "gpt-5.4", "messages": messages, **fields})
 
 
 class _WideIntervals(breakpoints.Intervals):
@@ -96,18 +96,20 @@ def _true_reasons(calls: Sequence[AccountedCall], features: Sequence[str]) -> li
         (MissReason.ELSEWHERE, _reads(unkeyed, breakpoints.Intervals(rules))),
         (MissReason.PARAMETER_CHANGED, _reads(unscoped, breakpoints.Intervals(rules))),
     )
-    found = []
-    for at, read in enumerate(reads):
-        by_rule = (reason for reason, others in without if others[at] > read)
-        found.append(next(by_rule, _reason_in_text(calls, features, at)))
-    return found
+    reasons = []
+    for index, read in enumerate(reads):
+        by_rule = (reason for reason, others in without if others[index] > read)
+        reasons.append(next(by_rule, _reason_in_text(calls, features, index)))
+    return reasons
 
 
-def _reason_in_text(calls: Sequence[AccountedCall], features: Sequence[str], at: int) -> MissReason:
-    size = len(calls[at].prompt.tokens)
+def _reason_in_text(
+    calls: Sequence[AccountedCall], features: Sequence[str], index: int
+) -> MissReason:
+    size = len(calls[index].prompt.tokens)
     if size < RULES["openai-interval-24h"].min_tokens:
         return MissReason.BELOW_MINIMUM
-    is_first = features[at] not in features[:at]
+    is_first = features[index] not in features[:index]
     return MissReason.FIRST_SEEN if is_first else MissReason.DIVERGED
 
 
@@ -184,8 +186,8 @@ def test_misses_on_gpt_5_4_name_the_reason_of_the_second_accounting(tmp_path: Pa
         usage = Usage(input=served.fresh, cache_read=served.read)
         named.append(planner.settle_call(planned, usage))
     rows = [
-        (call.feature, at, miss.reason, reason, miss.detail)
-        for at, (call, miss, reason) in enumerate(
+        (call.feature, index, miss.reason, reason, miss.detail)
+        for index, (call, miss, reason) in enumerate(
             zip(calls, named, _true_reasons(accounted, [c.feature for c in calls]), strict=True)
         )
         if miss is not None

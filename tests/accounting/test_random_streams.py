@@ -98,8 +98,8 @@ def test_cache_model_agrees_with_second_accounting_on_random_stream(
     bills = list(account((call for _, call in calls), RULES[rules]))
     modelled = model_bills(calls, fixed_cache(model))
     differing = [
-        (at, *pair)
-        for at, pair in enumerate(zip(bills, modelled, strict=True))
+        (index, *pair)
+        for index, pair in enumerate(zip(bills, modelled, strict=True))
         if pair[0] != pair[1]
     ]
     assert not differing, f"{len(differing)} calls differ: {differing[:3]}"

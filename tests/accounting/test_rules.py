@@ -13,20 +13,20 @@ def _block(
     name: str, size: int, role: str = "user", *, ttl: str = "", message: int = 0
 ) -> WireBlock:
     """A block of so many tokens, alike where its name is."""
-    token = sum(ord(letter) * 131**at for at, letter in enumerate(name)) % 2**24
+    token = sum(ord(letter) * 131**index for index, letter in enumerate(name)) % 2**24
     return WireBlock(role, "text", message, (token,) * size, ttl)
 
 
 def _prompt(*blocks: WireBlock, key: str = "", explicit: bool = False) -> WirePrompt:
-    numbered = (block._replace(message=at) for at, block in enumerate(blocks))
+    numbered = (block._replace(message=index) for index, block in enumerate(blocks))
     return WirePrompt(tuple(numbered), (), "", key=key, explicit=explicit)
 
 
 def _bills(rules: str, *prompts: WirePrompt, gap: float = 10.0) -> list[tuple[int, dict[str, int]]]:
     """Tokens read and written of calls so many seconds apart, each answered at once."""
     calls = [
-        AccountedCall(prompt, at * gap, at * gap + 0.1, at * gap + 0.2, (7, 7))
-        for at, prompt in enumerate(prompts)
+        AccountedCall(prompt, index * gap, index * gap + 0.1, index * gap + 0.2, (7, 7))
+        for index, prompt in enumerate(prompts)
     ]
     bills = [bill for bill in account(calls, RULES[rules]) if bill is not None]
     return [(bill.read, dict(bill.written)) for bill in bills]
@@ -71,7 +71,7 @@ def test_gpt_5_6_other_key_misses() -> None:  # §1.2, prompt_cache_key
 
 @pytest.mark.parametrize(("stored", "read"), [(16, 1_600), (15, 0)])
 def test_claude_looks_at_twenty_blocks_from_mark(stored: int, read: int) -> None:  # §2.1, lookup
-    blocks = [_block(f"b{at}", 100) for at in range(1, 36)]
+    blocks = [_block(f"b{index}", 100) for index in range(1, 36)]
     earlier = [*blocks[: stored - 1], blocks[stored - 1]._replace(ttl="5m")]
     later = [*blocks[:34], blocks[34]._replace(ttl="5m")]
     bills = _bills("anthropic", _prompt(*earlier), _prompt(*later))
@@ -93,7 +93,7 @@ def test_claude_entry_lives_five_minutes_from_last_use(gap: float, read: int) ->
 
 def test_claude_entry_is_read_only_once_its_answer_began() -> None:  # §2.1, visibility
     prompt = _prompt(_block("a", 1_000, ttl="5m"))
-    calls = [AccountedCall(prompt, at, 3.0, 4.0) for at in (0.0, 2.9, 3.1)]
+    calls = [AccountedCall(prompt, seconds, 3.0, 4.0) for seconds in (0.0, 2.9, 3.1)]
     bills = [bill for bill in account(calls, RULES["anthropic"]) if bill is not None]
     assert [bill.read for bill in bills] == [0, 0, 1_000]
 
@@ -104,25 +104,25 @@ def test_claude_stores_no_prefix_below_minimum(size: int, written: dict[str, int
 
 
 def test_claude_refuses_fifth_mark() -> None:  # §2.1, max
-    prompt = _prompt(*(_block(f"b{at}", 600, ttl="5m") for at in range(5)))
+    prompt = _prompt(*(_block(f"b{index}", 600, ttl="5m") for index in range(5)))
     assert list(account([AccountedCall(prompt, 0.0, _NEVER, _NEVER)], RULES["anthropic"])) == [None]
 
 
 @pytest.mark.parametrize(("size", "read"), [(2_047, 0), (2_048, 2_048), (5_000, 4_096)])
 def test_gpt_5_5_reads_whole_intervals(size: int, read: int) -> None:  # §1.3
     start = _block("a", size)
-    calls = [_prompt(start, _block(f"q{at}", 500)) for at in range(2)]
+    calls = [_prompt(start, _block(f"q{index}", 500)) for index in range(2)]
     assert _bills("openai-interval", *calls)[1] == (read, {})
 
 
 def test_gpt_5_5_sixteenth_call_in_minute_meets_cold_machine() -> None:  # §1.4
     calls = [_prompt(_block("a", 3_000))] * 17
     reads = [read for read, _ in _bills("openai-interval", *calls, gap=1.0)]
-    assert [at for at, read in enumerate(reads) if not read] == [0, 15]
+    assert [index for index, read in enumerate(reads) if not read] == [0, 15]
 
 
 def test_deepseek_reads_shared_start_from_third_call_on() -> None:  # §5
-    calls = [_prompt(_block("a", 640), _block(f"q{at}", 64)) for at in range(4)]
+    calls = [_prompt(_block("a", 640), _block(f"q{index}", 64)) for index in range(4)]
     assert [read for read, _ in _bills("deepseek", *calls)] == [0, 0, 640, 640]
 
 
@@ -159,4 +159,4 @@ def test_used_prompt_is_dropped_after_an_hour_in_memory_and_after_a_day_else() -
     ):
         calls = [_prompt(_block("a", 3_000))] * (int(longest / gap) + 2)
         reads = [read for read, _ in _bills(rules, *calls, gap=gap)]
-        assert [at for at, read in enumerate(reads) if not read] == [0, len(calls) - 1]
+        assert [index for index, read in enumerate(reads) if not read] == [0, len(calls) - 1]

@@ -134,9 +134,9 @@ def messages_prompt(body: Body) -> WirePrompt:
     blocks = [*_blocks(messages, ends_apart=True)]
     blocks = [
         block._replace(tokens=_opened_by(block.tokens, first))
-        if block.message == head and first and _is_first(blocks, at)
+        if block.message == head and first and _is_first(blocks, index)
         else block
-        for at, block in enumerate(blocks)
+        for index, block in enumerate(blocks)
     ]
     return WirePrompt(
         blocks=tuple(blocks),
@@ -169,9 +169,9 @@ def _blocks(
         last = len(blocks) - 1
         opening = (_START, *text_tokens(role), _TEXT)
         opening = (_END, *opening) if ends_apart and number else opening
-        for at, (kind, tokens, ttl) in enumerate(blocks):
-            before = opening if at == 0 else ()
-            after = (_END,) if at == last and not ends_apart else ()
+        for index, (kind, tokens, ttl) in enumerate(blocks):
+            before = opening if index == 0 else ()
+            after = (_END,) if index == last and not ends_apart else ()
             yield WireBlock(role, kind, number, (*before, *tokens, *after), ttl)
 
 
@@ -208,13 +208,13 @@ def _item(item: Body) -> tuple[str, list[_Part]]:
 
 def _opened_by(tokens: Tokens, other: Tokens) -> Tokens:
     """The tokens with one that stands for other parameters in place of the message's start."""
-    at = tokens.index(_START)
+    start = tokens.index(_START)
     stand_in = _NO_TEXT + hash(other) % _NO_TEXT
-    return (*tokens[:at], stand_in, *tokens[at + 1 :])
+    return (*tokens[:start], stand_in, *tokens[start + 1 :])
 
 
-def _is_first(blocks: Sequence[WireBlock], at: int) -> bool:
-    return at == 0 or blocks[at - 1].message != blocks[at].message
+def _is_first(blocks: Sequence[WireBlock], index: int) -> bool:
+    return index == 0 or blocks[index - 1].message != blocks[index].message
 
 
 def _lifetime(part: Body, name: str, usual: str) -> str:
@@ -260,8 +260,8 @@ def _without_text(part: Body, size: int, ttl: str) -> _Part:
 
 
 def _mark_last(parts: list[_Part], ttl: str) -> None:
-    for at in reversed(range(len(parts))):
-        kind, tokens, own = parts[at]
+    for index in reversed(range(len(parts))):
+        kind, tokens, own = parts[index]
         if kind != "thinking" and tokens:
-            parts[at] = (kind, tokens, own or ttl)
+            parts[index] = (kind, tokens, own or ttl)
             return

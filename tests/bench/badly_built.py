@@ -52,21 +52,21 @@ def main() -> None:
     claude = read_catalog(read({})).models[_CLAUDE].routes[0]
     them = islice(KINDS[options.kind](options.path), options.most)
     for line in lines(them, gap=options.gap, seed=options.seed):
-        found = with_good_order(line) if options.mended else line
+        conversation = with_good_order(line) if options.mended else line
         if options.native:
-            found = in_messages_form(found, claude)
-        sys.stdout.buffer.write(orjson.dumps(found) + b"\n")
+            conversation = in_messages_form(conversation, claude)
+        sys.stdout.buffer.write(orjson.dumps(conversation) + b"\n")
 
 
 def with_good_order(line: Line) -> Line:
     """A line with its words in a good order: what changes with every call comes last."""
     body = line["body"]
-    first, *said = body["messages"]
+    first, *rest = body["messages"]
     above, _, rules = first["content"].partition(_RULES)
     time, _, own = above.partition("\n")
     messages = [
         {**first, "content": f"{rules}{_RULES}{own}"},
-        *said,
+        *rest,
         {"role": "system", "content": time},
     ]
     tools = sorted(body.get("tools", ()), key=lambda tool: str(tool["function"]["name"]))

@@ -42,11 +42,11 @@ def start_targets(stack: ExitStack, folder: Path, peer: str) -> list[Target]:
     behind, port = free_port(), free_port()
     me = [sys.executable, "-m", "tests.bench.gateway", "--upstream", str(behind)]
     pid = stack.enter_context(process(me, 1, behind))
-    found: list[Target] = [("direct", behind, pid, "none", "bench")]
+    targets: list[Target] = [("direct", behind, pid, "none", "bench")]
     options = ["--worker-urls", f"http://127.0.0.1:{behind}", "--policy", "round_robin"]
     listening = ["--host", "127.0.0.1", "--port", str(port), "--log-level", "error"]
     pid = stack.enter_context(process([peer, "launch", *options, *listening], 0, port))
-    found.append(("smg", port, pid, "none", "unknown"))
+    targets.append(("smg", port, pid, "none", "unknown"))
     catalog = folder / "catalog.toml"
     catalog.write_text(CATALOG.format(port=behind))
     for planning in ("off", "observe"):
@@ -59,8 +59,8 @@ def start_targets(stack: ExitStack, folder: Path, peer: str) -> list[Target]:
         }
         key = gateway_key(environment)
         pid = stack.enter_context(process([command(), "serve"], 0, port, **environment))
-        found.append((f"thriftgate, planning {planning}", port, pid, key, "bench"))
-    return found
+        targets.append((f"thriftgate, planning {planning}", port, pid, key, "bench"))
+    return targets
 
 
 def measure(target: Target, load: tuple[int, int, bool], seconds: float) -> list[float]:
@@ -69,10 +69,10 @@ def measure(target: Target, load: tuple[int, int, bool], seconds: float) -> list
     size, connections, is_stream = load
     call = request(size, key, is_stream=is_stream, model=model)
     before = processor(pid)
-    taken = run(port, call, connections, seconds)
-    answered = len(taken) / 0.8
+    timing = run(port, call, connections, seconds)
+    answered = len(timing) / 0.8
     spent = processor(pid) - before
-    return [answered / seconds, spent / answered * 1e6, median(taken) * 1e6]
+    return [answered / seconds, spent / answered * 1e6, median(timing) * 1e6]
 
 
 def main() -> None:
@@ -82,7 +82,7 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=3.0)
     chosen = options.parse_args()
     os.sched_setaffinity(0, {1})
-    found: dict[str, dict[str, list[list[float]]]] = {}
+    measurements: dict[str, dict[str, list[list[float]]]] = {}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         targets = start_targets(stack, folder, chosen.program)
@@ -90,17 +90,17 @@ def main() -> None:
         for _ in range(chosen.rounds):
             for name, load in LOADS.items():
                 for target in targets:
-                    taken = measure(target, load, chosen.seconds)
-                    found.setdefault(name, {}).setdefault(target[0], []).append(taken)
-    for name, by_target in found.items():
+                    measurement = measure(target, load, chosen.seconds)
+                    measurements.setdefault(name, {}).setdefault(target[0], []).append(measurement)
+    for name, by_target in measurements.items():
         for target_name, rounds in by_target.items():
-            rate, cost, wait = (median(each) for each in zip(*rounds, strict=True))
-            best = max(each[0] for each in rounds)
+            rate, cost, wait = (median(figures) for figures in zip(*rounds, strict=True))
+            best = max(figures[0] for figures in rounds)
             print(  # noqa: T201 - a script's result
                 f"{name:<20}{target_name:<30}{rate:>8,.0f} calls/s (best {best:,.0f})"
                 f"{cost:>8,.0f} µs of processor{wait:>8,.0f} µs p50"
             )
-    print(json.dumps(found))  # noqa: T201 - the same for machines
+    print(json.dumps(measurements))  # noqa: T201 - the same for machines
 
 
 if __name__ == "__main__":

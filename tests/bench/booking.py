@@ -65,10 +65,10 @@ def receipt(n: int) -> Receipt:
 def measure(engine: Engine) -> None:
     """Book and print."""
     insert, pending, n = inserter(engine), PendingSums(engine), 0
-    insert([receipt(-each) for each in range(1, 2_000)])
+    insert([receipt(-index) for index in range(1, 2_000)])
     pending.merge(_PATIENCE_S)
     for size, count in BATCHES:
-        batches = [[receipt(n + each * size + i) for i in range(size)] for each in range(count)]
+        batches = [[receipt(n + index * size + i) for i in range(size)] for index in range(count)]
         n += size * count
         booked = _times(partial(deque, map(insert, batches), 0))
         moved = _times(lambda: pending.merge(_PATIENCE_S))

@@ -31,8 +31,8 @@ class Ledger:
 
     def spend_by_team(self) -> dict[str, int]:
         """Nano-dollars of each team."""
-        found = self.store.spendings.from_rollups("team", 0, 2e10)
-        return {team: each.nanos for team, each in found.items()}
+        spent = self.store.spendings.from_rollups("team", 0, 2e10)
+        return {team: sums.nanos for team, sums in spent.items()}
 
     def open_counters(self, *, trusts_callers: bool = False) -> RedisBudgetStore:
         """Its counters; on a machine with load they may answer later than a gateway waits."""
@@ -47,19 +47,19 @@ class Ledger:
 
     async def counter_levels(self, names: Sequence[str]) -> list[CounterLevel]:
         """The same, on a loop that runs."""
-        asked = self.open_counters()
+        counters = self.open_counters()
         now = time.time()  # noqa: TID251 - the gateway's windows are the machine's
         try:
-            found = [
+            levels = [
                 (
-                    await asked.levels(await asked.counters_from(f"{name}/", 1), now)
+                    await counters.levels(await counters.counters_from(f"{name}/", 1), now)
                     or [CounterLevel(0, 0)]
                 )[0]
                 for name in names
             ]
         finally:
-            await asked.aclose()
-        return found
+            await counters.aclose()
+        return levels
 
 
 @contextmanager
@@ -78,8 +78,8 @@ def gateways(
             (folder / f"{number}").mkdir()
             made.append(SiblingProcess(made[0], folder / f"{number}"))
             stack.callback(made[-1].kill)
-        for each in made:
-            each.start(
+        for gateway in made:
+            gateway.start(
                 THRIFTGATE_POLICIES=f"{folder / 'policies.toml'}", THRIFTGATE_REDIS_URL=redis_url
             )
         yield made

@@ -98,8 +98,8 @@ class Loss:
 
 def body(number: int) -> bytes:
     """A call of some ninety tokens, of which a thousand cost ten cents."""
-    said = [{"role": "user", "content": f"[[fault:words=60]] Call {number}."}]
-    return orjson.dumps(DIME | {"messages": said})
+    messages = [{"role": "user", "content": f"[[fault:words=60]] Call {number}."}]
+    return orjson.dumps(DIME | {"messages": messages})
 
 
 def lost(folder: Path, redis: OwnRedis, *, lead: float, away: float) -> Loss:
@@ -142,14 +142,14 @@ def lost(folder: Path, redis: OwnRedis, *, lead: float, away: float) -> Loss:
             time.sleep(0.5)
         exact = time.monotonic() - began
         gateway.stop()  # leases are given back then, and the journal is in the ledger
-        said, spent = ledger.levels(TEAMS), ledger.spend_by_team()
+        levels, spent = ledger.levels(TEAMS), ledger.spend_by_team()
     return Loss(
         rows=[row(callers, phase, team) for phase in PHASES for team in TEAMS],
         lacked=lacked,
         repaired=repaired,
         exact=exact,
         drift=drift,
-        spent={team: (spent[team], said[n].spent) for n, team in enumerate(TEAMS)},
+        spent={team: (spent[team], levels[n].spent) for n, team in enumerate(TEAMS)},
     )
 
 
@@ -216,15 +216,15 @@ def restart_redis(folder: Path, redis: OwnRedis, *, near: int, after: float) -> 
 
 def long_body(number: int) -> bytes:
     """A call of some nine hundred tokens."""
-    said = [{"role": "user", "content": f"[[fault:words=600]] Call {number}."}]
-    return orjson.dumps(DIME | {"messages": said})
+    messages = [{"role": "user", "content": f"[[fault:words=600]] Call {number}."}]
+    return orjson.dumps(DIME | {"messages": messages})
 
 
 def gaps(ledger: Ledger) -> list[int]:
     """Excess of each counter over the ledger, which is a moment behind; below 0 a lack."""
-    known = ledger.spend_by_team()
+    spent = ledger.spend_by_team()
     levels = ledger.levels(TEAMS)
-    return [level.spent - known[team] for team, level in zip(TEAMS, levels, strict=True)]
+    return [level.spent - spent[team] for team, level in zip(TEAMS, levels, strict=True)]
 
 
 def exported_drift(gateway: ServeProcess) -> float:
@@ -254,11 +254,11 @@ def row(callers: ConcurrentCallers, phase: str, team: str) -> TeamAnswers:
 
 def keys(store: Store) -> dict[str, str]:
     """A key of each team, made now."""
-    found = {}
+    keys_by_team = {}
     for name in TEAMS:
         team = store.teams.create(name, now=1_790_000_000.0)
-        _, found[name] = store.teams.create_key(team.id, "first", now=1_790_000_000.0)
-    return found
+        _, keys_by_team[name] = store.teams.create_key(team.id, "first", now=1_790_000_000.0)
+    return keys_by_team
 
 
 def tell_restarted(came: RestartResult) -> None:

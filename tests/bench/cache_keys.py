@@ -97,10 +97,12 @@ class KeyedSession:
             TokenBlock(role="user", tokens=(own,) * OWN_TOKENS, message=1),
         ]
         for turn in range(call):
-            at = 2 + 2 * turn
-            said = TokenBlock(role="assistant", tokens=(own + at,) * ANSWER_TOKENS, message=at)
-            result = (own + at + 1,) * RESULT_TOKENS
-            blocks += [said, TokenBlock(role="tool", tokens=result, message=at + 1)]
+            message = 2 + 2 * turn
+            answer = TokenBlock(
+                role="assistant", tokens=(own + message,) * ANSWER_TOKENS, message=message
+            )
+            result = (own + message + 1,) * RESULT_TOKENS
+            blocks += [answer, TokenBlock(role="tool", tokens=result, message=message + 1)]
         return CachedPrompt(blocks=tuple(blocks), key=self.key)
 
 
@@ -243,15 +245,15 @@ def sessions(rate: float, pace: str, plan: KeyPlan, dice: random.Random) -> Iter
 
 
 def session_costs(
-    found: Sequence[KeyedSession], keys: Keys, *, has_machines: bool
+    keyed: Sequence[KeyedSession], keys: Keys, *, has_machines: bool
 ) -> dict[int, float]:
     """The cost of each session's input by its number, where keys are given so."""
     count = IN_MEMORY.machines if has_machines else 1
     cache = Machines([OpenAIBreakpoints() for _ in range(count)])
     costs: dict[int, float] = defaultdict(float)
-    calls = sorted((at, each.number, call) for each in found for call, at in enumerate(each.times))
+    calls = sorted((time, one.number, call) for one in keyed for call, time in enumerate(one.times))
     for now, number, call in calls:
-        session = found[number]
+        session = keyed[number]
         session.key = keys.choose(session, call, now)
         served = cache.serve(session.prompt(call), now)
         keys.note(session, call, served, now)
@@ -274,11 +276,11 @@ def compare(
     most: dict[str, float] = defaultdict(lambda: -inf)
     own_total = 0.0
     for seed in range(plan.seeds):
-        found = list(sessions(rate, pace, plan, random.Random(seed)))  # noqa: S311
-        own = session_costs(found, Keys(), has_machines=has_machines)
+        keyed = list(sessions(rate, pace, plan, random.Random(seed)))  # noqa: S311
+        own = session_costs(keyed, Keys(), has_machines=has_machines)
         own_total += sum(own.values())
         for name, make in rules.items():
-            costs = session_costs(found, make(), has_machines=has_machines)
+            costs = session_costs(keyed, make(), has_machines=has_machines)
             totals[name] += sum(costs.values())
             most[name] = max(most[name], sum(costs.values()) - sum(own.values()))
             ratios = (costs[number] / own[number] for number in own)

@@ -37,7 +37,9 @@ def keep_last(cut: CompactedRange) -> Sequence[str]:
 def users_only(cut: CompactedRange) -> Sequence[str]:
     """Texts of the users' messages."""
     turns = set(cut.dialogue.turns)
-    return [words(message) for at, message in enumerate(cut.part, start=cut.start) if at in turns]
+    return [
+        words(message) for index, message in enumerate(cut.part, start=cut.start) if index in turns
+    ]
 
 
 def mask_results(cut: CompactedRange) -> Sequence[str]:
@@ -66,7 +68,9 @@ def text_rank(count: Callable[[str], int]) -> Method:
 
     def rank_sentences(cut: CompactedRange) -> Sequence[str]:
         them = sentences(cut.part)
-        return _quarter(them, ranks([set(_WORD.findall(each.lower())) for each in them]), count)
+        return _quarter(
+            them, ranks([set(_WORD.findall(sentence.lower())) for sentence in them]), count
+        )
 
     return rank_sentences
 
@@ -75,7 +79,10 @@ def sentences(part: Sequence[Message]) -> list[str]:
     """The part's sentences and lines; longer ones in pieces."""
     them = (piece for message in part for piece in _SENTENCE.split(words(message)))
     return [
-        each[at : at + _LONG] for each in them if each.strip() for at in range(0, len(each), _LONG)
+        text[start : start + _LONG]
+        for text in them
+        if text.strip()
+        for start in range(0, len(text), _LONG)
     ]
 
 
@@ -88,13 +95,13 @@ def ranks(bags: Sequence[set[str]]) -> list[float]:
             weight = math.log(1 + len(bag)) + math.log(1 + len(bags[other]))
             if shared:
                 edges[one][other] = edges[other][one] = shared / weight
-    totals = [sum(each.values()) or 1.0 for each in edges]
+    totals = [sum(edge.values()) or 1.0 for edge in edges]
     rank = [1.0] * len(bags)
     for _ in range(15):
         rank = [
             0.15
-            + 0.85 * sum(rank[other] * weight / totals[other] for other, weight in each.items())
-            for each in edges
+            + 0.85 * sum(rank[other] * weight / totals[other] for other, weight in edge.items())
+            for edge in edges
         ]
     return rank
 
@@ -118,16 +125,16 @@ def _quarter(
     """The best, in their order, up to a quarter of the tokens."""
     weights = [count(each) for each in them]
     left = _SHARE * sum(weights)
-    taken = set()
-    for at in sorted(range(len(them)), key=lambda each: (-marks[each], each)):
-        if weights[at] <= left:
-            left -= weights[at]
-            taken.add(at)
-    return [each for at, each in enumerate(them) if at in taken]
+    chosen = set()
+    for index in sorted(range(len(them)), key=lambda each: (-marks[each], each)):
+        if weights[index] <= left:
+            left -= weights[index]
+            chosen.add(index)
+    return [each for index, each in enumerate(them) if index in chosen]
 
 
-def _results(cut: CompactedRange, said: Callable[[str], str]) -> Sequence[str]:
+def _results(cut: CompactedRange, shorten: Callable[[str], str]) -> Sequence[str]:
     return [
-        said(words(message)) if at in cut.dialogue.results else words(message)
-        for at, message in enumerate(cut.part, start=cut.start)
+        shorten(words(message)) if index in cut.dialogue.results else words(message)
+        for index, message in enumerate(cut.part, start=cut.start)
     ]

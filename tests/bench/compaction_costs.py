@@ -95,12 +95,12 @@ class Ids:
 
     def of(self, raw: bytes) -> tuple[int, ...]:
         """A message's."""
-        found = self._known.get(raw)
-        if found is None:
+        numbers = self._known.get(raw)
+        if numbers is None:
             text = words(orjson.loads(raw)) if raw.startswith(b"{") else raw.decode()
             first, self._next = self._next, self._next + len(self._encode(text)) + _FRAME
-            found = self._known[raw] = tuple(range(first, self._next))
-        return found
+            numbers = self._known[raw] = tuple(range(first, self._next))
+        return numbers
 
     def count(self, raws: Sequence[bytes]) -> int:
         """Tokens of some messages."""
@@ -127,17 +127,17 @@ def by(policy: CompactionPolicy, talk: RecordedConversation) -> Iterator[SentReq
 def at_window(most: int, ids: Ids, talk: RecordedConversation) -> Iterator[SentRequest]:
     """Each call, compacted whenever what would be sent passes so many tokens."""
     policy, fixed = CompactionPolicy(force=True, once=True), ids.count([talk.tools])
-    base, known, segments = list[bytes](), 0, 0
+    base, compacted_to, segments = list[bytes](), 0, 0
     for ask in talk.asks:
         raws = talk.raws[: ask.end]
-        messages = [*base, *raws[known:]]
+        messages = [*base, *raws[compacted_to:]]
         came = fixed + ids.count(messages)
         made = _made(raws, policy, CompactionMemory(), fixed) if came > most else None
         if made is None or ids.count(made.messages) > most:
             yield SentRequest(messages=messages, segments=segments)
             continue
-        base, known, segments = list(made.messages), ask.end, _as_sent(made).segments
-        wrote = ids.count([each.text.encode() for each in made.segments])
+        base, compacted_to, segments = list(made.messages), ask.end, _as_sent(made).segments
+        wrote = ids.count([segment.text.encode() for segment in made.segments])
         yield SentRequest(messages=base, segments=segments, reset=True, asked=(came, wrote))
 
 
@@ -154,8 +154,10 @@ def _made(
 
 
 def _as_sent(made: CompactedChat) -> SentRequest:
-    told = {b'{"role":"user","content":' + orjson.dumps(s.text) + b"}" for s in made.segments}
-    last = max((at + 1 for at, raw in enumerate(made.messages) if raw in told), default=0)
+    summaries = {b'{"role":"user","content":' + orjson.dumps(s.text) + b"}" for s in made.segments}
+    last = max(
+        (index + 1 for index, raw in enumerate(made.messages) if raw in summaries), default=0
+    )
     return SentRequest(messages=made.messages, segments=last, reset=made.reset)
 
 
@@ -181,9 +183,9 @@ def play(
 def price_of_notes(sends: Sequence[SentRequest], small: PricedRoute) -> int:
     """The price of a small model's notes for these compactions, in nano-dollars."""
     read, wrote = (sum(sent.asked[n] for sent in sends) for n in (0, 1))
-    found = call_cost(Usage(input=read, output=wrote), small.tariff, small.at)
-    assert found is not None
-    return found.list_nanos
+    cost = call_cost(Usage(input=read, output=wrote), small.tariff, small.at)
+    assert cost is not None
+    return cost.list_nanos
 
 
 def _prompt(
@@ -200,12 +202,12 @@ def _prompt(
     return CachedPrompt(
         blocks=tuple(
             TokenBlock(
-                role="system" if at < lead else "user",
+                role="system" if index < lead else "user",
                 tokens=ids.of(raw),
-                message=at,
-                mark=here.ttl if at in marks else None,
+                message=index,
+                mark=here.ttl if index in marks else None,
             )
-            for at, raw in enumerate(raws)
+            for index, raw in enumerate(raws)
         )
     )
 
@@ -222,26 +224,26 @@ class Bench:
         self, talks: Sequence[RecordedConversation], here: PricedRoute, names: Sequence[str]
     ) -> SetResult:
         """A set on a route."""
-        found = SetResult()
+        result = SetResult()
         for talk in talks:
-            found.sessions += 1
+            result.sessions += 1
             played = self._play(talk, here, names)
             for name, each in played.items():
-                found.add(name, each, played["never"])
-        return found
+                result.add(name, each, played["never"])
+        return result
 
     def _play(
         self, talk: RecordedConversation, here: PricedRoute, names: Sequence[str]
     ) -> Mapping[str, SessionResult]:
         """Every policy; what is sent alike is played once."""
         played: dict[str, SessionResult] = {}
-        known: list[tuple[list[SentRequest], SessionResult]] = []
+        pairs: list[tuple[list[SentRequest], SessionResult]] = []
         for name in names:
             sends = self._sends(name.removesuffix(_ASKED), talk, here)
-            made = next((made for them, made in known if _alike(them, sends)), None)
+            made = next((made for them, made in pairs if _alike(them, sends)), None)
             if made is None:
                 made = play(talk, sends, here, self.ids)
-                known.append((sends, made))
+                pairs.append((sends, made))
             more = price_of_notes(sends, self.small) if name.endswith(_ASKED) else 0
             played[name] = SessionResult(nanos=made.nanos + more, compactions=made.compactions)
         return played
@@ -282,14 +284,16 @@ NAMES: Final = ("never", "trim", "ours", "always", "200k", "64k", f"64k{_ASKED}"
 
 def main() -> None:
     """Print a table for the sets on the routes."""
-    told = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    told.add_argument("sets", nargs="*", default=tuple(RECORDINGS))
-    told.add_argument("--model", nargs="*", default=ROUTES)
-    told.add_argument("--safety", nargs="*", type=float, default=(cost_model.SAFETY_FACTOR,))
-    told.add_argument("--only", nargs="*", default=NAMES)
-    given = told.parse_args()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("sets", nargs="*", default=tuple(RECORDINGS))
+    parser.add_argument("--model", nargs="*", default=ROUTES)
+    parser.add_argument("--safety", nargs="*", type=float, default=(cost_model.SAFETY_FACTOR,))
+    parser.add_argument("--only", nargs="*", default=NAMES)
+    given = parser.parse_args()
     if unknown := set(given.sets) - set(RECORDINGS):
-        told.error(f"no such set: {', '.join(sorted(unknown))}; there are: {', '.join(RECORDINGS)}")
+        parser.error(
+            f"no such set: {', '.join(sorted(unknown))}; there are: {', '.join(RECORDINGS)}"
+        )
     heads = ["set", "route", "safety", "sessions", "compacted", "dearer", "dearest", "costlier"]
     heads += given.only
     print(f"| {' | '.join(heads)} |\n|---|---|{'--:|' * (len(heads) - 2)}")
@@ -297,19 +301,19 @@ def main() -> None:
         talks, bench = list(RECORDINGS[name]()), Bench()
         for route, safety in product(given.model, given.safety):
             cost_model.SAFETY_FACTOR = safety  # type: ignore[misc]
-            found = bench.row(talks, priced_route(route, NOW), given.only)
-            print(f"| {name} | {route} | {safety:g} | {_line(found, given.only)} |", flush=True)
+            result = bench.row(talks, priced_route(route, NOW), given.only)
+            print(f"| {name} | {route} | {safety:g} | {_line(result, given.only)} |", flush=True)
 
 
-def _line(found: SetResult, names: Sequence[str]) -> str:
-    worst = found.worst.get("ours", 0.0)
+def _line(result: SetResult, names: Sequence[str]) -> str:
+    worst = result.worst.get("ours", 0.0)
     cells = [
-        str(found.sessions),
-        str(found.compacted.get("ours", 0)),
-        str(found.dearer.get("ours", 0)),
+        str(result.sessions),
+        str(result.compacted.get("ours", 0)),
+        str(result.dearer.get("ours", 0)),
         f"{100 * worst - 100:+.1f} %" if worst else "",
-        str(found.costlier.get("ours", 0)),
-        *(f"{found.nanos[name] / 1e9:.3f}" for name in names),
+        str(result.costlier.get("ours", 0)),
+        *(f"{result.nanos[name] / 1e9:.3f}" for name in names),
     ]
     return " | ".join(cells)
 

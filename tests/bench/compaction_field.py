@@ -121,8 +121,8 @@ KINDS: Final = {"desk": desk, "clerk": clerk, "coder": coder, "reader": reader}
 
 def outcome(case: DialogueCase, target: int, count: Count) -> DialogueResult:
     """The result for a case that has to come under so many tokens."""
-    said = case.dialogue.messages
-    sent = raws(said[: case.now])
+    messages = case.dialogue.messages
+    sent = raws(messages[: case.now])
     policy = CompactionPolicy(force=True, once=True, target=target)
     made = compact(
         sent,
@@ -134,20 +134,20 @@ def outcome(case: DialogueCase, target: int, count: Count) -> DialogueResult:
     end = ends(made)
     whole = [words(orjson.loads(raw)) for raw in made.messages]
     text = plain("\n".join(whole))
-    first = 1 if said[0]["role"] == "system" else 0
+    first = 1 if messages[0]["role"] == "system" else 0
     values = {
         value: None
-        for message in said[first:end]
+        for message in messages[first:end]
         for value in _VALUE.findall(plain(words(message)))
         if len(value) > 2
     }
     lost = tuple(value for value in values if not holds(text, value))
-    calls = tuple(at for at in case.dialogue.needs if at >= case.now)
+    calls = tuple(need for need in case.dialogue.needs if need >= case.now)
     needed = at_risk(CompactedRange(case.dialogue, first, end, calls)).values if end > first else ()
     return DialogueResult(
         made=made,
-        before=_weight(said[: case.now], count),
-        floor=_weight([*said[:first], *said[_start_of_last_turns(case) : case.now]], count),
+        before=_weight(messages[: case.now], count),
+        floor=_weight([*messages[:first], *messages[_start_of_last_turns(case) : case.now]], count),
         after=sum(map(count, whole)),
         values=(len(values), len(values) - len(lost)),
         later=(len(needed), sum(holds(text, value) for _, value in needed)),
@@ -203,8 +203,8 @@ def _row(kind: str, them: Sequence[DialogueResult], target: int) -> str:
 
 
 def _percent(them: Sequence[tuple[int, int]]) -> str:
-    needed, kept = (sum(each) for each in zip(*them, strict=True))
-    return f"{100 * kept / needed:.1f} (n={needed})" if needed else "(n=0)"
+    needed, retained = (sum(column) for column in zip(*them, strict=True))
+    return f"{100 * retained / needed:.1f} (n={needed})" if needed else "(n=0)"
 
 
 def _case(dialogue: Dialogue) -> DialogueCase:
@@ -213,9 +213,9 @@ def _case(dialogue: Dialogue) -> DialogueCase:
 
 def _runs(name: str, count: Count) -> Iterator[DialogueCase]:
     for dialogue in dialogues(name):
-        turns, at = dialogue.turns, 0
-        while at + _TURNS < len(turns):
-            start, now = turns[at], turns[at + _TURNS - 1] + 1
+        turns, begin = dialogue.turns, 0
+        while begin + _TURNS < len(turns):
+            start, now = turns[begin], turns[begin + _TURNS - 1] + 1
             run = replace(
                 dialogue,
                 name=f"{dialogue.name}@{start}",
@@ -223,16 +223,16 @@ def _runs(name: str, count: Count) -> Iterator[DialogueCase]:
                 needs={each - start: n for each, n in dialogue.needs.items() if each >= start},
                 results=frozenset(each - start for each in dialogue.results if each >= start),
             )
-            found = list(_cases_of_size([DialogueCase(run, now - start)], count))
-            at += _TURNS if found else 1
-            yield from found
+            cases = list(_cases_of_size([DialogueCase(run, now - start)], count))
+            begin += _TURNS if cases else 1
+            yield from cases
 
 
 def _cases_of_size(them: Sequence[DialogueCase], count: Count) -> Iterator[DialogueCase]:
     """Those of the size that is asked for."""
     for case in them:
-        said = case.dialogue.messages[: case.now]
-        if _LIGHT <= _weight(said, count) <= _HEAVY:
+        messages = case.dialogue.messages[: case.now]
+        if _LIGHT <= _weight(messages, count) <= _HEAVY:
             yield case
 
 

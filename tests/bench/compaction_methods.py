@@ -66,8 +66,8 @@ def compacted_part(policy: CompactionPolicy, count: Count) -> Method:
         before = set(them[: cut.start])
         sent = made.messages[: len(made.messages) - (now - end)]
         stands = [words(orjson.loads(raw)) for raw in sent if raw not in before]
-        told = {segment.text for segment in made.segments}
-        return [line for text in stands for line in (text.split("\n") if text in told else [text])]
+        texts = {segment.text for segment in made.segments}
+        return [line for text in stands for line in (text.split("\n") if text in texts else [text])]
 
     return lines
 

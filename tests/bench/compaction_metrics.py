@@ -113,18 +113,21 @@ class Tokens:
 @lru_cache(maxsize=16_384)
 def plain(text: str) -> str:
     """The text without escapes, runs of white space and marks of line ends one blank."""
-    bare = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else " ", text)
+    bare = _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else " ", text)
     return _SPACE.sub(" ", bare.replace("\\", ""))
 
 
 def holds(text: str, value: str) -> bool:
     """True if the value stands in the text as a whole."""
-    at = text.find(value)
-    while at >= 0:
-        end = at + len(value)
-        if not (text[at - 1 : at].isalnum() and at) and not text[end : end + 1].isalnum():
+    position = text.find(value)
+    while position >= 0:
+        end = position + len(value)
+        if (
+            not (text[position - 1 : position].isalnum() and position)
+            and not text[end : end + 1].isalnum()
+        ):
             return True
-        at = text.find(value, at + 1)
+        position = text.find(value, position + 1)
     return False
 
 
@@ -139,14 +142,16 @@ def last_turns(dialogue: Dialogue, keep: int) -> Iterator[CompactedRange]:
     first = _first(dialogue)
     for number, turn in enumerate(turns):
         after = turns[number + 1] if number + 1 < len(turns) else len(dialogue.messages)
-        calls = tuple(at for at in range(turn, after) if at in dialogue.needs)
+        calls = tuple(index for index in range(turn, after) if index in dialogue.needs)
         if number >= keep and calls:
             yield CompactedRange(dialogue, first, turns[number + 1 - keep], calls)
 
 
 def last_steps(dialogue: Dialogue, keep: int) -> Iterator[CompactedRange]:
     """At each action of an agent: all but its task and last ``keep`` steps compacted."""
-    steps = [at for at, said in enumerate(dialogue.messages) if said["role"] == "assistant"]
+    steps = [
+        index for index, message in enumerate(dialogue.messages) if message["role"] == "assistant"
+    ]
     first = _first(dialogue) + 1
     for number, step in enumerate(steps):
         if number >= keep and step in dialogue.needs and steps[number - keep] > first:
@@ -187,18 +192,18 @@ def at_risk(cut: CompactedRange) -> Risk:
     messages = cut.dialogue.messages
     part = [plain(words(message)) for message in cut.part]
     whole = "\n".join(part)
-    known = "\n".join(plain(words(message)) for message in messages[: cut.start])
+    context = "\n".join(plain(words(message)) for message in messages[: cut.start])
     values: list[tuple[str, str]] = []
     pairs: list[Pair] = []
-    at = cut.end
+    index = cut.end
     for call in cut.calls:
-        known = "\n".join([known, *(plain(words(said)) for said in messages[at:call])])
-        at = call
+        context = "\n".join([context, *(plain(words(said)) for said in messages[index:call])])
+        index = call
         for needs in cut.dialogue.needs[call]:
             risky = [
                 (kind, value)
                 for kind, value in ((kind, _spelt(value)) for kind, value in needs)
-                if stands(whole, value) and not stands(known, value)
+                if stands(whole, value) and not stands(context, value)
             ]
             values += risky
             pairs += list(combinations([value for _, value in risky], 2))[:_PAIRS]
@@ -210,24 +215,26 @@ def at_risk(cut: CompactedRange) -> Risk:
 
 def beside(pairs: Iterable[Pair], lines: Sequence[str]) -> list[Pair]:
     """The pairs of which one line holds both."""
-    found: dict[str, frozenset[int]] = {}
+    lines_by_value: dict[str, frozenset[int]] = {}
 
     def where(value: str) -> frozenset[int]:
-        if value not in found:
-            found[value] = frozenset(at for at, line in enumerate(lines) if stands(line, value))
-        return found[value]
+        if value not in lines_by_value:
+            lines_by_value[value] = frozenset(
+                index for index, line in enumerate(lines) if stands(line, value)
+            )
+        return lines_by_value[value]
 
     return [(one, other) for one, other in pairs if where(one) & where(other)]
 
 
 def _values(score: Score, risk: Risk, text: str, cut: CompactedRange) -> None:
-    known: dict[str, bool] = {}
+    values: dict[str, bool] = {}
     for kind, value in risk.values:
-        if value not in known:
-            known[value] = stands(text, value)
+        if value not in values:
+            values[value] = stands(text, value)
         score.needed[kind] += 1
-        score.kept[kind] += known[value]
-        if not known[value]:
+        score.kept[kind] += values[value]
+        if not values[value]:
             score.lost.append(f"{cut.dialogue.name}@{cut.end}: {kind} {value}")
 
 
@@ -253,9 +260,11 @@ def _records(cut: CompactedRange) -> Iterator[str]:
 
 
 def _spelt(value: str) -> str:
-    return SPELT.join(plain(each).strip() for each in value.split(SPELT))
+    return SPELT.join(plain(part).strip() for part in value.split(SPELT))
 
 
 def _first(dialogue: Dialogue) -> int:
     """The first message that is not the system's."""
-    return next(at for at, said in enumerate(dialogue.messages) if said["role"] != "system")
+    return next(
+        index for index, message in enumerate(dialogue.messages) if message["role"] != "system"
+    )

@@ -11,8 +11,8 @@ the catalog. What is put in place of a part is a share of it, by what the set is
 which nothing was ever compacted costs the same under all. An early end is what a gate that sees
 only the prefix must fear: with ``--ends`` each session is also played as if it had ended after 1/8,
 2/8 … of its calls. ``--trim`` is the share of what calls add that lossless shortening takes away.
-With ``--safety`` only the gate is played beside never, all sets and routes together, at several
-values of its constant; and each half of the sessions by itself.
+With ``--safety`` only the gate is played beside never, with several values of its constant, on all
+sessions and on each half.
 
 Usage: python -m tests.bench.compaction_policies [--data DIR] [--route ID …] [--set NAME …]
     [--ends] [--trim SHARE] [--safety N …]
@@ -99,7 +99,7 @@ class State:
         """Up to where the next compaction reaches; never back."""
         before = self.session.calls[max(self.calls - 1 - _STEPS, 0)].prompt
         most = min(before, call.prompt - int(min(_TAIL, _TAIL_SHARE * call.prompt)))
-        places = [each.prompt for each in self.session.calls[: self.calls]]
+        places = [earlier.prompt for earlier in self.session.calls[: self.calls]]
         place = max((at for at in places if at <= most), default=0)
         first = places[0]
         if most < first:
@@ -147,7 +147,7 @@ class State:
         fixed = self.session.fixed
         yield 0, fixed
         yield from self.spans
-        ends = sorted({each.prompt for each in self.session.calls[: self.calls]})
+        ends = sorted({earlier.prompt for earlier in self.session.calls[: self.calls]})
         edges = [self.cut, *(end for end in ends if end > self.cut)]
         yield from (pair for pair in pairwise(edges) if pair[0] < pair[1])
 
@@ -157,12 +157,12 @@ def policies(prices: RelativePrices) -> Mapping[str, CompactionRule]:
     policy = CompactionPolicy(prices=prices)
 
     def decide(state: State, call: SessionCall) -> bool:
-        at = state.cost_inputs(call)
-        is_due = cost_model.decide_compaction(policy, at).is_due
-        state.bank -= cost_model.rewrite_cost(prices, at) if is_due else 0.0
-        known = state.session.calls[state.calls - 2].trimmed if state.calls > 1 else 0
-        shorter = state.shorter + (at.gain if is_due else 0)
-        state.bank += cost_model.call_savings(prices, shorter + known, call.trimmed - known)
+        inputs = state.cost_inputs(call)
+        is_due = cost_model.decide_compaction(policy, inputs).is_due
+        state.bank -= cost_model.rewrite_cost(prices, inputs) if is_due else 0.0
+        trimmed = state.session.calls[state.calls - 2].trimmed if state.calls > 1 else 0
+        shorter = state.shorter + (inputs.gain if is_due else 0)
+        state.bank += cost_model.call_savings(prices, shorter + trimmed, call.trimmed - trimmed)
         return is_due
 
     return {
@@ -206,11 +206,11 @@ def priced_route(route_id: str, now: datetime) -> PricedRoute:
     assert model is not None, route_id
     route = model.routes[0]
     assert route.tariff is not None, route_id
-    at = now.timestamp()
-    there = planned(route, route.model or "", at)
+    timestamp = now.timestamp()
+    there = planned(route, route.model or "", timestamp)
     paid = there.regime.writes
     ttl: Ttl | None = "5m" if "5m" in paid else "30m" if "30m" in paid else None
-    return PricedRoute(route, route.tariff, at, relative_prices(there), ttl)
+    return PricedRoute(route, route.tariff, timestamp, relative_prices(there), ttl)
 
 
 def play(session: PromptSession, here: PricedRoute, rule: CompactionRule) -> SessionResult:
@@ -242,12 +242,12 @@ def _prompt(spans: Sequence[Span], segments: int, ttl: Ttl | None, unit: int) ->
     return CachedPrompt(
         blocks=tuple(
             TokenBlock(
-                role="system" if at == 0 else "user",
+                role="system" if index == 0 else "user",
                 tokens=tuple(range(span[0] // unit, span[1] // unit)),
-                message=at,
-                mark=ttl if at in marks and span[0] + unit <= span[1] else None,
+                message=index,
+                mark=ttl if index in marks and span[0] + unit <= span[1] else None,
             )
-            for at, span in enumerate(spans)
+            for index, span in enumerate(spans)
         )
     )
 
@@ -257,9 +257,9 @@ def list_cost(served: Served, output: int, here: PricedRoute, unit: int = 1) -> 
     written = {f"write_{ttl}": tokens * unit for ttl, tokens in served.written.items()}
     fresh, read = served.fresh * unit, served.read * unit
     usage = Usage(input=fresh, cache_read=read, output=output, **written)
-    found = call_cost(usage, here.tariff, here.at)
-    assert found is not None
-    return found.list_nanos
+    cost = call_cost(usage, here.tariff, here.at)
+    assert cost is not None
+    return cost.list_nanos
 
 
 @dataclass
@@ -297,103 +297,102 @@ class SetResult:
 
 def row(sessions: Iterable[PromptSession], here: PricedRoute, trim: float = 0.0) -> SetResult:
     """All policies over the sessions; for the gate, results were shortened when they came."""
-    told = policies(here.prices)
-    found = SetResult()
+    decisions = policies(here.prices)
+    result = SetResult()
     for session in sessions:
-        found.sessions += 1
-        never = play(session, here, told["never"])
-        found.add("never", never, never)
+        result.sessions += 1
+        never = play(session, here, decisions["never"])
+        result.add("never", never, never)
         for name in POLICIES[1:]:
             came = session.trim(trim) if name == "gate" else session
-            found.add(name, play(came, here, told[name]), never)
-    return found
+            result.add(name, play(came, here, decisions[name]), never)
+    return result
 
 
 def ended_early(sessions: Iterable[PromptSession]) -> Iterator[PromptSession]:
     """Each session as if it had ended after each eighth of its calls."""
     for session in sessions:
         calls = len(session.calls) - session.calls_before_recording
-        yield from (session.until(at) for at in sorted({-(-calls * n // 8) for n in range(1, 9)}))
+        counts = {-(-calls * n // 8) for n in range(1, 9)}
+        yield from (session.until(count) for count in sorted(counts))
 
 
 def main() -> None:
     """Print a line for each set on each route."""
-    asked = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    asked.add_argument("--data", type=Path, default=DATA)
-    asked.add_argument("--route", nargs="*", default=ROUTES)
-    asked.add_argument("--set", nargs="*", default=tuple(SETS))
-    asked.add_argument("--ends", action="store_true")
-    asked.add_argument("--trim", type=float, default=0.0)
-    asked.add_argument("--safety", nargs="*", type=float, default=())
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--route", nargs="*", default=ROUTES)
+    parser.add_argument("--set", nargs="*", default=tuple(SETS))
+    parser.add_argument("--ends", action="store_true")
+    parser.add_argument("--trim", type=float, default=0.0)
+    parser.add_argument("--safety", nargs="*", type=float, default=())
+    given = parser.parse_args()
     if unknown := set(given.set) - set(SETS):
-        asked.error(f"no such set: {', '.join(sorted(unknown))}; there are: {', '.join(SETS)}")
+        parser.error(f"no such set: {', '.join(sorted(unknown))}; there are: {', '.join(SETS)}")
     now = datetime(2026, 11, 22, tzinfo=UTC)
     if given.safety:
-        sessions = [each for name in given.set for each in SETS[name](given.data)]
+        sessions = [session for name in given.set for session in SETS[name](given.data)]
         played = list(ended_early(sessions)) if given.ends else sessions
         _safeties(played, [priced_route(route, now) for route in given.route], given.safety)
         return
-    print(
-        "dollars by policy; of the sessions compacted: dearer than never, and the dearest ÷ never"
-    )
+    print("dollars by policy; of sessions compacted: dearer than never, and the dearest ÷ never")
     heads = " ".join(f"{name:>27}" for name in POLICIES[1:])
     print(f"{'set':12} {'route':18} {'sessions':>8} {'never':>9} {heads}")
     for name in given.set:
         sessions = list(SETS[name](given.data))
         played = list(ended_early(sessions)) if given.ends else sessions
         for route in given.route:
-            found = row(played, priced_route(route, now), given.trim)
-            print(f"{name:12} {route:18} {_line(found)}", flush=True)
+            result = row(played, priced_route(route, now), given.trim)
+            print(f"{name:12} {route:18} {_line(result)}", flush=True)
 
 
 def _safeties(
     sessions: Sequence[PromptSession], ways: Sequence[PricedRoute], values: Sequence[float]
 ) -> None:
     """Print a line for each value: mean saving of the routes; compacted, dearer, the dearest."""
-    names = list(dict.fromkeys(each.name for each in sessions))
-    halves = {name: at % 2 for at, name in enumerate(names)}
+    names = list(dict.fromkeys(session.name for session in sessions))
+    halves = {name: index % 2 for index, name in enumerate(names)}
     never = {
-        (here.route.name, each): play(each, here, policies(here.prices)["never"]).nanos
+        (here.route.name, session): play(session, here, policies(here.prices)["never"]).nanos
         for here in ways
-        for each in sessions
+        for session in sessions
     }
     print("| safety | half | saved | compacted | dearer | dearest |\n|--:|---|--:|--:|--:|--:|")
     for value in values:
         cost_model.SAFETY_FACTOR = value  # type: ignore[misc]
-        told = {
-            (here.route.name, each): play(each, here, policies(here.prices)["gate"])
+        results = {
+            (here.route.name, session): play(session, here, policies(here.prices)["gate"])
             for here in ways
-            for each in sessions
+            for session in sessions
         }
         for half, keep in {"all": {0, 1}, "even": {0}, "odd": {1}}.items():
-            keys = [key for key in told if halves[key[1].name] in keep]
-            print(f"| {value:g} | {half} | {_savings(keys, told, never)} |", flush=True)
+            keys = [key for key in results if halves[key[1].name] in keep]
+            print(f"| {value:g} | {half} | {_savings(keys, results, never)} |", flush=True)
 
 
 def _savings(
     keys: Sequence[tuple[str, PromptSession]],
-    told: Mapping[tuple[str, PromptSession], SessionResult],
+    results: Mapping[tuple[str, PromptSession], SessionResult],
     never: Mapping[tuple[str, PromptSession], int],
 ) -> str:
     shares = []
     for route in dict.fromkeys(route for route, _ in keys):
         mine = [key for key in keys if key[0] == route]
-        shares.append(1 - sum(told[key].nanos for key in mine) / sum(never[key] for key in mine))
-    ratios = [told[key].nanos / never[key] for key in keys if told[key].compactions]
+        shares.append(1 - sum(results[key].nanos for key in mine) / sum(never[key] for key in mine))
+    ratios = [results[key].nanos / never[key] for key in keys if results[key].compactions]
     dearer = [ratio for ratio in ratios if ratio > 1]
     dearest = f"{100 * max(ratios, default=1.0) - 100:+.1f} %"
     saved = f"{100 * sum(shares) / len(shares):.1f} %"
     return f"{saved} | {len(ratios)} | {len(dearer)} | {dearest}"
 
 
-def _line(found: SetResult) -> str:
+def _line(result: SetResult) -> str:
     cells = " ".join(
-        f"{found.nanos[name] / 1e9:9.3f} {found.compacted[name]:5d}/{found.dearer[name]:<4d}"
-        f"{found.worst.get(name, 0.0):6.2f}"
+        f"{result.nanos[name] / 1e9:9.3f} {result.compacted[name]:5d}/{result.dearer[name]:<4d}"
+        f"{result.worst.get(name, 0.0):6.2f}"
         for name in POLICIES[1:]
     )
-    return f"{found.sessions:8d} {found.nanos['never'] / 1e9:9.3f} {cells}"
+    return f"{result.sessions:8d} {result.nanos['never'] / 1e9:9.3f} {cells}"
 
 
 if __name__ == "__main__":

@@ -82,10 +82,14 @@ def calls(dialogue: Dialogue, policy: CompactionPolicy, count: Count) -> Iterato
     """The dialogue's calls as they are sent, one after the other, with one memory."""
     memory = CompactionMemory()
     them = raws(dialogue.messages)
-    for at, said in enumerate(dialogue.messages):
-        if said["role"] == "assistant" and at and dialogue.messages[at - 1]["role"] != "assistant":
-            made = compact_calls(them[:at], policy, memory, count)
-            yield DialogueCall(at, made, made.messages if made else tuple(them[:at]))
+    for index, message in enumerate(dialogue.messages):
+        if (
+            message["role"] == "assistant"
+            and index
+            and dialogue.messages[index - 1]["role"] != "assistant"
+        ):
+            made = compact_calls(them[:index], policy, memory, count)
+            yield DialogueCall(index, made, made.messages if made else tuple(them[:index]))
 
 
 def compact_calls(
@@ -100,26 +104,26 @@ def compact_calls(
 
 def breaches(dialogue: Dialogue, policy: CompactionPolicy, count: Count) -> Counter[str]:
     """Failures of each probe on a dialogue, and the number of calls."""
-    found = Counter[str]()
+    counts = Counter[str]()
     before: DialogueCall | None = None
     for call in calls(dialogue, policy, count):
-        found["calls"] += 1
+        counts["calls"] += 1
         made = call.made
         if made is not None and made.segments:
-            found["calls compacted"] += 1
-            found["resets"] += made.reset
-            found["rules"] += unsaid(dialogue, call)
-            found["words"] += len(put_in_mouths(dialogue, made.segments))
+            counts["calls compacted"] += 1
+            counts["resets"] += made.reset
+            counts["rules"] += unsaid(dialogue, call)
+            counts["words"] += len(put_in_mouths(dialogue, made.segments))
         sent = [orjson.loads(raw) for raw in call.sent]
         came = dialogue.messages[: call.now]
-        found["orphans"] += max(0, orphans(sent) - orphans(came))
-        found["providers"] += count_faults(sent) > count_faults(came)
+        counts["orphans"] += max(0, orphans(sent) - orphans(came))
+        counts["providers"] += count_faults(sent) > count_faults(came)
         moved = before is not None and call.sent[: len(before.sent)] != before.sent
-        found["prefix"] += moved and not (made is not None and made.reset)
+        counts["prefix"] += moved and not (made is not None and made.reset)
         before = call
     if before is not None:
-        found["same again"] += not same_again(dialogue, before, policy, count)
-    return found
+        counts["same again"] += not same_again(dialogue, before, policy, count)
+    return counts
 
 
 def unsaid(dialogue: Dialogue, call: DialogueCall) -> int:
@@ -127,11 +131,13 @@ def unsaid(dialogue: Dialogue, call: DialogueCall) -> int:
     text = plain("\n".join(words(orjson.loads(raw)) for raw in call.sent))
     spoken = [
         plain(words(said)).strip()
-        for at, said in enumerate(dialogue.messages[: call.now])
-        if said["role"] in {"system", "developer"} or at in dialogue.turns
+        for index, said in enumerate(dialogue.messages[: call.now])
+        if said["role"] in {"system", "developer"} or index in dialogue.turns
     ]
     bare = (
-        any(each.level is DetailLevel.BARE for each in call.made.segments) if call.made else False
+        any(segment.level is DetailLevel.BARE for segment in call.made.segments)
+        if call.made
+        else False
     )
     long, sure = (SHORT_MESSAGE_CHARS, _SURE_BARE) if bare else (_LONG, _SURE)
     cut = sum((said if len(said) < long else said[:sure]) not in text for said in spoken)
@@ -140,23 +146,25 @@ def unsaid(dialogue: Dialogue, call: DialogueCall) -> int:
 
 def _rules(dialogue: Dialogue, call: DialogueCall) -> Iterator[str]:
     """Instructions of users for all that follows, a sentence each, from messages of any length."""
-    for at, said in enumerate(dialogue.messages[: call.now]):
-        if at in dialogue.turns:
-            yield from islice(filter(is_directive, sentences(words(said))), MAX_RULES_PER_MESSAGE)
+    for index, message in enumerate(dialogue.messages[: call.now]):
+        if index in dialogue.turns:
+            yield from islice(
+                filter(is_directive, sentences(words(message))), MAX_RULES_PER_MESSAGE
+            )
 
 
 def orphans(sent: Sequence[Mapping[str, Any]]) -> int:
     """Results without their call right before, and calls without their result right behind."""
-    found = 0
+    count = 0
     waiting: set[str] = set()
-    for said in [*sent, {"role": "user"}]:
-        if said["role"] == "tool":
-            found += said["tool_call_id"] not in waiting
-            waiting.discard(said["tool_call_id"])
+    for message in [*sent, {"role": "user"}]:
+        if message["role"] == "tool":
+            count += message["tool_call_id"] not in waiting
+            waiting.discard(message["tool_call_id"])
         else:
-            found += len(waiting)
-            waiting = {call["id"] for call in said.get("tool_calls") or ()}
-    return found
+            count += len(waiting)
+            waiting = {call["id"] for call in message.get("tool_calls") or ()}
+    return count
 
 
 def count_faults(sent: Sequence[Mapping[str, Any]]) -> int:
@@ -168,13 +176,13 @@ def count_faults(sent: Sequence[Mapping[str, Any]]) -> int:
 
 def put_in_mouths(dialogue: Dialogue, segments: Sequence[Segment]) -> list[str]:
     """Facts that speak for a user with words that no user said."""
-    spoken = [words(each) for each in dialogue.messages if each["role"] == "user"]
-    said = plain("\n".join(spoken))
+    spoken = [words(message) for message in dialogue.messages if message["role"] == "user"]
+    spoken_text = plain("\n".join(spoken))
     return [
         fact.text
         for segment in segments
         for fact in segment.facts
-        if fact.kind in _USERS and not _is_said(plain(fact.text), said)
+        if fact.kind in _USERS and not _is_said(plain(fact.text), spoken_text)
     ]
 
 
@@ -191,7 +199,7 @@ def same_again(
     memory = CompactionMemory()
     fresh = compact_calls(them, policy, memory, count)
     again = compact_calls(them, policy, memory, count)
-    sent = [each.messages if each else tuple(them) for each in (fresh, again)]
+    sent = [run.messages if run else tuple(them) for run in (fresh, again)]
     return _digest(call.sent) == _digest(sent[0]) == _digest(sent[1])
 
 
@@ -199,7 +207,7 @@ def ten_in_a_row(dialogue: Dialogue, count: Count, times: int = 10) -> tuple[int
     """Values at risk of a dialogue's first half; how many one compaction keeps, how many ten."""
     messages = tuple(ParsedMessageCache().messages(raws(dialogue.messages), count))
     parts = split_units(messages)
-    first = next(at for at, said in enumerate(dialogue.messages) if said["role"] != "system")
+    first = next(at for at, message in enumerate(dialogue.messages) if message["role"] != "system")
     inner = [unit.start for unit in parts if first < unit.start <= len(messages) * 2 // 3]
     if len(inner) < times:
         return 0, 0, 0
@@ -215,8 +223,8 @@ def ten_in_a_row(dialogue: Dialogue, count: Count, times: int = 10) -> tuple[int
     whole = Region(messages=messages, units=parts, start=first, end=marks[-1])
     once = plain(segment_at(whole, DetailLevel.FACTS, count).text)
     ten = plain("\n".join(each.text for each in made))
-    kept = [sum(holds(text, value) for _, value in needed) for text in (once, ten)]
-    return len(needed), kept[0], kept[1]
+    retained = [sum(holds(text, value) for _, value in needed) for text in (once, ten)]
+    return len(needed), retained[0], retained[1]
 
 
 def _digest(sent: Sequence[bytes]) -> bytes:
@@ -236,8 +244,8 @@ def main() -> None:
     for name in options.sets:
         them = dialogues_in_chains(name, CHAINS.get(name, 1), options.every)
         for policy, held in POLICIES.items():
-            found = sum((breaches(each, held, count) for each in them), Counter[str]())
-            cells = " | ".join(str(found[column]) for column in columns)
+            counts = sum((breaches(each, held, count) for each in them), Counter[str]())
+            cells = " | ".join(str(counts[column]) for column in columns)
             print(f"| {name} | {policy} | {cells} |", flush=True)
     for name in options.sets:
         rows = [ten_in_a_row(each, count) for each in dialogues(name, options.every)]

@@ -60,7 +60,7 @@ def in_a_row(name: str, length: int) -> Iterator[RecordedConversation]:
 def pi_mono() -> Iterator[RecordedConversation]:
     """pi's session, at its recorded times; calls that broke off uncounted are none."""
     calls = list(pi_calls(SETS["pi-mono"][1]))
-    raws = [orjson.dumps(each) for each in (*calls[-1].body["messages"], calls[-1].reply)]
+    raws = [orjson.dumps(message) for message in (*calls[-1].body["messages"], calls[-1].reply)]
     asks = [RecordedRequest(at=call.at or 0.0, end=len(call.body["messages"])) for call in calls]
     yield RecordedConversation(name="pi", raws=raws, asks=asks)
 
@@ -80,9 +80,9 @@ def goodai() -> Iterator[RecordedConversation]:
     """GoodAI's long chats, at their recorded times."""
     for file in sorted(SETS["goodai"][1].rglob("master_log.jsonl")):
         rows = [orjson.loads(line) for line in file.read_bytes().splitlines()]
-        said = [row for row in rows if row["type"] in {0, 3, 4, 5}]
+        spoken = [row for row in rows if row["type"] in {0, 3, 4, 5}]
         raws, asks, before = list[bytes](), list[RecordedRequest](), 0.0
-        for row in said:
+        for row in spoken:
             speaks = row["type"] in {4, 5}
             if speaks and raws:
                 took = max(row["timestamp"] - before, 0.0)
@@ -124,7 +124,7 @@ def _talk(dialogue: Dialogue) -> RecordedConversation:
 
 def _answers(messages: Sequence[Message]) -> Iterable[int]:
     """The indexes of the assistant's answers to a user or a tool."""
-    for at, message in enumerate(messages):
-        before = {each["role"] for each in messages[max(at - 1, 0) : at]}
+    for index, message in enumerate(messages):
+        before = {earlier["role"] for earlier in messages[max(index - 1, 0) : index]}
         if message["role"] == "assistant" and before & {"user", "tool"}:
-            yield at
+            yield index

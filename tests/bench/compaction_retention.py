@@ -57,20 +57,20 @@ def head(score: Score) -> str:
 
 def row(name: str, score: Score) -> str:
     """A way's row."""
-    kept = [score.recall(kind) for kind in sorted(score.needed)]
-    figures = [*kept, score.bound_percent(), score.bound_percent(SAID), score.share]
-    return f"| {name} | {' | '.join(f'{each:.1f}' for each in figures)} |"
+    recalls = [score.recall(kind) for kind in sorted(score.needed)]
+    figures = [*recalls, score.bound_percent(), score.bound_percent(SAID), score.share]
+    return f"| {name} | {' | '.join(f'{figure:.1f}' for figure in figures)} |"
 
 
 def sample_of_cuts(table: str, every: int, least: int, count: Tokens) -> list[CompactedRange]:
     """The cuts of a table that are looked at."""
     them = cuts(table, every)[:: _SPARSE.get(table, 1)]
-    return [cut for cut in them if sum(count(words(said)) for said in cut.part) >= least]
+    return [cut for cut in them if sum(count(words(message)) for message in cut.part) >= least]
 
 
 def further(cut: CompactedRange) -> CompactedRange:
     """The same with all calls that are still to come looked at, not the next ones alone."""
-    return replace(cut, calls=tuple(at for at in cut.dialogue.needs if at >= cut.calls[0]))
+    return replace(cut, calls=tuple(need for need in cut.dialogue.needs if need >= cut.calls[0]))
 
 
 def main() -> None:
@@ -94,11 +94,11 @@ def main() -> None:
         print(
             f"\n### {table}: {len({c.dialogue.name for c in them})} dialogues, {len(them)} cuts\n"
         )
-        for at, (name, score) in enumerate(scores(them, ways, Scale(count))):
-            print(*([head(score)] if at == 0 else []), row(name, score), sep="\n", flush=True)
+        for index, (name, score) in enumerate(scores(them, ways, Scale(count))):
+            print(*([head(score)] if index == 0 else []), row(name, score), sep="\n", flush=True)
             if options.lost and name in our_methods(count, keep):
-                print(*(f"    lost: {each}" for each in score.lost[:20]), sep="\n")
-                print(*(f"    parted: {each}" for each in score.parted[:20]), sep="\n")
+                print(*(f"    lost: {pair}" for pair in score.lost[:20]), sep="\n")
+                print(*(f"    parted: {pair}" for pair in score.parted[:20]), sep="\n")
 
 
 if __name__ == "__main__":

@@ -96,12 +96,12 @@ def claude_code(data: Path) -> Iterator[PromptSession]:
     """
     for file in sorted((data / "B/callanjfox+kv-cache-tester/traces").glob("*.json")):
         trace = orjson.loads(file.read_bytes())
-        subs = [each for each in trace["requests"] if each.get("type") == "subagent"]
-        for each in (trace, *subs):
-            said = [call for call in each["requests"] if "hash_ids" in call]
-            name = f"{trace['id']}{each.get('agent_id', '')}"
-            fixed = int(each.get("tool_tokens") or 0) + int(each.get("system_tokens") or 0)
-            for number, chain in enumerate(_chains(said)):
+        subs = [agent for agent in trace["requests"] if agent.get("type") == "subagent"]
+        for agent in (trace, *subs):
+            requests = [call for call in agent["requests"] if "hash_ids" in call]
+            name = f"{trace['id']}{agent.get('agent_id', '')}"
+            fixed = int(agent.get("tool_tokens") or 0) + int(agent.get("system_tokens") or 0)
+            for number, chain in enumerate(_chains(requests)):
                 calls = [*map(_call_from_trace, chain)]
                 before = [] if number else _calls_before(fixed, calls[0].prompt)
                 yield _session(f"{name}.{number}", fixed, REREADABLE, [*before, *calls])
@@ -111,8 +111,10 @@ def pi_mono(data: Path) -> Iterator[PromptSession]:
     """pi's large session; lengths are what the provider counted."""
     for file in sorted((data / "A/badlogic+pi-mono").rglob("*.jsonl")):
         rows = [orjson.loads(line) for line in file.read_bytes().splitlines()]
-        said = [row["message"] for row in rows if row["type"] == "message"]
-        calls = [_call_from_usage(each) for each in said if each["role"] == "assistant"]
+        messages = [row["message"] for row in rows if row["type"] == "message"]
+        calls = [
+            _call_from_usage(message) for message in messages if message["role"] == "assistant"
+        ]
         made = [call for call in calls if call.prompt]  # others broke off before they were counted
         yield _session(file.stem, made[0].prompt, REREADABLE, _monotonic_calls(made))
 
@@ -154,15 +156,15 @@ def goodai(data: Path) -> Iterator[PromptSession]:
     """GoodAI's long memory benchmark: each log one chat, at its recorded times."""
     for file in sorted((data / "C/GoodAI+goodai-ltm-benchmark").rglob("master_log.jsonl")):
         rows = [orjson.loads(line) for line in file.read_bytes().splitlines()]
-        said = [row for row in rows if "message" in row["data"]]
+        spoken = [row for row in rows if "message" in row["data"]]
         length, calls = 0, list[SessionCall]()
-        for before, row in pairwise(said):
+        for before, row in pairwise(spoken):
             length += _tokens(before["data"]["message"])
             if row["type"] in {4, 5}:  # the agent's
-                at = before["timestamp"]
+                timestamp = before["timestamp"]
                 answer = _tokens(row["data"]["message"])
-                took = max(row["timestamp"] - at, 0.0)
-                calls.append(SessionCall(at=at, prompt=length, output=answer, took=took))
+                took = max(row["timestamp"] - timestamp, 0.0)
+                calls.append(SessionCall(at=timestamp, prompt=length, output=answer, took=took))
         yield _session(file.parent.name, 0, PROSE, calls)
 
 
@@ -182,14 +184,18 @@ def _session(name: str, fixed: int, share: float, calls: Iterable[SessionCall]) 
     return PromptSession(name=name, fixed=min(fixed, made[0].prompt), share=share, calls=made)
 
 
-def _chains(said: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+def _chains(requests: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     """The calls in runs that each go on from one another, whatever came between them."""
     chains: list[list[dict[str, Any]]] = []
-    for call in said:
-        found = max(chains, key=lambda chain: _common(chain[-1], call), default=None)
-        held = len(found[-1]["hash_ids"]) if found else 0
-        if found and _common(found[-1], call) >= _GOES_ON * held and call["in"] >= found[-1]["in"]:
-            found.append(call)
+    for call in requests:
+        longest = max(chains, key=lambda chain: _common(chain[-1], call), default=None)
+        held = len(longest[-1]["hash_ids"]) if longest else 0
+        if (
+            longest
+            and _common(longest[-1], call) >= _GOES_ON * held
+            and call["in"] >= longest[-1]["in"]
+        ):
+            longest.append(call)
         else:
             chains.append([call])
     return chains
@@ -213,20 +219,20 @@ def _calls_before(fixed: int, first: int) -> list[SessionCall]:
     return [SessionCall(at=0.0, prompt=prompt, output=0, unseen=True) for prompt in prompts]
 
 
-def _call_from_usage(said: dict[str, Any]) -> SessionCall:
-    usage = said["usage"]
+def _call_from_usage(message: dict[str, Any]) -> SessionCall:
+    usage = message["usage"]
     prompt = usage["input"] + usage["cacheRead"] + usage["cacheWrite"]
-    return SessionCall(at=said["timestamp"] / 1e3, prompt=prompt, output=usage["output"])
+    return SessionCall(at=message["timestamp"] / 1e3, prompt=prompt, output=usage["output"])
 
 
 def _calls_from_messages(messages: Sequence[dict[str, Any]]) -> list[SessionCall]:
     """A call for each answer among the messages; what precedes the first message asks nothing."""
     length, calls = 0, list[SessionCall]()
     for message in messages:
-        said = _tokens(message.get("content")) + _tokens(message.get("tool_calls"))
+        tokens = _tokens(message.get("content")) + _tokens(message.get("tool_calls"))
         if message["role"] == "assistant" and length:
-            calls.append(SessionCall(at=_STEP * len(calls), prompt=length, output=said))
-        length += said
+            calls.append(SessionCall(at=_STEP * len(calls), prompt=length, output=tokens))
+        length += tokens
     return calls
 
 
@@ -238,7 +244,7 @@ def _monotonic_calls(calls: Iterable[SessionCall]) -> Iterator[SessionCall]:
         yield replace(call, prompt=longest)
 
 
-def _tokens(said: object) -> int:
-    if not said:
+def _tokens(content: object) -> int:
+    if not content:
         return 0
-    return len(said if isinstance(said, str) else orjson.dumps(said)) // _CHARACTERS + 4
+    return len(content if isinstance(content, str) else orjson.dumps(content)) // _CHARACTERS + 4

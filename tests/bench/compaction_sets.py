@@ -69,7 +69,7 @@ def sgd(path: Path, least: int = 16) -> Iterator[Dialogue]:
 def sgd_in_fours(path: Path) -> Iterator[Dialogue]:
     """The same, four one after the other: as long as a chat must be to be worth compacting."""
     them = list(sgd(path))
-    return (join_dialogues(them[at : at + 4]) for at in range(0, len(them), 4))
+    return (join_dialogues(them[start : start + 4]) for start in range(0, len(them), 4))
 
 
 def swe_agent(path: Path) -> Iterator[Dialogue]:
@@ -104,15 +104,15 @@ def goodai(path: Path) -> Iterator[Dialogue]:
     for file in sorted(path.rglob("master_log.jsonl")):
         messages: list[Message] = []
         needs: dict[int, Needs] = {}
-        asked: dict[str, int] = {}
+        questions: dict[str, int] = {}
         for row in map(orjson.loads, file.read_bytes().splitlines()):
             if row["type"] in {0, 3}:
                 messages.append({"role": "user", "content": row["data"]["message"]})
             elif row["type"] in {4, 5}:
                 if row["type"] == 4 and row["data"]["is_question"]:
-                    number = asked[row["test_id"]] = asked.get(row["test_id"], -1) + 1
-                    wanted = expected.get(row["test_id"], {}).get("expected_responses", [])
-                    needs[len(messages)] = (_answer(wanted[number : number + 1]),)
+                    number = questions[row["test_id"]] = questions.get(row["test_id"], -1) + 1
+                    responses = expected.get(row["test_id"], {}).get("expected_responses", [])
+                    needs[len(messages)] = (_answer(responses[number : number + 1]),)
                 messages.append({"role": "assistant", "content": row["data"]["message"]})
         yield Dialogue(name=file.parent.name, messages=messages, needs=needs, results=frozenset())
 
@@ -154,14 +154,14 @@ def dialogues(name: str, every: int = 1) -> list[Dialogue]:
 def cuts(table: str, every: int = 1) -> list[CompactedRange]:
     """Return where a table's dialogues are cut."""
     name, cut, keep = TABLES[table]
-    return [each for dialogue in dialogues(name, every) for each in cut(dialogue, keep)]
+    return [place for dialogue in dialogues(name, every) for place in cut(dialogue, keep)]
 
 
 def join_dialogues(them: Sequence[Dialogue]) -> Dialogue:
     """Dialogues one after the other, under the first one's system text."""
     first, *others = them
     for other in others:
-        more = [at for at, said in enumerate(other.messages) if said["role"] != "system"]
+        more = [at for at, message in enumerate(other.messages) if message["role"] != "system"]
         by = len(first.messages) - more[0]
         first = replace(
             first,
@@ -175,7 +175,7 @@ def join_dialogues(them: Sequence[Dialogue]) -> Dialogue:
 def dialogues_in_chains(name: str, length: int, every: int = 1) -> list[Dialogue]:
     """A set's dialogues one after the other, so many each; none that ends with an open call."""
     them = [one for one in dialogues(name, every) if not one.messages[-1].get("tool_calls")]
-    return [join_dialogues(them[at : at + length]) for at in range(0, len(them), length)]
+    return [join_dialogues(them[start : start + length]) for start in range(0, len(them), length)]
 
 
 def _dialogue_with_calls(one: RecordedDialogue) -> Dialogue:
@@ -191,22 +191,24 @@ def _dialogue_with_calls(one: RecordedDialogue) -> Dialogue:
 
 def _dialogue_of_work(name: str, messages: Sequence[Message]) -> Dialogue:
     """An agent's work on one task: the first user message is the task, later ones are results."""
-    task = next(at for at, message in enumerate(messages) if message["role"] == "user")
+    task = next(index for index, message in enumerate(messages) if message["role"] == "user")
     back = {
-        at for at, said in enumerate(messages) if at > task and said["role"] in {"user", "tool"}
+        index
+        for index, said in enumerate(messages)
+        if index > task and said["role"] in {"user", "tool"}
     }
     return Dialogue(name=name, messages=messages, needs=_actions(messages), results=frozenset(back))
 
 
 def _actions(messages: Sequence[Message]) -> dict[int, Needs]:
     """Values that actions name: calls' arguments, or text in fences."""
-    found = {}
+    actions = {}
     for at, message in enumerate(messages):
         if message["role"] == "assistant":
             acts = [" ".join(_leaves(call)) for call in message.get("tool_calls") or ()]
             acts += (message.get("content") or "").split("```")[1::2]
-            found[at] = tuple(names_in(act) for act in acts)
-    return {at: needs for at, needs in found.items() if any(needs)}
+            actions[at] = tuple(names_in(act) for act in acts)
+    return {at: needs for at, needs in actions.items() if any(needs)}
 
 
 def _leaves(call: Mapping[str, Any]) -> Iterator[str]:
@@ -221,16 +223,18 @@ def _chat(dialogue: Mapping[str, Any]) -> tuple[list[Message], dict[int, Needs]]
     messages: list[Message] = []
     tracked: dict[int, Needs] = {}
     spelt: dict[str, str] = {}
-    for at, turn in enumerate(dialogue["turns"]):
+    for index, turn in enumerate(dialogue["turns"]):
         for frame in turn["frames"]:
             called = frame.get("service_call")
             if called:
-                messages += _service(f"call_{at}_{frame['service']}", called, frame)
+                messages += _service(f"call_{index}_{frame['service']}", called, frame)
         role = "user" if turn["speaker"] == "USER" else "assistant"
         messages.append({"role": role, "content": turn["utterance"]})
         filled = [frame.get("state", {}).get("slot_values", {}) for frame in turn["frames"]]
         spelt |= _canonical(turn)
-        slots = [("slot", _spelt(said, spelt)) for each in filled for said in each.values()]
+        slots = [
+            ("slot", _spelt(slot_values, spelt)) for each in filled for slot_values in each.values()
+        ]
         if slots:
             tracked[len(messages)] = (tuple(slots),)
     return messages, tracked
@@ -245,8 +249,12 @@ def _canonical(turn: Mapping[str, Any]) -> dict[str, str]:
     return dict(pairs)
 
 
-def _spelt(said: Sequence[str], spelt: Mapping[str, str]) -> str:
-    return SPELT.join(dict.fromkeys([*said, *(spelt[each] for each in said if each in spelt)]))
+def _spelt(spellings: Sequence[str], spelt: Mapping[str, str]) -> str:
+    return SPELT.join(
+        dict.fromkeys(
+            [*spellings, *(spelt[spelling] for spelling in spellings if spelling in spelt)]
+        )
+    )
 
 
 def _service(name: str, called: Mapping[str, Any], frame: Mapping[str, Any]) -> list[Message]:
@@ -267,8 +275,8 @@ def _case(file: Path) -> str:
     return f"{file.parent.name} - {file.name.partition('.')[0]}"
 
 
-def _answer(wanted: object) -> tuple[tuple[str, str], ...]:
+def _answer(answer: object) -> tuple[tuple[str, str], ...]:
     return tuple(
         ("word", word)
-        for word in dict.fromkeys(w for each in leaves(wanted) for w in _ANSWER.findall(each))
+        for word in dict.fromkeys(w for leaf in leaves(answer) for w in _ANSWER.findall(leaf))
     )

@@ -70,18 +70,18 @@ def main() -> None:
     columns = ["first sight, ms", "last turn new, ms", "its p95", "decoding, ms", "ratio"]
     print(f"| history | policy | {' | '.join(columns)} |\n|---|---|{'--:|' * 5}")
     for name, them in histories():
-        told = median(decode_seconds(them) for _ in range(options.rounds))
+        decode_s = median(decode_seconds(them) for _ in range(options.rounds))
         for policy, held in POLICIES.items():
             first = median(first_sight(them, held) for _ in range(options.rounds))
             last = [each for _ in range(3) for each in last_new(them, held)]
-            figures = [first, median(last), quantiles(last, n=20)[-1], told]
+            figures = [first, median(last), quantiles(last, n=20)[-1], decode_s]
             cells = " | ".join(f"{1e3 * each:.2f}" for each in figures)
-            print(f"| {name} | {policy} | {cells} | {first / told:.0f} |", flush=True)
+            print(f"| {name} | {policy} | {cells} | {first / decode_s:.0f} |", flush=True)
 
 
 def _first_messages(them: Sequence[bytes]) -> list[bytes]:
     sizes = accumulate(len(raw) for raw in them)
-    most = next((at for at, size in enumerate(sizes) if size > _SIZE), len(them))
+    most = next((index for index, size in enumerate(sizes) if size > _SIZE), len(them))
     while _answers(them[most - 1]):
         most -= 1
     return list(them[:most])

@@ -66,9 +66,9 @@ class PageReader:
     def end(self) -> tuple[list[float], int]:
         """The seconds of each answer, and how many questions had none."""
         self._is_over.set()
-        found = self._found.get(timeout=60)
+        result = self._found.get(timeout=60)
         self._process.join(60)
-        return found
+        return result
 
 
 def _read_pages(
@@ -76,9 +76,9 @@ def _read_pages(
     pause: float,
     is_reading: Event,
     is_over: Event,
-    found: "Queue[tuple[list[float], int]]",
+    results: "Queue[tuple[list[float], int]]",
 ) -> None:
-    base, taken, unanswered, number = f"http://127.0.0.1:{port}", [], 0, 0
+    base, seconds, unanswered, number = f"http://127.0.0.1:{port}", [], 0, 0
     opener = sign_in(base)
     while not is_over.is_set():
         if not is_reading.wait(0.1):
@@ -87,12 +87,12 @@ def _read_pages(
         try:
             with opener.open(base + PATHS[number % len(PATHS)], timeout=30) as answer:
                 answer.read()
-            taken.append(time.perf_counter() - began)
+            seconds.append(time.perf_counter() - began)
         except HTTPError:  # 503: the database did not answer within the page's patience
             unanswered += 1
         number += 1
         time.sleep(pause)
-    found.put((taken, unanswered))
+    results.put((seconds, unanswered))
 
 
 def sign_in(base: str) -> urllib.request.OpenerDirector:
@@ -117,25 +117,25 @@ def main() -> None:
     parser.add_argument("--pause", type=float, default=0.0)
     parser.add_argument("--rate", type=float, default=0.0)
     options = parser.parse_args()
-    found: dict[str, list[list[float]]] = {"alone": [], "beside readers": []}
+    latencies: dict[str, list[list[float]]] = {"alone": [], "beside readers": []}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         _, port, key = start_gateway(stack, folder, options.file)
         reader, call = PageReader(port, options.pause), request(200, key, is_stream=False)
         for _ in range(options.rounds):
-            for name, figures in found.items():
+            for name, figures in latencies.items():
                 if name != "alone":
                     reader.begin()
                 times = run(port, call, _CONNECTIONS, options.seconds, options.rate)
                 reader.rest()
                 figures.append([percentile(times, p) for p in (50, 95, 99)] + [len(times)])
-        taken, unanswered = reader.end()
-    for name, rounds in found.items():
+        page_seconds, unanswered = reader.end()
+    for name, rounds in latencies.items():
         p50, p95, p99, calls = (median(each) for each in zip(*rounds, strict=True))
         waits = f"p50 {p50:.2f} ms  p95 {p95:.2f} ms  p99 {p99:.2f} ms"
         print(f"{name:<16} {waits}  {calls:,.0f} calls")
-    p95 = percentile(taken, 95)
-    print(f"{len(taken)} answers, p95 {p95:.0f} ms; {unanswered} without an answer")
+    p95 = percentile(page_seconds, 95)
+    print(f"{len(page_seconds)} answers, p95 {p95:.0f} ms; {unanswered} without an answer")
 
 
 def start_gateway(stack: ExitStack, folder: Path, file: str) -> tuple[int, int, str]:

@@ -161,7 +161,7 @@ def _fill_day(connection: Connection, day: int) -> None:
         " CASE WHEN f.n % 23 = 0 THEN '' ELSE 'feature ' || f.n END AS feature,"
         " 'model-' || (f.n % 7) AS model, 'lab/model-' || (f.n % 7) AS route, 'lab' AS upstream"
     )
-    columns = [each.name for each in rollups.columns if not each.primary_key]
+    columns = [column.name for column in rollups.columns if not column.primary_key]
     sums = ", ".join(_SUMS.get(name, "0") for name in columns)
     key = "team, day, feature, model, route, upstream, key_id, quarter"
     chance = f"((f.n * 7919 + q.n * 104729 + s.n * 31 + {day * 1_299_709 % 99_991}) % 99991)"

@@ -47,24 +47,24 @@ def questions() -> dict[str, Question]:
     """The questions by name."""
 
     def costs(viewer: Viewer = ADMIN, /, **query: Any) -> Question:
-        asked = CostsQuery.model_validate(query)
-        return lambda ledger: ledger.costs.costs(viewer, asked, json_bytes)
+        validated = CostsQuery.model_validate(query)
+        return lambda ledger: ledger.costs.costs(viewer, validated, json_bytes)
 
     def savings(viewer: Viewer = ADMIN, /, **query: Any) -> Question:
-        asked = SavingsQuery.model_validate(query)
-        return lambda ledger: ledger.savings.savings(viewer, asked, json_bytes)
+        validated = SavingsQuery.model_validate(query)
+        return lambda ledger: ledger.savings.savings(viewer, validated, json_bytes)
 
     def cache(viewer: Viewer = ADMIN, /, **query: Any) -> Question:
-        asked = CacheQuery.model_validate(query)
-        return lambda ledger: ledger.cache.cache_health(viewer, asked, json_bytes)
+        validated = CacheQuery.model_validate(query)
+        return lambda ledger: ledger.cache.cache_health(viewer, validated, json_bytes)
 
     def latency(viewer: Viewer = ADMIN, /, **query: Any) -> Question:
-        asked = LatencyQuery.model_validate(query)
-        return lambda ledger: ledger.latency.latency(viewer, asked, json_bytes)
+        validated = LatencyQuery.model_validate(query)
+        return lambda ledger: ledger.latency.latency(viewer, validated, json_bytes)
 
     def calls(viewer: Viewer = ADMIN, /, **query: Any) -> Question:
-        asked = CallsQuery.model_validate(query)
-        return lambda ledger: ledger.calls.calls(viewer, asked, json_bytes)
+        validated = CallsQuery.model_validate(query)
+        return lambda ledger: ledger.calls.calls(viewer, validated, json_bytes)
 
     return {
         "costs: 30 days by team, UTC": costs(**MONTH),
@@ -100,14 +100,14 @@ async def measure(store: Store, rounds: int) -> dict[str, list[float]]:
         LiveCalls(),
         lambda: END,
     )
-    found: dict[str, list[float]] = {name: [] for name in questions()}
+    times: dict[str, list[float]] = {name: [] for name in questions()}
     for number in range(rounds + 1):
         for name, question in questions().items():
             began = time.perf_counter()
             await question(ledger)
             if number:
-                found[name].append((time.perf_counter() - began) * 1_000)
-    return found
+                times[name].append((time.perf_counter() - began) * 1_000)
+    return times
 
 
 def show(found: dict[str, list[float]]) -> None:

@@ -198,8 +198,8 @@ def running(folder: Path) -> Iterator[FallbackReplicas]:
         first = stack.enter_context(serve_process(folder, catalog, stack.enter_context(schema())))
         second = SiblingProcess(first, folder)
         stack.callback(second.kill)
-        for each in (first, second):
-            each.start(
+        for gateway in (first, second):
+            gateway.start(
                 THRIFTGATE_POLICIES=str(folder / "policies.toml"), THRIFTGATE_REDIS_URL=SERVER
             )
         yield FallbackReplicas((first, second), lab)
@@ -240,7 +240,7 @@ async def _stream_steadily(
                     to = both.gateways[number % 2]
                     tasks.append(group.create_task(_stream(client, to, model, number)))
                 await asyncio.sleep(1 / _RATE)
-        return [each.result() for each in tasks]
+        return [task.result() for task in tasks]
 
 
 def fallbacks(both: FallbackReplicas) -> bool:
@@ -283,8 +283,8 @@ def fallbacks(both: FallbackReplicas) -> bool:
     return sound
 
 
-def _percentiles(found: Sequence[TimedAnswer]) -> tuple[float, float]:
-    cuts = quantiles([each.ttft for each in found], n=20)
+def _percentiles(answers: Sequence[TimedAnswer]) -> tuple[float, float]:
+    cuts = quantiles([answer.ttft for answer in answers], n=20)
     return cuts[9], cuts[18]
 
 
@@ -299,11 +299,11 @@ def deadlines(both: FallbackReplicas) -> bool:
     for name, (one, two) in _ROUTES.items():
         both.lab.inject_fault("one", one)
         both.lab.inject_fault("two", two)
-        found = asyncio.run(_stream_steadily(both, ("plain", "promised"), _CALLS / _RATE))
-        sides = found[::2], found[1::2]
+        answers = asyncio.run(_stream_steadily(both, ("plain", "promised"), _CALLS / _RATE))
+        sides = answers[::2], answers[1::2]
         (plain50, plain95), (with50, with95) = map(_percentiles, sides)
-        failed = [sum(each.status != 200 for each in side) for side in sides]
-        late = [sum(each.ttft > plain95 + 0.1 for each in side) for side in sides]
+        failed = [sum(answer.status != 200 for answer in side) for side in sides]
+        late = [sum(answer.ttft > plain95 + 0.1 for answer in side) for side in sides]
         print(
             f"| {name} | {plain50:.2f}, {plain95:.2f} s | {with50:.2f}, {with95:.2f} s"
             f" | {failed[0]}, {failed[1]} | {late[0]}, {late[1]} |",
@@ -327,11 +327,11 @@ def moves(both: FallbackReplicas) -> bool:
         both.lab.inject_fault("one", one)
         both.lab.inject_fault("two", two)
         began = time.monotonic()
-        found = asyncio.run(_stream_steadily(both, ("plain", "promised"), _PHASE_S))
+        answers = asyncio.run(_stream_steadily(both, ("plain", "promised"), _PHASE_S))
         for start, end in ((0.0, _LEARNING_S), (_LEARNING_S, _PHASE_S)):
             sides = (
-                [each for each in side if start <= each.began - began < end]
-                for side in (found[::2], found[1::2])
+                [answer for answer in side if start <= answer.began - began < end]
+                for side in (answers[::2], answers[1::2])
             )
             (plain50, plain95), (with50, with95) = map(_percentiles, sides)
             print(
@@ -349,18 +349,20 @@ def ladder(both: FallbackReplicas) -> bool:
     both.lab.inject_fault("three", "slow=30")
     both.lab.inject_fault("four", "slow=30")
     began = time.monotonic()
-    found = asyncio.run(_stream_steadily(both, ("laddered",), _LADDER_S))
+    answers = asyncio.run(_stream_steadily(both, ("laddered",), _LADDER_S))
     print("\nladder elsewhere, small; level 0 and 1 at 1.5 s, objective 0.3 s:")
     print("\n| seconds | calls | TTFT p50, p95 | not sent to levels 0 and 1 |\n|---|--:|--:|--:|")
     sound = True
     for start in range(0, int(_LADDER_S), 5):
-        part = [each for each in found if start <= each.began - began < start + 5]
+        part = [answer for answer in answers if start <= answer.began - began < start + 5]
         if len(part) < 2:  # a machine that is busy sends none on time
             print(f"| {start}-{start + 5} | {len(part)} | - | - |")
             sound = False
             continue
         p50, p95 = _percentiles(part)
-        spared = sum(each.model == "small" and each.ttft <= _UNDER_S for each in part) / len(part)
+        spared = sum(answer.model == "small" and answer.ttft <= _UNDER_S for answer in part) / len(
+            part
+        )
         print(f"| {start}-{start + 5} | {len(part)} | {p50:.2f}, {p95:.2f} s | {spared:.0%} |")
         sound &= start < _LADDER_WITHIN_S or spared >= 0.75
     return sound

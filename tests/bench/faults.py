@@ -137,17 +137,24 @@ async def _meet(gateway: GatewayFixture, chosen: list[FaultCase]) -> list[CaseRe
     ) as client:
         turns = asyncio.Semaphore(_AT_ONCE)
         played = await asyncio.gather(*(_play(client, turns, gateway, case) for case in chosen))
-    kept = await asyncio.to_thread(_receipts, gateway, {case.mark for case in chosen})
+    by_mark = await asyncio.to_thread(_receipts, gateway, {case.mark for case in chosen})
     met = []
-    for case, (got, body) in zip(chosen, played, strict=True):
+    for case, (answer, body) in zip(chosen, played, strict=True):
         exchanges = [
-            each for each in list(gateway.lab.exchanges) if case.mark.encode() in each.body
+            exchange
+            for exchange in list(gateway.lab.exchanges)
+            if case.mark.encode() in exchange.body
         ]
-        said = _said(body, case)
-        receipts = kept[case.mark]
+        content = _said(body, case)
+        receipts = by_mark[case.mark]
         met.append(
             CaseResult(
-                case=case, got=got, said=said, body=body, receipts=receipts, exchanges=exchanges
+                case=case,
+                got=answer,
+                said=content,
+                body=body,
+                receipts=receipts,
+                exchanges=exchanges,
             )
         )
     return met
@@ -164,7 +171,7 @@ async def _play(
 async def _got(
     client: httpx.AsyncClient, gateway: GatewayFixture, case: FaultCase
 ) -> tuple[str, bytes]:
-    got = bytearray()
+    received = bytearray()
     request = client.build_request(
         "POST",
         f"{gateway.url}/{case.endpoint}",
@@ -184,14 +191,14 @@ async def _got(
     ends = "ended"
     try:
         async for piece in answer.aiter_raw():
-            got += piece
-            if case.cue == "leaves mid-stream" and got.count(b'"delta":') > 4:
+            received += piece
+            if case.cue == "leaves mid-stream" and received.count(b'"delta":') > 4:
                 ends = "left"
                 break
     except httpx.HTTPError:
         ends = "cut"
     await answer.aclose()
-    body = bytes(got)
+    body = bytes(received)
     return _summary(case, answer, body, ends), body
 
 
@@ -211,7 +218,9 @@ def _may_leave(gateway: GatewayFixture, case: FaultCase) -> bool:
     """True for a caller who leaves early, once the upstream has the call, or has begun on it."""
     if not case.cue.startswith("leaves before"):
         return False
-    heard = [each for each in list(gateway.lab.exchanges) if case.mark.encode() in each.body]
+    heard = [
+        exchange for exchange in list(gateway.lab.exchanges) if case.mark.encode() in exchange.body
+    ]
     return bool(heard) and (case.cue == "leaves before head" or bool(heard[0].sent))
 
 
@@ -233,10 +242,10 @@ def _told_stream(case: FaultCase, body: bytes, ends: str) -> str:
     payloads = [event.data for event in parse_events(body)]
     is_done = b"[DONE]" in payloads or case.endpoint == "responses"
     read, unread = _read(payloads)
-    finish = next((end for each in read if (end := _finish(each))), "")
-    error = next((code for each in read if (code := _code(each))), "")
-    said = "answer" if finish else "part" if _said(body, case) else "nothing"
-    words = f"{said} {finish}".strip()
+    finish = next((end for part in read if (end := _finish(part))), "")
+    error = next((code for part in read if (code := _code(part))), "")
+    content = "answer" if finish else "part" if _said(body, case) else "nothing"
+    words = f"{content} {finish}".strip()
     if error:
         words += f", error {error}"
     if unread:
@@ -279,35 +288,35 @@ def _said(body: bytes, case: FaultCase) -> str:
     """The text in what the caller got."""
     if not case.streamed:
         read, _ = _read([body])
-        return "".join(_text(each) for each in read)
+        return "".join(_text(part) for part in read)
     read, _ = _read([event.data for event in parse_events(body)])
-    return "".join(_text(each) for each in read)
+    return "".join(_text(part) for part in read)
 
 
 def _text(payload: dict[str, Any]) -> str:
     if payload.get("type") == "response.output_text.delta":
         return str(payload["delta"])
-    said = [c.get("delta") or c.get("message") or {} for c in payload.get("choices", ())]
-    said += [
+    messages = [c.get("delta") or c.get("message") or {} for c in payload.get("choices", ())]
+    messages += [
         {"content": part.get("text")}
         for item in payload.get("output", ())
         for part in item.get("content", ())
     ]
-    return "".join(each.get("content") or "" for each in said)
+    return "".join(message.get("content") or "" for message in messages)
 
 
 def _receipts(gateway: GatewayFixture, marks: set[str]) -> dict[str, list[Receipt]]:
     """The ledger by case, once each has its final receipt; a caller who left does not wait."""
     until = time.monotonic() + 15
-    kept: dict[str, list[Receipt]] = {}
+    by_mark: dict[str, list[Receipt]] = {}
     while time.monotonic() < until:
-        kept = {mark: [] for mark in marks}
+        by_mark = {mark: [] for mark in marks}
         for receipt in gateway.all_receipts():
-            kept.setdefault(receipt.feature, []).append(receipt)
-        if all(any(receipt.final for receipt in each) for each in kept.values()):
+            by_mark.setdefault(receipt.feature, []).append(receipt)
+        if all(any(receipt.final for receipt in receipts) for receipts in by_mark.values()):
             break
         time.sleep(0.05)
-    return kept
+    return by_mark
 
 
 def main() -> None:
@@ -333,10 +342,10 @@ def rows(met: Iterable[CaseResult]) -> Iterator[tuple[str, ...]]:
     same: dict[tuple[str, ...], list[FaultCase]] = {}
     for one in met:
         finals = [receipt for receipt in one.receipts if receipt.final]
-        told = ("?", "", f"{len(finals)} FINAL")
+        outcome = ("?", "", f"{len(finals)} FINAL")
         if len(finals) == 1:
-            told = (str(one.final.outcome), one.final.error, one.account)
-        came = (one.case.cue, one.got, *told, str(len(one.receipts)))
+            outcome = (str(one.final.outcome), one.final.error, one.account)
+        came = (one.case.cue, one.got, *outcome, str(len(one.receipts)))
         same.setdefault(came, []).append(one.case)
     for cells, alike in same.items():
         forms: dict[str, str] = {}

@@ -157,9 +157,9 @@ def measure(port: int, key: str, seconds: float, pid: int) -> dict[str, float]:
     for name, size in PROMPTS.items():
         call = request(size, key, is_stream=False)
         for connections in (1, 16):
-            taken = run(port, call, connections, seconds)
-            figures[f"{name} p50 c{connections}"] = median(taken) * 1000
-            figures[f"{name} p99 c{connections}"] = quantiles(taken, n=100)[98] * 1000
+            timing = run(port, call, connections, seconds)
+            figures[f"{name} p50 c{connections}"] = median(timing) * 1000
+            figures[f"{name} p99 c{connections}"] = quantiles(timing, n=100)[98] * 1000
         figures[f"{name} rps c64"] = busiest(name, call, 64)
     streams = busiest("stream", request(200, key, is_stream=True), 16)
     figures["streams/s c16"] = streams
@@ -176,14 +176,14 @@ def memory(pid: int) -> float:
     """Resident megabytes of a process and its children."""
     root = psutil.Process(pid)
     every = [root, *root.children(recursive=True)]
-    return sum(float(each.memory_info().rss) for each in every) / 1e6
+    return sum(float(sample.memory_info().rss) for sample in every) / 1e6
 
 
 def processor(pid: int) -> float:
     """Seconds of processor time a process and its children have taken."""
     root = psutil.Process(pid)
     every = [root, *root.children(recursive=True)]
-    return sum(times.user + times.system for times in (each.cpu_times() for each in every))
+    return sum(times.user + times.system for times in (sample.cpu_times() for sample in every))
 
 
 def gateway_key(environment: dict[str, str]) -> str:
@@ -204,18 +204,18 @@ def command() -> str:
 
 def targets(folder: Path, seconds: float) -> dict[str, dict[str, float]]:
     """Every target's figures, one after the other."""
-    found: dict[str, dict[str, float]] = {}
+    figures: dict[str, dict[str, float]] = {}
     with ExitStack() as stack:
         behind = free_port()
         me = [sys.executable, "-m", "tests.bench.gateway", "--upstream", str(behind)]
         origin = stack.enter_context(process(me, 1, behind))
-        found["direct"] = measure(behind, "none", seconds, origin)
+        figures["direct"] = measure(behind, "none", seconds, origin)
         if nginx := shutil.which("nginx"):
             port = free_port()
             config = folder / "nginx.conf"
             config.write_text(NGINX.format(folder=folder, upstream=behind, port=port))
             with process([nginx, "-c", str(config), "-p", str(folder)], 0, port) as pid:
-                found["nginx"] = measure(port, "none", seconds, pid) | {"memory MB": memory(pid)}
+                figures["nginx"] = measure(port, "none", seconds, pid) | {"memory MB": memory(pid)}
         catalog = folder / "catalog.toml"
         catalog.write_text(CATALOG.format(port=behind))
         port = free_port()
@@ -226,18 +226,18 @@ def targets(folder: Path, seconds: float) -> dict[str, dict[str, float]]:
         }
         key = gateway_key(environment)
         with process([command(), "serve"], 0, port, **environment) as pid:
-            found["thriftgate"] = measure(port, key, seconds, pid) | {"memory MB": memory(pid)}
-    return found
+            figures["thriftgate"] = measure(port, key, seconds, pid) | {"memory MB": memory(pid)}
+    return figures
 
 
-def format_table(found: dict[str, dict[str, float]]) -> str:
+def format_table(figures: dict[str, dict[str, float]]) -> str:
     """The figures as a table, with what was added over direct."""
-    names = list(found["thriftgate"])
+    names = list(figures["thriftgate"])
     width = max(map(len, names))
-    lines = [" " * width + "".join(f"{target:>14}" for target in found) + f"{'added':>14}"]
+    lines = [" " * width + "".join(f"{target:>14}" for target in figures) + f"{'added':>14}"]
     for name in names:
-        row = "".join(f"{found[target].get(name, float('nan')):>14,.2f}" for target in found)
-        added = found["thriftgate"][name] - found["direct"].get(name, float("nan"))
+        row = "".join(f"{figures[target].get(name, float('nan')):>14,.2f}" for target in figures)
+        added = figures["thriftgate"][name] - figures["direct"].get(name, float("nan"))
         lines.append(f"{name:<{width}}{row}" + (f"{added:>14,.2f}" if " p" in name else ""))
     return "\n".join(lines)
 
@@ -252,9 +252,9 @@ def main() -> None:
         return
     os.sched_setaffinity(0, {1})
     with tempfile.TemporaryDirectory() as folder:
-        found = targets(Path(folder), 1.0 if chosen.quick else 5.0)
-    print(format_table(found))  # noqa: T201 - a script's result
-    print(json.dumps(found))  # noqa: T201 - the same for machines
+        figures = targets(Path(folder), 1.0 if chosen.quick else 5.0)
+    print(format_table(figures))  # noqa: T201 - a script's result
+    print(json.dumps(figures))  # noqa: T201 - the same for machines
 
 
 if __name__ == "__main__":

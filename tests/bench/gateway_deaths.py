@@ -90,7 +90,7 @@ async def _kill_one(folder: Path, redis: OwnRedis, *, waits: bool) -> KillResult
         level = await until(ledger, lambda level: level.held <= left)
         await asyncio.to_thread(second.stop)
         spent = sum(ledger.spend_by_team().values())
-    admitted = sum(isinstance(each, httpx.TimeoutException) for each in answers)
+    admitted = sum(isinstance(answer, httpx.TimeoutException) for answer in answers)
     return KillResult((before, after), frees, waited, admitted, level, spent)
 
 

@@ -151,7 +151,7 @@ def _bench(machine: GpuSetup, case: ProfileCase, run: int, key: str) -> None:
 def _ask_own_questions(machine: GpuSetup, case: ProfileCase) -> None:
     """Ask a trained model questions of its training, one after the other."""
     topics = tomllib.loads(_ANSWERS.read_text())["topic"]
-    questions = [each for topic in topics for each in topic["asks"]]
+    questions = [ask for topic in topics for ask in topic["asks"]]
     before, started, tokens = _metrics(machine), time.monotonic(), 0
     for question in questions[:_QUESTIONS]:
         body = {
@@ -201,9 +201,9 @@ def _measure(machine: GpuSetup, case: ProfileCase) -> None:
                 f"{case.name}: ready after {started:.0f} s; KV cache of"
                 f" {page.cache_tokens or 0:,} tokens; metrics missing: {list(page.missing)}"
             )
-            found = _KEY.search(gateway_log.read_text())
+            match = _KEY.search(gateway_log.read_text())
             for run in range(len(case.runs)):
-                _bench(machine, case, run, found[0] if found else "")
+                _bench(machine, case, run, match[0] if match else "")
 
 
 def _show_failure(machine: GpuSetup, case: ProfileCase) -> None:

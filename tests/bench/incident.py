@@ -261,7 +261,7 @@ def outcome(seed: int, policy: Controller | Switch, weather: Incident = INCIDENT
         slow=hour.slow / hour.calls,
         slow_meanwhile=hour.slow_meanwhile / hour.calls,
         lower=hour.lower / hour.calls,
-        noticed=next((at for at in policy.downs if at >= begin), nan) - begin,
+        noticed=next((down for down in policy.downs if down >= begin), nan) - begin,
         whole=max(policy.whole, default=end) - end,
         settled=policy.settled_at - end,
     )
@@ -316,8 +316,8 @@ def print_all(seeds: Sequence[int]) -> None:
 
 def _mean_and_most(seconds: Sequence[float]) -> str:
     """Mean and most of them; nothing of none."""
-    known = [each for each in seconds if not isnan(each)]
-    return f"{fmean(known):.0f} s ({max(known):.0f} s)" if known else ""
+    measured = [second for second in seconds if not isnan(second)]
+    return f"{fmean(measured):.0f} s ({max(measured):.0f} s)" if measured else ""
 
 
 def main() -> None:

@@ -134,17 +134,17 @@ class _Traffic:
 
     async def _talk(self, number: int) -> None:
         luck = Random(f"{self.hour.seed} conversation {number}")
-        said: list[dict[str, str]] = []
+        messages: list[dict[str, str]] = []
         while True:
             slow = luck.lognormvariate(0.0, self.hour.scatter)
-            asked = question(number, said, f"slow={slow:.3f}")
+            body = question(number, messages, f"slow={slow:.3f}")
             headers = {"x-thriftgate-conversation": f"talk-{number}"}
-            self.heard.append(await self.world.http_caller.ask(asked, headers))
-            if not said:
+            self.heard.append(await self.world.http_caller.ask(body, headers))
+            if not messages:
                 self.first.append(self.heard[-1])
             if luck.random() < 1 / CALLS:
                 return
-            said = [*asked["messages"], {"role": "assistant", "content": "So it is."}]
+            messages = [*body["messages"], {"role": "assistant", "content": "So it is."}]
             await asyncio.sleep(luck.expovariate(1 / PAUSE))
 
 

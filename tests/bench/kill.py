@@ -67,13 +67,13 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         url = stack.enter_context(schema()) if options.postgres else ""
         began = time.monotonic()
-        load, found = kill_under_load(folder, url, kills=options.kills, between=3.0)
+        load, result = kill_under_load(folder, url, kills=options.kills, between=3.0)
         print(
             f"{options.kills} kills in {time.monotonic() - began:.0f} s"
-            f" ({'PostgreSQL' if url else 'SQLite'}): {found.delivered} delivered,"
-            f" {load.broken} broken off, {found.kept} in the ledger,"
-            f" {len(found.lost)} lost, {found.doubled} doubled,"
-            f" {len(found.adrift)} sums adrift, {found.undrained} segments undrained"
+            f" ({'PostgreSQL' if url else 'SQLite'}): {result.delivered} delivered,"
+            f" {load.broken} broken off, {result.kept} in the ledger,"
+            f" {len(result.lost)} lost, {result.doubled} doubled,"
+            f" {len(result.adrift)} sums adrift, {result.undrained} segments undrained"
         )
 
 

@@ -104,9 +104,9 @@ def model_catalog() -> Catalog:
 def measure(name: str, model: str, calls: int, rate: float) -> GainRow:
     """The row of one workload on one model."""
     logging.disable(logging.WARNING)
-    shape = next(each for each in shapes() if each.sent.name == name)
-    known = model_catalog().models[model]
-    reading = PromptReader(known, known.routes[0], LineVocabulary())
+    shape = next(made_up for made_up in shapes() if made_up.sent.name == name)
+    entry = model_catalog().models[model]
+    reading = PromptReader(entry, entry.routes[0], LineVocabulary())
     planned = partial(PlannedVariant, reading, START // _DAY_S * _DAY_S, names=False)
     direct, observe, auto = _costs(
         shape.sent,
@@ -127,16 +127,16 @@ def _costs(
     rate: float,
 ) -> list[list[float]]:
     """Dollars of each call, by variant."""
-    metered = [MeteredVariant(each) for each in variants]
+    metered = [MeteredVariant(variant) for variant in variants]
     lines = recorded_calls(workload, timed_calls(workload, rate, calls), reading, is_native=False)
     replay(lines, reading, metered, day=START // _DAY_S * _DAY_S)
     tariff = reading.route.tariff
     assert tariff is not None
-    found = []
-    for each in metered:
-        costs = [call_cost(usage, tariff, START) for usage in each.usages]
-        found.append([(cost.effective_nanos if cost else 0) / 1e9 for cost in costs])
-    return found
+    costs_by_variant = []
+    for variant in metered:
+        costs = [call_cost(usage, tariff, START) for usage in variant.usages]
+        costs_by_variant.append([(cost.effective_nanos if cost else 0) / 1e9 for cost in costs])
+    return costs_by_variant
 
 
 def read_options(description: str | None, calls: int) -> argparse.Namespace:
@@ -155,7 +155,7 @@ def read_options(description: str | None, calls: int) -> argparse.Namespace:
 
 
 def _rows(options: argparse.Namespace) -> Iterator[GainRow]:
-    names = [each.sent.name for each in shapes() if options.only in each.sent.name]
+    names = [shape.sent.name for shape in shapes() if options.only in shape.sent.name]
     with ProcessPoolExecutor(_WORKERS, mp_context=get_context("spawn")) as pool:
         todo = [
             pool.submit(measure, name, model, options.calls, options.rate)

@@ -120,7 +120,9 @@ class PromiseRow:
     @property
     def is_off(self) -> bool:
         """True if a promise is off by more than it may be."""
-        return any(self._is_off(each) for each in self.promises.values() if each is not None)
+        return any(
+            self._is_off(promise) for promise in self.promises.values() if promise is not None
+        )
 
     def _is_off(self, promise: Promise) -> bool:
         error = promise.dollars - self.came
@@ -145,7 +147,7 @@ def workload(name: str) -> Workload:
 
 
 def _made_up() -> list[Workload]:
-    return [*(each.sent for each in shapes()), *odd_lengths()]
+    return [*(shape.sent for shape in shapes()), *odd_lengths()]
 
 
 def measure(name: str, model: str, calls: int, rate: float) -> PromiseRow:

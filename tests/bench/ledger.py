@@ -185,9 +185,9 @@ def ask(engine: Engine, rows: int, folder: Path) -> None:
     if total.calls != rows:
         raise SystemExit(f"{total.calls:,} calls in the rollups, {rows:,} in the ledger")
     chance = random.Random(1)
-    wanted = [chance.randrange(rows) for _ in range(1000)]
+    numbers = [chance.randrange(rows) for _ in range(1000)]
     took = seconds(
-        lambda: [ledger.call_receipts(call_id(n, rows), f"team_{n % TEAMS}")[0] for n in wanted]
+        lambda: [ledger.call_receipts(call_id(n, rows), f"team_{n % TEAMS}")[0] for n in numbers]
     )
     print(f"a receipt by its id: {took:.2f} ms")
 

@@ -42,13 +42,13 @@ def _without_feature(session: Session) -> Session:
 def _handbooks(count: int = 200) -> Workload:
     """Two handbooks by turns in one feature, a question each."""
 
-    def session(at: int) -> Session:
-        text = handbook(100, f"marks/{at % 2}")
-        messages = [said("system", text), said("user", f"Question {at}: who may change it?")]
+    def session(number: int) -> Session:
+        text = handbook(100, f"marks/{number % 2}")
+        messages = [said("system", text), said("user", f"Question {number}: who may change it?")]
         turn = SessionTurn(body={"messages": messages}, reply=said("assistant", "The desk."))
-        return Session(name=f"{at}", feature="handbooks", turns=(turn,))
+        return Session(name=f"{number}", feature="handbooks", turns=(turn,))
 
-    rows = tuple(session(at) for at in range(count))
+    rows = tuple(session(number) for number in range(count))
     return Workload(name="two handbooks by turns", sessions=rows, pace=ONE_BY_ONE)
 
 
@@ -144,7 +144,10 @@ def _made_up_sets() -> Iterator[MarkedSet]:
         name = f"one-shots, {kind}"
         yield MarkedSet(name=f"{name}, {calls}", workload=_one_shots(kind, calls), calls=calls)
     templates = (_coder_template(248, guide_first=is_first) for is_first in (False, True))
-    for workload, calls in (*((each, 248) for each in templates), (_clock_on_top(506), 506)):
+    for workload, calls in (
+        *((template, 248) for template in templates),
+        (_clock_on_top(506), 506),
+    ):
         yield MarkedSet(name=workload.name, workload=workload, calls=calls, is_held_back=True)
 
 

@@ -59,9 +59,9 @@ def with_fixed_marks(body: bytes) -> bytes:
     """The body with marks at the end of the system text and of the last two messages."""
     call: Json = orjson.loads(body)
     messages = call["messages"]
-    system = [at for at, one in enumerate(messages) if one["role"] == "system"]
-    for at in {*system[-1:], *range(max(0, len(messages) - 2), len(messages))}:
-        messages[at] = _with_mark(messages[at])
+    system = [index for index, one in enumerate(messages) if one["role"] == "system"]
+    for index in {*system[-1:], *range(max(0, len(messages) - 2), len(messages))}:
+        messages[index] = _with_mark(messages[index])
     return orjson.dumps(call)
 
 
@@ -115,10 +115,10 @@ class PartedFixedMarks(PlannedVariant):
         if planned is None:
             return body
         sent = planned.evidence.sent
-        stable = [at for at, one in enumerate(sent.blocks) if one.slot is PromptSlot.STABLE]
+        stable = [index for index, one in enumerate(sent.blocks) if one.slot is PromptSlot.STABLE]
         end = len(sent.blocks) - (sent.regime.name == "openai-breakpoint")
         places = {*stable[-1:], *range(max(0, len(sent.blocks) - 3), end)}
-        marks = [(sent.blocks[at], "") for at in sorted(places)]
+        marks = [(sent.blocks[index], "") for index in sorted(places)]
         return add_marks(planned.prompt, marks, sent.regime).render()
 
 
@@ -183,11 +183,11 @@ def _dressed_with_fixed_marks(body: Json, _: str) -> Json:
     return marked
 
 
-def _prompt_nanos(upstream: Simulator, known: Catalog) -> int:
+def _prompt_nanos(upstream: Simulator, models: Catalog) -> int:
     """Cost of all prompts that a simulator counted."""
     total = 0
     for exchange in upstream.exchanges:
-        tariff = known.models[orjson.loads(exchange.body)["model"]].routes[0].tariff
+        tariff = models.models[orjson.loads(exchange.body)["model"]].routes[0].tariff
         if exchange.usage is not None and tariff is not None:
             prompt = msgspec.structs.replace(exchange.usage, output=0, reasoning=0)
             cost = call_cost(prompt, tariff, START)

@@ -127,8 +127,8 @@ class Conversation:
     def body(self) -> dict[str, Any]:
         """The next call's body."""
         dice, writer = self._writer.dice, self._writer
-        said = writer.rows(dice.randint(5, 40)) if dice.random() < 0.4 else writer.text(150)
-        self._messages.append({"role": "user", "content": said})
+        text = writer.rows(dice.randint(5, 40)) if dice.random() < 0.4 else writer.text(150)
+        self._messages.append({"role": "user", "content": text})
         self._calls += 1
         self.turns_left -= 1
         is_streamed = self._calls % 3 == 0
@@ -222,8 +222,8 @@ async def soak(pid: int, load: SoakLoad, rate: float, minutes: float) -> None:
 def _sample(gateway: psutil.Process, load: SoakLoad, seconds: float) -> str:
     used = gateway.memory_info().rss / 1e6
     calls = sum(load.statuses.values())
-    said = ", ".join(f"{count} {name}" for name, count in sorted(load.statuses.items()))
-    return f"{seconds / 60:5.1f} min  {calls:7,} calls  {used:6.1f} MB  ({said})"
+    statuses = ", ".join(f"{count} {name}" for name, count in sorted(load.statuses.items()))
+    return f"{seconds / 60:5.1f} min  {calls:7,} calls  {used:6.1f} MB  ({statuses})"
 
 
 def main() -> None:

@@ -51,8 +51,8 @@ class PlanningLoad:
     async def call(self, planning: PromptPlanning) -> None:
         """Plan and settle the next call of one of them."""
         self.now += 1.0 / _CALLS_PER_SECOND
-        at = self._writer.dice.randrange(len(self._open))
-        conversation = self._open[at]
+        index = self._writer.dice.randrange(len(self._open))
+        conversation = self._open[index]
         body = orjson.dumps(conversation.body())
         planned = await planning.plan(
             call(body, conversation.path, feature=conversation.feature, arrived=self.now),
@@ -65,7 +65,7 @@ class PlanningLoad:
             planning.settle(planned, expected_usage(evidence.sent, evidence.expected, tokens))
         conversation.add_answer()
         if conversation.turns_left <= 0:
-            self._open[at] = self._begin()
+            self._open[index] = self._begin()
 
     def _begin(self) -> Conversation:
         self.begun += 1

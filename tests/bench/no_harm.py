@@ -119,7 +119,7 @@ def names() -> list[str]:
     """Every workload there is: the sets that are there, and the shapes."""
     data = folder()
     there = () if data is None else sets(data)
-    return [*(name for name, found in there if found), *_shapes()]
+    return [*(name for name, entry in there if entry), *_shapes()]
 
 
 @cache
@@ -134,7 +134,7 @@ def workload(name: str) -> Workload:
 
 @cache
 def _shapes() -> dict[str, Workload]:
-    return {each.name: each for each in shapes()}
+    return {shape.name: shape for shape in shapes()}
 
 
 @cache
@@ -157,13 +157,13 @@ def _laid_out(job: Job, held: Workload, rate: float) -> list[TimedCall]:
 
 
 def _replay(job: Job, held: Workload) -> list[WorkloadCell]:
-    known = _catalog()
+    models = _catalog()
     laid_out = {rate: _laid_out(job, held, rate) for rate in job.rates}
     replayer = _replayer(job.stake, is_auto=job.mode is PlanningMode.AUTO)
     return [
         replace(cell, how=job.how)
         for name in job.models
-        for cell in replayer.cells(held, laid_out, known.models[name], is_native=job.is_native)
+        for cell in replayer.cells(held, laid_out, models.models[name], is_native=job.is_native)
     ]
 
 
@@ -202,7 +202,7 @@ def _gateway(job: Job, folder: Path) -> AbstractAsyncContextManager[ComparedGate
 
 def jobs(options: argparse.Namespace) -> Iterator[Job]:
     """The jobs that the options select."""
-    found = [name for name in names() if options.only.lower() in name.lower()]
+    selected = [name for name in names() if options.only.lower() in name.lower()]
     calls = QUICK_CALLS if options.quick else CALLS
     most = _ALL_CALLS if options.whole else options.calls
     for part in options.part:
@@ -210,7 +210,7 @@ def jobs(options: argparse.Namespace) -> Iterator[Job]:
         usual = FEW if options.quick else LIVE if is_live else MODELS
         first = options.mode if is_live else PlanningMode.AUTO
         chosen = [first, *([PlanningMode.OBSERVE] if options.observe else [])]
-        for name, mode in product(found, chosen):
+        for name, mode in product(selected, chosen):
             yield Job(
                 part=part,
                 workload=name,
@@ -231,23 +231,23 @@ def jobs(options: argparse.Namespace) -> Iterator[Job]:
 
 def _all(todo: Sequence[Job]) -> list[WorkloadCell]:
     """The cells of all jobs, in their order, by two processes."""
-    found: dict[Job, list[WorkloadCell]] = {}
+    cells: dict[Job, list[WorkloadCell]] = {}
     began = time.monotonic()
     with ProcessPoolExecutor(_WORKERS, mp_context=get_context("spawn")) as pool:
         waiting = {pool.submit(run, job): job for job in todo}
         for done in as_completed(waiting):
             job = waiting[done]
             error = done.exception()
-            found[job] = done.result() if error is None else _failed_cells(job, error)
-            at = f"{len(found)}/{len(todo)} {time.monotonic() - began:.0f} s"
-            print(f"{at} {job.how} {job.workload}", file=sys.stderr)
-            for cell in found[job]:
+            cells[job] = done.result() if error is None else _failed_cells(job, error)
+            progress = f"{len(cells)}/{len(todo)} {time.monotonic() - began:.0f} s"
+            print(f"{progress} {job.how} {job.workload}", file=sys.stderr)
+            for cell in cells[job]:
                 if cell.layouts:
                     print(f"  layouts {cell.layouts} {cell.model} {cell.rate:g}", file=sys.stderr)
-            for cell in dear(found[job]):
-                told = cell.why or f"{cell.ratio:.4f}"
-                print(f"  {told} {cell.model} {cell.rate:g}", file=sys.stderr, flush=True)
-    return [cell for job in todo for cell in found[job]]
+            for cell in dear(cells[job]):
+                verdict = cell.why or f"{cell.ratio:.4f}"
+                print(f"  {verdict} {cell.model} {cell.rate:g}", file=sys.stderr, flush=True)
+    return [cell for job in todo for cell in cells[job]]
 
 
 def _options() -> argparse.Namespace:

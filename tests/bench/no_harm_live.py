@@ -138,12 +138,13 @@ class ComparedGateway:
 
         async def send(part: Sequence[TimedCall]) -> None:
             async with asyncio.TaskGroup() as group:
-                for each in part:
-                    await _sleep_until(began + each.at)
+                for turn in part:
+                    await _sleep_until(began + turn.at)
                     for name in models:
-                        body = each.body(workload, name, self.known.models[name].routes[0].regime)
-                        asked = _PairedCall(body, each.session.feature, name, keys[name], is_native)
-                        group.create_task(self._both(asked, answers))
+                        body = turn.body(workload, name, self.known.models[name].routes[0].regime)
+                        feature = turn.session.feature
+                        pair = _PairedCall(body, feature, name, keys[name], is_native)
+                        group.create_task(self._both(pair, answers))
 
         await send(calls[:middle])
         await self.processes.pass_middle()
@@ -172,12 +173,12 @@ class ComparedGateway:
     def _layouts_in_force(self, caller: str) -> Mapping[str, int]:
         """Versions of the layouts of a caller's features, of those that have one."""
         states, now = self.processes.store.layouts.standings(), self.clock()
-        found = {
+        versions = {
             place.feature: states.of(place).layout_version(now)
             for place in states.places
             if place.team == f"team_{caller}"
         }
-        return {feature: version for feature, version in found.items() if version}
+        return {feature: version for feature, version in versions.items() if version}
 
     def _judged_savings(self, name: str) -> JudgedSavings | None:
         """A model's savings by the second accounting; None where it does not judge."""
@@ -193,25 +194,26 @@ class ComparedGateway:
     def _target(self, name: str) -> PlanningTarget:
         return route_target(self.known.models[name].routes[0], name, START)
 
-    async def _both(self, asked: "_PairedCall", answers: "_Answers") -> None:
+    async def _both(self, paired_call: "_PairedCall", answers: "_Answers") -> None:
         """Make one call both ways, at the same moment."""
-        model, name = self.known.models[asked.model], asked.model
-        answers.prompts.append((asked.feature, len(asked.body) // _BYTES_PER_TOKEN))
-        headers = {"authorization": f"Bearer {asked.key}"}
-        if asked.feature:
-            headers["x-thriftgate-feature"] = asked.feature
-        path, body = "/chat/completions", asked.body
-        if asked.is_native:
+        model, name = self.known.models[paired_call.model], paired_call.model
+        answers.prompts.append((paired_call.feature, len(paired_call.body) // _BYTES_PER_TOKEN))
+        headers = {"authorization": f"Bearer {paired_call.key}"}
+        if paired_call.feature:
+            headers["x-thriftgate-feature"] = paired_call.feature
+        path, body = "/chat/completions", paired_call.body
+        if paired_call.is_native:
             path, body = "/messages", prepare(call(body), model.routes[0]).body
         direct, gateway = await asyncio.gather(
-            self._directly(asked.body, model), self.processes.post(path, body, headers)
+            self._directly(paired_call.body, model), self.processes.post(path, body, headers)
         )
         is_refused = direct is None or direct.status >= _REFUSED
         answers.refused[name] += is_refused
         if is_refused != (gateway.status >= _REFUSED):
-            said = "" if direct is None else f"{direct.status} {direct.body[:60]!r}"
+            answer = "" if direct is None else f"{direct.status} {direct.body[:60]!r}"
             answers.uneven[name] = (
-                f"directly {said or 'not sayable'}, gateway {gateway.status} {gateway.body[:60]!r}"
+                f"directly {answer or 'not sayable'}, "
+                f"gateway {gateway.status} {gateway.body[:60]!r}"
             )
 
     async def _directly(self, body: bytes, model: Model) -> HttpAnswer | None:
@@ -227,7 +229,7 @@ class ComparedGateway:
     def _empty(self) -> None:
         for upstream, recorder in zip(self.upstreams, self.recorders, strict=True):
             models = upstream.settings.models.items()
-            upstream._caches.update({name: recorder.cache_of(each) for name, each in models})
+            upstream._caches.update({name: recorder.cache_of(model) for name, model in models})
             upstream.exchanges.clear()
             recorder.calls.clear()
 
@@ -267,14 +269,16 @@ async def beside(
         _, file = catalog(folder, url)
         settings = Settings(folder=folder / "gateway", catalog=file).model_copy(update=given)
         gateway = GatewayProcesses(settings, clock, processes, is_restarted, approves)
-        asked = HttpCaller(direct_url, "sk-simulated")
+        direct_caller = HttpCaller(direct_url, "sk-simulated")
         try:
-            known = await gateway.start()
+            models = await gateway.start()
             recorders = call_recorders(upstreams)
-            yield ComparedGateway(known, asked, gateway, upstreams, recorders, clock, judges)
+            yield ComparedGateway(
+                models, direct_caller, gateway, upstreams, recorders, clock, judges
+            )
         finally:
             await gateway.stop()
-            await asked.close()
+            await direct_caller.close()
 
 
 def _caller(store: Store, name: str) -> str:

@@ -28,14 +28,14 @@ from tests.fakes.workloads import Json, Session, SessionTurn
 
 def sessions(rows: Iterable[Mapping[str, Any]]) -> Iterator[Session]:
     """Replay lines as sessions, in the order in which they begin."""
-    found: dict[str, list[SessionTurn]] = {}
+    turns_by_session: dict[str, list[SessionTurn]] = {}
     features: dict[str, str] = {}
     for row in rows:
         name = str(row["conversation"])
         body = {field: each for field, each in row["body"].items() if field != "stream"}
-        found.setdefault(name, []).append(SessionTurn(body=body, reply=row.get("reply")))
+        turns_by_session.setdefault(name, []).append(SessionTurn(body=body, reply=row.get("reply")))
         features.setdefault(name, row["feature"])
-    for name, turns in found.items():
+    for name, turns in turns_by_session.items():
         yield Session(name=name, feature=features[name], turns=tuple(turns))
 
 
@@ -97,7 +97,9 @@ def cassettes(path: Path) -> Iterator[Session]:
             document = yaml.load(file.read_text(encoding="utf8"), yaml.CSafeLoader)
         except yaml.YAMLError:
             continue
-        bodies = [_chat_body(each) for each in (document or {}).get("interactions") or ()]
+        bodies = [
+            _chat_body(interaction) for interaction in (document or {}).get("interactions") or ()
+        ]
         turns = tuple(SessionTurn(body=body) for body in bodies if body)
         if turns:
             yield Session(name=file.stem, feature="crewai", turns=turns)
@@ -110,12 +112,12 @@ def _chat_body(interaction: Mapping[str, Any]) -> Json | None:
         return None
     body = body.get("string", body) if isinstance(body, dict) else body
     try:
-        found = orjson.loads(body)
+        document = orjson.loads(body)
     except (TypeError, orjson.JSONDecodeError):
         return None
     dropped = {"stream", "stream_options", "max_tokens", "stop"}
-    found = {field: each for field, each in found.items() if field not in dropped}
-    return found if found.get("messages") else None
+    document = {field: value for field, value in document.items() if field not in dropped}
+    return document if document.get("messages") else None
 
 
 def dialogues(path: Path) -> Iterator[Session]:
@@ -123,8 +125,8 @@ def dialogues(path: Path) -> Iterator[Session]:
     system = said("system", "You are the desk of several services. Confirm before you book.")
     for file in sorted(path.glob("dialogues_*.json")):
         for dialogue in orjson.loads(file.read_bytes()):
-            texts = [each["utterance"] for each in dialogue["turns"]]
-            users = [each["speaker"] == "USER" for each in dialogue["turns"]]
+            texts = [turn["utterance"] for turn in dialogue["turns"]]
+            users = [turn["speaker"] == "USER" for turn in dialogue["turns"]]
             roles = ["user" if user else "assistant" for user in users]
             yield _session_of_pairs(
                 dialogue["dialogue_id"], system, list(zip(roles, texts, strict=True))
@@ -137,8 +139,8 @@ def multiwoz(path: Path) -> Iterator[Session]:
     with ZipFile(path) as archive:
         held = orjson.loads(archive.read("val.json"))
     for name, dialogue in held.items():
-        log = [each["text"] for each in dialogue["log"]]
-        pairs = [("assistant" if at % 2 else "user", text) for at, text in enumerate(log)]
+        log = [turn["text"] for turn in dialogue["log"]]
+        pairs = [("assistant" if index % 2 else "user", text) for index, text in enumerate(log)]
         yield _session_of_pairs(name, system, pairs)
 
 
@@ -156,7 +158,7 @@ def blocks(path: Path) -> Iterator[Session]:
     for file in sorted(path.rglob("conversation_trace.jsonl")):
         for number, line in enumerate(islice(file.open("rb"), 1_000)):
             row = orjson.loads(line)
-            texts = [_block(f"mooncake/{each}", 4) for each in row["hash_ids"][:60]]
+            texts = [_block(f"mooncake/{hash_id}", 4) for hash_id in row["hash_ids"][:60]]
             body = {"messages": [said("user", "\n".join(texts))]}
             yield Session(name=f"m{number}", feature="mooncake", turns=(SessionTurn(body=body),))
 
@@ -171,14 +173,14 @@ def traces(path: Path) -> Iterator[Session]:
             hashes = request.get("hash_ids") or []
             if not 0 < len(hashes) <= 900:
                 continue
-            words = "\n".join(_block(f"{scope}/{each}", 1) for each in hashes)
+            words = "\n".join(_block(f"{scope}/{hash_id}", 1) for hash_id in hashes)
             turns.append(SessionTurn(body={"messages": [said("user", words)]}))
         if turns:
             yield Session(name=scope, feature="claude-code", turns=tuple(turns))
 
 
 def _block(seed: str, sections: int) -> str:
-    return "\n".join(section(at, f"{seed}/{at}") for at in range(sections))
+    return "\n".join(section(index, f"{seed}/{index}") for index in range(sections))
 
 
 def questions(path: Path) -> Iterator[Session]:

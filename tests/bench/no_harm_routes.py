@@ -106,13 +106,13 @@ def catalog(folder: Path, url: str = NOWHERE) -> tuple[Catalog, Path]:
     return read_catalog(Settings(folder=folder, catalog=file)), file
 
 
-def model(known: Catalog, name: str) -> Model:
+def model(models: Catalog, name: str) -> Model:
     """The model of that name.
 
     Raises:
         KeyError: If the catalog has none.
     """
-    return known.models[name]
+    return models.models[name]
 
 
 def _entry(name: str, url: str) -> str:
@@ -141,8 +141,8 @@ can = ["tools", "schema", "vision"]
 @cache
 def _models() -> Mapping[str, SimulatedModel]:
     with TemporaryDirectory() as folder:
-        known, _ = catalog(Path(folder), NOWHERE)
-    served = of_models(known.models.values())
+        models, _ = catalog(Path(folder), NOWHERE)
+    served = of_models(models.models.values())
     taking = without_chat_refusals(served, served)
     return {name: replace(each, words=_WORDS) for name, each in taking.items()}
 

@@ -110,7 +110,7 @@ async def beside_served(
     behind, direct = (new_upstream(clock) for _ in range(2))
     async with serving(simulator(behind)) as url, serving(simulator(direct)) as direct_url:
         _, file = catalog(folder, url)
-        known = read_catalog(Settings(folder=folder, catalog=file))
+        models = read_catalog(Settings(folder=folder, catalog=file))
         served = ServedProcesses(
             ServeProcess(folder, file, ""),
             processes,
@@ -123,7 +123,7 @@ async def beside_served(
             await served.start()
             upstreams = direct, behind
             yield ComparedGateway(
-                known, caller, served, upstreams, call_recorders(upstreams), clock
+                models, caller, served, upstreams, call_recorders(upstreams), clock
             )
         finally:
             await served.close()

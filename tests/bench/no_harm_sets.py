@@ -42,7 +42,7 @@ WORDLESS: Final = ("Azure 2023 (arrivals and lengths only)",)
 
 def folder() -> Path | None:
     """Return where the sets lie; None where they do not."""
-    return next((each.resolve() for each in FOLDERS if each.is_dir()), None)
+    return next((name.resolve() for name in FOLDERS if name.is_dir()), None)
 
 
 def shapes() -> Iterator[Workload]:
@@ -62,9 +62,9 @@ def recorded_workload(data: Path, name: str, conversations: int) -> Workload:
     return Workload(name=name, sessions=held, pace=pace)
 
 
-def _short_enough(found: Iterable[Session]) -> Iterator[Session]:
+def _short_enough(sessions: Iterable[Session]) -> Iterator[Session]:
     """Sessions whose calls are short enough, each as far as they are."""
-    for session in found:
+    for session in sessions:
         turns = tuple(turn for turn in session.turns if len(orjson.dumps(turn.body)) <= _LONGEST)
         if turns:
             yield Session(name=session.name, feature=session.feature, turns=turns)

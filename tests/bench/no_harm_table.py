@@ -15,8 +15,8 @@ OBSERVE: Final = ", observe"
 
 def dear(cells: Iterable[WorkloadCell]) -> list[WorkloadCell]:
     """The cells that lost more than they may, the dearest first, and those that failed."""
-    found = [cell for cell in cells if cell.why or _is_dear(cell)]
-    return sorted(found, key=lambda cell: -(cell.ratio or 0.0))
+    dear_cells = [cell for cell in cells if cell.why or _is_dear(cell)]
+    return sorted(dear_cells, key=lambda cell: -(cell.ratio or 0.0))
 
 
 def _is_dear(cell: WorkloadCell) -> bool:
@@ -33,8 +33,8 @@ def markdown(cells: Sequence[WorkloadCell], how: str) -> Iterator[str]:
     models = list(dict.fromkeys(cell.model for cell in held))
     rates = sorted({cell.rate for cell in held})
     by = {(cell.workload, cell.model, cell.rate): cell for cell in held}
-    said = " / ".join(f"{rate:g}" for rate in rates)
-    yield f"### {how}: through the gateway ÷ directly, at {said} calls a minute"
+    pace = " / ".join(f"{rate:g}" for rate in rates)
+    yield f"### {how}: through the gateway ÷ directly, at {pace} calls a minute"
     yield ""
     yield "| workload | " + " | ".join(models) + " |"
     yield "|---|" + "--:|" * len(models)
@@ -58,7 +58,10 @@ def modes(cells: Sequence[WorkloadCell], part: str) -> Iterator[str]:
     yield "| workload | " + " | ".join((*models, "all")) + " |"
     yield "|---|" + "--:|" * (len(models) + 1)
     workloads = list(dict.fromkeys(cell.workload for cell in observed))
-    for name, chosen in (*((each, {each}) for each in workloads), ("all", set(workloads))):
+    for name, chosen in (
+        *((workload, {workload}) for workload in workloads),
+        ("all", set(workloads)),
+    ):
         columns = (*({model} for model in models), set(models))
         row = (
             [cell for cell in cells if cell.workload in chosen and cell.model in column]
@@ -86,10 +89,10 @@ def _both_modes(cells: Sequence[WorkloadCell], ways: Sequence[str]) -> str:
 
 def claims(cells: Sequence[WorkloadCell]) -> Iterator[str]:
     """The saving that the gateway reports beside the real one; none where none was asked."""
-    asked = [cell for cell in cells if cell.claim_error is not None]
-    if not asked:
+    judged = [cell for cell in cells if cell.claim_error is not None]
+    if not judged:
         return
-    by = "the second accounting" if any(cell.judged for cell in asked) else "the bills"
+    by = "the second accounting" if any(cell.judged for cell in judged) else "the bills"
     yield f"### what `savings` says was saved, and what was (direct - gateway) by {by}"
     yield ""
     yield (
@@ -97,18 +100,18 @@ def claims(cells: Sequence[WorkloadCell]) -> Iterator[str]:
         " | farthest cell | calls accounted otherwise |"
     )
     yield "|---|---|--:|--:|--:|--:|--:|---|--:|"
-    for how, model in dict.fromkeys((cell.how, cell.model) for cell in asked):
-        row = [cell for cell in asked if (cell.how, cell.model) == (how, model)]
+    for how, model in dict.fromkeys((cell.how, cell.model) for cell in judged):
+        row = [cell for cell in judged if (cell.how, cell.model) == (how, model)]
         truths = [_truth(cell) for cell in row]
         direct, saved = (sum(part) for part in zip(*truths, strict=True))
-        said = sum(cell.claimed or 0.0 for cell in row)
+        claimed = sum(cell.claimed or 0.0 for cell in row)
         errors = {cell.workload: cell.claim_error or 0.0 for cell in row}
         most = max(errors, key=lambda name: abs(errors[name]))
         far = sum(abs(error) > CLAIM_LIMIT for error in errors.values())
         differing = sum(cell.judged.differing for cell in row if cell.judged is not None)
         yield (
-            f"| {how} | {model} | {direct:.4f} | {saved:.4f} | {said:.4f} |"
-            f" {(said - saved) / direct:+.1%} | {far} of {len(row)} | {errors[most]:+.1%} {most}"
+            f"| {how} | {model} | {direct:.4f} | {saved:.4f} | {claimed:.4f} |"
+            f" {(claimed - saved) / direct:+.1%} | {far} of {len(row)} | {errors[most]:+.1%} {most}"
             f" | {differing} |"
         )
     yield ""
@@ -123,31 +126,31 @@ def _truth(cell: WorkloadCell) -> tuple[float, float]:
 
 def summary(cells: Sequence[WorkloadCell]) -> Iterator[str]:
     """Number of cells there are, the dear ones, the dearest first, and the dearest cell."""
-    found = dear(cells)
+    dear_cells = dear(cells)
     above = sum((cell.ratio or 0.0) > LIMIT for cell in cells)
     yield (
-        f"{len(cells)} cells, {above} above {LIMIT} times direct; {len(found)} lost more than their"
-        f" stake, or are above it after {MANY_CALLS:,} calls."
+        f"{len(cells)} cells, {above} above {LIMIT} times direct; {len(dear_cells)} lost more than"
+        f" their stake, or are above it after {MANY_CALLS:,} calls."
     )
     yield ""
-    if found:
+    if dear_cells:
         yield (
             "| ratio | part | workload | model | calls/min | hit rate, direct | gateway"
             " | written, direct | gateway |"
         )
         yield "|--:|---|---|---|--:|--:|--:|--:|--:|"
-        yield from (_row(cell) for cell in found)
+        yield from (_row(cell) for cell in dear_cells)
         yield ""
-    known = [cell for cell in cells if cell.ratio is not None]
-    if known:
-        most = max(known, key=lambda cell: cell.ratio or 0.0)
+    measured = [cell for cell in cells if cell.ratio is not None]
+    if measured:
+        most = max(measured, key=lambda cell: cell.ratio or 0.0)
         ratio = f"{most.ratio:.4f} times direct"
         yield (
             f"dearest cell: {ratio}, {most.workload}, {most.model}, {most.rate:g} a minute,"
             f" {most.how}"
         )
-    for how in dict.fromkeys(cell.how for cell in known):
-        yield _dollar_line(how, [cell for cell in known if cell.how == how])
+    for how in dict.fromkeys(cell.how for cell in measured):
+        yield _dollar_line(how, [cell for cell in measured if cell.how == how])
 
 
 def _dollar_line(how: str, cells: Sequence[WorkloadCell]) -> str:
@@ -180,10 +183,10 @@ def cells_as_json(cells: Iterable[WorkloadCell]) -> list[dict[str, Any]]:
 
 
 def _fields(cell: WorkloadCell) -> dict[str, Any]:
-    found = {name: getattr(cell, name) for name in WorkloadCell.__dataclass_fields__}
+    fields = {name: getattr(cell, name) for name in WorkloadCell.__dataclass_fields__}
     for name in ("direct", "gateway", "judged"):
-        found[name] = None if found[name] is None else asdict(found[name])
-    return found
+        fields[name] = None if fields[name] is None else asdict(fields[name])
+    return fields
 
 
 def _ratio(cell: WorkloadCell | None) -> str:

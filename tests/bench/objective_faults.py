@@ -105,7 +105,9 @@ class FaultResult:
     @property
     def meanwhile(self) -> list[HttpAnswer]:
         """The calls that were made while it lasted."""
-        return [each for each in self.heard if self.fault.begins <= each.began < self.fault.ends]
+        return [
+            answer for answer in self.heard if self.fault.begins <= answer.began < self.fault.ends
+        ]
 
     @property
     def got(self) -> Counter[str]:
@@ -115,29 +117,29 @@ class FaultResult:
     @property
     def exact(self) -> int:
         """Nano-dollars of what upstreams told."""
-        return sum(each.cost_nanos or 0 for each in self.receipts if not each.estimated)
+        return sum(receipt.cost_nanos or 0 for receipt in self.receipts if not receipt.estimated)
 
     @property
     def estimated_nanos(self) -> int:
         """Nano-dollars of what they may bill for attempts that were given up."""
-        return sum(each.cost_nanos or 0 for each in self.receipts if each.estimated)
+        return sum(receipt.cost_nanos or 0 for receipt in self.receipts if receipt.estimated)
 
     @property
     def finals(self) -> dict[str, Receipt]:
         """The receipt that each call ended with; there is exactly one."""
-        found = {each.call_id: each for each in self.receipts if each.final}
-        assert len(found) == sum(each.final for each in self.receipts)
-        return found
+        by_call = {receipt.call_id: receipt for receipt in self.receipts if receipt.final}
+        assert len(by_call) == sum(receipt.final for receipt in self.receipts)
+        return by_call
 
 
 def got(heard: HttpAnswer) -> str:
     """Return what a caller got, in a few words."""
     if heard.status == 200:
-        said = "answer" if heard.is_whole and b"[DONE]" in heard.body else "part of an answer"
+        content = "answer" if heard.is_whole and b"[DONE]" in heard.body else "part of an answer"
         return (
-            f"{said}, moved ({heard.fallback_reason.partition(': ')[2]})"
+            f"{content}, moved ({heard.fallback_reason.partition(': ')[2]})"
             if heard.fallback_reason
-            else said
+            else content
         )
     after = heard.headers.get("retry-after", "")
     return f"{heard.status} {heard.error['code']}" + (f", retry-after {after}" if after else "")
@@ -157,8 +159,8 @@ async def _met(folder: Path, fault: Fault) -> FaultResult:
         loop.call_at(fault.ends - 0.1, lambda: breakers.append(world.breaker("big")))
         loop.call_at(fault.ends, world.lab.inject_fault, "big", "")
         if fault.name in JUMPS:
-            at = (fault.begins + fault.ends) / 2
-            loop.call_at(at, setattr, world.clock, "ahead", JUMPS[fault.name])
+            midway = (fault.begins + fault.ends) / 2
+            loop.call_at(midway, setattr, world.clock, "ahead", JUMPS[fault.name])
         heard = await _make_calls(world, fault)
         breakers.append(world.breaker("big"))
         await asyncio.sleep(5)

@@ -120,20 +120,20 @@ class GatewaysUnderCalls:
         """Let ``big`` be slow until every gateway moves calls, and for two seconds more."""
         self.lab.inject_fault("big", "slow=30")
         end = time.monotonic() + _LONG
-        while any(level(each) != 1.0 for each in self.gateways):
-            assert time.monotonic() < end, [level(each) for each in self.gateways]
+        while any(level(gateway) != 1.0 for gateway in self.gateways):
+            assert time.monotonic() < end, [level(gateway) for gateway in self.gateways]
             await asyncio.sleep(0.25)
         await self.through(name, 2)
 
     def end(self, name: str) -> None:
         """Note what was met since the last phase."""
         heard, self._heard = self._heard, []
-        for at, gateway in enumerate(self.gateways):
-            met = [each for which, each in heard if which == at]
+        for index, gateway in enumerate(self.gateways):
+            met = [each for which, each in heard if which == index]
             self.phases.append(
                 Phase(
                     name=name,
-                    gateway=at,
+                    gateway=index,
                     got=Counter(map(_got, met)),
                     slowest=max((each.took for each in met if each), default=0.0),
                     level=level(gateway),
@@ -146,7 +146,8 @@ class GatewaysUnderCalls:
         diallers = [HttpCaller(f"{each.url}/v1", each.key) for each in self.gateways]
         async with asyncio.TaskGroup() as group:
             going = [
-                group.create_task(self._go_on(at, each, group)) for at, each in enumerate(diallers)
+                group.create_task(self._go_on(index, each, group))
+                for index, each in enumerate(diallers)
             ]
             try:
                 yield
@@ -156,28 +157,28 @@ class GatewaysUnderCalls:
         for http_caller in diallers:
             await http_caller.close()
 
-    async def _go_on(self, at: int, http_caller: HttpCaller, group: asyncio.TaskGroup) -> None:
+    async def _go_on(self, index: int, http_caller: HttpCaller, group: asyncio.TaskGroup) -> None:
         while True:
             self._number += 1
-            group.create_task(self._call(at, http_caller, self._number))
+            group.create_task(self._call(index, http_caller, self._number))
             await asyncio.sleep(1 / RATE)
 
-    async def _call(self, at: int, http_caller: HttpCaller, number: int) -> None:
+    async def _call(self, index: int, http_caller: HttpCaller, number: int) -> None:
         # Were all of them late, the route would be left alone before anything is decided.
         cue = "slow=0.1" if number % 3 else ""
         try:
             heard = await http_caller.ask(question(number, cue=cue))
         except OSError:
-            self._heard.append((at, None))
+            self._heard.append((index, None))
             return
-        self._heard.append((at, heard))
+        self._heard.append((index, heard))
         if heard.status == 200 and heard.is_whole:
             self.delivered.append(heard.call)
 
     def loss(self, epochs: Sequence[int] = ()) -> OutageResult:
         """The outcome; every gateway is stopped."""
-        for each in self.gateways:
-            each.stop()
+        for gateway in self.gateways:
+            gateway.stop()
         first = self.gateways[0]
         load = Load(first.url, first.key, delivered=self.delivered)
         store = Store.open(first.database_url, first.folder / "beside")
@@ -189,7 +190,7 @@ class GatewaysUnderCalls:
             phases=self.phases,
             found=check_ledger(first, load),
             alerts=alerts,
-            log=[said(each) for each in self.gateways],
+            log=[said(gateway) for gateway in self.gateways],
             epochs=epochs,
         )
 
@@ -214,7 +215,7 @@ def level(gateway: ServeProcess) -> float | None:
         page = httpx.get(f"{gateway.url}/metrics", trust_env=False, timeout=5, verify=PLAIN).text
     except httpx.HTTPError:
         return None
-    (line,) = [each for each in page.splitlines() if each.startswith("thriftgate_objective_level{")]
+    (line,) = [line for line in page.splitlines() if line.startswith("thriftgate_objective_level{")]
     return float(line.rpartition(" ")[2])
 
 
@@ -238,8 +239,8 @@ def gateways(
             (folder / f"{number}").mkdir()
             made.append(SiblingProcess(made[0], folder / f"{number}"))
             stack.callback(made[-1].kill)
-        for each in made:
-            each.start(**settings, **more)
+        for gateway in made:
+            gateway.start(**settings, **more)
         yield GatewaysUnderCalls(lab, made)
 
 
@@ -291,8 +292,8 @@ def leader_lost(folder: Path, server: OwnRedis, *, seconds: float = 4.0) -> Outa
             await watched.through("calm", seconds)
             await watched.until_degraded("slow")
             epochs.append(epoch(server))
-            (leader,) = [each for each in watched.gateways if _leads(each)]
-            watched.gateways.sort(key=lambda each: each is not leader)
+            (leader,) = [gateway for gateway in watched.gateways if _leads(gateway)]
+            watched.gateways.sort(key=lambda gateway: gateway is not leader)
             leader.kill()
             await watched.through("leader dead", 8)
             epochs.append(epoch(server))
@@ -343,13 +344,13 @@ def outage_table(name: str, loss: OutageResult) -> str:
         f"\n{name}\n\n| phase | gateway | callers got | slowest | level |\n|---|--:|---|--:|--:|"
     ]
     for each in loss.phases:
-        got = "; ".join(f"{count} {what}" for what, count in each.got.most_common())
+        outcomes = "; ".join(f"{count} {what}" for what, count in each.got.most_common())
         at = "-" if each.level is None else f"{each.level:.0f}"
-        lines.append(f"| {each.name} | {each.gateway} | {got} | {each.slowest:.2f} s | {at} |")
-    found, titles = loss.found, ", ".join(each.title for each in loss.alerts)
-    sums = f"{len(found.lost)} lost, {found.doubled} doubled, {len(found.adrift)} sums adrift"
+        lines.append(f"| {each.name} | {each.gateway} | {outcomes} | {each.slowest:.2f} s | {at} |")
+    check, titles = loss.found, ", ".join(each.title for each in loss.alerts)
+    sums = f"{len(check.lost)} lost, {check.doubled} doubled, {len(check.adrift)} sums adrift"
     lines += [
-        f"\n{found.delivered} delivered, {found.kept} in the ledger, {sums}",
+        f"\n{check.delivered} delivered, {check.kept} in the ledger, {sums}",
         f"open alerts: {titles or 'none'}; epochs: {', '.join(map(str, loss.epochs)) or '-'}",
         *(f"  gateway {at}: {line}" for at, said in enumerate(loss.log) for line in said),
     ]

@@ -74,14 +74,14 @@ def outage(
             wire.mend()
             recovery = took(lambda: ready(gateway.url) == (200, []))
         gateway.stop()
-        found = check_ledger(gateway, load)
+        check = check_ledger(gateway, load)
     return Outage(
         load=load,
         meanwhile=meanwhile,
         status=status,
         notes=notes,
         recovery=recovery,
-        found=found,
+        found=check,
     )
 
 
@@ -111,14 +111,14 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, schema() as url:
         came = outage(Path(folder), url, seconds=options.seconds)
-    found, load = came.found, came.load
+    check, load = came.found, came.load
     print(
         f"PostgreSQL away for {options.seconds:.0f} s: {came.meanwhile} calls answered meanwhile,"
         f" {sum(load.refused.values())} refused, {load.broken} broken off,"
         f" slowest {load.slowest * 1000:.0f} ms; readyz said {came.status}, {came.notes};"
-        f" without a note after {came.recovery:.1f} s; {found.delivered} delivered,"
-        f" {found.kept} in the ledger, {len(found.lost)} lost, {found.doubled} doubled,"
-        f" {len(found.adrift)} sums adrift, {found.undrained} segments undrained"
+        f" without a note after {came.recovery:.1f} s; {check.delivered} delivered,"
+        f" {check.kept} in the ledger, {len(check.lost)} lost, {check.doubled} doubled,"
+        f" {len(check.adrift)} sums adrift, {check.undrained} segments undrained"
     )
 
 

@@ -17,11 +17,11 @@ _CLOSING: Final = "\n\nRemember the rules above.\nAnswer with one command."
 def one_line_workloads(data: Path | None) -> Iterator[Workload]:
     """Agents whose instructions differ in one line by session, tagged or not, or in a text."""
     agent = Agent(system=96, steps=(_STEPS, _STEPS))
-    named = Sessions(20, lambda at: agent.session(f"line/{at}"))
+    named = Sessions(20, lambda number: agent.session(f"line/{number}"))
     yield from _with_and_without_tag("agent, one line by session", named)
     chat = Agent(system=96, steps=(2, 2))
-    customers = Sessions(60, lambda at: chat.session(f"customer/{at}"))
-    rows = [_change_session(each, _with_customer(each.name)) for each in customers]
+    customers = Sessions(60, lambda number: chat.session(f"customer/{number}"))
+    rows = [_change_session(customer, _with_customer(customer.name)) for customer in customers]
     yield Workload(name="a customer in a text of its own", sessions=rows, pace=ONE_BY_ONE)
     if data is not None:
         sessions = recorded_workload(data, "mini-swe-agent", 20).sessions
@@ -32,7 +32,7 @@ def one_line_workloads(data: Path | None) -> Iterator[Workload]:
 def growing_workloads(data: Path | None) -> Iterator[Workload]:
     """Transcripts that each call sends in one user message, without and with closing words."""
     agent = Agent(system=0, tools=0, steps=(30, 30))
-    named = Sessions(4, lambda at: agent.session(f"growing/{at}"))
+    named = Sessions(4, lambda number: agent.session(f"growing/{number}"))
     made = [_change_session(each, _flat) for each in named]
     sets = [("growing message", made)]
     if data is not None:
@@ -47,8 +47,8 @@ def growing_workloads(data: Path | None) -> Iterator[Workload]:
 def _with_and_without_tag(name: str, sessions: Sequence[Session]) -> Iterator[Workload]:
     for suffix, form in (("", "{}"), (", tagged", "<tg:semi>{}</tg:semi>")):
         rows = [
-            _change_session(each, _with_line(f"/work/{at}/{each.name}", form))
-            for at, each in enumerate(sessions)
+            _change_session(session, _with_line(f"/work/{index}/{session.name}", form))
+            for index, session in enumerate(sessions)
         ]
         yield Workload(name=f"{name}{suffix}", sessions=rows, pace=ONE_BY_ONE)
 
@@ -82,7 +82,7 @@ def _with_customer(name: str) -> Callable[[Json], Json]:
 
 
 def _flat(body: Json) -> Json:
-    words = "".join(f"{each['role']}: {each['content']}\n" for each in body["messages"])
+    words = "".join(f"{message['role']}: {message['content']}\n" for message in body["messages"])
     return {**body, "messages": [{"role": "user", "content": words}]}
 
 

@@ -85,15 +85,18 @@ class MedianTimes:
 def prose(chance: random.Random, size: int) -> str:
     """Words, about so many bytes of them."""
     words = chance.choices(_WORDS, k=size // 5 + 1)
-    lines = (" ".join(words[at : at + 14]) for at in range(0, len(words), 14))
+    lines = (" ".join(words[start : start + 14]) for start in range(0, len(words), 14))
     return "\n".join(lines)[:size]
 
 
 def tool(chance: random.Random, number: int) -> Json:
     """A function with three parameters."""
     fields = {
-        f"{chance.choice(_WORDS[:60])}_{at}": {"type": "string", "description": prose(chance, 80)}
-        for at in range(3)
+        f"{chance.choice(_WORDS[:60])}_{index}": {
+            "type": "string",
+            "description": prose(chance, 80),
+        }
+        for index in range(3)
     }
     inner = {
         "name": f"tool_{number * 7 % _TOOLS:02}",
@@ -103,9 +106,9 @@ def tool(chance: random.Random, number: int) -> Json:
     return {"type": "function", "function": inner}
 
 
-def head(at: int) -> str:
+def head(number: int) -> str:
     """The first lines of the instructions: what time it is, and what stays."""
-    return f"Current time: 2026-11-20 {at // 60 % 24:02}:{at % 60:02}\nYou are a clerk.\n"
+    return f"Current time: 2026-11-20 {number // 60 % 24:02}:{number % 60:02}\nYou are a clerk.\n"
 
 
 def bodies(seed: int, size: int, steps: int, *, ticks: bool) -> Iterator[bytes]:
@@ -125,9 +128,9 @@ def bodies(seed: int, size: int, steps: int, *, ticks: bool) -> Iterator[bytes]:
     talk: list[Json] = []
     while len(orjson.dumps([tools, system, talk])) < size:
         talk += pair(chance, size // 90)
-    for at in range(steps):
-        said = {"role": "system", "content": head(seed * 1000 + at * ticks) + system}
-        messages = [said, *talk, {"role": "user", "content": prose(chance, 200)}]
+    for index in range(steps):
+        system_message = {"role": "system", "content": head(seed * 1000 + index * ticks) + system}
+        messages = [system_message, *talk, {"role": "user", "content": prose(chance, 200)}]
         yield orjson.dumps({"model": "bench", "tools": tools, "messages": messages})
         talk += pair(chance, (min(_NEW, size // 8)) // 2)
 
@@ -142,22 +145,22 @@ def pair(chance: random.Random, size: int) -> list[Json]:
 
 def in_items(chat: bytes) -> bytes:
     """The same call of the Responses API; every other answer is what a tool gave."""
-    found = orjson.loads(chat)
-    rules, *others = found.pop("messages")
-    items = [item(at, **message) for at, message in enumerate(others)]
-    tools = [{"type": "function", **each["function"]} for each in found["tools"]]
+    document = orjson.loads(chat)
+    rules, *others = document.pop("messages")
+    items = [item(index, **message) for index, message in enumerate(others)]
+    tools = [{"type": "function", **each["function"]} for each in document["tools"]]
     more = {"instructions": rules["content"], "store": False, "input": items}
-    return orjson.dumps({**found, "tools": tools, **more})
+    return orjson.dumps({**document, "tools": tools, **more})
 
 
-def item(at: int, role: str, content: str) -> Json:
+def item(number: int, role: str, content: str) -> Json:
     """A message as an item."""
     if role == "user":
         return {"role": role, "content": [{"type": "input_text", "text": content}]}
-    if at % 4 == 1:
-        return {"type": "function_call_output", "call_id": f"call_{at}", "output": content}
+    if number % 4 == 1:
+        return {"type": "function_call_output", "call_id": f"call_{number}", "output": content}
     part = {"type": "output_text", "text": content, "annotations": []}
-    return {"type": "message", "id": f"msg_{at}", "role": role, "content": [part]}
+    return {"type": "message", "id": f"msg_{number}", "role": role, "content": [part]}
 
 
 def moves() -> Layout:
@@ -181,30 +184,30 @@ def way(regime: str) -> PlanningTarget:
         write_12h=7_500_000_000,
         output=15_000_000_000,
     )
-    at = planning_regime(regime, provider="", rates=rates)
-    return PlanningTarget(upstream="up", model="bench", regime=at, late=True, rates=rates)
+    here = planning_regime(regime, provider="", rates=rates)
+    return PlanningTarget(upstream="up", model="bench", regime=here, late=True, rates=rates)
 
 
 def play(
     planner: Planner, body: bytes, to: PlanningTarget, layout: Layout | None, now: float
 ) -> CallTimes:
     """One call, planned and settled."""
-    asked = PlanningRequest(team="team", feature="feature", key="key", body=body)
+    request = PlanningRequest(team="team", feature="feature", key="key", body=body)
     start = thread_time_ns()
-    draft = planner.read_call(asked)
+    draft = planner.read_call(request)
     plan: Plan | None = planner.known_plan(draft)
     if plan is None:
         plan = planner.begin_plan(draft, 0)
         # The bench begins midway; its conversations were seen from their start, for all that.
         plan = msgspec.structs.replace(plan, joined=False, layout=layout.version if layout else 0)
-    found: Planned = planner.plan_call(draft, to, plan, layout, now)
-    planner.adopt_plan(draft, found.plan)
+    planned: Planned = planner.plan_call(draft, to, plan, layout, now)
+    planner.adopt_plan(draft, planned.plan)
     sent = thread_time_ns()
-    tokens = len(found.body) // 4
+    tokens = len(planned.body) // 4
     usage = Usage(input=tokens // 10, cache_read=tokens - tokens // 10)
-    planner.settle_call(found, usage)
+    planner.settle_call(planned, usage)
     done = thread_time_ns()
-    return CallTimes((sent - start) / 1000, (done - sent) / 1000, found.body)
+    return CallTimes((sent - start) / 1000, (done - sent) / 1000, planned.body)
 
 
 def row(
@@ -213,7 +216,7 @@ def row(
     regime: str,
     layout: Layout | None,
     rounds: int = _ROUNDS,
-    said: Callable[[bytes], bytes] = bytes,
+    rewrite: Callable[[bytes], bytes] = bytes,
 ) -> MedianTimes:
     """The medians of some conversations on one kind of cache.
 
@@ -233,9 +236,9 @@ def row(
     for seed in range(4):
         now = 1_000_000.0
         calls = bodies(seed, size, 2 + rounds // 4, ticks=layout is not None)
-        for at, body in enumerate(map(said, calls)):
-            step = play(planner, body, to, layout, now + 20 * at)
-            if at == 0:
+        for index, body in enumerate(map(rewrite, calls)):
+            step = play(planner, body, to, layout, now + 20 * index)
+            if index == 0:
                 firsts.append(step.whole)
             else:
                 others.append(step)
@@ -274,14 +277,21 @@ def main() -> None:
                 show(row(title, size, regime, layout), regime)
                 if regime in _RESPONSES:
                     title = f"{title}, Responses"
-                    show(row(title, size, regime, layout, said=in_items), regime)
+                    show(row(title, size, regime, layout, rewrite=in_items), regime)
 
 
-def show(found: MedianTimes, regime: str) -> None:
+def show(figures: MedianTimes, regime: str) -> None:
     """Print a row; times are in milliseconds."""
-    times = (found.first, found.before, found.after, found.whole, found.reading, found.hashing)
-    cells = (found.name, regime, *(f"{time / 1000:.2f}" for time in times))
-    print("| " + " | ".join(cells) + f" | {found.whole / found.reading:.1f} |", flush=True)
+    times = (
+        figures.first,
+        figures.before,
+        figures.after,
+        figures.whole,
+        figures.reading,
+        figures.hashing,
+    )
+    cells = (figures.name, regime, *(f"{time / 1000:.2f}" for time in times))
+    print("| " + " | ".join(cells) + f" | {figures.whole / figures.reading:.1f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -57,8 +57,8 @@ def play_calls(regime: str, size: int) -> None:
     """Play conversations of this size; those counted are played within the counted function."""
     planner, target, calls = Planner(b"bench", share=0.0), way(regime), 1 + _GOING_ON
     for seed in range(_WARM_CONVERSATIONS + _COUNTED_CONVERSATIONS):
-        for at, body in enumerate([*bodies(seed, size * 1024, calls, ticks=False)]):
-            call = (planner, body, target, 1e6 + 20 * at)
+        for index, body in enumerate([*bodies(seed, size * 1024, calls, ticks=False)]):
+            call = (planner, body, target, 1e6 + 20 * index)
             if seed < _WARM_CONVERSATIONS:
                 play_call(*call)
             else:
@@ -67,22 +67,22 @@ def play_calls(regime: str, size: int) -> None:
 
 def read_request(body: bytes) -> PlanningRequest:
     """The request of a body, read as the gateway reads it."""
-    known: dict[str, Any]
+    hints: dict[str, Any]
     if "messages_json" in PlanningRequest.__struct_fields__:
-        known = {"messages_json": parse_request_fields(body).messages}
+        hints = {"messages_json": parse_request_fields(body).messages}
     else:
-        known = {"split": _reader.read("team", body)[1]}
-    return PlanningRequest(team="team", feature="feature", key="key", body=body, **known)
+        hints = {"split": _reader.read("team", body)[1]}
+    return PlanningRequest(team="team", feature="feature", key="key", body=body, **hints)
 
 
 def play_call(planner: Planner, body: bytes, target: PlanningTarget, now: float) -> None:
     """One call, from its bytes to what is learned of its answer."""
     draft = planner.read_call(read_request(body))
     plan = planner.known_plan(draft) or planner.begin_plan(draft, 0)
-    found = planner.plan_call(draft, target, plan, None, now)
-    planner.adopt_plan(draft, found.plan)
-    tokens = len(found.body) // 4
-    planner.settle_call(found, Usage(input=tokens // 10, cache_read=tokens - tokens // 10))
+    planned = planner.plan_call(draft, target, plan, None, now)
+    planner.adopt_plan(draft, planned.plan)
+    tokens = len(planned.body) // 4
+    planner.settle_call(planned, Usage(input=tokens // 10, cache_read=tokens - tokens // 10))
 
 
 def count_instructions(tree: Path, regime: str, size: int) -> tuple[float, float]:
@@ -105,8 +105,8 @@ def count_instructions(tree: Path, regime: str, size: int) -> tuple[float, float
 
 def _total(profile: str) -> int:
     """The instructions that a profile counts."""
-    found = re.search(r"^(?:totals|summary): (\d+)", profile, re.MULTILINE)
-    return int(found[1]) if found else 0
+    match = re.search(r"^(?:totals|summary): (\d+)", profile, re.MULTILINE)
+    return int(match[1]) if match else 0
 
 
 def extract_commit(commit: str, folder: str) -> Path:

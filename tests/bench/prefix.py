@@ -98,9 +98,9 @@ def play(
     harness: PrefixHarness, calls: Iterable[TimedQuestion], regime: str, feature: str, way: Way
 ) -> None:
     """Make the calls in order; each conversation goes on with the answers it got."""
-    said: dict[int, list[Json]] = {}
+    histories: dict[int, list[Json]] = {}
     for call in calls:
-        history = said.setdefault(call.user.number, [])
+        history = histories.setdefault(call.user.number, [])
         body = {"model": MODELS[regime], **way(call, history, regime)}
         answer = harness.ask(body, at=call.at, feature=feature, words=_WORDS)
         content = answer["choices"][0]["message"]["content"]

@@ -70,12 +70,12 @@ def fan_out(harness: PrefixHarness, regime: str, way: str, calls: int, sections:
     harness.turn()
     harness.plan(feature, WAYS[way])
     harness.lab.queue_directives(["words=5"] * (calls + 1))
-    bodies = [_body(regime, handbook(sections, feature), str(at)) for at in range(calls)]
+    bodies = [_body(regime, handbook(sections, feature), str(index)) for index in range(calls)]
     _ask(harness, _body(regime, handbook(sections, f"{feature} before"), "first"), feature)
     before, alone = len(harness.lab.exchanges), harness.spend_by_feature()[feature].cost_nanos or 0
     with ThreadPoolExecutor(calls) as pool:
         answers = list(pool.map(lambda body: _ask(harness, body, feature), bodies))
-    charged = [each.usage for each in harness.lab.exchanges][before:]
+    charged = [exchange.usage for exchange in harness.lab.exchanges][before:]
     return Fan(
         charged=[used for used in charged if used is not None],
         firsts=[first for first, _ in answers],
@@ -84,7 +84,7 @@ def fan_out(harness: PrefixHarness, regime: str, way: str, calls: int, sections:
     )
 
 
-def _body(regime: str, rules: str, said: str) -> Json:
+def _body(regime: str, rules: str, text: str) -> Json:
     marked = {"type": "text", "text": rules, **MARKS[regime]}
     return {
         "model": MODELS[regime],
@@ -93,7 +93,7 @@ def _body(regime: str, rules: str, said: str) -> Json:
             {"role": "system", "content": [marked]},
             {"role": "user", "content": "I have a case for you."},
             {"role": "assistant", "content": "Tell me about it."},
-            {"role": "user", "content": question(said)},
+            {"role": "user", "content": question(text)},
         ],
     }
 

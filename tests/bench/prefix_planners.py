@@ -59,9 +59,9 @@ class DayPlanning:
         """Another one that knows the layouts of this one and none of its conversations."""
         return DayPlanning(self._way, arranges=True, layouts=self.layouts)
 
-    def _plan(self, asked: PlanningRequest) -> Planned:
-        draft = self._planner.read_call(asked)
-        place = LayoutScope(asked.team, asked.feature, "any")
+    def _plan(self, question: PlanningRequest) -> Planned:
+        draft = self._planner.read_call(question)
+        place = LayoutScope(question.team, question.feature, "any")
         versions = self.layouts.setdefault(place, [])
         plan = self._planner.known_plan(draft) or self._planner.begin_plan(draft, len(versions))
         layout = versions[plan.layout - 1] if plan.layout else None
@@ -70,10 +70,10 @@ class DayPlanning:
     def _look(self, planned: Planned) -> None:
         place = planned.place
         self._seen[place] = self._seen.get(place, 0) + 1
-        found = self._lessons.proposal(planned) if self._seen[place] % _EVERY == 0 else None
+        proposal = self._lessons.proposal(planned) if self._seen[place] % _EVERY == 0 else None
         versions = self.layouts[place]
-        if found is not None and (not versions or _does(found) != _does(versions[-1])):
-            versions.append(found)
+        if proposal is not None and (not versions or _does(proposal) != _does(versions[-1])):
+            versions.append(proposal)
 
 
 def _does(layout: Layout) -> list[object]:

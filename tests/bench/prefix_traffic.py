@@ -66,15 +66,15 @@ def traffic(calls: int, seed: str = "1", first: int = 0) -> Sequence[TimedQuesti
     so, and from one question to the next it takes from eight seconds to seven minutes.
     """
     roll = dice("traffic", seed)
-    asked: list[TimedQuestion] = []
-    at = 0.0
+    questions: list[TimedQuestion] = []
+    now = 0.0
     for number in range(calls):
-        asked += _visit(first + number, at, roll)
-        at += roll.expovariate(1 / _BEGINNINGS)
-    return sorted(asked, key=lambda one: one.at)[:calls]
+        questions += _visit(first + number, now, roll)
+        now += roll.expovariate(1 / _BEGINNINGS)
+    return sorted(questions, key=lambda one: one.at)[:calls]
 
 
-def _visit(number: int, at: float, roll: Random) -> list[TimedQuestion]:
+def _visit(number: int, now: float, roll: Random) -> list[TimedQuestion]:
     user = User(
         number=number,
         name=f"{roll.choice(_NAMES)} {roll.choice(_SURNAMES)}",
@@ -83,11 +83,11 @@ def _visit(number: int, at: float, roll: Random) -> list[TimedQuestion]:
         since=roll.randrange(2009, 2026),
     )
     turns = 1 if roll.random() < _ONCE else roll.randint(2, _MOST_TURNS)
-    asked = []
+    questions = []
     for turn in range(turns):
-        asked.append(TimedQuestion(at=at, user=user, turn=turn))
-        at += _gap(roll)
-    return asked
+        questions.append(TimedQuestion(at=now, user=user, turn=turn))
+        now += _gap(roll)
+    return questions
 
 
 def _gap(roll: Random) -> float:

@@ -55,9 +55,9 @@ async def looks(opened: Store, budgets: list[Budget]) -> list[float]:
     """Seconds of each look, a minute apart."""
     took: list[float] = []
     reconciler = Reconciler(budgets, LocalBudgetStore(), opened, lambda: NOW + 60.0 * len(took))
-    for each in range(_LOOKS):
+    for index in range(_LOOKS):
         began = time.perf_counter()
-        await reconciler.compare(at_once=not each)
+        await reconciler.compare(at_once=not index)
         took.append(time.perf_counter() - began)
     return took
 

@@ -55,15 +55,15 @@ def swe_agent(path: Path) -> Iterator[ConversationCall]:
     """SWE-agent's trajectories; ``tool_call_ids`` and the like are put into the API's form."""
     for file in sorted(path.rglob("*.traj")):
         run = orjson.loads(file.read_bytes())
-        kept = _observations_to_keep(run.get("replay_config"))
-        for at, said in enumerate(run["history"]):
-            if said["role"] == "assistant":
-                before = _forgetful(run["history"][:at], kept)
+        retained = _observations_to_keep(run.get("replay_config"))
+        for index, entry in enumerate(run["history"]):
+            if entry["role"] == "assistant":
+                before = _forgetful(run["history"][:index], retained)
                 yield ConversationCall(
                     conversation=file.relative_to(path).as_posix(),
                     feature="swe-agent",
                     body=_body([_swe(message) for message in before]),
-                    reply=_swe(said),
+                    reply=_swe(entry),
                 )
 
 
@@ -87,8 +87,8 @@ def openhands_sdk(path: Path) -> Iterator[ConversationCall]:
     logs = [
         (file.parent.name, orjson.loads(file.read_bytes())) for file in path.rglob("*-*.*.json")
     ]
-    for folder, log in sorted(logs, key=lambda each: each[1]["timestamp"]):
-        options = {name: said for name, said in log["kwargs"].items() if name != "extra_body"}
+    for folder, log in sorted(logs, key=lambda pair: pair[1]["timestamp"]):
+        options = {name: value for name, value in log["kwargs"].items() if name != "extra_body"}
         reply = log["response"]["choices"][0]["message"]
         yield ConversationCall(
             conversation=folder,
@@ -123,18 +123,22 @@ def pi_mono(path: Path) -> Iterator[ConversationCall]:
     """pi's sessions: what it sends on is all but thoughts and calls that were left unanswered."""
     for file in sorted(path.rglob("*.jsonl")):
         rows = _rows(file)
-        said = [row["message"] for row in rows if row["type"] == "message"]
-        answered = {each["toolCallId"] for each in said if each["role"] == "toolResult"}
+        messages = [row["message"] for row in rows if row["type"] == "message"]
+        answered = {
+            row_message["toolCallId"]
+            for row_message in messages
+            if row_message["role"] == "toolResult"
+        }
         before: list[Message] = []
-        for each in said:
-            message = _pi(each, answered)
-            if each["role"] == "assistant" and _prompt_tokens(each["usage"]):
+        for row_message in messages:
+            message = _pi(row_message, answered)
+            if row_message["role"] == "assistant" and _prompt_tokens(row_message["usage"]):
                 yield ConversationCall(
                     conversation=rows[0]["id"],
                     feature="pi",
                     body=_body(before),
                     reply=message,
-                    at=each["timestamp"] / 1e3,
+                    at=row_message["timestamp"] / 1e3,
                 )
             if message["content"] or "tool_calls" in message:
                 before = [*before, message]
@@ -154,10 +158,10 @@ def lines(calls: Iterable[ConversationCall]) -> Iterator[dict[str, Any]]:
     """The calls as ``thriftgate replay`` reads them, times from the first."""
     began: float | None = None
     for number, call in enumerate(calls):
-        at = number * _STEP if call.at is None else call.at
-        began = at if began is None else began
+        sent_at = number * _STEP if call.at is None else call.at
+        began = sent_at if began is None else began
         yield {
-            "t": round(at - began, 3),
+            "t": round(sent_at - began, 3),
             "conversation": call.conversation,
             "key": "replay",
             "feature": call.feature,
@@ -190,30 +194,34 @@ def _observations_to_keep(config: object) -> int | None:
         if config.get("type") == "last_n_observations":
             return int(config["n"])
         config = list(config.values())
-    within = (_observations_to_keep(each) for each in config) if isinstance(config, list) else ()
+    within = (
+        (_observations_to_keep(processor) for processor in config)
+        if isinstance(config, list)
+        else ()
+    )
     return next((found for found in within if found is not None), None)
 
 
-def _forgetful(history: Sequence[Message], kept: int | None) -> Sequence[Message]:
+def _forgetful(history: Sequence[Message], retained: int | None) -> Sequence[Message]:
     """The history without all but the first and the last observations, in SWE-agent's words."""
-    if kept is None:
+    if retained is None:
         return history
-    seen = [at for at, said in enumerate(history) if said["role"] in {"user", "tool"}]
-    old = seen[1 : max(0, len(seen) - kept)]
-    return [_omit(said) if at in old else said for at, said in enumerate(history)]
+    seen = [index for index, entry in enumerate(history) if entry["role"] in {"user", "tool"}]
+    old = seen[1 : max(0, len(seen) - retained)]
+    return [_omit(entry) if index in old else entry for index, entry in enumerate(history)]
 
 
-def _omit(said: Message) -> Message:
-    count = len(said["content"].splitlines())
-    return {**said, "content": f"Old environment output: ({count} lines omitted)"}
+def _omit(entry: Message) -> Message:
+    count = len(entry["content"].splitlines())
+    return {**entry, "content": f"Old environment output: ({count} lines omitted)"}
 
 
-def _swe(said: Message) -> Message:
-    message = {"role": said["role"], "content": said["content"]}
-    if said.get("tool_calls"):
-        message["tool_calls"] = said["tool_calls"]
-    if said["role"] == "tool":
-        message["tool_call_id"] = said["tool_call_ids"][0]
+def _swe(entry: Message) -> Message:
+    message = {"role": entry["role"], "content": entry["content"]}
+    if entry.get("tool_calls"):
+        message["tool_calls"] = entry["tool_calls"]
+    if entry["role"] == "tool":
+        message["tool_call_id"] = entry["tool_call_ids"][0]
     return message
 
 
@@ -277,10 +285,10 @@ def _prompt_tokens(usage: Mapping[str, int]) -> int:
     return usage["input"] + usage["cacheRead"] + usage["cacheWrite"]
 
 
-def _pi(said: Message, answered: Container[str]) -> Message:
-    text = "\n".join(block["text"] for block in said["content"] if block["type"] == "text")
-    if said["role"] == "toolResult":
-        return {"role": "tool", "tool_call_id": said["toolCallId"], "content": text}
+def _pi(message: Message, answered: Container[str]) -> Message:
+    text = "\n".join(block["text"] for block in message["content"] if block["type"] == "text")
+    if message["role"] == "toolResult":
+        return {"role": "tool", "tool_call_id": message["toolCallId"], "content": text}
     calls = [
         {
             "id": block["id"],
@@ -290,10 +298,10 @@ def _pi(said: Message, answered: Container[str]) -> Message:
                 "arguments": orjson.dumps(block["arguments"]).decode(),
             },
         }
-        for block in said["content"]
+        for block in message["content"]
         if block["type"] == "toolCall" and block["id"] in answered
     ]
-    return {"role": said["role"], "content": text, **({"tool_calls": calls} if calls else {})}
+    return {"role": message["role"], "content": text, **({"tool_calls": calls} if calls else {})}
 
 
 if __name__ == "__main__":

@@ -67,10 +67,12 @@ class LongestMatch(_Uninformed):
 
     def place(self, call: ReplicaCall, replicas: _Replicas, now: float) -> tuple[int, None]:
         """The replica that last got the longest prefix of this; else the least loaded."""
-        found = list(takewhile(lambda at: at is not None, map(self._sent.get, call.blocks)))
-        chosen = min(range(len(replicas)), key=lambda at: replicas[at].calls)
-        if len(found) > 0.3 * len(call.blocks) and found[-1] is not None:
-            chosen = found[-1]
+        replicas_by_block = list(
+            takewhile(lambda index: index is not None, map(self._sent.get, call.blocks))
+        )
+        chosen = min(range(len(replicas)), key=lambda index: replicas[index].calls)
+        if len(replicas_by_block) > 0.3 * len(call.blocks) and replicas_by_block[-1] is not None:
+            chosen = replicas_by_block[-1]
         self._sent.update(dict.fromkeys(call.blocks, chosen))
         return chosen, None
 
@@ -108,8 +110,8 @@ class GatewayRouter:
         router = self.routers[gateway]
         per_link = max(1, 256 // self._block)
         links = tuple(
-            int.from_bytes(each[:LINK_BYTES], "big")
-            for each in call.blocks[per_link - 1 :: per_link]
+            int.from_bytes(block[:LINK_BYTES], "big")
+            for block in call.blocks[per_link - 1 :: per_link]
         )
         chain = PromptChain(links, self._block * per_link, call.tokens)
         request = RoutingRequest(chain=chain, conversation=call.conversation)

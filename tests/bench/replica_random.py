@@ -86,7 +86,7 @@ def _prompts(
     prompts = []
     for turn in range(turns):
         grown = max(1, int(own * random.uniform(0.3, 1.7)))
-        blocks += [block_digest(f"own {number}/{turn}", at) for at in range(grown)]
+        blocks += [block_digest(f"own {number}/{turn}", index) for index in range(grown)]
         prompts.append(tuple(blocks))
     return prompts
 
@@ -105,13 +105,15 @@ class RandomOutcome(NamedTuple):
     @property
     def ratio(self) -> float:
         """The mean TTFT p90 over least loaded's."""
-        return mean(each.p90 for each in self.ours) / mean(each.p90 for each in self.least)
+        return mean(outcome.p90 for outcome in self.ours) / mean(
+            outcome.p90 for outcome in self.least
+        )
 
     @property
     def hits(self) -> float:
         """The mean hit rate above least loaded's."""
-        return mean(each.hit_rate for each in self.ours) - mean(
-            each.hit_rate for each in self.least
+        return mean(outcome.hit_rate for outcome in self.ours) - mean(
+            outcome.hit_rate for outcome in self.least
         )
 
 

@@ -144,12 +144,12 @@ def outcome_pairs(
     cell: ReplicaCell, works: Iterable[traces.ReplicaWorkload], program: Path
 ) -> list[tuple[SimulationResult, SimulationResult]]:
     """The outcomes of the gateway's router and of a program's, on the same arrivals each time."""
-    found = []
+    pairs = []
     for work in works:
         with RouterProgram(program, cell.replicas, work.block) as policy:
             theirs = cell.play(work, policy)
-        found.append((cell.play(work, cell.router(work)), theirs))
-    return found
+        pairs.append((cell.play(work, cell.router(work)), theirs))
+    return pairs
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float]:
@@ -164,10 +164,10 @@ def _versus_row(cell: ReplicaCell, program: Path, seeds: int) -> str:
     pairs = outcome_pairs(cell, works, program)
     cells = [cell.title(works[0])]
     for name, scale in (("hit_rate", 100), ("balance", 1)):
-        ours, theirs = ([getattr(each[at], name) * scale for each in pairs] for at in (0, 1))
+        ours, theirs = ([getattr(pair[index], name) * scale for pair in pairs] for index in (0, 1))
         off, half = mean_interval([one - other for one, other in zip(ours, theirs, strict=True)])
         cells += [f"{mean(theirs):.2f}", f"{mean(ours):.2f}", f"{off:+.2f} ± {half:.2f}"]
-    cells += [f"{mean(each[at].p90 for each in pairs):.2f}" for at in (1, 0)]
+    cells += [f"{mean(pair[index].p90 for pair in pairs):.2f}" for index in (1, 0)]
     return f"| {' | '.join(cells)} |"
 
 
@@ -199,9 +199,9 @@ def faults(
 ) -> Iterator[tuple[str, SimulationResult]]:
     """A wrong idea of the caches, silent restarts, and gateways that do not know of each other."""
     room = cell.cache_tokens
-    for name, told in (("right", room), ("4 x too large", 4 * room), ("4 x too small", room // 4)):
+    for name, title in (("right", room), ("4 x too large", 4 * room), ("4 x too small", room // 4)):
         for learns in (True, False):
-            policy = GatewayRouter(cache_tokens=told, block=work.block, is_learning=learns)
+            policy = GatewayRouter(cache_tokens=title, block=work.block, is_learning=learns)
             label = f"cache config {name}, {'learning' if learns else 'not learning'}"
             yield label, cell.play(work, policy)
     for learns in (True, False):
@@ -262,18 +262,18 @@ def decision_costs(measure: Callable[[Callable[[], object]], float]) -> Iterator
 def _chat_body(content: bytes) -> bytes:
     """A chat call with so many bytes of text, in messages of 4,000 characters."""
     text = content.hex()[: len(content)]
-    parts = [text[at : at + 4_000] for at in range(0, len(text), 4_000)]
+    parts = [text[start : start + 4_000] for start in range(0, len(text), 4_000)]
     return json.dumps({"messages": [{"role": "user", "content": part} for part in parts]}).encode()
 
 
 def _median_time(work: Callable[[], object]) -> float:
     """The processor time of some work in microseconds, the median of several rounds."""
-    taken = []
+    times = []
     for _ in range(_ROUNDS):
         begun = thread_time_ns()
         work()
-        taken.append((thread_time_ns() - begun) / 1000)
-    return median(taken)
+        times.append((thread_time_ns() - begun) / 1000)
+    return median(times)
 
 
 def _print(
@@ -288,9 +288,11 @@ def _print(
         print(f"\n{work.name}, {cell.replicas} replicas of {cell.cache_tokens:,} tokens, ", end="")
         print(f"rate x {cell.rate:g}\n\n| policy | hit rate | TTFT p50 | p90 | busiest / mean |")
         print("|---|--:|--:|--:|--:|")
-        for name, got in play(cell, work):
-            waits = f"{got.p50:.2f} | {got.p90:.2f}"
-            print(f"| {name} | {got.hit_rate:.1%} | {waits} | {got.balance:.2f} |", flush=True)
+        for name, outcome in play(cell, work):
+            waits = f"{outcome.p50:.2f} | {outcome.p90:.2f}"
+            print(
+                f"| {name} | {outcome.hit_rate:.1%} | {waits} | {outcome.balance:.2f} |", flush=True
+            )
 
 
 def _print_versus(cells: Sequence[ReplicaCell], program: Path | None, seeds: int) -> None:
@@ -325,7 +327,7 @@ def main() -> None:
     chosen = cells[::7] if options.quick else cells
     if options.rows:
         chosen = tuple(cells[int(row)] for row in options.rows.split(","))
-    programs = [each for each in (options.sglang_router, options.smg) if each is not None]
+    programs = [program for program in (options.sglang_router, options.smg) if program is not None]
     if options.part == "versus":
         _print_versus(chosen, programs[-1] if programs else None, options.seeds)
     elif options.part == "table":

@@ -51,7 +51,7 @@ class BlockCache:
     def read(self, blocks: Sequence[Hashable]) -> int:
         """Blocks of the longest prefix that is held; all are held afterwards."""
         held = self._held
-        hits = next((at for at, each in enumerate(blocks) if each not in held), len(blocks))
+        hits = next((index for index, block in enumerate(blocks) if block not in held), len(blocks))
         held.update(dict.fromkeys(blocks[hits:]))
         deque(map(held.move_to_end, reversed(blocks)), maxlen=0)
         while len(held) > self._most:

@@ -40,7 +40,7 @@ class ReplicaWorkload:
 
     def faster(self, times: float) -> "ReplicaWorkload":
         """The same with sessions that begin so many times as densely."""
-        sessions = (replace(each, start=each.start / times) for each in self.sessions)
+        sessions = (replace(session, start=session.start / times) for session in self.sessions)
         return replace(self, sessions=tuple(sessions))
 
 
@@ -65,7 +65,7 @@ def mooncake(first: int = 0, calls: int = 6_000, *, seed: int = 0) -> ReplicaWor
             ),
             calls=(
                 ReplicaCall(
-                    blocks=tuple(each.to_bytes(8, "big") for each in row["hash_ids"]),
+                    blocks=tuple(hash_id.to_bytes(8, "big") for hash_id in row["hash_ids"]),
                     tokens=row["input_length"],
                     output=row["output_length"],
                 ),
@@ -102,8 +102,10 @@ def _coding_calls(trace: dict[str, Any], copy: int) -> Iterator[ReplicaCall]:
     name = f"{trace['id']}#{copy}"
     for number, row in enumerate(row for row in trace["requests"] if row.get("hash_ids")):
         blocks = tuple(
-            block_digest(f"tools {tools}", at) if at < tools // 64 else block_digest(name, each)
-            for at, each in enumerate(row["hash_ids"])
+            block_digest(f"tools {tools}", index)
+            if index < tools // 64
+            else block_digest(name, hash_id)
+            for index, hash_id in enumerate(row["hash_ids"])
         )
         thinking = min(row.get("think_time") or 5.0, _MOST_THINKING_S) if number else 0.0
         yield ReplicaCall(
@@ -119,7 +121,7 @@ def documents(*, seed: int = 0) -> ReplicaWorkload:
     sessions = []
     for number in range(4_000):
         of = random.choices(range(400), weights)[0]
-        blocks = (*(block_digest(f"document {of}", at) for at in range(lengths[of])),)
+        blocks = (*(block_digest(f"document {of}", index) for index in range(lengths[of])),)
         own = block_digest(f"question {number}", 0)
         sessions.append(_single(random.uniform(0, 2_000), (*blocks, own), 150))
     return ReplicaWorkload(name="documents (made up)", block=512, sessions=tuple(sessions))
@@ -136,7 +138,7 @@ def tenants(*, seed: int = 0) -> ReplicaWorkload:
         tenant = f"tenant {random.randrange(150)}"
         own = f"question {number}"
         blocks = (
-            *(block_digest(tenant, at) for at in range(12)),
+            *(block_digest(tenant, index) for index in range(12)),
             block_digest(own, 0),
             block_digest(own, 1),
         )
@@ -153,14 +155,14 @@ def common_prompt(turns: int = 1, rate: float = 30.0, *, seed: int = 0) -> Repli
         seed: Of the arrivals.
     """
     random = Random(4 + seed)  # noqa: S311 - the same traffic each time
-    system = tuple(block_digest("system prompt", at) for at in range(64))
+    system = tuple(block_digest("system prompt", index) for index in range(64))
     sessions = []
     for number in range(_COMMON_CALLS // turns):
         calls = tuple(
             ReplicaCall(
                 blocks=(
                     *system,
-                    *(block_digest(f"question {number}", at) for at in range(10 * turn)),
+                    *(block_digest(f"question {number}", index) for index in range(10 * turn)),
                 ),
                 tokens=64 * (64 + 10 * turn),
                 output=200,
@@ -178,14 +180,14 @@ def common_prompt(turns: int = 1, rate: float = 30.0, *, seed: int = 0) -> Repli
 def agents(*, seed: int = 0) -> ReplicaWorkload:
     """Made up: 120 agents share 12,000 tokens of tools, one of 6 projects' 4,000, and grow."""
     random = Random(5 + seed)  # noqa: S311 - the same traffic each time
-    tools = [block_digest("tools", at) for at in range(188)]
+    tools = [block_digest("tools", index) for index in range(188)]
     sessions = []
     for number in range(120):
         project = f"project {random.randrange(6)}"
-        blocks, calls = [*tools, *(block_digest(project, at) for at in range(62))], []
+        blocks, calls = [*tools, *(block_digest(project, index) for index in range(62))], []
         for turn in range(random.randrange(10, 60)):
             grown = random.randrange(5, 40)
-            blocks += [block_digest(f"agent {number}/{turn}", at) for at in range(grown)]
+            blocks += [block_digest(f"agent {number}/{turn}", index) for index in range(grown)]
             calls.append(
                 ReplicaCall(
                     blocks=tuple(blocks),
@@ -206,7 +208,9 @@ def single_shots(*, seed: int = 0) -> ReplicaWorkload:
     random = Random(6 + seed)  # noqa: S311 - the same traffic each time
     sessions = []
     for number in range(4_000):
-        blocks = tuple(block_digest(f"shot {number}", at) for at in range(random.randrange(8, 94)))
+        blocks = tuple(
+            block_digest(f"shot {number}", index) for index in range(random.randrange(8, 94))
+        )
         call = ReplicaCall(blocks=blocks, tokens=64 * len(blocks), output=200)
         sessions.append(SimulatedSession(start=random.uniform(0, 250), calls=(call,)))
     return ReplicaWorkload(name="single shots (made up)", block=64, sessions=tuple(sessions))

@@ -37,21 +37,21 @@ _LIMIT: Final = 10**15
 
 async def time_rounds(work: Callable[[int], Awaitable[Any]], rounds: int) -> str:
     """Microseconds of one round, p50 and p99."""
-    taken = []
+    times = []
     for number in range(rounds):
         began = perf_counter_ns()
         await work(number)
-        taken.append(perf_counter_ns() - began)
-    taken.sort()
-    return f"{taken[rounds // 2] / 1e3:7.1f} {taken[rounds * 99 // 100] / 1e3:8.1f} µs"
+        times.append(perf_counter_ns() - began)
+    times.sort()
+    return f"{times[rounds // 2] / 1e3:7.1f} {times[rounds * 99 // 100] / 1e3:8.1f} µs"
 
 
 async def row(store: BudgetStore, label: str, counters: int, rounds: int) -> None:
     """Print what reserving and settling cost with so many counters."""
     await store.change_condition(await store.condition(NOW), CountersCondition.WHOLE, NOW)
     claims = [
-        CounterClaim(f"{counters}-{each}", 1000, _LIMIT, hard=True, ends=NOW)
-        for each in range(counters)
+        CounterClaim(f"{counters}-{index}", 1000, _LIMIT, hard=True, ends=NOW)
+        for index in range(counters)
     ]
     amounts = {claim.counter: 900 for claim in claims}
 
@@ -68,8 +68,8 @@ async def row(store: BudgetStore, label: str, counters: int, rounds: int) -> Non
 async def leased_row(leased: LeasedCounters, counters: int, rounds: int) -> None:
     """Print what the same costs within leases; every hundredth call they are renewed beside it."""
     claims = [
-        CounterClaim(f"leased-{each}", 1000, _LIMIT, hard=True, ends=NOW)
-        for each in range(counters)
+        CounterClaim(f"leased-{index}", 1000, _LIMIT, hard=True, ends=NOW)
+        for index in range(counters)
     ]
     amounts = {claim.counter: 9 for claim in claims}
     for number in range(2):
@@ -80,11 +80,11 @@ async def leased_row(leased: LeasedCounters, counters: int, rounds: int) -> None
         assert leased.reserve_leased(f"{counters}-{number}", claims, NOW) is not None
         assert leased.settle_leased(f"{counters}-{number}", amounts, NOW)
 
-    taken = []
+    times = []
     for _ in range(rounds // 100):
-        taken.append(await time_rounds(work, 100))
+        times.append(await time_rounds(work, 100))
         await leased.renew()
-    print(f"leased, {counters} counters: reserve and settle {sorted(taken)[len(taken) // 2]}")
+    print(f"leased, {counters} counters: reserve and settle {sorted(times)[len(times) // 2]}")
 
 
 async def call_row(
@@ -98,7 +98,7 @@ async def call_row(
     ceilings = CostCeilings([Ceiling(name="c", limit=_LIMIT)], harness.predictor)
     entry = AdmissionGate(ceilings if has_ceiling else None, harness.admission)
     await store.change_condition(await store.condition(NOW), CountersCondition.WHOLE, NOW)
-    seal, taken = Pseudonymizer(b"secret"), []
+    seal, times = Pseudonymizer(b"secret"), []
     for number in range(rounds):
         attempt = harness.attempt(number)
         prepared = prepare(attempt.call, attempt.route or ROUTE)
@@ -107,11 +107,11 @@ async def call_row(
         await entry.admit(attempt, prepared, lambda _: True)
         entry.settle(ended)
         await harness.admission.wait_until_settled()
-        taken.append(perf_counter_ns() - began)
+        times.append(perf_counter_ns() - began)
         if number % 100 == 5 and isinstance(store, LeasedCounters):
             await store.renew()
-    taken = sorted(taken[100:])
-    p50, p10 = (taken[len(taken) * part // 10] / 1e3 for part in (5, 1))
+    times = sorted(times[100:])
+    p50, p10 = (times[len(times) * part // 10] / 1e3 for part in (5, 1))
     what = "a call of two budgets" + " and a ceiling" * has_ceiling
     print(f"{label}, {what}, all in all: {p50:.1f} µs, the fastest tenth {p10:.1f}")
 
@@ -124,8 +124,8 @@ async def burst(store: BudgetStore, label: str) -> None:
         *(store.reserve(f"burst-{each}", [dime], NOW, NOW + 300) for each in range(1000))
     )
     granted = sum(isinstance(each, ReservationGranted) for each in answers)
-    taken = (perf_counter_ns() - began) / 1e6
-    print(f"{label}, 1000 at once: {granted} granted, {taken:.0f} ms")
+    elapsed_ms = (perf_counter_ns() - began) / 1e6
+    print(f"{label}, 1000 at once: {granted} granted, {elapsed_ms:.0f} ms")
 
 
 async def main(*, quick: bool) -> None:

@@ -76,7 +76,7 @@ def time_start(script: str, words: list[str], environment: dict[str, str]) -> St
     os.close(writer)
     with os.fdopen(reader) as lines:
         seen = [line.split() for line in lines]
-    first = {name: (float(wall), float(taken)) for name, wall, taken in reversed(seen)}
+    first = {name: (float(wall), float(times)) for name, wall, times in reversed(seen)}
     work = min(first.values(), default=(ended, cpu))
     _, ledger_cpu = first.get("sqlite3.connect", work)
     return StartTimes(work[0] - began, work[1], ledger_cpu, ended - began)
@@ -98,14 +98,17 @@ def measure(folder: Path, rounds: int) -> dict[str, StartTimes]:
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     time_start(_COMMAND, ["migrate"], environment)
     time_start(_COMMAND, ["team", "create", "acme"], environment)
-    found: dict[str, list[StartTimes]] = defaultdict(list)
+    times_by_command: dict[str, list[StartTimes]] = defaultdict(list)
     for number in range(rounds + 1):
         for name in (*_BARE, *COMMANDS):
             words = [] if name in _BARE else name.split()
-            taken = time_start(_BARE.get(name, _COMMAND), words, environment)
+            times = time_start(_BARE.get(name, _COMMAND), words, environment)
             if number:
-                found[name].append(taken)
-    return {name: StartTimes(*map(min, zip(*each, strict=True))) for name, each in found.items()}
+                times_by_command[name].append(times)
+    return {
+        name: StartTimes(*map(min, zip(*each, strict=True)))
+        for name, each in times_by_command.items()
+    }
 
 
 def main() -> None:
@@ -116,9 +119,9 @@ def main() -> None:
         rows = measure(Path(folder), options.parse_args().rounds)
     of_library = rows["import sqlalchemy"].work_cpu
     print("seconds to the work (processor); processor to the ledger, over sqlalchemy; to the end")
-    for name, each in rows.items():
-        ledger = f"{each.ledger_cpu:6.2f} {each.ledger_cpu / of_library:6.2f}"
-        print(f"{name:18} {each.work:6.2f} ({each.work_cpu:.2f}) {ledger} {each.end:8.2f}")
+    for name, row in rows.items():
+        ledger = f"{row.ledger_cpu:6.2f} {row.ledger_cpu / of_library:6.2f}"
+        print(f"{name:18} {row.work:6.2f} ({row.work_cpu:.2f}) {ledger} {row.end:8.2f}")
 
 
 if __name__ == "__main__":

@@ -22,15 +22,15 @@ _BEGUN: Final = 30
 
 async def time_rounds(work: Callable[[], Awaitable[Any]], rounds: int) -> str:
     """Microseconds of one round, p50 and p99, and the processor's."""
-    taken = []
+    times = []
     worked = process_time_ns()
     for _ in range(rounds):
         began = perf_counter_ns()
         await work()
-        taken.append(perf_counter_ns() - began)
+        times.append(perf_counter_ns() - began)
     worked = process_time_ns() - worked
-    taken.sort()
-    p50, p99 = taken[rounds // 2] / 1e3, taken[rounds * 99 // 100] / 1e3
+    times.sort()
+    p50, p99 = times[rounds // 2] / 1e3, times[rounds * 99 // 100] / 1e3
     return f"{p50:8.0f} {p99:8.0f} µs ({worked / rounds / 1e3:.0f} µs ours)"
 
 
@@ -38,7 +38,7 @@ async def row(store: RedisCounters, keys: int, rounds: int) -> None:
     """Print what adding and reading so many keys costs."""
     seconds, _ = await store._redis.time()
     here = slot(seconds)
-    names = [f"chat-ttft|route-{each}" for each in range(keys)]
+    names = [f"chat-ttft|route-{index}" for index in range(keys)]
     for at in range(_BEGUN):
         await store.add({(name, here - at): (95, 5) for name in names})
     increments = {(name, here): (95, 5) for name in names}
@@ -67,9 +67,9 @@ async def main(*, quick: bool) -> None:
             await row(store, keys, rounds)
         epoch = await store.lead("bench", 5.0)
         assert epoch is not None
-        said = {f"chat-ttft|route-{each}": b"x" * 100 for each in range(200)}
+        state = {f"chat-ttft|route-{index}": b"x" * 100 for index in range(200)}
         print(f"lead: {await time_rounds(lambda: store.lead('bench', 5.0), rounds)}")
-        print(f"publish 200: {await time_rounds(lambda: store.publish(epoch, said), rounds)}")
+        print(f"publish 200: {await time_rounds(lambda: store.publish(epoch, state), rounds)}")
         print(f"standings of 200: {await time_rounds(store.standings, rounds)}")
         await store.aclose()
 

@@ -79,13 +79,13 @@ class _Attack:
         """Send these bytes so often, and read the answers meanwhile or nothing."""
         stranger.settimeout(0.01 if is_reading else 0.2)
         block = memoryview(data * max(1, min(times, _MEGABYTE // len(data))))
-        left, at = len(data) * times, 0
+        left, offset = len(data) * times, 0
         with suppress(OSError):
             while left and not self.is_over:
                 with suppress(TimeoutError):
-                    size = stranger.send(block[at : at + left])
+                    size = stranger.send(block[offset : offset + left])
                     self.sent += size
-                    left, at = left - size, (at + size) % len(block)
+                    left, offset = left - size, (offset + size) % len(block)
                 with suppress(TimeoutError):
                     if is_reading:
                         stranger.recv(_MEGABYTE)

@@ -55,7 +55,7 @@ def test_the_large_shape_has_a_token_for_each_word_that_it_can_write(folder):
     tokenizer = json.loads((models.large / "tokenizer.json").read_text())
     ids = {
         *tokenizer["model"]["vocab"].values(),
-        *(each["id"] for each in tokenizer["added_tokens"]),
+        *(token["id"] for token in tokenizer["added_tokens"]),
     }
 
     assert ids == set(range(config["vocab_size"]))

@@ -41,14 +41,14 @@ SMALL = Workload(name="small", sessions=sessions(Agent(system=14, tools=2), 12))
 
 
 def _cell(ratio: float, **fields: object) -> WorkloadCell:
-    sides = [Side(dollars=each, prompt=100, read=50, written=0) for each in (1.0, ratio)]
-    said = {"how": "replay", "workload": "w", "model": "m", "rate": 6.0, **fields}
-    return WorkloadCell(**said, direct=sides[0], gateway=sides[1])  # type: ignore[arg-type]
+    sides = [Side(dollars=value, prompt=100, read=50, written=0) for value in (1.0, ratio)]
+    values = {"how": "replay", "workload": "w", "model": "m", "rate": 6.0, **fields}
+    return WorkloadCell(**values, direct=sides[0], gateway=sides[1])  # type: ignore[arg-type]
 
 
 def test_the_models_of_the_table_have_every_regime_and_a_price(tmp_path: Path):
-    known, _ = catalog(tmp_path)
-    routes = [known.models[name].routes[0] for name in MODELS]
+    models, _ = catalog(tmp_path)
+    routes = [models.models[name].routes[0] for name in MODELS]
 
     assert {route.regime for route in routes} == REGIMES
     assert all(route.tariff is not None for route in routes)
@@ -89,12 +89,12 @@ def test_a_cell_may_lose_a_stake_for_each_feature_or_the_surcharge_of_its_longes
 def test_the_table_names_each_cell_and_the_dearest_one():
     cells = [_cell(0.5), _cell(1.2, rate=30.0), _cell(1.0, workload="v", rate=30.0)]
     table = "\n".join(markdown(cells, "replay"))
-    told = "\n".join(summary(cells))
+    text = "\n".join(summary(cells))
 
     assert "| w | 0.500 / **1.200** |" in table
     assert "| v | - / 1.000 |" in table
-    assert "3 cells, 1 above 1.0005 times direct; 1 lost more than their stake" in told
-    assert "dearest cell: 1.2000 times direct, w, m, 30 a minute, replay" in told
+    assert "3 cells, 1 above 1.0005 times direct; 1 lost more than their stake" in text
+    assert "dearest cell: 1.2000 times direct, w, m, 30 a minute, replay" in text
     assert cells_as_json(cells)[1]["ratio"] == pytest.approx(1.2)
 
 
@@ -149,10 +149,10 @@ def test_claimed_savings_stand_beside_those_of_the_second_accounting_where_it_ju
 
 
 def test_replay_of_a_cell_is_the_same_each_time(tmp_path: Path):
-    known, _ = catalog(tmp_path)
+    models, _ = catalog(tmp_path)
     laid_out = {30.0: timed_calls(SMALL, 30, 20)}
     first, second = (
-        Replayer().cells(SMALL, laid_out, known.models["gpt-6.1-sol"]) for _ in range(2)
+        Replayer().cells(SMALL, laid_out, models.models["gpt-6.1-sol"]) for _ in range(2)
     )
 
     assert first == second
@@ -172,9 +172,9 @@ def test_replay_of_a_cell_is_the_same_each_time(tmp_path: Path):
 def test_where_estimates_mislead_no_more_than_the_stake_is_lost(
     tmp_path: Path, name: str, model: str
 ):
-    known, _ = catalog(tmp_path)
-    (held,) = (each for each in shapes() if each.name == name)
-    (cell,) = Replayer().cells(held, {120.0: timed_calls(held, 120, 120)}, known.models[model])
+    models, _ = catalog(tmp_path)
+    (held,) = (shape for shape in shapes() if shape.name == name)
+    (cell,) = Replayer().cells(held, {120.0: timed_calls(held, 120, 120)}, models.models[model])
 
     assert cell.extra_dollars is not None
     assert cell.extra_dollars <= cell.may_lose
@@ -194,10 +194,10 @@ def test_where_estimates_mislead_no_more_than_the_stake_is_lost(
 def test_sessions_with_cache_keys_of_their_own_are_never_dearer_at_any_rate(
     tmp_path: Path, name: str, most: float
 ):
-    known, _ = catalog(tmp_path)
-    (held,) = (each for each in keyed_agents(24) if each.name == f"Codex's keys, {name}")
+    models, _ = catalog(tmp_path)
+    (held,) = (agent for agent in keyed_agents(24) if agent.name == f"Codex's keys, {name}")
     laid_out = {rate: timed_calls(held, rate, 48) for rate in (6.0, 30.0, 120.0)}
-    cells = Replayer().cells(held, laid_out, known.models["gpt-5.6-terra"])
+    cells = Replayer().cells(held, laid_out, models.models["gpt-5.6-terra"])
 
     assert all(cell.ratio is not None and cell.ratio <= LIMIT for cell in cells)
     assert (cells[0].ratio or 1.0) <= most  # at six calls a minute most share a key
@@ -226,7 +226,7 @@ def test_live_cells_send_the_same_calls_both_ways_and_come_out_the_same_each_tim
 
 
 def test_live_layouts_that_approve_themselves_begin_at_the_same_call_each_time(tmp_path: Path):
-    (held,) = (each for each in shapes() if each.name == "time first in system")
+    (held,) = (shape for shape in shapes() if shape.name == "time first in system")
 
     def run_cells(place: Path) -> list[WorkloadCell]:
         async def story() -> list[WorkloadCell]:
@@ -247,7 +247,7 @@ def test_live_layouts_that_approve_themselves_begin_at_the_same_call_each_time(t
 def test_a_gateway_of_two_processes_that_restarts_answers_all_calls_and_keeps_its_ledger(
     tmp_path: Path,
 ):
-    (held,) = (each for each in shapes() if each.name == "agent, overlapping")
+    (held,) = (shape for shape in shapes() if shape.name == "agent, overlapping")
     model = "claude-sonnet-5-5"
 
     async def story() -> list[WorkloadCell]:
@@ -282,7 +282,7 @@ def test_every_recorded_set_is_where_the_table_looks_for_it():
 
 @pytest.mark.parametrize("name", ["own marks: last", "long rules, overlapping"])
 def test_calls_of_anthropics_api_are_never_dearer_and_mostly_cheaper(tmp_path: Path, name: str):
-    (held,) = (each for each in shapes() if each.name == name)
+    (held,) = (shape for shape in shapes() if shape.name == name)
     models = ["claude-sonnet-5-5", "claude-haiku-4-5"]
 
     async def story() -> list[WorkloadCell]:
@@ -304,7 +304,7 @@ def _coding_sessions(count: int, turns: int) -> list[Session]:
     """Sessions of a coding agent as Claude Code sends them, each in a folder of its own."""
     mark = {"cache_control": {"type": "ephemeral"}}
     rules = "You never guess, and you cite the file and the line of all you say. " * 60
-    found = []
+    made = []
     for number in range(count):
         system = [
             {"type": "text", "text": f"x-anthropic-billing-header: cc_version=2.1.{number:03x};"},
@@ -319,10 +319,10 @@ def _coding_sessions(count: int, turns: int) -> list[Session]:
         bodies = []
         for turn in range(turns):
             words = f"Session {number}, step {turn}: look at file {number * turn}. " * 12
-            said = {"type": "text", "text": words}
-            bodies.append([*messages, {"role": "user", "content": [{**said, **mark}]}])
+            block = {"type": "text", "text": words}
+            bodies.append([*messages, {"role": "user", "content": [{**block, **mark}]}])
             answer = {"role": "assistant", "content": f"File {number * turn} is fine."}
-            messages = [*messages, {"role": "user", "content": [said]}, answer]
+            messages = [*messages, {"role": "user", "content": [block]}, answer]
         tools = [
             {
                 "type": "function",
@@ -335,8 +335,8 @@ def _coding_sessions(count: int, turns: int) -> list[Session]:
             for each in range(12)
         ]
         each = tuple(SessionTurn(body={"messages": body, "tools": tools}) for body in bodies)
-        found.append(Session(name=f"s{number}", turns=each))
-    return found
+        made.append(Session(name=f"s{number}", turns=each))
+    return made
 
 
 @pytest.mark.parametrize(("count", "most"), [(1, LIMIT), (12, 0.8)], ids=["one alone", "twelve"])

@@ -36,7 +36,7 @@ def test_routing_by_warm_prefix_comes_near_one_cache_of_all_replicas(cell, work)
 
 
 def test_routing_by_warm_prefix_has_far_more_hits_than_round_robin(cell, work):
-    ours, turns = (cell.play(work, each) for each in (cell.router(work), RoundRobin()))
+    ours, turns = (cell.play(work, policy) for policy in (cell.router(work), RoundRobin()))
 
     assert ours.hit_rate > turns.hit_rate + 0.2
     assert ours.p90 < turns.p90
@@ -60,7 +60,7 @@ def common(turns: int, rate: float) -> ReplicaCell:
 def test_calls_with_one_system_prompt_are_shared_out_over_all_replicas(turns, rate):
     cell = common(turns, rate)
     work = cell.workload()
-    ours, least = (cell.play(work, each) for each in (cell.router(work), LeastLoaded()))
+    ours, least = (cell.play(work, policy) for policy in (cell.router(work), LeastLoaded()))
 
     assert ours.p90 <= least.p90 * 1.05
     assert ours.hit_rate >= least.hit_rate - 0.001
@@ -124,7 +124,9 @@ def test_a_decision_on_a_prompt_of_100000_tokens_among_16_replicas_makes_2000_ca
 def test_a_faster_workload_has_the_same_calls(work):
     faster = work.faster(2)
 
-    assert [each.calls for each in faster.sessions] == [each.calls for each in work.sessions]
+    assert [session.calls for session in faster.sessions] == [
+        session.calls for session in work.sessions
+    ]
     assert faster.sessions[7].start == work.sessions[7].start / 2
 
 
@@ -141,7 +143,9 @@ def test_another_seed_shifts_the_arrivals_and_no_call(cell, work):
 
     assert cell.workload(seed=0) == cell.workload()
     assert len(other.sessions) == len(cell.workload().sessions)
-    assert [each.start for each in other.sessions] != [each.start for each in work.sessions]
+    assert [session.start for session in other.sessions] != [
+        session.start for session in work.sessions
+    ]
 
 
 def test_a_mean_has_the_interval_of_students_t():

@@ -69,8 +69,12 @@ class WireUpstream(asyncio.Protocol):
             end = self._got.find(b"\r\n\r\n")
             if end < 0:
                 return
-            at = self._got.lower().find(b"content-length:", 0, end)
-            length = self._got[at + 15 : self._got.find(b"\r\n", at)] if at >= 0 else b"0"
+            position = self._got.lower().find(b"content-length:", 0, end)
+            length = (
+                self._got[position + 15 : self._got.find(b"\r\n", position)]
+                if position >= 0
+                else b"0"
+            )
             self._need = end + 4 + int(length)
         if len(self._got) >= self._need:
             is_stream = b'"stream":true' in self._got[-self._need :]
@@ -116,10 +120,10 @@ class WireCaller(asyncio.Protocol):
             if not data.startswith(b"HTTP/1.1 200"):
                 raise SystemExit(f"The bench was answered {data[:300]!r}")
             head = data.find(b"\r\n\r\n")
-            at = data.lower().find(b"content-length:", 0, head)
+            position = data.lower().find(b"content-length:", 0, head)
             self._need = -2
-            if at >= 0:
-                self._need = int(data[at + 15 : data.find(b"\r\n", at)]) + head + 4
+            if position >= 0:
+                self._need = int(data[position + 15 : data.find(b"\r\n", position)]) + head + 4
         if self._need >= 0:
             self._need -= len(data)
             is_over = self._need <= 0
@@ -160,17 +164,17 @@ async def load(
     """
     loop = asyncio.get_running_loop()
     interval = connections / rate if rate else 0.0
-    taken: list[float] = []
+    times: list[float] = []
     open_now = connections
     start = time.perf_counter()
     finished = loop.create_future()
 
     def done(spent: float) -> bool:
         nonlocal open_now
-        at = time.perf_counter() - start
-        if at > seconds * 0.2:
-            taken.append(spent)
-        if at < seconds:
+        elapsed = time.perf_counter() - start
+        if elapsed > seconds * 0.2:
+            times.append(spent)
+        if elapsed < seconds:
             return True
         open_now -= 1
         if not open_now:
@@ -182,7 +186,7 @@ async def load(
         await loop.create_connection(caller, "127.0.0.1", port)
         await asyncio.sleep(interval / connections)
     await asyncio.wait_for(finished, seconds + 60)
-    return taken
+    return times
 
 
 async def upstream(port: int) -> None:

@@ -41,12 +41,12 @@ def gateway() -> Iterator[DemoGateway]:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    found = shutil.which("chromium") or shutil.which("google-chrome")
-    if found is None:
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
         pytest.skip("NO PAGE WAS TRIED IN A BROWSER: Chromium is not installed")
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=arguments)
+        browser = playwright.chromium.launch(executable_path=program, args=arguments)
         yield browser
         browser.close()
 
@@ -87,19 +87,19 @@ VIEWS = (
 )
 
 
-@pytest.fixture(params=VIEWS, ids=lambda each: each.name)
+@pytest.fixture(params=VIEWS, ids=lambda page_view: page_view.name)
 def view(
     request: pytest.FixtureRequest, chromium: Browser, gateway: DemoGateway, session_state: Path
 ) -> Iterator[tuple[str, BrowserContext]]:
     """The name of a view, and a browser window of an administrator with it."""
-    wanted: View = request.param
+    chosen: View = request.param
     context = chromium.new_context(
         base_url=gateway.url,
         storage_state=session_state,
-        viewport=wanted.viewport,
-        color_scheme=wanted.color_scheme,
+        viewport=chosen.viewport,
+        color_scheme=chosen.color_scheme,
     )
-    yield wanted.name, context
+    yield chosen.name, context
     context.close()
 
 

@@ -77,8 +77,8 @@ def test_a_team_is_made_and_its_prompts_are_stored_and_no_more(
     expect(row.locator("[data-name=Prompts]")).to_contain_text("stored")
     row.get_by_role("button", name=f"Store no more prompts of {name}").click()
     expect(row.get_by_role("button", name=f"Store prompts of {name}")).to_be_visible()
-    kept = {each.name: each.keeps_prompts for each in gateway.store.teams.all()}
-    assert kept[name] is False
+    keeps_prompts = {team.name: team.keeps_prompts for team in gateway.store.teams.all()}
+    assert keeps_prompts[name] is False
     assert "keeps_prompts" in audit_row(page, "create team", name)
     audit_row(page, "drop prompts", name)
 
@@ -153,8 +153,8 @@ def test_a_person_signs_in_by_a_link_sees_own_teams_and_is_let_in_no_more(
     row.get_by_text("Change", exact=True).click()
     row.get_by_role("button", name="Let them sign in no more").click()
     expect(row).to_contain_text("disabled")
-    found = next(each for each in gateway.store.users.all() if each.name == name)
-    assert (found.role, found.is_disabled) == (Role.TEAM_ADMIN, True)
+    person = next(user for user in gateway.store.users.all() if user.name == name)
+    assert (person.role, person.is_disabled) == (Role.TEAM_ADMIN, True)
     own.wait_for_timeout(6_000)  # a change holds within five seconds
     own.goto("/admin/teams")
     expect(own.get_by_role("heading", level=1)).to_have_text("Sign in")
@@ -179,4 +179,4 @@ def test_pages_of_access_with_their_forms_open_read_well(
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     take_picture(page, f"people-form-{name}")
 
-    assert [each["id"] for each in faults if each["impact"] in {"serious", "critical"}] == []
+    assert [fault["id"] for fault in faults if fault["impact"] in {"serious", "critical"}] == []

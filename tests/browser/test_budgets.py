@@ -21,8 +21,8 @@ def _remove_what_was_set(gateway: DemoGateway) -> Iterator[None]:
 
 
 def stored_budget(gateway: DemoGateway) -> Budget | None:
-    found = {each.budget.name: each.budget for each in gateway.store.budgets.all()}
-    return found.get(NAME)
+    budgets = {stored.budget.name: stored.budget for stored in gateway.store.budgets.all()}
+    return budgets.get(NAME)
 
 
 def fill(page: Page) -> None:
@@ -53,9 +53,9 @@ def test_a_budget_is_set_with_all_that_the_policies_file_can_say(
     row.get_by_text(f"Change {NAME}").click()
     row.get_by_text("Alerts, and what else it does").click()
     expect(row.get_by_label("While the counters are unreachable")).to_have_value("local_quota")
-    found = stored_budget(gateway)
-    assert found is not None
-    assert (found.hold, found.on_loss, found.unpriced, found.alerts) == (
+    budget = stored_budget(gateway)
+    assert budget is not None
+    assert (budget.hold, budget.on_loss, budget.unpriced, budget.alerts) == (
         HoldPolicy.WORST,
         OnStoreLoss.LOCAL_QUOTA,
         UnpricedPolicy.REFUSE,
@@ -78,9 +78,9 @@ def test_a_budget_is_changed_and_removed_and_the_audit_log_says_by_whom(
     row.get_by_role("button", name="Change", exact=True).click()
 
     expect(row).to_contain_text("20 usd")
-    found = stored_budget(gateway)
-    assert found is not None
-    assert found.alerts == ()
+    budget = stored_budget(gateway)
+    assert budget is not None
+    assert budget.alerts == ()
     row.get_by_text(f"Change {NAME}").click()
     page.get_by_role("button", name=f"Remove the budget {NAME}").click()
     expect(row).to_have_count(0)
@@ -118,6 +118,6 @@ def test_the_page_with_a_budget_and_its_open_form_reads_well(
 
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     faults = Axe().run(page).response["violations"]
-    assert [each["id"] for each in faults if each["impact"] in {"serious", "critical"}] == []
+    assert [fault["id"] for fault in faults if fault["impact"] in {"serious", "critical"}] == []
     page.set_viewport_size({"width": page.viewport_size["width"], "height": 2200})  # type: ignore[index]
     take_picture(page, f"budgets-form-{name}")

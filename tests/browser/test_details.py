@@ -57,7 +57,7 @@ def test_pages_of_one_thing_are_drawn_without_a_fault(
         assert answer.status == 200, path
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
         faults = Axe().run(page).response["violations"]
-        assert [each["id"] for each in faults if each["impact"] in _SERIOUS] == [], path
+        assert [fault["id"] for fault in faults if fault["impact"] in _SERIOUS] == [], path
         assert watch.problems == [], path
         take_picture(page, f"{kind}-{name}")
 

@@ -36,7 +36,7 @@ def test_planning_and_compaction_modes_are_chosen(
 
     expect(page.locator("select[name=compaction]")).to_have_value("facts")
     assert "facts" in {
-        each.mode for each in gateway.store.compactions.all_settings().features.values()
+        feature.mode for feature in gateway.store.compactions.all_settings().features.values()
     }
 
 
@@ -54,7 +54,7 @@ def test_the_extent_of_compaction_is_set_and_a_step_back_is_resumed(
     expect(section).to_contain_text("the last 5 turns stay unmodified")
 
     features = gateway.store.compactions.all_settings().features
-    (place,) = (place for place, each in features.items() if each.keep_turns == 5)
+    (place,) = (place for place, feature in features.items() if feature.keep_turns == 5)
     gateway.store.compactions.step_back(place, CompactionMode.TRIM, "lost a fact", 1.0)
     page.reload()
     expect(section).to_contain_text("Stepped back: lost a fact")

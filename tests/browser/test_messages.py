@@ -88,7 +88,7 @@ def test_a_sink_is_tested_on_the_page_of_alerts(
     expect(section).to_contain_text("BROWSER_TEST_CHAT is not set")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     faults = Axe().run(page).response["violations"]
-    assert [each["id"] for each in faults if each["impact"] in {"serious", "critical"}] == []
+    assert [fault["id"] for fault in faults if fault["impact"] in {"serious", "critical"}] == []
     section.scroll_into_view_if_needed()
     take_picture(page, f"sinks-{name}")
     section.get_by_role("button", name="Send a test alert to hook").click()

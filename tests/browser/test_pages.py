@@ -66,11 +66,11 @@ def test_axe_finds_no_serious_fault_on_any_page(view: tuple[str, BrowserContext]
     for path in PATHS:
         page.goto(f"/admin{path}")
         page.wait_for_load_state("networkidle")
-        found = Axe().run(page).response["violations"]
+        violations = Axe().run(page).response["violations"]
         faults += [
-            (path, each["id"], [node["target"] for node in each["nodes"]][:3])
-            for each in found
-            if each["impact"] in _SERIOUS
+            (path, fault["id"], [node["target"] for node in fault["nodes"]][:3])
+            for fault in violations
+            if fault["impact"] in _SERIOUS
         ]
     assert faults == []
 

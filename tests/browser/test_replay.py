@@ -46,9 +46,9 @@ def test_a_log_that_is_dropped_is_replayed_at_once(
     expect(page.get_by_text("thriftgate serve")).to_be_visible()
     take_picture(page, f"replayed-{name}")
     serious = [
-        each
-        for each in Axe().run(page).response["violations"]
-        if each["impact"] in {"serious", "critical"}
+        violation
+        for violation in Axe().run(page).response["violations"]
+        if violation["impact"] in {"serious", "critical"}
     ]
     assert serious == []
 

@@ -44,13 +44,13 @@ def test_a_mail_reads_well_on_a_desktop_and_on_a_phone(
     chromium: Browser, take_picture: Callable[[Page, str], None], width: int
 ) -> None:
     page = chromium.new_page(viewport={"width": width, "height": 860})
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
     page.set_content(report_mail("weekly", report(), {}, "assistants").html)
 
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.get_by_text("$954.64").is_visible()
     assert page.get_by_text("$1,710.69", exact=True).is_visible()
-    assert asked == []
+    assert requests == []
     take_picture(page, f"report-mail-{width}")
     page.close()

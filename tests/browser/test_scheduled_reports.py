@@ -62,6 +62,6 @@ def test_scheduled_reports_say_when_the_next_is_due_and_what_failed(
     expect(section.get_by_text("sent", exact=True)).to_have_count(2)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     faults = Axe().run(page).response["violations"]
-    assert [each["id"] for each in faults if each["impact"] in {"serious", "critical"}] == []
+    assert [fault["id"] for fault in faults if fault["impact"] in {"serious", "critical"}] == []
     section.scroll_into_view_if_needed()
     take_picture(page, f"reports-scheduled-{name}")

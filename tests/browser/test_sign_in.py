@@ -25,7 +25,7 @@ def stranger(chromium: Browser, gateway: DemoGateway) -> Iterator[Page]:
     page = context.new_page()
     watch = Watch(page, gateway.url)
     yield page
-    watch.problems = [each for each in watch.problems if "status of 4" not in each]
+    watch.problems = [problem for problem in watch.problems if "status of 4" not in problem]
     assert watch.problems == []
     context.close()
 

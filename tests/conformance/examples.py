@@ -78,5 +78,5 @@ def _model(kind: type[BaseModel], above: tuple[type, ...]) -> dict[str, Any]:
 
 def _models(kinds: list[Any]) -> list[type]:
     """The models among types, unions opened."""
-    found = [one for kind in kinds for one in (get_args(kind) or (kind,))]
-    return [one for one in found if isinstance(one, type) and issubclass(one, BaseModel)]
+    models = [one for kind in kinds for one in (get_args(kind) or (kind,))]
+    return [one for one in models if isinstance(one, type) and issubclass(one, BaseModel)]

@@ -76,7 +76,7 @@ class Operation:
     def problem(self, names: frozenset[str]) -> str:
         """Return why a body with these top-level fields is not valid; "" where it is."""
         steps = frozenset(re.findall(r"\{([^}]*)\}", self.path))
-        problems = [_field_problem(each, names, steps) for each in self.params]
+        problems = [_field_problem(param, names, steps) for param in self.params]
         return "" if not problems or "" in problems else problems[0]
 
 
@@ -84,16 +84,16 @@ def operations(sdk: SdkUnderTest = OPENAI) -> list[Operation]:
     """All operations, those with a query of their own and with fixed paths first."""
     root = Path(str(importlib.import_module(sdk.name).__file__)).parent / "resources"
     beta = root / (sdk.beta_folder or "none")
-    found: dict[tuple[str, str, str], Operation] = {}
+    by_path: dict[tuple[str, str, str], Operation] = {}
     for file in sorted(root.rglob("*.py"), key=lambda each: (each.is_relative_to(beta), each)):
         module = ".".join((sdk.name, "resources", *file.relative_to(root).with_suffix("").parts))
         imported = importlib.import_module(module.removesuffix(".__init__"))
         for each in _operations_in(file, imported, sdk):
-            found.setdefault((each.method, each.path, each.query), each)
+            by_path.setdefault((each.method, each.path, each.query), each)
             if file.is_relative_to(beta):
-                asked = replace(each, query=each.query or sdk.beta_query)
-                found.setdefault((asked.method, asked.path, asked.query), asked)
-    return sorted(found.values(), key=lambda each: (not each.query, each.path.count("{")))
+                operation = replace(each, query=each.query or sdk.beta_query)
+                by_path.setdefault((operation.method, operation.path, operation.query), operation)
+    return sorted(by_path.values(), key=lambda each: (not each.query, each.path.count("{")))
 
 
 def fields(params: type) -> dict[str, bool]:
@@ -115,10 +115,10 @@ def _field(name: str, hint: Any, *, is_required: bool) -> tuple[str, bool]:
 
 
 def _field_problem(params: type, names: frozenset[str], steps: frozenset[str]) -> str:
-    known = fields(params)
-    if unknown := sorted(names - known.keys()):
+    names_of_fields = fields(params)
+    if unknown := sorted(names - names_of_fields.keys()):
         return f"{params.__name__} has no field {unknown[0]}"
-    required = {name for name, is_required in known.items() if is_required}
+    required = {name for name, is_required in names_of_fields.items() if is_required}
     missing = sorted(required - names - steps)
     return f"{params.__name__} requires {missing[0]}" if missing else ""
 
@@ -140,7 +140,7 @@ def _operations_of(
             continue
         if call.func.attr not in _METHODS or not call.args:
             continue
-        given = {each.arg: each.value for each in call.keywords}
+        given = {keyword.arg: keyword.value for keyword in call.keywords}
         answer = _value(given.get("page") or given.get("cast_to"), module)
         if answer is None:  # computed from the call's arguments
             answer = _return_type(function, module)
@@ -168,19 +168,19 @@ def _event(stream: Any) -> Any:
     return next(get_args(base)[0] for name, base in origins if name == "Stream")
 
 
-def _path(node: ast.expr, known: dict[str, str]) -> str:
+def _path(node: ast.expr, params: dict[str, str]) -> str:
     if isinstance(node, ast.Call):
         node = node.args[0]
-    if (expression := ast.unparse(node)) in known:
-        return known[expression]
+    if (expression := ast.unparse(node)) in params:
+        return params[expression]
     assert isinstance(node, ast.Constant), ast.dump(node)
     return str(node.value)
 
 
 def _return_type(function: ast.FunctionDef, module: ModuleType) -> Any:
     """The first type that a method says it returns."""
-    found = _value(function.returns, module)
-    return get_args(found)[0] if get_origin(found) in {Union, UnionType} else found
+    value = _value(function.returns, module)
+    return get_args(value)[0] if get_origin(value) in {Union, UnionType} else value
 
 
 def _params(
@@ -198,8 +198,8 @@ def _params(
             continue
         kinds = call.args[1]
         each = [kinds.body, kinds.orelse] if isinstance(kinds, ast.IfExp) else [kinds]
-        found = [_value(node, module) for node in each]
-        flat = [one for kind in found for one in (get_args(kind) or (kind,))]
+        values = [_value(node, module) for node in each]
+        flat = [one for kind in values for one in (get_args(kind) or (kind,))]
         return tuple(one for one in flat if hasattr(one, "__required_keys__"))
     return ()
 
@@ -217,7 +217,10 @@ def _written_params(function: ast.FunctionDef, body: ast.expr) -> tuple[type, ..
     required = {argument.arg for argument, default in given if default is None}
     pairs = [(k, v) for k, v in zip(body.keys, body.values, strict=True) if k is not None]
     named = {ast.literal_eval(key): ast.unparse(value) for key, value in pairs}
-    hints = {name: Any if said in required else NotRequired[Any] for name, said in named.items()}
+    hints = {
+        name: Any if annotation in required else NotRequired[Any]
+        for name, annotation in named.items()
+    }
     return (TypedDict(function.name, hints),)  # type: ignore[operator]
 
 
@@ -227,7 +230,7 @@ def _value(node: ast.expr | None, module: ModuleType) -> Any:
         return None
     source = compile(ast.Expression(node), module.__name__, "eval")
     try:
-        found = eval(source, dict(vars(module)))  # noqa: S307 - the installed SDK's own code
+        value = eval(source, dict(vars(module)))  # noqa: S307 - the installed SDK's own code
     except NameError:
         return None
-    return NoneType if found is None else found
+    return NoneType if value is None else value

@@ -39,8 +39,8 @@ class SuiteComparison:
 
     def _share_of(self, outcomes: dict[str, str]) -> float:
         passed = [test for test, outcome in self.direct.items() if outcome == PASSED]
-        kept = sum(outcomes.get(test) == PASSED for test in passed)
-        return 100 * kept / len(passed) if passed else 0.0
+        passing = sum(outcomes.get(test) == PASSED for test in passed)
+        return 100 * passing / len(passed) if passed else 0.0
 
     @property
     def lost(self) -> dict[str, str]:
@@ -79,17 +79,17 @@ class SuiteComparison:
 
 def outcomes(report: Path) -> dict[str, str]:
     """The outcome of each test in a JUnit report."""
-    found: dict[str, str] = {}
+    by_test: dict[str, str] = {}
     for case in ET.parse(report).iter("testcase"):  # noqa: S314 - pytest's own file
         name = f"{case.get('classname', '')}::{case.get('name', '')}"
         kinds = {child.tag: child.get("message", "") for child in case}
         if "skipped" in kinds:
-            found[name] = SKIPPED
+            by_test[name] = SKIPPED
         elif broken := kinds.get("failure", kinds.get("error")):
-            found[name] = " ".join(broken.split())[:300]
+            by_test[name] = " ".join(broken.split())[:300]
         else:
-            found[name] = "failed" if {"failure", "error"} & kinds.keys() else PASSED
-    return found
+            by_test[name] = "failed" if {"failure", "error"} & kinds.keys() else PASSED
+    return by_test
 
 
 def changed_requests(direct: Path, through: Path) -> Counter[str]:

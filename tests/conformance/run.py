@@ -39,10 +39,12 @@ SETTINGS: Final = {"THRIFTGATE_SHARED_PROVIDER_STATE": "true"}
 
 def main() -> None:
     """Run all, print the table, and exit with 1 if too few tests pass through the gateway."""
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--least", type=float, default=LEAST)
-    asked.add_argument("--sdk", choices=SDKS, help="One alone; otherwise all, one after the other.")
-    given, rest = asked.parse_known_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--least", type=float, default=LEAST)
+    parser.add_argument(
+        "--sdk", choices=SDKS, help="One alone; otherwise all, one after the other."
+    )
+    given, rest = parser.parse_known_args()
     end_children_when_terminated()
     shares = [share(sdk, rest) for name, sdk in SDKS.items() if given.sdk in {None, name}]
     sys.exit(0 if all(each is None or each >= given.least for each in shares) else 1)
@@ -57,11 +59,11 @@ def share(sdk: SdkUnderTest, rest: list[str]) -> float | None:
         print(f"SKIPPED: the source distribution of {sdk.name} cannot be downloaded: {last}")  # noqa: T201
         return None
     with tempfile.TemporaryDirectory() as scratch:
-        found = compare(sdk, suite, Path(scratch), rest)
+        comparison = compare(sdk, suite, Path(scratch), rest)
     needed = " ".join(f"{name}={value}" for name, value in SETTINGS.items())
     title = f"{sdk.name} {importlib.metadata.version(sdk.name)}, settings: {needed}"
-    print(f"{title}\n{found.table()}\n", flush=True)  # noqa: T201
-    return found.share
+    print(f"{title}\n{comparison.table()}\n", flush=True)  # noqa: T201
+    return comparison.share
 
 
 def fetch(cache: Path, sdk: SdkUnderTest) -> Path:
@@ -73,8 +75,8 @@ def fetch(cache: Path, sdk: SdkUnderTest) -> Path:
     named = f"{sdk.name}-{importlib.metadata.version(sdk.name)}"
     folder = cache / named
     if not folder.exists():
-        asked = named.replace("-", "==")
-        _pip("download", "--no-binary", sdk.name, "--no-deps", "--dest", cache, asked)
+        requirement = named.replace("-", "==")
+        _pip("download", "--no-binary", sdk.name, "--no-deps", "--dest", cache, requirement)
         with tarfile.open(cache / f"{named}.tar.gz") as packed:
             packed.extractall(cache, filter="data")
     site = site_of(sdk)

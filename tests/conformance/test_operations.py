@@ -24,12 +24,14 @@ def claudes() -> list[Operation]:
 
 
 def one(every_operation: list[Operation], method: str, path: str, query: str = "") -> Operation:
-    return next(each for each in every_operation if each.matches(method, path, query))
+    return next(
+        operation for operation in every_operation if operation.matches(method, path, query)
+    )
 
 
 def test_every_operation_of_the_sdk_has_an_answer(every_operation):
     assert len(every_operation) > 300
-    assert [each.path for each in every_operation if each.answer is None] == []
+    assert [operation.path for operation in every_operation if operation.answer is None] == []
 
 
 def test_a_path_and_a_method_name_an_operation(every_operation):
@@ -38,7 +40,7 @@ def test_a_path_and_a_method_name_an_operation(every_operation):
     assert one(every_operation, "POST", "/chat/completions").answer is ChatCompletion
     assert one(every_operation, "POST", "/chat/completions").events is ChatCompletionChunk
     assert one(every_operation, "POST", "/realtime/calls/1/hangup").answer is NoneType
-    assert not any(each.matches("GET", "/no/such/path", "") for each in every_operation)
+    assert not any(operation.matches("GET", "/no/such/path", "") for operation in every_operation)
 
 
 def test_an_operation_with_a_query_of_its_own_comes_first(every_operation):
@@ -64,16 +66,16 @@ def test_a_required_field_that_stands_in_the_path_need_not_be_in_the_body(every_
 
 
 def test_every_type_of_a_body_can_be_read(every_operation):
-    params = [kind for each in every_operation for kind in each.params]
+    params = [kind for operation in every_operation for kind in operation.params]
 
     assert len(params) > 100
     assert all(fields(kind) for kind in params)
 
 
 def test_every_operation_of_anthropics_sdk_has_an_answer(claudes):
-    assert len({(each.method, each.path) for each in claudes}) > 250
-    assert [each.path for each in claudes if each.answer is None] == []
-    assert sum(len(each.params) for each in claudes) > 150
+    assert len({(claude.method, claude.path) for claude in claudes}) > 250
+    assert [claude.path for claude in claudes if claude.answer is None] == []
+    assert sum(len(claude.params) for claude in claudes) > 150
 
 
 def test_the_beta_version_of_an_operation_answers_where_its_query_asks_for_it(claudes):

@@ -32,20 +32,20 @@ def test_outcomes_are_read_from_a_report(tmp_path):
 def test_only_tests_that_pass_direct_count():
     direct = {f"{CHAT}a": "passed", f"{CHAT}b": "passed", f"{FILES}c": "broken: it says why"}
     through = {f"{CHAT}a": "passed", f"{CHAT}b": "lost: 404", f"{FILES}c": "passed"}
-    found = SuiteComparison(direct, through, dict.fromkeys(direct, "passed"), Counter())
+    comparison = SuiteComparison(direct, through, dict.fromkeys(direct, "passed"), Counter())
 
-    assert found.share == 50
-    assert found.lost == {f"{CHAT}b": "lost: 404"}
-    assert "50.00 %" in found.table()
-    assert "100.00 % under default settings" in found.table()
-    assert f"{CHAT}b: lost: 404" in found.table()
-    assert "it says why" in found.table()
+    assert comparison.share == 50
+    assert comparison.lost == {f"{CHAT}b": "lost: 404"}
+    assert "50.00 %" in comparison.table()
+    assert "100.00 % under default settings" in comparison.table()
+    assert f"{CHAT}b: lost: 404" in comparison.table()
+    assert "it says why" in comparison.table()
 
 
 def test_a_test_that_did_not_run_through_the_gateway_is_lost():
-    found = SuiteComparison({f"{CHAT}a": "passed"}, {}, {}, Counter())
+    comparison = SuiteComparison({f"{CHAT}a": "passed"}, {}, {}, Counter())
 
-    assert (found.share, found.lost) == (0, {f"{CHAT}a": "did not run"})
+    assert (comparison.share, comparison.lost) == (0, {f"{CHAT}a": "did not run"})
 
 
 def test_no_test_at_all_is_no_success():

@@ -148,17 +148,17 @@ def _fields(request: Request, body: bytes, boundary: bytes) -> dict[str, Any] | 
 
 def _parts(content_type: bytes, body: bytes) -> dict[str, Any]:
     read = message_from_bytes(b"content-type: " + content_type + b"\r\n\r\n" + body)
-    found: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
     for part in read.walk():
         name = part.get_param("name", header="content-disposition")
         if isinstance(name, str):
-            found[name.partition("[")[0]] = part.get_payload()
-    return found
+            parts[name.partition("[")[0]] = part.get_payload()
+    return parts
 
 
 def _boundary(request: Request) -> bytes:
-    found = _BOUNDARY.search(request.headers.get("content-type", ""))
-    return found[1].encode() if found else b""
+    match = _BOUNDARY.search(request.headers.get("content-type", ""))
+    return match[1].encode() if match else b""
 
 
 def _refusal(status: int, message: str) -> JSONResponse:
@@ -174,11 +174,11 @@ def app(log: Path, sdk: SdkUnderTest = OPENAI) -> Starlette:
 
 def main() -> None:
     """Answer until told to stop."""
-    asked = argparse.ArgumentParser()
-    asked.add_argument("--port", type=int, required=True)
-    asked.add_argument("--log", type=Path, required=True)
-    asked.add_argument("--sdk", choices=SDKS, default=OPENAI.name)
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--log", type=Path, required=True)
+    parser.add_argument("--sdk", choices=SDKS, default=OPENAI.name)
+    given = parser.parse_args()
     uvicorn.run(
         app(given.log, SDKS[given.sdk]), host="127.0.0.1", port=given.port, log_level="warning"
     )

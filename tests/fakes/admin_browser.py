@@ -138,10 +138,10 @@ class Browser:
         path, _, query = path.partition("?")
         head = scope(f"/admin{path}", method, all_headers, query)
         head["client"] = (self.address, 1)
-        got = asyncio.run(answer_of_app(self.app, head, AsgiConnection([body])))
-        for cookie in got.cookies:
+        answer = asyncio.run(answer_of_app(self.app, head, AsgiConnection([body])))
+        for cookie in answer.cookies:
             if "thriftgate_browser=" in cookie:
                 self.known_cookie = cookie
             else:
                 self.cookie = cookie
-        return got
+        return answer

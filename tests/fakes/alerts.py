@@ -47,9 +47,9 @@ def values(server: Server) -> Mapping[str, str]:
     return {"URL": f"http://127.0.0.1:{server.port}/hook", "SECRET": SECRET}
 
 
-def json_of_post(got: ReceivedAnswer) -> Any:
+def json_of_post(request: ReceivedAnswer) -> Any:
     """The JSON of a post."""
-    return json.loads(got.body)
+    return json.loads(request.body)
 
 
 class AlertRecorder(list[Alert]):

@@ -78,21 +78,21 @@ class Load:
     async def _call(self, session: aiohttp.ClientSession, body: bytes) -> None:
         began = time.monotonic()
         async with session.post(f"{self.url}/v1/chat/completions", data=body) as answer:
-            got = bytearray()
+            received = bytearray()
             call_id = answer.headers["x-request-id"]
             is_stream = answer.content_type == "text/event-stream"
             try:
                 async for piece in answer.content.iter_any():
-                    got += piece
+                    received += piece
             except aiohttp.ClientError:
-                if b"data: [DONE]" not in got:
+                if b"data: [DONE]" not in received:
                     self.cut += 1
                     raise
         if answer.status != 200:
-            code = orjson.loads(got)["error"]["code"]
+            code = orjson.loads(received)["error"]["code"]
             self.refused[f"{answer.status} {code}"] += 1
             await asyncio.sleep(0.02)
         else:
-            assert b"data: [DONE]" in got if is_stream else orjson.loads(got)["choices"]
+            assert b"data: [DONE]" in received if is_stream else orjson.loads(received)["choices"]
             self.delivered.append(call_id)
             self.slowest = max(self.slowest, time.monotonic() - began)

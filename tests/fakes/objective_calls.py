@@ -24,8 +24,8 @@ def chat(*messages: Any, **fields: Any) -> Call:
     return call(json.dumps(body).encode(), id=f"call_{next(COUNT)}", arrived=START)
 
 
-def wheel(*objectives: Objective, known: Any = CATALOG) -> ObjectiveRouter:
-    return ObjectiveRouter(tracks(*objectives), known)
+def wheel(*objectives: Objective, keys: Any = CATALOG) -> ObjectiveRouter:
+    return ObjectiveRouter(tracks(*objectives), keys)
 
 
 def degraded_snapshot(
@@ -35,10 +35,10 @@ def degraded_snapshot(
 
 
 def decide(
-    router: ObjectiveRouter, asking: Call | None = None, known: Any = CATALOG
+    router: ObjectiveRouter, asking: Call | None = None, keys: Any = CATALOG
 ) -> RoutingDecision:
     asking = asking or chat()
-    return router.decide(asking, requested_routes(asking, known))
+    return router.decide(asking, requested_routes(asking, keys))
 
 
 def receipt(asking: Call, **fields: Any) -> Receipt:

@@ -30,9 +30,9 @@ def page(router: APIRouter, path: str, **head: Any) -> tuple[int, Any, dict[str,
     app = FastAPI()
     app.include_router(router)
     app.add_exception_handler(ProxyError, _raise_error)
-    got = run_in_instant_time(answer_of_app(app, scope(path, "GET", **head)))
-    is_json = got.headers["content-type"] == "application/json"
-    return got.status, json.loads(got.body) if is_json else got.body, got.headers
+    answer = run_in_instant_time(answer_of_app(app, scope(path, "GET", **head)))
+    is_json = answer.headers["content-type"] == "application/json"
+    return answer.status, json.loads(answer.body) if is_json else answer.body, answer.headers
 
 
 async def _raise_error(_request: Request, error: Exception) -> Any:

@@ -99,10 +99,10 @@ class WireReader:
     def moves(self, bodies: Iterable[bytes], planner: Planner, by: Route) -> Iterator[PrefixMove]:
         """Each judged step of one conversation at which its prefix moved."""
         calls = ((body, self.blocks_before_tail(planner(body), by)) for body in bodies)
-        for step, ((body, blocks), (next_, got)) in enumerate(pairwise(calls), start=1):
+        for step, ((body, blocks), (next_, later)) in enumerate(pairwise(calls), start=1):
             if not _appends(body, next_):
                 continue
-            index = _first_difference(blocks, got)
+            index = _first_difference(blocks, later)
             if index is not None:
                 yield PrefixMove(step=step, block=index, what=_description(blocks[index]))
 
@@ -135,10 +135,10 @@ def _said(body: bytes) -> list[object]:
     return list(messages[start:])
 
 
-def _first_difference(blocks: Sequence[TokenBlock], got: Sequence[TokenBlock]) -> int | None:
+def _first_difference(blocks: Sequence[TokenBlock], actual: Sequence[TokenBlock]) -> int | None:
     """The first block that is not the same; None if there is none."""
     for index, block in enumerate(blocks):
-        if index >= len(got) or _core(block) != _core(got[index]):
+        if index >= len(actual) or _core(block) != _core(actual[index]):
             return index
     return None
 

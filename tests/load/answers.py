@@ -37,9 +37,9 @@ def read_whole(body: bytes, cost: str) -> AnswerOutcome:
         answer = json.loads(body)
     except ValueError:
         return AnswerOutcome(error="the answer is no JSON")
-    found = AnswerOutcome(tokens=_tokens(answer.get("usage")), cost=float(cost) if cost else None)
-    found.text = "".join(_texts(answer))
-    return found
+    outcome = AnswerOutcome(tokens=_tokens(answer.get("usage")), cost=float(cost) if cost else None)
+    outcome.text = "".join(_texts(answer))
+    return outcome
 
 
 def read_stream(
@@ -52,39 +52,39 @@ def read_stream(
         now: Seconds since the call was sent.
         leaves_after: Events with content after which the caller leaves; 0 to stay.
     """
-    found, events = AnswerOutcome(), 0
+    outcome, events = AnswerOutcome(), 0
     for line in lines:
         if line.startswith(_ACCOUNT):
             account = json.loads(line[len(_ACCOUNT) :])
-            found.cost = float(account[_COST]) if _COST in account else None
+            outcome.cost = float(account[_COST]) if _COST in account else None
         elif line.startswith(_DATA):
-            events += _take(found, line[len(_DATA) :], now)
+            events += _take(outcome, line[len(_DATA) :], now)
             if leaves_after and events >= leaves_after:
-                found.ended = True
+                outcome.ended = True
                 break
-    found.text = "".join(found.pieces)
-    if not found.ended and not found.error:
-        found.error = "the stream ended too soon"
-    return found
+    outcome.text = "".join(outcome.pieces)
+    if not outcome.ended and not outcome.error:
+        outcome.error = "the stream ended too soon"
+    return outcome
 
 
-def _take(found: AnswerOutcome, data: bytes, now: Callable[[], float]) -> int:
+def _take(answer: AnswerOutcome, data: bytes, now: Callable[[], float]) -> int:
     """Take over one event; 1 if it has content."""
     if data == b"[DONE]":
-        found.ended = True
+        answer.ended = True
         return 0
     event = json.loads(data)
     kind = event.get("type", "")
     if event.get("error") or kind in {"error", "response.failed"}:
-        found.error = f"the stream has an error: {data[:200].decode()}"
+        answer.error = f"the stream has an error: {data[:200].decode()}"
     usage = event.get("usage") or (event.get("response") or {}).get("usage")
-    found.tokens = _tokens(usage) or found.tokens
-    found.ended = found.ended or kind in _ENDS
+    answer.tokens = _tokens(usage) or answer.tokens
+    answer.ended = answer.ended or kind in _ENDS
     pieces = list(_pieces(event))
     if not pieces:
         return 0
-    found.ttft = now() if found.ttft is None else found.ttft
-    found.pieces += pieces
+    answer.ttft = now() if answer.ttft is None else answer.ttft
+    answer.pieces += pieces
     return 1
 
 

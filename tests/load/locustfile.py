@@ -99,8 +99,8 @@ class SceneUser(HttpUser):
 
 def _outcome(step: Step, answer: Any, began: float) -> AnswerOutcome:
     if answer.status_code != step.expects:
-        said = answer.text[:200] if answer.status_code else answer.error
-        return AnswerOutcome(error=f"{answer.status_code} in place of {step.expects}: {said}")
+        detail = answer.text[:200] if answer.status_code else answer.error
+        return AnswerOutcome(error=f"{answer.status_code} in place of {step.expects}: {detail}")
     if step.expects != 200:
         return AnswerOutcome()
     if step.is_stream:
@@ -137,5 +137,5 @@ def write_figures(environment: Any, **_: Any) -> None:
         for entry in environment.stats.entries.values()
     ]
     errors = [f"{e.name}: {e.error} ({e.occurrences})" for e in environment.stats.errors.values()]
-    found = json.dumps({"rows": rows, "errors": errors})
-    Path(os.environ[FIGURES]).write_text(found, encoding="utf8")  # noqa: TID251 - see above
+    figures = json.dumps({"rows": rows, "errors": errors})
+    Path(os.environ[FIGURES]).write_text(figures, encoding="utf8")  # noqa: TID251 - see above

@@ -65,12 +65,12 @@ def short_chat(random: Random) -> Scene:
 
 def retrieval(random: Random) -> Scene:
     """A question behind six passages that a search found, in another order each time."""
-    found = random.sample(texts.PASSAGES, 6)
-    passages = "\n\n".join(f"## {title}\n{text}" for title, text in found)
-    asked = f"Answer by these passages alone.\n\n{passages}\n\n{random.choice(texts.QUESTIONS)}"
+    passages_drawn = random.sample(texts.PASSAGES, 6)
+    passages = "\n\n".join(f"## {title}\n{text}" for title, text in passages_drawn)
+    question = f"Answer by these passages alone.\n\n{passages}\n\n{random.choice(texts.QUESTIONS)}"
     messages = [
         {"role": "system", "content": texts.SUPPORT},
-        {"role": "user", "content": asked},
+        {"role": "user", "content": question},
     ]
     yield Step("retrieval", _chat(SMALL, messages, streams=random.random() < 0.3, limit=120))
 
@@ -98,8 +98,8 @@ def coding_agent(random: Random) -> Scene:
 def tool_loop(random: Random) -> Scene:
     """A question for the Responses API that takes a few calls of a tool."""
     cities = random.sample(texts.WEATHER, LOOP_STEPS)
-    asked = f"Where is it warmest: {', '.join(cities)}?"
-    items: list[dict[str, Any]] = [{"role": "user", "content": asked}]
+    question = f"Where is it warmest: {', '.join(cities)}?"
+    items: list[dict[str, Any]] = [{"role": "user", "content": question}]
     for number, city in enumerate(cities):
         body = {"model": SMALL, "input": list(items), "tools": [_WEATHER], "store": False}
         streams = random.random() < 0.5

@@ -37,17 +37,17 @@ def table(rows: Sequence[ReportRow], ledger: Mapping[str, float]) -> str:
         rows: What callers saw.
         ledger: Dollars by mix in the gateway's ledger, with what callers left before they heard it.
     """
-    found = {(row.kind, row.mix): row for row in rows}
+    by_mix = {(row.kind, row.mix): row for row in rows}
     mixes = sorted({row.mix for row in rows if row.kind == _CALL})
-    lines = [_HEAD, *((*_line(mix, found), _dollars(ledger.get(mix, 0))) for mix in mixes)]
-    calls = [found[_CALL, mix] for mix in mixes]
+    lines = [_HEAD, *((*_line(mix, by_mix), _dollars(ledger.get(mix, 0))) for mix in mixes)]
+    calls = [by_mix[_CALL, mix] for mix in mixes]
     tokens = sum(row.total for row in rows if row.kind == TOKENS)
     cost = sum(row.total for row in rows if row.kind == COST) / 1e6
     count, failed = sum(row.calls for row in calls), sum(row.failures for row in calls)
     none = ("",) * 6
     sums = (f"{tokens:,.0f}", _dollars(cost), _dollars(sum(ledger.values())))
     lines.append(("all", str(count), str(failed), *none, *sums))
-    widths = [max(len(line[at]) for line in lines) for at in range(len(_HEAD))]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(_HEAD))]
     return "\n".join(_align(line, widths) for line in lines)
 
 
@@ -56,9 +56,9 @@ def failures(rows: Sequence[ReportRow]) -> int:
     return sum(row.failures for row in rows if row.kind == _CALL)
 
 
-def _line(mix: str, found: dict[tuple[str, str], ReportRow]) -> tuple[str, ...]:
-    call, ttft = found[_CALL, mix], found.get((TTFT, mix))
-    tokens, cost = found.get((TOKENS, mix)), found.get((COST, mix))
+def _line(mix: str, row: dict[tuple[str, str], ReportRow]) -> tuple[str, ...]:
+    call, ttft = row[_CALL, mix], row.get((TTFT, mix))
+    tokens, cost = row.get((TOKENS, mix)), row.get((COST, mix))
     begun = (ttft.p50, ttft.p95, ttft.p99) if ttft else ()
     return (
         mix,
@@ -77,7 +77,7 @@ def _dollars(amount: float) -> str:
 
 def _align(line: tuple[str, ...], widths: list[int]) -> str:
     first, *rest = (
-        cell.ljust(width) if at == 0 else cell.rjust(width)
-        for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        cell.ljust(width) if index == 0 else cell.rjust(width)
+        for index, (cell, width) in enumerate(zip(line, widths, strict=True))
     )
     return "  ".join((first, *rest))

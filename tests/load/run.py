@@ -57,11 +57,11 @@ ladder = ["gpt-5.6-luna"]
 
 def main() -> None:
     """Run the load and print its table; exit with 1 if a call was not answered as it should be."""
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--seconds", type=int, default=60)
-    asked.add_argument("--users", type=int, default=32)
-    asked.add_argument("--web", action="store_true", help="Locust's page, until Ctrl-C")
-    given, rest = asked.parse_known_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--users", type=int, default=32)
+    parser.add_argument("--web", action="store_true", help="Locust's page, until Ctrl-C")
+    given, rest = parser.parse_known_args()
     if importlib.util.find_spec("locust") is None:
         raise SystemExit(
             "Locust is not installed. Run .venv/bin/pip install -c constraints.txt -e '.[load]'"
@@ -76,18 +76,18 @@ def main() -> None:
                 return
             timed = [f"--users={given.users}", f"--run-time={given.seconds}s", "--headless"]
             locust(url, key, folder, [*timed, "--spawn-rate=8", "--stop-timeout=30", *rest])
-        found = json.loads((folder / "figures.json").read_text(encoding="utf8"))
+        document = json.loads((folder / "figures.json").read_text(encoding="utf8"))
         costs = ledger(folder)
-    rows = [ReportRow(**row) for row in found["rows"]]
-    print(table(rows, costs), *found["errors"], sep="\n")  # noqa: T201
+    rows = [ReportRow(**row) for row in document["rows"]]
+    print(table(rows, costs), *document["errors"], sep="\n")  # noqa: T201
     sys.exit(1 if failures(rows) or not rows else 0)
 
 
 def ledger(folder: Path) -> dict[str, float]:
     """Return what the gateway's ledger says that each mix cost, in dollars."""
-    told = [command(), "report", "--by", "feature", "--json"]
+    command_line = [command(), "report", "--by", "feature", "--json"]
     environment = {**os.environ, "THRIFTGATE_FOLDER": str(folder / "gateway")}  # noqa: TID251 - a child needs ours
-    done = subprocess.run(told, env=environment, check=True, capture_output=True)  # noqa: S603 - our own command
+    done = subprocess.run(command_line, env=environment, check=True, capture_output=True)  # noqa: S603 - our own command
     rows = json.loads(done.stdout)["rows"]
     return {row["feature"]: float(row["cost_usd"] or 0) for row in rows}
 
@@ -104,10 +104,19 @@ def locust(url: str, key: str, folder: Path, arguments: list[str]) -> None:
         "LOAD_FIGURES": str(folder / "figures.json"),
         "PYTHONPATH": str(ROOT),
     }
-    told = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--host", url, *arguments]
+    command_line = [
+        sys.executable,
+        "-m",
+        "locust",
+        "-f",
+        str(LOCUSTFILE),
+        "--host",
+        url,
+        *arguments,
+    ]
     log = folder / "locust.log"
     with log.open("wb") as out:
-        subprocess.run(told, env=environment, stdout=out, stderr=out, check=False)  # noqa: S603 - our own command
+        subprocess.run(command_line, env=environment, stdout=out, stderr=out, check=False)  # noqa: S603 - our own command
     if not (folder / "figures.json").exists():
         raise SystemExit(f"Locust failed:\n{log.read_text(encoding='utf8')[-2000:]}")
 

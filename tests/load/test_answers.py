@@ -33,22 +33,22 @@ def read(lines: list[bytes], leaves_after: int = 0):
 
 
 def test_a_stream_is_read_to_its_end():
-    found = read(HELLO)
+    outcome = read(HELLO)
 
-    assert (found.text, found.ttft, found.error) == ("Hello", 1.0, "")
-    assert (found.tokens, found.cost) == (9, 0.000012)
+    assert (outcome.text, outcome.ttft, outcome.error) == ("Hello", 1.0, "")
+    assert (outcome.tokens, outcome.cost) == (9, 0.000012)
 
 
 def test_a_stream_of_a_response_is_read_to_its_end():
-    found = read(RESPONSE)
+    outcome = read(RESPONSE)
 
-    assert (found.text, found.tokens, found.error) == ("Hello", 3, "")
+    assert (outcome.text, outcome.tokens, outcome.error) == ("Hello", 3, "")
 
 
 def test_a_caller_leaves_after_its_first_events():
-    found = read(HELLO, leaves_after=1)
+    outcome = read(HELLO, leaves_after=1)
 
-    assert (found.text, found.error, found.cost) == ("Hel", "", None)
+    assert (outcome.text, outcome.error, outcome.cost) == ("Hel", "", None)
 
 
 @pytest.mark.parametrize("lines", [HELLO[:-1], HELLO[:2], []])

@@ -29,7 +29,7 @@ def play_scene(scene, seed: int = 1) -> list[Step]:
             return steps
 
 
-@pytest.mark.parametrize("scene", [each for each in MIXES if each is not bad_input])
+@pytest.mark.parametrize("scene", [mix for mix in MIXES if mix is not bad_input])
 def test_bodies_are_ones_that_the_gateway_reads(scene):
     for seed in range(5):
         for step in play_scene(scene, seed):
@@ -89,10 +89,16 @@ def test_locust_knows_a_user_for_each_mix():
     if importlib.util.find_spec("locust") is None:
         pytest.skip("Locust is not installed; `make load` installs it")
     # In a process of its own, for Locust replaces the standard library's sockets and threads.
-    told = [sys.executable, "-m", "locust", "-f", "tests/load/locustfile.py", "--list"]
+    command_line = [sys.executable, "-m", "locust", "-f", "tests/load/locustfile.py", "--list"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}  # noqa: TID251 - a child needs ours
     done = subprocess.run(  # noqa: S603 - our own command
-        told, cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=100
+        command_line,
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=100,
     )
     names = {scene.__name__.replace("_", " ").title().replace(" ", "") for scene in MIXES}
 

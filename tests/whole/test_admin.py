@@ -54,9 +54,9 @@ def browser(gateway: FallbackGateway) -> Iterator[httpx.Client]:
 def page(gateway: FallbackGateway, browser: httpx.Client, path: str = "/admin/objectives") -> str:
     """A page, once the ledger has all calls."""
     assert gateway.gateway.store.drain.flush(20)
-    got = browser.get(path)
-    assert got.status_code == 200
-    return got.text
+    answer = browser.get(path)
+    assert answer.status_code == 200
+    return answer.text
 
 
 def test_a_call_that_fell_back_is_on_the_page_with_its_receipts(gateway, browser):

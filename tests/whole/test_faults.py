@@ -104,19 +104,19 @@ FORMS = {"*": (False, True), "json": (False,), "sse": (True,)}
 def rows(table: str, endpoint: str) -> Iterator[tuple[FaultCase, tuple[str, str, str]]]:
     for line in table.strip().splitlines():
         cue, upstream, form, *right = (cell.strip() for cell in line.split("|"))
-        got, outcome, usage = right
+        content, outcome, usage = right
         for wire, streamed in product(UPSTREAMS[upstream], FORMS[form]):
-            yield FaultCase(cue, wire, streamed, endpoint), (got, outcome, usage)
+            yield FaultCase(cue, wire, streamed, endpoint), (content, outcome, usage)
 
 
 def responses() -> dict[FaultCase, tuple[str, str, str]]:
     by_case = {
         FaultCase(case.cue, case.wire, case.streamed, "responses"): (
-            got.replace("answer stop", "answer completed"),
+            row.replace("answer stop", "answer completed"),
             outcome,
             usage,
         )
-        for case, (got, outcome, usage) in rows(CHAT, "chat/completions")
+        for case, (row, outcome, usage) in rows(CHAT, "chat/completions")
     }
     return by_case | dict(rows(RESPONSES, "responses"))
 
@@ -150,9 +150,9 @@ def test_a_fault_is_met_as_the_table_says(
     met: dict[FaultCase, CaseResult], case: FaultCase
 ) -> None:
     one = met[case]
-    got, outcome, usage = RIGHT[case]
+    content, outcome, usage = RIGHT[case]
 
-    assert one.got == got
+    assert one.got == content
     assert [receipt.final for receipt in one.receipts] == [True]
     assert (one.final.outcome, one.account) == (outcome, usage)
     assert len(one.exchanges) == 1

@@ -117,9 +117,9 @@ def test_claude_gets_every_block_of_all_turns_unmodified(
 ) -> None:
     gateway.lab.queue_directives(SCRIPT)
     answers, messages = run_tools(claude, "claude-lab", feature, streams=streams)
-    got = [without_marks(message) for message in last_body(gateway)["messages"]]
+    received = [without_marks(message) for message in last_body(gateway)["messages"]]
 
-    assert got == messages[:-1]
+    assert received == messages[:-1]
     assert all(answer.content[0].type == "thinking" for answer in answers)
     assert all(answer.content[0].signature for answer in answers)
 

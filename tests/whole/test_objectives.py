@@ -292,9 +292,9 @@ async def _both_routes_slow(
         return world.moves(), [call.result() for call in calls]
 
 
-def _check_signature(got: ReceivedAnswer) -> None:
+def _check_signature(request: ReceivedAnswer) -> None:
     """Check it as a receiver would."""
-    timestamp = got.headers["x-thriftgate-timestamp"]
-    signed = hmac.digest(SECRET.encode(), timestamp.encode() + b"." + got.body, "sha256").hex()
-    assert hmac.compare_digest(got.headers["x-thriftgate-signature"], f"sha256={signed}")
+    timestamp = request.headers["x-thriftgate-timestamp"]
+    signed = hmac.digest(SECRET.encode(), timestamp.encode() + b"." + request.body, "sha256").hex()
+    assert hmac.compare_digest(request.headers["x-thriftgate-signature"], f"sha256={signed}")
     assert abs(int(timestamp) - START) < 3600

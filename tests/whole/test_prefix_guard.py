@@ -41,8 +41,8 @@ def body(number: int, model: str, **fields: Any) -> dict[str, Any]:
 
 def is_unmodified(harness: PrefixHarness, request_body: dict[str, Any]) -> bool:
     """True if the upstream got the prompt as its caller wrote it."""
-    got = orjson.loads(harness.lab.exchanges[-1].body)
-    return bool(got["messages"] == request_body["messages"])
+    document = orjson.loads(harness.lab.exchanges[-1].body)
+    return bool(document["messages"] == request_body["messages"])
 
 
 def unmodified_after(harness: PrefixHarness, model: str) -> int:

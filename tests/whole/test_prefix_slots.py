@@ -45,8 +45,8 @@ def texts_and_notes(
         },
     )
     assert answer.status_code == 200, answer.text
-    got = orjson.loads(harness.lab.exchanges[-1].body)
-    return [_words(one["content"]) for one in got["messages"]], answer.headers.get(
+    document = orjson.loads(harness.lab.exchanges[-1].body)
+    return [_words(one["content"]) for one in document["messages"]], answer.headers.get(
         "x-thriftgate-notes", ""
     )
 

@@ -156,10 +156,10 @@ def test_a_call_bound_to_a_region_stays_in_it():
     eu_catalog = replace(
         CATALOG, models={**CATALOG.models, "m": replace(CATALOG.models["m"], routes=(bound,))}
     )
-    router = wheel(objective(ladder=("small",)), known=eu_catalog)
+    router = wheel(objective(ladder=("small",)), keys=eu_catalog)
     router.standings = {"chat-ttft": degraded_snapshot(1)}
 
-    assert names(decide(router, known=eu_catalog)) == ["eu/m"]
+    assert names(decide(router, keys=eu_catalog)) == ["eu/m"]
 
 
 def test_a_call_that_continues_provider_state_is_not_rerouted():
@@ -186,10 +186,10 @@ def test_a_fallback_level_that_the_catalog_does_not_know_is_skipped():
 def test_level_elsewhere_needs_another_route():
     one = replace(CATALOG.models["m"], routes=CATALOG.models["m"].routes[:1])
     one_route_catalog = replace(CATALOG, models={**CATALOG.models, "m": one})
-    router = wheel(objective(ladder=("elsewhere",)), known=one_route_catalog)
+    router = wheel(objective(ladder=("elsewhere",)), keys=one_route_catalog)
     router.standings = {"chat-ttft": degraded_snapshot(1)}
 
-    assert decide(router, known=one_route_catalog).level == 0
+    assert decide(router, keys=one_route_catalog).level == 0
 
 
 def test_a_call_that_asks_for_the_fallback_model_gets_it():
@@ -314,7 +314,7 @@ def at_a_part_of_the_price(part: int) -> Any:
 def test_a_conversation_that_costs_too_much_moves_midway_only_where_that_saves_money(part, level):
     priced = at_a_part_of_the_price(part)
     router = wheel(
-        objective(metric=Metric.COST, under=None, under_nanos=1000, ladder=("small",)), known=priced
+        objective(metric=Metric.COST, under=None, under_nanos=1000, ladder=("small",)), keys=priced
     )
     router.standings["chat-ttft"] = degraded_snapshot(1)
     long = {"role": "user", "content": "word " * 10_000}
@@ -373,7 +373,7 @@ def test_elsewhere_leaves_out_the_replica_whose_calls_were_late_and_not_the_firs
     ]
     model = replace(CATALOG.models["m"], routes=tuple(routes))
     engine_catalog = replace(CATALOG, models={**CATALOG.models, "m": model})
-    router = wheel(objective(ladder=("elsewhere",)), known=engine_catalog)
+    router = wheel(objective(ladder=("elsewhere",)), keys=engine_catalog)
     for _ in range(10):
         for name, ttft in (("one/m", 0.1), ("two/m", 5.0)):
             asking = chat()
