@@ -3,10 +3,13 @@
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeAlias
 
 from slo.toml.table_reader import TableReader, checked_choice
 from slo.toml.values import toml_value
+
+#: Type of a field's value, or a reader of it that is called where the table has it.
+Kind: TypeAlias = "type | Callable[[TableReader, Field], Any]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +17,6 @@ class Field:
     """One field of a table.
 
     Attributes:
-        kind: Type of its value, or a reader of it that is called where the table has it.
         default: Its value where it is absent or wrong.
         meaning: Its values and their unit, in Markdown.
         shown: The default in the reference, where it is not ``default`` itself.
@@ -23,7 +25,7 @@ class Field:
     """
 
     key: str
-    kind: type | Callable[[TableReader, "Field"], Any]
+    kind: Kind
     default: Any
     meaning: str
     shown: str = ""

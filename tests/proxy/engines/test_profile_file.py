@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.engines.profile_file import KEYS, parse_profiles
+from proxy.engines.profile_file import FIELDS, parse_profiles
 from proxy.engines.profiles import (
     AutoSpeculation,
     Engine,
@@ -14,6 +14,7 @@ from proxy.engines.profiles import (
     SpeculativeMethod,
     WarmingSettings,
 )
+from slo.toml.fields import keys
 from slo.toml.problems import InvalidFile
 from tests.fakes.engine_profiles import a_profile, launchable_profiles, profile_text
 
@@ -151,7 +152,7 @@ _VALUES = st.recursive(
 ) | st.just('{ method = "ngram" }')
 
 
-@given(st.dictionaries(st.sampled_from(KEYS), _VALUES, max_size=6))
+@given(st.dictionaries(st.sampled_from(keys(FIELDS)), _VALUES, max_size=6))
 def test_any_values_give_profiles_or_problems_and_never_another_error(table):
     lines = [f"{key} = {value}" for key, value in table.items()]
     fixes = ["none"]
