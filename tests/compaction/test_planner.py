@@ -1,5 +1,7 @@
 from itertools import pairwise
 
+import pytest
+
 from compaction.conversation_view import view_conversation
 from compaction.cost_model import CompactionReason
 from compaction.facts.fact import DetailLevel
@@ -280,3 +282,21 @@ def test_where_a_cache_steps_coarsely_what_is_trimmed_first_makes_up_for_a_step(
     weights = ParsedMessageCache().messages(raws, estimate_tokens)
     saved = [weights[index].tokens - less[index].tokens for index in (*whole, first[0])]
     assert sum(saved[:-1]) < 2_048 <= sum(saved)
+
+
+@pytest.mark.parametrize(("lines", "end"), [(305, 44), (320, 5)])
+def test_turn_is_cut_in_its_middle_only_where_those_before_are_under_15_percent(lines, end):
+    raws = [system("You help."), user("Read it.")]
+    raws += tool_call_and_result(
+        "read", {"path": "a"}, "\n".join(f"{n}: line {n * n}" for n in range(lines))
+    )
+    raws += [assistant("Yes."), user("Go.")]
+    for step in range(20):
+        page = "\n".join(f"{n}: text {n * step}" for n in range(100))
+        raws += tool_call_and_result("read", {"path": f"b{step}"}, page)
+    prices = RelativePrices(read=0.1, write=1.25)
+    policy = CompactionPolicy(force=True, once=True, least=1, keep_turns=1, prices=prices)
+
+    (part,) = state_at_end(walk(raws, policy)).parts
+
+    assert part.segment.end == end

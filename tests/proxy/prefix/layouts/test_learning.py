@@ -63,6 +63,14 @@ def test_lines_that_vary_are_found_each_with_its_slot():
     ]
 
 
+@pytest.mark.parametrize(("tools", "is_worthwhile"), [(18_500, True), (19_900, False)])
+def test_layout_must_save_a_tenth_of_what_a_call_costs(tools, is_worthwhile):
+    def texts(number, call):
+        return template(end=[f"Time: {number} {call}"])
+
+    assert (found(texts, tools=tools) is not None) is is_worthwhile
+
+
 def test_words_are_shown_where_they_may_be():
     def texts(number, call):
         return template(f"Current time: {number} {call}")
