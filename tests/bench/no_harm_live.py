@@ -123,7 +123,6 @@ class ComparedGateway:
         """The totals of a workload's calls on each model.
 
         Args:
-            workload: Its sessions.
             calls: Its calls and their times.
             models: Their public names.
             rate: Calls a minute.
