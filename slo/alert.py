@@ -46,7 +46,6 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             answer, or files of the journal are removed), ``drift`` (counters and ledger differ),
             or ``test``.
         subject: The budget, objective or route, and whose.
-        severity: The urgency.
         title: All of it in one sentence.
         facts: Names and values: limit, spent, burn, budget left, top contributors.
         action: Action of the gateway: "12 % of chat fell back to small since 14:02".
@@ -117,12 +116,7 @@ def is_at_least(severity: Severity, least: Severity) -> bool:
 
 
 def urgency_key(severity: Severity, began: float) -> tuple[int, float]:
-    """A key that sorts alerts by urgency, the newest of each first.
-
-    Args:
-        severity: An alert's severity.
-        began: Time at which it began, in seconds since the epoch.
-    """
+    """A key that sorts alerts by urgency, the newest of each first."""
     return _RANKS[severity], -began
 
 
@@ -132,7 +126,6 @@ def resolve_alert(
     """The alert with its end.
 
     Args:
-        alert: The open alert.
         end_time: Time at which it ended; taken to be no earlier than it began.
         action: Action of the gateway in all; "" keeps the alert's own.
         cost_nanos: Cost in nano-dollars; None keeps the alert's own.
@@ -162,11 +155,8 @@ def budget_alert(
     restart. A changed limit makes a new alert.
 
     Args:
-        whose: Whose counter of it.
         percent: Of the limit, as it was reached.
         spent: In the budget's unit.
-        now: Time of the evaluation, in seconds since the epoch.
-        ends: End of the counter's window.
     """
     named = _budget_title(budget, whose)
     counted = counter_key(budget, whose, ends - 1)
@@ -192,12 +182,7 @@ def budget_alert(
 
 
 def outdated_alerts(alerts: Iterable[Alert], budgets: Iterable[Budget]) -> list[Alert]:
-    """The open alerts about budgets that were removed or have another limit.
-
-    Args:
-        alerts: All open alerts.
-        budgets: All budgets in force.
-    """
+    """The open alerts about budgets that were removed or have another limit."""
     marks = {_budget_digest(budget) for budget in budgets}
     return [
         alert

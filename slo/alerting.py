@@ -52,12 +52,7 @@ def grouping_time(now: float, seconds: float = GROUPING_SLOT_S) -> float:
 def group_alerts(
     alerts: Iterable[Alert], max_size: int = MAX_ALERTS_PER_MESSAGE
 ) -> list[AlertGroup]:
-    """The alerts in messages, the most urgent first; duplicates are sent once.
-
-    Args:
-        alerts: The alerts to send now.
-        max_size: Alerts in one message.
-    """
+    """The alerts in messages, the most urgent first; duplicates are sent once."""
     parts: dict[tuple[str, bool], dict[str, Alert]] = {}
     for alert in alerts:
         parts.setdefault((alert.kind, alert.is_open), {})[alert.id] = alert
@@ -109,10 +104,7 @@ class ThresholdWatch:
         Of thresholds that are passed at once only the highest is reported.
 
         Args:
-            whose: Whose counter of it.
             counter: Its name, which says the window, too.
-            ends: End of its window, in seconds since the epoch.
-            now: The time.
         """
         if budget.window is Window.MINUTE or not budget.alerts:
             return None

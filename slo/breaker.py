@@ -81,11 +81,7 @@ class CircuitBreaker:
         self.ejections = 0
 
     def state(self, now: float) -> BreakerState:
-        """The breaker's state now.
-
-        Args:
-            now: Seconds of a clock that goes forward.
-        """
+        """The breaker's state now."""
         if self._until is None:
             return BreakerState.CLOSED
         return (
@@ -121,7 +117,6 @@ class CircuitBreaker:
         200 calls in flight 5 open it, and the others' failures are no news.
 
         Args:
-            now: The time.
             ok: True if the route did its part; None where the call says nothing about the route,
                 such as one that was wrong in itself, or whose caller hung up.
             began: The time that ``admits`` was asked with. None is read as after the last change
@@ -146,7 +141,6 @@ class CircuitBreaker:
         """Count how an answer ended whose beginning was counted as a success.
 
         Args:
-            now: The time.
             ok: False if it broke.
             began: Time at which it was counted; what was before the last change says nothing.
         """

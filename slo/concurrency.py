@@ -93,7 +93,6 @@ class TtftModel:
     Attributes:
         fixed: a, in seconds.
         per_thousand: b, in seconds per thousand tokens.
-        seen: Number of calls it has learned from.
     """
 
     _KEPT: Final = 0.998
@@ -180,11 +179,6 @@ class ConcurrencyLimit:
     while it was: such calls are learned from, and are never slow, so a route that is not near its
     limit is not throttled, whatever its answers take.
 
-    Args:
-        initial: The limit to begin with.
-        least: The lowest.
-        maximum: The highest.
-
     Attributes:
         fit: Fit to the calls that do not wait.
         in_flight: Calls that were taken and have not left, never below 0.
@@ -234,11 +228,7 @@ class ConcurrencyLimit:
         return int(self._limit)
 
     def try_acquire(self, now: float) -> bool:
-        """True if one more call may go; if so it is in flight until it leaves.
-
-        Args:
-            now: Seconds of a clock that goes forward.
-        """
+        """True if one more call may go; if so it is in flight until it leaves."""
         in_flight = self.in_flight + 1
         if in_flight == 1 and now - self._last > IDLE_RESET_S:
             self._limit = max(self._limit, self._initial)
@@ -261,7 +251,6 @@ class ConcurrencyLimit:
                 or it was not begun.
             uncached_tokens: Tokens of its prompt that were not read from a cache, at least 0.
             ok: False where the route failed, took too long or refused it as one too many.
-            now: The time.
         """
         if self.in_flight == 0:
             return

@@ -21,11 +21,7 @@ _NS_PER_S: Final = 1_000_000_000
 
 
 class MeasuredRates:
-    """Moving averages of cost per token; integers, as all money.
-
-    Args:
-        now: Seconds of a clock that goes forward.
-    """
+    """Moving averages of cost per token; integers, as all money."""
 
     def __init__(self, now: float) -> None:
         self._halved_at = now
@@ -37,15 +33,7 @@ class MeasuredRates:
     def learn(
         self, nanos: int, usage: Usage, prefill_s: float, decode_s: float, now: float
     ) -> None:
-        """Learn from a call that ended now.
-
-        Args:
-            nanos: Its share of the replica's price.
-            usage: Its tokens.
-            prefill_s: Seconds up to its first token.
-            decode_s: Seconds from then on.
-            now: The time.
-        """
+        """Learn from a call that ended now."""
         self._halve(now)
         prefill_ns, decode_ns = round(prefill_s * _NS_PER_S), round(decode_s * _NS_PER_S)
         worked = prefill_ns + decode_ns

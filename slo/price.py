@@ -113,7 +113,6 @@ class OffPeakDiscount(msgspec.Struct, frozen=True, kw_only=True):
     """A factor on every rate, outside the peak windows and on holidays.
 
     Attributes:
-        factor: Factor on the rates.
         peak: Windows in which it does not apply.
         holidays: Days since 1970-01-01 (UTC) that have no peak.
     """
@@ -141,7 +140,6 @@ class PricePeriod(msgspec.Struct, frozen=True, kw_only=True):
         sheets: By service tier; "" is the standard one. A tier that is not here has no known price.
         regions: The uplift of processing bound to a region; a region that is not here has none.
         fast: The factor of fast mode; None where its price is unknown.
-        off_peak: Hours with another price; None for none.
     """
 
     since: float = float("-inf")
@@ -239,7 +237,6 @@ class CallPricing(msgspec.Struct, frozen=True, kw_only=True):
 
         Args:
             prompt: A usage that has generated nothing.
-            outputs: Generated tokens.
         """
         base, rate = _prompt_total(prompt, self.rates), self.rates.output
         if base is None:
@@ -260,10 +257,7 @@ def call_pricing(
     """The prices of a call made at ``time``; None if they are unknown.
 
     Args:
-        usage: Its tokens; prices depend on those of its prompt.
-        tariff: The route's prices.
         time: Time of the call, in seconds since the epoch.
-        terms: On what terms it is served.
     """
     period = tariff.period(time)
     sheet = period.sheets.get(terms.service_tier) if period is not None else None
@@ -291,14 +285,7 @@ def call_pricing(
 def cache_effect(
     usage: Usage, tariff: Tariff, time: float, terms: BillingTerms = STANDARD_TERMS
 ) -> CacheEffect | None:
-    """The effect of the cache on a call's list cost; None if a price is unknown.
-
-    Args:
-        usage: Its tokens.
-        tariff: The route's prices.
-        time: Time of the call, in seconds since the epoch.
-        terms: On what terms it was served.
-    """
+    """The effect of the cache on a call's list cost; None if a price is unknown."""
     pricing = call_pricing(usage, tariff, time, terms)
     return None if pricing is None else pricing.cache_effect(usage)
 
@@ -306,14 +293,7 @@ def cache_effect(
 def call_cost(
     usage: Usage, tariff: Tariff, time: float, terms: BillingTerms = STANDARD_TERMS
 ) -> CallCost | None:
-    """The cost of a call made at ``time``; None if the price of any token of it is unknown.
-
-    Args:
-        usage: Its tokens.
-        tariff: The route's prices.
-        time: Time of the call, in seconds since the epoch.
-        terms: On what terms it was served.
-    """
+    """The cost of a call made at ``time``; None if the price of any token of it is unknown."""
     pricing = call_pricing(usage, tariff, time, terms)
     return None if pricing is None else pricing.cost(usage)
 

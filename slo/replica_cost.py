@@ -95,9 +95,7 @@ class SharedReplica:
     """One replica's time, divided among its calls.
 
     Args:
-        price: Its price by the hour.
         now: Seconds of a clock that goes forward; it is paid from now on.
-        is_running: False where it is not paid yet.
     """
 
     def __init__(self, price: ReplicaPrice, now: float, *, is_running: bool = True) -> None:
@@ -122,7 +120,6 @@ class SharedReplica:
         """The share of a call that ends now; settle each once.
 
         Args:
-            now: Its end.
             worked_s: Seconds that the engine worked on it; None where unknown.
         """
         whole = self._end(call, now)

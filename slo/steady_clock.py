@@ -74,11 +74,7 @@ class SteadyClock:
         return expected + gap
 
     def compare(self, shared: float) -> None:
-        """Note what a shared clock says now; the first time, it is believed as it is.
-
-        Args:
-            shared: Seconds since the epoch.
-        """
+        """Note what a shared clock says now; the first time, it is believed as it is."""
         ticks = self._ticks()
         if self._shared is None:
             self._state = _State(shared, ticks)

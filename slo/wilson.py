@@ -34,10 +34,6 @@ def lower_bound(bad: float, n: float) -> float:
 def upper_bound(bad: float, n: float) -> float:
     """The share that the true one is hardly above; 1.0 where nothing was counted, or all is bad.
 
-    Args:
-        bad: Number of bad ones, 0 to ``n``.
-        n: Number counted, 0 or more. Neither has to be whole.
-
     Raises:
         ValueError: If there are more bad than were counted, or less than none.
     """

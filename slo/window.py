@@ -27,7 +27,6 @@ def window_start(window: Window, time: float) -> float:
     """Start of the window that this time is in; the start itself is in it.
 
     Args:
-        window: Kind of window.
         time: Seconds since the epoch, as all times here.
     """
     seconds = _SECONDS.get(window)

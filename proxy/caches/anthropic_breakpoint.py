@@ -22,11 +22,9 @@ class AnthropicRules:
     Attributes:
         least: Shorter prefixes are silently not stored; 512 to 4,096 by model.
         lifetimes: Seconds an entry lives since the start of the call that wrote or read it last.
-        marks: Most marks in one prompt.
         lookback: Positions looked at from a mark backwards, the mark's own included.
         runs: True if consecutive tool_use blocks, or tool_result blocks, are one position.
         automatic: True if a call may ask for a mark without placing it.
-        most: Entries kept.
     """
 
     least: int = 1_024
@@ -84,8 +82,6 @@ def lookback_blocks(
     blocks 35 to 16.
 
     Args:
-        blocks: Of the prompt.
-        mark: The block that is marked.
         lookback: Number of positions that are looked at, the mark's own included.
         runs: True if consecutive tool_use blocks, or tool_result blocks, are one position.
     """

@@ -20,8 +20,6 @@ def readable_tokens(
     """Tokens read of a prefix that is held: whole steps, and nothing below the least.
 
     Args:
-        cached: Tokens of the prefix.
-        total: Tokens of the prompt.
         step: Tokens that are read are a multiple of so many.
         least: Less counts as nothing.
         fresh: So many at the prompt's end are never read.
@@ -36,8 +34,6 @@ def bill_prompt(
     """Bill a prompt of which ``hit`` tokens are read and prefixes are written beyond them.
 
     Args:
-        total: Tokens of the prompt.
-        hit: Tokens read.
         writes: The length of each written prefix, in tokens, and its lifetime.
         lifetimes: Seconds of each lifetime the provider sells.
     """
@@ -55,11 +51,6 @@ def charged_writes(
 
     Source: Anthropic, prompt caching, mixing TTLs (2026-08); OpenAI, prompt caching, a token is
     charged once (2026-09).
-
-    Args:
-        hit: Tokens read.
-        writes: The length of each written prefix, in tokens, and its lifetime.
-        lifetimes: Seconds of each lifetime the provider sells.
     """
     longest: dict[L, int] = {}
     for tokens, ttl in writes:

@@ -37,7 +37,6 @@ class OpenAIBreakpointRules:
         first_read: Marks looked up from the front. Disputed: the guide says 2, the SDK none.
         latest_read: Marks looked up from the end. Disputed: the guide and Azure say 50, the SDK 80.
         ends_read: Earlier ends of eligible messages looked up in implicit mode.
-        most: Entries kept.
     """
 
     least: int = 1_024
@@ -122,11 +121,6 @@ def lookup_blocks(
     """The blocks at whose ends an entry is looked for.
 
     Source: OpenAI, prompt caching guide (2026-09), and the SDK's docstrings (3.52.0, 2026-11).
-
-    Args:
-        prompt: The prompt that is sent.
-        ends: Its implicit breakpoints.
-        rules: Whose cache it meets.
     """
     marks = marked_blocks(prompt)
     indexes = {*marks[: rules.first_read], *_latest_positions(marks, rules.latest_read)}
@@ -142,11 +136,6 @@ def written_breakpoints(
     """The breakpoints a call writes where they are long enough and stored nowhere behind.
 
     Source: OpenAI, prompt caching guide, implicit and explicit mode (2026-09).
-
-    Args:
-        prompt: The prompt that is sent.
-        ends: Its implicit breakpoints.
-        rules: Whose cache it meets.
     """
     count = rules.marks_written if prompt.explicit else rules.beside_implicit
     for index in _latest_positions(marked_blocks(prompt), count):

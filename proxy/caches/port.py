@@ -61,7 +61,6 @@ class TokenBlock:
     """One content block of a prompt in wire order: the smallest place a breakpoint can stand.
 
     Attributes:
-        role: Whose block it is.
         tokens: Its token ids, in order, as rendered: what parts one role or message from the next
             is among them. Each fits 32 bits.
         message: Index of the message it belongs to; blocks of one message share it.
@@ -115,7 +114,6 @@ class Served:
     """The tokens of one prompt as a cache served them; the three parts add up to the prompt.
 
     Attributes:
-        read: Tokens served from the cache.
         written: Tokens stored at a price, by lifetime; free writes are not counted here.
         fresh: Tokens computed at the ordinary price.
     """

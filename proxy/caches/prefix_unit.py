@@ -50,7 +50,6 @@ def unit_lengths(
 
     Args:
         total: Tokens of a prompt, or of one with its answer.
-        rules: Whose cache it meets.
         shared: Number of them that an earlier prompt began with.
         after: Number of them that were kept before.
     """

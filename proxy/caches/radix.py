@@ -42,8 +42,6 @@ class Radix:
     Source: SGLang 0.5.23, RadixAttention (2026-11).
 
     Args:
-        page: Tokens of a page.
-        room: Most tokens kept.
         lifetime: Seconds a stretch lives after its last use.
     """
 

@@ -18,7 +18,6 @@ class Regime(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     Attributes:
         name: One of the catalog's regimes; "" where nothing is known.
-        provider: Whose cache it is.
         least: Tokens below which nothing is cached.
         read: Price of a token read, relative to a fresh one.
         writes: Price of a token written, relative to a fresh one, by lifetime ("5m", "30m", "1h",
@@ -92,7 +91,6 @@ def prompt_cost(usage: Usage, regime: Regime) -> float:
     """Cost of a prompt at this cache, in tokens at the price of fresh ones.
 
     Args:
-        usage: Its tokens, by how they are served.
         regime: The cache, with its prices as multiples of a fresh token's.
     """
     written = 0.0

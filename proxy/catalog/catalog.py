@@ -16,7 +16,6 @@ class Catalog:
 
     Attributes:
         models: By public name, in the order they were written.
-        upstreams: By name.
         default: Takes the calls that name no model, at no known price.
         passing: Upstreams for models that it does not list.
         team_aliases: Names that mean other models, by the team's name; those of ``EVERY_TEAM``
@@ -24,7 +23,6 @@ class Catalog:
         aliases: Those in force, of the team that ``for_team`` made this catalog for.
         assumed: Models that took traits from their family, which their entries do not state.
         own: Models that only the user's file or the engines list.
-        warnings: Problems in the files that do not keep them from being used.
     """
 
     models: Mapping[str, Model]

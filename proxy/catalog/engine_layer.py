@@ -21,19 +21,11 @@ class EngineEntry:
     """An engine profile, as far as the catalog goes by it.
 
     Attributes:
-        profile: Its name.
-        file: The file that it stands in, for problems.
         served_name: The name that its engine knows the model by.
-        base_urls: Where each replica answers.
-        provider: Whose cache rules it follows.
-        region: Region of its replicas; "" where it is not said.
         key_env: Variable that holds its key; "" for none needed.
-        serves_responses: True if it has the Responses API.
         regime: Cache rules, one of ``REGIMES``.
         block: Tokens of a cache block; 0 where the regime knows none.
         window: Most tokens of prompt and answer; 0 where unknown.
-        shares_cache: True if teams may share its prefix cache.
-        hints: Facts about calls that its scheduler is told.
         gpus: GPUs of each replica; 0 where it runs on processors alone.
         price_per_gpu_hour: US dollars of each, without GPUs of the machine; "" where unknown.
     """
@@ -86,12 +78,7 @@ def engine_names(entries: Iterable[str]) -> list[str]:
 
 
 def expand_engines(route: Node, entries: Mapping[str, EngineEntry]) -> list[Node]:
-    """The route, or one for each replica where it names an engine.
-
-    Args:
-        route: A route's table.
-        entries: The engines by profile.
-    """
+    """The route, or one for each replica where it names an engine."""
     table: Mapping[str, Node] = route.value
     node = table.get("upstream")
     if node is None or not isinstance(node.value, str) or not node.value.startswith(ENGINE_PREFIX):

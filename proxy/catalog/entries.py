@@ -21,7 +21,6 @@ class BodyFields:
     Attributes:
         add: JSON by field, in place of what the caller says there.
         rename: The upstream's name of a field by the caller's.
-        drop: Fields that are left out.
     """
 
     add: Mapping[str, bytes] = field(default_factory=dict)

@@ -26,7 +26,6 @@ class Family:
 
     Attributes:
         names: A pattern: ``*`` is any text, ``{base}`` the name of another model.
-        upstream: The upstream that its members pass to.
         like: The model whose cache rules and traits they are taken to share; None for unknown.
     """
 
@@ -74,7 +73,6 @@ class UnlistedModels:
     """Upstreams for models that the catalog does not list.
 
     Attributes:
-        families: In the order they are tried.
         tuned: Entries of fine-tunes; see ``fine_tunes``.
         upstreams: Those that may get unlisted names: with the key they need. By name.
         default: Takes the names that no family has; None for refusing them.
@@ -98,7 +96,6 @@ class UnlistedModels:
         """The entry an unlisted name passes by; None where it must be refused.
 
         Args:
-            name: As the caller wrote it.
             models: The catalog's, for names that are written with their upstream before them.
         """
         if not MODEL_NAME.fullmatch(name):
@@ -155,9 +152,7 @@ def inherit_from_family(
     A family holds for its own provider, and for every upstream that speaks Anthropic's API.
 
     Args:
-        route: As the catalog says it.
         names: The model's public name and the one its upstream knows.
-        families: In the order they are tried.
     """
     for family in families:
         if not _is_akin(route.upstream, family.upstream):
@@ -189,13 +184,7 @@ def _route_to(model: Model, upstream: Upstream) -> Route | None:
 
 
 def _unpriced_model(names: str, upstream: Upstream, like: Route | None = None) -> Model:
-    """The entry of all models with such names.
-
-    Args:
-        names: Their pattern, which is its id.
-        upstream: Upstream of such models.
-        like: Route that they resemble.
-    """
+    """The entry of all models with such names."""
     route = Route(name=f"{upstream.name}/{names}", upstream=upstream)
     if like is not None:
         route = replace(

@@ -66,7 +66,6 @@ def read_aliases(
 
     Args:
         files: Each with its own problems, to which those found here are added.
-        models: The public names of the listed models.
     """
     merged: dict[str, dict[str, Node]] = {}
     for file in files:

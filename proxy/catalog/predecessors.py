@@ -49,7 +49,6 @@ class Predecessors:
         """The route at its predecessor's price and limits; unchanged where it has none.
 
         Args:
-            route: A route without a price.
             names: The model's public name and the one its upstream knows.
         """
         member = self._predecessor(route.upstream, names)

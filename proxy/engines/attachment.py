@@ -44,7 +44,6 @@ class RecognisedEngine:
     Attributes:
         engine: Its kind; None where its pages do not tell.
         version: Its version; "" where it does not say, or in another form.
-        models: Names under which it serves models.
         cache_tokens: Room of its prefix cache; None where unknown.
         notes: Things that are missing, with what to do.
     """
@@ -106,11 +105,8 @@ def profile_table(
     """The TOML table of a profile that attaches to these addresses.
 
     Args:
-        recognised: The engine that answers there.
         urls: Its base URLs, up to and including ``/v1``.
         name: Name of the profile; "" takes the model's.
-        region: Region of the replicas.
-        key_env: Variable that holds the key of its API.
     """
     model = recognised.models[0] if recognised.models else ""
     named = name or _NAME.sub("-", model.rpartition("/")[2]).strip("-.")[:64] or "engine"

@@ -14,7 +14,6 @@ def write_profile(name: str, fields: Mapping[str, object], notes: Sequence[str] 
 
     Args:
         fields: Its fields in order; None, "" and an empty list are left out.
-        notes: Comments that stand above the fields.
     """
     lines = [f"[engines.{_key(name)}]", *(f"# {note}" for note in notes)]
     for key, value in fields.items():

@@ -116,12 +116,10 @@ class EngineProfile:
     The reference in ``README.md`` describes each field; a test fails for one that it lacks.
 
     Attributes:
-        name: Name of the table.
         attached_urls: Base URLs of replicas that others run, up to and including ``/v1``.
         auto_speculation: Bounds of the advisor's choice; None where ``speculation`` is as written.
         control_replicas: The last so many replicas run without speculation, for comparison.
         price_per_gpu_hour: In nano-dollars; None where it is unknown.
-        line: Line of its table in its file.
     """
 
     name: str

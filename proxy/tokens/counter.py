@@ -74,7 +74,6 @@ class TokenCounter:
         """Tokens of a request's prompt; a body of unknown shape weighs as much as its text.
 
         Args:
-            body: As it is sent.
             endpoint: The path below ``/v1/``, such as ``chat/completions``.
             model: The upstream's name of the model.
         """

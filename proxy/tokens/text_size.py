@@ -17,7 +17,6 @@ def text_tokens(body: bytes, *, has_parts: bool = True) -> int:
     """About as many tokens as a body's texts have; its encoded images and files count nothing.
 
     Args:
-        body: As it is sent.
         has_parts: False if it is known to have neither images nor files, so that none are sought.
     """
     size, start = len(body), 0

@@ -90,12 +90,7 @@ _RESPONSE: Final = msgspec.json.Decoder(_Response)
 
 
 def is_whole(body: bytes, endpoint: str) -> bool:
-    """True if the body holds all that the model is shown, as text.
-
-    Args:
-        body: As it is sent.
-        endpoint: The path below ``/v1/``.
-    """
+    """True if the body holds all that the model is shown, as text."""
     if _ELSEWHERE.search(body) or _may_hide_names(body):
         return False
     if endpoint != "responses":

@@ -66,7 +66,6 @@ class RecentTtft:
 
         Args:
             seconds: From sending to the first content.
-            now: Seconds of a clock that goes forward.
         """
         self._samples.append((now, seconds))
 
@@ -75,7 +74,6 @@ class RecentTtft:
 
         Args:
             seconds: From sending to the first content of the other one.
-            now: The time.
         """
         self._assumed.append((now, seconds))
 
@@ -83,9 +81,6 @@ class RecentTtft:
         """The median of the last ``RECENT_TTFT_WINDOW_S`` seconds; None for too few calls.
 
         What was assumed counts only while no call of its own is known.
-
-        Args:
-            now: The time.
         """
         samples = _recent_seconds(self._samples, now) or _recent_seconds(self._assumed, now)
         return statistics.median(samples) if len(samples) >= _MIN_SAMPLES else None
@@ -94,29 +89,18 @@ class RecentTtft:
         """The median of the newest ``_MIN_SAMPLES`` calls; None where any of them is too old.
 
         It follows a route that recovered at once, where ``median`` is still of its bad time.
-
-        Args:
-            now: The time.
         """
         newest = _recent_seconds(self._samples, now)[-_MIN_SAMPLES:]
         return statistics.median(newest) if len(newest) == _MIN_SAMPLES else None
 
     def last(self, now: float) -> float | None:
-        """Seconds of the newest call; None where it is too old.
-
-        Args:
-            now: The time.
-        """
+        """Seconds of the newest call; None where it is too old."""
         samples = self._samples
         is_recent = bool(samples) and samples[-1][0] > now - RECENT_TTFT_WINDOW_S
         return samples[-1][1] if is_recent else None
 
     def try_probe(self, now: float) -> bool:
-        """True, once in ``SILENT_PROBE_INTERVAL_S``, if a call is to show whether it begins again.
-
-        Args:
-            now: The time.
-        """
+        """True, once in ``SILENT_PROBE_INTERVAL_S``, if a call is to show if it begins again."""
         if 0 <= now - self._probed_at < SILENT_PROBE_INTERVAL_S:
             return False
         self._probed_at = now
@@ -127,9 +111,6 @@ class RecentTtft:
 
         A route that became slow, or silent, shows at once; one that recovered, once most of its
         calls did.
-
-        Args:
-            now: The time.
         """
         median, newest = self.median(now), self.newest(now)
         return median if median is None or newest is None else max(median, newest)
@@ -160,13 +141,7 @@ def may_begin_sooner(
 
 
 def is_overdue(here: float | None, *, waited: float, deadline: float) -> bool:
-    """True if an attempt is so late that its route may be silent, by its own measure too.
-
-    Args:
-        here: Seconds that its route usually takes; None where unknown.
-        waited: Seconds that it has taken.
-        deadline: Seconds that its first content may take.
-    """
+    """True if an attempt is so late that its route may be silent, by its own measure too."""
     usual = deadline if here is None or here == math.inf else max(here, deadline)
     return waited >= _LATE_FACTOR * usual
 
@@ -204,7 +179,6 @@ class HedgeBudget:
 
         Args:
             nanos: Cost in nano-dollars; None where that is unknown.
-            now: Seconds of a clock that goes forward.
         """
         self._hedges.add(1, 0, now)
         if nanos:
@@ -215,7 +189,6 @@ class HedgeBudget:
 
         Args:
             predicted: Nano-dollars that it may cost; None where its price is unknown.
-            now: The time.
         """
         hedges, cost = self._hedges, self._cost
         hedges.expire(now)
@@ -235,8 +208,6 @@ class HedgeBudget:
         Args:
             nanos: Cost in nano-dollars of the one of the two that lost; None where that is unknown,
                 and its prediction stays.
-            predicted: Value that ``may`` was asked with.
-            now: The time.
         """
         if nanos is not None:
             self._cost.add(0, nanos - (predicted or 0), now)
@@ -257,7 +228,6 @@ def is_worth_hedging(
     """True if a hedge may go there; to where the prompt is not cached only if it is short.
 
     Args:
-        prompt_tokens: The whole prompt's.
         is_warm_there: True if the replica has its prefix cached.
         max_prompt_tokens: Tokens that may be read from the beginning.
     """
@@ -283,11 +253,7 @@ class RetryBudget:
         self._least = least
 
     def record_call(self, now: float) -> None:
-        """Count a call's first attempt.
-
-        Args:
-            now: Seconds of a clock that goes forward.
-        """
+        """Count a call's first attempt."""
         self._retries.add(1, 0, now)
 
     def try_acquire(self, now: float) -> bool:

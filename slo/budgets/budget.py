@@ -74,8 +74,6 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """Team, key and labels that a call is for; "" where not stated.
 
     Attributes:
-        team: The team's name.
-        key: The key's public name.
         feature: Part of the caller's product it serves.
         user: The end user, sealed where users are not to be known.
         labels: Other labels of the call, as the caller gives them.
@@ -125,8 +123,6 @@ def counter_key(budget: Budget, whose: str, time: float) -> str:
     and unprintable names stand in it as a hash.
 
     Args:
-        budget: Budget that counts.
-        whose: As ``counted_subject`` tells.
         time: Time of admission, in seconds since the epoch.
     """
     if len(whose) > _MAX_KEY_CHARS or not whose.isprintable():

@@ -137,7 +137,6 @@ def least_output_tokens(requested_tokens: int, usual: int | None, choices: int, 
         usual: Most that nine of ten such calls generate, all choices together; None where little is
             learned, and then it may be clamped down to 256 tokens, or to a quarter of what it
             names.
-        choices: Number of answers it asks for.
         needs: The fewest its model takes, such as one more than it is told to think.
     """
     if usual is not None:
@@ -210,8 +209,6 @@ class PredictionAccuracy:
     """The outcomes of the calls under one ceiling.
 
     Attributes:
-        calls: Number of settled calls.
-        within: Number of them that cost no more than the ceiling.
         unpriced: Number of calls without a known cost; they are none of the calls.
     """
 
@@ -230,7 +227,6 @@ class PredictionAccuracy:
         Args:
             settled: In nano-dollars; None where unknown.
             predicted: Likely cost in nano-dollars; None where unknown.
-            limit: The ceiling.
         """
         if settled is None:
             self.unpriced += 1

@@ -46,7 +46,6 @@ class LeaseReport(msgspec.Struct, frozen=True, kw_only=True):
     """A lease's report to its counter.
 
     Attributes:
-        counter: Name of the counter.
         serial: Grows with each report; one that is not larger than the last is ignored.
         number: Of what was spent; what has been counted under it is not counted again.
         spent: By the second, since 1970, in which the attempts ended.
@@ -95,11 +94,6 @@ class Lease:
     """One process's lease of one counter.
 
     Times are in seconds of a clock that never goes back, but where since 1970 is said.
-
-    Args:
-        claim: One that calls make on the counter.
-        level: The counter, as it was heard.
-        now: The time.
     """
 
     __slots__ = (
@@ -184,9 +178,6 @@ class Lease:
         """Let go of what a call held, and count what it spent.
 
         Args:
-            hold: Amount held for it.
-            spent: Amount it used.
-            now: The time.
             second: Since 1970, in which it ended.
         """
         self.held -= hold
@@ -203,10 +194,7 @@ class Lease:
         """The next report to the counter; until it answers, no more than ``keep`` is used.
 
         Args:
-            counter: Its name.
             serial: Larger than those of all reports before it.
-            now: The time.
-            is_last: True if the lease is released.
         """
         self._forget(now)
         if self._sent is None:

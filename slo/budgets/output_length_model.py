@@ -42,11 +42,7 @@ class _LearnedLengths:
 
 
 class OutputLengthModel:
-    """The output lengths of each kind of call.
-
-    Args:
-        max_kinds: Most kinds that are remembered.
-    """
+    """The output lengths of each kind of call."""
 
     def __init__(self, max_kinds: int = 2048) -> None:
         self._most = max_kinds

@@ -76,7 +76,6 @@ class PriceQuote(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         tariff: The route's; None where they are unknown.
         at: Time of admission, in seconds since the epoch.
-        terms: On what terms it will be served.
     """
 
     tariff: Tariff | None
@@ -145,10 +144,7 @@ def usage_bounds(
     """The bounds of a call's use of this unit; None for dollars at an unknown price.
 
     Args:
-        unit: Unit that is counted.
         prompt: The prompt as it will be billed: read from a cache only what is known to be warm.
-        output: Output that may be generated.
-        quote: At what prices.
     """
     if unit is BudgetUnit.REQUESTS:
         return UsageBounds(sure=1, typical=1, likely=1, worst=1)
@@ -167,9 +163,6 @@ def largest_cost(prompt: Usage, output: int, quote: PriceQuote, *, any_tier: boo
     """The effective nano-dollars of a call at most; None at an unknown price.
 
     Args:
-        prompt: The prompt as it will be billed.
-        output: Tokens generated.
-        quote: At what prices.
         any_tier: True if the provider chooses the service tier, and may choose the dearest.
     """
     period = quote.tariff.period(quote.at) if quote.tariff is not None else None
@@ -195,9 +188,7 @@ def size_reservation(budget: Budget, need: UsageBounds, counter: CounterView) ->
     nobody hold more than a call can cost.
 
     Args:
-        budget: Budget to reserve from.
         need: Amount of the budget's unit that the call may use.
-        counter: State of the counter when last read.
     """
     limit = budget.limit
     if not budget.hard:
@@ -233,11 +224,6 @@ def required_headroom(budget: Budget, need: UsageBounds, counter: CounterView) -
     The calls that run are taken to be like this one: as many as hold something, but not more than
     what is held pays for. With none it is the worst case. It is never more than what will be free
     once they have ended, so that who is refused for them is told to come back.
-
-    Args:
-        budget: Budget to reserve from.
-        need: Amount of the budget's unit that the call may use.
-        counter: State of the counter when last read.
     """
     if need.likely == 0:
         return need.worst

@@ -248,10 +248,8 @@ class Reservations:
         out keeps its hold.
 
         Args:
-            name: The reservation's.
             amounts: By counter, those that the reservation was made on: of the window in which
                 the call was admitted.
-            now: The time.
             ended: End of the attempt, as the ledger has it; now where it is None.
 
         Returns:
@@ -319,7 +317,6 @@ class Reservations:
         Args:
             amounts: By counter, what attempts used that ended before the checkpoint.
             checkpoint: As it was begun.
-            now: The time.
             exactly: True if counters that say more are lowered, too.
 
         Raises:

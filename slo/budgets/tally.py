@@ -44,7 +44,6 @@ class Tally:
     of the time it passes twice.
 
     Args:
-        retention_s: Seconds for which slots are kept.
         max_keys: Most keys kept; beyond it the one that was longest not added to is forgotten.
     """
 
@@ -73,7 +72,6 @@ class Tally:
 
         Args:
             key: Whose; one without additions has no calls.
-            now: The time.
             seconds: Seconds counted back from now; part of a slot counts as a whole one.
         """
         row = self._rows.get(key)
@@ -89,11 +87,6 @@ class Tally:
 
     def trailing_counts(self, key: str, now: float, seconds: float) -> tuple[GoodBadCounts, ...]:
         """The counts of the current slot, of it and the one before, and so on.
-
-        Args:
-            key: Whose.
-            now: The time.
-            seconds: Seconds counted back from now; part of a slot counts as a whole one.
 
         Returns:
             As many counts as so many seconds have slots; none of a key without additions.

@@ -38,10 +38,8 @@ def level_for(standing: ControllerSnapshot, draw: float, rules: ControllerRules)
     """The level of a new conversation, which it keeps; never above the highest there is.
 
     Args:
-        standing: The objective's state.
         draw: The conversation's hash, as a number from 0.0 to below 1.0. A conversation that goes
             to level 0 at some share does so at every larger one.
-        rules: The number of levels.
     """
     return 0 if draw < standing.share else min(standing.level, rules.fallback_levels)
 

@@ -58,9 +58,7 @@ def evaluate(
     """The objective's next state; the same object if nothing changes.
 
     Args:
-        standing: Its present state.
         arms: Recent counts by level; a level without calls may be left out.
-        rules: Thresholds and times.
         now: The time. Later times in the state are set back to it, so that nothing waits for a
             clock that was set back.
     """
@@ -236,7 +234,6 @@ def _breach_calls(
     (ten minutes at most).
 
     Args:
-        rules: Thresholds.
         is_new: True for a level just entered: fewer calls are enough, if the breach is gross.
     """
     calls, seconds = arm.latest(

@@ -21,8 +21,6 @@ def apply_pin(
     Args:
         standing: The state so far; its relapses stay counted.
         level: 0 or more; above the highest there is, it is the highest.
-        until: Time at which the pin ends by itself.
-        since: Time at which it was set.
         why: The reason; cut to ``MAX_REASON_CHARS`` characters of printable ASCII.
 
     Raises:

@@ -113,10 +113,8 @@ class ControllerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     Every time is in seconds since 1970.
 
     Attributes:
-        state: Handling of new conversations.
         level: The level of those that do not go to level 0; 0 where all do.
         since: Start of the state, or of the level if that was later.
-        reason: Reason, in one sentence of ASCII.
         relapses: Number of times it had to degrade again, until that is forgotten.
         share: The part of new conversations that goes to level 0, 0.0 to 1.0.
         step_since: Time at which a degraded or recovering one began to give level 0 this share.

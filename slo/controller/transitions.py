@@ -9,11 +9,8 @@ class StateChange(msgspec.Struct, frozen=True, kw_only=True):
     """A change of state or level; a change of share alone is none.
 
     Attributes:
-        before: The state it left.
         after: The state it is in; the same if only the level changed.
-        level_before: The level it left.
         at: Time of the transition, in seconds since 1970.
-        reason: Reason, in one sentence of ASCII.
     """
 
     before: ControllerState

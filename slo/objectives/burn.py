@@ -96,7 +96,6 @@ def is_burning(
     counted that it is no accident that the budget burns.
 
     Args:
-        alert: One of ``burn_alerts(objective)``.
         over: Counts over ``alert.over``.
         lately: Counts over its last twelfth, ``short_window_s(alert)``.
     """
@@ -134,7 +133,6 @@ def is_missed(objective: Objective, hour: GoodBadCounts, calls: int | None = Non
     """True if less than its floor is read from the cache, which chance does not explain.
 
     Args:
-        objective: A cache's.
         hour: Tokens read and not read in the last ``FLOOR_MISSED_WINDOW_S`` seconds.
         calls: Of how many calls they are. Where nobody says, of as many as prompts of the least
             length would be: never fewer than there were, so that it is told sooner, not later.
@@ -147,7 +145,6 @@ def is_cleared(objective: Objective, quarter: GoodBadCounts, calls: int | None =
     """True if as much as its upper edge is read from the cache again, which is no accident.
 
     Args:
-        objective: A cache's.
         quarter: Tokens read and not read in the last ``FLOOR_CLEARED_WINDOW_S`` seconds.
         calls: Of how many calls they are, as above.
     """

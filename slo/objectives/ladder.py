@@ -40,10 +40,6 @@ class CallRequirements(msgspec.Struct, frozen=True, kw_only=True):
     """The requirements of a call on the model that answers it.
 
     Attributes:
-        tools: True if it declares tools.
-        schema: True if its answer must follow a JSON schema.
-        vision: True if there are images in it.
-        tokens: Tokens of its prompt.
         output: The most tokens its answer may have; 0 if it does not say.
         region: Region that must process it, such as ``eu``; "" for any.
         regions: Regions where it may be processed; None for anywhere.

@@ -41,7 +41,6 @@ def percentiles(counts: Mapping[int, int], percents: Sequence[int]) -> list[floa
     """Seconds that so many of 100 latencies stay at or below, by nearest rank; None without any.
 
     Args:
-        counts: Number of latencies in each bucket.
         percents: Each from 1 to 100.
     """
     total = sum(counts.values())

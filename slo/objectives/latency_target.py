@@ -16,8 +16,6 @@ class LatencyTarget(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         objective: Name of the objective with the tightest limit.
-        ttft: Limit of the first token.
-        total: Limit of the last byte.
         queue_and_prefill: Limit of an engine until the first token; None without such budgets.
         decode: Limit of an engine from the first token to the last.
     """

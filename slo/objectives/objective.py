@@ -81,7 +81,6 @@ class BurnAlert(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         burn: Burn rate: the multiple of the allowed rate at which it is used up; 1 or more.
         over: For how long, in seconds. It must be so still in the last twelfth of that time.
-        severity: Urgency of the alert.
     """
 
     burn: float
@@ -121,13 +120,10 @@ class CallMeasurements(msgspec.Struct, frozen=True, kw_only=True):
     """The measurements of an ended call that objectives judge.
 
     Attributes:
-        team: The team's name.
         feature: Part of the caller's product it served; "" where not stated.
-        streamed: True if the caller asked for a stream.
         ttft: Seconds from arrival to the first token the caller was sent; None where none was.
         total: Seconds from arrival to the end, whichever it was.
         failed: True if the caller got an error, or an answer cut short by one.
-        hung_up: True if the caller left before the end.
         cost_nanos: Cost of all its attempts in nano-dollars; None where the price of one is
             unknown.
         prompt_tokens: Its input tokens, with those read from and written to caches; 0 where nobody
@@ -154,11 +150,7 @@ class CallMeasurements(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ObjectiveIndex:
-    """Objectives by the calls they are about.
-
-    Attributes:
-        every: All of them, in the order given.
-    """
+    """Objectives by the calls they are about."""
 
     def __init__(self, objectives: Iterable[Objective]) -> None:
         self.every = tuple(objectives)

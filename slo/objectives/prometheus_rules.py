@@ -56,12 +56,7 @@ def rule_groups(objectives: Iterable[Objective]) -> dict[str, list[Rule]]:
 
 
 def lower_bound_expression(bad: str, events: str) -> str:
-    """Our one-sided 95 percent bound of the share of bad events, as Prometheus reckons it.
-
-    Args:
-        bad: An expression, how many were bad.
-        events: An expression, how many there were.
-    """
+    """Our one-sided 95 percent bound of the share of bad events, as Prometheus reckons it."""
     half, quarter, whole = (f"{Z * Z / part:.12g}" for part in (2, 4, 1))
     spread = f"{Z:.12g} * sqrt({bad} * (1 - {bad} / {events}) + {quarter})"
     return f"({bad} + {half} - {spread}) / ({events} + {whole})"

@@ -32,7 +32,6 @@ def read_entries(
     """The entries of an array of tables, in order; no two of one name.
 
     Args:
-        top: The whole file.
         kind: The array's name, in the plural, such as ``budgets``.
         read: An entry of a table, with stand-ins where it has problems.
     """

@@ -43,7 +43,6 @@ class PolicyKind(NamedTuple):
     Attributes:
         array: Name of its array of tables in the file, and of its field of ``Policies``.
         noun: Word for one of them, whose plural ends in s.
-        fields: Fields that a table of it may have.
         read: The policy of a table, with stand-ins where it has problems.
     """
 
@@ -71,9 +70,6 @@ def policies_by_kind(policies: Policies) -> Mapping[PolicyKind, tuple[Any, ...]]
 def read(top: Node) -> Policies:
     """The policies of a file.
 
-    Args:
-        top: The whole text, a table.
-
     Raises:
         InvalidFile: With every problem found.
     """
@@ -86,11 +82,7 @@ def read(top: Node) -> Policies:
 
 
 def models(top: Node) -> Iterator[Node]:
-    """The models that ladders and ceilings name.
-
-    Args:
-        top: A file that was read without a problem.
-    """
+    """The models that ladders and ceilings name."""
     for node in _names(top, "objectives", "ladder"):
         if ladder_levels.is_model(node.value):
             yield node

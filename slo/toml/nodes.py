@@ -32,7 +32,6 @@ class Node:
     Attributes:
         value: A table as a dict of nodes, an array as a list of nodes, else what TOML says; what
             TOML calls a float is a Decimal, so that nothing is rounded before it is judged.
-        file: The name of the text.
         line: From 1.
         name: Dotted, such as ``models.gpt-5.5.price``; "" for the whole text.
     """

@@ -12,7 +12,6 @@ class Problem:
     """One thing wrong with a file.
 
     Attributes:
-        file: Its name, as the reader knows it.
         line: From 1.
         where: The dotted name of the entry, such as ``models.gpt-5.5.price.input`` or
             ``budgets.assistants-month.limit``; "" for the whole file.

@@ -72,7 +72,6 @@ class TableReader:
         """The elements of the array of this key; [] if there is none.
 
         Args:
-            key: The array's key.
             named_by: The field in which an element says its name, for who writes a table by name.
         """
         node = self.nodes.get(key)

@@ -19,8 +19,6 @@ class MetricNames:
     exported, it goes on without that figure and says which one is missing.
 
     Attributes:
-        running: Gauge of sequences that are being served.
-        waiting: Gauge of sequences in the queue.
         kv_usage: Gauge of the KV cache's used part, 0 to 1.
         prefix_queries: Counter of prompt tokens looked up in the prefix cache.
         prefix_hits: Counter of those found there.
@@ -114,7 +112,6 @@ class EngineAdapter:
         build_command_line: Builds the command line of a replica; arguments are the profile, the
             replica's number from 0 and the Python to run modules with. None if attach-only.
         build_env: Builds the environment variables of a replica besides the profile's own.
-        find_misfits: Finds fields that this engine cannot follow.
         properties_path: Where it says the room of its cache, if its metrics do not; "" for nowhere.
         attach_needs: Settings that it has to be started with.
         finishes_streams: True if it ends after SIGTERM once its streams are done; else they break.
@@ -122,7 +119,6 @@ class EngineAdapter:
             apart, where earlier ones refuse calls with it; "" where none does.
         regime: Rules of its prefix cache, one of ``proxy.catalog.entries.REGIMES``.
         block_tokens: Tokens of a cache block where the regime counts in blocks, else 0.
-        serves_responses: True if it has the Responses API.
         prompt_tokens_exclude_cached: True if ``metrics.prompt_tokens`` counts computed tokens only.
     """
 
@@ -157,7 +153,6 @@ class EngineAdapter:
         """The command that starts a replica.
 
         Args:
-            replica: Number of the replica, from 0.
             python: Interpreter of the gateway, for engines that are Python modules of its own.
 
         Raises:

@@ -17,11 +17,7 @@ ADAPTERS: Final[Mapping[Engine, EngineAdapter]] = {
 
 
 def catalog_entry(profile: EngineProfile, file: str) -> EngineEntry:
-    """The profile's entry of the catalog: its replicas as upstreams of one model.
-
-    Args:
-        file: The file that it comes from, for problems.
-    """
+    """The profile's entry of the catalog: its replicas as upstreams of one model."""
     adapter, price = ADAPTERS[profile.engine], profile.price_per_gpu_hour
     return EngineEntry(
         profile=profile.name,

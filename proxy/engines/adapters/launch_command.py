@@ -14,7 +14,6 @@ class LaunchFlag:
 
     Attributes:
         argv: The flag and its values, as the engine takes them.
-        reason: One sentence that says what it is good for.
         feature: The feature it is part of, where answers are the same without that; an engine that
             does not know one of its flags runs without all. "" for a flag that has to be followed.
     """
@@ -31,8 +30,6 @@ class LaunchCommand:
     Attributes:
         program: The program and what it always takes, such as ``("vllm", "serve", "model")``.
         flags: Its flags, in order, each with its reason.
-        env: Environment variables besides the gateway's own.
-        base_url: Where its OpenAI-compatible API answers, up to and including ``/v1``.
         health_url: Answers 200 once it can serve.
         metrics_url: Its Prometheus metrics; "" where it has none.
         start_seconds: Seconds within which it must be healthy.
@@ -41,7 +38,6 @@ class LaunchCommand:
             engines that break their streams at that signal; () for those that finish them.
         replica: Number of the replica, from 0; its GPUs depend on it.
         speculation: Name of its speculative setting, such as ``ngram:4``.
-        kv_dtype: Number format of its KV cache, such as ``fp8``.
         weights: Its model, and the draft model of its profile or ""; None if unknown.
     """
 

@@ -33,11 +33,8 @@ class ManifestOptions:
     """Needs of a cluster besides the profile.
 
     Attributes:
-        namespace: Namespace of the replicas.
         image: Container image; "" takes the engine's own where there is one.
-        storage: Size of the volume for weights of each replica.
         max_replicas: Replicas that autoscaling may start at most; 0 for no autoscaling.
-        prometheus: Base URL of the Prometheus that KEDA asks.
     """
 
     namespace: str = "default"
@@ -54,9 +51,6 @@ class EngineDeployment:
     Attributes:
         profile: The profile, listening on every address at ``PORT``.
         command: Command of a replica, the same for all.
-        name: Its name as a DNS label.
-        image: The container image.
-        options: Needs of the cluster besides.
         events_port: Port at which each replica publishes its KV events; 0 for nowhere.
         leaves_out_events: True if the profile asks for KV events that the gateway could not read.
     """
@@ -139,7 +133,6 @@ def plan_deployment(
 
     Args:
         profile: The profile, with the speculation that is to run.
-        options: Needs of the cluster besides.
         has_router: True if the gateway reaches a router in place of the replicas.
 
     Raises:
@@ -187,7 +180,6 @@ def attached_profile(
     """The ``[engines.NAME]`` table with which a gateway attaches to the deployed replicas.
 
     Args:
-        deployment: The replicas.
         urls: Their base URLs, up to and including ``/v1``.
         kv_events: Where each of them publishes its KV events.
         hints: Hints for what stands before the replicas, besides the profile's own.

@@ -39,9 +39,7 @@ class KVSums(msgspec.Struct, kw_only=True):
     Attributes:
         readings: Readings while calls ran.
         starved: Those in which calls waited while the cache was full.
-        calls: Calls that began.
         preemptions: Times that a call lost its blocks.
-        tokens: Output tokens.
         decode_s: Seconds of decode, of all sequences added up.
         last_at: Time of the last reading, in seconds since the epoch.
     """

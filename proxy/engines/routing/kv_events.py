@@ -74,7 +74,6 @@ class KvEventIndex:
 
         Args:
             sequence: The publisher's number of the batch.
-            events: The batch.
         """
         is_next = self._next in {None, sequence}
         if not is_next:

@@ -95,8 +95,6 @@ def prefix_worth(
 
     Args:
         matches: Tokens of it that each replica holds.
-        recent: The prompts that were sent last.
-        policy: The numbers.
     """
     parts, before, common = [], 0, 0
     calls = _CALLS_PER_REPLICA * len(matches)

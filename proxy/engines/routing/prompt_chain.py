@@ -27,7 +27,6 @@ class PromptChain:
     Attributes:
         links: One digest of ``LINK_BYTES`` for each full block.
         block_tokens: Tokens of a block; of text, an estimate.
-        tokens: Tokens of the whole prompt.
     """
 
     links: tuple[int, ...]

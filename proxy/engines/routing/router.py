@@ -35,7 +35,6 @@ class ReuseCounters:
     """Tokens of the calls that were sent, by how much of them was, or could be, reused.
 
     Attributes:
-        calls: Calls sent.
         available: Tokens that one cache with the room of all replicas would have had.
         captured: Tokens that the chosen replicas were thought to hold.
         delivered: Tokens that the engines read from their caches, as they report.
@@ -82,9 +81,6 @@ class RoutedCall:
     """A call on its way to a replica; counts as load there until its end.
 
     Args:
-        cost: Its cost, as it was decided.
-        total: Counters of all replicas.
-        now: The time.
         is_streaming: False if its first token comes with its last.
     """
 
@@ -131,7 +127,6 @@ class RoutedCall:
         """The call is over, for whatever reason.
 
         Args:
-            now: The time.
             cached_tokens: Tokens that the engine reports as read from its cache; None where it
                 reports nothing, also because it failed.
             is_comparable: False if another prompt than the chain's was sent, so that nothing can
@@ -196,12 +191,7 @@ class ReplicaRouter:
     def send(
         self, request: RoutingRequest, cost: ReplicaCost, now: float, *, is_streaming: bool = True
     ) -> RoutedCall:
-        """Note that the call goes to this replica of its decision.
-
-        Args:
-            now: The time.
-            is_streaming: False if its first token comes with its last.
-        """
+        """Note that the call goes to this replica of its decision."""
         state, chain = self._states[cost.name], request.chain
         available = chain.tokens_at(self._all_room.matched_links(chain))
         self._all_room.touch(chain)
@@ -299,8 +289,6 @@ class ReplicaRouter:
 
         Args:
             tokens: Tokens of the prompt that it holds, and those it has to read by their worth.
-            fleet: The pace of most replicas.
-            now: The time.
         """
         policy, chain = self._policy, request.chain
         candidate, state, load = seen

@@ -97,7 +97,6 @@ class SpeculationAdvice:
     Attributes:
         options: Every setting with evidence.
         recommended: The setting to take, which was measured to pay; "" where none was.
-        reason: The reason, in a sentence.
     """
 
     options: tuple[SpeculationOption, ...] = ()
@@ -150,7 +149,6 @@ def _option_that_ran(
     """The option of a setting that ran; None for one of an unknown name.
 
     Args:
-        name: The setting's name.
         plain: Evidence without speculation.
         tokens: Tokens made of late by band.
     """
@@ -243,7 +241,6 @@ def option_that_runs(
 
     Args:
         chosen: The setting that ``auto`` chose; "" where it chose none.
-        advice: The advice for the profile.
     """
     setting = setting_name(profile.speculation) if profile.auto_speculation is None else chosen
     method, depth = parse_setting(setting)

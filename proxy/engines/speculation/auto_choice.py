@@ -38,7 +38,6 @@ class SpeculationChoice(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         setting: Its name; "none" for no speculation.
-        reason: The reason, in a sentence.
         since: Time at which it was first applied, in seconds since the epoch.
         gain: Low end, value and high end of its speed-up when it was chosen; () if unknown.
     """

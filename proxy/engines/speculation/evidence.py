@@ -31,7 +31,6 @@ class SpeculationSample(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         running: Sequences decoded at once, on average.
-        tokens: Output tokens.
         decode_s: Seconds of decode, of all sequences added up.
         drafts: Drafts, one per sequence and step.
         accepted: Those that the model accepted.

@@ -31,14 +31,11 @@ class ReplicaReport:
 
     Attributes:
         name: Its port, which is its own among the engines of a machine.
-        base_url: Where its OpenAI-compatible API answers.
         metrics_url: Its Prometheus metrics; "" for none.
         since: Time it began, in seconds since the epoch.
         pid: The engine's process; 0 for none.
-        restarts: Restarts so far.
         reason: Reason for the state; "" where nothing is wrong.
         last_lines: Its last output, where it ended unexpectedly.
-        log: Path of its log.
         replica: Its number in the profile, from 0.
         speculation: Name of its speculative setting; "none" for no speculation.
         kv_dtype: Number format of its KV cache; "auto" for the model's own.

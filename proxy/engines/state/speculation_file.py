@@ -105,7 +105,6 @@ class SpeculationRecorder:
 
         Args:
             pages: Their metrics by name; those that cannot be read are left out.
-            now: Seconds since the epoch.
         """
         for report in reports:
             page = pages.get(report.name)

@@ -53,7 +53,6 @@ class ChangeReport(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         since: Time it began, in seconds since the epoch.
-        is_running: True while replicas are being replaced.
         reason: The reason that replicas stay as they were; "" if none do.
     """
 
@@ -66,11 +65,9 @@ class EngineState(msgspec.Struct, frozen=True, kw_only=True):
     """The last known state of a profile's replicas.
 
     Attributes:
-        profile: Name of the profile.
         pid: The process that supervises them.
         started: Time it began, in seconds since the epoch.
         change: The last rolling change; None where there was none.
-        version: Version of this form.
         is_running: True if the supervisor runs.
         written_at: Time of the last report, in seconds since the epoch.
     """

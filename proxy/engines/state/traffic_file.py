@@ -42,7 +42,6 @@ class ReplicaTraffic(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         running: Calls in its batch, of all callers.
-        waiting: Calls in its queue.
         kv_usage: Part of its KV cache in use.
         preemptions: Times that a call lost its KV blocks to others, since the engine's start.
         kv_dtype: Number format of its KV cache by the profile; "auto" for the model's own.
@@ -72,9 +71,7 @@ class WarmingReport:
     """Prompts of one kind that were read ahead, and what that gained, of one profile.
 
     Attributes:
-        profile: Name of the profile.
         kind: ``system_prompt``, ``next_turn`` or ``typed``.
-        prompts: Prompts that were read.
         computed_tokens: Tokens that engines computed for it.
         cost_nanos: Nano-dollars of it, as far as they are known.
         used_calls: Calls that found their beginning warmed.
@@ -116,9 +113,7 @@ class SpeculationReport:
     """The advice on speculation and on the KV cache of one profile.
 
     Attributes:
-        profile: Name of the profile.
         recommended: Name of the setting to take; "" while data are few.
-        reason: The reason, in a sentence.
         settings: The settings that something is known of, best first.
         kv_cache: The advice on its KV cache; "" for none.
     """
@@ -150,12 +145,7 @@ class EngineTraffic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrafficFile:
-    """The file of one gateway.
-
-    Args:
-        folder: The data folder.
-        pid: The gateway's process.
-    """
+    """The file of one gateway."""
 
     def __init__(self, folder: Path, pid: int) -> None:
         self._path = folder / "engines" / _NAME.format(pid)
@@ -178,12 +168,7 @@ class TrafficFile:
 
 
 def read_traffic(folder: Path, now: float) -> list[EngineTraffic]:
-    """The reports of the gateways that run on a data folder, by process.
-
-    Args:
-        folder: The data folder.
-        now: Seconds since the epoch.
-    """
+    """The reports of the gateways that run on a data folder, by process."""
     reports = []
     for path in (folder / "engines").glob(_NAME.format("*")):
         with suppress(OSError, msgspec.DecodeError):

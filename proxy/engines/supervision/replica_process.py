@@ -93,7 +93,6 @@ async def replica_process(
 
     Args:
         argv: The engine's command line; it has to stay in the foreground.
-        log: Receives its output.
 
     Raises:
         OSError: If the program cannot be started; the message says why.

@@ -54,7 +54,6 @@ class RestartPolicy:
 
         Args:
             exits: The engine's exits, the latest last.
-            now: Time on their clock.
             chance: From 0 to 1, of a fair die: replicas that end together start apart.
         """
         early = self._early_exits(exits, now)

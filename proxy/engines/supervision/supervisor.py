@@ -29,8 +29,6 @@ class EngineSupervisor:
 
     Args:
         commands: A command for each replica, on a port of its own.
-        folder: Folder of their logs.
-        on_change: Called with the report of a replica after each change of its state.
 
     Raises:
         ValueError: If two commands have the same port.
@@ -99,7 +97,6 @@ class EngineSupervisor:
         one stays or is started again.
 
         Args:
-            plan: The replicas that are to run.
             also_unchanged: True if replicas whose command is the same are replaced as well.
 
         Returns:

@@ -77,9 +77,6 @@ class WarmingAccounts:
         """Count a call that found its beginning warmed.
 
         Args:
-            engine: Profile of its replica.
-            kind: Kind of what was warmed.
-            tokens: Tokens that it read of that.
             rate: Prompt tokens that the replica computes in a second; 0 where unknown.
         """
         key = engine, kind

@@ -51,8 +51,6 @@ class PrefixUsage(Generic[T]):
         Args:
             key: Names it and whose it is.
             prompt: Value kept of it; the newest counts.
-            size: Its bytes.
-            now: Seconds of a clock that goes forward.
         """
         had = self._uses.get(key)
         calls, weight = 1, 1.0

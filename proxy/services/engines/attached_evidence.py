@@ -45,13 +45,7 @@ class _KeptRecord:
 
 
 class AttachedEvidence:
-    """Keeps the records of attached engines.
-
-    Args:
-        folder: The gateway's folder.
-        profiles: Returns the profiles by name.
-        now: Seconds since the epoch.
-    """
+    """Keeps the records of attached engines."""
 
     def __init__(
         self,

@@ -40,12 +40,7 @@ _decode_responses: Final = msgspec.json.Decoder(_ResponsesBody).decode
 
 
 class ExactPrefixes:
-    """Adds a prompt's tokens to a question for the router, where events of replicas are read.
-
-    Args:
-        reader: Reads the events.
-        tokenizer: Knows the tokens of prompts.
-    """
+    """Adds a prompt's tokens to a question for the router, where events of replicas are read."""
 
     def __init__(self, reader: KvEventReader, tokenizer: PromptTokenizer) -> None:
         self._reader = reader

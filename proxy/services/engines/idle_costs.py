@@ -43,11 +43,7 @@ _DIGITS: Final = 20
 
 
 class IdleCosts:
-    """Books idle time of replicas with a known price.
-
-    Args:
-        upstreams: The upstreams of the catalog.
-    """
+    """Books idle time of replicas with a known price."""
 
     def __init__(self, opened: Store, upstreams: Iterable[Upstream]) -> None:
         self._opened = opened
@@ -131,8 +127,6 @@ def keep_idle_costs_booked(
     """The task that books idle time of the catalog's replicas, and of each later catalog's.
 
     Args:
-        context: The gateway's.
-        ticks: A clock that goes forward.
         status: The status of a replica by its name; None for one that is not watched.
     """
     costs = IdleCosts(context.opened, context.catalog.upstreams.values())

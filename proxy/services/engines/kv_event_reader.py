@@ -37,8 +37,6 @@ class KvEventReader:
     """Keeps an index for each replica whose profile names where its events are published.
 
     Args:
-        monitor: Knows the replicas.
-        tasks: Background tasks that shutdown waits for.
         subscribe: Opens subscriptions.
     """
 

@@ -48,12 +48,7 @@ _answer: Final = msgspec.json.Decoder(_Answer).decode
 
 
 class PromptTokenizer:
-    """Asks engines for the token ids of prompts, and remembers some.
-
-    Args:
-        transport: Connections to engines.
-        ticks: Seconds of a clock that goes forward.
-    """
+    """Asks engines for the token ids of prompts, and remembers some."""
 
     def __init__(self, transport: Transport, ticks: Callable[[], float]) -> None:
         self._transport = transport
@@ -67,7 +62,6 @@ class PromptTokenizer:
 
         Args:
             route: A route to the engine, with its key.
-            base_url: The replica that is asked.
         """
         if call.endpoint not in _TOKENIZED or len(call.body) > MAX_BODY_BYTES:
             return None

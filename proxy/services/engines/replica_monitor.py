@@ -64,8 +64,6 @@ class ReplicaStatus:
 
     Attributes:
         name: Name of its upstream, such as ``house-llm:0``.
-        profile: Name of its profile.
-        model: Name under which it serves the model.
         base_url: Where it answers; it may change with a rolling change.
         is_healthy: False if no call may go there.
         process: The supervisor's word; None without a supervisor.
@@ -112,10 +110,8 @@ class ReplicaMonitor:
     """Keeps the status of every replica of some profiles.
 
     Args:
-        profiles: The profiles by name.
         fetch: Fetches pages.
         read_states: Reads the supervisors' state files; called on a thread.
-        ticks: Seconds of a clock that goes forward.
     """
 
     def __init__(

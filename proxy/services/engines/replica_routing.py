@@ -158,8 +158,6 @@ class ReplicaRouting:
     """Orders the replicas of engines for calls, and learns how that went.
 
     Args:
-        monitor: Knows the replicas.
-        ticks: Seconds of the clock by which calls are timed.
         region: The gateway's own region; "" where regions are equal.
         warming: Is told of calls, and warms replicas that are idle; None for nothing.
         exact: Knows what caches hold by events; None for nothing.

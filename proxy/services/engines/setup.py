@@ -171,12 +171,7 @@ def page_fetcher(transport: Transport) -> PageFetcher:
 
 
 class EngineCollector(Collector):
-    """Metrics of engines: their replicas, and the reuse of prefixes.
-
-    Args:
-        monitor: Knows the replicas.
-        routing: Knows the calls.
-    """
+    """Metrics of engines: their replicas, and the reuse of prefixes."""
 
     def __init__(self, monitor: ReplicaMonitor, routing: ReplicaRouting) -> None:
         self._monitor = monitor

@@ -30,12 +30,7 @@ class ProfileAdvice(NamedTuple):
 
 
 class SpeculationCollector(Collector):
-    """Metrics of speculation by profile and setting.
-
-    Args:
-        folder: The gateway's folder.
-        profiles: Returns the profiles by name.
-    """
+    """Metrics of speculation by profile and setting."""
 
     def __init__(self, folder: Path, profiles: Callable[[], Mapping[str, EngineProfile]]) -> None:
         self._folder = folder

@@ -25,10 +25,6 @@ class TrafficReport:
     """Keeps the report of one gateway up to date.
 
     Args:
-        monitor: Knows the replicas.
-        routing: Knows the calls.
-        pid: The gateway's process.
-        now: Seconds since the epoch.
         advice: Returns the advice by profile; it may read files.
     """
 

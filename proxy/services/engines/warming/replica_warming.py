@@ -65,14 +65,7 @@ WarmedListener = Callable[[ReplicaStatus, Call, WarmingKind, int], Awaitable[Non
 class ReplicaWarming:
     """Warms the replicas of profiles that ask for it.
 
-    Args:
-        tasks: Background tasks that shutdown waits for.
-        ticks: Seconds of the clock by which calls are timed.
-        now: Seconds since the epoch.
-        call_id: Makes ids of calls.
-
     Attributes:
-        accounts: Its counters.
         send: Sends warming calls; until there is one, nothing is warmed.
         is_idle: Returns True if no call is at a replica.
         on_warmed: Is told of each prompt that a replica has read, its kind, and the tokens that
@@ -150,7 +143,6 @@ class ReplicaWarming:
         """Learn from a turn that has ended at a replica, and have the next one warmed.
 
         Args:
-            name: Of the replica.
             turn: Its prompt as the model got it, and the answer.
             written: The call as its caller wrote it.
             names: Of its conversation and its system prompt.

@@ -99,12 +99,7 @@ class _Unplanned:
 
 
 def warming_sender(deps: Dependencies, ticks: Callable[[], float]) -> WarmingSender:
-    """A sender of warming calls.
-
-    Args:
-        deps: Ports through which calls are served.
-        ticks: Seconds of a clock that goes forward.
-    """
+    """A sender of warming calls."""
     own = replace(
         deps, planning=_Unplanned(), compaction=None, router=None, replicas=None,
         latency_target=None, retry_policy=_PATIENCE,

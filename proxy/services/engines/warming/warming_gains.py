@@ -36,11 +36,7 @@ class _WarmedPlace:
 
 
 class WarmingGains:
-    """Counts calls that found their beginning warmed; bounded.
-
-    Attributes:
-        accounts: Gets the counts.
-    """
+    """Counts calls that found their beginning warmed; bounded."""
 
     def __init__(self, accounts: WarmingAccounts) -> None:
         self.accounts = accounts

@@ -14,11 +14,7 @@ _BY: Final = ("engine", "kind")
 
 
 class WarmingCollector(Collector):
-    """Metrics of warming, by engine and kind.
-
-    Args:
-        accounts: Counts of prompts, tokens and cost, by engine and kind of prompt.
-    """
+    """Metrics of warming, by engine and kind."""
 
     def __init__(self, accounts: WarmingAccounts) -> None:
         self._accounts = accounts
