@@ -115,7 +115,7 @@ def test_summary_names_dearest_difference_in_dollars_beside_stake_and_ratio_of_l
     )
 
 
-def test_both_modes_of_planning_stand_beside_each_other_by_workload_and_in_all():
+def test_table_shows_both_planning_modes_by_workload_and_in_total():
     cells = [
         _cell(0.9, how=f"live{OBSERVE}"), _cell(0.5, how="live"),
         _cell(1.0, how=f"live{OBSERVE}", workload="v"), _cell(1.2, how="live", workload="v"),

@@ -18,7 +18,7 @@ def test_finance_and_admins_see_all_teams(role: Role) -> None:
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.TEAM_ADMIN])
-def test_others_see_their_own_teams_only(role: Role) -> None:
+def test_members_see_their_own_teams_only(role: Role) -> None:
     assert viewer(role).teams == OWN
     assert viewer(role).may(Action.SEE_COSTS, "team_a")
     assert not viewer(role).may(Action.SEE_COSTS, "team_b")

@@ -238,7 +238,7 @@ def until(look: Callable[[], T | None]) -> T:
     raise AssertionError("never found")
 
 
-def test_both_know_the_key_and_the_ledger_is_one(cluster: Replicas) -> None:
+def test_two_replicas_share_keys_and_ledger(cluster: Replicas) -> None:
     first, second = cluster.gateways
 
     assert first.database_url == second.database_url

@@ -71,7 +71,7 @@ def outcome_of(result: str, **arguments: str) -> CallOutcome:
         (WORDS + "Error: x\nexit 3", "exit 3: Error: x"),
     ],
 )
-def test_its_exit_and_what_went_wrong_are_said(result, text):
+def test_record_of_a_command_gives_its_exit_status_and_error(result, text):
     assert outcome_of(result, cmd="x").text() == text
 
 

@@ -110,7 +110,7 @@ def test_7_4_a_stored_prefix_is_found_as_often_as_chance_has_it_and_the_same_for
     assert sum(hits(1, 1.0)) == 1_000
 
 
-def test_nothing_is_read_before_the_answer_that_stores_it_has_begun() -> None:
+def test_cache_entry_is_read_only_once_the_answer_that_stores_it_began() -> None:
     cache = LongestPrefix(SGLANG)
     cache.serve(users(("a", 100)), 0)
 

@@ -183,7 +183,7 @@ def test_1_4_tools_are_part_of_what_chooses_the_machine() -> None:
     assert sum(len(machine) > 0 for machine in cache._machines) > 10
 
 
-def test_nothing_is_read_before_the_answer_that_stores_it_has_begun() -> None:
+def test_cache_entry_is_read_only_once_the_answer_that_stores_it_began() -> None:
     cache = OpenAIIntervals()
     cache.serve(users(("a", 2_100)), 0)
 

@@ -161,7 +161,7 @@ def test_a_new_wait_replaces_the_one_before():
     run_in_instant_time(work())
 
 
-def test_nothing_is_late_while_the_call_rests():
+def test_deadline_does_not_pass_while_the_call_rests():
     async def work() -> None:
         with caller_watchdog(LeavingCaller(), LoopTasks().start) as watch:
             watch.set_deadline(AwaitedEvent.NEXT_BYTE, 3)

@@ -300,7 +300,7 @@ def test_a_model_says_who_answers_in_its_place() -> None:
     assert model.routes[0].window == 1000
 
 
-def test_nobody_answers_in_the_place_of_who_names_nobody() -> None:
+def test_model_that_names_no_fallbacks_has_none() -> None:
     model = load(SHIPPED, None).models["gpt-x"]
 
     assert (model.fallbacks, model.when_too_long) == ((), ())

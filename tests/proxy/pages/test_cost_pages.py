@@ -235,7 +235,7 @@ def test_layouts_page_says_that_a_saving_is_not_known_yet(pages: CostPagesBrowse
     assert "at least" not in pages.text("/layouts")
 
 
-def test_both_lists_of_savings_not_taken_yet_are_one_and_each_can_be_applied(
+def test_savings_not_taken_yet_are_one_list_and_each_can_be_applied(
     pages: CostPagesBrowser,
 ) -> None:
     team = pages.teams[0]

@@ -197,7 +197,7 @@ def test_a_route_is_open_to_its_roles_and_to_no_other(dashboard: Dashboard) -> N
 
 
 @pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer {key}"}, {"cookie": "{key}"}])
-def test_nobody_gets_in_without_a_session_nor_by_a_callers_key(
+def test_admin_pages_need_a_session_and_refuse_a_callers_key(
     dashboard: Dashboard, headers: dict[str, str]
 ) -> None:
     _, key = dashboard.store.teams.create_key(dashboard.own, "", now=NOW)

@@ -24,6 +24,6 @@ def test_an_own_file_is_asked_for_again_and_not_sent_twice() -> None:
     assert (again.status, again.body) == (304, b"")
 
 
-def test_nothing_else_is_served() -> None:
+def test_site_serves_no_other_file() -> None:
     for name in ("nothing.js", "../pages.py", "..%2fpages.py", "%2e%2e/pages.py"):
         assert Browser().get(f"/static/{name}").status == 404

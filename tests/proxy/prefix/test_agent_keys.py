@@ -85,7 +85,7 @@ def test_two_sessions_of_an_agent_share_a_key_and_the_second_reads_what_the_firs
     assert second.direct.expected.tokens == 0
 
 
-def test_nothing_but_the_key_and_the_mark_is_changed():
+def test_agent_key_changes_the_key_and_the_mark_only():
     sent = orjson.loads(KeyedProcess().call(body("one"), 0.0).body)
     came = orjson.loads(body("one"))
     part = sent["input"][0]["content"][0]

@@ -51,7 +51,7 @@ def test_the_conversation_goes_unmarked_where_only_what_stands_before_it_is_paid
     assert marks_sent(call) == 1
 
 
-def test_nothing_is_marked_once_the_stake_is_lost():
+def test_no_mark_is_placed_once_the_stake_is_lost():
     process = PlanningProcess(CLAUDE, stake=1.0)
     call = call_to_mark(process)
     account = call.indexes.stakes._account_of(call.place)

@@ -88,7 +88,7 @@ def test_the_mark_stands_before_a_reminder_that_moves_with_the_last_message(call
     assert {unread_tokens(each) for each in found[3:]} == {0}
 
 
-def test_it_stands_before_what_is_left_out_later():
+def test_mark_stands_before_a_reminder_that_is_left_out_later():
     process = PlanningProcess(TARGETS[ANTHROPIC])
     for name in ("one", "two"):
         found = plan_turns(process, body_without_old_results, name, turns=12)
@@ -97,7 +97,7 @@ def test_it_stands_before_what_is_left_out_later():
     assert {unread_tokens(each) for each in found[9:]} == {0}
 
 
-def test_it_stands_on_an_answer_only_where_that_takes_one():
+def test_mark_stands_on_an_answer_only_where_that_takes_one():
     on_answer, before_it = (plan_turns(PlanningProcess(TARGETS[name]))[-1] for name in BOTH)
 
     assert (marked_role(on_answer), behind(on_answer)) == (ASSISTANT, 1)

@@ -133,7 +133,7 @@ def test_texts_of_others_are_not_compared(fields: dict[str, str]):
     assert texts(first_call(process, 2, **fields).prompt) == [rules_of(2)]
 
 
-def test_nothing_is_parted_where_little_is_shared():
+def test_prompt_that_shares_little_is_not_split():
     process = PlanningProcess(CLAUDE)
     plan(process, *conversation_messages(0, RULES[:600] + handbook(30, "one")))
     other = RULES[:600] + handbook(30, "two")

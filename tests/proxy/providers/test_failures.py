@@ -178,7 +178,7 @@ def test_the_further_fields_of_a_server_error_are_kept_beside_our_own_words(stat
 
 
 @pytest.mark.parametrize("status", [401, 402, 403])
-def test_nothing_of_an_error_about_the_gateways_key_is_kept(status: int) -> None:
+def test_error_about_the_gateways_key_is_not_passed_on(status: int) -> None:
     headers = {"x-ratelimit-limit-requests": "9", "x-should-retry": "true"}
     error = openai_failure(status, headers, _body(**_OPENROUTER))
 

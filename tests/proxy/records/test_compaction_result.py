@@ -95,7 +95,7 @@ def test_a_cold_one_would_have_been_paid_where_this_one_was(used, bucket):
     assert getattr(usage_without_compaction(COLD, used), bucket) == getattr(used, bucket) + 12_000
 
 
-def test_that_nothing_of_a_short_prompt_was_read_is_no_sign_of_a_cold_one():
+def test_short_prompt_without_reads_is_not_taken_for_a_cold_cache():
     assert usage_without_compaction(COMPACTED, Usage(input=4_000)) == Usage(
         input=4_000, cache_read=6_000
     )

@@ -74,7 +74,7 @@ def test_an_address_has_what_is_set_or_half_of_all_and_one_at_least(setting, tot
 
 @pytest.mark.slow
 @given(st.lists(st.sampled_from(["192.0.2.1", "192.0.2.2", "2001:db8::1", ""])))
-def test_nothing_is_remembered_of_addresses_without_connections(addresses):
+def test_connection_limit_forgets_addresses_without_connections(addresses):
     limit = ConnectionLimit(total=99, per_address=99)
     for address in addresses:
         limit.acquire(address)

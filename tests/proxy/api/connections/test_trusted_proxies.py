@@ -67,7 +67,7 @@ def test_lines_of_one_header_are_read_as_one() -> None:
     assert address(*lines) == "203.0.113.9"
 
 
-def test_none_of_two_headers_that_differ_counts() -> None:
+def test_two_forwarded_headers_that_differ_are_both_ignored() -> None:
     """A caller writes the one that the proxy passes on."""
     said = [("x-forwarded-for", "203.0.113.9"), ("forwarded", "for=1.2.3.4")]
 
@@ -80,7 +80,7 @@ def test_without_headers_the_proxys_address_counts() -> None:
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
-def test_nothing_that_a_caller_writes_counts_before_what_the_proxy_appends(first, second) -> None:
+def test_callers_own_forwarded_entries_are_ignored(first, second) -> None:
     headers = [("x-forwarded-for", f"{first},{second}, 203.0.113.9")]
 
     assert PROXIES.client_address(

@@ -54,7 +54,7 @@ def test_a_cancelled_attempt_leaves_nothing_open(script, was_accepted):
     assert open_attempt(script, then=cancel).step.was_accepted is was_accepted
 
 
-def test_its_route_is_known_by_how_it_did():
+def test_attempt_reports_its_outcome_to_route_health():
     async def fail(attempt: Attempt, transport: FakeTransport) -> BreakerState:
         await run(attempt, transport)
         lanes = attempt.context.deps.route_health

@@ -59,7 +59,7 @@ def test_a_route_that_a_slow_one_outran_is_taken_to_be_as_slow(usual, assumed):
     assert on.deps.route_health.health_of(early.attempt.choice.route).ttft.median(1000.0) == assumed
 
 
-def test_nothing_is_learnt_of_a_route_that_was_sent_nothing():
+def test_lost_attempt_that_was_never_sent_leaves_route_health_alone():
     on = line()
     unsent = lost(on, 0.6, was_sent=False)
     for _ in range(3):

@@ -48,7 +48,7 @@ def test_a_stream_that_is_cut_is_not_finished(stream: list[bytes]) -> None:
     assert meter.delivered_text() == "Hello"
 
 
-def test_nothing_has_begun_while_only_pings_and_comments_come() -> None:
+def test_pings_and_comments_do_not_begin_an_answer() -> None:
     meter = meter_of(
         b": keep-alive\n\n", named_event("ping"), b"event: ping\ndata: {}\n\n", b"\n\n"
     )

@@ -28,7 +28,7 @@ def sound_profile(table: str = "", model: str = "org/m") -> EngineProfile:
     return replace(a_profile(f"{PROGRAM}port = {free_port()}\n{table}"), model=model)
 
 
-def test_nothing_is_noted_of_a_profile_that_can_be_started():
+def test_profile_that_can_be_started_has_no_launch_notes():
     assert notes(sound_profile()) == []
     assert notes(a_profile('replicas = ["http://a:1/v1"]\nserved_name = "m"')) == []
 

@@ -79,7 +79,7 @@ def test_a_gateway_with_its_lines_sends_every_call_to_it_and_no_real_key(tmp_pat
     assert answer.startswith("[simulated]")
 
 
-def test_its_catalog_is_written_to_a_file(tmp_path: Path) -> None:
+def test_simulators_catalog_is_written_to_a_file(tmp_path: Path) -> None:
     lines, answer = output_and_answer(tmp_path, "--catalog", "simulator.toml")
 
     assert "simulat" in answer.lower()

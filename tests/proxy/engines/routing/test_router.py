@@ -329,7 +329,7 @@ def test_reuse_is_counted_as_available_captured_and_delivered():
     assert (reuse.available, reuse.captured, reuse.delivered) == (2 * whole, whole, 9_000)
 
 
-def test_nothing_is_learned_from_a_call_whose_prompt_was_changed():
+def test_router_learns_nothing_from_a_call_whose_prompt_was_changed():
     router = ReplicaRouter(CALM)
     home = serve(router, request())
     best = router.decide(request(), REPLICAS, 0.0).order[0]

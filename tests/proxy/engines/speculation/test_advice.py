@@ -43,7 +43,7 @@ def add_samples(evidence=None, **settings):
     return evidence
 
 
-def test_nothing_measured_is_not_enough_data():
+def test_advice_without_measurements_says_not_enough_data():
     advice = advise(PROFILE, SpeculationEvidence())
 
     assert (advice.recommended, advice.options) == ("", ())
@@ -59,7 +59,7 @@ def test_few_drafts_are_not_enough_data():
     assert advice.options[0].measured is None
 
 
-def test_nothing_is_recommended_that_was_not_measured_with_and_without():
+def test_advice_needs_measurements_with_and_without_an_option():
     for name in ("ngram", "draft_model", "eagle3"):
         advice = advise(PROFILE, add_samples(**{name: (100, 0.95, 1)}))
 

@@ -144,7 +144,7 @@ def test_a_control_replica_measures_none_meanwhile():
     assert choose(profile, evidence, choice_before("ngram:3")).setting == "ngram:3"
 
 
-def test_none_stays_until_it_is_time_to_try_again():
+def test_speculation_stays_off_until_the_next_trial():
     slow = add_samples(ngram=(50, 0.2, 1), none=(100, None, 1))
 
     assert choose(NGRAM, slow, choice_before("none"), RETRY_S - 1).setting == "none"

@@ -123,7 +123,7 @@ def text(got: AsgiConnection) -> str:
     return " ".join(got.body.decode().replace("&#39;", "'").split())
 
 
-def test_nobody_is_let_in_whom_no_one_has_added_or_whose_address_is_not_verified(
+def test_single_sign_on_needs_an_added_person_with_a_verified_address(
     site: SignOnHarness,
 ) -> None:
     got = site.sign_in()
@@ -134,7 +134,9 @@ def test_nobody_is_let_in_whom_no_one_has_added_or_whose_address_is_not_verified
     assert site.sign_in(email_verified="true").status == 403
 
 
-def test_nobody_takes_over_a_person_who_has_a_password(open_site: SignOnHarness) -> None:
+def test_single_sign_on_does_not_take_over_a_person_with_a_password(
+    open_site: SignOnHarness,
+) -> None:
     ann = open_site.dashboard.add_person("ann@acme.example", Role.ADMIN)
     open_site.store.users.set_password(ann.id, "$argon2id$1", now=NOW, who="ann")
     got = open_site.sign_in(preferred_username="ann@acme.example")

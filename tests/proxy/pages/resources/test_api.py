@@ -41,7 +41,7 @@ def got(path: str, method: str = "GET", **headers: str) -> tuple[int, Any, dict[
     return answer.status, json.loads(answer.body), answer.headers
 
 
-def test_it_answers_whoever_is_signed_in() -> None:
+def test_api_answers_every_signed_in_person() -> None:
     status, body, headers = got("/api/v1/session", cookie="ann")
 
     assert (status, body) == (200, {"name": "ann", "role": "viewer", "teams": ["team_a", "team_b"]})
@@ -62,7 +62,7 @@ def test_another_site_changes_nothing() -> None:
     assert (status, body) == (200, {"by": "ann"})
 
 
-def test_it_is_described_by_openapi() -> None:
+def test_api_is_described_by_openapi() -> None:
     status, body, _ = got("/api/v1/openapi.json")
 
     assert status == 200

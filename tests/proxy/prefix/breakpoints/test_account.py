@@ -42,7 +42,7 @@ def test_a_place_at_which_nothing_is_written_is_marked_whatever_it_lost():
     assert found.marked_places((0.0, 0.0, 0.0, 5.0), is_first_call=False) == MAX_PLACES
 
 
-def test_nothing_is_marked_where_every_place_lost():
+def test_account_marks_nothing_where_every_place_lost():
     found = MarkAccount()
     found.places = [-1_000.0] * len(PromptPlace)
 

@@ -136,7 +136,7 @@ def test_many_odd_conversations_leave_what_all_of_them_share():
     assert len(found[0].samples) == 30
 
 
-def test_nothing_in_common_leaves_no_gaps():
+def test_texts_with_nothing_in_common_have_no_skeleton():
     assert find_gaps(samples(["One text"], ["Another text"])) == []
 
 

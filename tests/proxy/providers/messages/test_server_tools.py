@@ -28,7 +28,7 @@ MANAGED = {"edits": [{"type": "clear_tool_uses_20250919"}]}
         ({"context_management": MANAGED}, "context_management.edits[0].type"),
     ],
 )
-def test_they_are_refused_by_name_with_a_fix(fields: Json, param: str) -> None:
+def test_server_tools_are_refused_by_name_with_a_fix(fields: Json, param: str) -> None:
     with refusing(400, "or ask a Claude model") as caught:
         chat_body_and_notes(**fields)
 

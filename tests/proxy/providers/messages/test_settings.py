@@ -8,7 +8,7 @@ from tests.fakes.messages_calls import Json, request
 TEXT = ChatTarget(thinking="text")
 
 
-def test_they_name_the_model_and_the_stop_sequences() -> None:
+def test_message_settings_name_the_model_and_the_stop_sequences() -> None:
     settings = request(stop_sequences=["a", "b"]).settings
 
     assert (settings.model, settings.stops) == ("gpt-x", frozenset({"a", "b"}))

@@ -200,7 +200,7 @@ def words(messages: list[Any]) -> list[Any]:
 
 
 @given(_MESSAGES, st.sampled_from(sorted(REGIMES)))
-def test_nothing_but_markers_changes_and_once_is_enough(messages: list[Any], regime: str):
+def test_marking_a_chat_body_adds_markers_only_and_only_once(messages: list[Any], regime: str):
     raw = orjson.dumps({"messages": messages, "n": 1})
     once = translate_marks(raw, regime)
     again = translate_marks(once.body, regime)

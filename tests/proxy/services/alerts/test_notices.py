@@ -73,7 +73,7 @@ def test_a_sink_that_hangs_gets_no_second_thread():
     ]
 
 
-def test_nothing_of_a_url_is_logged(caplog):
+def test_url_of_a_sink_is_never_logged(caplog):
     caplog.set_level(logging.DEBUG)
     send_notice(OK)
     send_notice([CLOSE])

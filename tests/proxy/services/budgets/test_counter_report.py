@@ -168,7 +168,7 @@ def test_counters_that_are_away_say_so() -> None:
         )
 
 
-def test_those_come_first_of_whom_most_is_spent_then_held() -> None:
+def test_counters_are_sorted_by_what_is_spent_then_held() -> None:
     rows = [CounterRow("a", None), CounterRow("b", 1), CounterRow("d", 2), CounterRow("c", 2, 5)]
 
     assert [row.whose for row in most_spent(rows, 3)] == ["c", "d", "b"]

@@ -133,7 +133,7 @@ def test_counters_are_not_whole_before_the_ledger_knows_all_and_are_soon_after(
     run_in_instant_time(story(make_harness()))
 
 
-def test_that_counters_are_whole_is_said_again_in_time_also_while_the_ledger_hangs(make_harness):
+def test_whole_mark_of_counters_is_renewed_in_time_even_while_the_ledger_hangs(make_harness):
     async def story(harness: ReconciliationHarness) -> None:
         turns: list[float] = []
 

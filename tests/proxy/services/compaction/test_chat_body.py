@@ -53,7 +53,7 @@ def test_messages_are_replaced_and_every_other_byte_stays():
     assert (result.break_even, result.needed, result.lost) == (2.5, 3, 1)
 
 
-def test_its_conversation_is_the_one_that_planning_knows():
+def test_chat_body_has_the_conversation_id_that_planning_uses():
     whole = chat()
     compacted = compact_task(whole)
     assert compacted.result.sent is not None

@@ -32,7 +32,7 @@ def test_a_call_thinks_where_it_asks_for_it(body: bytes, expected: bool):  # noq
         assert may_sign_thinking(parse_request_fields(body).thinking_body, route()) is expected
 
 
-def test_some_models_always_think():
+def test_models_that_always_think_are_recognised():
     assert may_sign_thinking(
         b'{"thinking":{"type":"disabled"}}', route("anthropic", "always_thinking")
     )

@@ -72,7 +72,7 @@ def test_pins_are_followed_without_counters():
     two(story)
 
 
-def test_that_nothing_is_judged_without_counters_is_told_until_they_are_back(caplog):
+def test_objectives_report_missing_counters_until_they_are_back(caplog):
     async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
         await world.goes_on(30, first, second, good=9)
         for times in (1, 2):

@@ -45,7 +45,7 @@ def test_lessons_are_learned_in_their_order_in_one_thread_that_is_not_ours(schoo
     assert len({thread for _, thread in learned} - {threading.get_ident()}) == 1
 
 
-def test_it_begins_again_after_a_rest(school):
+def test_learner_begins_again_after_a_rest(school):
     wait_until_idle(school)
     wait_until_idle(school)
 

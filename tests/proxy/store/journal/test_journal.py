@@ -37,7 +37,7 @@ def test_a_long_segment_is_followed_by_another_and_nothing_is_lost(tmp_path: Pat
     journal.close()
 
 
-def test_it_syncs_only_when_there_is_something_to_sync(tmp_path: Path, sick: SickDisk) -> None:
+def test_journal_syncs_only_when_there_is_something_to_sync(tmp_path: Path, sick: SickDisk) -> None:
     journal = Journal(tmp_path, disk=sick.disk)
     journal.sync()
     idle = sick.syncs
@@ -164,7 +164,7 @@ def test_receipts_only_in_memory_at_a_stop_are_logged_whole(
     assert '{"call_id":"call_2"}' in caplog.text
 
 
-def test_it_is_full_when_half_the_room_is_taken_and_the_log_gets_what_has_no_room_at_all(
+def test_journal_is_full_at_half_the_room_and_logs_receipts_that_have_no_room(
     tmp_path: Path, sick: SickDisk, caplog: pytest.LogCaptureFixture
 ) -> None:
     journal = Journal(tmp_path, disk=sick.disk, bounds=JournalLimits(backlog=100))

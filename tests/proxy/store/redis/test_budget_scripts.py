@@ -119,7 +119,7 @@ def test_every_key_goes_by_itself_some_time_after_its_window(redis_prefix):
     with_budget_store(redis_prefix, story)
 
 
-def test_that_counters_are_being_repaired_is_said_until_they_are(redis_prefix):
+def test_counters_say_that_they_are_being_repaired_until_they_are(redis_prefix):
     async def story(store: RedisBudgetStore) -> None:
         await store.change_condition(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
         assert await seconds_left(store) == pytest.approx(UNKNOWN_WINDOW_RETENTION_S, abs=120)
@@ -142,7 +142,7 @@ def test_a_mark_that_is_made_anew_lasts_as_long_again(redis_prefix):
     with_budget_store(redis_prefix, story)
 
 
-def test_that_counters_are_whole_is_asked_in_the_same_round_trip(redis_prefix):
+def test_wholeness_of_counters_is_checked_in_the_same_round_trip(redis_prefix):
     async def story(store: RedisBudgetStore) -> None:
         await store.change_condition(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
         await store.reserve("a", [CLAIM], NOW, NOW + 60, only_whole=True)

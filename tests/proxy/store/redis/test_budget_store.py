@@ -130,7 +130,7 @@ def test_a_redis_that_says_nothing_is_lost_at_the_deadline():
         assert lost(silent.getsockname()[1]) == pytest.approx(DEADLINE_S)
 
 
-def test_nobody_who_waits_for_a_turn_waits_for_a_lost_redis_again():
+def test_five_hundred_requests_wait_for_a_lost_redis_no_longer_than_the_deadline():
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
         assert lost(silent.getsockname()[1], times=500) == pytest.approx(DEADLINE_S)
 

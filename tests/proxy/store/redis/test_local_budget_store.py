@@ -65,7 +65,7 @@ def test_all_claims_are_held_or_none(play_store):
     play_store(story)
 
 
-def test_nothing_is_asked_of_nobody(play_store):
+def test_reservation_without_claims_asks_no_counter(play_store):
     async def story(store: BudgetStore) -> None:
         assert await store.reserve("a", [], NOW, LATER) == ReservationGranted(())
         assert await store.settle("a", {}, NOW)

@@ -102,7 +102,7 @@ def test_only_the_keys_and_slots_that_are_asked_for_are_reported(play_story):
     play_story(story)
 
 
-def test_nothing_added_is_nothing_told(play_story):
+def test_adding_no_calls_leaves_no_counts(play_story):
     async def story(pair: Pair) -> None:
         await pair.one.add({})
         await pair.one.add({("chat", HERE): (0, 0)})
@@ -263,7 +263,7 @@ def test_a_lease_from_before_the_clock_was_put_back_binds_nobody(play_story):
     play_story(story)
 
 
-def test_nothing_is_reported_before_the_first_publication(play_story):
+def test_objective_counters_report_nothing_before_the_first_publication(play_story):
     async def story(pair: Pair) -> None:
         await pair.one.lead("a", 5.0)
 

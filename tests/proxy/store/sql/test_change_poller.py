@@ -13,7 +13,7 @@ def away() -> None:
     raise StoreError("away")
 
 
-def test_it_looks_again_and_again_until_it_is_closed():
+def test_change_poller_polls_until_it_is_closed():
     seen = threading.Semaphore(0)
     lookout = ChangePoller("keys", seen.release, every=0.001)
     lookout.start()
@@ -23,7 +23,7 @@ def test_it_looks_again_and_again_until_it_is_closed():
     assert not lookout._thread.is_alive()
 
 
-def test_it_may_be_closed_before_it_began():
+def test_change_poller_may_be_closed_before_it_began():
     ChangePoller("keys", away).close()
 
 

@@ -88,7 +88,7 @@ def test_a_new_file_that_another_process_is_writing_is_waited_for(tmp_path: Path
     engine.dispose()
 
 
-def test_nobody_else_may_read_the_file_its_log_or_its_index(tmp_path: Path) -> None:
+def test_only_the_owner_may_read_the_file_its_log_or_its_index(tmp_path: Path) -> None:
     file = tmp_path / "ledger" / "thriftgate.db"
     file.parent.mkdir()
     file.touch(mode=0o644)

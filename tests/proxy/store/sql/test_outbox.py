@@ -47,7 +47,7 @@ def test_alerts_of_a_period_are_found_the_newest_first(outbox: Outbox) -> None:
     assert len(outbox.begun_between(NOW, NOW + 9, 3)) == 3
 
 
-def test_nothing_is_due_before_its_time(outbox: Outbox) -> None:
+def test_outbox_hands_out_no_notice_before_its_time(outbox: Outbox) -> None:
     outbox.add([an_alert()], TICKETS, NOW + 30)
 
     assert due(outbox, now=NOW + 29) == []
@@ -141,7 +141,7 @@ def test_an_end_is_reported_only_to_sinks_that_took_the_beginning(outbox: Outbox
     assert due(outbox, now=NOW + 1e6) == []
 
 
-def test_nobody_is_notified_of_what_ended_before_it_was_told(outbox: Outbox) -> None:
+def test_alert_that_ended_before_delivery_is_not_delivered(outbox: Outbox) -> None:
     news = [
         an_alert(),
         resolve_alert(an_alert(), NOW + 1),

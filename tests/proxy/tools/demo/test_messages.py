@@ -137,7 +137,7 @@ def test_calls_missing_from_the_ledger_are_named() -> None:
     assert "call_7" in said(a_result(a_sent(), lacking=("call_7",)))
 
 
-def test_some_errors_are_shown_and_the_rest_counted() -> None:
+def test_demo_shows_some_errors_and_counts_the_rest() -> None:
     text = said(a_result(*(a_sent(error=f"broken [{n}]") for n in range(8))))
 
     assert text.count("Failed: ") == 5

@@ -44,7 +44,9 @@ def test_a_models_fault_lasts_until_it_is_cleared(scene: SimulatorHarness) -> No
 
 
 @pytest.mark.parametrize(("model", "cue"), [("gpt-6.1-sol", "dearth"), ("gpt-0", "503")])
-def test_nobody_suffers_what_is_unknown(scene: SimulatorHarness, model: str, cue: str) -> None:
+def test_fault_for_an_unknown_model_or_cue_is_refused(
+    scene: SimulatorHarness, model: str, cue: str
+) -> None:
     with pytest.raises(ValueError, match=r"dearth|gpt-0"):
         scene.lab.inject_fault(model, cue)
 

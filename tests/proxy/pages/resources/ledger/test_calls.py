@@ -168,7 +168,7 @@ def test_live_calls_and_the_ledgers_list_have_the_same_filters(
     assert asyncio.run(follow()) == expected
 
 
-def test_nobody_follows_live_calls_who_may_not_see_calls(store: Store, live: LiveCalls) -> None:
+def test_live_calls_need_the_permission_to_see_calls(store: Store, live: LiveCalls) -> None:
     async def run() -> None:
         calls = Calls(store, StoreQuestions(store, 60.0), two_model_catalog, live, lambda: NOW)
         await calls.live(of_team("a"), LiveQuery.model_validate({}))

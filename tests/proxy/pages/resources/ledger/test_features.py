@@ -158,7 +158,7 @@ def test_compaction_keeps_at_least_a_turn_and_a_token(fields: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.FINANCE])
-def test_others_change_nothing(desk: FeaturesHarness, role: Role) -> None:
+def test_only_admins_change_a_feature(desk: FeaturesHarness, role: Role) -> None:
     with pytest.raises(CallerError, match="may not change layouts"):
         desk.change(role, "set_mode", desk.acme, ModeRequest(mode=PlanningMode.OFF))
     assert desk.audit_entries() == []

@@ -9,7 +9,7 @@ from tests.fakes.chaos import two_model_catalog
 from tests.fakes.receipts import a_receipt
 
 
-def test_its_resources_take_providers_from_the_catalog_in_force(store: Store) -> None:
+def test_ledger_resources_take_providers_from_the_catalog_in_force(store: Store) -> None:
     catalogs: list[Catalog] = [two_model_catalog()]
 
     def make(ask: StoreQuestions):

@@ -209,7 +209,7 @@ def test_the_usual_output_is_that_of_all_calls_to_a_model_until_it_is_learned():
 @pytest.mark.parametrize(
     "fields", [{"outcome": Outcome.BROKEN}, {"estimated": True}, {"usage": None}]
 )
-def test_nothing_is_learned_of_what_was_no_whole_answer(fields):
+def test_answers_that_are_not_whole_teach_no_length(fields):
     predictor = Predictor(FakeEstimator())
     teach(predictor, *[10] * 20, **fields)
 

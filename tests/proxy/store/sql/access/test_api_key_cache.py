@@ -195,9 +195,7 @@ def test_an_answer_older_than_a_change_already_noticed_is_not_remembered(
     assert keyring.find(secret) is None
 
 
-def test_it_knows_the_names_of_the_teams_whose_keys_it_knows(
-    keyring: ApiKeyCache, teams: Teams
-) -> None:
+def test_key_cache_holds_the_team_names_of_its_keys(keyring: ApiKeyCache, teams: Teams) -> None:
     _, secret = a_key(teams, "support")
     key = look(keyring, secret)
 

@@ -97,7 +97,7 @@ def test_the_file_is_its_owner_s_alone_and_holds_hashes_of_keys_and_no_password(
     assert [each.name for each in path.parent.glob("known*")] == [FILE_NAME]
 
 
-def test_nothing_is_written_of_keys_that_the_database_has_not_confirmed(
+def test_only_keys_that_the_database_confirmed_are_written(
     path: Path, teams: Teams, keyring: ApiKeyCache
 ) -> None:
     a_key(teams, "support")

@@ -91,7 +91,7 @@ def test_the_first_link_makes_the_administrator(users: Users) -> None:
     assert users.has_admin()
 
 
-def test_nobody_else_is_made_by_a_link_and_a_disabled_person_gets_none(users: Users) -> None:
+def test_sign_in_link_makes_no_other_person_and_a_disabled_one_gets_none(users: Users) -> None:
     users.create("root", Role.ADMIN, now=NOW, subject="idp root")
     ann = users.create("ann", Role.VIEWER, now=NOW)
     code = users.create_link("ann", now=NOW)

@@ -69,7 +69,7 @@ def test_receipts_of_all_segments_reach_the_ledger_and_only_the_open_one_stays(
     assert drain.lag_bytes == 0
 
 
-def test_it_goes_on_in_the_open_segment_where_it_stopped(
+def test_shipper_goes_on_in_the_open_segment_where_it_stopped(
     journal: Journal, drain: JournalShipper, engine: Engine
 ) -> None:
     for line in LINES[:5]:

@@ -82,7 +82,7 @@ def test_calls_are_counted_once_however_many_attempts_they_took(
     assert ledger.count_calls() == 2
 
 
-def test_it_names_the_calls_it_lacks(engine: Engine, ledger: ReceiptLedger) -> None:
+def test_ledger_names_the_calls_it_lacks(engine: Engine, ledger: ReceiptLedger) -> None:
     inserter(engine)([FAILED, *(a_receipt(n) for n in range(10, 1000))])
     asked = [a_receipt(n).call_id for n in range(10, 1001)]
 

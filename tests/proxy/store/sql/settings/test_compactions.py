@@ -16,7 +16,7 @@ def compactions(engine: Engine) -> Compactions:
     return Compactions(engine)
 
 
-def test_nothing_is_chosen_to_begin_with(compactions: Compactions) -> None:
+def test_no_compaction_is_chosen_to_begin_with(compactions: Compactions) -> None:
     assert compactions.all_settings().features == {}
     assert compactions.changes() == 0
 

@@ -131,7 +131,7 @@ def test_every_decision_locks_its_place_once(engine: Engine) -> None:
     assert len(locks) == 6
 
 
-def test_those_who_decide_at_once_take_turns(engine: Engine) -> None:
+def test_processes_that_decide_at_once_take_turns(engine: Engine) -> None:
     def decide(n: int) -> None:
         with write_transaction(engine) as connection:
             hold = locked_settings(connection)

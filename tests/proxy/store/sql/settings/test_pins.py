@@ -25,7 +25,7 @@ def test_a_pin_is_stored_unchanged(pins):
     assert pins.current_pins(NOW) == {"chat-ttft": pin()}
 
 
-def test_nothing_is_held_of_nobody(pins):
+def test_no_objective_is_pinned_to_begin_with(pins):
     assert pins.current_pins(NOW) == {}
 
 

@@ -169,7 +169,7 @@ def test_teams_that_may_not_be_seen_are_never_counted(ledger: Engine) -> None:
         assert reports.spend(PERIOD, (part,), both) == []
 
 
-def test_it_agrees_with_the_reports_on_everything(engine: Engine, merged_part: float) -> None:
+def test_costs_view_agrees_with_the_reports(engine: Engine, merged_part: float) -> None:
     book(engine, CALLS, merged_part)
     unpriced = a_call(301, call_id="call_0", list_nanos=None, cost_nanos=None)
     idle = a_call(302, call_id="call_1", team=IDLE_TEAM, cost_nanos=77, feature="idle:x")

@@ -257,7 +257,7 @@ def test_a_database_that_is_away_is_told_by_the_database_s_error(here: HereReads
     process.close()
 
 
-def test_it_ends_with_the_process_that_started_it(url: str) -> None:
+def test_reader_process_ends_with_the_process_that_started_it(url: str) -> None:
     script = (
         "import sys, time\n"
         "from proxy.store.sql.views.reader_process import ReaderProcess\n"
