@@ -162,8 +162,7 @@ class EngineAdapter:
             raise ValueError(f"{profile.name}: replicas of {self.engine} are attached, not started")
         program, flags = self.build_command_line(profile, replica, python)
         if profile.extra_args:
-            reason = "The profile adds it in extra_args."
-            flags.append(LaunchFlag(argv=profile.extra_args, reason=reason))
+            flags.append(LaunchFlag(profile.extra_args, "The profile adds it in extra_args."))
         urls = self.urls(profile, replica)
         return LaunchCommand(
             program=program,

@@ -1,14 +1,15 @@
 """The command that starts one replica of an engine, and where it answers."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Final
 
 #: The feature of all flags that make a model draft.
 SPECULATION: Final = "speculation"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class LaunchFlag:
     """A part of an engine's command line.
 
@@ -21,6 +22,34 @@ class LaunchFlag:
     argv: tuple[str, ...]
     reason: str
     feature: str = ""
+
+
+#: The reason of each flag, and the feature it is part of or "", by its name.
+FlagReasons = Mapping[str, tuple[str, str]]
+
+
+def launch_flags(
+    reasons: FlagReasons, rows: Iterable[tuple[str, object] | LaunchFlag]
+) -> list[LaunchFlag]:
+    """The flags of a command line, each with its reason.
+
+    Args:
+        rows: Each flag and its value, or values: True for a flag without any; a flag whose value
+            is False, None, "" or 0 is left out.
+    """
+    flags = []
+    for row in rows:
+        if isinstance(row, LaunchFlag):
+            flags.append(row)
+        elif row[1]:
+            name, value = row
+            values = value if isinstance(value, tuple) else () if value is True else (value,)
+            argv = (
+                name,
+                *(f"{part:f}" if isinstance(part, Decimal) else str(part) for part in values),
+            )
+            flags.append(LaunchFlag(argv, *reasons[name]))
+    return flags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from proxy.engines.adapters.adapter import (
     MetricNames,
     Misfit,
 )
-from proxy.engines.adapters.launch_command import SPECULATION, LaunchFlag
+from proxy.engines.adapters.launch_command import SPECULATION, FlagReasons, LaunchFlag, launch_flags
 from proxy.engines.profiles import (
     Engine,
     EngineProfile,
@@ -39,24 +39,59 @@ _SPECULATION: Final = {
 _REASONING_FORMATS: Final = ("none", "auto", "deepseek", "deepseek-legacy")
 
 
+_REASONS: Final[FlagReasons] = {
+    "--model": ("The weights it serves, as GGUF.", ""),
+    "--hf-repo": ("The weights it serves, as GGUF.", ""),
+    "--alias": ("The model's name in answers; calls may ask by any.", ""),
+    "--host": ("The gateway reaches the replica there.", ""),
+    "--parallel": ("Slots: calls served at once, each with a prefix cache of its own.", ""),
+    "--batch-size": ("Tokens per step: fewer keep streams even, more finish prefill sooner.", ""),
+    "--cache-type-k": ("Smaller KV cache; values in this format need flash attention.", ""),
+    "--cache-prompt": ("A prefix seen before in a slot is not computed again.", "prefix caching"),
+    "--no-cache-prompt": ("The profile turns prefix caching off.", ""),
+    "--cache-ram": (
+        "Prompts that leave a slot stay readable in so many MiB of host memory.",
+        "KV offload",
+    ),
+    "--n-gpu-layers": ("All layers run on processors: it has no GPU.", ""),
+    "--threads": ("Processor threads: more than cores, over all replicas, make each wait.", ""),
+    "--spec-draft-threads": (
+        "Threads of the model that drafts: it takes turns with the other.",
+        SPECULATION,
+    ),
+    "--spec-draft-model": ("The weights that draft.", SPECULATION),
+    "--spec-draft-hf": ("The weights that draft.", SPECULATION),
+    "--spec-draft-n-max": ("Draft tokens per step: more pay where accepted.", SPECULATION),
+    "--jinja": ("The model's own chat template, which tool calls need.", ""),
+    "--reasoning-format": ("Reads the model's reasoning out of its text.", ""),
+    "--metrics": ("Load, cache and acceptance are read from there.", "metrics"),
+}
+
+
 def _command_line(profile: EngineProfile, replica: int, python: str) -> CommandLine:
     model_flag = "--model" if is_file(profile.model) else "--hf-repo"
-    return profile.program or (python, "-m", _LAUNCHER), [
-        LaunchFlag(argv=(model_flag, profile.model), reason="The weights it serves, as GGUF."),
-        LaunchFlag(
-            argv=("--alias", profile.served_name),
-            reason="The model's name in answers; calls may ask by any.",
-        ),
-        LaunchFlag(
-            argv=("--host", profile.host, "--port", str(profile.port + replica)),
-            reason="The gateway reaches the replica there.",
-        ),
-        *_batch_flags(profile),
-        *_kv_flags(profile),
-        *_device_flags(profile),
-        *_speculation_flags(profile.speculation, profile.threads),
-        *_api_flags(profile),
+    slots = profile.max_sequences or _SLOTS[profile.goal]
+    dtype = _KV_DTYPES.get(profile.kv_dtype)
+    rows: list[tuple[str, object] | LaunchFlag] = [
+        (model_flag, profile.model),
+        ("--alias", profile.served_name),
+        ("--host", (profile.host, "--port", profile.port + replica)),
+        ("--parallel", slots),
+        *_context(slots, profile.max_model_len),
+        ("--batch-size", profile.max_batched_tokens),
+        ("--cache-type-k", (dtype, "--cache-type-v", dtype, "--flash-attn", "on") if dtype else ()),
+        ("--cache-prompt", profile.prefix_caching),
+        ("--no-cache-prompt", not profile.prefix_caching),
+        ("--cache-ram", int(profile.kv_offload_gb * _MIB_PER_GIB)),
+        ("--n-gpu-layers", profile.gpus == 0 and "0"),
+        ("--threads", profile.threads and (profile.threads, "--threads-batch", profile.threads)),
+        *_splits(profile),
+        *_speculation_rows(profile.speculation, profile.threads),
+        ("--jinja", True),
+        ("--reasoning-format", profile.reasoning_parser),
+        ("--metrics", True),
     ]
+    return profile.program or (python, "-m", _LAUNCHER), launch_flags(_REASONS, rows)
 
 
 def is_file(model: str) -> bool:
@@ -64,113 +99,37 @@ def is_file(model: str) -> bool:
     return model.endswith(".gguf") or model.startswith(("/", "./", "../", "~"))
 
 
-def _batch_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
-    slots = profile.max_sequences or _SLOTS[profile.goal]
-    yield LaunchFlag(
-        argv=("--parallel", str(slots)),
-        reason="Slots: calls served at once, each with a prefix cache of its own.",
-    )
-    if profile.max_model_len:
-        yield LaunchFlag(
-            argv=("--ctx-size", str(slots * profile.max_model_len)),
-            reason=f"Context of all slots: {slots} of {profile.max_model_len} tokens.",
-        )
-    if profile.max_batched_tokens:
-        yield LaunchFlag(
-            argv=("--batch-size", str(profile.max_batched_tokens)),
-            reason="Tokens per step: fewer keep streams even, more finish prefill sooner.",
-        )
+def _context(slots: int, tokens: int) -> Iterator[LaunchFlag]:
+    if tokens:
+        reason = f"Context of all slots: {slots} of {tokens} tokens."
+        yield LaunchFlag(("--ctx-size", str(slots * tokens)), reason)
 
 
-def _kv_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
-    if dtype := _KV_DTYPES.get(profile.kv_dtype):
-        yield LaunchFlag(
-            argv=("--cache-type-k", dtype, "--cache-type-v", dtype, "--flash-attn", "on"),
-            reason="Smaller KV cache; values in this format need flash attention.",
-        )
-    if profile.prefix_caching:
-        yield LaunchFlag(
-            argv=("--cache-prompt",),
-            reason="A prefix seen before in a slot is not computed again.",
-            feature="prefix caching",
-        )
-    else:
-        yield LaunchFlag(
-            argv=("--no-cache-prompt",), reason="The profile turns prefix caching off."
-        )
-    if profile.kv_offload_gb:
-        yield LaunchFlag(
-            argv=("--cache-ram", str(int(profile.kv_offload_gb * _MIB_PER_GIB))),
-            reason="Prompts that leave a slot stay readable in so many MiB of host memory.",
-            feature="KV offload",
-        )
-
-
-def _device_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
-    if profile.gpus == 0:
-        yield LaunchFlag(
-            argv=("--n-gpu-layers", "0"), reason="All layers run on processors: it has no GPU."
-        )
-    if profile.threads:
-        count = str(profile.threads)
-        yield LaunchFlag(
-            argv=("--threads", count, "--threads-batch", count),
-            reason="Processor threads: more than cores, over all replicas, make each wait.",
-        )
+def _splits(profile: EngineProfile) -> Iterator[LaunchFlag]:
     if profile.tensor_parallel > 1:
-        yield LaunchFlag(
-            argv=("--split-mode", "row"), reason="Splits each layer's rows over the GPUs."
-        )
+        yield LaunchFlag(("--split-mode", "row"), "Splits each layer's rows over the GPUs.")
     if profile.pipeline_parallel > 1:
-        yield LaunchFlag(argv=("--split-mode", "layer"), reason="Spreads layers over the GPUs.")
+        yield LaunchFlag(("--split-mode", "layer"), "Spreads layers over the GPUs.")
 
 
-def _speculation_flags(speculation: Speculation | None, threads: int) -> Iterator[LaunchFlag]:
+def _speculation_rows(
+    speculation: Speculation | None, threads: int
+) -> Iterator[tuple[str, object] | LaunchFlag]:
     if speculation is None:
         return
     kind, reason = _SPECULATION[speculation.method], SPECULATION_REASONS[speculation.method]
-    yield LaunchFlag(argv=("--spec-type", kind), reason=reason, feature=SPECULATION)
+    yield LaunchFlag(("--spec-type", kind), reason, SPECULATION)
     tokens = str(speculation.tokens)
     if speculation.method is SpeculativeMethod.NGRAM:
         size = str(speculation.ngram_max)
-        yield LaunchFlag(
-            argv=("--spec-ngram-simple-size-n", size, "--spec-ngram-simple-size-m", tokens),
-            reason=f"Looks for the last {size} tokens, and drafts the {tokens} that followed.",
-            feature=SPECULATION,
-        )
+        reason = f"Looks for the last {size} tokens, and drafts the {tokens} that followed."
+        argv = ("--spec-ngram-simple-size-n", size, "--spec-ngram-simple-size-m", tokens)
+        yield LaunchFlag(argv, reason, SPECULATION)
         return
-    if speculation.draft and threads:
-        yield LaunchFlag(
-            argv=("--spec-draft-threads", str(threads)),
-            reason="Threads of the model that drafts: it takes turns with the other.",
-            feature=SPECULATION,
-        )
-    if speculation.draft:
-        flag = "--spec-draft-model" if is_file(speculation.draft) else "--spec-draft-hf"
-        yield LaunchFlag(
-            argv=(flag, speculation.draft), reason="The weights that draft.", feature=SPECULATION
-        )
-    yield LaunchFlag(
-        argv=("--spec-draft-n-max", tokens),
-        reason="Draft tokens per step: more pay where accepted.",
-        feature=SPECULATION,
-    )
-
-
-def _api_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
-    yield LaunchFlag(
-        argv=("--jinja",), reason="The model's own chat template, which tool calls need."
-    )
-    if profile.reasoning_parser:
-        yield LaunchFlag(
-            argv=("--reasoning-format", profile.reasoning_parser),
-            reason="Reads the model's reasoning out of its text.",
-        )
-    yield LaunchFlag(
-        argv=("--metrics",),
-        reason="Load, cache and acceptance are read from there.",
-        feature="metrics",
-    )
+    yield "--spec-draft-threads", speculation.draft and threads
+    flag = "--spec-draft-model" if is_file(speculation.draft) else "--spec-draft-hf"
+    yield flag, speculation.draft
+    yield "--spec-draft-n-max", tokens
 
 
 def _env(profile: EngineProfile, replica: int) -> dict[str, str]:

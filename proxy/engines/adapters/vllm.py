@@ -16,7 +16,7 @@ from proxy.engines.adapters.adapter import (
     Misfit,
     parse_version,
 )
-from proxy.engines.adapters.launch_command import SPECULATION, LaunchFlag
+from proxy.engines.adapters.launch_command import SPECULATION, FlagReasons, LaunchFlag, launch_flags
 from proxy.engines.profiles import (
     DisaggregatedRole,
     Engine,
@@ -27,6 +27,7 @@ from proxy.engines.profiles import (
     SpeculativeMethod,
 )
 
+_Row = tuple[str, object] | LaunchFlag
 _OLDEST: Final = "0.20"
 _NEWEST: Final = "0.33"
 #: The first version that was seen to have it; all else is in every version of the range.
@@ -54,89 +55,96 @@ _KV_ROLES: Final = {
     DisaggregatedRole.DECODE: "kv_consumer",
 }
 _SIDE_CHANNEL_PORT: Final = 5_600
+_REASONS: Final[FlagReasons] = {
+    "--model": ("The weights it serves.", ""),
+    "--served-model-name": ("Calls ask for the model by this name.", ""),
+    "--host": ("The gateway reaches the replica there.", ""),
+    "--quantization": ("Smaller weights: less memory, and less to read per decode step.", ""),
+    "--cpu-offload-gb": (
+        "Keeps so many GiB of weights in host memory; each step reads them over PCIe.",
+        "",
+    ),
+    "--max-model-len": ("Longest prompt and answer together; less needs less KV memory.", ""),
+    "--enable-prefix-caching": ("A prefix seen before is not computed again.", "prefix caching"),
+    "--no-enable-prefix-caching": ("The profile turns prefix caching off.", ""),
+    "--kv-offloading-size": (
+        "KV blocks that leave the GPU stay readable in so many GiB of host memory.",
+        "KV offload",
+    ),
+    "--kv-events-config": (
+        "Says which blocks it holds, so that calls are routed by what is cached.",
+        "KV events",
+    ),
+    "--max-num-seqs": ("Sequences in a batch: more serve more calls, each of them slower.", ""),
+    "--max-num-batched-tokens": (
+        "Tokens per step: fewer keep streams even, more finish prefill sooner.",
+        "",
+    ),
+    "--enable-chunked-prefill": (
+        "Long prompts are split, so that running streams go on meanwhile.",
+        "chunked prefill",
+    ),
+    "--no-enable-chunked-prefill": ("The profile turns chunked prefill off.", ""),
+    "--stream-interval": (
+        "Streams 8 tokens at a time, which costs the processor less.",
+        "stream interval",
+    ),
+    "--tensor-parallel-size": ("Splits each layer over so many GPUs.", ""),
+    "--pipeline-parallel-size": ("Splits the layers into stages.", ""),
+    "--data-parallel-size": ("Runs so many engines behind one port.", ""),
+    "--enable-auto-tool-choice": ("Reads the model's tool calls out of its text.", ""),
+    "--reasoning-parser": ("Reads the model's reasoning out of its text.", ""),
+    "--enable-prompt-tokens-details": (
+        "Answers say how many prompt tokens were read from the cache.",
+        "cached tokens in answers",
+    ),
+    "--enable-per-request-metrics": (
+        "Answers say the time in queue, prefill and decode.",
+        "times in answers",
+    ),
+    "--per-request-spec-decode-metrics": (
+        "Answers say how many draft tokens were accepted.",
+        "acceptance in answers",
+    ),
+    "--shutdown-timeout": ("Running calls get this many seconds when the replica stops.", ""),
+}
 
 
 def _command_line(profile: EngineProfile, replica: int, python: str) -> CommandLine:
     program = profile.program or ("vllm", "serve")
-    flags = []
-    if program[-1] == "serve":
-        program = (*program, profile.model)
-    else:
-        flags.append(LaunchFlag(argv=("--model", profile.model), reason="The weights it serves."))
-    flags += [
-        LaunchFlag(
-            argv=("--served-model-name", profile.served_name),
-            reason="Calls ask for the model by this name.",
-        ),
-        LaunchFlag(
-            argv=("--host", profile.host, "--port", str(profile.port + replica)),
-            reason="The gateway reaches the replica there.",
-        ),
-        *_weight_flags(profile),
-        *_kv_flags(profile, replica),
-        *_batch_flags(profile),
-        *_parallel_flags(profile),
-        *_speculation_flags(profile),
-        *_api_flags(profile),
-        *_metrics_flags(profile),
-        LaunchFlag(
-            argv=("--shutdown-timeout", str(profile.drain_seconds)),
-            reason="Running calls get this many seconds when the replica stops.",
-        ),
+    serves = program[-1] == "serve"
+    rows = [
+        ("--model", not serves and profile.model),
+        ("--served-model-name", profile.served_name),
+        ("--host", (profile.host, "--port", profile.port + replica)),
+        ("--quantization", profile.quantization),
+        ("--cpu-offload-gb", profile.cpu_offload_gb),
+        ("--max-model-len", profile.max_model_len),
+        *_kv_rows(profile, replica),
+        *_batch_rows(profile),
+        ("--tensor-parallel-size", profile.tensor_parallel > 1 and profile.tensor_parallel),
+        ("--pipeline-parallel-size", profile.pipeline_parallel > 1 and profile.pipeline_parallel),
+        ("--data-parallel-size", profile.data_parallel > 1 and profile.data_parallel),
+        *_speculation_rows(profile),
+        *_api_rows(profile),
+        ("--shutdown-timeout", str(profile.drain_seconds)),
     ]
-    return program, flags
+    return (*program, profile.model) if serves else program, launch_flags(_REASONS, rows)
 
 
-def _weight_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
-    if profile.quantization:
-        yield LaunchFlag(
-            argv=("--quantization", profile.quantization),
-            reason="Smaller weights: less memory, and less to read per decode step.",
-        )
-    if profile.cpu_offload_gb:
-        yield LaunchFlag(
-            argv=("--cpu-offload-gb", f"{profile.cpu_offload_gb:f}"),
-            reason="Keeps so many GiB of weights in host memory; each step reads them over PCIe.",
-        )
-    if profile.max_model_len:
-        yield LaunchFlag(
-            argv=("--max-model-len", str(profile.max_model_len)),
-            reason="Longest prompt and answer together; less needs less KV memory.",
-        )
-
-
-def _kv_flags(profile: EngineProfile, replica: int) -> Iterator[LaunchFlag]:
+def _kv_rows(profile: EngineProfile, replica: int) -> Iterator[_Row]:
     if profile.kv_dtype in _KV_DTYPES:
         dtype, reason = _KV_DTYPES[profile.kv_dtype]
-        yield LaunchFlag(argv=("--kv-cache-dtype", dtype), reason=reason)
-    if profile.prefix_caching:
-        yield LaunchFlag(
-            argv=("--enable-prefix-caching",),
-            reason="A prefix seen before is not computed again.",
-            feature="prefix caching",
-        )
-    else:
-        yield LaunchFlag(
-            argv=("--no-enable-prefix-caching",), reason="The profile turns prefix caching off."
-        )
-    if profile.kv_offload_gb:
-        yield LaunchFlag(
-            argv=("--kv-offloading-size", f"{profile.kv_offload_gb:f}"),
-            reason="KV blocks that leave the GPU stay readable in so many GiB of host memory.",
-            feature="KV offload",
-        )
+        yield LaunchFlag(("--kv-cache-dtype", dtype), reason)
+    yield "--enable-prefix-caching", profile.prefix_caching
+    yield "--no-enable-prefix-caching", not profile.prefix_caching
+    yield "--kv-offloading-size", profile.kv_offload_gb
     if profile.kv_events:
-        yield LaunchFlag(
-            argv=("--kv-events-config", json.dumps(_kv_events_config(profile, replica))),
-            reason="Says which blocks it holds, so that calls are routed by what is cached.",
-            feature="KV events",
-        )
+        yield "--kv-events-config", json.dumps(_kv_events_config(profile, replica))
     if profile.role:
         transfer = {"kv_connector": "NixlConnector", "kv_role": _KV_ROLES[profile.role]}
-        yield LaunchFlag(
-            argv=("--kv-transfer-config", json.dumps(transfer)),
-            reason=f"It serves {profile.role} alone; KV blocks pass between replicas over NIXL.",
-        )
+        reason = f"It serves {profile.role} alone; KV blocks pass between replicas over NIXL."
+        yield LaunchFlag(("--kv-transfer-config", json.dumps(transfer)), reason)
 
 
 def _kv_events_config(profile: EngineProfile, replica: int) -> dict[str, Any]:
@@ -147,61 +155,27 @@ def _kv_events_config(profile: EngineProfile, replica: int) -> dict[str, Any]:
     return {"enable_kv_cache_events": True, "publisher": "zmq", "endpoint": address}
 
 
-def _batch_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
+def _batch_rows(profile: EngineProfile) -> Iterator[_Row]:
     if profile.goal in _GOALS:
         mode, reason = _GOALS[profile.goal]
-        yield LaunchFlag(
-            argv=("--performance-mode", mode), reason=reason, feature="performance mode"
-        )
+        yield LaunchFlag(("--performance-mode", mode), reason, "performance mode")
     goal_sequences, goal_tokens = _BATCH_LIMITS[profile.goal]
     if not profile.chunked_prefill:
         goal_tokens = 0  # a whole prompt has to fit into a step
-    if sequences := profile.max_sequences or goal_sequences:
-        yield LaunchFlag(
-            argv=("--max-num-seqs", str(sequences)),
-            reason="Sequences in a batch: more serve more calls, each of them slower.",
-        )
-    if tokens := profile.max_batched_tokens or max(goal_tokens, sequences if goal_tokens else 0):
-        yield LaunchFlag(
-            argv=("--max-num-batched-tokens", str(tokens)),
-            reason="Tokens per step: fewer keep streams even, more finish prefill sooner.",
-        )
-    if profile.chunked_prefill:
-        yield LaunchFlag(
-            argv=("--enable-chunked-prefill",),
-            reason="Long prompts are split, so that running streams go on meanwhile.",
-            feature="chunked prefill",
-        )
-    else:
-        yield LaunchFlag(
-            argv=("--no-enable-chunked-prefill",), reason="The profile turns chunked prefill off."
-        )
-    if profile.goal is ServingGoal.THROUGHPUT:
-        yield LaunchFlag(
-            argv=("--stream-interval", "8"),
-            reason="Streams 8 tokens at a time, which costs the processor less.",
-            feature="stream interval",
-        )
+    sequences = profile.max_sequences or goal_sequences
+    tokens = profile.max_batched_tokens or max(goal_tokens, sequences if goal_tokens else 0)
+    yield "--max-num-seqs", sequences
+    yield "--max-num-batched-tokens", tokens
+    yield "--enable-chunked-prefill", profile.chunked_prefill
+    yield "--no-enable-chunked-prefill", not profile.chunked_prefill
+    yield "--stream-interval", profile.goal is ServingGoal.THROUGHPUT and "8"
 
 
-def _parallel_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
-    sizes = (
-        ("--tensor-parallel-size", profile.tensor_parallel, "Splits each layer over so many GPUs."),
-        ("--pipeline-parallel-size", profile.pipeline_parallel, "Splits the layers into stages."),
-        ("--data-parallel-size", profile.data_parallel, "Runs so many engines behind one port."),
-    )
-    for flag, size, reason in sizes:
-        if size > 1:
-            yield LaunchFlag(argv=(flag, str(size)), reason=reason)
-
-
-def _speculation_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
+def _speculation_rows(profile: EngineProfile) -> Iterator[_Row]:
     if profile.speculation:
         settings = json.dumps(_speculative_config(profile.speculation))
         reason = SPECULATION_REASONS[profile.speculation.method]
-        yield LaunchFlag(
-            argv=("--speculative-config", settings), reason=reason, feature=SPECULATION
-        )
+        yield LaunchFlag(("--speculative-config", settings), reason, SPECULATION)
 
 
 def _speculative_config(speculation: Speculation) -> dict[str, Any]:
@@ -218,44 +192,19 @@ def _speculative_config(speculation: Speculation) -> dict[str, Any]:
     return config
 
 
-def _api_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
-    if profile.tool_call_parser:
-        yield LaunchFlag(
-            argv=("--enable-auto-tool-choice", "--tool-call-parser", profile.tool_call_parser),
-            reason="Reads the model's tool calls out of its text.",
-        )
-    if profile.reasoning_parser:
-        yield LaunchFlag(
-            argv=("--reasoning-parser", profile.reasoning_parser),
-            reason="Reads the model's reasoning out of its text.",
-        )
-    if profile.goal is ServingGoal.LATENCY or "vllm" in profile.hints:
-        yield LaunchFlag(
-            argv=("--scheduling-policy", "priority"),
-            reason="Calls with a priority go first; others keep their order.",
-            feature="" if "vllm" in profile.hints else "priority",
-        )
-
-
-def _metrics_flags(profile: EngineProfile) -> Iterator[LaunchFlag]:
-    version = _version(profile)
-    yield LaunchFlag(
-        argv=("--enable-prompt-tokens-details",),
-        reason="Answers say how many prompt tokens were read from the cache.",
-        feature="cached tokens in answers",
-    )
-    if version >= _PER_REQUEST_METRICS_SINCE:
-        yield LaunchFlag(
-            argv=("--enable-per-request-metrics",),
-            reason="Answers say the time in queue, prefill and decode.",
-            feature="times in answers",
-        )
-    if profile.speculation and version >= _SPEC_METRICS_SINCE:
-        yield LaunchFlag(
-            argv=("--per-request-spec-decode-metrics", "summary"),
-            reason="Answers say how many draft tokens were accepted.",
-            feature="acceptance in answers",
-        )
+def _api_rows(profile: EngineProfile) -> Iterator[_Row]:
+    version, is_hinted = _version(profile), "vllm" in profile.hints
+    parser = profile.tool_call_parser
+    yield "--enable-auto-tool-choice", ("--tool-call-parser", parser) if parser else ()
+    yield "--reasoning-parser", profile.reasoning_parser
+    if profile.goal is ServingGoal.LATENCY or is_hinted:
+        reason = "Calls with a priority go first; others keep their order."
+        feature = "" if is_hinted else "priority"
+        yield LaunchFlag(("--scheduling-policy", "priority"), reason, feature)
+    yield "--enable-prompt-tokens-details", True
+    yield "--enable-per-request-metrics", version >= _PER_REQUEST_METRICS_SINCE
+    has_drafts = profile.speculation is not None and version >= _SPEC_METRICS_SINCE
+    yield "--per-request-spec-decode-metrics", has_drafts and "summary"
 
 
 def _version(profile: EngineProfile) -> tuple[int, ...]:
