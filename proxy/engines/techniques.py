@@ -20,7 +20,7 @@ from proxy.engines.profiles import Engine, EngineProfile
 _EXAMPLES: Final = "techniques.toml"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Technique:
     """One technique.
 
@@ -75,11 +75,6 @@ def _flags(vllm: str, llamacpp: str, sglang: str, tensorrt_llm: str) -> Mapping[
     return dict(zip(Engine, (vllm, llamacpp, sglang, tensorrt_llm), strict=True))
 
 
-def _speculation_flags(sglang: str) -> Mapping[Engine, str]:
-    trt = "speculative_config.decoding_type"
-    return _flags("--speculative-config", "--spec-type", f"--speculative-algorithm {sglang}", trt)
-
-
 _SPEED_UP: Final = "measured speed-up, from calls with drafts and without"
 _KV_CHANGE: Final = "preempted calls, readings with calls that wait, tokens/s: before → after"
 #: Makes streams run beside long prompts that arrive.
@@ -87,151 +82,123 @@ _LONG_PROMPTS: Final = (
     "--concurrency 16 --prompt-tokens 8000 --prefix cold --output-tokens 256 --requests 128 --json"
 )
 _STALLS: Final = "p99 of `icl_ms` (gaps between chunks) against p50 of `ttft_ms`"
-_WEIGHTS: Final = "--concurrency 1,16,64 --prompt-tokens 1000 --prefix cold --requests 256"
-_WEIGHTS_LOOK_AT: Final = "ITL p50 at 1 caller, tokens/s at 64; answers by your own evaluation"
+
+
+def _speculation(name: str, method: str, example: str, sglang: str) -> Technique:
+    trt = "speculative_config.decoding_type"
+    sglang = f"--speculative-algorithm {sglang}"
+    flags = _flags("--speculative-config", "--spec-type", sglang, trt)
+    return Technique(name, example, {"method": [method]}, _SPEED_UP, flags)
+
+
+def _weights(name: str, number_format: str, tensorrt_llm: str) -> Technique:
+    flags = _flags("--quantization", "", f"--quantization {number_format}", tensorrt_llm)
+    figures = "ITL p50 at 1 caller, tokens/s at 64; answers by your own evaluation"
+    bench = "--concurrency 1,16,64 --prompt-tokens 1000 --prefix cold --requests 256"
+    when = {"quantization": number_format}
+    return Technique(name, f"{number_format}-weights", when, figures, flags, bench)
+
 
 TECHNIQUES: Final = (
+    _speculation("speculation: draft model", "draft_model", "draft-model", "STANDALONE"),
+    _speculation("speculation: n-gram", "ngram", "ngram", "NGRAM"),
     Technique(
-        name="speculation: draft model",
-        example="draft-model",
-        when={"method": ["draft_model"]},
-        judged_by=_SPEED_UP,
-        flags=_speculation_flags("STANDALONE"),
+        "speculation: suffix",
+        "suffix",
+        {"method": ["suffix"]},
+        _SPEED_UP,
+        _flags("--speculative-config", "", "", ""),
+    ),
+    _speculation("speculation: EAGLE-3", "eagle3", "eagle3", "EAGLE3"),
+    _speculation("speculation: MTP", "mtp", "mtp", "NEXTN"),
+    Technique(
+        "fp8 KV cache",
+        "fp8-kv",
+        {"kv_dtype": ["fp8"]},
+        _KV_CHANGE,
+        _flags("--kv-cache-dtype", "", "--kv-cache-dtype fp8_e4m3", "kv_cache_config.dtype: fp8"),
     ),
     Technique(
-        name="speculation: n-gram",
-        example="ngram",
-        when={"method": ["ngram"]},
-        judged_by=_SPEED_UP,
-        flags=_speculation_flags("NGRAM"),
+        "int4 KV cache",
+        "int4-kv",
+        {"kv_dtype": ["int4"]},
+        _KV_CHANGE,
+        _flags("--kv-cache-dtype", "--cache-type-k", "", ""),
     ),
     Technique(
-        name="speculation: suffix",
-        example="suffix",
-        when={"method": ["suffix"]},
-        judged_by=_SPEED_UP,
-        flags=_flags("--speculative-config", "", "", ""),
-    ),
-    Technique(
-        name="speculation: EAGLE-3",
-        example="eagle3",
-        when={"method": ["eagle3"]},
-        judged_by=_SPEED_UP,
-        flags=_speculation_flags("EAGLE3"),
-    ),
-    Technique(
-        name="speculation: MTP",
-        example="mtp",
-        when={"method": ["mtp"]},
-        judged_by=_SPEED_UP,
-        flags=_speculation_flags("NEXTN"),
-    ),
-    Technique(
-        name="fp8 KV cache",
-        example="fp8-kv",
-        when={"kv_dtype": ["fp8"]},
-        judged_by=_KV_CHANGE,
-        flags=_flags(
-            "--kv-cache-dtype", "", "--kv-cache-dtype fp8_e4m3", "kv_cache_config.dtype: fp8"
-        ),
-    ),
-    Technique(
-        name="int4 KV cache",
-        example="int4-kv",
-        when={"kv_dtype": ["int4"]},
-        judged_by=_KV_CHANGE,
-        flags=_flags("--kv-cache-dtype", "--cache-type-k", "", ""),
-    ),
-    Technique(
-        name="KV offload",
-        example="kv-offload",
-        when={"kv_offload_gb": True},
-        judged_by="cost: cold TTFT p50 and tokens/s; gain: delivered reuse in `engine status`",
-        flags=_flags(
+        "KV offload",
+        "kv-offload",
+        {"kv_offload_gb": True},
+        "cost: cold TTFT p50 and tokens/s; gain: delivered reuse in `engine status`",
+        _flags(
             "--kv-offloading-size",
             "--cache-ram",
             "--enable-hierarchical-cache",
             "kv_cache_config.host_cache_size",
         ),
-        bench="--concurrency 16 --prompt-tokens 8000 --prefix cold --requests 128",
+        "--concurrency 16 --prompt-tokens 8000 --prefix cold --requests 128",
     ),
+    _weights("fp8 weights", "fp8", "a checkpoint in fp8"),
+    _weights("AWQ weights", "awq", "a checkpoint in AWQ"),
     Technique(
-        name="fp8 weights",
-        example="fp8-weights",
-        when={"quantization": "fp8"},
-        judged_by=_WEIGHTS_LOOK_AT,
-        flags=_flags("--quantization", "", "--quantization fp8", "a checkpoint in fp8"),
-        bench=_WEIGHTS,
-    ),
-    Technique(
-        name="AWQ weights",
-        example="awq-weights",
-        when={"quantization": "awq"},
-        judged_by=_WEIGHTS_LOOK_AT,
-        flags=_flags("--quantization", "", "--quantization awq", "a checkpoint in AWQ"),
-        bench=_WEIGHTS,
-    ),
-    Technique(
-        name="prefix caching",
-        example="prefix-caching",
-        when={"prefix_caching": True},
-        judged_by="warm TTFT p50, and the part of prompts read from the cache",
-        flags=_flags(
+        "prefix caching",
+        "prefix-caching",
+        {"prefix_caching": True},
+        "warm TTFT p50, and the part of prompts read from the cache",
+        _flags(
             "--enable-prefix-caching",
             "--cache-prompt",
             "on, unless --disable-radix-cache",
             "kv_cache_config.enable_block_reuse",
         ),
-        bench="--concurrency 1,8 --prompt-tokens 8000 --prefix cold,warm",
+        "--concurrency 1,8 --prompt-tokens 8000 --prefix cold,warm",
     ),
     Technique(
-        name="continuous batching limits",
-        example="batching",
-        when={"max_sequences": True, "max_batched_tokens": True, "goal": ["latency", "throughput"]},
-        judged_by="goodput, tokens/s, ITL p99",
-        flags=_flags("--max-num-seqs", "--parallel", "--max-running-requests", "max_batch_size"),
-        bench="--concurrency 16,64,256 --prompt-tokens 1000 --prefix cold --requests 1024"
+        "continuous batching limits",
+        "batching",
+        {"max_sequences": True, "max_batched_tokens": True, "goal": ["latency", "throughput"]},
+        "goodput, tokens/s, ITL p99",
+        _flags("--max-num-seqs", "--parallel", "--max-running-requests", "max_batch_size"),
+        "--concurrency 16,64,256 --prompt-tokens 1000 --prefix cold --requests 1024"
         " --goodput ttft:2000,itl:50",
     ),
     Technique(
-        name="chunked prefill",
-        example="chunked-prefill",
-        when={"chunked_prefill": True},
-        judged_by=_STALLS,
-        flags=_flags(
+        "chunked prefill",
+        "chunked-prefill",
+        {"chunked_prefill": True},
+        _STALLS,
+        _flags(
             "--enable-chunked-prefill",
             "--batch-size",
             "--chunked-prefill-size",
             "enable_chunked_prefill",
         ),
-        bench=_LONG_PROMPTS,
+        _LONG_PROMPTS,
     ),
     Technique(
-        name="tensor parallelism",
-        example="tensor-parallel",
-        when={"tensor_parallel": 2},
-        judged_by="ITL p50 at 1 caller; tokens/s at 64 ÷ GPUs",
-        flags=_flags("--tensor-parallel-size", "--split-mode", "--tp-size", "tensor_parallel_size"),
-        bench="--concurrency 1,64 --prompt-tokens 2000 --prefix cold --requests 256",
+        "tensor parallelism",
+        "tensor-parallel",
+        {"tensor_parallel": 2},
+        "ITL p50 at 1 caller; tokens/s at 64 ÷ GPUs",
+        _flags("--tensor-parallel-size", "--split-mode", "--tp-size", "tensor_parallel_size"),
+        "--concurrency 1,64 --prompt-tokens 2000 --prefix cold --requests 256",
     ),
     Technique(
-        name="CPU offload",
-        example="cpu-offload",
-        when={"cpu_offload_gb": True},
-        judged_by="ITL p50 and tokens/s",
-        flags=_flags("--cpu-offload-gb", "", "--cpu-offload-gb", ""),
-        bench="--concurrency 1,8 --prompt-tokens 1000 --prefix cold --duration 120 --timeout 600",
+        "CPU offload",
+        "cpu-offload",
+        {"cpu_offload_gb": True},
+        "ITL p50 and tokens/s",
+        _flags("--cpu-offload-gb", "", "--cpu-offload-gb", ""),
+        "--concurrency 1,8 --prompt-tokens 1000 --prefix cold --duration 120 --timeout 600",
     ),
     Technique(
-        name="disaggregated prefill",
-        example="prefill",
-        when={"role": ["prefill", "decode"]},
-        judged_by=_STALLS,
-        flags=_flags(
-            "--kv-transfer-config", "", "--disaggregation-mode", "cache_transceiver_config"
-        ),
-        bench=_LONG_PROMPTS,
-        url="http://ROUTER:8000/v1",
+        "disaggregated prefill",
+        "prefill",
+        {"role": ["prefill", "decode"]},
+        _STALLS,
+        _flags("--kv-transfer-config", "", "--disaggregation-mode", "cache_transceiver_config"),
+        _LONG_PROMPTS,
+        "http://ROUTER:8000/v1",
     ),
 )
 
