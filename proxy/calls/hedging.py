@@ -62,9 +62,7 @@ class HedgedAttempts:
     """The attempts of one call that are under way at once.
 
     Args:
-        routes: Routes that may be tried.
         deadline: Seconds to the first content byte.
-        begin: Brings an attempt to its commit point, or says why it did not get there.
 
     Attributes:
         attempt: The attempt that its run ended with, also where it ended in an exception.

@@ -34,7 +34,6 @@ class Head(msgspec.Struct, frozen=True):
     """The status and headers of an answer, as its upstream gave them.
 
     Attributes:
-        status: The HTTP status.
         headers: All of the upstream's, and those that the gateway adds.
         model: The public name of the model that answered; "" where the call names none.
         notes: Changes and omissions of the gateway, in short sentences.
@@ -183,7 +182,6 @@ class CheaperRoute(msgspec.Struct, frozen=True):
 
     Attributes:
         model: Its public name.
-        why: Reason for the caller.
     """
 
     model: str

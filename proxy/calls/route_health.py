@@ -31,7 +31,6 @@ class RouteHealth:
     """One route's health.
 
     Attributes:
-        breaker: Circuit breaker of the route.
         limit: Limit of calls in flight; None where there is none yet.
         ttft: Seconds until the first token of its latest streams.
     """
@@ -91,7 +90,6 @@ class RouteHealth:
         Args:
             ttft: Seconds from sending to the first content; None for none.
             uncached: Prompt tokens that no cache knew.
-            now: The time.
             ok: True if the route did its part; None where the call says nothing of it.
         """
         if self.limit is None:
@@ -110,7 +108,6 @@ class RouteHealthRegistry:
     """The lanes of all routes, and the budgets of what is sent twice.
 
     Attributes:
-        retries: Retry budget of the route.
         hedges: Budget of second attempts while the first is late.
         probes: Budget of second attempts that show whether a silent route begins again.
     """
@@ -126,7 +123,6 @@ class RouteHealthRegistry:
 
         Args:
             nanos: Cost in nano-dollars; None where that is unknown.
-            now: The time.
         """
         self.hedges.record_call(nanos, now)
         self.probes.record_call(nanos, now)
@@ -169,10 +165,8 @@ class RouteHealthRegistry:
         """Count how an answer ended that had begun.
 
         Args:
-            route: Where it came from.
             reason: Error that cut it short; None if it was not.
             began: Time at which it had begun.
-            now: The time.
         """
         if reason is not None and not isinstance(reason, UpstreamError):
             return

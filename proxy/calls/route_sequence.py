@@ -32,7 +32,6 @@ class RouteSequence:
     """The routes of one call, in the order they are tried.
 
     Attributes:
-        decision: Decision made before it began.
         refused_plan: Planned prompt, where the attempt under way goes without it because an
             upstream refused it.
         refused_compaction: The same of compaction, which goes first.

@@ -56,15 +56,12 @@ class UpstreamAnswer:
     """An answer that has begun.
 
     Attributes:
-        exchange: Where it comes from.
-        meter: Its usage, as far as it was read.
         first_piece: Up to the commit point or a little after; if that is all of the answer, in
             the caller's words.
         generates: True if it must be a stream of events or JSON, whatever it is called.
         headers: The upstream's; a stream under another label is called what it is.
         is_retrieval: True if it is something that the provider keeps, such as a log of events; an
             error in it is one of its events, and it may be empty.
-        is_stream: True if it is a stream of events.
         is_whole: True if the first piece is all of it.
     """
 
@@ -84,16 +81,7 @@ class UpstreamAnswer:
         is_retrieval: bool = False,
         expected: ExpectedAnswer = _ANY_TEXT,
     ) -> None:
-        """Take over an exchange whose head came.
-
-        Args:
-            exchange: Where the answer comes from.
-            wire: The upstream's format.
-            timeline: Of the attempt.
-            generates: True if it must be a stream of events or JSON.
-            is_retrieval: True if it is something that the provider keeps.
-            expected: Form of answer that the call asked for.
-        """
+        """Take over an exchange whose head came."""
         self.exchange = exchange
         self.headers = exchange.headers
         self._wire = wire

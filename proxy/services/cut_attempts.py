@@ -48,7 +48,6 @@ async def keep_cut_attempts_booked(
 
     Args:
         reloader: Has the catalog in force, which has the prices.
-        now: Seconds since the epoch.
     """
     while True:
         try:
@@ -71,7 +70,6 @@ def book_cut_attempts(opened: Store, catalog: Catalog, oldest: float) -> int:
     """Book what dead processes left; how many receipts that were; blocks.
 
     Args:
-        catalog: It has the prices.
         oldest: Arrival of the oldest calls whose receipts the ledger surely still has.
 
     Raises:

@@ -101,7 +101,6 @@ class EventStreamExchange:
     """An exchange whose body is an AWS event stream, read as server-sent events.
 
     Attributes:
-        status: The upstream's HTTP status.
         headers: Its headers, with the media type of what is read.
     """
 

@@ -48,7 +48,6 @@ class UpstreamExchange(Protocol):
     """An answer that has begun; it owns its connection until closed.
 
     Attributes:
-        status: The upstream's HTTP status.
         headers: Its headers, names in lower case.
     """
 

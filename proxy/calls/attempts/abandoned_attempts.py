@@ -40,9 +40,7 @@ def settle_abandoned(
     count of ours is above the limit that the call asks for: models have other tokens than we do.
 
     Args:
-        attempt: The attempt that was ended.
         reason: Error that ended it; None where it came to its end.
-        usage: Its prompt and what was delivered, as counted here.
         meter: Meter of the answer as far as it was read; None for nothing.
     """
     usage = _within_asked_limit(attempt, usage)
@@ -152,7 +150,6 @@ def expected_output(context: CallContext, attempt: AttemptInfo, begun: int | Non
     learned.
 
     Args:
-        attempt: The attempt that was ended.
         begun: Choices that began; None where all that were asked for may have. A caller's 128
             were booked at 65,536 tokens that no provider had generated.
     """

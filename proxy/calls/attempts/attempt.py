@@ -56,7 +56,6 @@ class Attempt:
         """Nothing is done yet.
 
         Args:
-            choice: Route that it takes.
             number: Counts the call's attempts, from 0.
         """
         self.context = context

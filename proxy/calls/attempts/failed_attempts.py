@@ -77,10 +77,7 @@ def record_failure_with_usage(
     """Keep the receipt of an attempt that failed like this.
 
     Args:
-        info: At its answer.
-        failure: Error in place of an answer.
         usage: Usage that may be billed; None for nothing.
-        final: True if the call ended with it.
         meter: Meter of what was read before it failed; None for nothing.
     """
     end = AttemptOutcome(

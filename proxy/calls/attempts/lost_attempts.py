@@ -46,8 +46,6 @@ class LostAttempt(msgspec.Struct, frozen=True):
     """An attempt that is given up because another one's answer began first.
 
     Attributes:
-        winner: The one that began.
-        waited_s: Seconds that it had taken until then.
         deadline: Seconds that its first content could take.
     """
 

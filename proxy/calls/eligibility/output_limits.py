@@ -119,7 +119,6 @@ def output_allowance(body: bytes, endpoint: str, route: Route) -> OutputAllowanc
 
     Args:
         body: As it is sent, or as the caller wrote it.
-        endpoint: Path of the call below ``/v1/``.
     """
     if endpoint == "embeddings":
         return OutputAllowance(per_choice=0)

@@ -20,8 +20,6 @@ def route_target(route: Route, model: str, time: float, endpoint: str = _CHAT) -
 
     Args:
         model: The model the caller asked for.
-        time: Time of the call, in seconds since the epoch.
-        endpoint: Path that the caller asks for, below ``/v1/``.
     """
     rates = _rates(route.tariff, time)
     upstream = route.upstream

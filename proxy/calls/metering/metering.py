@@ -121,8 +121,6 @@ class Meter:
         """Begin to watch.
 
         Args:
-            read: Reads the upstream's usage objects.
-            streamed: True if it is a stream of events.
             has_text: True if text is generated; embeddings are none.
             bound: Bytes that are kept to count them.
         """

@@ -25,10 +25,8 @@ class ReplicaCostReport(NamedTuple):
     """A replica's cost so far.
 
     Attributes:
-        upstream: Its name.
         is_priced: True if its price is known.
         gpus: Its GPUs, or 1 without any.
-        totals: Its time and money.
         rates: Its measured price per token; None while too little was measured.
     """
 
@@ -58,10 +56,8 @@ class ReplicaUse:
         """The call's share of the replica, now that it ended; None if it was settled before.
 
         Args:
-            timeline: The call's time, up to now.
             sent_at: Its clock when the call was sent.
             usage: Tokens that the upstream reported; None where it reported none.
-            timings: The engine's report of the call; None where there is none.
         """
         call, self._call = self._call, None
         if call is None:

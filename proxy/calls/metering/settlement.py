@@ -126,13 +126,7 @@ def settle_share(
     usage: Usage | None,
     timings: EngineTimings | None,
 ) -> CostShare | None:
-    """The share of its replica that an attempt pays, now that it ended; None where it pays none.
-
-    Args:
-        timeline: The call's time, up to now.
-        usage: Tokens that the upstream reported; None where it reported none.
-        timings: The engine's report of the call; None where there is none.
-    """
+    """The share of its replica that an attempt pays, now that it ended; None where it pays none."""
     use = attempt.replica_use
     return None if use is None else use.settle(timeline, attempt.sent_at, usage, timings)
 
@@ -328,8 +322,6 @@ def estimate_from_length(call: Call, delivered: str, route: Route | None = None)
     """Estimate usage from lengths alone, without waiting: four letters are about a token.
 
     Args:
-        call: As it was sent.
-        delivered: Text that came.
         route: Route of the call: no prompt is longer than its window.
     """
     tokens = likely_prompt_tokens(call)

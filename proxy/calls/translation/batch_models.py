@@ -54,9 +54,7 @@ async def with_batch_models(call: Call, catalog: Catalog, upstream: Upstream) ->
     A batch that cannot be read stays the caller's: its provider says what is wrong.
 
     Args:
-        call: Of any endpoint.
         catalog: As the call's team sees it.
-        upstream: The upstream that the call goes to.
 
     Raises:
         CallerError: If an alias in it means a model that the upstream does not serve.
@@ -120,14 +118,7 @@ def _upstream_name(name: str, catalog: Catalog, upstream: Upstream) -> str:
 
 
 def _refusal(name: str, places: Sequence[int], catalog: Catalog, upstream: Upstream) -> CallerError:
-    """The refusal of a batch with aliases of other providers' models, of which this is the first.
-
-    Args:
-        name: The alias.
-        places: The numbers of all such requests.
-        catalog: As the call's team sees it.
-        upstream: The upstream of the batch.
-    """
+    """The refusal of a batch with aliases of other providers' models; names the first."""
     param = f"{_REQUESTS}[{places[0]}].{_PARAMS}.model"
     more = f" The same holds for {quantity(len(places) - 1, 'more request')}." * (len(places) > 1)
     return CallerError(

@@ -40,8 +40,6 @@ class ConvertedCall(msgspec.Struct, frozen=True):
     """A call of another API as a chat call.
 
     Attributes:
-        call: The chat call.
-        notes: Changes and omissions.
         answer_reader: Makes the reader of the caller's API around one that gives chat.
         names: The caller's names for what the chat body holds; None where most are the same.
         adapts: True: the chat call is adapted to what the route's model takes. False: the wire

@@ -48,7 +48,7 @@ def alerts(
         It is marked as a test, and no alert for its end follows.
         """
         sinks = policies(settings()).sinks
-        from proxy.services.alerts.sink_check import send_test_alert
+        from proxy.services.alerts.configured_sinks import send_test_alert
 
         outlet = _find_sink(terminal, sinks, sink)
         origin = "a person ran `thriftgate alerts test`"

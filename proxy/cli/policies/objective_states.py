@@ -92,7 +92,7 @@ def load_objective_states(
 
 
 async def _published_states(settings: Settings, opened: Store, now: float) -> Mapping[str, bytes]:
-    from proxy.services.objectives.counters import open_objective_counters
+    from proxy.services.objectives.setup import open_objective_counters
 
     shared = open_objective_counters(settings, opened, lambda: now)
     try:

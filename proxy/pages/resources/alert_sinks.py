@@ -14,8 +14,8 @@ from proxy.services.alerts.configured_sinks import (
     ConfiguredSink,
     configured_sinks,
     environment_variables,
+    send_test_alert,
 )
-from proxy.services.alerts.sink_check import send_test_alert
 from proxy.settings import upstream_keys
 from proxy.store.sql.access.audit_log import AuditedChange
 from slo.policies.sinks import Sink

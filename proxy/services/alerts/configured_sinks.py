@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from proxy.services.alerts import notices, slack, webhook
-from proxy.services.alerts.http_sender import HttpMessage, Notification
+from proxy.services.alerts.http_sender import DeliveryFailure, HttpMessage, HttpSender, Notification
 from proxy.services.alerts.notices import AppriseNotice
 from proxy.store.sql.outbox import OutboxMessage
 from slo.alert import Alert, stable_id
@@ -26,7 +26,6 @@ class ConfiguredSink(msgspec.Struct, frozen=True):
     """A sink that can be spoken to.
 
     Attributes:
-        sink: Sink to send to.
         url: Address; a secret.
         secret: Signing secret or token; "" where the sink has none.
     """
@@ -46,7 +45,6 @@ class ConfiguredSink(msgspec.Struct, frozen=True):
 
         Args:
             letters: The same unmodified from the outbox.
-            time: Time of the alert, in seconds since the epoch.
         """
         # Until somebody takes it, what is sent again goes by the same id.
         tellings = sorted(f"{letter.alert.id} {letter.phase} {letter.sent}" for letter in letters)
@@ -124,3 +122,27 @@ def is_http_address(url: str) -> bool:
         return False
     is_plain = url.isascii() and url.isprintable() and " " not in url
     return is_plain and parts.scheme in {"http", "https"} and bool(parts.hostname)
+
+
+async def send_test_alert(
+    outlet: ConfiguredSink, origin: str, now: float
+) -> DeliveryFailure | None:
+    """Sends a test as an alert that goes on: None, or why the sink did not take it.
+
+    It goes on, because it is then that people have to be reached, and is as urgent as an alert has
+    to be for the sink to be told of it. No alert for its end follows.
+
+    Args:
+        origin: Where it comes from, such as ``somebody ran ...``, for its receiver.
+    """
+    alert = Alert(
+        kind="test",
+        subject="thriftgate",
+        severity=outlet.sink.at_least,
+        title="TEST: this is a test of Thriftgate's alerts, and nothing is wrong",
+        fix=f"Nothing: {origin}.",
+        began=now,
+    )
+    letter = OutboxMessage(alert=alert, sink=outlet.sink.name)
+    async with HttpSender() as http:
+        return await http.send(outlet.url, outlet.message(AlertGroup((alert,)), [letter], now))

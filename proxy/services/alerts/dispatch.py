@@ -49,8 +49,6 @@ class AlertDispatcher(Collector):
     """Takes alerts and tells sinks of them.
 
     Args:
-        opened: The store, with the outbox.
-        now: Seconds since the epoch.
         post: Posts messages; it is closed by its opener.
         salt: Differs by process.
         remembered: Number of sent alerts that are remembered, so that none is sent twice.

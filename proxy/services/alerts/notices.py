@@ -34,7 +34,6 @@ class AppriseNotice(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         title: The same when it begins and when it ends: services close by it what they opened.
-        body: Lines of text.
         kind: ``failure``, ``warning``, ``info`` or ``success``, as Apprise has them.
     """
 

@@ -34,10 +34,6 @@ class Notifier:
     """Tells one sink.
 
     Args:
-        outlet: Sink to send to.
-        opened: The store, with the outbox.
-        now: Seconds since the epoch.
-        post: Posts messages.
         salt: Differs by process.
     """
 
@@ -179,7 +175,6 @@ class SinkBreaker:
         """The sink did not; until when it is left alone.
 
         Args:
-            now: Seconds since the epoch.
             retry_after: Seconds that it asks for; they are its due, up to five minutes.
         """
         self.failures += 1

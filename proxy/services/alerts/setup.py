@@ -49,10 +49,6 @@ async def running_alerts(
     are kept all the same, and `thriftgate alerts` shows them.
 
     Args:
-        sinks: Sinks to notify.
-        opened: The store, with the outbox.
-        tasks: Task group of the background work.
-        now: Seconds since the epoch.
         budgets: All that are promised: what is open about others, or about another limit, ends.
             None where unknown.
     """
@@ -103,13 +99,7 @@ def sinks_of_policies(
 async def alert_on_removals(
     removed: RemovedSegments, now: Callable[[], float], send_alert: Callable[[Alert], object]
 ) -> None:
-    """Send an alert of an hour once files are removed, and another if they are after that.
-
-    Args:
-        removed: The journal's files that were.
-        now: Seconds since the epoch.
-        send_alert: Takes alerts.
-    """
+    """Send an alert of an hour once files are removed, and another if they are after that."""
     alert: Alert | None = None
     while True:
         notice = removed.notice

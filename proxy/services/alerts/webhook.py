@@ -52,9 +52,7 @@ def signed_event(body: bytes, secret: str, time: float) -> HttpMessage:
     """A CloudEvent to post, signed.
 
     Args:
-        body: The event in JSON.
         secret: Shared with the receiver, who checks it.
-        time: Seconds since the epoch.
     """
     whole = str(int(time))
     return HttpMessage(
@@ -69,7 +67,6 @@ def signature(secret: str, timestamp: str, body: bytes) -> str:
     Args:
         secret: Shared with the receiver, who checks it.
         timestamp: Value of its header, in whole seconds since the epoch; an old one is a replay.
-        body: As it is posted.
     """
     digest = hmac.digest(secret.encode(), timestamp.encode() + b"." + body, "sha256")
     return f"sha256={digest.hex()}"

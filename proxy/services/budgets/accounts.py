@@ -66,8 +66,6 @@ class LedgerAccounts:
         """Spending of a budget in the current window, according to the ledger.
 
         Args:
-            budget: Budget to read.
-            now: Seconds since the epoch.
             ended_before: Leaves out attempts that ended then or later, not longer than a day ago;
                 None for none.
 

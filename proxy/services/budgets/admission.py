@@ -89,7 +89,6 @@ class _Open(msgspec.Struct):
 
     Attributes:
         name: Of its reservation.
-        counted: The budgets it counts in.
         wanted: Usage it may need, by unit.
         tokens: Of its prompt, the most where a budget holds that; 0 where not predicted.
         sent: True if it went to an upstream.
@@ -121,18 +120,7 @@ class _CounterView(msgspec.Struct, frozen=True):
 
 
 class Admission:
-    """Holds and settles for the calls of one process.
-
-    Args:
-        store: The counters.
-        predictor: Says what attempts may use.
-        seal: Hides who end users are.
-        tasks: Task group in which settling runs.
-        now: Seconds since the epoch.
-
-    Attributes:
-        say: Takes alerts; None for no alerts.
-    """
+    """Holds and settles for the calls of one process."""
 
     def __init__(
         self,

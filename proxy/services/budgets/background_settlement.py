@@ -45,8 +45,6 @@ class BackgroundSettlement:
 
     Args:
         counters: Says where they are counted, each time anew.
-        tasks: Task group in which settling runs.
-        now: Seconds since the epoch.
     """
 
     def __init__(
@@ -67,7 +65,6 @@ class BackgroundSettlement:
         """Settle a reservation, at once where this process made it ahead.
 
         Args:
-            name: The reservation's.
             amounts: Amounts used, by counter.
             ended: End of the attempt, in seconds since the epoch.
         """

@@ -26,7 +26,6 @@ class BudgetMatch(msgspec.Struct, frozen=True):
     """The budgets that a call counts in.
 
     Attributes:
-        units: Units that they count.
         has_rate: True if one is of a minute, which headers tell of.
         since: Start of the windows in which they are counted, in seconds since the epoch.
         until: End of the first of them.
@@ -44,9 +43,6 @@ class BudgetMatcher:
 
     A match is remembered for a caller until a window ends. What labels decide is not remembered:
     they stand in the body. End users are told apart only where a budget does.
-
-    Args:
-        seal: Hides who end users are.
     """
 
     def __init__(self, budgets: Collection[Budget], seal: Pseudonymizer) -> None:

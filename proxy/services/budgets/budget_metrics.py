@@ -26,11 +26,7 @@ class BudgetLevel(NamedTuple):
 
 
 def level_metrics(levels: Mapping[Budget, BudgetLevel]) -> Iterator[Metric]:
-    """Limit, spent, fullest counter and drift of each budget, in its unit.
-
-    Args:
-        levels: By budget, as last compared with the ledger.
-    """
+    """Limit, spent, fullest counter and drift of each budget, in its unit."""
     for name, text, value in _AMOUNTS:
         family = GaugeMetricFamily(name, text, labels=["budget", "unit"])
         for budget, level in levels.items():

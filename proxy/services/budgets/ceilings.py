@@ -62,7 +62,6 @@ class _Open(msgspec.Struct):
     """A call under way.
 
     Attributes:
-        ceilings: Those that it is under.
         predicted: Likely cost in all; None where unknown.
         spent: Cost of its attempts; None where unknown.
         has_used: True if one of them used anything.
@@ -75,11 +74,7 @@ class _Open(msgspec.Struct):
 
 
 class CostCeilings(Collector):
-    """Keeps the calls of one process below their ceilings.
-
-    Args:
-        predictor: Says what attempts may use.
-    """
+    """Keeps the calls of one process below their ceilings."""
 
     def __init__(self, ceilings: Iterable[Ceiling], predictor: Predictor) -> None:
         self._predictor = predictor

@@ -45,7 +45,6 @@ class CounterStalls:
 
     Args:
         probe: Asks the counters something cheap.
-        tasks: Task group in which the probe runs.
     """
 
     def __init__(self, probe: Callable[[], Awaitable[object]], tasks: BackgroundTaskGroup) -> None:

@@ -35,8 +35,6 @@ def ledger_rows(
     """Rows by the ledger; one row without figures where it knows nothing; blocks.
 
     Args:
-        budget: Budget that is reported.
-        now: Seconds since the epoch.
         limit: Rows, those of which it knows most to be spent; None for all.
 
     Raises:

@@ -39,12 +39,7 @@ def open_budget_store(settings: Settings, opened: "Store") -> BudgetStore:
 
 
 def with_leases(store: BudgetStore, now: Callable[[], float]) -> "LeasedCounters | None":
-    """The same counters with leases, where they are Redis's; None where they are not.
-
-    Args:
-        store: The counters.
-        now: Seconds since the epoch.
-    """
+    """The same counters with leases, where they are Redis's; None where they are not."""
     if not store.is_shared:
         return None
     from proxy.store.redis.budget_store import RedisBudgetStore  # noqa: PLC0415 - the same

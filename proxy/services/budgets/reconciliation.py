@@ -93,11 +93,6 @@ class _Read(msgspec.Struct, frozen=True):
 class Reconciler(Collector):
     """Compares every minute, and when counters come back.
 
-    Args:
-        counters: Store that counts them.
-        opened: The store with the ledger.
-        now: Seconds since the epoch.
-
     Attributes:
         levels: By budget, as last compared. A budget of which the ledger holds more than one look
             reads is left out.

@@ -28,7 +28,6 @@ class CeilingExcess(msgspec.Struct, frozen=True, kw_only=True):
     """A call that is over its ceiling, and what would fit instead.
 
     Attributes:
-        ceiling: Ceiling that refuses.
         tokens: The output limit of each choice with which it would fit; None for none.
         field: Caller's name of its output limit.
         cheapest: The cheapest model that would do; None where none is known.
@@ -52,10 +51,7 @@ def budget_refusal(
     """Error for a call that a budget refuses; of one that never fits, with the field to lower.
 
     Args:
-        counted: The budget that it does not fit into.
-        refused: Refusal of its counter.
         predicted: Amount that the call may use of it.
-        now: Seconds since the epoch.
         cheapest: The cheapest model with which it would fit; None where none is known.
         field: Caller's name of its output limit; "" where lowering it would not do.
     """
@@ -97,7 +93,6 @@ def unpriced_refusal(limit: str, details: Mapping[str, Any], route: Route) -> Ca
     Args:
         limit: Name of what limits its dollars, such as ``The budget `day```.
         details: Further facts for programs.
-        route: Route that it would take.
     """
     is_unlisted = "*" in route.name
     name = " The model is not in the catalog: check its name, or ask" if is_unlisted else " Ask"
@@ -118,7 +113,6 @@ def uncountable_refusal(counted: CountedBudget, route: Route, *, later: bool) ->
     """The refusal of a call whose use of a budget cannot be known afterwards.
 
     Args:
-        route: Route that it would take.
         later: True if it is answered in the background, else its price is unknown.
     """
     budget = counted.budget

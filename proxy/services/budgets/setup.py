@@ -87,11 +87,7 @@ class _ForgottenCounters(Collector):
 
 
 class _Limits:
-    """Ceilings and budgets by the snapshot in force.
-
-    Attributes:
-        entry: Gate that calls have to pass.
-    """
+    """Ceilings and budgets by the snapshot in force."""
 
     def __init__(self, around: AppContext, stack: AsyncExitStack) -> None:
         self._around = around
@@ -245,9 +241,6 @@ class BudgetOverlay:
     """The stored budgets as this process knows them.
 
     Where the database is away, those that were read last stay in force.
-
-    Args:
-        stored: The budgets in the database.
     """
 
     def __init__(self, stored: StoredBudgets) -> None:

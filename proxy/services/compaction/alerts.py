@@ -75,11 +75,7 @@ STEPPED_BACK: Final = "stepped_back"
 
 
 class CompactedFeaturesCollector(Collector):
-    """Counts compacted features by state.
-
-    Args:
-        chosen: Returns the settings of features in force.
-    """
+    """Counts compacted features by state."""
 
     def __init__(self, chosen: Callable[[], SettingsSnapshot]) -> None:
         self._chosen = chosen

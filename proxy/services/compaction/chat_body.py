@@ -58,7 +58,6 @@ class CompactionTask(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         is_dry: True if it is computed and not sent.
         control_share: The part of all conversations that is sent unmodified, to compare with.
-        secret: Makes the names of conversations.
         model: The name that the upstream knows its model by; "" counts as most do.
     """
 

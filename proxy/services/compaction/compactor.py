@@ -55,7 +55,6 @@ from proxy.services.compaction.chat_body import (
     compact_call,
     identify_conversation,
 )
-from proxy.services.compaction.compaction_request import parse_compaction_request
 from proxy.services.compaction.conversations import (
     COOL_DOWN_S,
     ConversationTracker,
@@ -63,7 +62,11 @@ from proxy.services.compaction.conversations import (
     SentConversation,
 )
 from proxy.services.compaction.live_quality import LiveQuality, Place
-from proxy.services.compaction.policies import compaction_policy, native_compaction_result
+from proxy.services.compaction.policies import (
+    compaction_policy,
+    native_compaction_result,
+    parse_compaction_request,
+)
 from proxy.services.compaction.signed_thinking import may_sign_thinking
 from proxy.services.compaction.summariser import Summariser
 from proxy.services.compaction.worker_pool import WorkerPool
@@ -91,15 +94,7 @@ _DEFAULTS: Final = CompactionDefaults()
 
 
 class Compactor:
-    """Compacts the calls of one process.
-
-    Args:
-        store: Store of the features' settings.
-        tasks: Background tasks that shutdown waits for.
-        now: Seconds since the epoch.
-        send_alert: Takes alerts.
-        defaults: Settings of features without a choice.
-    """
+    """Compacts the calls of one process."""
 
     def __init__(
         self,

@@ -63,9 +63,6 @@ class ConversationTracker:
 
         What its newest tool calls needed tells nothing where they were written with the
         conversation sent otherwise than now: it counts for neither.
-
-        Args:
-            came: The unmodified call.
         """
         result, before = now.result, self._sent.peek(now.conversation.name)
         policy = None if now.policy is None else hash(now.policy)
@@ -119,9 +116,7 @@ class CoolDowns:
         """Cools a conversation down; returns whether its whole feature cools down from now on.
 
         Args:
-            place: The feature.
             conversation: Its name; b"" where unknown, and the feature stands for it.
-            now: Time of the refusal.
         """
         self._cooling_down.put(conversation, now + COOL_DOWN_S)
         before = self._refused.get(place) or {}

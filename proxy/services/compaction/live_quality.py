@@ -80,7 +80,6 @@ class LiveQuality:
         """Counts an attempt; callers leave out those that compaction had no part in.
 
         Args:
-            receipt: The attempt's.
             since: Time at which the feature's mode was set; a call that was made before does not
                 count.
         """
@@ -111,8 +110,6 @@ class LiveQuality:
         """The counts of a feature's calls in the last day.
 
         Args:
-            place: The team's id, and the feature.
-            now: Seconds since the epoch.
             since: Time at which the mode was set: from the first call made then they count. Of what
                 was counted before that was known here, a slot that began earlier does not.
         """

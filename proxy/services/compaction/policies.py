@@ -1,4 +1,4 @@
-"""The compaction policy for a call on a route, or the provider's own compaction requested; pure."""
+"""The compaction that a call asks for, and the policy for it on a route; pure."""
 
 from collections.abc import Iterable
 from fractions import Fraction
@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from compaction.policy import CompactionPolicy, RelativePrices
+from compaction.policy import CompactionMode, CompactionPolicy, RelativePrices
 from proxy.caches.regime import Regime
 from proxy.catalog.entries import Route
 from proxy.prefix.planned import PlanningTarget
@@ -14,7 +14,6 @@ from proxy.providers.native_compaction import request_native_compaction
 from proxy.records.call import Call
 from proxy.records.compaction_result import CompactionResult, passthrough_result
 from proxy.records.compaction_settings import FeatureSettings
-from proxy.services.compaction.compaction_request import CompactionRequest
 
 _DEFAULT_OUTPUT_PRICE: Final = Fraction(4)
 #: Relative prices of reading and writing a cache at most providers.
@@ -23,6 +22,55 @@ _DEFAULT_WRITE_PRICES: Final = (Fraction(5, 4),)
 #: Keeps whole prompts, and what two of them began with alike; no marks. So a beginning is read by
 #: itself only once another conversation shared it.
 _WHOLE: Final = "prefix-unit"
+
+
+#: Values that callers may send.
+_OFF: Final = "off"
+_DRY: Final = "dry-run"
+_FORCE: Final = "force"
+_MAX_QUOTED_CHARS: Final = 40
+
+
+class CompactionRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The compaction requested for a call.
+
+    Attributes:
+        is_dry: True if it is computed, and the call sent unmodified.
+        force: True to compact at once, even where that does not pay.
+    """
+
+    mode: CompactionMode = CompactionMode.OFF
+    is_dry: bool = False
+    force: bool = False
+    notes: tuple[str, ...] = ()
+
+
+_NOTHING: Final = CompactionRequest()
+
+
+def parse_compaction_request(
+    header: str, setting: FeatureSettings, default: CompactionMode
+) -> CompactionRequest:
+    """The compaction requested for a call.
+
+    A caller may try a feature for which no mode is set; what a person chose, or the live
+    quality check stepped back to, it may only go below.
+
+    Args:
+        header: Value of ``x-thriftgate-compaction``; "" for nothing.
+    """
+    mode, directive = setting.effective_mode(default), header.strip().lower()
+    if not directive:
+        return CompactionRequest(mode=mode) if mode is not CompactionMode.OFF else _NOTHING
+    if directive == _OFF:
+        return _NOTHING
+    if directive not in {_DRY, _FORCE}:
+        wrong = directive[:_MAX_QUOTED_CHARS]
+        fault = f"x-thriftgate-compaction is off, dry-run or force, not {wrong!r}"
+        return CompactionRequest(notes=(f"{fault}: the conversation was sent unmodified",))
+    if mode is CompactionMode.OFF and (directive == _DRY or setting.mode is None):
+        mode = CompactionMode.FACTS
+    return CompactionRequest(mode=mode, is_dry=directive == _DRY, force=directive == _FORCE)
 
 
 def compaction_policy(
@@ -35,7 +83,6 @@ def compaction_policy(
     """The policy; calls of one conversation have equal ones as long as prices and settings hold.
 
     Args:
-        request: Compaction that is asked for.
         window: Most tokens that the model takes; None for not known.
         safety: Least number of times a compaction has to pay its cost back; 0 for the usual.
     """
@@ -98,7 +145,6 @@ def native_compaction_result(
     """The call with its provider's own compaction requested, or the reason why it is unmodified.
 
     Args:
-        call: The unmodified call.
         setting: Settings of its feature: its target is where compaction begins.
         is_dry: True if it is sent unmodified.
     """

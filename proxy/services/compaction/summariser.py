@@ -66,9 +66,7 @@ class _Question(msgspec.Struct, frozen=True, kw_only=True):
     """A part to be asked about.
 
     Attributes:
-        name: The part's.
         call: The call, but for its body.
-        region: The part.
         known: Facts that rules found in it.
         size: Bytes of its messages.
     """
@@ -84,10 +82,7 @@ class Summariser:
     """The notes of one process; ``notes`` is for any thread, all else for the loop.
 
     Args:
-        store: Store of the notes.
-        tasks: Background tasks that shutdown waits for.
         model: The public name of the model that is asked.
-        now: Seconds since the epoch.
 
     Attributes:
         serve: Answers the questions; until there is one, none is asked.
@@ -147,12 +142,7 @@ class Summariser:
             return self._taken.get_or_make(name, lambda: claimed_notes)
 
     def request_notes(self, call: Call, chat: CompactedChat) -> None:
-        """Requests notes on what was compacted at a call, once, if the queue has room.
-
-        Args:
-            call: The unmodified call.
-            chat: Compacted chat as sent.
-        """
+        """Requests notes on what was compacted at a call, once, if the queue has room."""
         region, name = chat.region, _part_name(chat.newest)
         if region is None or self.serve is None or self._is_closed or name in self._asked:
             return

@@ -88,7 +88,6 @@ def call_server(deps: Dependencies, ticks: Callable[[], float]) -> CallServer:
     """A server of calls that serves them as the API does.
 
     Args:
-        deps: Ports through which calls are served.
         ticks: Seconds of a clock that goes forward.
     """
 

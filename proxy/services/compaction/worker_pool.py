@@ -34,7 +34,6 @@ class _Worker:
     """A worker thread with its memory; nothing that is sent depends on which one is used.
 
     Attributes:
-        team: Whose call it works on.
         began: Since when, by a clock that goes forward; None while it rests.
     """
 
@@ -76,7 +75,6 @@ class WorkerPool:
         """Runs the work on a worker of the team and returns its result.
 
         Args:
-            team: Whose call it is.
             work: Function to run; its argument is the memory of its thread.
             is_quick: True if it is short enough to be done at once, if its thread rests.
 

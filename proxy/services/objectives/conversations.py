@@ -39,9 +39,6 @@ class ConversationLevels:
     """Fallback levels by conversation key, those used last kept longest.
 
     50,000 take 12 MB at most: a key has 16 bytes, and the name is the objective's own.
-
-    Args:
-        capacity: Conversations that are remembered.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -112,11 +109,6 @@ def is_worth_switching(
     """True if the conversation's next call is cheaper there with a cold cache than here, warm.
 
     Later calls do not count, as their number is not known. An unknown price is never worth it.
-
-    Args:
-        here: The route that it would take.
-        there: The other one.
-        tariff: Returns a route's prices.
     """
     tokens = likely_prompt_tokens(call)
     warm = Usage(cache_read=tokens, output=_TYPICAL_OUTPUT_TOKENS)

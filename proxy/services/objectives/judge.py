@@ -35,10 +35,8 @@ class ActivePin(msgspec.Struct, frozen=True, kw_only=True):
     """A level that a person pinned an objective to.
 
     Attributes:
-        level: The fallback level of new conversations.
         made: Time at which it was set, in seconds since the epoch.
         until: End of the pin.
-        why: The reason, in that person's words.
     """
 
     level: int
@@ -111,7 +109,6 @@ class Judge:
         """Good and bad calls of an objective, whichever level they ran on.
 
         Args:
-            now: The time.
             seconds: Age of the oldest calls counted, at most three days; rounded up to slots.
         """
         memory, scale = (
@@ -145,12 +142,7 @@ class Judge:
     def judge(
         self, pins: Mapping[str, ActivePin], now: float
     ) -> list[tuple[TrackedObjective, StateChange]]:
-        """Judge every objective; returns the changes.
-
-        Args:
-            pins: Pins in force, by objective.
-            now: The time.
-        """
+        """Judge every objective; returns the changes."""
         has_jumped = (
             self._last_judged_at is not None
             and not -_CLOCK_JUMP_S < now - self._last_judged_at < _CLOCK_JUMP_S
@@ -171,13 +163,7 @@ class Judge:
     def freeze(
         self, pins: Mapping[str, ActivePin], now: float, why: str
     ) -> list[tuple[TrackedObjective, StateChange]]:
-        """Follow pins and freeze all other objectives; returns the changes.
-
-        Args:
-            pins: Pins in force, by objective.
-            now: The time.
-            why: The reason for the freeze.
-        """
+        """Follow pins and freeze all other objectives; returns the changes."""
         changes = []
         for track in self._tracks:
             before = self.standings.get(track.name) or ControllerSnapshot(since=now)

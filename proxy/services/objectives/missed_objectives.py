@@ -29,10 +29,8 @@ def current_miss(
     """The present miss of an objective, proven or not; None while it is met.
 
     Args:
-        judge: Counts of its calls.
         alert: Its open alert of a burning budget or a missed floor; None for none.
         before: Its last miss, which may go on.
-        now: The time.
     """
     proof = _reason(track, judge, now) or ("" if alert is None else alert.title)
     reason = proof or _doubt(track, judge, now)
@@ -60,9 +58,6 @@ def is_floor_missed(track: TrackedObjective, judge: Judge, now: float, *, was_mi
 
     Args:
         track: An objective of caches.
-        judge: Counts of its tokens.
-        now: The time.
-        was_missed: True if it was missed until now.
     """
     objective = track.objective
     if burn.is_cleared(objective, judge.counts(track, now, burn.FLOOR_CLEARED_WINDOW_S)):

@@ -60,7 +60,6 @@ class ObjectiveAlerts:
         stored yet. Where several processes sent one each, the oldest continues.
 
         Args:
-            open_alerts: Open alerts of any kind.
             ended: The ids of this process's own alerts that ended.
             now: The time. A burn from before ends only once there is evidence that it has.
 
@@ -137,9 +136,7 @@ class ObjectiveAlerts:
         """Alerts of error budgets and floors that begin or end now.
 
         Args:
-            judge: Counts of their calls.
             costs: Nano-dollars of the calls that missed each since the process began.
-            now: The time.
             stages: By objective, the stage that most late calls broke, in words.
         """
         alerts: list[Alert] = []

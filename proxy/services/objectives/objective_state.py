@@ -27,12 +27,7 @@ _ACTING = frozenset({Enforce.DEGRADE, Enforce.SHED})
 
 
 class TrackedObjective(msgspec.Struct, frozen=True):
-    """One objective and the rules of its controller.
-
-    Attributes:
-        objective: From the policies file.
-        rules: Rules by which it changes its level.
-    """
+    """One objective and the rules of its controller."""
 
     objective: Objective
     rules: ControllerRules

@@ -19,9 +19,6 @@ class CountersOutage:
     """Sends one alert when the counters cease to answer, and ends it once they answer again.
 
     Processes that lose them in the same minute send the same alert, which the outbox keeps once.
-
-    Args:
-        send_alert: Takes alerts.
     """
 
     def __init__(

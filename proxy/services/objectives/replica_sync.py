@@ -65,11 +65,6 @@ class ReplicaSync:
     """Keeps the objectives of one process in sync with all others.
 
     Args:
-        router: Chooses the levels of this process's calls.
-        counters: Shared by all replicas.
-        opened: The store, with pins and open alerts.
-        now: Seconds since the epoch.
-        send_alert: Takes alerts.
         replica: A name no other replica has.
     """
 

@@ -57,8 +57,6 @@ class RouteAlerts:
 
     Args:
         ticks: Seconds of the monotonic clock that breakers use.
-        now: Seconds since the epoch.
-        send_alert: Takes alerts.
         catalog: Names the other routes and fallbacks of models.
     """
 
@@ -95,11 +93,7 @@ class RouteAlerts:
         return commit
 
     async def run(self, read_open: Callable[[], Awaitable[Iterable[Alert]]]) -> None:
-        """Check at regular intervals, without end.
-
-        Args:
-            read_open: Reads the alerts that are open in the database.
-        """
+        """Check at regular intervals, without end."""
         self.resume(await read_open())
         while True:
             self.check()
@@ -124,9 +118,7 @@ class RouteAlerts:
         """Time at which an alert ended; None while it goes on.
 
         Args:
-            name: The route.
             state: State of its breaker; None if this process sent no call there.
-            now: Seconds since the epoch.
         """
         if state is None:
             is_over = now - self._resumed_at >= _UNUSED_AFTER_S

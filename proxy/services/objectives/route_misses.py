@@ -65,8 +65,6 @@ class RouteMisses:
 
         Args:
             choices: The routes of the model that was asked for.
-            why: Reason that the call is rerouted.
-            now: The time.
         """
         other_choices, broken = self.split(objective, choices, now)
         if not other_choices or not broken:

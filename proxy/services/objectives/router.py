@@ -80,10 +80,6 @@ class _ActiveCall(msgspec.Struct):
 class ObjectiveRouter:
     """Chooses the fallback levels of one process's calls, and counts how calls went.
 
-    Args:
-        catalog: The models there are.
-        tariff: Returns a route's prices.
-
     Attributes:
         tracks: The objectives, by name.
         standings: State of each objective, by name; absent is healthy.

@@ -5,8 +5,9 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
+from hashlib import blake2b
 from secrets import token_hex
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from prometheus_client import Metric
@@ -17,7 +18,6 @@ from proxy.app_context import AppContext
 from proxy.catalog.catalog import Catalog
 from proxy.configuration import Snapshot
 from proxy.records.amounts import quantity
-from proxy.services.objectives.counters import open_objective_counters
 from proxy.services.objectives.objective_state import (
     STATE_NAMES,
     shown_state,
@@ -25,9 +25,15 @@ from proxy.services.objectives.objective_state import (
 )
 from proxy.services.objectives.replica_sync import ReplicaSync
 from proxy.services.objectives.router import ObjectiveRouter
+from proxy.settings import Settings
 from proxy.store.ports import ObjectiveCounters
+from proxy.store.redis.local_objective_store import LocalCounters
 from slo.objectives.ladder_levels import model_levels
 from slo.objectives.objective import Objective
+
+if TYPE_CHECKING:
+    from proxy.store.store import Store
+
 
 _log = logging.getLogger("thriftgate.objectives")
 _ALONE: Final = "in this process alone"
@@ -164,3 +170,18 @@ class ObjectiveMetrics(Collector):
         for (name, stage), count in list(router.misses.totals.items()):
             stages.add_metric([name, stage], count)
         yield from (good, bad, level, state, fallback, unenforced, stages)
+
+
+def open_objective_counters(
+    settings: Settings, opened: "Store", now: Callable[[], float]
+) -> ObjectiveCounters:
+    """Opens the shared counters: in Redis where the settings name one, else in this process.
+
+    Raises:
+        ValueError: If THRIFTGATE_REDIS_URL is none.
+    """
+    if not settings.redis_url:
+        return LocalCounters(now)
+    from proxy.store.redis.objective_store import RedisCounters  # noqa: PLC0415 - it imports Redis
+
+    return RedisCounters(settings.redis_url, blake2b(opened.secret, digest_size=8).hexdigest())

@@ -65,11 +65,7 @@ class _Job:
 
 
 class BackgroundReports:
-    """The reports of this process that are being made or were, by their keys.
-
-    Args:
-        tasks: Background tasks that shutdown waits for.
-    """
+    """The reports of this process that are being made or were, by their keys."""
 
     def __init__(self, tasks: BackgroundTaskGroup) -> None:
         self._tasks = tasks

@@ -41,8 +41,6 @@ class MailServer(msgspec.Struct, frozen=True, kw_only=True):
     """An SMTP server, and the address that mails come from.
 
     Attributes:
-        host: Its name.
-        sender: Address that mails come from.
         user: Name to sign in with; "" for none.
         is_tls: True if the connection begins with TLS. Without, it turns to TLS where the server
             offers it, and has to where there is a password.
@@ -101,7 +99,6 @@ def mail_server(url: str, sender: str) -> MailServer:
     Args:
         url: ``smtp://USER:PASSWORD@HOST:PORT`` or ``smtps://``; user, password and port are
             optional. It is a secret.
-        sender: Address that mails come from.
 
     Raises:
         ValueError: It names no server, the sender is no address, or the extra ``mail`` is missing;

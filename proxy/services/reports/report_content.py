@@ -28,8 +28,6 @@ class ReportContent:
     """A report that is ready to be sent.
 
     Attributes:
-        scheduled: Its entry in the policies file.
-        report: Its figures.
         teams: The teams' names by id.
     """
 
@@ -43,12 +41,7 @@ class ReportContent:
         return report_mail(self.scheduled.name, self.report, self.teams, team)
 
     def event(self, secret: str, time: float) -> HttpMessage:
-        """The report as a CloudEvent, signed as alerts are; its id is the period's.
-
-        Args:
-            secret: Shared with the webhook.
-            time: Seconds since the epoch.
-        """
+        """The report as a CloudEvent, signed as alerts are; its id is the period's."""
         period = period_name(self.report.period)
         event: dict[str, Any] = {
             "specversion": "1.0",
@@ -71,10 +64,6 @@ def report_content(
     store: Store, scheduled: ScheduledReport, period: ReportPeriod, figures: SavingsFigures
 ) -> ReportContent:
     """The report of a period; blocks.
-
-    Args:
-        scheduled: The report's entry.
-        figures: Costs and savings in the store.
 
     Raises:
         OperatorError: There is no such team.

@@ -57,10 +57,7 @@ class ReportScheduler:
     """Schedules and sends reports.
 
     Args:
-        senders: The reports, and how they are sent.
         http: Posts to webhooks; closed by its opener.
-        figures: Costs and savings in the store.
-        now: Seconds since the epoch.
     """
 
     def __init__(

@@ -21,10 +21,8 @@ class ReportSenders(msgspec.Struct, frozen=True, kw_only=True):
     """The recipients of one report, and how they are reached.
 
     Attributes:
-        scheduled: The report's entry.
         mail: The server that takes its mails; None for none.
         url: Its webhook's URL, a secret; "" for none.
-        secret: The webhook's secret.
     """
 
     scheduled: ScheduledReport
@@ -50,7 +48,6 @@ class ReportSenders(msgspec.Struct, frozen=True, kw_only=True):
 
         Args:
             recipient: One of ``recipients``.
-            time: Seconds since the epoch.
         """
         if recipient == WEBHOOK:
             return content.event(self.secret, time)
@@ -62,12 +59,7 @@ class ReportSenders(msgspec.Struct, frozen=True, kw_only=True):
     async def send(
         self, http: HttpSender, message: HttpMessage | AddressedMail
     ) -> DeliveryFailure | None:
-        """Send a message to its recipient: None, or why it was not taken.
-
-        Args:
-            http: Posts to webhooks.
-            message: As ``message`` made it.
-        """
+        """Send a message to its recipient: None, or why it was not taken."""
         if isinstance(message, HttpMessage):
             return await http.send(self.url, message)
         if self.mail is None:
@@ -81,7 +73,6 @@ def report_senders(
     """The senders of each report, and what cannot be sent, in sentences.
 
     Args:
-        settings: They name the mail server.
         variables: The values of the environment variables that reports name.
     """
     configured, lacking = [], []

@@ -25,8 +25,6 @@ class SavingsFigures:
     """Savings in one store; methods that read may block, for long on a large ledger.
 
     Args:
-        catalog: The catalog in force, for prices.
-        now: Seconds since the epoch.
         reads: Reads the ledger; None for the way that pages read it.
 
     Attributes:

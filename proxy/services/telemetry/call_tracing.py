@@ -38,8 +38,6 @@ class UpstreamSend(NamedTuple):
 
     Attributes:
         at: When it was sent, in seconds since the epoch.
-        upstream: The upstream's name.
-        host: Where it was sent.
         port: The port there; None for the usual one.
     """
 
@@ -70,9 +68,6 @@ class _OpenCall(NamedTuple):
 
 class CallTracing:
     """Follows calls through their attempts.
-
-    Args:
-        now: Seconds since the epoch.
 
     Attributes:
         ended: Attempts that wait for the exporter.

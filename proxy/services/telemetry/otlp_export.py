@@ -49,11 +49,7 @@ Attributes = dict[str, AttributeValue]
 
 
 class OtlpExport:
-    """Takes attempts that ended, and exports them.
-
-    Args:
-        tracing: Holds them.
-    """
+    """Takes attempts that ended, and exports them."""
 
     def __init__(self, tracing: CallTracing, spans: SpanExporter, reader: MetricReader) -> None:
         self._tracing = tracing

@@ -158,7 +158,6 @@ class Telemetry(Collector):
 
         Args:
             log_calls: True to write a log line for answered calls too; failed ones always do.
-            team_name: The name of the team with an id.
         """
         self._log_calls = log_calls
         self._team_name = team_name

@@ -71,8 +71,6 @@ class _Known(msgspec.Struct):
 
     Attributes:
         tokens: Its prompt's, by model and by the bytes it is sent in: it may be sent shorter.
-        kinds: Of its attempts.
-        last: Last prediction.
     """
 
     tokens: dict[tuple[str, int], int] = msgspec.field(default_factory=dict)
@@ -102,7 +100,6 @@ class Predictor:
     """Predicts for the calls of one process.
 
     Args:
-        estimator: Counts prompts.
         catalog: The models there are; None where no other model is to be told of.
         tariff: Returns a route's prices; None for those of the catalog alone.
     """
@@ -150,7 +147,6 @@ class Predictor:
         """Predicts what the attempt may use and cost.
 
         Args:
-            prepared: Its request as it is to be sent.
             exactly: True if the tokens of a small prompt are counted, too.
         """
         call = attempt.call
@@ -192,7 +188,6 @@ class Predictor:
         Args:
             attempt: The call's, on the route it is to leave.
             tokens: Of its prompt.
-            model: Another model.
         """
         call, route = attempt.call, model.routes[0]
         if route.window is not None and tokens > route.window:

@@ -19,7 +19,6 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
         allowance: Most output it may generate.
         output: Output it will generate, all choices together.
         usual: Most that nine of ten such calls generate; None where little is learned.
-        quote: At what prices.
     """
 
     tokens: int
@@ -35,7 +34,6 @@ class AttemptPrice(msgspec.Struct, frozen=True):
 
     Attributes:
         prompt: As it will be billed.
-        quote: At what prices.
         need: In nano-dollars.
     """
 

@@ -41,7 +41,6 @@ async def prompt_bound(body: bytes, request_body: bytes, endpoint: str, route: R
     Args:
         body: As it is sent.
         request_body: As the caller sent it.
-        endpoint: Endpoint that the caller chose, such as ``responses``.
     """
     if route.window is not None and len(body) >= route.window:
         return route.window

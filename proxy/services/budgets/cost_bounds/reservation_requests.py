@@ -50,7 +50,6 @@ class CountedBudget(msgspec.Struct, frozen=True):
     """A budget that a call counts in.
 
     Attributes:
-        budget: Budget to reserve from.
         whose: Whose counter of it.
         counter: Its name.
         ends: End of its window, in seconds since the epoch.
@@ -75,7 +74,6 @@ def subject(call: Call, seal: Pseudonymizer, *, labelled: bool) -> Subject:
     """Subject that the call is for.
 
     Args:
-        seal: Hides who the end user is.
         labelled: True if its labels matter, which are the texts of its ``metadata``.
     """
     user = call.end_user
@@ -134,10 +132,8 @@ def with_upper_bounds(
     Dollars are those of the dearest service tier, where the call leaves the tier to its provider.
 
     Args:
-        bounds: Usage it may need, by unit.
         prompt: The longest prompt that it can have, as it will be billed.
         output: The most that it may generate, in tokens.
-        quote: At what prices.
     """
     return {
         unit: msgspec.structs.replace(
@@ -202,11 +198,6 @@ def first_uncountable(
     """The first hard budget that refuses a call because its use cannot be known afterwards.
 
     What is answered in the background tells neither tokens nor, where it costs any, dollars.
-
-    Args:
-        counted: The budgets it counts in.
-        bounds: Usage it may need of their units.
-        route: Route that it would take.
     """
     for entry in counted:
         if entry.budget.hard and _is_uncountable_by(entry.budget, bounds, call, route):
@@ -242,7 +233,6 @@ def used_amount(budget: Budget, receipt: Receipt, bounds: UsageBounds = UNKNOWN)
     worst case, an attempt that was left while its upstream went on used all of its output limit.
 
     Args:
-        receipt: The attempt's.
         bounds: Amount of the unit that it was expected to use.
     """
     if budget.unit is BudgetUnit.REQUESTS:

@@ -10,8 +10,8 @@ import pytest
 import redis
 
 from proxy.cli.policies.objectives import objectives
-from proxy.services.objectives.counters import open_objective_counters
 from proxy.services.objectives.objective_state import Miss, PublishedState
+from proxy.services.objectives.setup import open_objective_counters
 from proxy.settings import Settings
 from proxy.store.redis.objective_store import RedisCounters
 from slo.controller.state import ControllerSnapshot, ControllerState

@@ -6,8 +6,8 @@ from proxy.calls.eligibility.route_target import route_target
 from proxy.catalog.entries import Route, Upstream
 from proxy.records.call import Call
 from proxy.records.compaction_settings import FeatureSettings
-from proxy.services.compaction.compaction_request import CompactionRequest
 from proxy.services.compaction.policies import (
+    CompactionRequest,
     compaction_policy,
     native_compaction_result,
     relative_prices,

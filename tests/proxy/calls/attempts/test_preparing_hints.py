@@ -8,9 +8,9 @@ import msgspec
 import orjson
 import pytest
 
+from proxy.calls.attempts.preparing import call_hints
 from proxy.calls.deadlines import NoWatchdog
 from proxy.calls.ports import CallContext
-from proxy.calls.scheduling import call_hints
 from proxy.catalog.entries import Route
 from proxy.providers.scheduling_hints import TTFT_HEADER
 from proxy.records.call import Call

@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
+from proxy.services.alerts.configured_sinks import send_test_alert
 from proxy.services.alerts.http_sender import DeliveryFailure
-from proxy.services.alerts.sink_check import send_test_alert
 from slo.alert import Severity
 from tests.fakes.alerts import NOW, an_outlet, json_of_post
 from tests.fakes.server import Server, head, serving

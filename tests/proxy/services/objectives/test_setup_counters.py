@@ -1,6 +1,6 @@
 """Tests of what replicas share of objectives, by the settings."""
 
-from proxy.services.objectives.counters import open_objective_counters
+from proxy.services.objectives.setup import open_objective_counters
 from proxy.settings import Settings
 from proxy.store.store import Store
 from tests.fakes.databases import migrated_sqlite

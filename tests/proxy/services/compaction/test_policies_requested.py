@@ -2,7 +2,7 @@ import pytest
 
 from compaction.policy import CompactionMode
 from proxy.records.compaction_settings import FeatureSettings
-from proxy.services.compaction.compaction_request import CompactionRequest, parse_compaction_request
+from proxy.services.compaction.policies import CompactionRequest, parse_compaction_request
 
 NOBODYS = FeatureSettings()
 OFF = FeatureSettings(mode=CompactionMode.OFF)
