@@ -9,41 +9,25 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from proxy.catalog.entries import Route
-from proxy.providers.chat.chat_body import ChatBody, invalid_parameter, unsupported_parameter
+from proxy.providers.chat.chat_body import ChatBody, unsupported_parameter
+from proxy.providers.chat.chat_options import OWN_FIELDS, output_limit, stop_texts
 
 #: Most output tokens where neither caller nor catalog names a limit.
 _DEFAULT_MAX_TOKENS: Final = 4_096
 
-#: Fields that need no note though they are not sent on: the gateway itself uses them.
-_OURS: Final = frozenset({"stream_options", "metadata"})
-_KNOWN: Final = frozenset(ChatBody.__struct_fields__) | _OURS
-
-#: Fields that cannot be dropped in silence or with a note, and what to do instead.
-_REFUSED: Final[Mapping[str, str]] = {
-    "functions": "Send functions or tools, not both.",
-    "audio": "This model cannot speak: leave audio out.",
-    "web_search_options": "This model cannot search the web by itself: offer a tool that does.",
+_KNOWN: Final = frozenset(ChatBody.__struct_fields__) | OWN_FIELDS
+#: Fields that only this wire refuses, and what to do instead.
+REFUSED: Final[Mapping[str, str]] = {
     "system": "Send the system prompt as a message with the role system.",
     "inference_geo": "Where a model runs is set in the gateway's catalog: leave inference_geo out.",
 }
 
 
-def refuse_unsupported(body: ChatBody, names: frozenset[str]) -> None:
-    """Refuse parameters that ask for what this kind of model cannot do."""
-    for name, fix in _REFUSED.items():
-        if name in names:
-            raise unsupported_parameter(name, fix)
+def refuse_choices(body: ChatBody) -> None:
+    """Refuse a call for several answers."""
     if body.n is not None and body.n != 1:
         raise unsupported_parameter(
             "n", "This model gives one answer per call: leave n out, or call again."
-        )
-    if body.logprobs or body.top_logprobs:
-        raise unsupported_parameter(
-            "logprobs", "This model reports no log probabilities: leave logprobs out."
-        )
-    if body.modalities is not None and body.modalities != ["text"]:
-        raise unsupported_parameter(
-            "modalities", "This model answers in text only: leave modalities out."
         )
 
 
@@ -55,16 +39,8 @@ def note_dropped_fields(names: frozenset[str], notes: list[str]) -> None:
 
 def max_tokens(body: ChatBody, route: Route, notes: list[str]) -> int:
     """The ``max_tokens`` of the request, which the Messages API requires."""
-    name = "max_completion_tokens" if body.max_completion_tokens is not None else "max_tokens"
-    limit: int | None = getattr(body, name)
-    if limit is None:
-        return route.max_output or _DEFAULT_MAX_TOKENS
-    if limit < 1:
-        raise invalid_parameter(name, f"{name} must be at least 1.")
-    if route.max_output is not None and limit > route.max_output:
-        notes.append(f"lowered {name} to {route.max_output}: the model's most")
-        return route.max_output
-    return limit
+    limit = output_limit(body, route, notes)
+    return (route.max_output or _DEFAULT_MAX_TOKENS) if limit is None else limit
 
 
 def sampling(
@@ -92,7 +68,7 @@ def sampling(
 
 def stop_sequences(body: ChatBody, notes: list[str]) -> list[str]:
     """The stop sequences; those of only whitespace are refused by the model and left out."""
-    stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
+    stops = stop_texts(body)
     worded_stops = [words for words in stops if words.strip()]
     if len(worded_stops) < len(stops):
         notes.append("dropped a stop of only whitespace: the model does not take it")

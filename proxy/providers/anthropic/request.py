@@ -10,10 +10,11 @@ import msgspec
 
 from proxy.catalog.entries import Route
 from proxy.providers.anthropic.params import (
+    REFUSED,
     end_user,
     max_tokens,
     note_dropped_fields,
-    refuse_unsupported,
+    refuse_choices,
     sampling,
     service_tier,
     stop_sequences,
@@ -22,13 +23,8 @@ from proxy.providers.anthropic.parts import text
 from proxy.providers.anthropic.thinking import Thinking, thinking
 from proxy.providers.anthropic.tools import tool_choice, tools
 from proxy.providers.anthropic.turns import Turn, close_turns, pair_tool_calls, system, turns
-from proxy.providers.chat.chat_body import (
-    ChatBody,
-    invalid_parameter,
-    is_given,
-    read,
-    unsupported_parameter,
-)
+from proxy.providers.chat.chat_body import ChatBody, is_given, read, unsupported_parameter
+from proxy.providers.chat.chat_options import answer_schema, refuse_unsupported
 from proxy.providers.chat.compaction_blocks import betas, compaction_fields
 from proxy.providers.chat.marked_blocks import Block, limit_markers
 from proxy.providers.fitting.schema_fitting import fit_schema
@@ -50,11 +46,8 @@ def messages_body(body: bytes, route: Route) -> MessagesRequest:
     """The caller's chat body for this route."""
     request, names = read(body)
     notes: list[str] = []
-    refuse_unsupported(request, names)
-    if not request.messages:
-        raise invalid_parameter(
-            "messages", "There is nothing to answer: send at least one message."
-        )
+    refuse_choices(request)
+    refuse_unsupported(request, names, REFUSED)
     note_dropped_fields(names, notes)
     if any(message.name for message in request.messages if message.role != "tool"):
         notes.append("dropped name: this model's messages carry none")
@@ -112,29 +105,21 @@ def _output_config(
 ) -> dict[str, Any]:
     """``output_config``: effort and format; a request for any JSON goes to the system blocks."""
     output: dict[str, Any] = {"effort": thought.effort} if thought.effort else {}
-    form = request.response_format
-    if form is None or form.type == "text":
+    schema = answer_schema(request)
+    if schema is None:
         return output
-    if form.type == "json_object":
+    if not is_given(schema):
         first.append(text(_JSON_ONLY))
         notes.append(
             "wrote response_format json_object as an instruction: the model has no such parameter"
         )
         return output
-    if (
-        form.type != "json_schema"
-        or form.json_schema is None
-        or not is_given(form.json_schema.schema)
-    ):
-        raise invalid_parameter(
-            "response_format", "response_format must be text, json_object or a json_schema."
-        )
     if "structured" not in traits:
         raise unsupported_parameter(
             "response_format",
             "This model cannot promise a schema: offer it as a tool, or ask another model.",
         )
-    fitted = fit_schema(form.json_schema.schema, ANTHROPIC)
+    fitted = fit_schema(schema, ANTHROPIC)
     notes += fitted.notes("response_format")
     output["format"] = {"type": "json_schema", "schema": fitted.schema}
     return output

@@ -15,13 +15,13 @@ from proxy.providers.chat.chat_body import (
     ChatBody,
     ChatMessage,
     ToolCall,
-    ToolChoice,
     ToolDefinition,
     invalid_parameter,
     is_given,
     tool_function,
     unsupported_parameter,
 )
+from proxy.providers.chat.chat_options import ToolMode, tool_mode, tool_names
 from proxy.providers.chat.marked_blocks import Block, with_marker
 from proxy.providers.fitting.schema_fitting import fit_schema
 from proxy.providers.fitting.schema_rules import ANTHROPIC
@@ -40,10 +40,10 @@ def tools(body: ChatBody, traits: frozenset[str], notes: list[str]) -> list[Bloc
 
 def tool_choice(body: ChatBody, traits: frozenset[str]) -> dict[str, Any] | None:
     """The tool that the model may or must use; None to leave it the choice."""
+    mode = tool_mode(body)
     if not body.tools:
-        _check_toolless(body.tool_choice)
         return None
-    choice = _choice(body.tool_choice, body.tools)
+    choice = _choice(mode, body.tools)
     if choice["type"] in {"any", "tool"} and "forced_tools" not in traits:
         raise unsupported_parameter(
             "tool_choice",
@@ -129,55 +129,24 @@ def _schema(parameters: Raw, path: str) -> Raw | dict[str, Any]:
     return parameters if "type" in members else {"type": "object", **members}
 
 
-def _choice(choice: str | ToolChoice | None, offered: list[ToolDefinition]) -> dict[str, Any]:
-    """The choice in Anthropic's format."""
-    plain = {"none": "none", "auto": "auto", "required": "any"}
-    if choice is None or isinstance(choice, str):
-        if choice is not None and choice not in plain:
-            raise invalid_parameter(
-                "tool_choice", "tool_choice must be none, auto, required or a tool."
-            )
-        return {"type": plain[choice or "auto"]}
-    if choice.type == "function" and choice.function is not None:
-        return {"type": "tool", "name": choice.function.name}
-    if choice.type == "allowed_tools" and choice.allowed_tools is not None:
-        return _allowed_choice(choice.allowed_tools.mode, choice.allowed_tools.tools, offered)
-    raise unsupported_parameter(
-        "tool_choice", "tool_choice must be none, auto, required or a function."
-    )
-
-
-def _allowed_choice(
-    mode: str, allowed: list[ToolDefinition], offered: list[ToolDefinition]
-) -> dict[str, Any]:
-    """Restrict the choice as far as possible without touching the list of tools.
+def _choice(mode: ToolMode, offered: list[ToolDefinition]) -> dict[str, Any]:
+    """The choice in Anthropic's format, restricted without touching the list of tools.
 
     A shorter list would be a new prefix, and every cached token of the conversation would be lost.
     """
-    names, all_names = _tool_names(allowed), _tool_names(offered)
-    if mode == "required" and len(names) == 1:
+    names = None if mode.names is None else set(mode.names)
+    if mode.mode == "required" and names is not None and len(names) == 1:
         return {"type": "tool", "name": next(iter(names))}
-    if names >= all_names:
-        return {"type": "any" if mode == "required" else "auto"}
+    if names is None or names >= set(tool_names(offered)):
+        return {"type": "any" if mode.mode == "required" else mode.mode}
     raise unsupported_parameter(
         "tool_choice.allowed_tools",
         "This model takes no list of allowed tools: allow all, require one, or send fewer tools.",
     )
 
 
-def _tool_names(some: list[ToolDefinition]) -> set[str]:
-    return {tool.function.name for tool in some if tool.function is not None}
-
-
-def _check_toolless(choice: str | ToolChoice | None) -> None:
-    if choice is not None and choice not in ("none", "auto"):
-        raise invalid_parameter(
-            "tool_choice", "tool_choice asks for a tool, but there are none: send tools."
-        )
-
-
 def _tool_id(name: str, path: str) -> str:
     """The id in the letters Anthropic allows; different ids stay different."""
     if not name:
         raise invalid_parameter(path, f"`{path}` must not be empty.")
-    return _FOREIGN.sub(lambda found: f"_{ord(found[0]):x}_", name)
+    return _FOREIGN.sub(lambda letter: f"_{ord(letter[0]):x}_", name)

@@ -1,4 +1,4 @@
-"""A chat completions body as the Anthropic wire reads it: typed, so a wrong type names its place.
+"""A chat completions body as other wires read it: typed, so that a wrong type names its place.
 
 JSON the gateway has no business reading (schemas, signatures, markers) stays raw and is sent on
 byte for byte. Source: OpenAI API reference, create chat completion (2026-11).
@@ -24,6 +24,7 @@ class ImageUrl(msgspec.Struct):
     """Address of an image, or the image itself as a data URL."""
 
     url: str
+    detail: str | None = None
 
 
 class FileContent(msgspec.Struct):
@@ -34,17 +35,11 @@ class FileContent(msgspec.Struct):
     filename: str | None = None
 
 
-class Breakpoint(msgspec.Struct):
-    """OpenAI's marker for the end of a prefix worth storing."""
-
-    ttl: str | None = None
-
-
 class CacheMarkable(msgspec.Struct):
     """Anything that may carry a cache marker: Anthropic's as it is, or OpenAI's."""
 
     cache_control: Raw = Raw()
-    prompt_cache_breakpoint: Breakpoint | None = None
+    prompt_cache_breakpoint: Raw = Raw()
 
 
 class ContentPart(CacheMarkable, kw_only=True):
@@ -63,27 +58,44 @@ class NamedObject(msgspec.Struct):
     name: str
 
 
+class Grammar(msgspec.Struct):
+    """The grammar of a custom tool's text."""
+
+    syntax: str
+    definition: str
+
+
+class TextFormat(msgspec.Struct):
+    """The form of a custom tool's text."""
+
+    type: str
+    grammar: Grammar | None = None
+
+
 class FunctionDefinition(CacheMarkable, kw_only=True):
-    """A function the model may call."""
+    """A function or a custom tool that the model may call."""
 
     name: str
     description: str | None = None
     parameters: Raw = Raw()
     strict: bool | None = None
+    format: TextFormat | None = None
 
 
 class ToolDefinition(CacheMarkable, kw_only=True):
-    """A tool the model may use."""
+    """A tool the model may use; which member matters depends on its type."""
 
     type: str = "function"
     function: FunctionDefinition | None = None
+    custom: FunctionDefinition | None = None
 
 
 class CalledFunction(msgspec.Struct):
-    """The function a model called, with its arguments as JSON text."""
+    """The function a model called, with its arguments as JSON text or its free text."""
 
     name: str
     arguments: str | None = None
+    input: str | None = None
 
 
 class ToolCall(CacheMarkable, kw_only=True):
@@ -92,6 +104,7 @@ class ToolCall(CacheMarkable, kw_only=True):
     id: str
     type: str = "function"
     function: CalledFunction | None = None
+    custom: CalledFunction | None = None
     extra_content: Raw = Raw()
 
 
@@ -122,6 +135,7 @@ class ToolChoice(msgspec.Struct):
 
     type: str
     function: NamedObject | None = None
+    custom: NamedObject | None = None
     allowed_tools: AllowedTools | None = None
 
 
@@ -129,6 +143,9 @@ class AnswerSchema(msgspec.Struct):
     """A JSON schema for the answer."""
 
     schema: Raw = Raw()
+    name: str | None = None
+    description: str | None = None
+    strict: bool | None = None
 
 
 class ResponseFormat(msgspec.Struct):

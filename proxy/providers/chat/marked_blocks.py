@@ -6,7 +6,11 @@ Source: Anthropic, prompt caching, and OpenAI, prompt caching (both 2026-09).
 from collections.abc import Sequence
 from typing import Any, Final
 
-from proxy.providers.chat.chat_body import Breakpoint, CacheMarkable, is_given
+import msgspec
+from msgspec import Raw
+
+from proxy.providers.chat.chat_body import CacheMarkable, invalid_parameter, is_given
+from proxy.providers.lenient import UNREADABLE
 
 Block = dict[str, Any]
 
@@ -23,7 +27,7 @@ def with_marker(block: Block, *carriers: CacheMarkable) -> Block:
         if is_given(carrier.cache_control):
             block["cache_control"] = carrier.cache_control
             return block
-        if carrier.prompt_cache_breakpoint is not None:
+        if is_given(carrier.prompt_cache_breakpoint):
             block["cache_control"] = _translate_mark(carrier.prompt_cache_breakpoint)
             return block
     return block
@@ -55,9 +59,23 @@ def limit_markers(blocks: Sequence[Block], notes: list[str], *, automatic: bool)
     notes.append(f"dropped {surplus} cache markers: this model takes at most {MAX_MARKERS}")
 
 
-def _translate_mark(mark: Breakpoint) -> dict[str, str]:
+class _Breakpoint(msgspec.Struct):
+    ttl: str | None = None
+
+
+_breakpoint = msgspec.json.Decoder(_Breakpoint).decode
+
+
+def _translate_mark(mark: Raw) -> dict[str, str]:
     """The marker at the same price: 30m costs 1.25 of input as 5m does, 12h more than 1h does.
 
     So a caller never pays more for a write than it asked to.
     """
-    return {"type": "ephemeral", "ttl": "1h"} if mark.ttl == "12h" else {"type": "ephemeral"}
+    try:
+        is_long = _breakpoint(mark).ttl == "12h"
+    except UNREADABLE:
+        raise invalid_parameter(
+            "prompt_cache_breakpoint",
+            "prompt_cache_breakpoint must be an object, its ttl a string.",
+        ) from None
+    return {"type": "ephemeral", "ttl": "1h"} if is_long else {"type": "ephemeral"}

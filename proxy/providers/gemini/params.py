@@ -9,6 +9,7 @@ from typing import Final
 
 from proxy.catalog.entries import Route
 from proxy.providers.chat.chat_body import invalid_parameter, is_given, unsupported_parameter
+from proxy.providers.chat.chat_options import answer_schema, output_limit, stop_texts
 from proxy.providers.fitting.schema_fitting import fit_schema
 from proxy.providers.fitting.schema_rules import GEMINI
 from proxy.providers.gemini.body import GeminiChatBody, Json
@@ -43,17 +44,11 @@ def generation_config(request: GeminiChatBody, route: Route, model: str, notes: 
     Args:
         model: The upstream's name of the model.
     """
-    if request.logprobs or request.top_logprobs:
-        raise unsupported_parameter(
-            "logprobs", "This model reports no log probabilities: leave logprobs out."
-        )
-    if request.modalities is not None and request.modalities != ["text"]:
-        raise unsupported_parameter(
-            "modalities", "This model answers in text only: leave modalities out."
-        )
     given = {google: getattr(request, name) for name, google in _NAMES.items()}
     config = {name: value for name, value in given.items() if value is not None}
-    config |= _limit(request, route, notes) | _stops(request) | _form(request, notes)
+    if (limit := output_limit(request, route, notes)) is not None:
+        config["maxOutputTokens"] = limit
+    config |= _stops(request) | _form(request, notes)
     if request.n is not None and request.n != 1:
         config["candidateCount"] = request.n
     if (thinking := _thinking(request, model, notes)) is not None:
@@ -71,22 +66,8 @@ def service_tier(request: GeminiChatBody, notes: list[str]) -> Json:
     return {}
 
 
-def _limit(request: GeminiChatBody, route: Route, notes: list[str]) -> Json:
-    is_newer = request.max_completion_tokens is not None
-    name = "max_completion_tokens" if is_newer else "max_tokens"
-    most: int | None = getattr(request, name)
-    if most is None:
-        return {}
-    if most < 1:
-        raise invalid_parameter(name, f"{name} must be at least 1.")
-    if route.max_output is not None and most > route.max_output:
-        notes.append(f"lowered {name} to {route.max_output}: the model's most")
-        most = route.max_output
-    return {"maxOutputTokens": most}
-
-
 def _stops(request: GeminiChatBody) -> Json:
-    stops = [request.stop] if isinstance(request.stop, str) else request.stop or []
+    stops = stop_texts(request)
     if len(stops) > MAX_STOPS:
         raise unsupported_parameter(
             "stop", f"This model takes at most {MAX_STOPS} stop sequences: send fewer."
@@ -95,19 +76,14 @@ def _stops(request: GeminiChatBody) -> Json:
 
 
 def _form(request: GeminiChatBody, notes: list[str]) -> Json:
-    form = request.response_format
-    if form is None or form.type == "text":
+    schema = answer_schema(request)
+    if schema is None:
         return {}
-    if form.type == "json_object":
+    if not is_given(schema):
         return {"responseMimeType": _JSON}
-    schema = form.json_schema
-    if form.type == "json_schema" and schema is not None and is_given(schema.schema):
-        fitted = fit_schema(schema.schema, GEMINI)
-        notes += fitted.notes("response_format")
-        return {"responseMimeType": _JSON, "responseJsonSchema": fitted.schema}
-    raise invalid_parameter(
-        "response_format", "response_format must be text, json_object or a json_schema."
-    )
+    fitted = fit_schema(schema, GEMINI)
+    notes += fitted.notes("response_format")
+    return {"responseMimeType": _JSON, "responseJsonSchema": fitted.schema}
 
 
 def _thinking(request: GeminiChatBody, model: str, notes: list[str]) -> object:

@@ -11,24 +11,19 @@ from typing import Final
 import msgspec
 
 from proxy.catalog.entries import Route
-from proxy.providers.chat.chat_body import invalid_parameter, unsupported_parameter
+from proxy.providers.chat.chat_options import OWN_FIELDS, refuse_unsupported
 from proxy.providers.gemini.body import GeminiChatBody, Json, read_chat
 from proxy.providers.gemini.contents import contents, system_instruction
 from proxy.providers.gemini.params import generation_config, service_tier
 from proxy.providers.gemini.tools import tool_fields
 
-#: Fields that need no note though they are not sent on: the gateway or the path say them.
-_OURS: Final = frozenset({"stream_options", "metadata"})
-_KNOWN: Final = frozenset(GeminiChatBody.__struct_fields__) | _OURS
+_KNOWN: Final = frozenset(GeminiChatBody.__struct_fields__) | OWN_FIELDS
 #: Those of the known fields that this wire has no word for.
 _DROPPED: Final = frozenset(
     {"user", "safety_identifier", "cache_control", "context_management", "thinking"}
 )
 _REFUSED: Final = {
-    "functions": "Send functions or tools, not both.",
-    "audio": "This model cannot speak: leave audio out.",
     "compaction": "Ask a Claude model for it, or shorten the conversation yourself.",
-    "web_search_options": "This model cannot search the web by itself: offer a tool that does.",
 }
 
 
@@ -42,11 +37,7 @@ class GenerateRequest(msgspec.Struct, frozen=True):
 def generate_body(body: bytes, route: Route, model: str) -> GenerateRequest:
     """The caller's chat body for this route."""
     request, names = read_chat(body)
-    for name, fix in _REFUSED.items():
-        if name in names:
-            raise unsupported_parameter(name, fix)
-    if not request.messages:
-        raise invalid_parameter("messages", "There is nothing to answer: send a message.")
+    refuse_unsupported(request, names, _REFUSED)
     notes: list[str] = []
     if unknown := sorted((names - _KNOWN) | (names & _DROPPED)):
         notes.append(f"dropped {', '.join(unknown)}: the model has no such parameter")

@@ -6,26 +6,21 @@ Source: Google, Gemini API, function calling (2026-11).
 from typing import Final
 
 from proxy.providers.chat.chat_body import (
-    ToolChoice,
     ToolDefinition,
-    invalid_parameter,
     is_given,
     tool_function,
     unsupported_parameter,
 )
+from proxy.providers.chat.chat_options import ToolMode, tool_mode
 from proxy.providers.gemini.body import GeminiChatBody, Json
 
-_MODES: Final = {"none": "NONE", "auto": "AUTO", "required": "ANY"}
+_MODES: Final = {"none": "NONE", "required": "ANY"}
 
 
 def tool_fields(request: GeminiChatBody, notes: list[str]) -> Json:
     """``tools`` and ``toolConfig``, where they were given; schemas byte for byte."""
-    tools = request.tools or []
+    mode, tools = tool_mode(request), request.tools or []
     if not tools:
-        if request.tool_choice not in (None, "none", "auto"):
-            raise invalid_parameter(
-                "tool_choice", "tool_choice asks for a tool, but there are none: send tools."
-            )
         return {}
     declarations = [
         _declaration(tool, f"tools[{number}]", notes) for number, tool in enumerate(tools)
@@ -33,7 +28,7 @@ def tool_fields(request: GeminiChatBody, notes: list[str]) -> Json:
     if request.parallel_tool_calls is False:
         notes.append("dropped parallel_tool_calls: the model has no such parameter")
     fields: Json = {"tools": [{"functionDeclarations": declarations}]}
-    if (config := _calling_config(request.tool_choice, tools)) is not None:
+    if (config := _calling_config(mode)) is not None:
         fields["toolConfig"] = {"functionCallingConfig": config}
     return fields
 
@@ -50,32 +45,12 @@ def _declaration(tool: ToolDefinition, path: str, notes: list[str]) -> Json:
     return declaration
 
 
-def _calling_config(choice: str | ToolChoice | None, tools: list[ToolDefinition]) -> Json | None:
-    """The mode of calling; None for Google's own default."""
-    if choice is None or isinstance(choice, str):
-        if choice is not None and choice not in _MODES:
-            raise invalid_parameter(
-                "tool_choice", "tool_choice must be none, auto, required or a tool."
-            )
-        return None if choice in (None, "auto") else {"mode": _MODES[choice]}
-    if choice.type == "function" and choice.function is not None:
-        return {"mode": "ANY", "allowedFunctionNames": [choice.function.name]}
-    if choice.type == "allowed_tools" and choice.allowed_tools is not None:
-        return _allowed_tools(choice.allowed_tools.mode, choice.allowed_tools.tools, tools)
-    raise unsupported_parameter(
-        "tool_choice", "tool_choice must be none, auto, required or a function."
-    )
-
-
-def _allowed_tools(
-    mode: str, allowed: list[ToolDefinition], tools: list[ToolDefinition]
-) -> Json | None:
-    """The restriction to some of the tools, which the list itself stays out of."""
-    names = [tool.function.name for tool in allowed if tool.function is not None]
-    if mode == "required":
-        return {"mode": "ANY", "allowedFunctionNames": names}
-    if {tool.function.name for tool in tools if tool.function is not None} <= set(names):
-        return None
+def _calling_config(choice: ToolMode) -> Json | None:
+    """The mode of calling; None for Google's own default. The list of tools stays whole."""
+    if choice.names is None:
+        return None if choice.mode == "auto" else {"mode": _MODES[choice.mode]}
+    if choice.mode == "required":
+        return {"mode": "ANY", "allowedFunctionNames": list(choice.names)}
     raise unsupported_parameter(
         "tool_choice.allowed_tools",
         "This model takes allowed tools only where one is required: allow all, or send fewer.",

@@ -20,7 +20,9 @@ from msgspec import Raw
 
 from proxy.providers.chat.block_order import PLACES, entry_kind, restore_order
 from proxy.providers.chat.chat_body import (
-    FileContent,
+    ChatMessage,
+    ContentPart,
+    ToolCall,
     invalid_parameter,
     is_given,
     unsupported_parameter,
@@ -41,49 +43,7 @@ _REASONING: Final = "reasoning"
 _block: Final = msgspec.json.Decoder(Json).decode
 
 
-class _Image(msgspec.Struct):
-    url: str
-    detail: str | None = None
-
-
-class ChatPart(msgspec.Struct):
-    """A part of a message's content; which fields matter depends on its type."""
-
-    type: str
-    text: str | None = None
-    refusal: str | None = None
-    image_url: _Image | None = None
-    file: FileContent | None = None
-    prompt_cache_breakpoint: Raw = Raw()
-
-
-class _Called(msgspec.Struct):
-    name: str
-    arguments: str | None = None
-    input: str | None = None
-
-
-class ChatCall(msgspec.Struct):
-    """A call of a function or of a custom tool."""
-
-    id: str
-    type: str = "function"
-    function: _Called | None = None
-    custom: _Called | None = None
-
-
-class ChatTurn(msgspec.Struct):
-    """A message of a chat call; which fields matter depends on its role."""
-
-    role: str
-    content: str | list[ChatPart] | None = None
-    refusal: str | None = None
-    tool_calls: list[ChatCall] | None = None
-    tool_call_id: str | None = None
-    thinking_blocks: list[Raw] | None = None
-
-
-def input_items(messages: list[ChatTurn], maker: str) -> list[Json]:
+def input_items(messages: list[ChatMessage], maker: str) -> list[Json]:
     """The items of a conversation.
 
     Args:
@@ -101,7 +61,7 @@ class _InputReader:
         self._custom_calls: set[str] = set()
         self._reasoning_ids: set[str] = set()
 
-    def items(self, message: ChatTurn, place: int) -> Iterator[Json]:
+    def items(self, message: ChatMessage, place: int) -> Iterator[Json]:
         path = f"messages[{place}]"
         if message.role == "assistant":
             yield from self._answer(message, path)
@@ -118,7 +78,7 @@ class _InputReader:
             sentence = f"`{path}.role` {message.role!r} is not taken by this model."
             raise unsupported_parameter(f"{path}.role", sentence)
 
-    def _answer(self, message: ChatTurn, path: str) -> Iterator[Json]:
+    def _answer(self, message: ChatMessage, path: str) -> Iterator[Json]:
         words = _words(message, path)
         calls = [self._call(call, f"{path}.tool_calls") for call in message.tool_calls or ()]
         named = [(str(call["call_id"]), call) for call in calls]
@@ -158,7 +118,7 @@ class _InputReader:
             if phase_entry.get("maker") == self._maker and is_phase(phase_entry.get(PHASE)):
                 yield Raw(msgspec.json.encode({"type": PHASE, PHASE: phase_entry[PHASE]}))
 
-    def _call(self, call: ChatCall, path: str) -> Json:
+    def _call(self, call: ToolCall, path: str) -> Json:
         is_custom = call.type == "custom"
         called = call.custom if is_custom else call.function
         if called is None:
@@ -179,10 +139,10 @@ class _InputReader:
         }
 
 
-def _words(message: ChatTurn, path: str) -> list[Json]:
+def _words(message: ChatMessage, path: str) -> list[Json]:
     """The texts of an answer; a refusal goes on as what was said."""
     spoken = message.content or message.refusal or ""
-    parts = [ChatPart(type="text", text=spoken)] if isinstance(spoken, str) else spoken
+    parts = [ContentPart(type="text", text=spoken)] if isinstance(spoken, str) else spoken
     if any(part.type not in {"text", "refusal"} for part in parts):
         raise unsupported_parameter(f"{path}.content", "An assistant's message holds text alone.")
     texts = [part.text or part.refusal or "" for part in parts]
@@ -211,13 +171,13 @@ def _as_items(content: list[Json | Raw]) -> Iterator[Json]:
             yield block
 
 
-def _content(content: str | list[ChatPart] | None, path: str) -> str | list[Json]:
+def _content(content: str | list[ContentPart] | None, path: str) -> str | list[Json]:
     if content is None or isinstance(content, str):
         return content or ""
     return [_part(part, f"{path}.content[{place}]") for place, part in enumerate(content)]
 
 
-def _part(part: ChatPart, path: str) -> Json:
+def _part(part: ContentPart, path: str) -> Json:
     if part.type == "text":
         item_part: Json = {"type": "input_text", "text": part.text or ""}
     elif part.type == "image_url" and part.image_url is not None:

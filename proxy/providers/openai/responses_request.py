@@ -13,16 +13,13 @@ import msgspec
 
 from proxy.catalog.entries import Route
 from proxy.providers.chat.chat_answer import chat_reply
-from proxy.providers.chat.chat_body import Fields, decode_typed
+from proxy.providers.chat.chat_body import ChatBody, Fields, decode_typed
 from proxy.providers.fitting.chat_forms import goes_by_responses
 from proxy.providers.lenient import UNREADABLE
 from proxy.providers.openai.responses_answer import ResponsesReply, WholeResponse
-from proxy.providers.openai.responses_input import ChatTurn, input_items
+from proxy.providers.openai.responses_input import input_items
 from proxy.providers.openai.responses_stream import ResponsesChunks
 from proxy.providers.openai.responses_tools import (
-    ChatAnswerFormat,
-    ChatTool,
-    ChatToolChoice,
     responses_choice,
     responses_format,
     responses_tool,
@@ -60,18 +57,9 @@ _ENCRYPTED: Final = ["reasoning.encrypted_content"]
 _fields: Final = msgspec.json.Decoder(Fields).decode
 
 
-class _Body(msgspec.Struct, kw_only=True):
-    """The fields of a chat call that are said in other words."""
-
-    messages: list[ChatTurn]
-    tools: list[ChatTool] | None = None
-    tool_choice: str | ChatToolChoice | None = None
-    max_tokens: int | None = None
-    max_completion_tokens: int | None = None
+class _Body(ChatBody, kw_only=True):
     store: bool | None = None
-    reasoning_effort: str | None = None
     verbosity: str | None = None
-    response_format: ChatAnswerFormat | None = None
 
 
 _body: Final = msgspec.json.Decoder(_Body)

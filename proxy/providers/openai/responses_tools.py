@@ -8,9 +8,16 @@ Source: OpenAI API reference, create a chat completion, create a response (2026-
 
 from typing import Any, Final
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 
-from proxy.providers.chat.chat_body import NamedObject, invalid_parameter, unsupported_parameter
+from proxy.providers.chat.chat_body import (
+    ResponseFormat,
+    TextFormat,
+    ToolChoice,
+    ToolDefinition,
+    invalid_parameter,
+    unsupported_parameter,
+)
 
 Json = dict[str, Any]
 
@@ -20,65 +27,7 @@ _NO_PARAMETERS: Final = frozenset({b"", b"null", b"{}"})
 _OPEN_SCHEMA: Final = Raw(b'{"type":"object","properties":{}}')
 
 
-class _Grammar(Struct):
-    syntax: str
-    definition: str
-
-
-class _TextFormat(Struct):
-    """The form of a custom tool's text."""
-
-    type: str
-    grammar: _Grammar | None = None
-
-
-class _Definition(Struct):
-    """A function or a custom tool; which fields matter depends on its type."""
-
-    name: str
-    description: str | None = None
-    parameters: Raw = Raw()
-    strict: bool | None = None
-    format: _TextFormat | None = None
-
-
-class ChatTool(Struct):
-    """A tool of a chat call."""
-
-    type: str = "function"
-    function: _Definition | None = None
-    custom: _Definition | None = None
-
-
-class _AllowedTools(Struct):
-    mode: str
-    tools: "list[ChatToolChoice]"
-
-
-class ChatToolChoice(Struct):
-    """The tool that must be used, or those that may be."""
-
-    type: str
-    function: NamedObject | None = None
-    custom: NamedObject | None = None
-    allowed_tools: _AllowedTools | None = None
-
-
-class _Schema(Struct):
-    name: str
-    description: str | None = None
-    schema: Raw = Raw()
-    strict: bool | None = None
-
-
-class ChatAnswerFormat(Struct):
-    """The form of the answer."""
-
-    type: str
-    json_schema: _Schema | None = None
-
-
-def responses_tool(tool: ChatTool, path: str) -> Json:
+def responses_tool(tool: ToolDefinition, path: str) -> Json:
     """A tool without the object around its function; not strict unless it was, as in chat."""
     _check_kind(tool.type, f"{path}.type")
     inner = tool.function if tool.type == "function" else tool.custom
@@ -94,7 +43,7 @@ def responses_tool(tool: ChatTool, path: str) -> Json:
     return flat | {"parameters": schema, "strict": bool(inner.strict)}
 
 
-def responses_choice(choice: str | ChatToolChoice) -> str | Json:
+def responses_choice(choice: str | ToolChoice) -> str | Json:
     """The choice without the object around its name."""
     if isinstance(choice, str):
         return choice
@@ -110,7 +59,7 @@ def responses_choice(choice: str | ChatToolChoice) -> str | Json:
     return {"type": choice.type, "mode": allowed.mode, "tools": tools}
 
 
-def responses_format(form: ChatAnswerFormat) -> Json:
+def responses_format(form: ResponseFormat) -> Json:
     """The answer's form without the object around its schema."""
     if form.type in _PLAIN_FORMS:
         return {"type": form.type}
@@ -119,19 +68,19 @@ def responses_format(form: ChatAnswerFormat) -> Json:
             "response_format", "`response_format` must be text, json_object, or a json_schema."
         )
     schema = form.json_schema
-    members = {"description": schema.description, "schema": schema.schema, "strict": schema.strict}
+    members = {name: getattr(schema, name) for name in ("name", "description", "schema", "strict")}
     given = {name: value for name, value in members.items() if value not in (None, Raw())}
-    return {"type": form.type, "name": schema.name, **given}
+    return {"type": form.type, **given}
 
 
-def _text_format(form: _TextFormat) -> Json:
+def _text_format(form: TextFormat) -> Json:
     if form.grammar is None:
         return {"type": form.type}
     grammar = form.grammar
     return {"type": form.type, "syntax": grammar.syntax, "definition": grammar.definition}
 
 
-def _named_tool(choice: ChatToolChoice, path: str) -> Json:
+def _named_tool(choice: ToolChoice | ToolDefinition, path: str) -> Json:
     _check_kind(choice.type, f"{path}.type")
     inner = choice.function if choice.type == "function" else choice.custom
     if inner is None:

@@ -1,9 +1,10 @@
 """Cache markers of the caller, kept through the translation."""
 
+import msgspec
 import pytest
 from msgspec import Raw
 
-from proxy.providers.chat.chat_body import Breakpoint, CacheMarkable
+from proxy.providers.chat.chat_body import CacheMarkable
 from proxy.providers.chat.marked_blocks import Block, limit_markers, mark_last_block, with_marker
 
 _RAW = Raw(b'{"type": "ephemeral", "ttl": "1h"}')
@@ -32,13 +33,13 @@ def test_a_marker_of_anthropic_passes_byte_for_byte() -> None:
 def test_a_breakpoint_of_openai_becomes_the_marker_of_the_same_price(
     ttl: str | None, expected: dict[str, str]
 ) -> None:
-    mark = CacheMarkable(prompt_cache_breakpoint=Breakpoint(ttl=ttl))
+    mark = CacheMarkable(prompt_cache_breakpoint=Raw(msgspec.json.encode({"ttl": ttl})))
 
     assert with_marker({}, mark) == {"cache_control": expected}
 
 
 def test_the_first_carrier_with_a_marker_goes_before_the_others() -> None:
-    later = CacheMarkable(prompt_cache_breakpoint=Breakpoint())
+    later = CacheMarkable(prompt_cache_breakpoint=Raw(b"{}"))
 
     assert (
         with_marker({}, CacheMarkable(), CacheMarkable(cache_control=_RAW), later)["cache_control"]

@@ -63,9 +63,6 @@ def test_a_tool_choice_is_a_mode_of_gemini(choice: Any, config: Json | None) -> 
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
-        ({"tool_choice": "required"}, "tool_choice"),
-        ({"tools": TOOLS, "tool_choice": "some"}, "tool_choice"),
-        ({"tools": TOOLS, "tool_choice": {"type": "custom"}}, "tool_choice"),
         ({"tools": TOOLS, "tool_choice": {"type": "allowed_tools", "allowed_tools": {
             "mode": "auto", "tools": [TOOLS[0]]}}}, "tool_choice.allowed_tools"),
         ({"tools": [{"type": "custom"}]}, "tools[0].type"),

@@ -6,9 +6,10 @@ import pytest
 from openai.types.chat import ChatCompletion
 
 from proxy.errors import UpstreamError
+from proxy.providers.chat.chat_body import ChatMessage
 from proxy.providers.messages.signatures import reasoning_items
 from proxy.providers.openai.responses_answer import ResponsesReply, WholeResponse
-from proxy.providers.openai.responses_input import ChatTurn, input_items
+from proxy.providers.openai.responses_input import input_items
 from tests.fakes.responses_answers import CALL, THOUGHT, Json, message_item, response
 
 MAKER = "openai/gpt-x"
@@ -59,7 +60,7 @@ def test_a_whole_answer_goes_back_in_the_order_that_it_came():
     later, second = {**THOUGHT, "id": "rs_2"}, {**CALL, "id": "fc_2", "call_id": "call_2"}
     whole = response(THOUGHT, message_item("So."), CALL, later, second)
     message = read_completion(whole, MAKER)["choices"][0]["message"]
-    items = input_items([msgspec.json.decode(orjson.dumps(message), type=ChatTurn)], MAKER)
+    items = input_items([msgspec.json.decode(orjson.dumps(message), type=ChatMessage)], MAKER)
 
     assert [item.get("id") or item.get("role") or item["call_id"] for item in items] == [
         "rs_1", "assistant", "call_1", "rs_2", "call_2",
@@ -70,7 +71,7 @@ def test_the_phase_of_each_message_goes_back_with_it():
     items = [{**message_item("So."), "phase": "commentary"}, CALL, message_item("Well.")]
     whole = response(THOUGHT, *items, {**message_item("Done."), "phase": "final_answer"})
     message = read_completion(whole, MAKER)["choices"][0]["message"]
-    found = input_items([msgspec.json.decode(orjson.dumps(message), type=ChatTurn)], MAKER)
+    found = input_items([msgspec.json.decode(orjson.dumps(message), type=ChatMessage)], MAKER)
 
     assert [item.get("phase") for item in found] == [None, "commentary", None, None, "final_answer"]
     assert "thinking_blocks" not in read_completion(whole)["choices"][0]["message"]

@@ -8,8 +8,9 @@ from openai.types.responses import ResponseInputParam
 from pydantic import TypeAdapter
 
 from proxy.providers.chat.block_order import BlockOrder
+from proxy.providers.chat.chat_body import ChatMessage
 from proxy.providers.messages.signatures import phase_signature, reasoning_signature
-from proxy.providers.openai.responses_input import ChatTurn, input_items
+from proxy.providers.openai.responses_input import input_items
 from tests.fakes.refusals import refusing
 from tests.fakes.responses_answers import THOUGHT
 
@@ -26,7 +27,7 @@ RESULTS: list[dict[str, Any]] = [
 
 
 def items(*messages: dict[str, Any], maker: str = MAKER) -> list[dict[str, Any]]:
-    turns = msgspec.json.decode(msgspec.json.encode(messages), type=list[ChatTurn])
+    turns = msgspec.json.decode(msgspec.json.encode(messages), type=list[ChatMessage])
     items_made = input_items(turns, maker)
     read = msgspec.json.decode(msgspec.json.encode(items_made))
     TypeAdapter(ResponseInputParam).validate_python(read)

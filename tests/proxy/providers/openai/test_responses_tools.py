@@ -1,14 +1,13 @@
 """Tools of a chat call, the choice among them and its answer's form, in the words of Responses."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 
+from proxy.providers.chat.chat_body import ResponseFormat, ToolChoice, ToolDefinition
 from proxy.providers.openai.responses_tools import (
-    ChatAnswerFormat,
-    ChatTool,
-    ChatToolChoice,
     responses_choice,
     responses_format,
     responses_tool,
@@ -19,31 +18,26 @@ Json = dict[str, Any]
 HOSTED: Json = {"type": "mcp", "server_url": "http://a", "server_label": "a", "name": "look"}
 
 
-def plain(found: object) -> Any:
-    return msgspec.json.decode(msgspec.json.encode(found))
+def say(write: Callable[..., object], shape: type, fields: Json, *more: str) -> Any:
+    written = write(msgspec.json.decode(msgspec.json.encode(fields), type=shape), *more)
+    return msgspec.json.decode(msgspec.json.encode(written))
 
 
 def tool(**fields: Any) -> Any:
-    return plain(
-        responses_tool(msgspec.json.decode(msgspec.json.encode(fields), type=ChatTool), "tools[0]")
-    )
+    return say(responses_tool, ToolDefinition, fields, "tools[0]")
 
 
 def choice(**fields: Any) -> Any:
-    return plain(
-        responses_choice(msgspec.json.decode(msgspec.json.encode(fields), type=ChatToolChoice))
-    )
+    return say(responses_choice, ToolChoice, fields)
 
 
 def form(**fields: Any) -> Any:
-    return plain(
-        responses_format(msgspec.json.decode(msgspec.json.encode(fields), type=ChatAnswerFormat))
-    )
+    return say(responses_format, ResponseFormat, fields)
 
 
 def test_a_schema_goes_on_byte_for_byte() -> None:
     body = b'{"type":"function","function":{"name":"look","parameters":{"b":1E2, "a":1e400}}}'
-    tool = responses_tool(msgspec.json.decode(body, type=ChatTool), "tools[0]")
+    tool = responses_tool(msgspec.json.decode(body, type=ToolDefinition), "tools[0]")
 
     assert bytes(tool["parameters"]) == b'{"b":1E2, "a":1e400}'
 
