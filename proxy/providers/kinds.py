@@ -6,8 +6,7 @@ from typing import Final
 
 from proxy.catalog.entries import Kind, Upstream
 from proxy.providers.anthropic.adapter import AnthropicWire
-from proxy.providers.cloud_platforms.bedrock import BedrockWire
-from proxy.providers.cloud_platforms.vertex import VertexWire
+from proxy.providers.cloud_platforms.cloud_wires import BedrockWire, VertexWire
 from proxy.providers.gemini.adapter import GeminiWire
 from proxy.providers.openai.adapter import OpenAIWire
 from proxy.providers.port import Wire

@@ -7,6 +7,7 @@ UTF-16, hold half a surrogate pair or a control character within a string. None 
 
 import json
 import re
+from collections.abc import Callable
 from math import isfinite
 from typing import Final, TypeVar
 
@@ -15,6 +16,7 @@ import msgspec
 from proxy.providers.json_size import JsonSize, may_exceed
 
 Shape = TypeVar("Shape")
+Other = TypeVar("Other")
 #: Errors of decoding a text that is no JSON, or has another shape.
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 #: Longer texts are not read again.
@@ -44,6 +46,16 @@ def decode_leniently(decoder: msgspec.json.Decoder[Shape], data: bytes) -> Shape
         return decoder.decode(data)
     except msgspec.DecodeError:
         return decoder.decode(to_strict_json(data) or data)
+
+
+def decode_or(
+    decode: Callable[[bytes | msgspec.Raw], Shape], data: bytes | msgspec.Raw, default: Other
+) -> Shape | Other:
+    """The decoded value; a default where it is no JSON, or has another shape."""
+    try:
+        return decode(data)
+    except UNREADABLE:
+        return default
 
 
 def to_strict_json(raw: bytes) -> bytes | None:

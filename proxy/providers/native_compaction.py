@@ -20,7 +20,7 @@ from msgspec import Raw
 
 from proxy.catalog.entries import Route
 from proxy.prefix.prompts.objects import Unplannable, elements, members
-from proxy.providers.lenient import UNREADABLE
+from proxy.providers.lenient import UNREADABLE, decode_or
 from proxy.records.request_fields import replace_fields
 
 _FIELD: Final = "context_management"
@@ -161,15 +161,7 @@ def _elements(raw: bytes) -> tuple[bytes, ...]:
 
 def _kinds(raw: bytes) -> Iterator[object]:
     """The types of an item and of the blocks it holds."""
-    item = _read(raw)
+    item = decode_or(_item, raw, _Item())
     yield item.type
     for held in (item.content, item.thinking_blocks):
-        yield from (_read(block).type for block in _elements(bytes(held)))
-
-
-def _read(raw: bytes) -> _Item:
-    """An item or a block; an empty one for anything else."""
-    try:
-        return _item(raw)
-    except UNREADABLE:
-        return _Item()
+        yield from (decode_or(_item, block, _Item()).type for block in _elements(bytes(held)))

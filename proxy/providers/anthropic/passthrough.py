@@ -51,7 +51,7 @@ def passthrough_request(call: Call, route: Route) -> PreparedRequest:
         body = replace_fields(body, {"model": msgspec.json.encode(route.model)})
     return PreparedRequest(
         method=call.method,
-        path=_path(call, route),
+        path=upstream_path(call, route),
         headers=_headers(call.headers, route),
         body=body,
         reader=_reader(call.endpoint),
@@ -90,7 +90,8 @@ def _reader(endpoint: str) -> BatchReader | None:
     return BatchReader() if is_batch and not endpoint.endswith("/results") else None
 
 
-def _path(call: Call, route: Route) -> str:
+def upstream_path(call: Call, route: Route) -> str:
+    """The caller's path and query, with the model's name upstream where the path names it."""
     path = f"/{call.endpoint}"
     if route.model and call.path_model:
         path = f"/{MODELS_PREFIX}{quote(route.model, safe=':')}"

@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Raw
 
 from proxy.providers.chat.marked_blocks import Block
-from proxy.providers.lenient import UNREADABLE
+from proxy.providers.lenient import decode_or
 
 #: Blocks that the caller must send back as they are.
 OPAQUE: Final = frozenset({"thinking", "redacted_thinking", "compaction"})
@@ -106,11 +106,8 @@ def number_entries(entries: list[dict[str, Any]], before: int) -> list[dict[str,
 
 def without_number(entry: Raw) -> Raw:
     """The entry without its number, all else byte for byte; itself where it cannot be read."""
-    if _MARK not in bytes(entry):
-        return entry
-    try:
-        members = _members(entry)
-    except UNREADABLE:
+    members = decode_or(_members, entry, None) if _MARK in bytes(entry) else None
+    if members is None:
         return entry
     others = {name: value for name, value in members.items() if name != _INDEX}
     return Raw(msgspec.json.encode(others))
@@ -118,10 +115,8 @@ def without_number(entry: Raw) -> Raw:
 
 def entry_kind(entry: Raw) -> str:
     """The type of an entry of ``thinking_blocks``; "" if it is none."""
-    try:
-        return _kind(entry).type
-    except UNREADABLE:
-        return ""
+    kind = decode_or(_kind, entry, None)
+    return "" if kind is None else kind.type
 
 
 def restore_order(
@@ -151,9 +146,8 @@ def _blocks_at_place(
     raw: Raw, message_words: "_MessageWords", left: dict[str, Block]
 ) -> list[Block] | None:
     """The blocks that stood at this place; None where they are missing or changed."""
-    try:
-        place = _place(raw)
-    except UNREADABLE:
+    place = decode_or(_place, raw, None)
+    if place is None:
         return None
     if place.type == _CALLED:
         call = left.pop(place.id, None)

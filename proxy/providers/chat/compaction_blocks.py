@@ -23,7 +23,7 @@ from proxy.providers.chat.chat_body import (
     is_given,
     unsupported_parameter,
 )
-from proxy.providers.lenient import UNREADABLE
+from proxy.providers.lenient import UNREADABLE, decode_or
 
 HEADER: Final = "anthropic-beta"
 #: The edit that writes a summary and goes on; it is the only one with a beta of its own.
@@ -134,8 +134,4 @@ def _blocks(request: ChatBody) -> Iterable[Raw]:
 
 
 def _read(raw: Raw) -> _Block:
-    """Decode a block; an empty one where it cannot be read."""
-    try:
-        return _block(raw)
-    except UNREADABLE:
-        return _Block()
+    return decode_or(_block, raw, _Block())

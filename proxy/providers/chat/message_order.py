@@ -18,7 +18,7 @@ from proxy.providers.chat.block_order import (
 )
 from proxy.providers.chat.call_parts import CallPart, number_calls
 from proxy.providers.chat.chat_chunk import Delta
-from proxy.providers.lenient import UNREADABLE
+from proxy.providers.lenient import decode_or
 
 
 class _Thought(msgspec.Struct):
@@ -81,7 +81,4 @@ def _text_piece(message: Delta, start: int, words: str) -> Delta:
 
 def _thinking(block: Raw) -> str:
     """The text of a reasoning block; "" where it has none."""
-    try:
-        return _thought(block).thinking
-    except UNREADABLE:
-        return ""
+    return decode_or(_thought, block, _Thought()).thinking

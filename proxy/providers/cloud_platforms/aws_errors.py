@@ -1,21 +1,5 @@
 """Errors of Amazon Bedrock: by their type, as a status or as a frame within a stream.
 
-============================  ======  =====================
-type                          status  Anthropic's type
-============================  ======  =====================
-ThrottlingException           429     rate_limit_error
-ServiceQuotaExceeded…         429     rate_limit_error
-ModelNotReadyException        529     overloaded_error
-ServiceUnavailableException   529     overloaded_error
-ModelTimeoutException         504     timeout_error
-ModelErrorException           500     api_error
-ModelStreamErrorException     500     api_error
-InternalServerException       500     api_error
-AccessDeniedException         403     permission_error
-ResourceNotFoundException     404     not_found_error
-ValidationException           400     invalid_request_error
-============================  ======  =====================
-
 Source: AWS, Bedrock runtime, InvokeModel and InvokeModelWithResponseStream, errors (2026-11).
 """
 
@@ -28,26 +12,19 @@ ERROR_TYPE_HEADER: Final = "x-amzn-errortype"
 EXPIRED_TYPES: Final = frozenset(
     {"ExpiredToken", "ExpiredTokenException", "UnrecognizedClientException"}
 )
-_STATUSES: Final[Mapping[str, int]] = {
-    "throttlingexception": 429,
-    "servicequotaexceededexception": 429,
-    "modelnotreadyexception": 529,
-    "serviceunavailableexception": 529,
-    "modeltimeoutexception": 504,
-    "modelerrorexception": 500,
-    "modelstreamerrorexception": 500,
-    "internalserverexception": 500,
-    "accessdeniedexception": 403,
-    "resourcenotfoundexception": 404,
-    "validationexception": 400,
-}
-_TYPES: Final[Mapping[int, str]] = {
-    400: "invalid_request_error",
-    403: "permission_error",
-    404: "not_found_error",
-    429: "rate_limit_error",
-    504: "timeout_error",
-    529: "overloaded_error",
+#: Status and Anthropic's type by the type of an error, however that is spelt.
+_ERRORS: Final[Mapping[str, tuple[int, str]]] = {
+    "throttlingexception": (429, "rate_limit_error"),
+    "servicequotaexceededexception": (429, "rate_limit_error"),
+    "modelnotreadyexception": (529, "overloaded_error"),
+    "serviceunavailableexception": (529, "overloaded_error"),
+    "modeltimeoutexception": (504, "timeout_error"),
+    "modelerrorexception": (500, "api_error"),
+    "modelstreamerrorexception": (500, "api_error"),
+    "internalserverexception": (500, "api_error"),
+    "accessdeniedexception": (403, "permission_error"),
+    "resourcenotfoundexception": (404, "not_found_error"),
+    "validationexception": (400, "invalid_request_error"),
 }
 
 
@@ -67,9 +44,9 @@ def status_of_type(name: str, usual: int) -> int:
         name: Such as ``ThrottlingException`` or ``throttlingException``.
         usual: The status where the type is not known.
     """
-    return _STATUSES.get(name.lower(), usual)
+    return _ERRORS.get(name.lower(), (usual, ""))[0]
 
 
 def anthropic_type(name: str) -> str:
     """Anthropic's type of such an error."""
-    return _TYPES.get(status_of_type(name, 500), "api_error")
+    return _ERRORS.get(name.lower(), (500, "api_error"))[1]

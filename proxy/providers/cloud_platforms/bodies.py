@@ -7,6 +7,7 @@ Source: Anthropic, Claude on Amazon Bedrock, Claude on Vertex AI, features by pl
 anthropic 2.11.
 """
 
+from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
@@ -15,10 +16,13 @@ from msgspec import Raw
 
 from proxy.catalog.entries import Route
 from proxy.errors import CallerError
+from proxy.providers.anthropic.adapter import AnthropicWire
 from proxy.providers.chat.compaction_blocks import HEADER, merge_betas
 from proxy.providers.lenient import UNREADABLE
+from proxy.providers.port import PreparedRequest
 from proxy.records.call import MESSAGES, Call
 from proxy.records.request_fields import replace_fields
+from slo.price import BillingTerms
 
 COUNT_TOKENS: Final = f"{MESSAGES}/count_tokens"
 #: Calls that clouds take.
@@ -66,6 +70,42 @@ class CloudRequest(msgspec.Struct, frozen=True):
     body: bytes
     headers: Mapping[str, str]
     notes: tuple[str, ...]
+
+
+class CloudWire(AnthropicWire):
+    """Claude as a cloud serves it.
+
+    Attributes:
+        form: The cloud's form of the Messages API.
+    """
+
+    key_header = "authorization"
+    form: CloudForm
+
+    def request(self, call: Call, route: Route) -> PreparedRequest:
+        """The call as the cloud takes it, always made from the caller's own bytes."""
+        model = served_model(call, route, self.form)
+        own = super().request(call, route)
+        upstream = route.upstream
+        cloud = cloud_request(own.body, own.headers, self.form, upstream.headers, upstream.betas)
+        prepared = msgspec.structs.replace(
+            own,
+            headers=cloud.headers,
+            body=cloud.body,
+            notes=(*own.notes, *cloud.notes),
+            endpoint=MESSAGES,
+        )
+        return self._with_path(prepared, call, model)
+
+    def terms(
+        self, requested: str, answered: str, usage: Mapping[str, Any], region: str
+    ) -> BillingTerms:
+        """The terms of an answer: the region is that of the upstream."""
+        return BillingTerms(region=region)
+
+    @abstractmethod
+    def _with_path(self, prepared: PreparedRequest, call: Call, model: str) -> PreparedRequest:
+        """The request with its path."""
 
 
 def served_model(call: Call, route: Route, form: CloudForm) -> str:
@@ -140,21 +180,18 @@ def _betas(
 
     An unknown one would fail the whole call.
     """
-    own = merge_betas(always, {}, ())
-    callers = merge_betas({}, {HEADER: headers.get(HEADER, "")}, ())
+    own = _features(merge_betas(always, {}, ()))
+    features = _features(merge_betas({}, headers, ()))
     if taken is None:
-        return (
-            merge_betas({HEADER: own}, {HEADER: callers}, ()).split(",") if own or callers else []
-        )
-    features = [_RENAMED.get(feature, feature) for feature in callers.split(",") if feature]
-    own_features = own.split(",") if own else []
-    if left := [
-        feature for feature in features if feature not in taken and feature not in own_features
-    ]:
+        return list(dict.fromkeys([*own, *features]))
+    features = [_RENAMED.get(feature, feature) for feature in features]
+    if left := [feature for feature in features if feature not in taken and feature not in own]:
         notes.append(f"left out {', '.join(left)}: no beta feature that {form.title} takes")
-    return list(
-        dict.fromkeys([*own_features, *(feature for feature in features if feature in taken)])
-    )
+    return list(dict.fromkeys([*own, *(feature for feature in features if feature in taken)]))
+
+
+def _features(header: str) -> list[str]:
+    return header.split(",") if header else []
 
 
 def _with_placed_mark(fields: Mapping[str, Raw], marks: int, notes: list[str]) -> dict[str, bytes]:

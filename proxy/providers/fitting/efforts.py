@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from proxy.providers.chat.chat_body import Fields
-from proxy.providers.lenient import UNREADABLE
+from proxy.providers.lenient import decode_or
 
 #: Efforts, from the least to the most, with the trait that each needs.
 _EFFORTS: Final[Mapping[str, str]] = {
@@ -80,8 +80,7 @@ def disable_unasked_thinking(fields: Fields) -> bool:
 
 def _holds_all_reasoning(messages: msgspec.Raw) -> bool:
     """True if each call of tools in the conversation has its reasoning."""
-    try:
-        history = _messages(messages)
-    except UNREADABLE:
-        return False
-    return all(message.reasoning_content for message in history if message.tool_calls)
+    history = decode_or(_messages, messages, None)
+    return history is not None and all(
+        message.reasoning_content for message in history if message.tool_calls
+    )

@@ -31,7 +31,7 @@ from proxy.providers.fitting.provider_fields import (
     serves_claude,
     without_message_fields,
 )
-from proxy.providers.lenient import UNREADABLE
+from proxy.providers.lenient import UNREADABLE, decode_or
 from proxy.providers.port import PreparedRequest
 
 _CHAT: Final = "chat/completions"
@@ -200,15 +200,15 @@ class _Translation:
         raw = self.fields.pop("thinking", None)
         if raw is None:
             return
-        try:
-            thinking = _thinking(raw)
-        except UNREADABLE:
-            self.notes.append("dropped thinking: the model has no such parameter")
-            return
-        effort = "none" if thinking.type == "disabled" else "high"
-        if thinking.type == "enabled":
+        thinking = decode_or(_thinking, raw, None)
+        effort = "none" if thinking is not None and thinking.type == "disabled" else "high"
+        if thinking is not None and thinking.type == "enabled":
             effort = effort_for_budget(thinking.budget_tokens)
-        if "effort" in self._traits and "reasoning_effort" not in self.fields:
+        if (
+            thinking is not None
+            and "effort" in self._traits
+            and "reasoning_effort" not in self.fields
+        ):
             self.fields["reasoning_effort"] = _json(effort)
             self.notes.append(f"sent thinking as reasoning_effort {effort}")
         else:
@@ -293,7 +293,7 @@ class _Translation:
         raw = self.fields.get("input")
         if raw is None or not bytes(raw).startswith(b"[") or b'"reasoning"' not in bytes(raw):
             return
-        items = [_object_or_raw(item) for item in _items(raw)]
+        items = [decode_or(_fields, item, item) for item in _items(raw)]
         rest = [
             item
             for item in items
@@ -345,7 +345,7 @@ class _Translation:
         left_out = [name for name in refused if bytes(_json(name)) in text]
         if not says_role and not left_out:
             return
-        messages = [_object_or_raw(message) for message in _items(raw)]
+        messages = [decode_or(_fields, message, message) for message in _items(raw)]
         objects = [message for message in messages if isinstance(message, dict)]
         developers = [
             message
@@ -366,14 +366,6 @@ class _Translation:
 def _is_null(raw: msgspec.Raw | None) -> bool:
     """True for a field that is absent or null."""
     return raw is None or bytes(raw) == _NULL
-
-
-def _object_or_raw(raw: msgspec.Raw) -> Fields | msgspec.Raw:
-    """An object's fields; what is none stays as the caller wrote it."""
-    try:
-        return _fields(raw)
-    except UNREADABLE:
-        return raw
 
 
 def _json(value: str) -> msgspec.Raw:

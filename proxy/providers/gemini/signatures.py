@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from proxy.providers.chat.chat_body import is_given
-from proxy.providers.lenient import UNREADABLE
+from proxy.providers.lenient import decode_or
 
 #: Stands for the signature of a call that another model made.
 UNSIGNED: Final = "skip_thought_signature_validator"
@@ -33,12 +33,7 @@ _extra = msgspec.json.Decoder(_Extra).decode
 
 def signature_of(extra_content: Raw) -> str:
     """The signature in what a caller sent back; "" where there is none."""
-    if not is_given(extra_content):
-        return ""
-    try:
-        google = _extra(extra_content).google
-    except UNREADABLE:
-        return ""
+    google = decode_or(_extra, extra_content, _Extra()).google if is_given(extra_content) else None
     return "" if google is None else google.thought_signature
 
 

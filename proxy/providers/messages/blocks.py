@@ -11,11 +11,12 @@ import msgspec
 from msgspec import Raw
 
 from proxy.providers.chat.call_parts import arguments_object, is_json_object
-from proxy.providers.lenient import UNREADABLE
+from proxy.providers.lenient import decode_or
 from proxy.providers.messages.body import Json
 from proxy.providers.messages.signatures import own_signature
 
 Event = dict[str, Any]
+_block = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class OpenBlock(ABC):
@@ -149,7 +150,4 @@ class ToolUseOutput(OpenBlock):
 
 def read_opaque(raw: Raw) -> Json | None:
     """A block of ``thinking_blocks`` as an object; None where it is none."""
-    try:
-        return msgspec.json.decode(raw, type=dict[str, Any])
-    except UNREADABLE:
-        return None
+    return decode_or(_block, raw, None)

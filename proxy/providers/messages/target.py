@@ -9,7 +9,7 @@ from proxy.providers.fitting.chat_forms import serves_by_responses
 from proxy.providers.fitting.provider_fields import READS_REASONING, is_openai, serves_claude
 from proxy.providers.fitting.substitution import accepted_traits
 from proxy.providers.fitting.unseen_parts import can_see
-from proxy.providers.gemini.params import MAX_STOPS
+from proxy.providers.gemini.request import MAX_STOPS
 
 #: Form in which the thinking of earlier answers is sent: not at all, as text, block by block, or
 #: only blocks that hold encrypted reasoning items of the Responses API.

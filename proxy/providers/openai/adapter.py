@@ -10,7 +10,6 @@ carries it is taken out again where the caller did not ask for it.
 import re
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import quote
 
 import msgspec
 
@@ -18,7 +17,7 @@ from proxy.catalog.entries import Route
 from proxy.errors import UpstreamError
 from proxy.providers.answers.tiers import price_tier
 from proxy.providers.answers.usage import openai_usage
-from proxy.providers.anthropic.passthrough import foreign_upstream
+from proxy.providers.anthropic.passthrough import foreign_upstream, upstream_path
 from proxy.providers.cache_isolation import isolate_cache
 from proxy.providers.failures import openai_failure
 from proxy.providers.fitting.chat_schemas import fit_body_schemas
@@ -30,7 +29,7 @@ from proxy.providers.readers import PassthroughReader
 from proxy.providers.responses.reader import responses_reader
 from proxy.providers.responses.request import chat_body
 from proxy.providers.sse import parse_events
-from proxy.records.call import MESSAGES, MODELS_PREFIX, Call
+from proxy.records.call import MESSAGES, Call
 from proxy.records.request_fields import raw_field, replace_fields
 from slo.price import BillingTerms
 from slo.usage import Usage
@@ -82,7 +81,7 @@ class OpenAIWire:
         fields |= adapted.fields
         return PreparedRequest(
             method=call.method,
-            path=_path(call, route),
+            path=upstream_path(call, route),
             headers={**call.headers, **adapted.headers} if adapted.headers else call.headers,
             body=_with_fields(call, adapted.body, fields) if fields else adapted.body,
             reader=UsageChunkFilter() if "stream_options" in fields else None,
@@ -128,14 +127,6 @@ class UsageChunkFilter(PassthroughReader):
         if _USAGE.search(piece) is None or _NO_CHOICES.search(piece) is None:
             return piece
         return b"".join(event for event in _split(piece) if not _is_usage(event))
-
-
-def _path(call: Call, route: Route) -> str:
-    """The caller's path and query, with the model's name upstream where the path names it."""
-    path = f"/{call.endpoint}"
-    if route.model and call.path_model:
-        path = f"/{MODELS_PREFIX}{quote(route.model, safe=':')}"
-    return f"{path}?{call.query}" if call.query else path
 
 
 def _with_fields(call: Call, body: bytes, fields: Mapping[str, bytes]) -> bytes:

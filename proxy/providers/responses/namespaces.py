@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from proxy.providers.lenient import UNREADABLE
+from proxy.providers.lenient import decode_or
 from proxy.providers.responses.fields import Json, known_kinds
 
 NAMESPACE: Final = "namespace"
@@ -142,10 +142,7 @@ def as_function_call(call: Json) -> Json:
 
 def text_of_arguments(arguments: str) -> str:
     """The free text in the arguments of such a function; the arguments where they hold none."""
-    try:
-        parsed = msgspec.json.decode(arguments)
-    except UNREADABLE:
-        return arguments
+    parsed = decode_or(msgspec.json.decode, arguments.encode(), None)
     text = parsed.get(_TEXT_PARAMETER) if isinstance(parsed, dict) else None
     return text if isinstance(text, str) else arguments
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.providers.lenient import decode_leniently, to_strict_json
+from proxy.providers.lenient import decode_leniently, decode_or, to_strict_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -80,3 +80,9 @@ def test_nearly_json_is_decoded_and_other_texts_are_not():
     assert decode_leniently(decoder, b'{"a":NaN}') == {"a": None}
     with pytest.raises(msgspec.DecodeError):
         decode_leniently(decoder, b"no")
+
+
+def test_a_default_stands_for_what_cannot_be_decoded() -> None:
+    decode = msgspec.json.Decoder(int).decode
+
+    assert [decode_or(decode, text, None) for text in (b"1", b'"a"', b"{")] == [1, None, None]

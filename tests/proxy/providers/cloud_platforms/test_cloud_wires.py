@@ -1,4 +1,4 @@
-"""Requests as Amazon Bedrock's InvokeModel takes them."""
+"""Requests as Amazon Bedrock's InvokeModel and Vertex AI's rawPredict take them."""
 
 from base64 import b64decode
 
@@ -7,7 +7,7 @@ import pytest
 
 from proxy.catalog.entries import Route, Upstream
 from proxy.errors import UpstreamError
-from proxy.providers.cloud_platforms.bedrock import BedrockWire
+from proxy.providers.cloud_platforms.cloud_wires import BedrockWire, VertexWire
 from proxy.providers.stream_endings import malformed_answer
 from proxy.records.request_fields import parse_request_fields
 from slo.price import BillingTerms
@@ -18,13 +18,16 @@ MODEL = "us.anthropic.claude-opus-4-8-v1:0"
 ROUTE = Route(name="aws/claude", upstream=UPSTREAM, model=MODEL, max_output=64)
 WIRE = BedrockWire()
 TURNS = [{"role": "user", "content": "Hi"}]
+GOOGLE = Upstream(name="gcp", kind="anthropic-vertex", base_url="http://gcp", betas=frozenset("a"))
+VERTEX = Route(name="gcp/claude", upstream=GOOGLE, model="claude-opus-4-8@20260101", max_output=64)
+MODELS = "/publishers/anthropic/models"
 
 
 def request(endpoint="messages", model=MODEL, headers=None, **fields):
     body = orjson.dumps({"model": "claude", "messages": TURNS, **fields})
-    asked_call = call(body, endpoint, fields=parse_request_fields(body), headers=headers or {})
+    bedrock_call = call(body, endpoint, fields=parse_request_fields(body), headers=headers or {})
     route = Route(name="aws/claude", upstream=UPSTREAM, model=model, max_output=64)
-    return WIRE.request(asked_call, route)
+    return WIRE.request(bedrock_call, route)
 
 
 def test_a_message_is_invoked_with_its_model_in_the_path_and_the_version_in_the_body():
@@ -129,3 +132,39 @@ def test_usage_is_anthropics_and_the_region_is_the_upstreams():
     assert WIRE.terms("priority", "", {"service_tier": "standard"}, "eu") == BillingTerms(
         region="eu"
     )
+
+
+def vertex_request(endpoint="messages", headers=None, **fields):
+    body = orjson.dumps({"model": "claude", "max_tokens": 9, "messages": TURNS, **fields})
+    vertex_call = call(body, endpoint, fields=parse_request_fields(body), headers=headers or {})
+    return VertexWire().request(vertex_call, VERTEX)
+
+
+@pytest.mark.parametrize(("streams", "way"), [(True, "streamRawPredict"), (False, "rawPredict")])
+@pytest.mark.parametrize("endpoint", ["messages", "chat/completions"])
+def test_the_model_stands_in_the_path_and_the_version_in_the_body(endpoint, streams, way):
+    prepared = vertex_request(endpoint, stream=streams)
+    body = orjson.loads(prepared.body)
+
+    assert prepared.path == f"{MODELS}/claude-opus-4-8@20260101:{way}"
+    assert body["anthropic_version"] == "vertex-2023-10-16"
+    assert bool(body.get("stream")) is streams
+    assert "model" not in body
+    assert prepared.endpoint == "messages"
+
+
+def test_betas_that_are_taken_stay_in_their_header_and_the_version_does_not():
+    prepared = vertex_request(headers={"anthropic-beta": "a,b", "anthropic-version": "2023-06-01"})
+
+    assert prepared.headers == {"content-type": "application/json", "anthropic-beta": "a"}
+    assert prepared.notes == ("left out b: no beta feature that Vertex AI takes",)
+
+
+def test_tokens_are_counted_under_a_path_of_their_own_by_the_model_in_the_body():
+    prepared = vertex_request("messages/count_tokens")
+    body = orjson.loads(prepared.body)
+
+    assert prepared.path == f"{MODELS}/count-tokens:rawPredict"
+    assert body["model"] == "claude-opus-4-8@20260101"
+    assert prepared.endpoint == "messages/count_tokens"
+    assert prepared.reader is None
