@@ -1,28 +1,151 @@
-"""Chat answers, whole or streamed, as Responses answers; around whatever reader makes the chat.
+"""Writes chat answers, whole or streamed, as Responses answers.
 
-A stream that ends without the model's reason and without ``[DONE]`` was cut off. A stream that
-cannot go on says so in its events, because its caller has read the beginning; a whole answer that
-is not chat is an upstream's error, and nothing of it is passed on.
+::
+
+    first chunk      created ─ in_progress
+    what it gains    output_item.added ─ (see items.py) ─ output_item.done
+    the end          completed | incomplete
+    a failure        error ─ failed, at any moment; nothing follows
+
+Source: OpenAI API reference, Responses, streaming events (2026-11).
 """
 
-from collections.abc import Callable, Iterator
-from itertools import chain
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
-from proxy.errors import ProxyError, UpstreamError
-from proxy.providers.chat.chat_chunk import read_chunk
-from proxy.providers.lenient import UNREADABLE
+from proxy.errors import UpstreamError
+from proxy.providers.answers.google_finish import failed_chat_finish
+from proxy.providers.chat.answer_reader import Event, answer_reader
+from proxy.providers.chat.chat_chunk import Chunk
+from proxy.providers.chat.message_order import in_order
 from proxy.providers.port import Reader
-from proxy.providers.readers import InnerReader
-from proxy.providers.responses.items import Event
-from proxy.providers.responses.stream import ResponseStream
-from proxy.providers.sse import parse_events
-from proxy.providers.stream_endings import malformed_answer, truncated_stream
+from proxy.providers.responses.answer import INCOMPLETE, Echo, id_suffix, usage
+from proxy.providers.responses.fields import Json, fields
+from proxy.providers.responses.namespaces import own_names
+from proxy.providers.responses.output import ResponseOutput
 
-#: Replacement for a run of comments: proxies on the way see that the stream is alive.
-_AWAKE: Final = b": ping\n\n"
+#: A response's error code by the type of chat's error; all others are the server's.
+_CODES: Final = MappingProxyType(
+    {"rate_limit_error": "rate_limit_exceeded", "invalid_request_error": "invalid_prompt"}
+)
+_ERROR: Final = MappingProxyType(
+    {"message": "The upstream failed midway.", "type": "api_error", "code": None, "param": None}
+)
+
+
+class ResponseWriter:
+    """One answer while it unfolds; a whole completion unfolds in one chunk.
+
+    Attributes:
+        response: The response once the answer has ended; None before.
+    """
+
+    def __init__(self, body: bytes, created: float) -> None:
+        self.response: Json | None = None
+        self.answered = False
+        self._number = 0
+        self._body = body
+        self._echo = Echo(asked=fields(body), created=created, tail="", model="")
+        self._output = ResponseOutput("")
+        self._finish: str | None = None
+        self._usage: Json | None = None
+        self._tier: str | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """True once its last event is written."""
+        return self.response is not None
+
+    @property
+    def is_finished(self) -> bool:
+        """True if the model has said why it stopped."""
+        return self._finish is not None
+
+    def take(self, chunk: Chunk) -> Iterator[Event]:
+        """The events for one chunk; none after the end."""
+        if self.response is not None:
+            return
+        yield from self._begin(chunk.id or "", chunk.model or "")
+        if isinstance(chunk.usage, dict) and chunk.usage:
+            self._usage = chunk.usage
+        self._tier = chunk.service_tier or self._tier
+        if chunk.error is not None:
+            yield from self._fail(chunk.error)
+            return
+        for choice in chunk.choices or ():
+            if choice.index == 0:
+                self.answered = True
+                if (failure := failed_chat_finish(choice.finish_reason)) is not None:
+                    raise failure
+                self._finish = choice.finish_reason or self._finish
+                tokens = choice.logprobs.content if choice.logprobs is not None else None
+                whole = () if choice.message is None else in_order(choice.message)
+                for delta in whole if choice.delta is None else (choice.delta,):
+                    yield from self._output.gain(delta, tokens or [])
+
+    def end(self) -> Iterator[Event]:
+        """The events at a good end; none if it has ended already."""
+        if self.response is not None:
+            return
+        yield from self._begin("", "")
+        reason = INCOMPLETE.get(self._finish or "")
+        yield from self._output.end(cut=reason is not None)
+        details = None if reason is None else {"reason": reason}
+        status = "completed" if reason is None else "incomplete"
+        yield self._end_events(status, incomplete_details=details)
+
+    def fail(self, error: UpstreamError) -> Iterator[Event]:
+        """The events at a failure; none if it has ended already."""
+        return self._fail({"message": error.message, "code": error.code})
+
+    def whole(self) -> Json:
+        """The response in one piece, once it has ended."""
+        return self.response or {}
+
+    def frame(self, event: Event) -> bytes:
+        """An event as bytes, with its number from 0."""
+        numbered = msgspec.json.encode(event | {"sequence_number": self._number})
+        self._number += 1
+        return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), numbered)
+
+    def ping(self) -> bytes:
+        """A comment, which has no number."""
+        return b": ping\n\n"
+
+    def _fail(self, error: object) -> Iterator[Event]:
+        """The events at a failure, from chat's error object."""
+        if self.response is not None:
+            return
+        yield from self._begin("", "")
+        fields = _ERROR | _texts(error)
+        plain = {name: fields[name] for name in ("code", "message", "param")}
+        # Callers of the reference read the fields, OpenAI's SDK raises on `error`.
+        yield {"type": "error", **plain, "error": fields}
+        code = _CODES.get(fields["type"] or "", "server_error")
+        yield self._end_events("failed", error={"code": code, "message": fields["message"]})
+
+    def _begin(self, chat_id: str, model: str) -> Iterator[Event]:
+        echo = self._echo
+        if echo.tail:
+            return
+        named = model or str(echo.asked.get("model") or "")
+        self._echo = Echo(
+            asked=echo.asked, created=echo.created, tail=id_suffix(chat_id, self._body), model=named
+        )
+        self._output = ResponseOutput(self._echo.tail, own_names(echo.asked))
+        for kind in ("created", "in_progress"):
+            yield {"type": f"response.{kind}", "response": self._echo.snapshot("in_progress", [])}
+
+    def _end_events(self, status: str, **more: object) -> Event:
+        tier: Json = {} if self._tier is None else {"service_tier": self._tier}
+        used = None if self._usage is None else usage(self._usage)
+        self.response = self._echo.snapshot(
+            status, self._output.items(), usage=used, **tier, **more
+        )
+        return {"type": f"response.{status}", "response": self.response}
 
 
 def responses_reader(inner: Reader, body: bytes, streamed: bool, created: float) -> Reader:  # noqa: FBT001  # the port's callers name it
@@ -32,116 +155,12 @@ def responses_reader(inner: Reader, body: bytes, streamed: bool, created: float)
         body: The caller's own Responses body, which ``chat_body`` has accepted.
         created: Arrival of the call, in seconds since the epoch.
     """
-    unfolding = ResponseStream(body, created)
-    return StreamReader(inner, unfolding) if streamed else AnswerReader(inner, unfolding)
+    return answer_reader(inner, ResponseWriter(body, created), streamed=streamed)
 
 
-class AnswerReader(InnerReader):
-    """A chat completion in one piece as a response in one piece."""
-
-    def __init__(self, inner: Reader, unfolding: ResponseStream) -> None:
-        super().__init__(inner)
-        self._unfolding = unfolding
-
-    def _translate(self, run: bytes) -> bytes:
-        if not run:
-            return b""
-        for _ in chain(_take_chunk(self._unfolding, run), _end_events(self._unfolding)):
-            pass  # the events build the response
-        response = self._unfolding.response or {}
-        if response["error"] is not None:
-            raise malformed_answer()
-        return msgspec.json.encode(response)
-
-
-class StreamReader:
-    """Chat chunks as Responses events, numbered from 0.
-
-    Errors that it raises have the events for the caller with them, since those are numbered, too.
-    """
-
-    def __init__(self, inner: Reader, unfolding: ResponseStream) -> None:
-        self._inner = inner
-        self._unfolding = unfolding
-        self._number = 0
-        self._failure: UpstreamError | None = None
-
-    def feed(self, piece: bytes) -> bytes:
-        """The events that these chunks mean."""
-        events = self._read_on(lambda: self._inner.feed(piece))
-        if self._failure is not None and not events:
-            raise self._failure
-        return events
-
-    def end(self) -> bytes:
-        """The events that were still missing at the end."""
-        last = self._read_on(self._inner.end)
-        if self._failure is None and self._unfolding.is_finished:
-            last += self._read_events(self._unfolding.end())
-        if self._failure is None and self._unfolding.response is None:
-            self._fail(truncated_stream())
-        if self._failure is not None:
-            self._failure.stream_ending = last + self._failure.stream_ending
-            raise self._failure
-        return last
-
-    def _read_on(self, read: Callable[[], bytes]) -> bytes:
-        """The events of what the inner reader gives; its failure is this one's."""
-        if self._failure is not None:
-            return b""
-        try:
-            run = read()
-        except UpstreamError as error:
-            self._fail(error)
-            return b""
-        events = list(parse_events(run))
-        if run and not events:
-            return _AWAKE
-        chunks = (_chunk_events(self._unfolding, event.data) for event in events if event.data)
-        return b"".join(map(self._read_events, chunks))
-
-    def _read_events(self, events: Iterator[Event]) -> bytes:
-        """Those before a failure; none after it."""
-        frames: list[bytes] = []
-        if self._failure is not None:
-            return b""
-        try:
-            frames.extend(map(self._frame, events))
-        except UpstreamError as error:
-            self._fail(error)
-        return b"".join(frames)
-
-    def _fail(self, error: UpstreamError) -> None:
-        events = self._unfolding.fail(_error_fields(error))
-        error.stream_ending = b"".join(map(self._frame, events))
-        self._failure = error
-
-    def _frame(self, event: Event) -> bytes:
-        numbered = msgspec.json.encode(event | {"sequence_number": self._number})
-        self._number += 1
-        return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), numbered)
-
-
-def _chunk_events(unfolding: ResponseStream, data: bytes) -> Iterator[Event]:
-    """The events of a chunk, or of the end."""
-    return _end_events(unfolding) if data == b"[DONE]" else _take_chunk(unfolding, data)
-
-
-def _take_chunk(unfolding: ResponseStream, data: bytes) -> Iterator[Event]:
-    try:
-        read = read_chunk(data)
-    except UNREADABLE:
-        raise malformed_answer() from None
-    yield from unfolding.take(read)
-
-
-def _end_events(unfolding: ResponseStream) -> Iterator[Event]:
-    """The end that the upstream calls a good one; it is none if it has not answered."""
-    if not unfolding.answered and unfolding.response is None:
-        raise malformed_answer()
-    yield from unfolding.end()
-
-
-def _error_fields(error: ProxyError) -> dict[str, str]:
-    """The error as chat's error object."""
-    return {"message": error.message, "code": error.code}
+def _texts(error: object) -> dict[str, str]:
+    """The fields of chat's error object that are what they should be."""
+    if not isinstance(error, Mapping):
+        return {}
+    names = ("message", "type", "code", "param")
+    return {name: error[name] for name in names if isinstance(error.get(name), str)}

@@ -1,6 +1,5 @@
 """Chat answers, whole or streamed, as Anthropic's."""
 
-from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -10,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.errors import UpstreamError
-from proxy.providers.messages.reader import messages_reader
-from proxy.providers.readers import PassthroughReader
-from proxy.providers.sse import EventFramer, parse_events
+from proxy.providers.sse import parse_events
 from tests.fakes.messages_calls import (
     Json,
     chat_stream,
@@ -21,7 +18,6 @@ from tests.fakes.messages_calls import (
     message_of,
     messages_stream,
     part,
-    settings,
 )
 
 USAGE: Json = {
@@ -79,18 +75,6 @@ def test_comments_of_the_upstream_keep_the_callers_stream_awake() -> None:
 
     assert events.startswith(b": ping\n\nevent: message_start")
     assert names(events).count("ping") == 3
-
-
-@given(st.lists(st.integers(1, len(STREAM) - 1), max_size=12))
-def test_any_chunking_gives_the_same_bytes(cuts: list[int]) -> None:
-    frames = EventFramer()
-    reader = messages_reader(PassthroughReader(), settings(thinking="shown"), streamed=True)
-    pieces = [STREAM[a:b] for a, b in pairwise([0, *sorted(cuts), len(STREAM)])]
-    runs = [run for piece in pieces if (run := frames.feed(piece))]
-
-    assert b"".join(map(reader.feed, runs)) + reader.end() == messages_stream(
-        STREAM, thinking="shown"
-    )
 
 
 @given(st.lists(st.sampled_from(["text", "thought", "call", "piece", "comment"]), max_size=12))
@@ -169,43 +153,6 @@ def test_only_the_first_choice_is_told() -> None:
     assert b"other words" not in messages_stream(
         chat_stream(chunk(content="y"), other, chunk("stop"))
     )
-
-
-@pytest.mark.parametrize(
-    "run",
-    [
-        chat_stream(chunk(content="Hi")).removesuffix(b"data: [DONE]\n\n"),
-        chat_stream(),
-        chat_stream(chunk(content="Hi"), b"data: <html>\n\n"),
-        chat_stream(chunk(tool_calls=[part(0, "{}")]), chunk("stop")),
-    ],
-)
-def test_a_stream_that_is_cut_or_none_ends_with_an_error(run: bytes) -> None:
-    with pytest.raises(UpstreamError):
-        messages_stream(run)
-
-
-def test_chunks_before_an_unreadable_one_are_told_first() -> None:
-    reader = messages_reader(PassthroughReader(), settings(), streamed=True)
-    before = reader.feed(chat_stream(chunk(content="Hi"), b"data: <html>\n\n"))
-
-    assert names(before)[-1] == "content_block_delta"
-    with pytest.raises(UpstreamError):
-        reader.feed(chat_stream(chunk(content="no")))
-
-
-def test_a_stream_with_a_reason_but_no_end_is_ended() -> None:
-    run = chat_stream(chunk(content="Hi"), chunk("length")).removesuffix(b"data: [DONE]\n\n")
-
-    assert names(messages_stream(run))[-2:] == ["message_delta", "message_stop"]
-
-
-@pytest.mark.parametrize(
-    "body", [b"<html>", b"{}", b'{"choices":[]}', b'{"error":{"message":"no"}}', b'{"choices":7}']
-)
-def test_a_body_that_is_no_completion_is_the_upstreams_error(body: bytes) -> None:
-    with pytest.raises(UpstreamError):
-        message_of(body)
 
 
 def test_an_empty_answer_is_an_empty_message() -> None:

@@ -7,13 +7,14 @@ from openai.types.responses import Response
 
 from proxy.providers.chat.chat_chunk import Chunk
 from proxy.providers.responses.items import Event
-from proxy.providers.responses.stream import ResponseStream
+from proxy.providers.responses.reader import ResponseWriter
+from proxy.providers.stream_endings import malformed_answer
 
 BODY = b'{"model":"asked","input":"Hi"}'
 
 
-def response_stream() -> ResponseStream:
-    return ResponseStream(BODY, 1.0)
+def response_stream() -> ResponseWriter:
+    return ResponseWriter(BODY, 1.0)
 
 
 def read(**fields: object) -> Chunk:
@@ -28,7 +29,7 @@ def kinds(events: Iterable[Event]) -> list[str]:
     return [event["type"].removeprefix("response.") for event in events]
 
 
-def final_response(one: ResponseStream) -> Response:
+def final_response(one: ResponseWriter) -> Response:
     return Response.model_validate(one.response)
 
 
@@ -150,7 +151,12 @@ def test_a_failure_keeps_what_there_is_and_says_why(error: Any, code: str, messa
 def test_a_failure_at_the_start_still_begins_a_response() -> None:
     stream = response_stream()
 
-    assert kinds(stream.fail({"message": "oh"})) == ["created", "in_progress", "error", "failed"]
+    assert kinds(stream.take(read(error={"message": "oh"}))) == [
+        "created",
+        "in_progress",
+        "error",
+        "failed",
+    ]
 
 
 def test_no_event_follows_the_end_of_a_response() -> None:
@@ -159,7 +165,7 @@ def test_no_event_follows_the_end_of_a_response() -> None:
     list(stream.end())
 
     assert kinds(stream.take(read(choices=[says("more")]))) == []
-    assert kinds(stream.fail({"message": "late"})) == []
+    assert kinds(stream.fail(malformed_answer())) == []
     assert kinds(stream.end()) == []
 
 
