@@ -185,25 +185,10 @@ class ConcurrencyLimit:
     """
 
     __slots__ = (
-        "_before",
-        "_calm_in",
-        "_counted",
-        "_depth",
-        "_failed",
-        "_initial",
-        "_is_full",
-        "_last",
-        "_least",
-        "_limit",
-        "_look_in",
-        "_looks",
-        "_most",
-        "_peak",
-        "_settled_in",
-        "_slow",
-        "fit",
+        "_before", "_calm_in", "_counted", "_depth", "_failed", "_initial", "_is_full", "_last",
+        "_least", "_limit", "_look_in", "_looks", "_most", "_peak", "_settled_in", "_slow", "fit",
         "in_flight",
-    )
+    )  # fmt: skip
 
     def __init__(
         self, initial: int = INITIAL_LIMIT, least: int = MIN_LIMIT, maximum: int = MAX_LIMIT

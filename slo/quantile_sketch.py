@@ -5,7 +5,7 @@ processes merge by adding bucket to bucket, in Redis as much as here. Source: Ma
 DDSketch (VLDB 2019), whose bounds these are.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from math import ceil, isnan, log
 
 #: Largest error of an estimate, as a part of the true value.
@@ -88,12 +88,3 @@ class QuantileSketch:
             if passed > rank:
                 return _VALUES[key]
         return 0.0
-
-
-def merge_sketches(spreads: Iterable[QuantileSketch]) -> QuantileSketch:
-    """The sketch of all their values."""
-    whole = QuantileSketch()
-    for spread in spreads:
-        for key, times in spread.counts.items():
-            whole.counts[key] = whole.counts.get(key, 0) + times
-    return whole

@@ -1,7 +1,7 @@
 """Anthropic's and Bedrock's prompt cache: entries end at marks; a lookup goes a few blocks back."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from proxy.caches import prefixes
 from proxy.caches.bills import bill_prompt
@@ -24,7 +24,6 @@ class AnthropicRules:
         lifetimes: Seconds an entry lives since the start of the call that wrote or read it last.
         lookback: Positions looked at from a mark backwards, the mark's own included.
         runs: True if consecutive tool_use blocks, or tool_result blocks, are one position.
-        automatic: True if a call may ask for a mark without placing it.
     """
 
     least: int = 1_024
@@ -32,45 +31,17 @@ class AnthropicRules:
     marks: int = 4
     lookback: int = 20
     runs: bool = True
-    automatic: bool = True
     most: int = 20_000
 
 
 ANTHROPIC = AnthropicRules()
 #: Source: AWS Bedrock user guide, prompt caching (2026-11): looks back about 20 blocks.
-BEDROCK = AnthropicRules(runs=False, automatic=False)
+BEDROCK = AnthropicRules(runs=False)
 
 
 def provider_rules(provider: str) -> AnthropicRules:
     """The rules of a provider's cache; Anthropic's own for any but Bedrock."""
     return BEDROCK if provider == "bedrock" else ANTHROPIC
-
-
-def add_automatic_mark(
-    prompt: CachedPrompt, ttl: Ttl = "5m", rules: AnthropicRules = ANTHROPIC
-) -> CachedPrompt:
-    """The prompt with the mark that a top-level ``cache_control`` places for its caller.
-
-    It stands on the last block that can be marked; where there is none, or that block is marked
-    with this lifetime already, the prompt comes back as it is.
-
-    Source: Anthropic, prompt caching, automatic caching (2026-08).
-
-    Raises:
-        ValueError: Anthropic would answer 400: no mark is left, the block is marked with another
-            lifetime, or automatic caching is not offered here.
-    """
-    if not rules.automatic:
-        raise ValueError("top-level cache_control is not supported here; mark a block")
-    index = next((index for index, block in _blocks_from_end(prompt) if _is_markable(block)), None)
-    if index is None or prompt.blocks[index].mark == ttl:
-        return prompt
-    if prompt.blocks[index].mark is not None:
-        raise ValueError("the last block is marked with another ttl than top-level cache_control")
-    if len(prompt.marks) >= rules.marks:
-        raise ValueError(f"top-level cache_control needs one of the {rules.marks} breakpoints")
-    marked = replace(prompt.blocks[index], mark=ttl)
-    return replace(prompt, blocks=(*prompt.blocks[:index], marked, *prompt.blocks[index + 1 :]))
 
 
 def lookback_blocks(
@@ -193,7 +164,3 @@ class AnthropicBreakpoints:
 def _is_markable(block: TokenBlock) -> bool:
     empty = block.kind == "text" and not block.tokens
     return block.kind not in _UNMARKABLE and not empty
-
-
-def _blocks_from_end(prompt: CachedPrompt) -> Iterator[tuple[int, TokenBlock]]:
-    return zip(range(len(prompt.blocks) - 1, -1, -1), reversed(prompt.blocks), strict=True)

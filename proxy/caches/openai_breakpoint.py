@@ -53,8 +53,6 @@ class OpenAIBreakpointRules:
 
 
 OPENAI = OpenAIBreakpointRules()
-#: As the guide has it. Source: OpenAI, prompt caching guide (2026-09).
-GUIDE = OpenAIBreakpointRules(first_read=2, latest_read=50)
 #: Source: Azure OpenAI, prompt caching (2026-08): latest 50 breakpoints, 30m only.
 AZURE = OpenAIBreakpointRules(latest_read=50, lifetimes={"30m": 1_800.0})
 

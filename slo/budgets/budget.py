@@ -105,16 +105,6 @@ class BudgetIndex:
                     yield budget, whose
 
 
-def counted_subject(budget: Budget, subject: Subject) -> str | None:
-    """The counter of the budget that the call counts in; None where it counts in none.
-
-    "" is the counter of the calls that name no one.
-    """
-    whose = _subject_name(budget.scope, subject)
-    is_meant = budget.of == whose or (budget.of == EVERY and whose)
-    return whose if is_meant else None
-
-
 def counter_key(budget: Budget, whose: str, time: float) -> str:
     """The counter of a budget in the window that this time is in.
 

@@ -97,27 +97,10 @@ class Lease:
     """
 
     __slots__ = (
-        "_biggest",
-        "_ends",
-        "_hard",
-        "_is_new",
-        "_limit",
-        "_number",
-        "_others",
-        "_others_running",
-        "_peak",
-        "_rate",
-        "_recent",
-        "_sent",
-        "_spent",
-        "_total",
-        "_unmet",
-        "_until",
-        "_used_at",
-        "amount",
-        "held",
-        "running",
-    )
+        "_biggest", "_ends", "_hard", "_is_new", "_limit", "_number", "_others", "_others_running",
+        "_peak", "_rate", "_recent", "_sent", "_spent", "_total", "_unmet", "_until", "_used_at",
+        "amount", "held", "running",
+    )  # fmt: skip
 
     def __init__(self, claim: CounterClaim, level: CounterLevel, now: float) -> None:
         self.amount = self.held = self.running = 0

@@ -20,6 +20,7 @@ from slo.objectives.burn import (
 )
 from slo.objectives.objective import BurnAlert, Enforce, Metric, Objective
 from slo.objectives.openslo import objective_text
+from slo.objectives.prometheus_spend_rules import escape_text, quoted_text
 from slo.wilson import Z
 
 GOOD_METRIC: Final = "thriftgate_objective_good_total"
@@ -135,11 +136,11 @@ def _burns(objective: Objective, alert: BurnAlert) -> Rule:
             "severity": str(alert.severity),
             "over": format_duration(alert.over),
             "burn": f"{alert.burn:g}",
-            "objective": _text(objective.name),
+            "objective": escape_text(objective.name),
         },
         "annotations": {
-            "summary": _text(f"{objective.name}: {summary}"),
-            "description": f"{_text(f'Wanted: {objective_text(objective)}.')} {_BAD_NOW}",
+            "summary": escape_text(f"{objective.name}: {summary}"),
+            "description": f"{escape_text(f'Wanted: {objective_text(objective)}.')} {_BAD_NOW}",
         },
     }
 
@@ -154,14 +155,14 @@ def _floor_missed_rules(objective: Objective) -> Rule:
     missed = f"{is_bad}\nand {calls} >= {MIN_EVENTS}"
     cleared = f"{is_read}\nand {lately} >= {MIN_EVENTS}"
     labels = f'alertname="{FLOOR_ALERT_NAME}",alertstate="firing"'
-    firing = f"ALERTS{{{labels},objective={_quoted_name(objective)}}}"
+    firing = f"ALERTS{{{labels},objective={quoted_text(objective.name)}}}"
     return {
         "alert": FLOOR_ALERT_NAME,
         "expr": f"({missed})\nor\n(max by (objective) ({firing})\nunless ({cleared}))",
-        "labels": {"severity": "ticket", "objective": _text(objective.name)},
+        "labels": {"severity": "ticket", "objective": escape_text(objective.name)},
         "annotations": {
-            "summary": _text(f"{objective.name}: less is read from caches than its floor"),
-            "description": _text(f"Wanted: {objective_text(objective)}."),
+            "summary": escape_text(f"{objective.name}: less is read from caches than its floor"),
+            "description": escape_text(f"Wanted: {objective_text(objective)}."),
         },
     }
 
@@ -176,14 +177,4 @@ def _in_calls(objective: Objective, over: float) -> tuple[str, str]:
 
 
 def _of(objective: Objective, name: str, over: float) -> str:
-    return f"{_name(name, over)}{{objective={_quoted_name(objective)}}}"
-
-
-def _text(text: str) -> str:
-    """The text as it stands in an annotation or an alert's label, which are templates."""
-    return text.replace("{{", '{{ "{{" }}')
-
-
-def _quoted_name(objective: Objective) -> str:
-    escaped = objective.name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    return f"{_name(name, over)}{{objective={quoted_text(objective.name)}}}"

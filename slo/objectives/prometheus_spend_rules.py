@@ -52,7 +52,7 @@ def _budget_rules(budgets: Iterable[Budget]) -> list[Rule]:
 
 def _spent_rule(budget: Budget, percent: int) -> Rule:
     """An alert at a percent, which ends where the next one begins or the window does."""
-    of = f"{{budget={_quoted_text(budget.name)}}}"
+    of = f"{{budget={quoted_text(budget.name)}}}"
     ratio = f"max by (budget, unit) (thriftgate_budget_fullest_ratio{of})"
     higher = [threshold for threshold in sorted(budget.alerts) if threshold > percent]
     below = f" < {higher[0] / 100:g}" if higher else ""
@@ -63,10 +63,12 @@ def _spent_rule(budget: Budget, percent: int) -> Rule:
             "severity": str(budget_severity(budget, percent)),
             "percent": str(percent),
             # Rules of two budgets with equal percents would else be duplicates.
-            "budget": _text(budget.name),
+            "budget": escape_text(budget.name),
         },
         "annotations": {
-            "summary": _text(f"{percent} % of the budget {budget.name} is spent by one counter"),
+            "summary": escape_text(
+                f"{percent} % of the budget {budget.name} is spent by one counter"
+            ),
             "description": "Spent: {{ $value | humanizePercentage }}. See thriftgate budgets.",
         },
     }
@@ -153,11 +155,12 @@ def _tokens(buckets: str, window: str) -> str:
     return f"sum {_BY} (increase(thriftgate_tokens_total{{{matcher}}}[{window}]))"
 
 
-def _text(text: str) -> str:
-    """The text as it stands in an annotation, which is a template."""
+def escape_text(text: str) -> str:
+    """The text as it stands in an annotation or a label of an alert, which are templates."""
     return text.replace("{{", '{{ "{{" }}')
 
 
-def _quoted_text(name: str) -> str:
+def quoted_text(name: str) -> str:
+    """A name as a quoted value of a label."""
     escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slo.quantile_sketch import LEAST, MOST, RELATIVE_ERROR, QuantileSketch, bucket, merge_sketches
+from slo.quantile_sketch import LEAST, MOST, RELATIVE_ERROR, QuantileSketch, bucket
 
 VALUES = st.lists(
     st.one_of(st.floats(min_value=0, max_value=1e15), st.integers(0, 10**15)), min_size=1
@@ -34,13 +34,6 @@ def test_every_quantile_is_within_two_percent_of_the_true_one(
 def test_the_mean_is_within_two_percent_of_the_true_one(values: list[float]) -> None:
     true = sum(values) / len(values)
     assert spread(values).mean() == pytest.approx(true, rel=RELATIVE_ERROR + ROUNDING, abs=LEAST)
-
-
-@given(VALUES, VALUES)
-def test_a_merged_spread_is_that_of_all_values(ones: list[float], more: list[float]) -> None:
-    whole = spread([*ones, *more])
-    assert merge_sketches([spread(ones), spread(more)]).counts == whole.counts
-    assert merge_sketches([spread(more), spread(ones)]).counts == whole.counts
 
 
 @given(VALUES)

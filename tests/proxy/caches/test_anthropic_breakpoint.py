@@ -8,7 +8,6 @@ from proxy.caches.anthropic_breakpoint import (
     BEDROCK,
     AnthropicBreakpoints,
     AnthropicRules,
-    add_automatic_mark,
     lookback_blocks,
 )
 from proxy.caches.port import CachedPrompt, TokenBlock, Ttl
@@ -286,41 +285,6 @@ def test_2_1_a_read_renews_the_marks_before_it() -> None:
     call(cache, talk(10, 2, 10), now=200)
 
     assert cache.serve(talk(5, 2, 5), 400).read == 200
-
-
-def test_2_1_automatic_caching_marks_the_last_block_and_moves_with_the_talk() -> None:
-    cache = AnthropicBreakpoints(SMALL)
-    first = call(cache, add_automatic_mark(talk(3)))
-    second = call(cache, add_automatic_mark(talk(5)))
-
-    assert first.written == {"5m": 300}
-    assert (second.read, second.written) == (300, {"5m": 200})
-
-
-def test_2_1_automatic_caching_does_nothing_when_the_last_block_is_marked_alike() -> None:
-    sent_prompt = talk(4, 1, 2, 3, 4)
-
-    assert add_automatic_mark(sent_prompt, "5m") is sent_prompt
-
-
-def test_2_1_automatic_caching_is_refused_for_another_ttl_or_a_fifth_mark() -> None:
-    with pytest.raises(ValueError, match="another ttl"):
-        add_automatic_mark(talk(3, 3), "1h")
-    with pytest.raises(ValueError, match="one of the 4 breakpoints"):
-        add_automatic_mark(talk(5, 1, 2, 3, 4))
-
-
-def test_2_1_automatic_caching_walks_back_over_what_cannot_be_marked() -> None:
-    thought = block("t", 5, role="assistant", message=9, kind="thinking")
-    sent_prompt = add_automatic_mark(prompt(*talk(2).blocks, thought, block("", 0, message=10)))
-
-    assert [b.mark for b in sent_prompt.blocks] == [None, "5m", None, None]
-    assert add_automatic_mark(prompt(thought)) == prompt(thought)
-
-
-def test_2_1_automatic_caching_is_not_offered_on_bedrock() -> None:
-    with pytest.raises(ValueError, match="not supported"):
-        add_automatic_mark(talk(2), rules=BEDROCK)
 
 
 def test_4_bedrock_looks_back_about_twenty_blocks() -> None:

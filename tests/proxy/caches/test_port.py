@@ -7,11 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.caches.anthropic_breakpoint import (
-    AnthropicBreakpoints,
-    AnthropicRules,
-    add_automatic_mark,
-)
+from proxy.caches.anthropic_breakpoint import AnthropicBreakpoints, AnthropicRules
 from proxy.caches.block_chain import MISTRAL, BlockChain
 from proxy.caches.longest_prefix import GROQ, LongestPrefix
 from proxy.caches.longest_prefix import LongestPrefixRules as PrefixRules
@@ -65,10 +61,15 @@ SMALL: dict[str, tuple[Callable[[], Cache], int]] = {
 }
 
 
+def with_last_marked(sent_prompt: CachedPrompt) -> CachedPrompt:
+    *blocks, last = sent_prompt.blocks
+    return replace(sent_prompt, blocks=(*blocks, replace(last, mark="5m")))
+
+
 def as_sent_by_caller(make: Callable[[], Cache], sent_prompt: CachedPrompt) -> CachedPrompt:
     """The prompt as a caller of this cache would send it: Anthropic's marks its last block."""
     return (
-        add_automatic_mark(sent_prompt) if isinstance(make(), AnthropicBreakpoints) else sent_prompt
+        with_last_marked(sent_prompt) if isinstance(make(), AnthropicBreakpoints) else sent_prompt
     )
 
 
@@ -144,9 +145,9 @@ def test_2_1_anthropic_reads_nothing_that_has_not_begun(
 ) -> None:
     cache = AnthropicBreakpoints(AnthropicRules(least=1))
     for one in failed:
-        cache.serve(add_automatic_mark(one), 0)
+        cache.serve(with_last_marked(one), 0)
 
-    assert cache.serve(add_automatic_mark(talk), 1).read == 0
+    assert cache.serve(with_last_marked(talk), 1).read == 0
 
 
 @given(talk=conversations(), lengths=st.lists(st.sampled_from([0, 4, 9]), max_size=3))
@@ -156,11 +157,11 @@ def test_2_1_anthropic_reads_end_only_where_something_was_written(
     cache = AnthropicBreakpoints(AnthropicRules(least=1))
     ends = {0}
     for length in lengths:
-        part = add_automatic_mark(replace(talk, blocks=talk.blocks[: length + 1]))
+        part = with_last_marked(replace(talk, blocks=talk.blocks[: length + 1]))
         call(cache, part, 0)
         ends.add(part.tokens)
 
-    assert cache.serve(add_automatic_mark(talk), 1).read in ends
+    assert cache.serve(with_last_marked(talk), 1).read in ends
 
 
 @pytest.mark.slow
