@@ -19,7 +19,7 @@ from pathlib import Path
 from secrets import token_bytes
 from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
 
-from sqlalchemy import Engine, select, text
+from sqlalchemy import Engine, select
 
 from compaction.policy import CompactionMode as Compaction
 from proxy.errors import OperatorError
@@ -58,6 +58,7 @@ from proxy.store.sql.ledger.spendings import Spendings
 from proxy.store.sql.outbox import Outbox
 from proxy.store.sql.report_deliveries import ReportDeliveries
 from proxy.store.sql.rollups.pending_sums import PendingSums
+from proxy.store.sql.rows import upsert
 from proxy.store.sql.settings.compactions import Compactions
 from proxy.store.sql.settings.layouts import Layouts
 from proxy.store.sql.settings.locks import singleton_lock
@@ -346,8 +347,8 @@ def open_known_store(settings: Settings, known: KnownKeys) -> Store:
 
 def _secret(engine: Engine) -> bytes:
     """The installation's secret; the first process to start makes it."""
-    make = text("INSERT INTO meta (name, secret) VALUES (:name, :secret) ON CONFLICT DO NOTHING")
     query = select(schema.meta.c.secret).where(schema.meta.c.name == _FACT)
     with write_transaction(engine) as connection:
-        connection.execute(make, {"name": _FACT, "secret": token_bytes(32)})
+        fact = {"name": _FACT, "secret": token_bytes(32), "number": None}
+        connection.execute(upsert(schema.meta), fact)
         return bytes(connection.execute(query).scalar_one())

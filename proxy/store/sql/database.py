@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import (
     URL,
     Connection,
-    Delete,
     Dialect,
     Engine,
     Table,
-    Update,
     column,
     create_engine,
     delete,
@@ -24,14 +22,11 @@ from sqlalchemy import (
     select,
     table,
 )  # fmt: skip
-from sqlalchemy.exc import (
-    ArgumentError,
-)
+from sqlalchemy.exc import ArgumentError
 
 from proxy.errors import OperatorError, how_to_install
 from proxy.store.errors import StoreError, translated_errors
 from proxy.store.sql.sqlite_file import check_sqlite_file, prepare_sqlite
-from proxy.store.sql.timestamps import micros
 
 if TYPE_CHECKING:  # Alembic and psycopg are imported on use: most processes need neither
     from alembic.config import Config
@@ -248,27 +243,22 @@ def write_transaction(engine: Engine) -> Iterator[Connection]:
         check_sqlite_file(connection)  # a commit into a file that was removed is none
 
 
-def count_changed_rows(connection: Connection, statement: Delete | Update) -> int:
-    """Number of rows the statement changed or deleted; it is executed once."""
-    return connection.execute(statement).rowcount
-
-
 def delete_unused(engine: Engine, table: Table, since: float, budget: float) -> int:
     """Delete rows of a table that nobody asked for after ``since``; returns their number.
 
     Args:
-        table: Has one key, and when each row was ``used`` last, in microseconds.
+        table: Has one key, and when each row was ``used`` last.
         budget: Seconds after which no further step begins.
     """
     (key,), used = table.primary_key.columns, table.c.used
-    old = used < micros(since)
+    old = used < since
     some = select(key).where(old).order_by(used).limit(_ROWS_PER_DELETE)
     # Said twice: on PostgreSQL a row may be asked for between being found and deleted.
     step = delete(table).where(key.in_(some), old)
     until, deleted = time.monotonic() + budget, 0
     while time.monotonic() < until:
         with write_transaction(engine) as connection:
-            gone = count_changed_rows(connection, step)
+            gone = connection.execute(step).rowcount
         deleted += gone
         if not gone:
             break
@@ -285,7 +275,7 @@ def migrate(engine: Engine) -> None:
         OperatorError: A newer version has migrated them, or they are from before the first
             release.
     """
-    current, revisions = revision(engine), _revisions()
+    current, revisions = revision(engine), known_revisions()
     if current == revisions[-1]:
         return
     if current is not None and current < revisions[0]:
@@ -314,13 +304,8 @@ def revision(engine: Engine) -> str | None:
         return connection.execute(select(_VERSION.c.version_num)).scalar()
 
 
-def newest_revision() -> str:
-    """The revision of the newest migration, as its file's name begins: ``0008_….py``."""
-    return _revisions()[-1]
-
-
-def _revisions() -> list[str]:
-    """All revisions, oldest first."""
+def known_revisions() -> list[str]:
+    """The revisions of all migrations, oldest first, as their files' names begin: ``0024_….py``."""
     files = (_scripts() / "versions").glob("[0-9]*.py")
     return sorted(file.name.partition("_")[0] for file in files)
 

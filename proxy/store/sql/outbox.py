@@ -14,7 +14,7 @@ the rows; what one has taken the others leave for its lease.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy import (
@@ -26,14 +26,14 @@ from sqlalchemy import (
     case,
     delete,
     func,
+    literal,
     select,
-    text,
     update,
 )
 
 from proxy.store.sql import schema
-from proxy.store.sql.database import count_changed_rows, read_transaction, write_transaction
-from proxy.store.sql.timestamps import micros, seconds
+from proxy.store.sql.database import read_transaction, write_transaction
+from proxy.store.sql.rows import read_value, record_of, update_clause, upsert
 from slo.alert import Alert, Severity, is_at_least, resolve_alert, single_line
 
 OPEN: Final = "open"
@@ -46,19 +46,12 @@ _ROWS_PER_DELETE: Final = 500
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Alert).decode
 
-_OPENED: Final = text(
-    "INSERT INTO alerts (id, text, began, ended, expires)"
-    " VALUES (:id, :text, :began, :ended, :expires) ON CONFLICT (id) DO NOTHING"
+_OPENED: Final = upsert(schema.alerts)
+_ENDED: Final = upsert(
+    schema.alerts, f"{update_clause('text', 'ended')} WHERE alerts.ended IS NULL"
 )
-_ENDED: Final = text(
-    "INSERT INTO alerts (id, text, began, ended, expires)"
-    " VALUES (:id, :text, :began, :ended, :expires) ON CONFLICT (id) DO UPDATE"
-    " SET text = excluded.text, ended = excluded.ended WHERE alerts.ended IS NULL"
-)
-_ADDRESSED: Final = text(
-    "INSERT INTO outbox (alert, sink, phase, due, tries, why)"
-    " VALUES (:alert, :sink, :phase, :due, 0, '') ON CONFLICT (alert, sink) DO NOTHING"
-)
+_ADDRESSED: Final = upsert(schema.outbox)
+_UNSENT: Final = {"phase": OPEN, "tries": 0, "sent": None, "why": ""}
 
 
 class OutboxMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,16 +114,15 @@ class Outbox:
             lease: Seconds after which it is due again, unless it was ``sent`` or ``failed``.
         """
         outbox = schema.outbox
-        is_due = and_(outbox.c.sink == sink, outbox.c.due <= micros(now))
-        with read_transaction(self._engine) as connection:
-            if connection.execute(select(outbox.c.alert).where(is_due).limit(1)).first() is None:
-                return []
+        is_due = and_(outbox.c.sink == sink, outbox.c.due <= now)
+        if read_value(self._engine, select(outbox.c.alert).where(is_due).limit(1)) is None:
+            return []
         some = select(outbox.c.alert).where(is_due).order_by(outbox.c.due).limit(most)
         with write_transaction(self._engine) as connection:
             locked = some.with_for_update(skip_locked=True)
-            taken = list(connection.execute(locked).scalars())
-            is_mine = and_(outbox.c.sink == sink, outbox.c.alert.in_(taken))
-            connection.execute(update(outbox).where(is_mine).values(due=micros(now + lease)))
+            claimed = list(connection.execute(locked).scalars())
+            is_mine = and_(outbox.c.sink == sink, outbox.c.alert.in_(claimed))
+            connection.execute(update(outbox).where(is_mine).values(due=now + lease))
             return _read_messages(connection, is_mine, most)
 
     def mark_sent(
@@ -144,17 +136,17 @@ class Outbox:
             letters: To one sink, as ``due`` gave them.
             again: In how many seconds an alert is told again; None for never.
         """
-        by_due: dict[int | None, list[OutboxMessage]] = {}
+        by_due: dict[float | None, list[OutboxMessage]] = {}
         for letter in letters:
             later = again(letter.alert)
-            due = None if later is None else micros(now + later)
+            due = None if later is None else now + later
             by_due.setdefault(due, []).append(letter)
-        noted = {"sent": micros(now), "tries": 0, "why": ""}
+        noted = {"sent": now, "tries": 0, "why": ""}
         with write_transaction(self._engine) as connection:
             _lock(connection, letters)
             for due, some in by_due.items():
                 _update_messages(connection, some, {**noted, "due": due})
-            _make_endings_due(connection, letters, micros(now))
+            _make_endings_due(connection, letters, now)
 
     def mark_failed(
         self,
@@ -171,7 +163,7 @@ class Outbox:
             is_refused: True if it is for what they say: each refusal counts as a try.
         """
         noted = {
-            "due": None if due is None else micros(due),
+            "due": due,
             "tries": schema.outbox.c.tries + int(is_refused),
             "why": single_line(why, _MAX_REASON_CHARS),
         }
@@ -182,16 +174,15 @@ class Outbox:
     def expire(self, now: float) -> list[Alert]:
         """The open alerts that have come to their own end, as they ended then."""
         alerts = schema.alerts.c
-        over = and_(alerts.ended.is_(None), alerts.expires <= micros(now))
+        over = and_(alerts.ended.is_(None), alerts.expires <= now)
         query = select(alerts.text).where(over).order_by(alerts.expires).limit(_ROWS_PER_DELETE)
-        with read_transaction(self._engine) as connection:
-            expired = _read(connection.execute(query).scalars())
+        expired = _read_alerts(self._engine, query)
         return [resolve_alert(alert, alert.expires or now) for alert in expired]
 
     def retain(self, since: float) -> int:
         """Delete alerts that ended before ``since``, in epoch seconds; returns their number."""
         alerts, gone = schema.alerts, 0
-        old = select(alerts.c.id).where(alerts.c.ended < micros(since)).limit(_ROWS_PER_DELETE)
+        old = select(alerts.c.id).where(alerts.c.ended < since).limit(_ROWS_PER_DELETE)
         while True:
             with write_transaction(self._engine) as connection:
                 step = _delete_alerts(connection, old)
@@ -203,9 +194,7 @@ class Outbox:
         """The alerts that go on, the newest first."""
         alerts = schema.alerts.c
         query = select(alerts.text).where(alerts.ended.is_(None))
-        with read_transaction(self._engine) as connection:
-            newest = query.order_by(alerts.began.desc()).limit(most)
-            return _read(connection.execute(newest).scalars())
+        return _read_alerts(self._engine, query.order_by(alerts.began.desc()).limit(most))
 
     def begun_between(self, start: float, end: float, most: int) -> list[Alert]:
         """The alerts that began in a period, the newest first.
@@ -214,10 +203,9 @@ class Outbox:
             end: The same; what began then is not in it.
         """
         alerts = schema.alerts.c
-        is_in = and_(alerts.began >= micros(start), alerts.began < micros(end))
+        is_in = and_(alerts.began >= start, alerts.began < end)
         query = select(alerts.text).where(is_in).order_by(alerts.began.desc()).limit(most)
-        with read_transaction(self._engine) as connection:
-            return _read(connection.execute(query).scalars())
+        return _read_alerts(self._engine, query)
 
     def ended_ids(self, ids: Iterable[str]) -> set[str]:
         """Those of these alerts that ended; what was never written down did not."""
@@ -234,7 +222,12 @@ class Outbox:
         return (lost + [letter for letter in messages if not letter.why])[:most]
 
 
-def _read(texts: Iterable[str]) -> list[Alert]:
+def _read_alerts(engine: Engine, query: Select[Any]) -> list[Alert]:
+    with read_transaction(engine) as connection:
+        return decode_alerts(connection.execute(query).scalars())
+
+
+def decode_alerts(texts: Iterable[str]) -> list[Alert]:
     """The alerts of texts; what a newer version wrote that this one cannot read is left to it."""
     alerts = []
     for alert_text in texts:
@@ -250,9 +243,9 @@ def _add_alert(
     row = {
         "id": alert.id,
         "text": _encode(alert).decode(),
-        "began": micros(alert.began),
-        "ended": None if alert.ended is None else micros(alert.ended),
-        "expires": None if alert.expires is None else micros(alert.expires),
+        "began": alert.began,
+        "ended": alert.ended,
+        "expires": alert.expires,
     }
     stored = connection.execute(_OPENED if alert.is_open else _ENDED, row)
     if not stored.rowcount:
@@ -260,11 +253,11 @@ def _add_alert(
     if not alert.is_open:  # also to those whom this process would not tell
         outbox = schema.outbox.c
         messages = update(schema.outbox).where(outbox.alert == alert.id)
-        ends = case((outbox.sent.is_not(None), micros(due)), else_=None)
+        ends = case((outbox.sent.is_not(None), literal(due, outbox.due.type)), else_=None)
         connection.execute(messages.values(phase=RESOLVED, due=ends, tries=0, why=""))
         return True
     addressed = [
-        {"alert": alert.id, "sink": sink, "phase": OPEN, "due": micros(due)}
+        {**_UNSENT, "alert": alert.id, "sink": sink, "due": due}
         for sink, least in sinks.items()
         if is_at_least(alert.severity, least)
     ]
@@ -300,7 +293,7 @@ def _update_messages(
             connection.execute(update(outbox).where(is_one).values(**noted))
 
 
-def _make_endings_due(connection: Connection, letters: Sequence[OutboxMessage], now: int) -> None:
+def _make_endings_due(connection: Connection, letters: Sequence[OutboxMessage], now: float) -> None:
     """Make endings due now whose beginnings were being sent when they came."""
     outbox = schema.outbox
     named = [letter.alert.id for letter in letters if letter.phase == OPEN]
@@ -327,16 +320,9 @@ def _read_messages(
         .limit(most)
     )
     return [
-        OutboxMessage(
-            alert=alert,
-            sink=row.sink,
-            due=None if row.due is None else seconds(row.due),
-            tries=row.tries,
-            sent=None if row.sent is None else seconds(row.sent),
-            why=row.why,
-        )
-        for row in connection.execute(query)
-        for alert in _read([row.text])
+        record_of({**row, "alert": alert}, OutboxMessage)
+        for row in connection.execute(query).mappings()
+        for alert in decode_alerts([row["text"]])
     ]
 
 
@@ -354,4 +340,4 @@ def _delete_alerts(connection: Connection, some: Select[tuple[str]]) -> int:
     alerts, outbox = schema.alerts, schema.outbox
     gone = list(connection.execute(some).scalars())
     connection.execute(delete(outbox).where(outbox.c.alert.in_(gone)))
-    return count_changed_rows(connection, delete(alerts).where(alerts.c.id.in_(gone)))
+    return connection.execute(delete(alerts).where(alerts.c.id.in_(gone))).rowcount

@@ -13,24 +13,22 @@ ended while no gateway ran is scheduled by the next one.
 
 from collections.abc import Callable, Collection, Iterable
 from datetime import date
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-from sqlalchemy import Engine, Row, and_, func, select, text, update
+from sqlalchemy import ColumnElement, Engine, and_, func, select, update
 
 from dashboards.reports import ReportPeriod
 from proxy.store.sql import schema
-from proxy.store.sql.database import read_transaction, write_transaction
-from proxy.store.sql.timestamps import micros, seconds
+from proxy.store.sql.database import write_transaction
+from proxy.store.sql.rows import read_records, read_value, record_of, upsert
 from slo.alert import single_line
 
 _MAX_REASON_CHARS: Final = 200
 #: Periods of one report that are scheduled at once, the newest: those of half a year of weeks.
 MAX_PERIODS: Final = 26
-_ADD: Final = text(
-    "INSERT INTO report_deliveries (report, ends, recipient, begins, due, tries, why)"
-    " VALUES (:report, :ends, :recipient, :begins, :due, 0, '') ON CONFLICT DO NOTHING"
-)
+_ADD: Final = upsert(schema.report_deliveries)
+_UNSENT: Final = {"tries": 0, "sent": None, "why": ""}
 
 
 class ReportDelivery(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,15 +76,14 @@ class ReportDeliveries:
         """
         table = schema.report_deliveries.c
         newest = select(func.max(table.ends)).where(table.report == report)
-        with read_transaction(self._engine) as connection:
-            newest_end = connection.execute(newest).scalar()
+        newest_end = read_value(self._engine, newest)
         if newest_end is None:
             self._add(report, [""], [last], None)
             return 0
         if newest_end >= last.end.isoformat():
             return 0
         periods = list(periods_after(date.fromisoformat(newest_end)))[-MAX_PERIODS:]
-        self._add(report, recipients, periods, micros(due))
+        self._add(report, recipients, periods, due)
         return len(periods)
 
     def claim_due(
@@ -102,27 +99,23 @@ class ReportDeliveries:
         is_due = and_(
             table.c.report == report,
             table.c.recipient.in_(list(recipients)),
-            table.c.due <= micros(now),
+            table.c.due <= now,
         )
         longest = select(table).where(is_due).order_by(table.c.due, table.c.ends).limit(1)
-        with read_transaction(self._engine) as connection:
-            if connection.execute(longest).first() is None:
-                return None
+        if read_value(self._engine, longest) is None:
+            return None
         with write_transaction(self._engine) as connection:
-            row = connection.execute(longest.with_for_update(skip_locked=True)).first()
+            locked = longest.with_for_update(skip_locked=True)
+            row = connection.execute(locked).mappings().first()
             if row is None:
                 return None
-            claimed = and_(
-                table.c.report == report,
-                table.c.ends == row.ends,
-                table.c.recipient == row.recipient,
-            )
-            connection.execute(update(table).where(claimed).values(due=micros(now + lease)))
-        return _delivery(row)
+            delivery = record_of(row, ReportDelivery)
+            connection.execute(update(table).where(_row_of(delivery)).values(due=now + lease))
+        return delivery
 
     def mark_sent(self, delivery: ReportDelivery, now: float) -> None:
         """Note that the recipient's server took a report."""
-        self._update(delivery, {"sent": micros(now), "due": None, "why": ""})
+        self._update(delivery, {"sent": now, "due": None, "why": ""})
 
     def mark_failed(self, delivery: ReportDelivery, why: str, due: float | None) -> None:
         """Note that it did not, and when to try again.
@@ -130,14 +123,8 @@ class ReportDeliveries:
         Args:
             due: Time of the next try, in seconds since the epoch; None to give up.
         """
-        self._update(
-            delivery,
-            {
-                "tries": delivery.tries + 1,
-                "due": None if due is None else micros(due),
-                "why": single_line(why, _MAX_REASON_CHARS),
-            },
-        )
+        reason = single_line(why, _MAX_REASON_CHARS)
+        self._update(delivery, {"tries": delivery.tries + 1, "due": due, "why": reason})
 
     def last_deliveries(self, report: str, most: int) -> list[ReportDelivery]:
         """The deliveries of a report, the latest period first."""
@@ -149,19 +136,19 @@ class ReportDeliveries:
             .order_by(*newest)
             .limit(most)
         )
-        with read_transaction(self._engine) as connection:
-            return [_delivery(row) for row in connection.execute(query)]
+        return read_records(self._engine, query, ReportDelivery)
 
     def _add(
         self,
         report: str,
         recipients: Iterable[str],
         periods: Iterable[ReportPeriod],
-        due: int | None,
+        due: float | None,
     ) -> None:
         named = list(recipients)
         rows = [
             {
+                **_UNSENT,
                 "report": report,
                 "ends": period.end.isoformat(),
                 "recipient": recipient,
@@ -175,24 +162,15 @@ class ReportDeliveries:
             connection.execute(_ADD, rows)
 
     def _update(self, delivery: ReportDelivery, noted: dict[str, object]) -> None:
-        table = schema.report_deliveries
-        is_it = and_(
-            table.c.report == delivery.report,
-            table.c.ends == delivery.ends.isoformat(),
-            table.c.recipient == delivery.recipient,
-        )
+        change = update(schema.report_deliveries).where(_row_of(delivery)).values(**noted)
         with write_transaction(self._engine) as connection:
-            connection.execute(update(table).where(is_it).values(**noted))
+            connection.execute(change)
 
 
-def _delivery(row: Row[Any]) -> ReportDelivery:
-    return ReportDelivery(
-        report=row.report,
-        begins=date.fromisoformat(row.begins),
-        ends=date.fromisoformat(row.ends),
-        recipient=row.recipient,
-        due=None if row.due is None else seconds(row.due),
-        tries=row.tries,
-        sent=None if row.sent is None else seconds(row.sent),
-        why=row.why,
+def _row_of(delivery: ReportDelivery) -> ColumnElement[bool]:
+    table = schema.report_deliveries.c
+    return and_(
+        table.report == delivery.report,
+        table.ends == delivery.ends.isoformat(),
+        table.recipient == delivery.recipient,
     )

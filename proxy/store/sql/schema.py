@@ -8,7 +8,8 @@ Partial indexes name their condition for SQLite alone. The migrations give it to
 here it would import that dialect and its drivers into every process.
 """
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
@@ -22,9 +23,11 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
+from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeEngine
 
 from proxy.store.sql.receipt_columns import RECEIPT_COLUMNS, ReceiptColumn, SqlType
+from proxy.store.sql.timestamps import Timestamp
 from slo.usage import Usage
 
 BIG = BigInteger().with_variant(Integer, "sqlite")  # SQLite's INTEGER has 64 bits
@@ -38,45 +41,6 @@ metadata = MetaData(
         "fk": "%(table_name)s_%(column_0_name)s_fk",
     }
 )
-
-meta = Table(
-    "meta",
-    metadata,
-    Column("name", TEXT, primary_key=True),
-    Column("secret", LargeBinary),
-    Column("number", BIG),
-    sqlite_strict=True,
-)
-"""Facts about this installation: its secret, how often keys, layouts and compactions changed."""
-
-teams = Table(
-    "teams",
-    metadata,
-    Column("id", TEXT, primary_key=True),
-    Column("name", TEXT, nullable=False),
-    Column("keeps_prompts", Integer, nullable=False),
-    Column("created", BIG, nullable=False),
-    UniqueConstraint("name"),
-    sqlite_strict=True,
-)
-
-keys = Table(
-    "keys",
-    metadata,
-    Column("id", TEXT, primary_key=True),
-    Column("team", TEXT, ForeignKey("teams.id"), nullable=False),
-    Column("name", TEXT, nullable=False),
-    Column("hash", LargeBinary, nullable=False),
-    Column("hint", TEXT, nullable=False),
-    Column("feature", TEXT, nullable=False),
-    Column("created", BIG, nullable=False),
-    Column("revoked_at", BIG),
-    Column("expires", BIG),
-    Column("models", TEXT),
-    UniqueConstraint("hash"),
-    sqlite_strict=True,
-)
-"""Callers' keys; ``models`` is a JSON list of the models that one may ask for, null for all."""
 
 BUCKETS = Usage.__struct_fields__
 """Token buckets of a usage."""
@@ -100,6 +64,29 @@ SAVINGS_SUMS = (
 """Columns of rollups about savings and misses; null where no call said anything of them."""
 
 _TYPES: dict[SqlType, TypeEngine[Any]] = {"text": TEXT, "integer": Integer(), "bigint": BIG}
+_Kind = TypeEngine[Any] | type[TypeEngine[Any]]
+#: Options of tables that SQLite sorts by their key, and finds by nothing else.
+BY_KEY: Final = {"sqlite_with_rowid": False}
+
+
+def table(name: str, *columns: SchemaItem, **options: Any) -> Table:  # noqa: ANN401 - SQLAlchemy's
+    """A table of both databases."""
+    return Table(name, metadata, *columns, sqlite_strict=True, **options)
+
+
+def keys_of(kind: _Kind, *names: str) -> Iterator[Column[Any]]:
+    """Columns of a type that are, together, the primary key or a part of it."""
+    return (Column(name, kind, primary_key=True, autoincrement=False) for name in names)
+
+
+def columns_of(kind: _Kind, *names: str) -> Iterator[Column[Any]]:
+    """Columns of a type that are never null."""
+    return (Column(name, kind, nullable=False) for name in names)
+
+
+def nullable_of(kind: _Kind, *names: str) -> Iterator[Column[Any]]:
+    """Columns of a type that may be null."""
+    return (Column(name, kind) for name in names)
 
 
 def _receipt_column(column: ReceiptColumn) -> Column[Any]:
@@ -114,70 +101,66 @@ def _receipt_column(column: ReceiptColumn) -> Column[Any]:
     )
 
 
-calls = Table(
-    "calls",
-    metadata,
-    *map(_receipt_column, RECEIPT_COLUMNS),
-    sqlite_strict=True,
+meta = table(
+    "meta",
+    *keys_of(TEXT, "name"),
+    *nullable_of(LargeBinary, "secret"),
+    *nullable_of(BIG, "number"),
 )
+"""Facts about this installation: its secret, how often keys, layouts and compactions changed."""
+
+teams = table(
+    "teams",
+    *keys_of(TEXT, "id"),
+    *columns_of(TEXT, "name"),
+    *columns_of(Integer, "keeps_prompts"),
+    *columns_of(Timestamp, "created"),
+    UniqueConstraint("name"),
+)
+
+keys = table(
+    "keys",
+    *keys_of(TEXT, "id"),
+    Column("team", TEXT, ForeignKey("teams.id"), nullable=False),
+    *columns_of(TEXT, "name"),
+    *columns_of(LargeBinary, "hash"),
+    *columns_of(TEXT, "hint", "feature"),
+    *columns_of(Timestamp, "created"),
+    *nullable_of(Timestamp, "revoked_at", "expires"),
+    *nullable_of(TEXT, "models"),
+    UniqueConstraint("hash"),
+)
+"""Callers' keys; ``models`` is a JSON list of the models that one may ask for, null for all."""
+
+calls = table("calls", *map(_receipt_column, RECEIPT_COLUMNS))
 """One row per receipt, without its prompt; ``receipt_columns`` makes it of the receipt."""
 
 PLANNED = calls.c.conversation.is_not(None)
 """The calls that ``calls_planned`` holds; a query has to say so to be answered from there."""
 
-Index(
-    "calls_planned",
-    calls.c.team,
-    calls.c.feature,
-    calls.c.started,
-    sqlite_where=PLANNED,
-)
+Index("calls_planned", calls.c.team, calls.c.feature, calls.c.started, sqlite_where=PLANNED)
 
 REROUTED = calls.c.reroute_reason.is_not(None) & (calls.c.final == 1)
 """The calls that another route answered in the end, which ``calls_rerouted`` holds, as above."""
 
 Index("calls_rerouted", calls.c.call_id, sqlite_where=REROUTED)
 
-prompts = Table(
-    "prompts",
-    metadata,
-    Column("call_id", TEXT, primary_key=True),
-    Column("text", TEXT, nullable=False),
-    sqlite_strict=True,
-)
+prompts = table("prompts", *keys_of(TEXT, "call_id"), *columns_of(TEXT, "text"))
 """Prompts as callers sent them, only for teams that keep prompts."""
 
-rollups = Table(
+rollups = table(
     "rollups",
-    metadata,
     # In this order a report walks one range per team and day and sorts only the sums of days.
-    Column("team", TEXT, primary_key=True),
-    Column("day", BIG, primary_key=True, autoincrement=False),
-    Column("feature", TEXT, primary_key=True),
-    Column("model", TEXT, primary_key=True),
-    Column("route", TEXT, primary_key=True),
-    Column("upstream", TEXT, primary_key=True),
-    Column("key_id", TEXT, primary_key=True),
-    Column("quarter", BIG, primary_key=True, autoincrement=False),
-    Column("calls", BIG, nullable=False),
-    Column("attempts", BIG, nullable=False),
-    Column("errors", BIG, nullable=False),
-    Column("estimated", BIG, nullable=False),
-    Column("unpriced", BIG, nullable=False),
-    *(Column(bucket, BIG, nullable=False) for bucket in BUCKETS),
-    Column("list_nanos", BIG),
-    Column("cost_nanos", BIG),
-    Column("ttft_sum", BIG, nullable=False),
-    Column("ttft_count", BIG, nullable=False),
-    Column("duration_sum", BIG, nullable=False),
-    *(Column(f"{phase}_sum", BIG) for phase in PHASES),
-    Column("phases_count", BIG),
-    Column("draft_tokens", BIG),
-    Column("accepted_tokens", BIG),
-    Column("gpu_seconds", BIG),
-    *(Column(name, BIG) for name in SAVINGS_SUMS),
-    sqlite_strict=True,
-    sqlite_with_rowid=False,
+    *keys_of(TEXT, "team"),
+    *keys_of(BIG, "day"),
+    *keys_of(TEXT, "feature", "model", "route", "upstream", "key_id"),
+    *keys_of(BIG, "quarter"),
+    *columns_of(BIG, "calls", "attempts", "errors", "estimated", "unpriced", *BUCKETS),
+    *nullable_of(BIG, "list_nanos", "cost_nanos"),
+    *columns_of(BIG, "ttft_sum", "ttft_count", "duration_sum"),
+    *nullable_of(BIG, *(f"{phase}_sum" for phase in PHASES), "phases_count"),
+    *nullable_of(BIG, "draft_tokens", "accepted_tokens", "gpu_seconds", *SAVINGS_SUMS),
+    **BY_KEY,
 )
 """Sums over calls, by quarter of an hour.
 
@@ -188,32 +171,24 @@ Costs are null where no price was known; so are sums of phases, of draft tokens 
 where no call had any.
 """
 
-plans = Table(
+plans = table(
     "plans",
-    metadata,
-    Column("conversation", TEXT, primary_key=True),
-    Column("plan", TEXT, nullable=False),
-    Column("used", BIG, nullable=False),
+    *keys_of(TEXT, "conversation"),
+    *columns_of(TEXT, "plan"),
+    *columns_of(Timestamp, "used"),
     Index("plans_used", "used"),
-    sqlite_strict=True,
 )
 """Plan of each conversation, in JSON, and about when it was last asked for."""
 
-layouts = Table(
+layouts = table(
     "layouts",
-    metadata,
-    Column("team", TEXT, primary_key=True),
-    Column("feature", TEXT, primary_key=True),
-    Column("family", TEXT, primary_key=True),
-    Column("version", Integer, primary_key=True, autoincrement=False),
-    Column("digest", TEXT, nullable=False),
-    Column("moves", TEXT, nullable=False),
-    Column("state", TEXT, nullable=False),
-    Column("made", BIG, nullable=False),
-    Column("decided_by", TEXT, nullable=False),
-    Column("decided_at", BIG, nullable=False),
-    Column("mode_before", TEXT),
-    sqlite_strict=True,
+    *keys_of(TEXT, "team", "feature", "family"),
+    *keys_of(Integer, "version"),
+    *columns_of(TEXT, "digest", "moves", "state"),
+    *columns_of(Timestamp, "made"),
+    *columns_of(TEXT, "decided_by"),
+    *columns_of(Timestamp, "decided_at"),
+    *nullable_of(TEXT, "mode_before"),
 )
 """Every layout that was proposed, and what became of it.
 
@@ -221,115 +196,87 @@ layouts = Table(
 it replaced none.
 """
 
-features = Table(
+features = table(
     "features",
-    metadata,
-    Column("team", TEXT, primary_key=True),
-    Column("feature", TEXT, primary_key=True),
-    Column("family", TEXT, primary_key=True),
-    Column("mode", TEXT, nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("former", Integer, nullable=False),
-    Column("active_from", BIG, nullable=False),
-    Column("measured_from", BIG, nullable=False),
-    Column("suspended", TEXT, nullable=False),
-    Column("suspended_at", BIG, nullable=False),
-    Column("changed_by", TEXT, nullable=False),
-    Column("changed_at", BIG, nullable=False),
-    sqlite_strict=True,
+    *keys_of(TEXT, "team", "feature", "family"),
+    *columns_of(TEXT, "mode"),
+    *columns_of(Integer, "version", "former"),
+    *columns_of(Timestamp, "active_from", "measured_from"),
+    *columns_of(TEXT, "suspended"),
+    *columns_of(Timestamp, "suspended_at"),
+    *columns_of(TEXT, "changed_by"),
+    *columns_of(Timestamp, "changed_at"),
 )
 """Planning of each feature now: its mode, its layout, and its suspension."""
 
-compactions = Table(
+compactions = table(
     "compactions",
-    metadata,
-    Column("team", TEXT, primary_key=True),
-    Column("feature", TEXT, primary_key=True),
-    Column("mode", TEXT, nullable=False),
-    Column("keep_turns", Integer),
-    Column("target_tokens", BIG),
-    Column("stepped", TEXT, nullable=False),
-    Column("why", TEXT, nullable=False),
-    Column("stepped_at", BIG, nullable=False),
-    Column("measured_from", BIG, nullable=False),
-    Column("changed_by", TEXT, nullable=False),
-    Column("changed_at", BIG, nullable=False),
-    sqlite_strict=True,
+    *keys_of(TEXT, "team", "feature"),
+    *columns_of(TEXT, "mode"),
+    *nullable_of(Integer, "keep_turns"),
+    *nullable_of(BIG, "target_tokens"),
+    *columns_of(TEXT, "stepped", "why"),
+    *columns_of(Timestamp, "stepped_at", "measured_from"),
+    *columns_of(TEXT, "changed_by"),
+    *columns_of(Timestamp, "changed_at"),
 )
 """The compaction mode of each feature, and whether the live quality check stepped it back."""
 
-notes = Table(
+notes = table(
     "notes",
-    metadata,
-    Column("key", TEXT, primary_key=True),
-    Column("lines", TEXT, nullable=False),
-    Column("used", BIG, nullable=False),
+    *keys_of(TEXT, "key"),
+    *columns_of(TEXT, "lines"),
+    *columns_of(Timestamp, "used"),
     Index("notes_used", "used"),
-    sqlite_strict=True,
 )
 """Notes of a model on compacted parts, and what later compactions took of them, as JSON."""
 
-alerts = Table(
+alerts = table(
     "alerts",
-    metadata,
-    Column("id", TEXT, primary_key=True),
-    Column("text", TEXT, nullable=False),
-    Column("began", BIG, nullable=False),
-    Column("ended", BIG),
-    Column("expires", BIG),
+    *keys_of(TEXT, "id"),
+    *columns_of(TEXT, "text"),
+    *columns_of(Timestamp, "began"),
+    *nullable_of(Timestamp, "ended", "expires"),
     Index("alerts_began", "began"),
-    sqlite_strict=True,
 )
 """Alerts for people, in JSON, as they stand now; ``ended`` is null while one goes on."""
 
-stored_budgets = Table(
+stored_budgets = table(
     "stored_budgets",
-    metadata,
-    Column("name", TEXT, primary_key=True),
-    Column("text", TEXT, nullable=False),
-    Column("changed_by", TEXT, nullable=False),
-    Column("changed_at", BIG, nullable=False),
-    sqlite_strict=True,
+    *keys_of(TEXT, "name"),
+    *columns_of(TEXT, "text", "changed_by"),
+    *columns_of(BIG, "changed_at"),
 )
-"""Budgets that people set on pages, as JSON."""
+"""Budgets that people set on pages, as JSON; ``changed_at`` is in microseconds."""
 
-replica_runs = Table(
+replica_runs = table(
     "replica_runs",
-    metadata,
-    Column("upstream", TEXT, primary_key=True),
-    Column("began", BIG, primary_key=True, autoincrement=False),
-    Column("ended", BIG, nullable=False),
-    sqlite_strict=True,
+    *keys_of(TEXT, "upstream"),
+    *keys_of(Timestamp, "began"),
+    *columns_of(Timestamp, "ended"),
 )
 """Times that replicas ran, as gateways saw it; those of several gateways may overlap."""
 
-report_deliveries = Table(
+report_deliveries = table(
     "report_deliveries",
-    metadata,
-    Column("report", TEXT, primary_key=True),
-    Column("ends", TEXT, primary_key=True),
-    Column("recipient", TEXT, primary_key=True),
-    Column("begins", TEXT, nullable=False),
-    Column("due", BIG),
-    Column("tries", Integer, nullable=False),
-    Column("sent", BIG),
-    Column("why", TEXT, nullable=False),
-    sqlite_strict=True,
+    *keys_of(TEXT, "report", "ends", "recipient"),
+    *columns_of(TEXT, "begins"),
+    *nullable_of(Timestamp, "due"),
+    *columns_of(Integer, "tries"),
+    *nullable_of(Timestamp, "sent"),
+    *columns_of(TEXT, "why"),
 )
 """Scheduled reports by period, days as ``2026-11-30``; ``due`` and ``why`` are those of outbox."""
 
-outbox = Table(
+outbox = table(
     "outbox",
-    metadata,
-    Column("alert", TEXT, primary_key=True),
-    Column("sink", TEXT, primary_key=True),
-    Column("phase", TEXT, nullable=False),
-    Column("due", BIG),
-    Column("tries", Integer, nullable=False),
-    Column("sent", BIG),
-    Column("why", TEXT, nullable=False),
+    *keys_of(TEXT, "alert", "sink"),
+    *columns_of(TEXT, "phase"),
+    *nullable_of(Timestamp, "due"),
+    *columns_of(Integer, "tries"),
+    *nullable_of(Timestamp, "sent"),
+    *columns_of(TEXT, "why"),
     Index("outbox_due", "sink", "due"),
-    sqlite_strict=True,
 )
 """Messages to each sink about each alert.
 
@@ -337,15 +284,45 @@ outbox = Table(
 took something, and ``why`` the reason that it took nothing since.
 """
 
-pins = Table(
+pins = table(
     "pins",
-    metadata,
-    Column("objective", TEXT, primary_key=True),
-    Column("made", BIG, primary_key=True, autoincrement=False),
-    Column("level", Integer, nullable=False),
-    Column("until", BIG, nullable=False),
-    Column("why", TEXT, nullable=False),
-    Column("who", TEXT, nullable=False),
-    sqlite_strict=True,
+    *keys_of(TEXT, "objective"),
+    *keys_of(Timestamp, "made"),
+    *columns_of(Integer, "level"),
+    *columns_of(Timestamp, "until"),
+    *columns_of(TEXT, "why", "who"),
 )
 """The levels that people gave objectives, and until when: those that ended are kept, too."""
+
+arm_measurement = table(
+    "arm_measurement",
+    *keys_of(Integer, "id"),
+    *columns_of(Timestamp, "measured"),
+    *columns_of(TEXT, "text"),
+)
+"""One row: the last comparison of control arms, in JSON, and when it was begun."""
+
+mark_accounts = table(
+    "mark_accounts",
+    *keys_of(TEXT, "team", "feature", "family"),
+    *columns_of(BIG, "balance", "direct", "staked", "earned", "calls"),
+    *columns_of(BIG, "tools", "stable", "semi_stable", "first_call", "later_call"),
+    *columns_of(Timestamp, "halved", "updated"),
+    Index("mark_accounts_updated", "updated"),
+)
+"""Costs and earnings of the cache marks of each feature: in nano-dollars, but for ``calls``.
+
+The last five sums are balances of the places that marks end, of recent calls. ``halved`` is when a
+loss was last made smaller, ``updated`` when a gateway last counted calls.
+"""
+
+team_losses = table(
+    "team_losses",
+    *keys_of(TEXT, "team"),
+    *keys_of(BIG, "day"),
+    *columns_of(BIG, "lent"),
+    *columns_of(Timestamp, "updated"),
+    Index("team_losses_updated", "updated"),
+    **BY_KEY,
+)
+"""Amounts that all gateways may lose of a team in a day of UTC, or lost, in nano-dollars."""

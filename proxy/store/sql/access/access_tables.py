@@ -1,32 +1,20 @@
 """The tables of people who sign in, and of their changes; ``schema`` has all others."""
 
-from sqlalchemy import (
-    DDL,
-    Column,
-    ForeignKey,
-    Index,
-    LargeBinary,
-    Table,
-    UniqueConstraint,
-    event,
-)
+from sqlalchemy import DDL, Column, ForeignKey, Index, LargeBinary, UniqueConstraint, event
 
-from proxy.store.sql.schema import BIG, TEXT, metadata
+from proxy.store.sql.schema import TEXT, columns_of, keys_of, nullable_of, table
+from proxy.store.sql.timestamps import Timestamp
 
-users = Table(
+users = table(
     "users",
-    metadata,
-    Column("id", TEXT, primary_key=True),
-    Column("name", TEXT, nullable=False),
-    Column("password", TEXT, nullable=False),
-    Column("subject", TEXT),
-    Column("role", TEXT, nullable=False),
-    Column("teams", TEXT, nullable=False),
-    Column("created", BIG, nullable=False),
-    Column("disabled_at", BIG),
+    *keys_of(TEXT, "id"),
+    *columns_of(TEXT, "name", "password"),
+    *nullable_of(TEXT, "subject"),
+    *columns_of(TEXT, "role", "teams"),
+    *columns_of(Timestamp, "created"),
+    *nullable_of(Timestamp, "disabled_at"),
     UniqueConstraint("name"),
     UniqueConstraint("subject"),
-    sqlite_strict=True,
 )
 """People.
 
@@ -34,47 +22,33 @@ users = Table(
 for none; ``teams`` the ids of their teams, as a JSON list.
 """
 
-admin_sessions = Table(
+admin_sessions = table(
     "admin_sessions",
-    metadata,
-    Column("id", TEXT, primary_key=True),
-    Column("hash", LargeBinary, nullable=False),
-    Column("holder", TEXT, nullable=False),
-    Column("method", TEXT, nullable=False),
-    Column("browser", TEXT, nullable=False),
-    Column("began", BIG, nullable=False),
-    Column("used", BIG, nullable=False),
+    *keys_of(TEXT, "id"),
+    *columns_of(LargeBinary, "hash"),
+    *columns_of(TEXT, "holder", "method", "browser"),
+    *columns_of(Timestamp, "began", "used"),
     UniqueConstraint("hash"),
-    sqlite_strict=True,
 )
 """Sessions of browsers, by a hash of their cookie; ``holder`` is a user's id, or the token's."""
 
 Index("admin_sessions_holder", admin_sessions.c.holder, admin_sessions.c.used)
 
-sign_in_links = Table(
+sign_in_links = table(
     "sign_in_links",
-    metadata,
-    Column("hash", LargeBinary, primary_key=True),
+    *keys_of(LargeBinary, "hash"),
     Column("holder", TEXT, ForeignKey("users.id"), nullable=False),
-    Column("created", BIG, nullable=False),
-    Column("expires", BIG, nullable=False),
-    Column("used_at", BIG),
-    sqlite_strict=True,
+    *columns_of(Timestamp, "created", "expires"),
+    *nullable_of(Timestamp, "used_at"),
 )
 """Links that sign a user in once, by a hash of their code."""
 
-audit_log = Table(
+audit_log = table(
     "audit_log",
-    metadata,
-    Column("id", TEXT, primary_key=True),
-    Column("at", BIG, nullable=False),
-    Column("who", TEXT, nullable=False),
-    Column("action", TEXT, nullable=False),
-    Column("subject", TEXT, nullable=False),
-    Column("team", TEXT),
-    Column("before", TEXT),
-    Column("after", TEXT),
-    sqlite_strict=True,
+    *keys_of(TEXT, "id"),
+    *columns_of(Timestamp, "at"),
+    *columns_of(TEXT, "who", "action", "subject"),
+    *nullable_of(TEXT, "team", "before", "after"),
 )
 """Changes that people made; ids sort by time, and the database refuses to change a row.
 

@@ -5,16 +5,16 @@ half an hour, twelve hours after it began, or when somebody ends it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from secrets import token_hex
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, Engine, Row, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, select, update
 
 from proxy.store.sql.access.access_tables import admin_sessions, users
 from proxy.store.sql.access.users import USER_PREFIX, UserRecord, user_of
-from proxy.store.sql.database import count_changed_rows, read_transaction, write_transaction
-from proxy.store.sql.timestamps import micros, seconds
+from proxy.store.sql.database import read_transaction, write_transaction
+from proxy.store.sql.rows import read_records, record_of
 
 #: Seconds without a request, and in all, after which a session has ended.
 IDLE_TIMEOUT_S: Final = 30 * 60.0
@@ -60,19 +60,10 @@ class SessionRows:
 
     def begin(self, hashed: bytes, session: SessionRecord) -> None:
         """Keep a new session by the hash of its cookie; those whose time is over are deleted."""
-        values = {
-            "id": session.id,
-            "hash": hashed,
-            "holder": session.holder,
-            "method": session.method,
-            "browser": session.browser,
-            "began": micros(session.began),
-            "used": micros(session.used),
-        }
         with write_transaction(self._engine) as connection:
             connection.execute(delete(admin_sessions).where(_is_over(session.began)))
             _end_oldest(connection, session.holder)
-            connection.execute(insert(admin_sessions).values(values))
+            connection.execute(insert(admin_sessions).values(hash=hashed, **asdict(session)))
 
     def find(self, hashed: bytes, now: float) -> tuple[SessionRecord, UserRecord | None] | None:
         """The session of this hash that goes on, and its person; it has then been used.
@@ -83,24 +74,24 @@ class SessionRows:
         holder = None
         with read_transaction(self._engine) as connection:
             query = select(admin_sessions).where(_TABLE.hash == hashed)
-            row = connection.execute(query).one_or_none()
-            if row is None or _session(row).has_ended(now):
+            row = connection.execute(query).mappings().one_or_none()
+            session = None if row is None else record_of(row, SessionRecord)
+            if session is None or session.has_ended(now):
                 return None
-            if row.holder.startswith(USER_PREFIX):
-                person = select(users).where(users.c.id == row.holder)
-                session_row = connection.execute(person).one_or_none()
-                if session_row is None or session_row.disabled_at is not None:
+            if session.holder.startswith(USER_PREFIX):
+                person = select(users).where(users.c.id == session.holder)
+                user_row = connection.execute(person).mappings().one_or_none()
+                holder = None if user_row is None else user_of(user_row)
+                if holder is None or holder.is_disabled:
                     return None
-                holder = user_of(session_row)
-        self._touch(row, now)
-        return _session(row), holder
+        self._touch(session, now)
+        return session, holder
 
     def of_holder(self, holder: str, now: float) -> Sequence[SessionRecord]:
         """The sessions of a person that go on, the last used first."""
         query = select(admin_sessions).where(_TABLE.holder == holder, ~_is_over(now))
-        with read_transaction(self._engine) as connection:
-            rows = connection.execute(query.order_by(_TABLE.used.desc(), _TABLE.id))
-            return [_session(row) for row in rows]
+        newest_first = query.order_by(_TABLE.used.desc(), _TABLE.id)
+        return read_records(self._engine, newest_first, SessionRecord)
 
     def end(self, hashed: bytes) -> None:
         """End the session of this hash, if there is one."""
@@ -118,12 +109,12 @@ class SessionRows:
         if session:
             some = some.where(_TABLE.id == session)
         with write_transaction(self._engine) as connection:
-            return count_changed_rows(connection, some)
+            return connection.execute(some).rowcount
 
-    def _touch(self, row: Row[Any], now: float) -> None:
-        if now - seconds(row.used) < TOUCH_INTERVAL_S:
+    def _touch(self, session: SessionRecord, now: float) -> None:
+        if now - session.used < TOUCH_INTERVAL_S:
             return
-        change = update(admin_sessions).where(_TABLE.id == row.id).values(used=micros(now))
+        change = update(admin_sessions).where(_TABLE.id == session.id).values(used=now)
         with write_transaction(self._engine) as connection:
             connection.execute(change)
 
@@ -139,9 +130,7 @@ def new_session(holder: str, method: str, browser: str, now: float) -> SessionRe
 
 
 def _is_over(now: float) -> ColumnElement[bool]:
-    return (_TABLE.used <= micros(now - IDLE_TIMEOUT_S)) | (
-        _TABLE.began <= micros(now - MAX_SESSION_S)
-    )
+    return (_TABLE.used <= now - IDLE_TIMEOUT_S) | (_TABLE.began <= now - MAX_SESSION_S)
 
 
 def _end_oldest(connection: Connection, holder: str) -> None:
@@ -152,14 +141,3 @@ def _end_oldest(connection: Connection, holder: str) -> None:
     if len(newest_ids) == MAX_SESSIONS - 1:
         spare = delete(admin_sessions).where(_TABLE.holder == holder, _TABLE.id.not_in(newest_ids))
         connection.execute(spare)
-
-
-def _session(row: Row[Any]) -> SessionRecord:
-    return SessionRecord(
-        id=row.id,
-        holder=row.holder,
-        method=row.method,
-        browser=row.browser,
-        began=seconds(row.began),
-        used=seconds(row.used),
-    )

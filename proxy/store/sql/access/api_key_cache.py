@@ -13,16 +13,16 @@ from collections.abc import Mapping
 from concurrent.futures import Executor
 from typing import Any
 
-from sqlalchemy import Engine, Row, Select, func, select
+from sqlalchemy import Engine, RowMapping, Select, func, select
 
 from proxy.errors import Unready
 from proxy.records.call import Key
 from proxy.store.errors import StoreError
 from proxy.store.sql import schema
-from proxy.store.sql.access.teams import KEY_CHANGES, KEY_LENGTH, models_of, token_hash
+from proxy.store.sql.access.teams import KEY_LENGTH, models_of, token_hash
 from proxy.store.sql.change_poller import ChangePoller
 from proxy.store.sql.database import read_transaction
-from proxy.store.sql.timestamps import seconds
+from proxy.store.sql.rows import KEY_CHANGES, change_count, read_value, record_of
 
 _MAX_KEYS = 10_000
 _KEYS_PER_READ = 500
@@ -54,7 +54,7 @@ class ApiKeyCache:
     def start(self) -> None:
         """Learn the keys there are, as far as they fit, and watch them change."""
         with read_transaction(self._engine) as connection:
-            rows = connection.execute(_KEYS.limit(self._bound)).all()
+            rows = connection.execute(_KEYS.limit(self._bound)).mappings().all()
         for row in rows:
             self._remember(row)
         self._teams = self._count_teams()
@@ -142,7 +142,7 @@ class ApiKeyCache:
 
     def _read_change_count(self) -> None:
         try:
-            changes = self._count_changes()
+            changes = int(read_value(self._engine, change_count(KEY_CHANGES)))
             if changes != self._learnt:
                 self._refresh_cached_keys(changes)
         finally:
@@ -156,15 +156,8 @@ class ApiKeyCache:
                 self._known.move_to_end(hashed)
         return key
 
-    def _count_changes(self) -> int:
-        query = select(schema.meta.c.number).where(schema.meta.c.name == KEY_CHANGES)
-        with read_transaction(self._engine) as connection:
-            return int(connection.execute(query).scalar_one())
-
     def _count_teams(self) -> int:
-        query = select(func.count(schema.keys.c.team.distinct()))
-        with read_transaction(self._engine) as connection:
-            return int(connection.execute(query).scalar_one())
+        return int(read_value(self._engine, select(func.count(schema.keys.c.team.distinct()))))
 
     def _refresh_cached_keys(self, changes: int) -> None:
         """Ask again for all keys in memory."""
@@ -174,22 +167,24 @@ class ApiKeyCache:
         for start in range(0, len(hashes), _KEYS_PER_READ):
             some = hashes[start : start + _KEYS_PER_READ]
             with read_transaction(self._engine) as connection:
-                rows = connection.execute(_KEYS.where(schema.keys.c.hash.in_(some))).all()
+                query = _KEYS.where(schema.keys.c.hash.in_(some))
+                rows = connection.execute(query).mappings().all()
             with self._lock:
-                for gone in {*some}.difference(row.hash for row in rows):
+                for gone in {*some}.difference(row["hash"] for row in rows):
                     self._known.pop(gone, None)  # of a database that was restored
-                self._known.update((row.hash, _key(row)) for row in rows)
-                self._names.update((row.team, row.team_name) for row in rows)
+                self._known.update((row["hash"], _key(row)) for row in rows)
+                self._names.update((row["team"], row["team_name"]) for row in rows)
                 self._revision += 1
         self._teams = self._count_teams()
         self._learnt = changes
 
     def _read_key(self, hashed: bytes) -> Key | None:
         """The key from the database; asked again while an answer is older than what is known."""
-        row: Row[Any] | None = None
+        row: RowMapping | None = None
+        query = _KEYS.where(schema.keys.c.hash == hashed)
         for _ in range(_MAX_READS):
             with read_transaction(self._engine) as connection:
-                row = connection.execute(_KEYS.where(schema.keys.c.hash == hashed)).one_or_none()
+                row = connection.execute(query).mappings().one_or_none()
             if row is None:
                 self._forget(hashed)
                 return None
@@ -198,15 +193,15 @@ class ApiKeyCache:
         self._teams = self._count_teams()  # before its team's first call meets a cache of others
         return None if row is None else _key(row)
 
-    def _remember(self, row: Row[Any]) -> bool:
+    def _remember(self, row: RowMapping) -> bool:
         """True if the row is new enough to be remembered; it is then."""
         with self._lock:
-            if row.changes < self._noticed:
+            if row["changes"] < self._noticed:
                 return False
-            self._known[row.hash] = _key(row)
+            key = self._known[row["hash"]] = _key(row)
             self._revision += 1
-            if len(self._names) < self._bound or row.team in self._names:
-                self._names[row.team] = row.team_name
+            if len(self._names) < self._bound or key.team in self._names:
+                self._names[key.team] = key.team_name
             self._forget_oldest()
         return True
 
@@ -223,33 +218,17 @@ class ApiKeyCache:
 
 def _keys() -> Select[Any]:
     """All keys, each with how many changes there had been when it was read."""
-    keys, teams, meta = schema.keys.c, schema.teams.c, schema.meta.c
-    changes = select(meta.number).where(meta.name == KEY_CHANGES).scalar_subquery()
+    keys, teams = schema.keys.c, schema.teams.c
     return select(
-        keys.hash,
-        keys.id,
-        keys.team,
-        teams.name.label("team_name"),
-        keys.feature,
-        teams.keeps_prompts,
-        keys.revoked_at,
-        keys.expires,
-        keys.models,
-        changes.label("changes"),
+        *(keys.hash, keys.id, keys.team, keys.feature, keys.expires, keys.models),
+        *(teams.name.label("team_name"), teams.keeps_prompts),
+        keys.revoked_at.is_not(None).label("revoked"),
+        change_count(KEY_CHANGES).scalar_subquery().label("changes"),
     ).join_from(schema.keys, schema.teams, keys.team == teams.id)
 
 
 _KEYS = _keys()
 
 
-def _key(row: Row[Any]) -> Key:
-    return Key(
-        id=row.id,
-        team=row.team,
-        team_name=row.team_name,
-        feature=row.feature,
-        keeps_prompts=bool(row.keeps_prompts),
-        revoked=row.revoked_at is not None,
-        expires=None if row.expires is None else seconds(row.expires),
-        models=models_of(row.models),
-    )
+def _key(row: RowMapping) -> Key:
+    return record_of({**row, "models": models_of(row["models"])}, Key)

@@ -6,12 +6,12 @@ from secrets import token_hex
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, Engine, Row, and_, insert, select
+from sqlalchemy import Connection, Engine, RowMapping, Select, and_, insert, select
 
 from dashboards.views.access import AuditEntryView
 from proxy.store.sql.access.access_tables import audit_log
 from proxy.store.sql.database import read_transaction, write_transaction
-from proxy.store.sql.timestamps import micros, seconds
+from proxy.store.sql.rows import record_of
 
 #: The author of changes that no person made, such as the first team at the first start.
 GATEWAY: Final = "thriftgate"
@@ -47,7 +47,7 @@ def record_change(connection: Connection, change: AuditedChange, now: float) -> 
     """Write a change down in the transaction that makes it, so that neither is kept alone."""
     values = {
         "id": f"{_first_id(now)}{token_hex(_RANDOM_BYTES)}",
-        "at": micros(now),
+        "at": now,
         "who": (change.who or "?")[:_MAX_TEXT_CHARS],
         "action": change.action,
         "subject": change.subject[:_MAX_TEXT_CHARS],
@@ -86,8 +86,7 @@ class AuditLog:
             query = query.where(audit_log.c.who == who)
         if team:
             query = query.where(audit_log.c.team == team)
-        with read_transaction(self._engine) as connection:
-            return [_entry(row) for row in connection.execute(query)]
+        return self._entries(query)
 
     def changes_between(
         self, start: float, end: float, actions: Collection[str], most: int
@@ -105,8 +104,11 @@ class AuditLog:
             .order_by(table.id.desc())
             .limit(most)
         )
+        return self._entries(query)
+
+    def _entries(self, query: Select[Any]) -> Sequence[AuditEntryView]:
         with read_transaction(self._engine) as connection:
-            return [_entry(row) for row in connection.execute(query)]
+            return [_entry(row) for row in connection.execute(query).mappings()]
 
 
 def _first_id(at: float) -> str:
@@ -114,17 +116,9 @@ def _first_id(at: float) -> str:
     return f"chg_{max(int(at * 1000), 0):012x}"
 
 
-def _entry(row: Row[Any]) -> AuditEntryView:
-    return AuditEntryView(
-        id=row.id,
-        at=seconds(row.at),
-        who=row.who,
-        action=row.action,
-        subject=row.subject,
-        team=row.team,
-        before=_facts(row.before),
-        after=_facts(row.after),
-    )
+def _entry(row: RowMapping) -> AuditEntryView:
+    changed = {name: _facts(row[name]) for name in ("before", "after")}
+    return record_of({**row, **changed}, AuditEntryView)
 
 
 def _json(facts: Facts | None) -> str | None:

@@ -1,22 +1,19 @@
 """Teams and their keys: created, listed and revoked by an administrator."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from secrets import token_hex, token_urlsafe
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, Engine, Row, insert, select, update
+from sqlalchemy import Column, Engine, RowMapping, insert, select, update
 
 from proxy.store.errors import StoreError
 from proxy.store.sql import schema
 from proxy.store.sql.access.audit_log import GATEWAY, AuditedChange, record_change
-from proxy.store.sql.database import count_changed_rows, read_transaction, write_transaction
-from proxy.store.sql.timestamps import micros, seconds
-
-KEY_CHANGES = "key changes"
-"""The name of the fact that counts changes to keys and teams, for their caches."""
+from proxy.store.sql.database import read_transaction, write_transaction
+from proxy.store.sql.rows import KEY_CHANGES, count_change, read_records, record_of
 
 _RANDOM_BYTES = 30
 KEY_LENGTH = len("tg-") + _RANDOM_BYTES * 4 // 3
@@ -95,12 +92,7 @@ class Teams:
             ValueError: Another team has the name.
         """
         team = Team(id=f"team_{token_hex(8)}", name=name, keeps_prompts=keeps_prompts, created=now)
-        values = {
-            "id": team.id,
-            "name": name,
-            "keeps_prompts": int(keeps_prompts),
-            "created": micros(now),
-        }
+        values = {**asdict(team), "keeps_prompts": int(keeps_prompts)}
         facts = {"name": name, "keeps_prompts": keeps_prompts}
         change = AuditedChange(
             who=who, action="create team", subject=name, team=team.id, after=facts
@@ -148,7 +140,7 @@ class Teams:
             with write_transaction(self._engine) as connection:
                 row = {**_key_values(key), "hash": token_hash(secret)}
                 connection.execute(insert(schema.keys).values(row))
-                _count_change(connection)
+                count_change(connection, KEY_CHANGES)
                 record_change(connection, change, now)
         except StoreError as error:
             if not error.is_row_refused:
@@ -160,15 +152,15 @@ class Teams:
         """Close a key for good, within seconds in every process; False if it was not open."""
         keys = schema.keys
         is_open = (keys.c.id == key_id) & keys.c.revoked_at.is_(None)
-        close = update(keys).where(is_open).values(revoked_at=micros(now))
+        close = update(keys).where(is_open).values(revoked_at=now)
         with write_transaction(self._engine) as connection:
-            row = connection.execute(select(keys).where(is_open)).one_or_none()
-            if row is None or count_changed_rows(connection, close) != 1:
+            row = connection.execute(select(keys).where(is_open)).mappings().one_or_none()
+            if row is None or connection.execute(close).rowcount != 1:
                 return False
-            _count_change(connection)
+            count_change(connection, KEY_CHANGES)
             before = _key_facts(_key(row))
             change = AuditedChange(
-                who=who, action="revoke key", subject=key_id, team=row.team, before=before
+                who=who, action="revoke key", subject=key_id, team=row["team"], before=before
             )
             record_change(connection, change, now)
         return True
@@ -182,7 +174,7 @@ class Teams:
             if row is None:
                 return False
             connection.execute(change)
-            _count_change(connection)
+            count_change(connection, KEY_CHANGES)
             audited = AuditedChange(
                 who=who,
                 action="keep prompts" if keeps else "drop prompts",
@@ -197,23 +189,14 @@ class Teams:
     def all(self) -> Sequence[Team]:
         """All teams, by name."""
         query = select(schema.teams).order_by(schema.teams.c.name)
-        with read_transaction(self._engine) as connection:
-            return [
-                Team(
-                    id=row.id,
-                    name=row.name,
-                    keeps_prompts=bool(row.keeps_prompts),
-                    created=seconds(row.created),
-                )
-                for row in connection.execute(query)
-            ]
+        return read_records(self._engine, query, Team)
 
     def keys(self, team: str) -> Sequence[KeyRecord]:
         """A team's keys, oldest first, revoked ones included."""
         keys = schema.keys
         query = select(keys).where(keys.c.team == team).order_by(keys.c.created, keys.c.id)
         with read_transaction(self._engine) as connection:
-            return [_key(row) for row in connection.execute(query)]
+            return [_key(row) for row in connection.execute(query).mappings()]
 
     def keys_page(
         self, teams: frozenset[str] | None, limit: int, *, before: tuple[float, str] | None = None
@@ -229,33 +212,33 @@ class Teams:
         if teams is not None:
             query = query.where(keys.team.in_(sorted(teams)))
         if before is not None:
-            at = micros(before[0])
+            created, key_id = before
             query = query.where(
-                (keys.created < at) | ((keys.created == at) & (keys.id < before[1]))
+                (keys.created < created) | ((keys.created == created) & (keys.id < key_id))
             )
         with read_transaction(self._engine) as connection:
-            return [_key(row) for row in connection.execute(query)]
+            return [_key(row) for row in connection.execute(query).mappings()]
 
     def key(self, key_id: str) -> KeyRecord | None:
         """The key with this id, revoked or not."""
         query = select(schema.keys).where(schema.keys.c.id == key_id)
         with read_transaction(self._engine) as connection:
-            row = connection.execute(query).one_or_none()
+            row = connection.execute(query).mappings().one_or_none()
         return None if row is None else _key(row)
 
     def key_names(self, keys: Collection[str]) -> dict[str, str]:
         """The names of keys, by their ids; those that are not there are left out."""
-        table = schema.keys.c
-        query = select(table.id, table.name).where(table.id.in_(sorted(keys)))
-        with read_transaction(self._engine) as connection:
-            return {row.id: row.name for row in connection.execute(query)}
+        return self._by_key(schema.keys.c.name, keys)
 
     def key_teams(self, keys: Collection[str]) -> dict[str, str]:
         """The ids of the teams of keys, by the keys' ids; those that are not there are left out."""
-        table = schema.keys.c
-        query = select(table.id, table.team).where(table.id.in_(sorted(keys)))
+        return self._by_key(schema.keys.c.team, keys)
+
+    def _by_key(self, column: Column[str], keys: Collection[str]) -> dict[str, str]:
+        key_id = schema.keys.c.id
+        query = select(key_id, column).where(key_id.in_(sorted(keys)))
         with read_transaction(self._engine) as connection:
-            return {row.id: row.team for row in connection.execute(query)}
+            return dict(connection.execute(query).all())
 
 
 def models_of(text: str | None) -> frozenset[str] | None:
@@ -263,37 +246,17 @@ def models_of(text: str | None) -> frozenset[str] | None:
     return None if text is None else frozenset(msgspec.json.decode(text, type=list[str]))
 
 
-def _key(row: Row[Any]) -> KeyRecord:
-    return KeyRecord(
-        id=row.id,
-        team=row.team,
-        name=row.name,
-        hint=row.hint,
-        feature=row.feature,
-        created=seconds(row.created),
-        revoked_at=None if row.revoked_at is None else seconds(row.revoked_at),
-        limits=KeyLimits(
-            expires=None if row.expires is None else seconds(row.expires),
-            models=models_of(row.models),
-        ),
-    )
+def _key(row: RowMapping) -> KeyRecord:
+    limits = {"expires": row["expires"], "models": models_of(row["models"])}
+    return record_of({**row, "limits": limits}, KeyRecord)
 
 
 def _key_values(key: KeyRecord) -> dict[str, Any]:
     """The columns of a new key, but for its hash."""
-    limits = key.limits
-    return {
-        "id": key.id,
-        "team": key.team,
-        "name": key.name,
-        "hint": key.hint,
-        "feature": key.feature,
-        "created": micros(key.created),
-        "expires": None if limits.expires is None else micros(limits.expires),
-        "models": None
-        if limits.models is None
-        else msgspec.json.encode(sorted(limits.models)).decode(),
-    }
+    values = asdict(key)
+    expires, models = values.pop("limits").values()
+    models_json = None if models is None else msgspec.json.encode(sorted(models)).decode()
+    return {**values, "expires": expires, "models": models_json}
 
 
 def _key_facts(key: KeyRecord) -> dict[str, Any]:
@@ -306,10 +269,3 @@ def _key_facts(key: KeyRecord) -> dict[str, Any]:
         "expires": key.limits.expires,
         "models": None if models is None else sorted(models),
     }
-
-
-def _count_change(connection: Connection) -> None:
-    """Count a change. The count's row is locked until the commit, so no number comes twice."""
-    meta = schema.meta
-    count = update(meta).where(meta.c.name == KEY_CHANGES).values(number=meta.c.number + 1)
-    connection.execute(count)

@@ -1,7 +1,7 @@
 """People who sign in to the pages, and links that sign them in once."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from secrets import token_hex, token_urlsafe
 from typing import Any, Final
@@ -11,7 +11,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
-    Row,
+    RowMapping,
     delete,
     func,
     insert,
@@ -23,8 +23,8 @@ from dashboards.access import Role
 from proxy.store.errors import StoreError
 from proxy.store.sql.access.access_tables import admin_sessions, sign_in_links, users
 from proxy.store.sql.access.audit_log import GATEWAY, AuditedChange, record_change
-from proxy.store.sql.database import count_changed_rows, read_transaction, write_transaction
-from proxy.store.sql.timestamps import micros, seconds
+from proxy.store.sql.database import read_transaction, write_transaction
+from proxy.store.sql.rows import read_value, record_of
 
 #: Name of the administrator whom the first link signs in.
 FIRST_ADMIN: Final = "admin"
@@ -89,15 +89,7 @@ class Users:
             ValueError: The name is taken, empty, too long, or has characters that do not print.
         """
         _check_name(name)
-        made = UserRecord(
-            id=f"{USER_PREFIX}{token_hex(8)}",
-            name=name,
-            role=role,
-            teams=frozenset(teams),
-            has_password=False,
-            subject=subject,
-            created=now,
-        )
+        made = _new_user(name, role, now, teams, subject)
         try:
             with write_transaction(self._engine) as connection:
                 _insert_user(connection, made, now, who)
@@ -111,7 +103,7 @@ class Users:
         """All people, by name."""
         query = select(users).order_by(users.c.name).limit(MAX_USERS)
         with read_transaction(self._engine) as connection:
-            return [user_of(row) for row in connection.execute(query)]
+            return [user_of(row) for row in connection.execute(query).mappings()]
 
     def find(self, name: str) -> UserRecord | None:
         """The person of this name."""
@@ -129,8 +121,9 @@ class Users:
         """The person of this name who may sign in by a password, and its hash."""
         query = select(users).where(users.c.name == name, users.c.password != "")
         with read_transaction(self._engine) as connection:
-            row = connection.execute(query.where(users.c.disabled_at.is_(None))).one_or_none()
-        return None if row is None else (user_of(row), row.password)
+            enabled = query.where(users.c.disabled_at.is_(None))
+            row = connection.execute(enabled).mappings().one_or_none()
+        return None if row is None else (user_of(row), row["password"])
 
     def set_password(self, user: str, hashed: str, *, now: float, who: str) -> None:
         """Give a person a password, by its hash."""
@@ -154,7 +147,7 @@ class Users:
         with write_transaction(self._engine) as connection:
             is_free = (users.c.password == "") & users.c.subject.is_(None)
             query = select(users).where(users.c.name == name, is_free).with_for_update()
-            row = connection.execute(query).one_or_none()
+            row = connection.execute(query).mappings().one_or_none()
             if row is None or not name:
                 return None
             old = user_of(row)
@@ -193,8 +186,8 @@ class Users:
             if new.is_disabled == old.is_disabled:
                 return old
             _check_admin_remains(connection, old, new)
-            at = micros(now) if disabled else None
-            connection.execute(update(users).where(users.c.id == user).values(disabled_at=at))
+            change = update(users).where(users.c.id == user).values(disabled_at=new.disabled_at)
+            connection.execute(change)
             connection.execute(delete(admin_sessions).where(admin_sessions.c.holder == user))
             connection.execute(delete(sign_in_links).where(sign_in_links.c.holder == user))
             action = "disable person" if disabled else "enable person"
@@ -205,8 +198,7 @@ class Users:
         """True if an administrator can sign in by a password or the identity provider."""
         can_sign_in = (users.c.password != "") | users.c.subject.is_not(None)
         query = select(func.count()).select_from(users).where(_IS_ADMIN, can_sign_in)
-        with read_transaction(self._engine) as connection:
-            return int(connection.execute(query).scalar_one()) > 0
+        return int(read_value(self._engine, query)) > 0
 
     def create_first_link(self, now: float) -> str:
         """The code of a link for the first administrator; "" where one can sign in already."""
@@ -229,10 +221,9 @@ class Users:
         """
         code = token_urlsafe(_CODE_BYTES)
         with write_transaction(self._engine) as connection:
-            row = connection.execute(select(users).where(users.c.name == name)).one_or_none()
-            user = None if row is None else user_of(row)
+            user = _find(connection, users.c.name == name)
             if user is None and name == FIRST_ADMIN:
-                user = _new_admin(now)
+                user = _new_user(FIRST_ADMIN, Role.ADMIN, now)
                 _insert_user(connection, user, now, who)
             if user is None or user.is_disabled:
                 state = (
@@ -248,40 +239,37 @@ class Users:
         link = sign_in_links.c
         claim = (
             update(sign_in_links)
-            .where(
-                link.hash == _code_hash(code), link.used_at.is_(None), link.expires > micros(now)
-            )
-            .values(used_at=micros(now))
+            .where(link.hash == _code_hash(code), link.used_at.is_(None), link.expires > now)
+            .values(used_at=now)
         )
         holder = select(users).join(sign_in_links, link.holder == users.c.id)
         with write_transaction(self._engine) as connection:
-            if count_changed_rows(connection, claim) != 1:
+            if connection.execute(claim).rowcount != 1:
                 return None
-            row = connection.execute(holder.where(link.hash == _code_hash(code))).one()
+            row = connection.execute(holder.where(link.hash == _code_hash(code))).mappings().one()
         user = user_of(row)
         return None if user.is_disabled else user
 
     def _one(self, condition: ColumnElement[bool]) -> UserRecord | None:
         with read_transaction(self._engine) as connection:
-            row = connection.execute(select(users).where(condition)).one_or_none()
-        return None if row is None else user_of(row)
+            return _find(connection, condition)
 
 
 _IS_ADMIN: Final = (users.c.role == Role.ADMIN.value) & users.c.disabled_at.is_(None)
 
 
-def user_of(row: Row[Any]) -> UserRecord:
+def user_of(row: RowMapping) -> UserRecord:
     """The person in a row."""
-    return UserRecord(
-        id=row.id,
-        name=row.name,
-        role=Role(row.role),
-        teams=frozenset(msgspec.json.decode(row.teams, type=list[str])),
-        has_password=bool(row.password),
-        subject=row.subject,
-        created=seconds(row.created),
-        disabled_at=None if row.disabled_at is None else seconds(row.disabled_at),
-    )
+    teams = msgspec.json.decode(row["teams"])
+    return record_of({**row, "teams": teams, "has_password": bool(row["password"])}, UserRecord)
+
+
+def _find(
+    connection: Connection, condition: ColumnElement[bool], *, locked: bool = False
+) -> UserRecord | None:
+    query = select(users).where(condition)
+    row = connection.execute(query.with_for_update() if locked else query).mappings().one_or_none()
+    return None if row is None else user_of(row)
 
 
 def _check_name(name: str) -> None:
@@ -293,28 +281,23 @@ def _check_name(name: str) -> None:
         )
 
 
-def _new_admin(now: float) -> UserRecord:
+def _new_user(
+    name: str, role: Role, now: float, teams: Collection[str] = (), subject: str | None = None
+) -> UserRecord:
     return UserRecord(
         id=f"{USER_PREFIX}{token_hex(8)}",
-        name=FIRST_ADMIN,
-        role=Role.ADMIN,
-        teams=frozenset(),
+        name=name,
+        role=role,
+        teams=frozenset(teams),
         has_password=False,
-        subject=None,
+        subject=subject,
         created=now,
     )
 
 
 def _insert_user(connection: Connection, made: UserRecord, now: float, who: str) -> None:
-    values = {
-        "id": made.id,
-        "name": made.name,
-        "password": "",
-        "subject": made.subject,
-        "role": made.role.value,
-        "teams": _teams_json(made.teams),
-        "created": micros(made.created),
-    }
+    values = {**asdict(made), "password": "", "teams": _teams_json(made.teams)}
+    del values["has_password"]
     connection.execute(insert(users).values(values))
     change = AuditedChange(who=who, action="add person", subject=made.name, after=_facts(made))
     record_change(connection, change, now)
@@ -322,23 +305,17 @@ def _insert_user(connection: Connection, made: UserRecord, now: float, who: str)
 
 def _insert_link(connection: Connection, user: str, code: str, now: float, expires: float) -> None:
     """A new link; those whose time is over are deleted."""
-    connection.execute(delete(sign_in_links).where(sign_in_links.c.expires < micros(now)))
-    values = {
-        "hash": _code_hash(code),
-        "holder": user,
-        "created": micros(now),
-        "expires": micros(expires),
-    }
+    connection.execute(delete(sign_in_links).where(sign_in_links.c.expires < now))
+    values = {"hash": _code_hash(code), "holder": user, "created": now, "expires": expires}
     connection.execute(insert(sign_in_links).values(values))
 
 
 def _lock_user(connection: Connection, user: str) -> UserRecord:
     """The person with this id, whom nobody else changes until the commit."""
-    query = select(users).where(users.c.id == user).with_for_update()
-    row = connection.execute(query).one_or_none()
-    if row is None:
+    record = _find(connection, users.c.id == user, locked=True)
+    if record is None:
         raise ValueError(f"there is no person with the id {user!r}")
-    return user_of(row)
+    return record
 
 
 def _check_admin_remains(connection: Connection, old: UserRecord, new: UserRecord) -> None:

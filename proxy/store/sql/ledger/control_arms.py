@@ -18,15 +18,14 @@ from sqlalchemy import (
     func,
     select,
 )
-from sqlalchemy import text as sql
 
 from proxy.prefix.breakpoints.plan import ExperimentArm
 from proxy.prefix.guard import ArmComparison, ArmTotals, compare_arms, conversations_needed
 from proxy.store.errors import StoreError
 from proxy.store.sql import schema
-from proxy.store.sql.database import StoppableReads, read_transaction, write_transaction
+from proxy.store.sql.database import StoppableReads, write_transaction
 from proxy.store.sql.ids import id_floor
-from proxy.store.sql.rollups.rollup_tables import arm_measurement
+from proxy.store.sql.rows import read_value, update_clause, upsert
 from proxy.store.sql.timestamps import micros
 
 _PROMPT: Final = tuple(bucket for bucket in schema.BUCKETS if bucket not in {"output", "reasoning"})
@@ -42,10 +41,7 @@ MAX_MEASUREMENT_AGE_S: Final = 7_200.0
 #: Seconds that a statement of it may take on PostgreSQL.
 _MEASUREMENT_TIMEOUT_S: Final = 600.0
 _DAY_S: Final = 86_400
-_REPLACE_MEASUREMENT: Final = sql(
-    "INSERT INTO arm_measurement (id, measured, text) VALUES (1, :measured, :text)"
-    " ON CONFLICT (id) DO UPDATE SET measured = excluded.measured, text = excluded.text"
-)
+_REPLACE_MEASUREMENT: Final = upsert(schema.arm_measurement, update_clause("measured", "text"))
 
 
 class ArmSample(msgspec.Struct, frozen=True, kw_only=True):
@@ -281,10 +277,8 @@ class ArmMeasurements:
 
     def latest(self, after: float = 0.0) -> ArmMeasurement | None:
         """The stored measurement; None where there is none, or none begun after a moment."""
-        table = arm_measurement.c
-        query = select(table.text).where(table.measured > micros(after))
-        with read_transaction(self._engine) as connection:
-            text = connection.execute(query).scalar()
+        table = schema.arm_measurement.c
+        text = read_value(self._engine, select(table.text).where(table.measured > after))
         try:
             return None if text is None else msgspec.json.decode(text, type=ArmMeasurement)
         except msgspec.DecodeError:  # of another version, which shares the database for a while
@@ -295,7 +289,7 @@ class ArmMeasurements:
         at = now()
         comparisons = tuple(self._savings.compare(compared_since(at)))
         measurement = ArmMeasurement(at=at, took=now() - at, comparisons=comparisons)
-        values = {"measured": micros(at), "text": msgspec.json.encode(measurement).decode()}
+        values = {"id": 1, "measured": at, "text": msgspec.json.encode(measurement).decode()}
         with suppress(StoreError), write_transaction(self._engine) as connection:
             # It counts here all the same; it is but measured once more elsewhere.
             connection.execute(_REPLACE_MEASUREMENT, values)

@@ -16,7 +16,6 @@ from sqlalchemy import (
     literal,
     literal_column,
     select,
-    text,
 )
 
 from proxy.records.receipt import IDLE_TEAM, Outcome
@@ -24,7 +23,8 @@ from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.rollups.rollup_statements import SUMS
-from proxy.store.sql.timestamps import micros, seconds
+from proxy.store.sql.rows import read_value, upsert
+from proxy.store.sql.timestamps import micros
 
 _DAY_S: Final = 86_400
 _QUARTER_S: Final = 900
@@ -36,11 +36,10 @@ _PROMPT: Final = tuple(bucket for bucket in schema.BUCKETS if bucket not in {"ou
 _SUMS: Final = (
     "calls", *schema.BUCKETS, "gpu_seconds", "cost_nanos", "draft_tokens", "accepted_tokens",
 )  # fmt: skip
-_EXTEND_RUN: Final = text(
-    "INSERT INTO replica_runs (upstream, began, ended) VALUES (:upstream, :began, :ended)"
-    " ON CONFLICT (upstream, began) DO UPDATE SET ended ="
-    " CASE WHEN excluded.ended > replica_runs.ended THEN excluded.ended"
-    " ELSE replica_runs.ended END"
+_EXTEND_RUN: Final = upsert(
+    schema.replica_runs,
+    "DO UPDATE SET ended = CASE WHEN excluded.ended > replica_runs.ended THEN excluded.ended"
+    " ELSE replica_runs.ended END",
 )
 
 
@@ -226,8 +225,7 @@ class ReplicaTimeLedger:
             table.quarter >= start,
             table.quarter < end,
         )
-        with read_transaction(self._engine) as connection:
-            return int(connection.execute(query).scalar_one())
+        return int(read_value(self._engine, query))
 
     def booked_rows(self, row_ids: Sequence[str]) -> frozenset[str]:
         """Those of these rows that the ledger has."""
@@ -240,12 +238,8 @@ class ReplicaTimeLedger:
         """Keep these times that replicas ran; one that is kept already gets the later end."""
         if not runs:
             return
-        rows = [
-            {"upstream": run.upstream, "began": micros(run.began), "ended": micros(run.ended)}
-            for run in sorted(runs)
-        ]
         with write_transaction(self._engine) as connection:
-            connection.execute(_EXTEND_RUN, rows)
+            connection.execute(_EXTEND_RUN, [run._asdict() for run in sorted(runs)])
 
     def run_seconds(self, upstream: str, start: float, end: float) -> float:
         """Seconds between two moments in which a replica ran, as any gateway saw it."""
@@ -263,18 +257,15 @@ class ReplicaTimeLedger:
         table = schema.replica_runs.c
         query = (
             select(table.began, table.ended)
-            .where(
-                table.upstream == upstream, table.began < micros(end), table.ended > micros(start)
-            )
+            .where(table.upstream == upstream, table.began < end, table.ended > start)
             .order_by(table.began)
         )
         with read_transaction(self._engine) as connection:
-            rows = connection.execute(query).all()
-        return [(seconds(began), seconds(ended)) for began, ended in rows]
+            return [(began, ended) for began, ended in connection.execute(query)]
 
     def delete_runs(self, before: float) -> None:
         """Delete the runs that ended before a moment."""
-        step = delete(schema.replica_runs).where(schema.replica_runs.c.ended < micros(before))
+        step = delete(schema.replica_runs).where(schema.replica_runs.c.ended < before)
         with write_transaction(self._engine) as connection:
             connection.execute(step)
 

@@ -3,7 +3,6 @@
 import re
 from typing import Any, Final
 
-import msgspec
 from sqlalchemy import (
     ColumnElement,
     Engine,
@@ -21,6 +20,7 @@ from sqlalchemy.types import BigInteger
 from dashboards.board import MissedTime, Reroute, ReroutedCall
 from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction
+from proxy.store.sql.outbox import decode_alerts
 from proxy.store.sql.timestamps import seconds
 from slo.alert import Alert
 
@@ -33,8 +33,6 @@ _MISSES: Final = ('%"kind":"burn"%', '%"kind":"floor"%')
 _TITLE: Final = re.compile(r" is [a-z]+, on (?:[a-z]+ )+\d+: (?P<level>.*)\Z")
 #: Seconds between the end of one stay and the beginning of the next that went on from it.
 _MAX_GAP_S: Final = 1.0
-
-_decode = msgspec.json.Decoder(Alert).decode
 
 
 class RecentFallbacks:
@@ -68,7 +66,7 @@ class RecentFallbacks:
         query = select(alerts.text).where(or_(*is_of_kind))
         newest = query.order_by(alerts.began.desc(), alerts.id).limit(limit)
         with read_transaction(self._engine) as connection:
-            return _read(list(connection.execute(newest).scalars()))
+            return decode_alerts(connection.execute(newest).scalars())
 
 
 def _calls(most: int) -> Select[Any]:
@@ -118,17 +116,6 @@ def _call(row: RowMapping) -> ReroutedCall:
         why=row["reroute_reason"],
         cost_nanos=row["cost"],
     )
-
-
-def _read(texts: list[str]) -> list[Alert]:
-    """The alerts of texts; what a newer version wrote that this one cannot read is left out."""
-    alerts = []
-    for text in texts:
-        try:
-            alerts.append(_decode(text))
-        except msgspec.DecodeError:
-            continue
-    return alerts
 
 
 def _stays(newest: list[Alert]) -> list[Reroute]:

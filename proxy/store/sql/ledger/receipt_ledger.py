@@ -12,7 +12,7 @@ from proxy.records.receipt import Receipt
 from proxy.store.errors import StoreError
 from proxy.store.journal import segments
 from proxy.store.sql import schema
-from proxy.store.sql.database import count_changed_rows, read_transaction, write_transaction
+from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.receipt_columns import receipt_from_row
 
@@ -164,9 +164,8 @@ class ReceiptLedger:
         while time.monotonic() < until:
             with write_transaction(self._engine) as connection:
                 end = connection.execute(edge).scalar()
-                deleted += count_changed_rows(
-                    connection, delete(table).where(call_id < (end or floor))
-                )
+                step = delete(table).where(call_id < (end or floor))
+                deleted += connection.execute(step).rowcount
             if end is None:
                 return deleted, True
         return deleted, False

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlalchemy import Column, Connection, Engine, Table, delete, func, select
 
-from proxy.store.sql.database import count_changed_rows, write_transaction
+from proxy.store.sql.database import write_transaction
 from proxy.store.sql.rollups.rollup_statements import (
     HOUR_OF_DAY,
     LATENCIES,
@@ -98,7 +98,7 @@ class PendingSums:
             oldest = connection.execute(select(func.min(moment)).where(of_metric)).scalar()
             if oldest is None or oldest >= end:
                 return 0
-            return count_changed_rows(connection, delete(table).where(of_metric, moment == oldest))
+            return connection.execute(delete(table).where(of_metric, moment == oldest)).rowcount
 
 
 def _move_in_sqlite(connection: Connection, table: str, limit: int) -> int:

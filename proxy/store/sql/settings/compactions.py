@@ -6,29 +6,34 @@ steps a feature back, that holds until a person resumes or chooses again.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, Engine, Row, and_, func, select, update
-from sqlalchemy import text as sql
+from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, and_, func, select, update
 
 from compaction.policy import CompactionMode
 from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
 from proxy.store.sql import schema
 from proxy.store.sql.access.audit_log import AuditedChange, record_change
 from proxy.store.sql.database import read_transaction, write_transaction
-from proxy.store.sql.timestamps import micros, seconds
-
-COMPACTION_CHANGES: Final = "compaction changes"
-"""The name of the fact that counts changes to what is in force, for its caches."""
+from proxy.store.sql.rows import (
+    COMPACTION_CHANGES,
+    change_count,
+    count_change,
+    read_value,
+    record_of,
+    upsert,
+)
 
 #: Of a team, whose callers name features as they like.
 _MAX_FEATURES: Final = 1_000
 _MODES: Final = frozenset(CompactionMode)
-_BEGUN: Final = sql(
-    "INSERT INTO compactions (team, feature, mode, stepped, why, stepped_at, measured_from, "
-    "changed_by, changed_at) VALUES (:team, :feature, '', '', '', 0, 0, '', 0) "
-    "ON CONFLICT DO NOTHING"
-)
+_BEGUN: Final = upsert(schema.compactions)
+#: Columns of a feature that nobody has decided about.
+_UNDECIDED: Final = {
+    **dict.fromkeys(("mode", "stepped", "why", "changed_by"), ""),
+    **dict.fromkeys(("stepped_at", "measured_from", "changed_at"), 0),
+    **dict.fromkeys(("keep_turns", "target_tokens")),
+}
 
 
 class Compactions:
@@ -44,16 +49,17 @@ class Compactions:
 
     def changes(self) -> int:
         """Number of changes to the settings so far."""
-        with read_transaction(self._engine) as connection:
-            return _changes(connection)
+        return int(read_value(self._engine, change_count(COMPACTION_CHANGES)))
 
     def all_settings(self) -> SettingsSnapshot:
         """All settings now in force."""
         with read_transaction(self._engine) as connection:
             # Counted first: a change that is made meanwhile is noticed by the next look.
-            changes = _changes(connection)
-            rows = connection.execute(select(schema.compactions)).all()
-        return SettingsSnapshot(changes, {(row.team, row.feature): _setting(row) for row in rows})
+            changes = connection.execute(change_count(COMPACTION_CHANGES)).scalar_one()
+            rows = connection.execute(select(schema.compactions)).mappings().all()
+        return SettingsSnapshot(
+            changes, {(row["team"], row["feature"]): _setting(row) for row in rows}
+        )
 
     def choose(
         self,
@@ -88,7 +94,7 @@ class Compactions:
             hold = _LockedFeature(connection, place)
             if hold.setting.stepped is to or hold.setting.mode is to:
                 return False
-            hold.write(stepped=to.value, why=why, stepped_at=micros(now), measured_from=micros(now))
+            hold.write(stepped=to.value, why=why, stepped_at=now, measured_from=now)
             return True
 
     def resume(self, place: tuple[str, str], by: str, now: float) -> bool:
@@ -134,20 +140,17 @@ class _LockedFeature:
         team, feature = place
         self._connection = connection
         self._at = _at(place)
-        connection.execute(_BEGUN, {"team": team, "feature": feature})
+        connection.execute(_BEGUN, {**_UNDECIDED, "team": team, "feature": feature})
         query = select(schema.compactions).where(self._at).with_for_update()
-        self.setting = _setting(connection.execute(query).one())
+        self.setting = _setting(connection.execute(query).mappings().one())
 
     def write(self, **values: object) -> None:
-        """Write values, and count the change.
-
-        The count's row stays locked until the commit, so no number comes twice.
-        """
-        rows, meta = schema.compactions, schema.meta
+        """Write values, and count the change."""
+        rows = schema.compactions
         self._connection.execute(update(rows).where(self._at).values(**values))
-        count = update(meta).where(meta.c.name == COMPACTION_CHANGES)
-        self._connection.execute(count.values(number=meta.c.number + 1))
-        self.setting = _setting(self._connection.execute(select(rows).where(self._at)).one())
+        count_change(self._connection, COMPACTION_CHANGES)
+        query = select(rows).where(self._at)
+        self.setting = _setting(self._connection.execute(query).mappings().one())
 
 
 def _audit_entry(
@@ -178,15 +181,8 @@ def _facts(setting: FeatureSettings) -> dict[str, object]:
 
 def _decision_values(by: str, now: float) -> dict[str, object]:
     """Values that a person's decision writes besides: no step back is left of it."""
-    at = micros(now)
-    return {
-        "stepped": "",
-        "why": "",
-        "stepped_at": 0,
-        "measured_from": at,
-        "changed_by": by,
-        "changed_at": at,
-    }
+    no_step = {"stepped": "", "why": "", "stepped_at": 0}
+    return {**no_step, "measured_from": now, "changed_by": by, "changed_at": now}
 
 
 def _at(place: tuple[str, str]) -> ColumnElement[bool]:
@@ -194,24 +190,10 @@ def _at(place: tuple[str, str]) -> ColumnElement[bool]:
     return and_(columns.team == team, columns.feature == feature)
 
 
-def _changes(connection: Connection) -> int:
-    query = select(schema.meta.c.number).where(schema.meta.c.name == COMPACTION_CHANGES)
-    return int(connection.execute(query).scalar_one())
-
-
-def _setting(row: Row[Any]) -> FeatureSettings:
+def _setting(row: RowMapping) -> FeatureSettings:
     """The setting in a row; an unknown mode is off, as it may be a bolder one."""
-    return FeatureSettings(
-        mode=_mode(row.mode),
-        keep_turns=row.keep_turns,
-        target=row.target_tokens,
-        stepped=_mode(row.stepped),
-        why=row.why,
-        stepped_at=seconds(row.stepped_at),
-        measured_from=seconds(row.measured_from),
-        changed_by=row.changed_by,
-        changed_at=seconds(row.changed_at),
-    )
+    modes = {name: _mode(row[name]) for name in ("mode", "stepped")}
+    return record_of({**row, **modes, "target": row["target_tokens"]}, FeatureSettings)
 
 
 def _mode(text: str) -> CompactionMode | None:

@@ -1,13 +1,13 @@
 """Rows of layouts and of the modes in force; used inside the caller's transaction."""
 
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Row,
+    RowMapping,
     Table,
     and_,
     delete,
@@ -16,26 +16,18 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy import text as sql
 
 from proxy.prefix.layouts.layout import read_layout
 from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
 from proxy.store.sql import schema
-from proxy.store.sql.timestamps import seconds
-
-LAYOUT_CHANGES: Final = "layout changes"
-"""The name of the fact that counts changes to what is in force, for its caches."""
+from proxy.store.sql.rows import LAYOUT_CHANGES, change_count, count_change, record_of, upsert
 
 UNKNOWN_MODE: Final = "the database holds a mode that this version does not know"
 """Reason for a suspension that nobody chose."""
 
 _MODES = frozenset(PlanningMode)
 _MAX_UNDECIDED = 20
-_BEGUN = sql(
-    "INSERT INTO features (team, feature, family, mode, version, former, active_from, "
-    "measured_from, suspended, suspended_at, changed_by, changed_at) "
-    "VALUES (:team, :feature, :family, '', 0, 0, 0, 0, '', 0, '', 0) ON CONFLICT DO NOTHING"
-)
+_BEGUN = upsert(schema.features)
 
 
 class ProposalState(StrEnum):
@@ -82,15 +74,18 @@ def row_of(table: Table, place: LayoutScope) -> ColumnElement[bool]:
     )
 
 
-def place_of(row: Row[Any]) -> LayoutScope:
+def place_of(row: RowMapping) -> LayoutScope:
     """The place of a row."""
-    return LayoutScope(row.team, row.feature, row.family)
+    return LayoutScope(row["team"], row["feature"], row["family"])
 
 
-def settings_from_row(row: Row[Any]) -> FeatureState:
+def settings_from_row(row: RowMapping) -> FeatureState:
     """The settings in a row of ``features``; with an unknown mode, prompts go unmodified."""
-    is_known = not row.mode or row.mode in _MODES
-    state = _feature_state(row, row.mode if is_known else PlanningMode.OFF)
+    mode = row["mode"]
+    is_known = not mode or mode in _MODES
+    state = record_of(
+        {**row, "mode": (mode or None) if is_known else PlanningMode.OFF}, FeatureState
+    )
     if is_known or state.suspended:
         return state
     return msgspec.structs.replace(
@@ -98,59 +93,26 @@ def settings_from_row(row: Row[Any]) -> FeatureState:
     )
 
 
-def _feature_state(row: Row[Any], mode: str) -> FeatureState:
-    return FeatureState(
-        mode=PlanningMode(mode) if mode else None,
-        version=row.version,
-        former=row.former,
-        active_from=seconds(row.active_from),
-        measured_from=seconds(row.measured_from),
-        suspended=row.suspended,
-        suspended_at=seconds(row.suspended_at),
-        changed_by=row.changed_by,
-        changed_at=seconds(row.changed_at),
-    )
-
-
-def proposal_from_row(row: Row[Any]) -> Proposal:
-    """The proposal in a row of ``layouts``."""
-    return Proposal(
-        version=row.version,
-        digest=row.digest,
-        moves=row.moves,
-        state=ProposalState(row.state),
-        made=seconds(row.made),
-        decided_by=row.decided_by,
-        decided_at=seconds(row.decided_at),
-        mode_before=row.mode_before,
-    )
-
-
 def lock_settings(connection: Connection, place: LayoutScope) -> FeatureState:
     """The place's settings, which nobody else changes until the transaction ends."""
-    connection.execute(_BEGUN, msgspec.structs.asdict(place))
+    state = {**msgspec.structs.asdict(FeatureState()), "mode": ""}
+    connection.execute(_BEGUN, {**state, **msgspec.structs.asdict(place)})
     query = select(schema.features).where(row_of(schema.features, place)).with_for_update()
-    return settings_from_row(connection.execute(query).one())
+    return settings_from_row(connection.execute(query).mappings().one())
 
 
 def write_settings(connection: Connection, place: LayoutScope, **values: object) -> FeatureState:
-    """Writes values at the locked place, counts the change, and returns the settings.
-
-    The count's row stays locked until the commit, so no number comes twice.
-    """
-    features, meta = schema.features, schema.meta
+    """Writes values at the locked place, counts the change, and returns the settings."""
+    features = schema.features
     connection.execute(update(features).where(row_of(features, place)).values(**values))
-    count = update(meta).where(meta.c.name == LAYOUT_CHANGES).values(number=meta.c.number + 1)
-    connection.execute(count)
-    return settings_from_row(
-        connection.execute(select(features).where(row_of(features, place))).one()
-    )
+    count_change(connection, LAYOUT_CHANGES)
+    query = select(features).where(row_of(features, place))
+    return settings_from_row(connection.execute(query).mappings().one())
 
 
 def count_changes(connection: Connection) -> int:
     """The number of changes counted so far."""
-    query = select(schema.meta.c.number).where(schema.meta.c.name == LAYOUT_CHANGES)
-    return int(connection.execute(query).scalar_one())
+    return int(connection.execute(change_count(LAYOUT_CHANGES)).scalar_one())
 
 
 def find_proposal(connection: Connection, place: LayoutScope, version: int) -> Proposal:
@@ -161,14 +123,14 @@ def find_proposal(connection: Connection, place: LayoutScope, version: int) -> P
     """
     layouts = schema.layouts
     query = select(layouts).where(row_of(layouts, place), layouts.c.version == version)
-    row = connection.execute(query).one_or_none()
+    row = connection.execute(query).mappings().one_or_none()
     if row is None:
         raise ValueError(f"no layout of this feature has the version {version}")
-    return proposal_from_row(row)
+    return record_of(row, Proposal)
 
 
 def ensure_proposal(
-    connection: Connection, place: LayoutScope, digest: str, moves: str, micros: int
+    connection: Connection, place: LayoutScope, digest: str, moves: str, now: float
 ) -> Proposal:
     """The proposal with this digest at the locked place, made where there is none yet."""
     layouts = schema.layouts
@@ -177,17 +139,17 @@ def ensure_proposal(
     if row is None:
         newest = select(func.coalesce(func.max(layouts.c.version), 0)).where(row_of(layouts, place))
         version = connection.execute(newest).scalar_one() + 1
-        _make(connection, place, version, digest=digest, moves=moves, made=micros)
+        _make(connection, place, version, digest=digest, moves=moves, made=now)
         return find_proposal(connection, place, version)
     if row.state in _UNDECIDED:
         same = and_(row_of(layouts, place), layouts.c.version == row.version)
-        values = {"state": ProposalState.PROPOSED.value, "moves": moves, "made": micros}
+        values = {"state": ProposalState.PROPOSED.value, "moves": moves, "made": now}
         connection.execute(update(layouts).where(same).values(decided_at=0, **values))
     return find_proposal(connection, place, row.version)
 
 
 def withdraw_proposals(
-    connection: Connection, place: LayoutScope, calls: int, keep: str, micros: int
+    connection: Connection, place: LayoutScope, calls: int, keep: str, now: float
 ) -> None:
     """Withdraw the place's undecided layouts, but one, that so many calls or fewer spoke for."""
     layouts = schema.layouts
@@ -197,7 +159,7 @@ def withdraw_proposals(
         moves = layout.moves if layout is not None else ()
         if all(move.calls <= calls for move in moves):
             same = and_(waits, layouts.c.version == row.version, layouts.c.moves == row.moves)
-            values = {"state": ProposalState.WITHDRAWN.value, "decided_at": micros}
+            values = {"state": ProposalState.WITHDRAWN.value, "decided_at": now}
             connection.execute(update(layouts).where(same).values(**values))
 
 
@@ -205,13 +167,13 @@ class JudgedLayout(msgspec.Struct, frozen=True, kw_only=True):
     """A decision about a version of a layout.
 
     Attributes:
-        decided_at: Time of that, in microseconds since the epoch.
+        decided_at: Time of that, in seconds since the epoch.
         mode_before: Mode that it replaces, "" for that of the feature; None for no mode.
     """
 
     state: ProposalState
     decided_by: str
-    decided_at: int
+    decided_at: float
     mode_before: str | None = None
 
 

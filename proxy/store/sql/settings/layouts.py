@@ -30,10 +30,10 @@ from proxy.store.sql import schema
 from proxy.store.sql.access.audit_log import AuditedChange, record_change
 from proxy.store.sql.database import read_transaction, write_transaction
 from proxy.store.sql.ledger.control_arms import ArmMeasurement, Comparison, Savings
+from proxy.store.sql.rows import read_records, record_of
 from proxy.store.sql.settings import layout_rows as rows
 from proxy.store.sql.settings.layout_rows import Proposal, ProposalState
 from proxy.store.sql.settings.locks import APPROVAL_DELAY_S, GUARD, LockedSettings
-from proxy.store.sql.timestamps import micros
 
 AUTO: Final = "auto"
 """Name of the approver of a proposal that approves itself."""
@@ -77,9 +77,10 @@ class Layouts:
         with read_transaction(self._engine) as connection:
             # Counted first: a change that is made meanwhile is noticed by the next look.
             changes = rows.count_changes(connection)
-            state_rows = connection.execute(select(features)).all()
+            state_rows = connection.execute(select(features)).mappings().all()
             moves = {
-                (rows.place_of(row), row.version): row.moves for row in connection.execute(query)
+                (rows.place_of(row), row["version"]): row["moves"]
+                for row in connection.execute(query).mappings()
             }
         places = {rows.place_of(row): rows.settings_from_row(row) for row in state_rows}
         return FeatureStates(changes, places, moves, self._mode)
@@ -88,16 +89,15 @@ class Layouts:
         """Every version of the place's layout, oldest first."""
         layouts = schema.layouts
         query = select(layouts).where(rows.row_of(layouts, place)).order_by(layouts.c.version)
-        with read_transaction(self._engine) as connection:
-            return [rows.proposal_from_row(row) for row in connection.execute(query)]
+        return read_records(self._engine, query, Proposal)
 
     def newest_proposals(self, most: int) -> Mapping[LayoutScope, Sequence[Proposal]]:
         """So many versions of all places' layouts, those that were made last, newest first."""
         query = select(schema.layouts).order_by(schema.layouts.c.made.desc()).limit(most)
         proposals: defaultdict[LayoutScope, list[Proposal]] = defaultdict(list)
         with read_transaction(self._engine) as connection:
-            for row in connection.execute(query):
-                proposals[rows.place_of(row)].append(rows.proposal_from_row(row))
+            for row in connection.execute(query).mappings():
+                proposals[rows.place_of(row)].append(record_of(row, Proposal))
         return proposals
 
     def propose(self, place: LayoutScope, digest: str, moves: str, now: float) -> Proposal | None:
@@ -112,7 +112,7 @@ class Layouts:
             if not self._has_room(connection, place):
                 return None
             hold = LockedSettings(connection, place, self._mode)
-            version = rows.ensure_proposal(connection, place, digest, moves, micros(now))
+            version = rows.ensure_proposal(connection, place, digest, moves, now)
             if version.state is not ProposalState.PROPOSED or not hold.is_open(version.moves, now):
                 return version
             before = hold.own
@@ -136,7 +136,7 @@ class Layouts:
         if undecided <= {keep}:
             return
         with write_transaction(self._engine) as connection:
-            rows.withdraw_proposals(connection, place, calls, keep, micros(now))
+            rows.withdraw_proposals(connection, place, calls, keep, now)
 
     def approve(self, place: LayoutScope, version: int, by: str, now: float) -> FeatureState:
         """Approves the version and returns what holds; a place that only observed now applies.
@@ -272,7 +272,7 @@ def _families_with_own_mode(connection: Connection, place: LayoutScope) -> list[
         features.c.family != EVERY_FAMILY,
         features.c.mode != "",
     )
-    return sorted(map(rows.place_of, connection.execute(query)))
+    return sorted(map(rows.place_of, connection.execute(query).mappings()))
 
 
 class UndecidedLayout(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,7 +21,6 @@ from proxy.store.errors import translated_errors
 from proxy.store.sql import schema
 from proxy.store.sql.settings import layout_rows as rows
 from proxy.store.sql.settings.layout_rows import ProposalState
-from proxy.store.sql.timestamps import micros
 
 APPROVAL_DELAY_S: Final = 5.0
 """Seconds until what was decided holds; processes look every two."""
@@ -106,20 +105,20 @@ class LockedSettings:
 
         What the guard decides holds at once: what harms must not go on.
         """
-        soon = micros(now if by == GUARD else now + APPROVAL_DELAY_S)
+        soon = now if by == GUARD else now + APPROVAL_DELAY_S
         self._write(
             former=self.standing.layout_version(now),
             active_from=soon,
             measured_from=soon,
             changed_by=by,
-            changed_at=micros(now),
+            changed_at=now,
             **values,
         )
         return self.standing
 
     def suspend(self, reason: str, now: float) -> None:
         """Have the place's prompts sent unmodified."""
-        self._write(suspended=reason or "suspended", suspended_at=micros(now))
+        self._write(suspended=reason or "suspended", suspended_at=now)
 
     def _judge(
         self,
@@ -130,7 +129,7 @@ class LockedSettings:
         mode_before: str | None = None,
     ) -> None:
         decision = rows.JudgedLayout(
-            state=state, decided_by=by, decided_at=micros(now), mode_before=mode_before
+            state=state, decided_by=by, decided_at=now, mode_before=mode_before
         )
         rows.record_decision(self._connection, self._place, version, decision)
 
@@ -143,7 +142,7 @@ class LockedSettings:
         query = select(features).where(
             or_(*(rows.row_of(features, scope) for scope in {place, place.all_families}))
         )
-        result = self._connection.execute(query)
+        result = self._connection.execute(query).mappings()
         places = {rows.place_of(row): rows.settings_from_row(row) for row in result}
         return FeatureStates(places=places, mode=self._mode).of(place)
 

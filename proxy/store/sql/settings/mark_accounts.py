@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Engine, Row, case, func, select, text
+import msgspec
+from sqlalchemy import ColumnElement, Connection, Engine, Row, case, delete, func, select, update
 
 from dashboards.reports import SpendFilter
 from proxy.records.feature_mode import LayoutScope
@@ -14,40 +15,27 @@ from proxy.records.mark_account import (
     StoredMarkAccount,
     TeamLoan,
 )
+from proxy.store.sql import schema
 from proxy.store.sql.database import read_transaction, write_transaction
-from proxy.store.sql.rollups import rollup_tables
-from proxy.store.sql.timestamps import micros
+from proxy.store.sql.rows import upsert
 
 _SUMS: Final = ("balance", "direct", "staked", "earned", "calls")
-_NAMES: Final = ("team", "feature", "family", *_SUMS, *PLACES, "halved", "updated")
 _ADDED: Final = ", ".join(f"{name} = mark_accounts.{name} + excluded.{name}" for name in _SUMS)
 _DECAYED: Final = ", ".join(
     f"{name} = CAST(mark_accounts.{name} * :decay AS BIGINT) + excluded.{name}" for name in PLACES
 )
 # In one step, so that gateways that count at once lose nothing of each other.
-_ADD: Final = text(
-    f"INSERT INTO mark_accounts ({', '.join(_NAMES)})"  # noqa: S608 - names of columns
-    f" VALUES ({', '.join(f':{name}' for name in _NAMES)})"
-    f" ON CONFLICT (team, feature, family) DO UPDATE SET {_ADDED}, {_DECAYED},"
-    f" updated = excluded.updated RETURNING {', '.join(_NAMES)}"
+_ADD: Final = upsert(
+    schema.mark_accounts,
+    f"DO UPDATE SET {_ADDED}, {_DECAYED}, updated = excluded.updated RETURNING *",
 )
-#: Seconds between two rounds that make losses smaller, and what is left of them: half in a day.
+#: Seconds between two rounds that make losses smaller.
 HALVING_INTERVAL_S: Final = 3_600.0
-_HALVE: Final = text(
-    "UPDATE mark_accounts SET balance = balance * 9715 / 10000, halved = :now"
-    # A clock that ran ahead and was set back left times that are still to come.
-    " WHERE balance < 0 AND (halved <= :before OR halved > :after)"
+_LEND: Final = upsert(
+    schema.team_losses,
+    "DO UPDATE SET lent = team_losses.lent + excluded.lent, updated = excluded.updated"
+    " RETURNING lent",
 )
-_DELETE: Final = text("DELETE FROM mark_accounts WHERE updated < :before")
-_LEND: Final = text(
-    "INSERT INTO team_losses (team, day, lent, updated) VALUES (:team, :day, :more, :updated)"
-    " ON CONFLICT (team, day) DO UPDATE SET lent = team_losses.lent + excluded.lent,"
-    " updated = excluded.updated RETURNING lent"
-)
-_TAKE_BACK: Final = text(
-    "UPDATE team_losses SET lent = lent - :excess WHERE team = :team AND day = :day"
-)
-_DELETE_DAYS: Final = text("DELETE FROM team_losses WHERE updated < :before")
 
 
 class MarkAccounts:
@@ -66,8 +54,8 @@ class MarkAccounts:
 
     def updated_since(self, since: float, most: int) -> list[StoredMarkAccount]:
         """The accounts that any gateway counted for since then, the latest first."""
-        table = rollup_tables.mark_accounts
-        query = select(*(table.c[name] for name in _NAMES)).where(table.c.updated >= micros(since))
+        table = schema.mark_accounts
+        query = select(table).where(table.c.updated >= since)
         with read_transaction(self._engine) as connection:
             rows = connection.execute(query.order_by(table.c.updated.desc()).limit(most))
             return [_account(row) for row in rows]
@@ -78,13 +66,13 @@ class MarkAccounts:
         Args:
             only: Teams and features that count; models, keys and routes are not told apart.
         """
-        table = rollup_tables.mark_accounts.c
+        table = schema.mark_accounts.c
         lost = case((table.balance < 0, -table.balance), else_=0)
         sums = select(
             *(func.coalesce(func.sum(column), 0) for column in (table.staked, table.earned, lost)),
             func.count(),
         ).where(*_conditions(only))
-        query = select(*(table[name] for name in _NAMES)).where(*_conditions(only))
+        query = select(schema.mark_accounts).where(*_conditions(only))
         order = (table.staked.desc(), table.team, table.feature, table.family)
         with read_transaction(self._engine) as connection:
             staked, earned, lost_nanos, accounts = map(int, connection.execute(sums).one())
@@ -99,9 +87,15 @@ class MarkAccounts:
 
     def halve_losses(self, now: float) -> None:
         """Make losses smaller that were not within the hour, so that they are half in a day."""
-        before, after = (micros(now + away * HALVING_INTERVAL_S) for away in (-1, 1))
+        table = schema.mark_accounts.c
+        # A clock that ran ahead and was set back left times that are still to come.
+        is_due = (table.halved <= now - HALVING_INTERVAL_S) | (
+            table.halved > now + HALVING_INTERVAL_S
+        )
+        halved = table.balance * 9_715 // 10_000  # 24 times of it are a half
+        change = update(schema.mark_accounts).where(table.balance < 0, is_due)
         with write_transaction(self._engine) as connection:
-            connection.execute(_HALVE, {"now": micros(now), "before": before, "after": after})
+            connection.execute(change.values(balance=halved, halved=now))
 
     def lend(self, loans: Sequence[TeamLoan], limit: int, now: float) -> list[int]:
         """Lend what processes may lose of their teams; returns how much of each they have.
@@ -118,31 +112,32 @@ class MarkAccounts:
 
     def lent_since(self, since: float, day: int) -> dict[str, int]:
         """Amounts lent of each team of a day for which any process asked since then."""
-        table = rollup_tables.team_losses.c
-        query = select(table.team, table.lent).where(table.updated >= micros(since))
+        table = schema.team_losses.c
+        query = select(table.team, table.lent).where(table.updated >= since)
         with read_transaction(self._engine) as connection:
             return {row.team: row.lent for row in connection.execute(query.where(table.day == day))}
 
     def delete_unused(self, before: float) -> None:
         """Delete the accounts and team days that nobody counted for since then."""
         with write_transaction(self._engine) as connection:
-            for statement in (_DELETE, _DELETE_DAYS):
-                connection.execute(statement, {"before": micros(before)})
+            for table in (schema.mark_accounts, schema.team_losses):
+                connection.execute(delete(table).where(table.c.updated < before))
 
 
 def _lend(connection: Connection, loan: TeamLoan, limit: int, now: float) -> int:
-    place = {"team": loan.team, "day": loan.day}
+    table = schema.team_losses
     # The row is locked from here on, so that gateways which ask at once wait for each other.
-    values = {**place, "more": loan.more, "updated": micros(now)}
+    values = {"team": loan.team, "day": loan.day, "lent": loan.more, "updated": now}
     lent: int = connection.execute(_LEND, values).scalar_one()
     excess = min(max(0, loan.more - loan.owed), max(0, lent - limit))
     if excess:
-        connection.execute(_TAKE_BACK, {**place, "excess": excess})
+        row = (table.c.team == loan.team) & (table.c.day == loan.day)
+        connection.execute(update(table).where(row).values(lent=table.c.lent - excess))
     return loan.more - excess
 
 
 def _conditions(only: SpendFilter) -> list[ColumnElement[bool]]:
-    table = rollup_tables.mark_accounts.c
+    table = schema.mark_accounts.c
     filters = {"team": only.counted_teams, "feature": only.values.get("feature")}
     return [
         table[name].in_(sorted(values)) for name, values in filters.items() if values is not None
@@ -150,16 +145,14 @@ def _conditions(only: SpendFilter) -> list[ColumnElement[bool]]:
 
 
 def _values(change: MarkAccountChange, now: float) -> dict[str, Any]:
-    account, at = change.account, micros(now)
+    account = change.account
     return {
-        "team": account.scope.team,
-        "feature": account.scope.feature,
-        "family": account.scope.family,
+        **msgspec.structs.asdict(account.scope),
         **{name: getattr(account, name) for name in _SUMS},
         **dict(zip(PLACES, account.places, strict=True)),
         "decay": change.decay,
-        "halved": at,
-        "updated": at,
+        "halved": now,
+        "updated": now,
     }
 
 

@@ -9,25 +9,23 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
-from sqlalchemy import Engine, select, text
+from sqlalchemy import Engine, bindparam, select, text
 
 from proxy.store.sql import schema
-from proxy.store.sql.database import delete_unused, read_transaction, write_transaction
-from proxy.store.sql.timestamps import micros
+from proxy.store.sql.database import delete_unused, write_transaction
+from proxy.store.sql.rows import read_value, upsert
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(tuple[str, ...]).decode
 
-_KEEP: Final = text(
-    "INSERT INTO notes (key, lines, used) VALUES (:key, :lines, :used) ON CONFLICT (key) DO NOTHING"
-)
+_KEEP: Final = upsert(schema.notes)
 # What was taken before is told; else what is there now is written down as taken: in one step, on
 # both databases.
 _CLAIM: Final = text(
     "INSERT INTO notes (key, lines, used) "
     "VALUES (:here, COALESCE((SELECT lines FROM notes WHERE key = :part), '[]'), :used) "
     "ON CONFLICT (key) DO UPDATE SET used = excluded.used RETURNING lines"
-)
+).bindparams(bindparam("used", type_=schema.notes.c.used.type))
 
 
 class Notes:
@@ -38,15 +36,14 @@ class Notes:
 
     def keep(self, part: str, lines: Sequence[str], now: float) -> None:
         """Keep notes on a part, unless there are some already."""
-        values = {"key": part, "lines": _encode(lines).decode(), "used": micros(now)}
+        values = {"key": part, "lines": _encode(lines).decode(), "used": now}
         with write_transaction(self._engine) as connection:
             connection.execute(_KEEP, values)
 
     def has(self, part: str) -> bool:
         """True if there are notes on a part, if only to say that none were worth keeping."""
         query = select(schema.notes.c.used).where(schema.notes.c.key == part)
-        with read_transaction(self._engine) as connection:
-            return connection.execute(query).one_or_none() is not None
+        return read_value(self._engine, query) is not None
 
     def claim(self, part: str, here: str, now: float) -> tuple[str, ...]:
         """The notes for a compaction of a part: those it took before, else the present ones.
@@ -56,7 +53,7 @@ class Notes:
         Args:
             here: The name of the compaction; no part has the same.
         """
-        values = {"here": here, "part": part, "used": micros(now)}
+        values = {"here": here, "part": part, "used": now}
         with write_transaction(self._engine) as connection:
             return _decode(connection.execute(_CLAIM, values).scalar_one())
 

@@ -1,22 +1,17 @@
 """Pins of objectives: a level that people set for a while."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-from sqlalchemy import Connection, Engine, RowMapping, delete, select, text, update
+from sqlalchemy import Connection, Engine, delete, select, update
 
 from proxy.store.sql import schema
 from proxy.store.sql.access.audit_log import AuditedChange, record_change
-from proxy.store.sql.database import count_changed_rows, read_transaction, write_transaction
-from proxy.store.sql.timestamps import micros, seconds
+from proxy.store.sql.database import write_transaction
+from proxy.store.sql.rows import read_records, update_clause, upsert
 
-_SET: Final = text(
-    "INSERT INTO pins (objective, made, level, until, why, who)"
-    " VALUES (:objective, :made, :level, :until, :why, :who)"
-    " ON CONFLICT (objective, made) DO UPDATE SET"
-    " level = :level, until = :until, why = :why, who = :who"
-)
+_SET: Final = upsert(schema.pins, update_clause("level", "until", "why", "who"))
 #: Pins that are told of.
 _MAX_PINS: Final = 1_000
 #: Seconds a pin is remembered after its end, for those who look at what happened.
@@ -50,11 +45,9 @@ class Pins:
         """Pin an objective; an earlier pin of it ends."""
         table = schema.pins
         with write_transaction(self._engine) as connection:
-            old = micros(max(pin.made - _RETENTION_S, 0.0))
-            connection.execute(delete(table).where(table.c.until < old))
+            connection.execute(delete(table).where(table.c.until < pin.made - _RETENTION_S))
             _end(connection, pin.objective, pin.made)
-            row: dict[str, Any] = {**msgspec.structs.asdict(pin), "until": micros(pin.until)}
-            connection.execute(_SET, {**row, "made": micros(pin.made)})
+            connection.execute(_SET, msgspec.structs.asdict(pin))
             facts = {"level": pin.level, "until": pin.until, "why": pin.why}
             change = AuditedChange(
                 who=pin.who, action="pin objective", subject=pin.objective, after=facts
@@ -73,32 +66,18 @@ class Pins:
     def current_pins(self, now: float) -> Mapping[str, PinRow]:
         """The pins that have not ended, by objective; of several of one, the last."""
         table = schema.pins
-        query = select(table).where(table.c.until > micros(now)).order_by(table.c.made)
-        with read_transaction(self._engine) as connection:
-            rows = connection.execute(query.limit(_MAX_PINS)).mappings().all()
-        return {row["objective"]: _pin(row) for row in rows}
+        query = select(table).where(table.c.until > now).order_by(table.c.made).limit(_MAX_PINS)
+        return {pin.objective: pin for pin in read_records(self._engine, query, PinRow)}
 
     def last_pins(self, most: int) -> list[PinRow]:
         """The pins that were set last, the newest first; those that ended are among them."""
         table = schema.pins
         query = select(table).order_by(table.c.made.desc(), table.c.objective).limit(most)
-        with read_transaction(self._engine) as connection:
-            return [_pin(row) for row in connection.execute(query).mappings()]
+        return read_records(self._engine, query, PinRow)
 
 
 def _end(connection: Connection, objective: str, now: float) -> int:
     """End what is pinned of an objective; how many pins that were."""
-    table, at = schema.pins, micros(now)
-    held = (table.c.objective == objective) & (table.c.until > at)
-    return count_changed_rows(connection, update(table).where(held).values(until=at))
-
-
-def _pin(row: RowMapping) -> PinRow:
-    return PinRow(
-        objective=row["objective"],
-        level=row["level"],
-        until=seconds(row["until"]),
-        why=row["why"],
-        made=seconds(row["made"]),
-        who=row["who"],
-    )
+    table = schema.pins
+    is_current = (table.c.objective == objective) & (table.c.until > now)
+    return connection.execute(update(table).where(is_current).values(until=now)).rowcount

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Engine, Row, select, text, update
+from sqlalchemy import Connection, Engine, Row, select, update
 
 from proxy.prefix.breakpoints.plan import SEVERAL, Plan, merge_plans
 from proxy.store.sql import schema
 from proxy.store.sql.database import delete_unused, read_transaction, write_transaction
-from proxy.store.sql.timestamps import micros
+from proxy.store.sql.rows import update_clause, upsert
 
 _TOUCH_INTERVAL_S = 43_200.0
 
@@ -21,10 +21,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Plan).decode
 
 # A row that is there is locked and told, one that is not is made: in one step, on both databases.
-_KEEP = text(
-    "INSERT INTO plans (conversation, plan, used) VALUES (:conversation, :plan, :used) "
-    "ON CONFLICT (conversation) DO UPDATE SET used = excluded.used RETURNING plan"
-)
+_KEEP = upsert(schema.plans, f"{update_clause('used')} RETURNING plan")
 
 
 class Plans:
@@ -57,8 +54,7 @@ class Plans:
                 more = _rows(connection, sorted(named))
                 plans_by_conversation |= {row.conversation: _decode(row.plan) for row in more}
                 rows = [*rows, *more]
-        old = micros(now - _TOUCH_INTERVAL_S)
-        if idle := [row.conversation for row in rows if row.used < old]:
+        if idle := [row.conversation for row in rows if row.used < now - _TOUCH_INTERVAL_S]:
             self._touch(idle, now)
         return plans_by_conversation
 
@@ -84,7 +80,7 @@ class Plans:
 
     def _touch(self, conversations: Sequence[str], now: float) -> None:
         plans = schema.plans
-        touch = update(plans).values(used=micros(now))
+        touch = update(plans).values(used=now)
         with write_transaction(self._engine) as connection:
             for one in sorted(conversations):  # locked in the order in which plans grow
                 connection.execute(touch.where(plans.c.conversation == one))
@@ -107,11 +103,7 @@ def _merge_plan(connection: Connection, conversation: str, plan: Plan, now: floa
         splits=plan.splits,
     )
     alone = plan if plan.conversation else merge_plans(bare, plan)
-    values = {
-        "conversation": conversation,
-        "plan": _encode(alone).decode(),
-        "used": micros(now),
-    }
+    values = {"conversation": conversation, "plan": _encode(alone).decode(), "used": now}
     stored = _decode(connection.execute(_KEEP, values).scalar_one())
     grown = merge_plans(stored, plan)
     if grown != stored:

@@ -5,11 +5,12 @@ from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, Engine, delete, func, select, text
+from sqlalchemy import Connection, Engine, delete, func, select
 
 from proxy.store.sql import schema
 from proxy.store.sql.access.audit_log import AuditedChange, Facts, record_change
 from proxy.store.sql.database import read_transaction, write_transaction
+from proxy.store.sql.rows import update_clause, upsert
 from proxy.store.sql.timestamps import micros, seconds
 from slo.budgets.budget import Budget
 
@@ -20,11 +21,7 @@ MAX_TEAM_BUDGETS: Final = 100
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(Budget).decode
-_SET: Final = text(
-    "INSERT INTO stored_budgets (name, text, changed_by, changed_at)"
-    " VALUES (:name, :text, :who, :at) ON CONFLICT (name) DO UPDATE SET"
-    " text = :text, changed_by = :who, changed_at = :at"
-)
+_SET: Final = upsert(schema.stored_budgets, update_clause("text", "changed_by", "changed_at"))
 
 
 class StoredBudget(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,13 +86,13 @@ class StoredBudgets:
             ValueError: There are as many as there may be.
         """
         table = schema.stored_budgets
-        row = {"name": budget.name, "text": _encode(budget).decode(), "who": who}
+        row = {"name": budget.name, "text": _encode(budget).decode(), "changed_by": who}
         with write_transaction(self._engine) as connection:
             before = _facts(connection, budget.name)
             if before is None:
                 _check_room(connection, team if has_share else None)
             latest = connection.execute(select(func.max(table.c.changed_at))).scalar() or 0
-            connection.execute(_SET, {**row, "at": max(micros(now), latest + 1)})
+            connection.execute(_SET, {**row, "changed_at": max(micros(now), latest + 1)})
             change = AuditedChange(
                 who=who,
                 action="change budget" if before else "create budget",

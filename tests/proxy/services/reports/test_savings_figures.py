@@ -6,7 +6,7 @@ from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.store.sql.database import write_transaction
 from proxy.store.sql.ledger.control_arms import MAX_MEASUREMENT_AGE_S
 from proxy.store.sql.ledger.inserts import inserter
-from proxy.store.sql.rollups.rollup_tables import arm_measurement
+from proxy.store.sql.schema import arm_measurement
 from proxy.store.store import Store
 from tests.fakes.chaos import two_model_catalog
 from tests.fakes.receipts import START, a_receipt

@@ -7,7 +7,7 @@ from proxy.store.sql.settings import layout_rows as rows
 from proxy.store.sql.settings.layout_rows import ProposalState
 
 PLACE = LayoutScope("team_1", "support", "claude")
-MICROS = 1_790_000_000_000_000
+NOW = 1_790_000_000.0
 
 
 def test_a_place_nobody_decided_about_is_locked_as_it_stands(engine: Engine) -> None:
@@ -26,12 +26,12 @@ def test_layout_rows_are_read_back_in_seconds_and_counted(engine: Engine) -> Non
         rows.lock_settings(connection, PLACE)
         rows.lock_settings(connection, PLACE.all_families)
         written = rows.write_settings(
-            connection, PLACE, mode="auto", version=2, former=1, active_from=MICROS + 500_000
+            connection, PLACE, mode="auto", version=2, former=1, active_from=NOW + 0.5
         )
         other = rows.lock_settings(connection, PLACE.all_families)
 
     assert written == FeatureState(
-        mode=PlanningMode.AUTO, version=2, former=1, active_from=MICROS / 1e6 + 0.5
+        mode=PlanningMode.AUTO, version=2, former=1, active_from=NOW + 0.5
     )
     assert other == FeatureState()
     with read_transaction(engine) as connection:
@@ -40,19 +40,19 @@ def test_layout_rows_are_read_back_in_seconds_and_counted(engine: Engine) -> Non
 
 def test_a_proposal_is_found_by_its_version_and_by_what_it_does(engine: Engine) -> None:
     with write_transaction(engine) as connection:
-        made = rows.ensure_proposal(connection, PLACE, "d1", "[1]", MICROS)
-        again = rows.ensure_proposal(connection, PLACE, "d1", "[2]", MICROS + 9)
+        made = rows.ensure_proposal(connection, PLACE, "d1", "[1]", NOW)
+        again = rows.ensure_proposal(connection, PLACE, "d1", "[2]", NOW + 9e-6)
         decision = rows.JudgedLayout(
-            state=ProposalState.ROLLED_BACK, decided_by="ann", decided_at=MICROS + 10**6
+            state=ProposalState.ROLLED_BACK, decided_by="ann", decided_at=NOW + 1
         )
         rows.record_decision(connection, PLACE, 1, decision)
         judged = rows.find_proposal(connection, PLACE, 1)
-        late = rows.ensure_proposal(connection, PLACE, "d1", "[3]", MICROS + 9)
+        late = rows.ensure_proposal(connection, PLACE, "d1", "[3]", NOW + 9e-6)
         with pytest.raises(ValueError, match="version 2"):
             rows.find_proposal(connection, PLACE, 2)
 
-    assert (made.version, made.moves, made.made) == (1, "[1]", MICROS / 1e6)
-    assert (again.version, again.moves, again.made) == (1, "[2]", MICROS / 1e6 + 9e-6)
+    assert (made.version, made.moves, made.made) == (1, "[1]", NOW)
+    assert (again.version, again.moves, again.made) == (1, "[2]", NOW + 9e-6)
     assert (judged.state, judged.decided_by) == (ProposalState.ROLLED_BACK, "ann")
-    assert judged.decided_at == MICROS / 1e6 + 1
+    assert judged.decided_at == NOW + 1
     assert late == judged
