@@ -145,13 +145,11 @@ class Delivery:
     async def _end_with_error(self, reason: ProxyError, *, is_complete: bool) -> None:
         self._answer.exchange.close()
         if self._answer.is_stream:
-            last = b"" if is_complete else self._failed_end(reason)
+            # Its reader may have written the error in the caller's API already.
+            error = reason.stream_ending or error_event(self._context.call.endpoint, reason)
+            last = b"" if is_complete else error
             with self._waiting_for_caller():
                 await self._context.caller.end(last)
-
-    def _failed_end(self, reason: ProxyError) -> bytes:
-        """The error in the form of the caller's API; its reader may have written it already."""
-        return reason.stream_ending or error_event(self._context.call.endpoint, reason)
 
     def _waiting_for_caller(self) -> WaitTimer:
         """A block that waits for the caller to take what is sent, but not without end."""
@@ -159,9 +157,6 @@ class Delivery:
             AwaitedEvent.CALLER, self._context.deps.retry_policy.stall_s
         )
         return self._context.timeline.waiting
-
-    def _closing_event(self, receipt: Receipt) -> bytes:
-        return self._context.caller.closing_event(receipt) if self._answer.is_stream else b""
 
     def _rewrite(self, piece: bytes) -> bytes:
         """A piece in the caller's words, without the keys that an error may hold."""
@@ -183,14 +178,12 @@ class Delivery:
                 with self._waiting_for_caller():
                     await self._context.caller.send(last)
             raise
-        if reason is None and self._answer.is_stream and not self._is_complete:
+        answer = self._answer
+        is_cut = answer.generates and not answer.meter.is_complete
+        if reason is None and answer.is_stream and is_cut:
             raise truncated_stream()
-        return self._closing_event(await self._settle(reason)) + last
-
-    @property
-    def _is_complete(self) -> bool:
-        """True if a stream ended completely; also where its format does not tell."""
-        return self._answer.meter.is_complete or not self._answer.generates
+        receipt = await self._settle(reason)
+        return (self._context.caller.closing_event(receipt) if answer.is_stream else b"") + last
 
     def _head(self) -> Head:
         attempt, answer = self._attempt, self._answer

@@ -246,7 +246,8 @@ class HedgedAttempts:
         failure = task.result() if error is None else error
         attempt.close(failure if isinstance(failure, BaseException) else None)
         if isinstance(failure, UpstreamError):
-            self._record_in_background(attempt, failure)
+            # In the background: the call does not wait for its tokens to be counted.
+            self._context.deps.tasks.start(partial(record_superseded, attempt, failure))
         elif isinstance(failure, ProxyError):
             record_refused(attempt, failure, final=False)
         elif isinstance(failure, BaseException):
@@ -301,10 +302,6 @@ class HedgedAttempts:
                 over = again
         if over is not None:
             raise over
-
-    def _record_in_background(self, attempt: Attempt, failure: UpstreamError) -> None:
-        """Keep a receipt in the background: the call does not wait for its tokens to be counted."""
-        self._context.deps.tasks.start(partial(record_superseded, attempt, failure))
 
 
 async def _wait_until_ended(task: _AttemptTask) -> asyncio.CancelledError | None:

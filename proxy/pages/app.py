@@ -174,7 +174,7 @@ async def _admin(
         budgets = context.policies.budgets
         board = LiveBoard(context.opened, budgets, router=router, counters=store, now=context.now)
         if gate is not None:
-            board.show_ceilings(gate.decision_counts)
+            board.show_ceilings(gate.ceilings.decision_counts)
 
         async def prepare(snapshot: Snapshot) -> Callable[[], None]:
             return lambda: board.update(snapshot.policies.budgets)
@@ -275,7 +275,7 @@ async def _budget_store(
 ) -> AsyncIterator[BudgetStore | None]:
     """The counters that the pages read: Redis over an own connection, or the process's."""
     if context.settings.policies is None or not context.settings.redis_url:
-        yield None if gate is None else gate.counters
+        yield None if gate is None else gate.budgets.counters
         return
     own = open_budget_store(context.settings, context.opened)
     try:

@@ -29,7 +29,7 @@ from dashboards.board import (
 from proxy.pages.store_questions import PART_TIMEOUT_S, StoreQuestions
 from proxy.records.receipt import Receipt
 from proxy.services.budgets.accounts import LedgerAccounts
-from proxy.services.budgets.admission_gate import CeilingCounts
+from proxy.services.budgets.ceilings import CeilingCounts
 from proxy.services.budgets.counter_report import (
     CounterRow,
     counter_rows,

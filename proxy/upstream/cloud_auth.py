@@ -176,7 +176,11 @@ class AwsCredentials(CloudCredentials):
         signed = AWSRequest(
             method=request.method,
             url=request.url,
-            headers={name: value for name, value in request.headers.items() if _is_signed(name)},
+            headers={
+                name: value
+                for name, value in request.headers.items()
+                if name in {"host", "content-type"} or name.startswith("x-amz")
+            },
             data=request.body,
         )
         host = urlsplit(request.url).hostname or ""
@@ -234,10 +238,6 @@ def cloud_credentials(upstream: Upstream) -> CloudCredentials | None:
     if upstream.auth == "aws":
         return AwsCredentials(upstream)
     return GoogleCredentials(upstream) if upstream.auth == "google" else None
-
-
-def _is_signed(header: str) -> bool:
-    return header in {"host", "content-type"} or header.startswith("x-amz")
 
 
 def missing_key(text: str) -> UpstreamError:

@@ -95,8 +95,8 @@ async def call_row(
         budget(limit=_LIMIT), budget(name="c", scope="organization", limit=_LIMIT)
     )
     harness.admission.counters = store
-    ceilings = CostCeilings([Ceiling(name="c", limit=_LIMIT)], harness.predictor)
-    entry = AdmissionGate(ceilings if has_ceiling else None, harness.admission)
+    ceilings = [Ceiling(name="c", limit=_LIMIT)] if has_ceiling else []
+    entry = AdmissionGate(CostCeilings(ceilings, harness.predictor), harness.admission)
     await store.change_condition(await store.condition(NOW), CountersCondition.WHOLE, NOW)
     seal, times = Pseudonymizer(b"secret"), []
     for number in range(rounds):

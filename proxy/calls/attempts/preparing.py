@@ -185,7 +185,8 @@ def call_hints(context: CallContext, call: Call, route: Route) -> CallHints | No
     if target is None:
         return hints
     elapsed = timeline.now() - timeline.started
-    first = _least(_remaining_s(target.ttft, elapsed), target.queue_and_prefill)
+    limits = (_remaining_s(target.ttft, elapsed), target.queue_and_prefill)
+    first = min((limit for limit in limits if limit is not None), default=None)
     whole = _remaining_s(target.total, elapsed)
     return CallHints(
         first_token_s=first,
@@ -207,8 +208,3 @@ def _expected_output(context: CallContext, call: Call, route: Route) -> int | No
 def _remaining_s(limit: float | None, elapsed: float) -> float | None:
     """Seconds that are left of a limit; None where there is none."""
     return None if limit is None else max(0.0, limit - elapsed)
-
-
-def _least(*limits: float | None) -> float | None:
-    """The tightest of some limits; None where there is none."""
-    return min((limit for limit in limits if limit is not None), default=None)

@@ -27,7 +27,7 @@ def message(telling: Notification) -> HttpMessage:
     """One message of all the alerts."""
     group = telling.group
     shown, rest = group.alerts[:MAX_SHOWN_ALERTS], len(group.alerts) - MAX_SHOWN_ALERTS
-    blocks = [_section(_heading(group)), *(_section(*_alert_lines(alert)) for alert in shown)]
+    blocks = [_section(_heading(group)), *map(_alert_section, shown)]
     if rest > 0:
         blocks.append(_section(f"and {rest} more; `thriftgate alerts` shows them"))
     first = group.alerts[0].title
@@ -60,8 +60,8 @@ def _heading(group: AlertGroup) -> str:
     return f"{urgency}:" if count == 1 else f"{urgency}: {quantity(count, 'alert')}"
 
 
-def _alert_lines(alert: Alert) -> list[str]:
-    return [f"*{escape(alert.title)}*", *map(escape, alert_lines(alert))]
+def _alert_section(alert: Alert) -> dict[str, Any]:
+    return _section(f"*{escape(alert.title)}*", *map(escape, alert_lines(alert)))
 
 
 def _section(*lines: str) -> dict[str, Any]:

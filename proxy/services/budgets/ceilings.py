@@ -12,8 +12,8 @@ not fit: its length in bytes bounds its tokens.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
 from prometheus_client import Metric
@@ -58,6 +58,10 @@ _DECISION_LABELS: Final[Mapping[type[CeilingDecision], str]] = {
 }
 
 
+CeilingCounts: TypeAlias = tuple[Ceiling, Sequence[tuple[str, int]]]
+"""A ceiling, and decisions by name, each with its number."""
+
+
 class _Open(msgspec.Struct):
     """A call under way.
 
@@ -81,7 +85,7 @@ class CostCeilings(Collector):
         self._ceilings: tuple[Ceiling, ...] = ()
         self._applying: dict[tuple[str, str], tuple[Ceiling, ...]] = {}
         self._open: OrderedDict[str, _Open] = OrderedDict()
-        self._honesty: dict[str, PredictionAccuracy] = {}
+        self._accuracy: dict[str, PredictionAccuracy] = {}
         self._decisions: Counter[tuple[str, type[CeilingDecision]]] = Counter()
         self.update(ceilings)
 
@@ -90,8 +94,8 @@ class CostCeilings(Collector):
         resolved = (_resolve_models(ceiling, self._predictor) for ceiling in ceilings)
         self._ceilings = tuple(sorted(resolved, key=lambda ceiling: ceiling.limit))
         self._applying.clear()
-        self._honesty = {
-            ceiling.name: self._honesty.get(ceiling.name) or PredictionAccuracy()
+        self._accuracy = {
+            ceiling.name: self._accuracy.get(ceiling.name) or PredictionAccuracy()
             for ceiling in self._ceilings
         }
 
@@ -132,8 +136,8 @@ class CostCeilings(Collector):
             del self._open[receipt.call_id]
             if opened.has_used:
                 for ceiling in opened.ceilings:
-                    if (honesty := self._honesty.get(ceiling.name)) is not None:
-                        honesty.record(opened.spent, opened.predicted, ceiling.limit)
+                    if (accuracy := self._accuracy.get(ceiling.name)) is not None:
+                        accuracy.record(opened.spent, opened.predicted, ceiling.limit)
 
     def prediction_accuracy(self, ceiling: str) -> PredictionAccuracy:
         """Prediction accuracy of the calls under the ceiling of this name.
@@ -141,9 +145,9 @@ class CostCeilings(Collector):
         Raises:
             KeyError: There is none.
         """
-        return self._honesty[ceiling]
+        return self._accuracy[ceiling]
 
-    def decision_counts(self) -> list[tuple[Ceiling, list[tuple[str, int]]]]:
+    def decision_counts(self) -> Sequence[CeilingCounts]:
         """Each ceiling, and how often each was decided since this process started."""
         return [
             (
@@ -174,16 +178,16 @@ class CostCeilings(Collector):
             labels=["ceiling", "percentile"],
         )
         for ceiling, counts in self.decision_counts():
-            name, honesty = ceiling.name, self._honesty[ceiling.name]
+            name, accuracy = ceiling.name, self._accuracy[ceiling.name]
             for label, count in counts:
                 decisions.add_metric([name, label], count)
-            over = honesty.calls - honesty.within
+            over = accuracy.calls - accuracy.within
             for label, count in zip(
-                ("yes", "no", "unknown"), (honesty.within, over, honesty.unpriced), strict=True
+                ("yes", "no", "unknown"), (accuracy.within, over, accuracy.unpriced), strict=True
             ):
                 calls.add_metric([name, label], count)
             for part in _QUANTILES:
-                if (error := honesty.error_quantile(part)) is not None:
+                if (error := accuracy.error_quantile(part)) is not None:
                     errors.add_metric([name, f"{100 * part:g}"], error)
         yield from (decisions, calls, errors)
 

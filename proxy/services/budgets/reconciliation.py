@@ -346,7 +346,8 @@ class Reconciler(Collector):
             if is_empty:
                 await self._change_condition(CountersCondition.EMPTY, CountersCondition.REPAIRING)
             if begins:
-                await self._begin_checkpoint()
+                now = self._now()
+                self._checkpoint = await self._counters.begin_checkpoint(now, self._shares)
             if restores:
                 await self._wait_for_ledger()
             at_once = restores and not self._recovers
@@ -363,10 +364,6 @@ class Reconciler(Collector):
     async def _change_condition(self, before: CountersCondition, after: CountersCondition) -> None:
         """Change the mark, or prolong it, if it still has the expected value."""
         await self._counters.change_condition(before, after, self._now())
-
-    async def _begin_checkpoint(self) -> None:
-        """Let what is settled from now on be kept apart."""
-        self._checkpoint = await self._counters.begin_checkpoint(self._now(), self._shares)
 
     async def _wait_for_ledger(self) -> None:
         """Wait until the ledger knows what this process has written down.

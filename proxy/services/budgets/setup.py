@@ -108,12 +108,7 @@ class _Limits:
         self._reconciler = Reconciler((), self._store, around.opened, around.now)
         self._is_deferred = False
         self._has_learned = self._is_alone = self._is_counting = self._has_ceilings = False
-        self.entry = AdmissionGate(
-            self._ceilings,
-            self._admission,
-            self._admission.counters,
-            self._ceilings.decision_counts,
-        )
+        self.entry = AdmissionGate(self._ceilings, self._admission)
         stack.push_async_callback(self._end)
         self._running: list[asyncio.Task[None]] = []
 

@@ -14,7 +14,7 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
@@ -26,7 +26,7 @@ from compaction.facts.fact import Fact, Region
 from compaction.facts.region_contents import RegionContents, read_region
 from compaction.memory import CompactionMemory
 from compaction.notes.note_prompt import note_request_body
-from compaction.notes.note_validation import ValidatedNotes, notes_key, validate_notes
+from compaction.notes.note_validation import notes_key, validate_notes
 from compaction.policy import CompactionMode, CompactionPolicy
 from proxy.app_context import AppContext
 from proxy.calls.ports import BackgroundTaskGroup
@@ -227,7 +227,7 @@ class Summariser:
             "Notes on a part for feature %r: %d lines kept, rejected %s",
             question.call.feature,
             len(notes.facts),
-            _rejection_counts(notes) or "none",
+            ", ".join(f"{count} {why.value}" for why, count in notes.rejected.items()) or "none",
         )
         if finish == "stop":
             await store.ask(store.notes.keep, question.name, notes.lines(), self._now())
@@ -266,12 +266,6 @@ def _note_request(question: _Question, model: str) -> tuple[RegionContents, byte
     """The part read, and the body that asks about it."""
     read = read_region(question.region)
     return read, note_request_body(read, question.known, model=model)
-
-
-def _rejection_counts(notes: ValidatedNotes) -> str:
-    """The number of rejected lines, by reason."""
-    rejected: Mapping[str, int] = {why.value: count for why, count in notes.rejected.items()}
-    return ", ".join(f"{count} {why}" for why, count in rejected.items())
 
 
 def _notes_bytes(notes: Sequence[str]) -> int:

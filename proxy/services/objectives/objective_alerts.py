@@ -71,9 +71,15 @@ class ObjectiveAlerts:
             mine.setdefault(alert.subject, []).append(alert)
         own, self._open = self._open, {}
         over: list[Alert] = []
-        names = {key: track.name for track in tracks for key in _alert_keys(track)}
+        names = {
+            key: track.name for track in tracks for key in (_move_key(track), *_finding_keys(track))
+        }
         for key, name in names.items():
-            alerts_by_id = {alert.id: alert for alert in mine.get(name, ()) if _has_key(alert, key)}
+            alerts_by_id = {
+                alert.id: alert
+                for alert in mine.get(name, ())
+                if alert.id == stable_id(key, f"{alert.began:.0f}")
+            }
             if key in own and own[key].id not in ended:
                 alerts_by_id.setdefault(own[key].id, own[key])
             ordered = sorted(alerts_by_id.values(), key=lambda alert: alert.began)
@@ -208,21 +214,8 @@ def _finding_keys(track: TrackedObjective) -> dict[str, BurnAlert | None]:
         f"burn/{track.name}/{burn_alert.burn:g}/{burn_alert.over:g}": burn_alert
         for burn_alert in burn.burn_alerts(track.objective)
     }
-    return keys | ({f"floor/{track.name}": None} if _has_floor(track) else {})
-
-
-def _alert_keys(track: TrackedObjective) -> tuple[str, ...]:
-    """Keys of all alerts of an objective."""
-    return (_move_key(track), *_finding_keys(track))
-
-
-def _has_key(alert: Alert, key: str) -> bool:
-    """True if the alert was opened under this key."""
-    return alert.id == stable_id(key, f"{alert.began:.0f}")
-
-
-def _has_floor(track: TrackedObjective) -> bool:
-    return track.objective.metric is Metric.CACHE
+    has_floor = track.objective.metric is Metric.CACHE
+    return keys | ({f"floor/{track.name}": None} if has_floor else {})
 
 
 def _evidence_s(burn_alert: BurnAlert | None) -> float:

@@ -338,7 +338,13 @@ class ObjectiveRouter:
         if lack := missing_on_every_route(_requirements_of(call, requested), model):
             opened.skipped[model.id] = lack
             return None
-        behind = _as_suspect(requested) if opened.is_first else _as_last_resort(requested)
+        # For when all others failed; for new conversations also while these begin in time again.
+        behind = (
+            msgspec.structs.replace(
+                choice, is_suspect=opened.is_first, is_last_resort=not opened.is_first
+            )
+            for choice in requested
+        )
         return (*substitute_routes(model, why), *behind)
 
     def _with_fallbacks(
@@ -377,16 +383,6 @@ class ObjectiveRouter:
                 for choice in substitute_routes(model, f"{track.name}: in its place")
             )
         return choices
-
-
-def _as_last_resort(choices: tuple[RouteChoice, ...]) -> tuple[RouteChoice, ...]:
-    """The choices, for when all others failed."""
-    return tuple(msgspec.structs.replace(choice, is_last_resort=True) for choice in choices)
-
-
-def _as_suspect(choices: tuple[RouteChoice, ...]) -> tuple[RouteChoice, ...]:
-    """The choices, for when all others failed, or are late while these begin in time again."""
-    return tuple(msgspec.structs.replace(choice, is_suspect=True) for choice in choices)
 
 
 def _requirements_of(call: Call, requested: tuple[RouteChoice, ...]) -> CallRequirements:

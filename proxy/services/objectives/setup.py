@@ -66,7 +66,7 @@ async def running_objectives(around: AppContext) -> AsyncIterator[ObjectiveRoute
         yield router
     finally:
         around.tasks.end(*objectives.running)
-        around.tasks.start(partial(_close_counters, shared))
+        around.tasks.start(shared.aclose)
 
 
 class _Objectives:
@@ -118,10 +118,6 @@ def resolve_snapshots(objective: Objective, catalog: Catalog) -> Objective:
     named = {name: model.id for name, model in models.items() if model is not None}
     ladder = tuple(named.get(entry, entry) for entry in objective.ladder)
     return msgspec.structs.replace(objective, ladder=ladder)
-
-
-async def _close_counters(shared: ObjectiveCounters) -> None:
-    await shared.aclose()
 
 
 class ObjectiveMetrics(Collector):

@@ -71,7 +71,7 @@ class MailServer(msgspec.Struct, frozen=True, kw_only=True):
             use_tls=self.is_tls,
             start_tls=None if self.is_tls or not self.user else True,
             local_hostname="[127.0.0.1]"
-            if _is_local(self.host)
+            if self.host in {"localhost", "127.0.0.1", "::1"}
             else self.sender.rpartition("@")[2],
             timeout=self.deadline_s,
         )
@@ -127,10 +127,6 @@ def mail_server(url: str, sender: str) -> MailServer:
         password=unquote(parts.password or ""),
         is_tls=parts.scheme == "smtps",
     )
-
-
-def _is_local(host: str) -> bool:
-    return host in {"localhost", "127.0.0.1", "::1"}
 
 
 def _reply_failure(reply: "SMTPResponseException") -> DeliveryFailure:

@@ -46,10 +46,6 @@ class SavingsFigures:
         self.measurement: Measurement | None = None
 
     @property
-    def _reads(self) -> DashboardReads:
-        return self._own_reads or self._store.dashboard
-
-    @property
     def providers(self) -> dict[str, str]:
         """The provider of each upstream."""
         return self._catalog().providers
@@ -75,7 +71,8 @@ class SavingsFigures:
     def headline(self, period: ReportPeriod, only: SpendFilter = ALL_CALLS) -> SavingsHeadline:
         """The headline of a period, its arms compared first where that is due; blocks."""
         self.measure()
-        return self._reads.read(read_headline, self.scope(period, only))
+        reads = self._own_reads or self._store.dashboard
+        return reads.read(read_headline, self.scope(period, only))
 
     def cost_report(
         self, period: ReportPeriod, by: Sequence[Dimension], only: SpendFilter = ALL_CALLS

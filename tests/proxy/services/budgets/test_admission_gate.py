@@ -5,7 +5,9 @@ import asyncio
 from proxy.calls.metering.settlement import AttemptInfo
 from proxy.calls.ports import Admitted, CheaperRoute
 from proxy.providers.port import PreparedRequest
+from proxy.services.budgets.admission import Admission
 from proxy.services.budgets.admission_gate import AdmissionGate
+from proxy.services.budgets.ceilings import CostCeilings
 from tests.fakes.answers import ASKED
 from tests.fakes.call_dependencies import call, route
 from tests.fakes.receipts import a_receipt
@@ -15,7 +17,7 @@ CUT = PreparedRequest(method="POST", path="/chat/completions", headers={}, body=
 ATTEMPT = AttemptInfo(call=call(ASKED), route=route())
 
 
-class FakeCeilings:
+class FakeCeilings(CostCeilings):
     def __init__(self, says):
         self.says = says
         self.heard = []
@@ -28,7 +30,7 @@ class FakeCeilings:
         self.heard.append(receipt)
 
 
-class FakeBudgets:
+class FakeBudgets(Admission):
     def __init__(self):
         self.heard = []
 
@@ -42,10 +44,6 @@ class FakeBudgets:
 
 def admit(entry):
     return asyncio.run(entry.admit(ATTEMPT, SENT, lambda model: model == "small"))
-
-
-def test_with_nothing_promised_it_goes_as_it_is():
-    assert admit(AdmissionGate(None, None)) == Admitted(SENT)
 
 
 def test_budgets_hold_the_cost_after_a_ceiling_clamped_it():
@@ -75,6 +73,5 @@ def test_ceilings_and_budgets_get_each_receipt():
     ceilings, budgets, receipt = FakeCeilings(Admitted(SENT)), FakeBudgets(), a_receipt(1)
 
     AdmissionGate(ceilings, budgets).settle(receipt)
-    AdmissionGate(None, None).settle(receipt)
 
     assert ceilings.heard == budgets.heard == [receipt]

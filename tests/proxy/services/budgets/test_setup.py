@@ -73,7 +73,7 @@ def test_with_budgets_it_says_where_they_are_counted(tmp_path, caplog):
     (admission,), published = stood(tmp_path, settings_with(tmp_path))
 
     assert admission is not None
-    assert admission.counters.is_shared is False
+    assert admission.budgets.counters.is_shared is False
     assert [type(collector) for collector in published] == [Reconciler, _ForgottenCounters]
     assert "1 budget, counted in this process alone" in caplog.text
 
