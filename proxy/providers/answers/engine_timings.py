@@ -90,10 +90,10 @@ def _speculation(
     report: Mapping[str, Any], drafted: str, accepted: str
 ) -> tuple[int | None, int | None]:
     """Draft tokens, and those accepted; both are None unless both are known."""
-    proposed, taken = token_count(report, drafted), token_count(report, accepted)
-    if proposed is None or taken is None:
+    proposed, accepted_tokens = token_count(report, drafted), token_count(report, accepted)
+    if proposed is None or accepted_tokens is None:
         return None, None
-    return proposed, min(taken, proposed)
+    return proposed, min(accepted_tokens, proposed)
 
 
 def _seconds(report: Mapping[str, Any], name: str) -> float | None:

@@ -166,18 +166,18 @@ class _MessageWords:
 
     def take(self, length: int) -> list[Block]:
         """Blocks of so many characters, or as many as are left."""
-        taken: list[Block] = []
+        blocks: list[Block] = []
         while length > 0 and self._number < len(self._blocks):
             block = self._blocks[self._number]
             piece = block["text"][self._start : self._start + length]
             length -= len(piece)
             self._start += len(piece)
             if self._start < len(block["text"]):
-                taken.append({"type": "text", "text": piece})
+                blocks.append({"type": "text", "text": piece})
             else:
-                taken.append(block | {"text": piece})
+                blocks.append(block | {"text": piece})
                 self._number, self._start = self._number + 1, 0
-        return taken
+        return blocks
 
     def remaining_blocks(self) -> list[Block]:
         """All that is left."""

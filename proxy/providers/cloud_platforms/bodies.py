@@ -128,14 +128,14 @@ def cloud_request(
     headers: Mapping[str, str],
     form: CloudForm,
     always: Mapping[str, str],
-    taken: Collection[str] | None,
+    accepted: Collection[str] | None,
 ) -> CloudRequest:
     """A body of the Messages API in a cloud's form; all that need not change is the caller's.
 
     Args:
         headers: Headers of the request in Anthropic's own form.
         always: The upstream's own headers; beta features in them are sent.
-        taken: Beta features that the cloud takes of callers; None for all.
+        accepted: Beta features that the cloud takes of callers; None for all.
     """
     fields = _fields(body)
     _refuse(fields, form)
@@ -147,7 +147,7 @@ def cloud_request(
     if form.places_marks and "cache_control" in fields:
         gone.append("cache_control")
         added |= _with_placed_mark(fields, body.count(_MARK), notes)
-    betas = _betas(headers, always, taken, form, notes)
+    betas = _betas(headers, always, accepted, form, notes)
     sent = {"content-type": "application/json"}
     if betas and form.betas_in_body:
         added["anthropic_beta"] = msgspec.json.encode(betas)
@@ -172,7 +172,7 @@ def _refuse(fields: Mapping[str, Raw], form: CloudForm) -> None:
 def _betas(
     headers: Mapping[str, str],
     always: Mapping[str, str],
-    taken: Collection[str] | None,
+    accepted: Collection[str] | None,
     form: CloudForm,
     notes: list[str],
 ) -> list[str]:
@@ -182,12 +182,12 @@ def _betas(
     """
     own = _features(merge_betas(always, {}, ()))
     features = _features(merge_betas({}, headers, ()))
-    if taken is None:
+    if accepted is None:
         return list(dict.fromkeys([*own, *features]))
     features = [_RENAMED.get(feature, feature) for feature in features]
-    if left := [feature for feature in features if feature not in taken and feature not in own]:
+    if left := [feature for feature in features if feature not in accepted and feature not in own]:
         notes.append(f"left out {', '.join(left)}: no beta feature that {form.title} takes")
-    return list(dict.fromkeys([*own, *(feature for feature in features if feature in taken)]))
+    return list(dict.fromkeys([*own, *(feature for feature in features if feature in accepted)]))
 
 
 def _features(header: str) -> list[str]:

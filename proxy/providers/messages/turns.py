@@ -106,8 +106,8 @@ class _Conversation:
                     f"messages[{number}].role",
                     f"Unknown role {message.role!r}: use user, assistant or system.",
                 )
-        numbered = groupby(enumerate(given), key=lambda each: each[1].role)
-        for role, run in numbered:
+        turns = groupby(enumerate(given), key=lambda numbered: numbered[1].role)
+        for role, run in turns:
             turn = list(run)
             if role == "assistant":
                 yield from self._assistant_message(turn)

@@ -84,7 +84,7 @@ class _Reader(msgspec.Struct):
     """
 
     translates: bool
-    said: int = 0
+    as_breakpoints: int = 0
     dropped: int = 0
     was_optioned: bool = False
 
@@ -105,8 +105,9 @@ class _Reader(msgspec.Struct):
     def notes(self) -> tuple[str, ...]:
         """The changes that were made, a sentence each."""
         notes = []
-        if self.said:
-            notes.append(f"said {self.said} cache markers as breakpoints, stored for 30 minutes")
+        if self.as_breakpoints:
+            count = self.as_breakpoints
+            notes.append(f"said {count} cache markers as breakpoints, stored for 30 minutes")
         if self.dropped:
             notes.append(f"dropped {self.dropped} cache markers: this model takes none there")
         if self.was_optioned:
@@ -125,7 +126,7 @@ class _Reader(msgspec.Struct):
             changed["tool_calls"] = _map_elements(changed["tool_calls"], self._without_marks)
         if _is_marked(given):
             closed = _mark_last_part(changed, text) if takes else None
-            self.said += closed is not None
+            self.as_breakpoints += closed is not None
             self.dropped += closed is None
             changed = closed or changed
         return raw if changed == given else write_object(changed)
@@ -137,7 +138,7 @@ class _Reader(msgspec.Struct):
             return self._without_marks(raw)
         if _CONTROL not in given:
             return raw
-        self.said += _BREAKPOINT not in given
+        self.as_breakpoints += _BREAKPOINT not in given
         changed = {name: value for name, value in given.items() if name != _CONTROL}
         return write_object({**changed, _BREAKPOINT: _breakpoint_of(given)})
 

@@ -40,14 +40,14 @@ class Echo(msgspec.Struct, frozen=True, kw_only=True):
         tail: Suffix of its ids; from the chat id, so that both can be matched.
     """
 
-    asked: Json
+    request: Json
     created: float
     tail: str
     model: str
 
     def snapshot(self, status: str, output: list[Json], **more: object) -> Json:
         """The response as it is now; ``more`` sets fields such as ``usage`` and ``error``."""
-        request = self.asked
+        request = self.request
         same = {name: request.get(name) for name in _REPEATED}
         changed = {
             "id": f"resp_{self.tail}",

@@ -172,9 +172,9 @@ class OutputReasoning:
         text = "".join(self._texts)
         return [{"type": "summary_text", "text": text}] if text else []
 
-    def _event(self, what: str, **said: object) -> Event:
+    def _event(self, what: str, **members: object) -> Event:
         kind = f"response.reasoning_summary_{what}"
-        return {"type": kind, **self._place, "summary_index": 0, **said}
+        return {"type": kind, **self._place, "summary_index": 0, **members}
 
 
 class OutputCompaction:

@@ -53,7 +53,7 @@ class ParameterNames:
         Args:
             tools: The place of each tool in them.
         """
-        self._asked = {name: value for name, value in request.items() if value is not None}
+        self._request = {name: value for name, value in request.items() if value is not None}
         self._tools = tools
 
     def translate_error(self, error: CallerError) -> CallerError:
@@ -66,7 +66,7 @@ class ParameterNames:
 
     def translate_note(self, sentence: str) -> str:
         """A sentence with the caller's names of fields."""
-        return _WORD.sub(lambda found: self._translate_word(found[0]), sentence)
+        return _WORD.sub(lambda word: self._translate_word(word[0]), sentence)
 
     def _translate_word(self, word: str) -> str:
         if word == _BLOCKS:
@@ -84,17 +84,17 @@ class ParameterNames:
             except IndexError:
                 return path
         head = re.split(r"[.\[]", path, maxsplit=1)[0]
-        if head in self._asked:
+        if head in self._request:
             return _NESTING.sub("", path)
         if head == _LOGPROBS:
-            return "top_logprobs" if "top_logprobs" in self._asked else "include"
+            return "top_logprobs" if "top_logprobs" in self._request else "include"
         name = "input" if head == "messages" else _NAMES.get(head, head)
         return name + path.removeprefix(head)
 
     def _message(self, number: int, rest: str) -> str:
         """The caller's name of this place in a message."""
-        given: Any = self._asked.get("input")
-        if "instructions" in self._asked:
+        given: Any = self._request.get("input")
+        if "instructions" in self._request:
             if number == 0:
                 return "instructions"
             number -= 1

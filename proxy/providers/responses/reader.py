@@ -48,7 +48,7 @@ class ResponseWriter:
         self.answered = False
         self._number = 0
         self._body = body
-        self._echo = Echo(asked=fields(body), created=created, tail="", model="")
+        self._echo = Echo(request=fields(body), created=created, tail="", model="")
         self._output = ResponseOutput("")
         self._finish: str | None = None
         self._usage: Json | None = None
@@ -131,11 +131,14 @@ class ResponseWriter:
         echo = self._echo
         if echo.tail:
             return
-        named = model or str(echo.asked.get("model") or "")
+        named = model or str(echo.request.get("model") or "")
         self._echo = Echo(
-            asked=echo.asked, created=echo.created, tail=id_suffix(chat_id, self._body), model=named
+            request=echo.request,
+            created=echo.created,
+            tail=id_suffix(chat_id, self._body),
+            model=named,
         )
-        self._output = ResponseOutput(self._echo.tail, own_names(echo.asked))
+        self._output = ResponseOutput(self._echo.tail, own_names(echo.request))
         for kind in ("created", "in_progress"):
             yield {"type": f"response.{kind}", "response": self._echo.snapshot("in_progress", [])}
 

@@ -49,8 +49,8 @@ def to(regime: str, provider: str, *, shares_cache: bool = False) -> Route:
     return route("up", upstream=there, regime=regime)
 
 
-def fields(there: Route, salt: str, at: str = CHAT, **body: Any) -> dict[str, Any]:
-    isolation = isolate_cache(orjson.dumps(body), at, there, salt)
+def fields(there: Route, salt: str, endpoint: str = CHAT, **body: Any) -> dict[str, Any]:
+    isolation = isolate_cache(orjson.dumps(body), endpoint, there, salt)
     return {name: orjson.loads(raw) for name, raw in isolation.fields.items()}
 
 

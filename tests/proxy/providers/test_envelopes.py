@@ -45,7 +45,7 @@ FIELD = {"type": "missing", "loc": ["body", "messages", 0, "role"], "msg": "Fiel
         ({"error": ["no", "nor this"]}, {"message": "no; nor this"}),
         ({"detail": [{"msg": "no"}, {"msg": 7}, 7, FIELD | {"loc": []}]},
          {"message": "no; Field required"}),
-        ({"detail": [{"msg": str(at)} for at in range(40)]},
+        ({"detail": [{"msg": str(number)} for number in range(40)]},
          {"message": "0; 1; 2; 3; 4; 5; 6; 7"}),
     ],
 )  # fmt: skip
@@ -53,9 +53,9 @@ def test_an_error_is_found_in_the_envelope_of_its_server(body, error):
     assert envelope_of(orjson.dumps(body)) == error
 
 
-@pytest.mark.parametrize("said", [b'"\\ud83d"', b"NaN", b'"\x01"'])
-def test_an_error_that_is_only_nearly_json_is_read(said):
-    body = b'{"error":{"message":"no","failed_generation":%b}}' % said
+@pytest.mark.parametrize("generated", [b'"\\ud83d"', b"NaN", b'"\x01"'])
+def test_an_error_that_is_only_nearly_json_is_read(generated):
+    body = b'{"error":{"message":"no","failed_generation":%b}}' % generated
 
     assert envelope_of(body)["message"] == "no"
 
@@ -102,7 +102,7 @@ def test_an_event_is_an_error_only_where_its_stream_says_so(event, error):
 
 
 @pytest.mark.parametrize(
-    ("body", "found"),
+    ("body", "is_known"),
     [
         ({"choices": [{}]}, True),
         ({"data": [{}]}, True),
@@ -116,8 +116,8 @@ def test_an_event_is_an_error_only_where_its_stream_says_so(event, error):
         ([], False),
     ],
 )
-def test_an_answer_is_known_by_what_only_answers_have(body, found):
-    assert is_answer(orjson.dumps(body)) is found
+def test_an_answer_is_known_by_what_only_answers_have(body, is_known):
+    assert is_answer(orjson.dumps(body)) is is_known
 
 
 def test_an_unreadable_body_is_no_answer():

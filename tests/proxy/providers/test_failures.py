@@ -201,13 +201,13 @@ def test_fields_that_cannot_be_written_again_are_left_out(value: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "status", "worth"),
+    ("header", "status", "worth"),
     [("true", 400, True), ("false", 429, False), ("", 429, True), ("odd", 400, False)],
 )
 def test_the_upstreams_own_word_on_retries_goes_first(
-    said: str, status: int, *, worth: bool
+    header: str, status: int, *, worth: bool
 ) -> None:
-    error = openai_failure(status, {"x-should-retry": said}, b"")
+    error = openai_failure(status, {"x-should-retry": header}, b"")
 
     assert error.is_worth_retrying is worth
     assert error.retryable is (status == 429)

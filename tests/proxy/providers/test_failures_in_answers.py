@@ -83,17 +83,17 @@ def test_a_body_that_is_an_error_is_reported_as_its_status_would_be():
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "words"),
     [
         (b'[{"error":{"message":"Invalid JSON payload sk-abcdef123456"}}]', "Invalid JSON payload"),
         (b'{"object":"error","message":"Invalid model: x sk-abcdef123456"}', "Invalid model: x"),
         (b'{"error":"Not with sk-abcdef123456"}', "Not with"),
     ],
 )
-def test_the_callers_own_mistake_is_told_in_any_envelope_without_its_keys(body, said):
+def test_the_callers_own_mistake_is_told_in_any_envelope_without_its_keys(body, words):
     failure = openai_failure(400, {}, body)
 
-    assert failure.message == f"{said} [redacted]"
+    assert failure.message == f"{words} [redacted]"
     assert failure.type == "invalid_request_error"
 
 
@@ -131,9 +131,9 @@ def test_bytes_before_an_error_stay_unmodified(end, error):
     assert redact_error_keys(error) == error.replace(b"sk-abcdef123456", b"[redacted]")
 
 
-@pytest.mark.parametrize("said", ['sent "Bearer abc.def" to us', 'use "api_key=hunter22" here'])
-def test_an_error_that_quotes_a_key_stays_json_without_it(said):
-    event = redact_error_keys(b"data: " + orjson.dumps({"error": {"message": said}}) + b"\n\n")
+@pytest.mark.parametrize("body", ['sent "Bearer abc.def" to us', 'use "api_key=hunter22" here'])
+def test_an_error_that_quotes_a_key_stays_json_without_it(body):
+    event = redact_error_keys(b"data: " + orjson.dumps({"error": {"message": body}}) + b"\n\n")
     error_read = orjson.loads(event.removeprefix(b"data: "))["error"]["message"]
 
     assert error_read in {'sent "[redacted]" to us', 'use "[redacted]" here'}

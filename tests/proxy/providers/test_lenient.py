@@ -15,7 +15,7 @@ JSON = st.recursive(
 
 
 @pytest.mark.parametrize(
-    ("raw", "meant"),
+    ("raw", "expected"),
     [
         (b'{"score": NaN}', {"score": None}),
         (b'{"score": [-Infinity, Infinity, 1e999]}', {"score": [None, None, None]}),
@@ -31,11 +31,11 @@ JSON = st.recursive(
         (b'{"a": %b, "b": [-%b]}' % (b"9" * 309, b"9" * 5_000), {"a": None, "b": [None]}),
     ],
 )
-def test_nearly_json_is_read(raw: bytes, meant: object):
+def test_nearly_json_is_read(raw: bytes, expected: object):
     strict = to_strict_json(raw)
 
     assert strict is not None
-    assert orjson.loads(strict) == meant
+    assert orjson.loads(strict) == expected
 
 
 def test_long_integers_stay_what_they_are():

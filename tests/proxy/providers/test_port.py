@@ -65,9 +65,9 @@ def test_a_failure_is_reported_whatever_its_body_is(wire, status, body):
     assert failure.retry_after == 3.0
 
 
-@pytest.mark.parametrize("found", [{}, {"x": 1}, {"prompt_tokens": "many"}])
-def test_a_usage_object_without_counts_is_no_usage(wire, found):
-    assert wire.usage(found) is None
+@pytest.mark.parametrize("reported", [{}, {"x": 1}, {"prompt_tokens": "many"}])
+def test_a_usage_object_without_counts_is_no_usage(wire, reported):
+    assert wire.usage(reported) is None
 
 
 def test_a_prepared_request_cannot_be_changed():

@@ -19,7 +19,7 @@ def usages(answer: AnswerFields) -> list[dict[str, Any] | None]:
 
 
 @pytest.mark.parametrize(
-    ("value", "found"),
+    ("value", "expected"),
     [
         ({"id": "a", "message": {"id": "b"}}, "a"),
         ({"message": {"id": "b"}}, "b"),
@@ -29,8 +29,8 @@ def usages(answer: AnswerFields) -> list[dict[str, Any] | None]:
         ({"responseId": "r", "candidates": []}, "r"),
     ],
 )
-def test_the_id_stands_in_the_answer_or_in_what_it_begins(value, found):
-    assert read(value).answer_id() == found
+def test_the_id_stands_in_the_answer_or_in_what_it_begins(value, expected):
+    assert read(value).answer_id() == expected
 
 
 def test_usage_stands_in_the_answer_or_in_what_it_carries_and_the_answer_s_own_comes_last():
@@ -47,7 +47,7 @@ def test_usage_stands_in_the_answer_or_in_what_it_carries_and_the_answer_s_own_c
 
 
 @pytest.mark.parametrize(
-    ("choices", "found"),
+    ("choices", "expected"),
     [
         ([{"finish_reason": "stop", "usage": {"prompt_tokens": 3}}], [{"prompt_tokens": 3}]),
         ([{"finish_reason": None, "usage": {"prompt_tokens": 3}}], []),
@@ -63,11 +63,13 @@ def test_usage_stands_in_the_answer_or_in_what_it_carries_and_the_answer_s_own_c
         ([{"usage": 3}, 4], []),
     ],
 )
-def test_usage_may_stand_in_a_choice_that_has_ended(choices, found):
+def test_usage_may_stand_in_a_choice_that_has_ended(choices, expected):
     answer = read_answer(orjson.dumps({"id": "c", "choices": choices}), max_repaired_bytes=0)
 
     assert answer is not None
-    assert [usage for part in answer.parts() if (usage := part.usage_object()) is not None] == found
+    assert [
+        usage for part in answer.parts() if (usage := part.usage_object()) is not None
+    ] == expected
 
 
 def test_a_number_that_none_can_hold_is_none_and_the_rest_of_the_usage_is_read():

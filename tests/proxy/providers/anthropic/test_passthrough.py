@@ -159,7 +159,7 @@ RESULTS = b"https://api.anthropic.com/v1/messages/batches/b1/results"
     ],
 )
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("address", "path"),
     [
         (RESULTS, b"/v1/messages/batches/b1/results"),
         (RESULTS.replace(b"/", rb"\/"), rb"\/v1\/messages\/batches\/b1\/results"),
@@ -170,13 +170,13 @@ RESULTS = b"https://api.anthropic.com/v1/messages/batches/b1/results"
         (b"https://files.test/b1.jsonl", b"https://files.test/b1.jsonl"),
     ],
 )
-def test_the_address_of_a_batchs_results_leads_back_to_the_gateway(endpoint, method, said, told):
+def test_the_address_of_a_batchs_results_leads_back_to_the_gateway(endpoint, method, address, path):
     call = messages(b"", endpoint, method=method, headers={})
     reader = AnthropicWire().request(call, ROUTE).reader
     answer = b'{ "id":"b1", "results_url" : "%s", "x":1.0 }'
 
     assert reader is not None
-    assert reader.feed(answer % said) + reader.end() == answer % told
+    assert reader.feed(answer % address) + reader.end() == answer % path
     assert reader.feed(b'{"results_url":null}') == b'{"results_url":null}'
 
 

@@ -59,10 +59,10 @@ def _deltas(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]
         grown = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
         return block | {"input": {}}, grown
     if kind == "compaction" and "signature" not in block:
-        told: dict[str, Any] = {
+        members: dict[str, Any] = {
             name: block[name] for name in ("content", "encrypted_content") if name in block
         }
-        return {"type": kind, "content": None}, [{"type": "compaction_delta", **told}]
+        return {"type": kind, "content": None}, [{"type": "compaction_delta", **members}]
     return block, []
 
 

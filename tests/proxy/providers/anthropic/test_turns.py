@@ -37,10 +37,10 @@ def _turns(
     return list(orjson.loads(msgspec.json.encode(sent)))
 
 
-def _words(found: list[Any]) -> list[tuple[str, list[str]]]:
+def _words(turns_found: list[Any]) -> list[tuple[str, list[str]]]:
     return [
         (turn["role"], [block.get("text", block["type"]) for block in turn["content"]])
-        for turn in found
+        for turn in turns_found
     ]
 
 

@@ -47,8 +47,8 @@ def _text(words: str, **more: Any) -> dict[str, Any]:
     return {"type": "text", "text": words, **more}
 
 
-def _restore(told: list[Raw], words: str, calls: list[tuple[str, dict[str, Any]]]) -> Any:
-    return restore_order(told, [_text(words)] if words else [], calls)
+def _restore(entries: list[Raw], words: str, calls: list[tuple[str, dict[str, Any]]]) -> Any:
+    return restore_order(entries, [_text(words)] if words else [], calls)
 
 
 def _content(answer: list[Any]) -> list[Any]:
@@ -163,7 +163,7 @@ def test_entries_of_a_stream_are_numbered_but_for_one_that_comes_first_and_alone
 
 
 @pytest.mark.parametrize(
-    ("told", "left"),
+    ("raw", "left"),
     [
         (b'{"b":1.50, "index":2,"a":"\\u00e9"}', b'{"b":1.50,"a":"\\u00e9"}'),
         (b'{"thinking": "the \\"index\\"" }', b'{"thinking": "the \\"index\\"" }'),
@@ -171,8 +171,8 @@ def test_entries_of_a_stream_are_numbered_but_for_one_that_comes_first_and_alone
         (b'["index"]', b'["index"]'),
     ],
 )
-def test_a_thinking_block_loses_its_number_and_nothing_else(told: bytes, left: bytes) -> None:
-    assert bytes(without_number(Raw(told))) == left
+def test_a_thinking_block_loses_its_number_and_nothing_else(raw: bytes, left: bytes) -> None:
+    assert bytes(without_number(Raw(raw))) == left
 
 
 @pytest.mark.parametrize("raw", [b"5", b"{}", b'{"type":5}', b'"\xff"', b"[" * 5_000])

@@ -35,7 +35,7 @@ _NO_TEXT: Json = {"name": "", "input": ""}
 
 def pieces(arguments: str) -> list[str]:
     """The arguments in parts, as a stream brings them."""
-    return [arguments[at : at + 3] for at in range(0, len(arguments), 3)]
+    return [arguments[start : start + 3] for start in range(0, len(arguments), 3)]
 
 
 def function(arguments: object, name: str | None = None) -> Json:
@@ -164,7 +164,7 @@ arguments = st.dictionaries(
     st.text(max_size=4), st.integers(-9, 9) | st.text(max_size=6), max_size=3
 ).map(lambda value: orjson.dumps(value).decode())
 calls_with_ids = st.lists(st.tuples(names, arguments), min_size=1, max_size=4).map(
-    lambda made: [(f"call_{number}", *one) for number, one in enumerate(made)]
+    lambda made_calls: [(f"call_{number}", *one) for number, one in enumerate(made_calls)]
 )
 
 
@@ -183,14 +183,16 @@ def calls_by_responses_stream(run: bytes) -> list[Call]:
     deltas: dict[int, str] = {}
     for event in events:
         if event["type"] == "response.function_call_arguments.delta":
-            at = event["output_index"]
-            deltas[at] = deltas.get(at, "") + event["delta"]
+            index = event["output_index"]
+            deltas[index] = deltas.get(index, "") + event["delta"]
     output = events[-1]["response"]["output"]
-    made = {at: item for at, item in enumerate(output) if item["type"] == "function_call"}
-    assert {at: item["arguments"] for at, item in made.items()} == {
-        at: deltas.get(at, "") for at in made
+    made_calls = {
+        index: item for index, item in enumerate(output) if item["type"] == "function_call"
     }
-    return [(item["call_id"], item["name"], item["arguments"]) for item in made.values()]
+    assert {index: item["arguments"] for index, item in made_calls.items()} == {
+        index: deltas.get(index, "") for index in made_calls
+    }
+    return [(item["call_id"], item["name"], item["arguments"]) for item in made_calls.values()]
 
 
 def calls_by_assistant_message(run: bytes) -> list[Call]:
@@ -224,10 +226,10 @@ def test_calls_of_a_stream_are_those_of_the_model(form, read, calls, words):
 @given(calls=calls_with_ids)
 def test_calls_of_a_stream_without_ids_get_their_own(form, read, call_id, calls):
     run = stream(FORMS[form]([(call_id, name, text) for _, name, text in calls]))
-    made = read(run)
+    made_calls = read(run)
 
-    assert [call[1:] for call in made] == [call[1:] for call in calls]
-    assert len({call[0] for call in made}) == len(calls)
+    assert [call[1:] for call in made_calls] == [call[1:] for call in calls]
+    assert len({call[0] for call in made_calls}) == len(calls)
 
 
 def legacy_calls(run: bytes) -> list[Call]:

@@ -69,7 +69,7 @@ def test_blocks_stay_the_bytes_they_were() -> None:
     ]
 
 
-@pytest.mark.parametrize("said", [b"", b"5", b"{", b'{"choices":5}', b'{"choices":[{"delta":5}]}'])
-def test_an_event_that_is_no_chat_chunk_is_not_read(said: Any) -> None:
+@pytest.mark.parametrize("data", [b"", b"5", b"{", b'{"choices":5}', b'{"choices":[{"delta":5}]}'])
+def test_an_event_that_is_no_chat_chunk_is_not_read(data: Any) -> None:
     with pytest.raises(msgspec.DecodeError):
-        read_chunk(said)
+        read_chunk(data)

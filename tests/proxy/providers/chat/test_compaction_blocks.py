@@ -113,9 +113,9 @@ def test_betas_join_those_of_operator_and_caller() -> None:
     assert merge_betas({}, {}, [EDITING]) == EDITING
 
 
-@pytest.mark.parametrize("found", [None, {}, {"applied_edits": []}, {"applied_edits": 5}, "x"])
-def test_an_answer_that_edited_nothing_tells_nothing(found: object) -> None:
-    assert applied_edits(found) is None
+@pytest.mark.parametrize("management", [None, {}, {"applied_edits": []}, {"applied_edits": 5}, "x"])
+def test_an_answer_that_edited_nothing_tells_nothing(management: object) -> None:
+    assert applied_edits(management) is None
 
 
 def test_an_answer_tells_its_edits() -> None:

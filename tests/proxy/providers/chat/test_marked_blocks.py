@@ -63,7 +63,7 @@ def test_a_blocks_own_marker_goes_before_the_messages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "automatic", "kept"),
+    ("count", "automatic", "numbers"),
     [
         (4, False, [0, 1, 2, 3]),
         (6, False, [0, 3, 4, 5]),
@@ -72,11 +72,11 @@ def test_a_blocks_own_marker_goes_before_the_messages() -> None:
     ],
 )
 def test_the_first_marker_and_the_latest_are_kept(
-    count: int, kept: list[int], *, automatic: bool
+    count: int, numbers: list[int], *, automatic: bool
 ) -> None:
     blocks = _blocks(count)
     notes: list[str] = []
     limit_markers([{}, *blocks], notes, automatic=automatic)
 
-    assert _marked_numbers(blocks) == kept
-    assert bool(notes) == (len(kept) < count)
+    assert _marked_numbers(blocks) == numbers
+    assert bool(notes) == (len(numbers) < count)

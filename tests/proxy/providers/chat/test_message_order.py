@@ -56,13 +56,13 @@ def test_a_note_goes_with_the_words_it_is_on() -> None:
         {"url_citation": {"url": "http://b", "start_index": 0, "end_index": 3}},
         {"url_citation": None},
     ]
-    found = [
+    urls = [
         [note.url_citation.url for note in piece.annotations or () if note.url_citation]
         for piece in in_order(_message(annotations=notes))
         if piece.text
     ]
 
-    assert found == [["http://b"], ["http://a"]]
+    assert urls == [["http://b"], ["http://a"]]
 
 
 def test_a_message_whose_order_is_unknown_stays_whole_with_numbered_calls() -> None:

@@ -4,15 +4,15 @@ from proxy.providers.cloud_platforms.aws_errors import anthropic_type, error_typ
 
 
 @pytest.mark.parametrize(
-    ("said", "name"),
+    ("header", "name"),
     [
         ("ThrottlingException", "ThrottlingException"),
         ("ThrottlingException:http://internal.amazon.com/coral/", "ThrottlingException"),
         ("", ""),
     ],
 )
-def test_the_type_of_an_error_stands_before_the_colon(said, name):
-    assert error_type({"x-amzn-errortype": said}) == name
+def test_the_type_of_an_error_stands_before_the_colon(header, name):
+    assert error_type({"x-amzn-errortype": header}) == name
 
 
 @pytest.mark.parametrize(

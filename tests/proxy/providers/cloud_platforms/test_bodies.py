@@ -19,9 +19,9 @@ FORM = CloudForm(
 MARK = {"type": "ephemeral", "ttl": "1h"}
 
 
-def said(body, betas="", form=FORM, always=None, taken=("a", "b")):
+def cloud_form(body, betas="", form=FORM, always=None, features=("a", "b")):
     headers = {"anthropic-beta": betas} if betas else {}
-    return cloud_request(body, headers, form, always or {}, taken)
+    return cloud_request(body, headers, form, always or {}, features)
 
 
 def messages_request(**fields):
@@ -34,19 +34,19 @@ def test_all_but_the_model_is_the_callers_byte_for_byte():
     body = b'{"model":"m","max_tokens":9,"x":[1.0e2],' + turns + b"}"
     sent = b'{"max_tokens":9,"x":[1.0e2],' + turns + b',"anthropic_version":"cloud-1"}'
 
-    assert said(body).body == sent
+    assert cloud_form(body).body == sent
 
 
 @pytest.mark.parametrize("field", ["service_tier", "speed", "diagnostics"])
 def test_fields_that_change_no_answer_are_left_out_with_a_note(field):
-    sent = said(messages_request(**{field: "x"}))
+    sent = cloud_form(messages_request(**{field: "x"}))
 
     assert field not in orjson.loads(sent.body)
     assert sent.notes == (f"left out {field}: Cloud does not take it",)
 
 
 def test_fields_that_say_nothing_are_left_out_without_a_note():
-    sent = said(messages_request(service_tier=None, container=None))
+    sent = cloud_form(messages_request(service_tier=None, container=None))
 
     assert "service_tier" not in orjson.loads(sent.body)
     assert sent.notes == ()
@@ -55,13 +55,13 @@ def test_fields_that_say_nothing_are_left_out_without_a_note():
 @pytest.mark.parametrize("field", ["container", "thread", "mcp_servers", "inference_geo"])
 def test_fields_that_would_change_an_answer_are_refused_by_name(field):
     with refusing(400, f"`{field}` works at Anthropic's own API alone") as caught:
-        said(messages_request(**{field: "x"}))
+        cloud_form(messages_request(**{field: "x"}))
 
     assert (caught.value.code, caught.value.param) == ("unsupported_parameter", field)
 
 
 def test_of_the_callers_betas_those_that_the_cloud_takes_go_into_the_body():
-    sent = said(messages_request(), "a, c,b,a")
+    sent = cloud_form(messages_request(), "a, c,b,a")
 
     assert orjson.loads(sent.body)["anthropic_beta"] == ["a", "b"]
     assert sent.headers == {"content-type": "application/json"}
@@ -69,7 +69,7 @@ def test_of_the_callers_betas_those_that_the_cloud_takes_go_into_the_body():
 
 
 def test_the_operators_betas_are_sent_whatever_they_are():
-    sent = said(messages_request(), "o,a", always={"Anthropic-Beta": "o"})
+    sent = cloud_form(messages_request(), "o,a", always={"Anthropic-Beta": "o"})
 
     assert orjson.loads(sent.body)["anthropic_beta"] == ["o", "a"]
     assert sent.notes == ()
@@ -77,8 +77,8 @@ def test_the_operators_betas_are_sent_whatever_they_are():
 
 def test_betas_stand_in_the_header_where_the_cloud_reads_them_there():
     form = CloudForm(title="Cloud", version=b'"v"', without=("model",))
-    sent = said(messages_request(), "a,c", form)
-    every = said(messages_request(), "a,c", form, taken=None)
+    sent = cloud_form(messages_request(), "a,c", form)
+    every = cloud_form(messages_request(), "a,c", form, features=None)
 
     assert sent.headers["anthropic-beta"] == "a"
     assert every.headers["anthropic-beta"] == "a,c"
@@ -86,8 +86,8 @@ def test_betas_stand_in_the_header_where_the_cloud_reads_them_there():
 
 
 def test_a_beta_goes_by_the_name_that_the_cloud_knows():
-    sent = said(
-        messages_request(), "advanced-tool-use-2025-11-20", taken=["tool-search-tool-2025-10-19"]
+    sent = cloud_form(
+        messages_request(), "advanced-tool-use-2025-11-20", features=["tool-search-tool-2025-10-19"]
     )
 
     assert orjson.loads(sent.body)["anthropic_beta"] == ["tool-search-tool-2025-10-19"]
@@ -112,7 +112,7 @@ def test_a_beta_goes_by_the_name_that_the_cloud_knows():
 )
 def test_a_mark_at_the_top_is_set_on_the_last_block_that_takes_one(content, written):
     turns = [{"role": "user", "content": "first"}, {"role": "user", "content": content}]
-    body = orjson.loads(said(messages_request(messages=turns, cache_control=MARK)).body)
+    body = orjson.loads(cloud_form(messages_request(messages=turns, cache_control=MARK)).body)
 
     assert "cache_control" not in body
     assert body["messages"] == [turns[0], {"role": "user", "content": written}]
@@ -129,7 +129,7 @@ def test_a_mark_at_the_top_is_set_on_the_last_block_that_takes_one(content, writ
 )
 def test_a_mark_at_the_top_that_fits_nowhere_is_left_out_with_a_note(content):
     turns = [{"role": "user", "content": content}]
-    sent = said(messages_request(messages=turns, cache_control=MARK))
+    sent = cloud_form(messages_request(messages=turns, cache_control=MARK))
 
     assert orjson.loads(sent.body)["messages"] == turns
     assert sent.notes[0].startswith("left out cache_control at the top")
@@ -138,7 +138,7 @@ def test_a_mark_at_the_top_that_fits_nowhere_is_left_out_with_a_note(content):
 def test_a_mark_at_the_top_is_left_out_beside_four_others():
     block = {"type": "text", "text": "a", "cache_control": MARK}
     turn = {"role": "user", "content": "So?"}
-    sent = said(messages_request(system=[block] * 4, messages=[turn], cache_control=MARK))
+    sent = cloud_form(messages_request(system=[block] * 4, messages=[turn], cache_control=MARK))
 
     assert orjson.loads(sent.body)["messages"] == [turn]
     assert sent.notes
@@ -148,7 +148,9 @@ def test_a_mark_at_the_top_stays_where_the_cloud_takes_it():
     form = CloudForm(title="Cloud", version=b'"v"', without=())
 
     assert (
-        orjson.loads(said(messages_request(cache_control=MARK), form=form).body)["cache_control"]
+        orjson.loads(cloud_form(messages_request(cache_control=MARK), form=form).body)[
+            "cache_control"
+        ]
         == MARK
     )
 

@@ -24,7 +24,7 @@ def fields(**fields: object) -> dict[str, msgspec.Raw]:
 
 
 @pytest.mark.parametrize(
-    ("traits", "said", "by_responses"),
+    ("traits", "body", "by_responses"),
     [
         (ALWAYS_REASONS, TOOLS, True),
         (MAY_REASON, {**TOOLS, "reasoning_effort": "low"}, True),
@@ -39,12 +39,12 @@ def fields(**fields: object) -> dict[str, msgspec.Raw]:
     ],
 )
 def test_a_call_goes_by_responses_where_chat_refuses_it_and_nothing_is_lost(
-    traits, said, by_responses
+    traits, body, by_responses
 ):
     there = route(traits=traits)
 
-    assert goes_by_responses(fields(**said), there) is by_responses
-    assert not goes_by_responses(fields(**said), chat_alone(there))
+    assert goes_by_responses(fields(**body), there) is by_responses
+    assert not goes_by_responses(fields(**body), chat_alone(there))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_the_form_that_a_call_needs_is_named_by_its_features():
     assert required_form(frozenset(), has_tools=False) == "chat_or_responses"
 
 
-@pytest.mark.parametrize("said", [{}, {"tools": None}, {"tools": []}, {"functions": []}])
-def test_an_empty_list_is_no_tool(said):
-    assert not has_tools(fields(**said))
-    assert has_tools(fields(**said) | fields(**TOOLS))
+@pytest.mark.parametrize("tools", [{}, {"tools": None}, {"tools": []}, {"functions": []}])
+def test_an_empty_list_is_no_tool(tools):
+    assert not has_tools(fields(**tools))
+    assert has_tools(fields(**tools) | fields(**TOOLS))

@@ -21,7 +21,7 @@ def fields(**fields: Any) -> Fields:
 
 
 @pytest.mark.parametrize(
-    ("said", "is_disabled"),
+    ("given_fields", "is_disabled"),
     [
         ({}, True),
         ({"reasoning_effort": None}, True),
@@ -35,8 +35,8 @@ def fields(**fields: Any) -> Fields:
         ({"reasoning_effort": "low", "messages": 7}, True),
     ],
 )
-def test_thinking_is_disabled_unless_it_is_asked_for_and_can_go_on(said, is_disabled):
-    body = fields(**said)
+def test_thinking_is_disabled_unless_it_is_asked_for_and_can_go_on(given_fields, is_disabled):
+    body = fields(**given_fields)
 
     assert disable_unasked_thinking(body) is is_disabled
     assert ("reasoning_effort" in body) is not is_disabled
@@ -44,7 +44,7 @@ def test_thinking_is_disabled_unless_it_is_asked_for_and_can_go_on(said, is_disa
 
 
 @pytest.mark.parametrize(
-    ("said", "becomes"),
+    ("given_fields", "becomes"),
     [
         ({}, {"thinking": {"type": "disabled"}}),
         ({"thinking": {"type": "disabled"}}, {"thinking": {"type": "disabled"}}),
@@ -52,8 +52,8 @@ def test_thinking_is_disabled_unless_it_is_asked_for_and_can_go_on(said, is_disa
         ({"reasoning_effort": "xhigh"}, {"reasoning_effort": "high"}),
     ],
 )
-def test_a_translated_call_says_how_it_thinks(said, becomes):
-    body = orjson.dumps({"model": "m", "messages": [HELLO], **said})
+def test_a_translated_call_says_how_it_thinks(given_fields, becomes):
+    body = orjson.dumps({"model": "m", "messages": [HELLO], **given_fields})
     there = route("deepseek", traits=TRAITS, model="deepseek-v4-pro")
     prepared = prepare(call(body), there, is_substitute=True)
     sent = orjson.loads(prepared.body)

@@ -20,7 +20,7 @@ DECLARED = BodyFields(
 DECLARED_WHY = "the catalog says so of this upstream"
 
 
-def at(provider: str, *, asks_usage: bool = True, **fields: Any) -> Route:
+def route_of(provider: str, *, asks_usage: bool = True, **fields: Any) -> Route:
     upstream = Upstream(
         name=provider,
         kind="openai",
@@ -53,15 +53,15 @@ def fields(prepared: PreparedRequest) -> dict[str, Any]:
 )
 def test_fields_that_a_strict_provider_refuses_are_left_out(provider, stays):
     given = {"prompt_cache_key": "k", "modalities": ["text"], "chat_template_kwargs": {"a": 1}}
-    prepared = prepare_for(at(provider), **given)
+    prepared = prepare_for(route_of(provider), **given)
 
     assert fields(prepared) == stays
     assert "chat_template_kwargs" in prepared.notes[0]
 
 
 def test_fields_stay_where_unknown_ones_are_ignored():
-    assert refused_fields({"chat_template_kwargs", "model"}, at("", regime="")) == []
-    assert refused_fields({"chat_template_kwargs"}, at("xai")) == []
+    assert refused_fields({"chat_template_kwargs", "model"}, route_of("", regime="")) == []
+    assert refused_fields({"chat_template_kwargs"}, route_of("xai")) == []
 
 
 @pytest.mark.parametrize("provider", ["google", "groq", "mistral", "deepseek", "xai"])
@@ -75,7 +75,9 @@ def test_an_answer_of_openai_that_is_sent_back_has_no_field_that_others_refuse(p
         "audio": None,
         "function_call": None,
     }
-    prepared = prepare_for(at(provider), messages=[{"role": "user", "content": "a"}, answered])
+    prepared = prepare_for(
+        route_of(provider), messages=[{"role": "user", "content": "a"}, answered]
+    )
 
     assert fields(prepared)["messages"][1] == {"role": "assistant", "content": "Hi"}
     assert prepared.notes == (
@@ -85,7 +87,7 @@ def test_an_answer_of_openai_that_is_sent_back_has_no_field_that_others_refuse(p
 
 def test_a_refusal_goes_on_as_what_was_said():
     refused = {"role": "assistant", "content": None, "refusal": "I cannot."}
-    prepared = prepare_for(at("mistral"), messages=[refused])
+    prepared = prepare_for(route_of("mistral"), messages=[refused])
 
     assert fields(prepared)["messages"] == [{"role": "assistant", "content": "I cannot."}]
 
@@ -97,7 +99,7 @@ def test_openai_gets_its_own_answers_back_unmodified():
         "refusal": None,
         "annotations": [],
     }
-    prepared = prepare_for(at("openai"), messages=[answered])
+    prepared = prepare_for(route_of("openai"), messages=[answered])
 
     assert fields(prepared)["messages"] == [answered]
 
@@ -108,14 +110,14 @@ def test_openai_gets_its_own_answers_back_unmodified():
 )
 def test_thinking_of_another_provider_goes_where_it_is_read(provider, stays):
     thought = {"role": "assistant", "content": "Hi", "reasoning_content": "Hm."}
-    prepared = prepare_for(at(provider), messages=[thought])
+    prepared = prepare_for(route_of(provider), messages=[thought])
 
     assert ("reasoning_content" in fields(prepared)["messages"][0]) is stays
 
 
 def test_an_engine_of_ones_own_gets_thinking():
     thought = {"role": "assistant", "content": "Hi", "reasoning_content": "Hm."}
-    engine = at("vllm", traits=frozenset[str]())
+    engine = route_of("vllm", traits=frozenset[str]())
 
     assert fields(prepare_for(engine, messages=[thought]))["messages"] == [thought]
 
@@ -126,11 +128,11 @@ def test_mistral_gets_names_of_tools_alone():
         {"role": "tool", "name": "look", "content": "b", "tool_call_id": "c"},
     ]
 
-    assert fields(prepare_for(at("mistral"), messages=messages))["messages"] == [
+    assert fields(prepare_for(route_of("mistral"), messages=messages))["messages"] == [
         {"role": "user", "content": "a"},
         messages[1],
     ]
-    assert fields(prepare_for(at("groq"), messages=messages))["messages"] == messages
+    assert fields(prepare_for(route_of("groq"), messages=messages))["messages"] == messages
 
 
 TEXT = {"type": "content", "content": "def f(): ..."}
@@ -138,7 +140,7 @@ PARTS = {"type": "content", "content": [{"type": "text", "text": "def f(): ..."}
 
 
 @pytest.mark.parametrize(
-    ("provider", "said", "note"),
+    ("provider", "prediction", "note"),
     [
         ("mistral", {"prediction": TEXT}, ""),
         ("mistral", {"prediction": TEXT, "n": 1}, ""),
@@ -151,10 +153,10 @@ PARTS = {"type": "content", "content": [{"type": "text", "text": "def f(): ..."}
         ("openai", {"prediction": PARTS}, ""),
     ],
 )
-def test_a_prediction_goes_in_the_form_that_the_provider_takes(provider, said, note):
-    prepared = prepare_for(at(provider, traits=TRAITS | {"prediction"}), **said)
+def test_a_prediction_goes_in_the_form_that_the_provider_takes(provider, prediction, note):
+    prepared = prepare_for(route_of(provider, traits=TRAITS | {"prediction"}), **prediction)
 
-    left = {name: value for name, value in said.items() if name != "prediction" or not note}
+    left = {name: value for name, value in prediction.items() if name != "prediction" or not note}
     assert fields(prepared) == left
     assert prepared.notes == ((note,) if note else ())
 
@@ -162,10 +164,10 @@ def test_a_prediction_goes_in_the_form_that_the_provider_takes(provider, said, n
 def test_a_stream_is_not_asked_for_usage_that_is_sent_unasked():
     given = {"stream": True, "stream_options": {"include_usage": True}}
 
-    prepared = prepare_for(at("mistral", asks_usage=False), **given)
+    prepared = prepare_for(route_of("mistral", asks_usage=False), **given)
     assert fields(prepared) == {"stream": True}
     assert prepared.notes == ("dropped stream_options: usage is sent unasked",)
-    assert fields(prepare_for(at("openai"), **given)) == given
+    assert fields(prepare_for(route_of("openai"), **given)) == given
 
 
 def request_with(body: bytes) -> PreparedRequest:

@@ -108,8 +108,8 @@ def test_descriptions_say_the_constraints_that_anthropics_own_sdk_says(model):
     schema, _ = fitted_schema(model.model_json_schema(), ANTHROPIC)
     own = transform_schema(model)
 
-    def constraints(found: object) -> set[tuple[str, str]]:
-        texts = (str(subschema.get("description", "")) for subschema in subschemas(found))
+    def constraints(root: object) -> set[tuple[str, str]]:
+        texts = (str(subschema.get("description", "")) for subschema in subschemas(root))
         return {entry for text in texts for entry in _CONSTRAINT.findall(text)}
 
     assert constraints(schema) == constraints(own)

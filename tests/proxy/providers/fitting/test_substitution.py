@@ -35,7 +35,7 @@ def fields(prepared: PreparedRequest) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("traits", "said", "becomes"),
+    ("traits", "body", "becomes"),
     [
         (REASONING, {"max_tokens": 50}, {"max_completion_tokens": 50}),
         (OLDER, {"max_completion_tokens": 50}, {"max_tokens": 50}),
@@ -56,11 +56,11 @@ def fields(prepared: PreparedRequest) -> dict[str, Any]:
         (REASONING, {"store": True, "stop": ["x"]}, {"store": True, "stop": ["x"]}),
     ],
 )
-def test_parameters_are_said_in_the_models_own_words(traits, said, becomes):
-    prepared = prepare_for(traits, **said)
+def test_parameters_are_said_in_the_models_own_words(traits, body, becomes):
+    prepared = prepare_for(traits, **body)
 
     assert fields(prepared) == becomes
-    assert bool(prepared.notes) == (said != becomes)
+    assert bool(prepared.notes) == (body != becomes)
 
 
 def test_a_prediction_is_passed_where_it_is_taken_and_left_out_with_a_note_where_not():
@@ -203,7 +203,7 @@ def test_a_model_of_which_nobody_said_what_it_takes_is_like_others_of_its_provid
 
 
 @pytest.mark.parametrize(
-    ("traits", "said", "becomes"),
+    ("traits", "body", "becomes"),
     [
         (OLDER, {"max_tokens": None, "max_completion_tokens": 9}, {"max_tokens": 9}),
         (REASONING, {"max_tokens": 9, "max_completion_tokens": None}, {"max_completion_tokens": 9}),
@@ -222,8 +222,8 @@ def test_a_model_of_which_nobody_said_what_it_takes_is_like_others_of_its_provid
         ),
     ],
 )
-def test_a_field_that_cannot_be_read_keeps_no_other_from_being_translated(traits, said, becomes):
-    assert fields(prepare_for(traits, **said)) == becomes
+def test_a_field_that_cannot_be_read_keeps_no_other_from_being_translated(traits, body, becomes):
+    assert fields(prepare_for(traits, **body)) == becomes
 
 
 def test_a_responses_call_to_a_model_that_does_not_reason_says_nothing_of_reasoning():

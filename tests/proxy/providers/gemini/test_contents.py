@@ -14,13 +14,13 @@ BLOB = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
 SIGNED = {"google": {"thought_signature": "c2ln"}}
 
 
-def said(*messages: Json) -> tuple[Json, tuple[str, ...]]:
+def translate(*messages: Json) -> tuple[Json, tuple[str, ...]]:
     request = generate_body(orjson.dumps({"messages": [*messages]}), gemini_route(), "gemini-x")
     return orjson.loads(request.body), request.notes
 
 
 def contents(*messages: Json) -> list[Json]:
-    turns: list[Json] = said(*messages)[0]["contents"]
+    turns: list[Json] = translate(*messages)[0]["contents"]
     return turns
 
 
@@ -42,7 +42,7 @@ def tool(name: str, content: Any = "rain", **more: Any) -> Json:
 
 
 def test_leading_system_messages_are_the_instruction() -> None:
-    body, notes = said(
+    body, notes = translate(
         {"role": "system", "content": "a"},
         {"role": "developer", "content": [{"type": "text", "text": "b"}]},
         user("Hi"),
@@ -54,7 +54,7 @@ def test_leading_system_messages_are_the_instruction() -> None:
 
 
 def test_a_later_system_message_stays_in_its_place_as_labelled_text() -> None:
-    body, notes = said(user("Hi"), {"role": "system", "content": "b"})
+    body, notes = translate(user("Hi"), {"role": "system", "content": "b"})
 
     assert body["contents"][1]["parts"][0]["text"] == "<system_message>\nb\n</system_message>"
     assert notes == ("sent a later system message as labelled user text",)
@@ -154,7 +154,7 @@ def test_arguments_that_are_no_object_are_wrapped(arguments: str, args: Json) ->
 
 
 def test_a_conversation_begins_with_the_user() -> None:
-    body, notes = said({"role": "system", "content": "a"})
+    body, notes = translate({"role": "system", "content": "a"})
 
     assert body["contents"] == [{"role": "user", "parts": [{"text": "(The conversation begins.)"}]}]
     assert len(notes) == 1
@@ -178,6 +178,6 @@ def test_a_message_that_cannot_be_said_is_refused_with_a_fix(message: Json, word
 def test_thinking_of_another_provider_is_named_as_left_out() -> None:
     before = {"role": "assistant", "content": "Yes.", "thinking_blocks": [{"type": "thinking"}]}
 
-    assert said(user("Hi"), before, user("?"))[1] == (
+    assert translate(user("Hi"), before, user("?"))[1] == (
         "dropped thinking_blocks: this model takes none of another's",
     )

@@ -10,7 +10,7 @@ from tests.fakes.gemini_answers import Json, gemini_route
 from tests.fakes.refusals import refusing
 
 
-def said(model: str = "gemini-3.8-flash", **fields: Any) -> tuple[Json, tuple[str, ...]]:
+def translate(model: str = "gemini-3.8-flash", **fields: Any) -> tuple[Json, tuple[str, ...]]:
     body = {"messages": [{"role": "user", "content": "Hi"}], **fields}
     request = generate_body(orjson.dumps(body), gemini_route(max_output=50), model)
     return orjson.loads(request.body), request.notes
@@ -46,7 +46,7 @@ SCHEMA = {"type": "object"}
     ],
 )  # fmt: skip
 def test_a_parameter_is_said_by_googles_name(fields: Json, config: Json | None) -> None:
-    body, notes = said(**fields)
+    body, notes = translate(**fields)
 
     assert body.get("generationConfig") == config
     assert notes == ()
@@ -65,8 +65,8 @@ def test_a_parameter_is_said_by_googles_name(fields: Json, config: Json | None) 
 def test_an_effort_is_a_level_and_for_earlier_models_a_budget(
     effort: str, level: Json, budget: Json
 ) -> None:
-    newer, notes = said(reasoning_effort=effort)
-    earlier, _ = said("gemini-2.5-pro", reasoning_effort=effort)
+    newer, notes = translate(reasoning_effort=effort)
+    earlier, _ = translate("gemini-2.5-pro", reasoning_effort=effort)
 
     assert newer["generationConfig"]["thinkingConfig"] == level
     assert earlier["generationConfig"]["thinkingConfig"] == budget
@@ -74,23 +74,23 @@ def test_an_effort_is_a_level_and_for_earlier_models_a_budget(
 
 
 def test_the_limit_is_lowered_to_what_the_model_can() -> None:
-    body, notes = said(max_tokens=99)
+    body, notes = translate(max_tokens=99)
 
     assert body["generationConfig"] == {"maxOutputTokens": 50}
     assert notes == ("lowered max_tokens to 50: the model's most",)
 
 
 def test_tiers_are_said_where_the_model_has_them() -> None:
-    assert said(service_tier="flex")[0]["serviceTier"] == "flex"
-    assert "serviceTier" not in said(service_tier="default")[0]
-    assert said(service_tier="scale")[1] == (
+    assert translate(service_tier="flex")[0]["serviceTier"] == "flex"
+    assert "serviceTier" not in translate(service_tier="default")[0]
+    assert translate(service_tier="scale")[1] == (
         "dropped service_tier scale: the model has no such tier",
     )
 
 
 def test_functions_are_declared_with_their_schemas_as_they_are() -> None:
     given = tool("a", description="d", parameters={"type": "object"}, strict=True)
-    body, notes = said(tools=[given], parallel_tool_calls=False)
+    body, notes = translate(tools=[given], parallel_tool_calls=False)
 
     assert body["tools"] == [
         {
@@ -120,7 +120,7 @@ def test_functions_are_declared_with_their_schemas_as_they_are() -> None:
     ],
 )  # fmt: skip
 def test_a_tool_choice_is_a_mode_of_gemini(choice: Any, config: Json | None) -> None:
-    body, _ = said(tools=TOOLS, tool_choice=choice)
+    body, _ = translate(tools=TOOLS, tool_choice=choice)
 
     assert body.get("toolConfig") == (config and {"functionCallingConfig": config})
 
@@ -138,6 +138,6 @@ def test_a_tool_choice_is_a_mode_of_gemini(choice: Any, config: Json | None) -> 
 )  # fmt: skip
 def test_a_parameter_that_cannot_be_said_is_refused(fields: Json, param: str) -> None:
     with refusing(400) as caught:
-        said(**fields)
+        translate(**fields)
 
     assert caught.value.param == param

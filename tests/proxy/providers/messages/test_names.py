@@ -20,7 +20,7 @@ def test_a_message_has_anthropics_prefix_once() -> None:
     assert message_id("msg_7f") == "msg_7f"
 
 
-@given(st.text(min_size=1).filter(lambda each: each.isprintable()), st.text(max_size=9))
+@given(st.text(min_size=1).filter(lambda name: name.isprintable()), st.text(max_size=9))
 def test_an_upstream_reads_the_very_id_that_it_gave(name: str, tail: str) -> None:
     given_to_caller = caller_call_id(name, tail)
 

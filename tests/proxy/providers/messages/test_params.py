@@ -48,10 +48,10 @@ def test_claude_gets_thinking_and_effort_as_they_are() -> None:
     assert _said("reasoning_effort", CLAUDE, thinking=thinking) is None
 
 
-@pytest.mark.parametrize("at", ["output_config", "output_format"])
-def test_a_schema_for_the_answer_is_strict_where_chat_takes_it(at: str) -> None:
+@pytest.mark.parametrize("field", ["output_config", "output_format"])
+def test_a_schema_for_the_answer_is_strict_where_chat_takes_it(field: str) -> None:
     form = {"type": "json_schema", "schema": CLOSED}
-    fields: Json = {at: {"format": form} if at == "output_config" else form}
+    fields: Json = {field: {"format": form} if field == "output_config" else form}
 
     assert _said("response_format", **fields) == {"type": "json_schema", "json_schema": STRICT}
 
@@ -65,7 +65,7 @@ def test_an_open_schema_is_sent_without_strict_and_noted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "chat"),
     [
         ({"temperature": 0.5, "top_p": 0.9, "top_k": 7},
          {"temperature": 0.5, "top_p": 0.9, "top_k": 7}),
@@ -78,10 +78,10 @@ def test_an_open_schema_is_sent_without_strict_and_noted() -> None:
         ({"metadata": {}}, {}),
     ],
 )  # fmt: skip
-def test_a_parameter_is_said_by_the_name_that_chat_has(fields: Json, said: Json) -> None:
+def test_a_parameter_is_said_by_the_name_that_chat_has(fields: Json, chat: Json) -> None:
     usual = chat_body_and_notes()[0]
 
-    assert chat_body_and_notes(**fields)[0] == usual | said
+    assert chat_body_and_notes(**fields)[0] == usual | chat
 
 
 def test_openai_gets_the_end_user_as_its_safety_identifier() -> None:

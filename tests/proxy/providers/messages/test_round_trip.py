@@ -32,7 +32,7 @@ _SOURCE = {"type": "base64", "media_type": "image/png", "data": "aGk="}
 _MARK = {"type": "ephemeral", "ttl": "1h"}
 
 words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20).filter(str.strip)
-texts = st.builds(lambda said: {"type": "text", "text": said}, words)
+texts = st.builds(lambda word: {"type": "text", "text": word}, words)
 images = st.sampled_from(
     [
         {"type": "image", "source": _SOURCE},
@@ -47,7 +47,7 @@ documents = st.sampled_from(
         {"type": "document", "source": {"type": "url", "url": "https://x.test/a.pdf"}},
     ]
 )  # fmt: skip
-said = (texts | images | documents).map(deepcopy)
+contents = (texts | images | documents).map(deepcopy)
 thoughts = st.builds(
     lambda thought: {"type": "thinking", "thinking": thought, "signature": "c2ln"}, st.text()
 ) | st.just({"type": "redacted_thinking", "data": "eHl6"})
@@ -59,7 +59,7 @@ inputs = st.dictionaries(st.text(max_size=5), values, max_size=3)
 def turns(draw: st.DrawFn) -> list[Json]:
     """Alternating turns, each call answered in the next."""
     turns_drawn: list[Json] = [
-        {"role": "user", "content": draw(st.lists(said, min_size=1, max_size=3))}
+        {"role": "user", "content": draw(st.lists(contents, min_size=1, max_size=3))}
     ]
     for number in range(draw(st.integers(0, 3))):
         names = [f"toolu_{number}_{n}" for n in range(draw(st.integers(0, 2)))]
@@ -76,7 +76,7 @@ def turns(draw: st.DrawFn) -> list[Json]:
              **({"is_error": True} if draw(st.booleans()) else {})}
             for name in names
         ]  # fmt: skip
-        more = draw(st.lists(said, min_size=0 if results else 1, max_size=2))
+        more = draw(st.lists(contents, min_size=0 if results else 1, max_size=2))
         turns_drawn.append({"role": "user", "content": [*results, *more]})
     return turns_drawn
 
@@ -200,10 +200,10 @@ def test_a_call_to_another_model_says_all_that_chat_can_and_names_the_rest(body:
     pairs = [pair for pair in _normal(body) if pair[0] != "text"]
     assert [pair for pair in said_to_model if pair[0] != "text"] == pairs
     everything = "".join(text for kind, text in said_to_model if kind == "text")
-    at = 0
+    position = 0
     for kind, text in _normal(body):
         if kind == "text":
-            at = everything.index(text, at)
+            position = everything.index(text, position)
     assert {name for name in _lost(body) if any(name in note for note in request.notes)} == _lost(
         body
     )

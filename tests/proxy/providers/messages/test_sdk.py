@@ -63,16 +63,16 @@ class MessagesGateway:
         return anthropic.Anthropic(api_key="k", base_url="http://g.test", http_client=http)
 
     def _serve(self, request: httpx2.Request) -> httpx2.Response:
-        found = chat_request(request.read(), self._target)
-        chat = orjson.loads(found.body)
+        translated = chat_request(request.read(), self._target)
+        chat = orjson.loads(translated.body)
         self.asked.append(chat)
         if not chat.get("stream"):
-            return httpx2.Response(200, content=b"".join(self._pieces(found, streamed=False)))
+            return httpx2.Response(200, content=b"".join(self._pieces(translated, streamed=False)))
         kind = {"content-type": "text/event-stream"}
-        return httpx2.Response(200, content=self._pieces(found, streamed=True), headers=kind)
+        return httpx2.Response(200, content=self._pieces(translated, streamed=True), headers=kind)
 
-    def _pieces(self, found: ChatRequest, *, streamed: bool) -> Iterator[bytes]:
-        reader, frames = self._reader(found, streamed=streamed), EventFramer()
+    def _pieces(self, translated: ChatRequest, *, streamed: bool) -> Iterator[bytes]:
+        reader, frames = self._reader(translated, streamed=streamed), EventFramer()
         if not streamed:
             yield reader.feed(self._answer)
         for start in range(0, len(self._answer) if streamed else 0, 7):
@@ -80,8 +80,8 @@ class MessagesGateway:
         yield reader.end()
 
     @staticmethod
-    def _reader(found: ChatRequest, *, streamed: bool) -> Any:
-        return messages_reader(PassthroughReader(), found.settings, streamed=streamed)
+    def _reader(translated: ChatRequest, *, streamed: bool) -> Any:
+        return messages_reader(PassthroughReader(), translated.settings, streamed=streamed)
 
 
 def request_fields(**fields: Any) -> Json:
@@ -194,10 +194,10 @@ def test_an_error_midway_is_raised() -> None:
         stream.until_done()
 
 
-def _cuts(said: list[str]) -> list[Json]:
+def _cuts(kinds: list[str]) -> list[Json]:
     """Chunks of a stream: words, reasoning and calls in any order."""
     cuts, index = [], 0
-    for kind in said:
+    for kind in kinds:
         if kind == "call":
             cuts.append(chunk(tool_calls=[part(index, '{"a":1}', "weather", id=f"c{index}")]))
             index += 1
@@ -208,15 +208,15 @@ def _cuts(said: list[str]) -> list[Json]:
 
 @given(st.lists(st.sampled_from(["content", "reasoning_content", "refusal", "call"]), max_size=9))
 @examples(10)
-def test_a_stream_of_any_order_is_a_message(said: list[str]) -> None:
-    gateway = MessagesGateway(chat_stream(*_cuts(said), chunk("stop"), usage=USAGE))
+def test_a_stream_of_any_order_is_a_message(kinds: list[str]) -> None:
+    gateway = MessagesGateway(chat_stream(*_cuts(kinds), chunk("stop"), usage=USAGE))
     with gateway.client().messages.stream(**request_fields(thinking=THINKING)) as stream:
         message = stream.get_final_message()
 
     words = "".join(block.text for block in message.content if block.type == "text")
-    assert words == "words" * (said.count("content") + said.count("refusal"))
+    assert words == "words" * (kinds.count("content") + kinds.count("refusal"))
     made = [block for block in message.content if block.type == "tool_use"]
-    assert len({block.id for block in made}) == len(made) == said.count("call")
+    assert len({block.id for block in made}) == len(made) == kinds.count("call")
 
 
 @pytest.mark.parametrize("target", [ChatTarget(), ChatTarget(thinking="text"), CLAUDE])

@@ -51,9 +51,9 @@ def test_server_tools_are_refused_by_name_with_a_fix(fields: Json, param: str) -
 def test_by_the_operators_setting_they_are_left_out_with_a_note(
     fields: Json, notes: list[str]
 ) -> None:
-    body, said = chat_body_and_notes(target=DROPS, **fields)
+    body, written = chat_body_and_notes(target=DROPS, **fields)
 
-    assert [*said] == notes
+    assert [*written] == notes
     assert b"web_search" not in repr(body).encode()
     assert [tool["function"]["name"] for tool in body.get("tools", [])] in ([], ["weather"])
 

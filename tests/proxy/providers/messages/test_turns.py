@@ -135,18 +135,18 @@ def test_images_of_a_result_follow_in_a_users_message() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "words"),
     [
         ("no such city", "The tool failed.\n\nno such city"),
         (None, "The tool failed."),
         ([], "The tool failed."),
     ],
 )
-def test_a_failure_of_a_tool_is_said_in_words(content: Any, said: str) -> None:
+def test_a_failure_of_a_tool_is_said_in_words(content: Any, words: str) -> None:
     given = [user("Hi"), assistant(calls("t1")), user(result("t1", content, is_error=True))]
     body, notes = chat_body_and_notes(*given)
 
-    assert body["messages"][2] == tool("t1", said)
+    assert body["messages"][2] == tool("t1", words)
     assert notes == ("wrote is_error into the text: chat has no such field",)
     assert messages(*given, target=CLAUDE)[2]["is_error"] is True
 
@@ -185,12 +185,12 @@ def test_tool_call_ids_are_sent_back_as_the_upstream_gave_them() -> None:
 def test_thinking_goes_along_in_the_form_that_the_upstream_takes(
     target: ChatTarget, fields: Json, notes: int
 ) -> None:
-    body, said = chat_body_and_notes(
+    body, written = chat_body_and_notes(
         user("Hi"), assistant(THOUGHT, text("Yes.")), user("?"), target=target
     )
 
     assert body["messages"][1] == assistant("Yes.") | fields
-    assert len(said) == notes
+    assert len(written) == notes
 
 
 @pytest.mark.parametrize(

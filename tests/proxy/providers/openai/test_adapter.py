@@ -201,7 +201,7 @@ def test_failures_are_reported_by_the_table():
     assert WIRE.failure(401, {}, b"{}").code == "upstream_unauthorized"
 
 
-kept = st.sampled_from(
+other_events = st.sampled_from(
     [
         lambda end: chunk("Hel", end),
         lambda end: chunk('"usage":{},"choices":[]', end),
@@ -219,25 +219,25 @@ kept = st.sampled_from(
 
 
 @given(
-    st.lists(kept, max_size=6),
+    st.lists(other_events, max_size=6),
     st.lists(st.integers(0, 6), max_size=2),
     st.sampled_from(ENDS),
     st.lists(st.integers(1, 60), max_size=12),
 )
 def test_of_any_stream_cut_anywhere_only_usage_chunks_are_taken(makes, places, end, cuts):
     pieces = [make(end) for make in makes]
-    wanted = b"".join(pieces)
+    expected = b"".join(pieces)
     for place in places:
         pieces.insert(place, usage_chunk(end))
     whole = b"".join(pieces)
 
-    frames, taken, got = EventFramer(), UsageChunkFilter(), b""
+    frames, reader, given = EventFramer(), UsageChunkFilter(), b""
     for cut in cuts:
-        got += taken.feed(frames.feed(whole[:cut]))
+        given += reader.feed(frames.feed(whole[:cut]))
         whole = whole[cut:]
-    got += taken.feed(frames.feed(whole)) + taken.feed(frames.unfinished_event()) + taken.end()
+    given += reader.feed(frames.feed(whole)) + reader.feed(frames.unfinished_event()) + reader.end()
 
-    assert got == wanted
+    assert given == expected
 
 
 def test_an_error_that_comes_with_the_usage_reaches_the_caller():

@@ -18,7 +18,7 @@ OPENAI = "openai-breakpoint"
 WITHOUT = sorted(set(REGIMES) - {OPENAI, "anthropic-breakpoint"})
 
 
-def said(text: str, **more: object) -> dict[str, object]:
+def text_part(text: str, **more: object) -> dict[str, object]:
     return {"type": "text", "text": text, **more}
 
 
@@ -38,15 +38,17 @@ def content(regime: str, content: object, role: str = "user", **more: object) ->
 
 @pytest.mark.parametrize("mark", [MARK, HOUR])
 def test_to_openai_a_marker_is_a_breakpoint_that_costs_no_more(mark: object):
-    body, notes = translate(OPENAI, messages=[message("system", [said("a", cache_control=mark)])])
+    body, notes = translate(
+        OPENAI, messages=[message("system", [text_part("a", cache_control=mark)])]
+    )
 
-    assert body["messages"][0]["content"] == [said("a", prompt_cache_breakpoint=POINT)]
+    assert body["messages"][0]["content"] == [text_part("a", prompt_cache_breakpoint=POINT)]
     assert notes == ("said 1 cache markers as breakpoints, stored for 30 minutes",)
 
 
 def test_openais_own_breakpoints_keep_their_lifetime():
-    own = [said("a", prompt_cache_breakpoint=LONG)]
-    both = [said("a", prompt_cache_breakpoint=LONG, cache_control=MARK)]
+    own = [text_part("a", prompt_cache_breakpoint=LONG)]
+    both = [text_part("a", prompt_cache_breakpoint=LONG, cache_control=MARK)]
     raw = orjson.dumps({"messages": [message("user", own)], "prompt_cache_options": POINT})
 
     assert translate_marks(raw, OPENAI).body is raw
@@ -59,9 +61,15 @@ def test_openais_own_breakpoints_keep_their_lifetime():
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("a", [said("a", prompt_cache_breakpoint=POINT)]),
-        ([said("a"), said("b")], [said("a"), said("b", prompt_cache_breakpoint=POINT)]),
-        ([said("a", prompt_cache_breakpoint=LONG)], [said("a", prompt_cache_breakpoint=LONG)]),
+        ("a", [text_part("a", prompt_cache_breakpoint=POINT)]),
+        (
+            [text_part("a"), text_part("b")],
+            [text_part("a"), text_part("b", prompt_cache_breakpoint=POINT)],
+        ),
+        (
+            [text_part("a", prompt_cache_breakpoint=LONG)],
+            [text_part("a", prompt_cache_breakpoint=LONG)],
+        ),
     ],
 )
 def test_a_messages_own_marker_goes_on_its_last_part(before: object, after: object):
@@ -87,13 +95,13 @@ def test_to_openai_nothing_of_the_assistant_and_no_tool_is_marked():
         OPENAI,
         tools=[tool | {"cache_control": MARK}, marked, tool],
         messages=[
-            message("assistant", [said("a", cache_control=MARK)], cache_control=MARK),
+            message("assistant", [text_part("a", cache_control=MARK)], cache_control=MARK),
             message("assistant", None, tool_calls=[call | {"cache_control": MARK}, call]),
         ],
     )
 
     assert body["tools"] == [tool] * 3
-    assert body["messages"][0] == message("assistant", [said("a")])
+    assert body["messages"][0] == message("assistant", [text_part("a")])
     assert body["messages"][1]["tool_calls"] == [call, call]
     assert notes == ("dropped 5 cache markers: this model takes none there",)
 
@@ -129,8 +137,8 @@ def test_where_there_are_no_markers_all_are_taken_off(regime: str):
     body, notes = translate(
         regime,
         messages=[
-            message("system", [said("a", prompt_cache_breakpoint=LONG)], cache_control=None),
-            message("user", [said("b", cache_control=HOUR), said("c")]),
+            message("system", [text_part("a", prompt_cache_breakpoint=LONG)], cache_control=None),
+            message("user", [text_part("b", cache_control=HOUR), text_part("c")]),
         ],
         tools=[{"type": "function", "function": {"name": "f"}, "cache_control": MARK}],
         prompt_cache_options=POINT,
@@ -139,7 +147,10 @@ def test_where_there_are_no_markers_all_are_taken_off(regime: str):
     )
 
     assert body == {
-        "messages": [message("system", [said("a")]), message("user", [said("b"), said("c")])],
+        "messages": [
+            message("system", [text_part("a")]),
+            message("user", [text_part("b"), text_part("c")]),
+        ],
         "tools": [{"type": "function", "function": {"name": "f"}}],
         "prompt_cache_key": "k",
     }
@@ -151,7 +162,7 @@ def test_where_there_are_no_markers_all_are_taken_off(regime: str):
 
 @pytest.mark.parametrize("regime", ["", "anthropic-breakpoint", "made-up"])
 def test_where_markers_may_mean_something_they_stay(regime: str):
-    raw = orjson.dumps({"messages": [message("user", [said("a", cache_control=MARK)])]})
+    raw = orjson.dumps({"messages": [message("user", [text_part("a", cache_control=MARK)])]})
 
     assert translate_marks(raw, regime).body is raw
 
@@ -176,10 +187,12 @@ def test_a_body_without_markers_or_unreadable_goes_unmodified(raw: bytes, regime
 
 
 _MARKS = st.sampled_from([{}, {"cache_control": MARK}, {"prompt_cache_breakpoint": LONG}])
-_PARTS = st.lists(st.builds(lambda text, mark: said(text, **mark), st.text(), _MARKS), max_size=3)
+_PARTS = st.lists(
+    st.builds(lambda text, mark: text_part(text, **mark), st.text(), _MARKS), max_size=3
+)
 _MESSAGES = st.lists(
     st.builds(
-        lambda role, said, mark: message(role, said, **mark),
+        lambda role, content, mark: message(role, content, **mark),
         st.sampled_from(["system", "user", "assistant", "tool"]),
         st.one_of(st.text(), _PARTS),
         _MARKS,

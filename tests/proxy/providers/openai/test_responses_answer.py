@@ -71,9 +71,15 @@ def test_the_phase_of_each_message_goes_back_with_it():
     items = [{**message_item("So."), "phase": "commentary"}, CALL, message_item("Well.")]
     whole = response(THOUGHT, *items, {**message_item("Done."), "phase": "final_answer"})
     message = read_completion(whole, MAKER)["choices"][0]["message"]
-    found = input_items([msgspec.json.decode(orjson.dumps(message), type=ChatMessage)], MAKER)
+    items_back = input_items([msgspec.json.decode(orjson.dumps(message), type=ChatMessage)], MAKER)
 
-    assert [item.get("phase") for item in found] == [None, "commentary", None, None, "final_answer"]
+    assert [item.get("phase") for item in items_back] == [
+        None,
+        "commentary",
+        None,
+        None,
+        "final_answer",
+    ]
     assert "thinking_blocks" not in read_completion(whole)["choices"][0]["message"]
 
 

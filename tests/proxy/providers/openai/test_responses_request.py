@@ -52,7 +52,7 @@ def test_a_call_with_tools_keeps_its_effort_and_says_how_it_went():
 
 
 @pytest.mark.parametrize(
-    ("said", "becomes"),
+    ("fields", "becomes"),
     [
         ({"max_completion_tokens": 5}, {"max_output_tokens": 16}),
         ({"verbosity": "low"}, {"text": {"verbosity": "low"}}),
@@ -82,8 +82,8 @@ def test_a_call_with_tools_keeps_its_effort_and_says_how_it_went():
         ({"n": 1, "stop": None, "stream_options": {"include_usage": True}}, {}),
     ],
 )  # fmt: skip
-def test_parameters_are_said_in_the_words_of_responses(said, becomes):
-    sent, plain = body(**said), body()
+def test_parameters_are_said_in_the_words_of_responses(fields, becomes):
+    sent, plain = body(**fields), body()
 
     assert {name: value for name, value in sent.items() if value != plain.get(name)} == {
         name: value for name, value in becomes.items() if value != plain.get(name)
@@ -102,7 +102,7 @@ def test_a_call_without_tools_stays_in_chat():
 
 
 @pytest.mark.parametrize(
-    ("said", "place"),
+    ("fields", "place"),
     [
         ({"messages": 7}, "messages"),
         ({"messages": [{"role": "assistant", "content": [{"type": ["text"]}]}]}, "content"),
@@ -112,9 +112,9 @@ def test_a_call_without_tools_stays_in_chat():
         ({"response_format": {"type": "json_schema", "json_schema": 5}}, "json_schema"),
     ],
 )
-def test_a_malformed_call_is_refused_by_the_place_of_its_mistake(said, place):
+def test_a_malformed_call_is_refused_by_the_place_of_its_mistake(fields, place):
     with refusing(400, match=place):
-        sent_request(**said)
+        sent_request(**fields)
 
 
 def test_a_call_for_the_callers_own_model_is_not_translated():

@@ -58,7 +58,7 @@ def test_no_member_of_a_tool_makes_another_of_it_that_runs_at_the_provider() -> 
 
 
 @pytest.mark.parametrize(
-    ("say", "said"),
+    ("say", "fields"),
     [
         (tool, {"type": "mcp"}),
         (tool, {"type": "function"}),
@@ -70,9 +70,9 @@ def test_no_member_of_a_tool_makes_another_of_it_that_runs_at_the_provider() -> 
         (form, {"type": "grammar"}),
     ],
 )
-def test_a_type_that_chat_lacks_or_that_says_nothing_is_refused(say: Any, said: Json) -> None:
+def test_a_type_that_chat_lacks_or_that_says_nothing_is_refused(say: Any, fields: Json) -> None:
     with refusing(400, match="tools|tool_choice|response_format"):
-        say(**said)
+        say(**fields)
 
 
 def test_a_responses_answer_format_has_only_given_members() -> None:

@@ -35,8 +35,8 @@ def chunk(finish: str | None = None, **delta: object) -> bytes:
     return sse({"id": "chatcmpl-1", "model": "m", "choices": [choice], "usage": None})
 
 
-def sse(said: object) -> bytes:
-    return b"data: " + orjson.dumps(said) + b"\n\n"
+def sse(payload: object) -> bytes:
+    return b"data: " + orjson.dumps(payload) + b"\n\n"
 
 
 def part(index: int, arguments: str, **more: object) -> list[dict[str, Any]]:

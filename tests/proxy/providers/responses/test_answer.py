@@ -33,19 +33,23 @@ FULL: dict[str, Any] = {
 }
 
 
-def echo(asked: dict[str, Any]) -> Echo:
-    return Echo(asked=asked, created=12.75, tail="1", model="m")
+def echo(request_fields: dict[str, Any]) -> Echo:
+    return Echo(request=request_fields, created=12.75, tail="1", model="m")
 
 
-@pytest.mark.parametrize("asked", [{"model": "asked", "input": "Hi"}, FULL, {"text": None}])
-def test_a_snapshot_is_what_the_sdk_calls_a_response(asked: Any) -> None:
-    response = Response.model_validate(echo(asked).snapshot("completed", []))
+@pytest.mark.parametrize(
+    "request_fields", [{"model": "asked", "input": "Hi"}, FULL, {"text": None}]
+)
+def test_a_snapshot_is_what_the_sdk_calls_a_response(request_fields: Any) -> None:
+    response = Response.model_validate(echo(request_fields).snapshot("completed", []))
 
     assert (response.id, response.model, response.status) == ("resp_1", "m", "completed")
     assert (response.created_at, response.output_text) == (12, "")
-    assert response.instructions == asked.get("instructions")
-    assert response.temperature == asked.get("temperature")
-    assert [tool.type for tool in response.tools] == [t["type"] for t in asked.get("tools", ())]
+    assert response.instructions == request_fields.get("instructions")
+    assert response.temperature == request_fields.get("temperature")
+    assert [tool.type for tool in response.tools] == [
+        t["type"] for t in request_fields.get("tools", ())
+    ]
 
 
 def test_omitted_parameters_are_echoed_with_their_defaults() -> None:
@@ -80,7 +84,7 @@ def test_more_fields_take_the_place_of_the_usual_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chat_id", "body", "said"),
+    ("chat_id", "body", "expected"),
     [
         ("chatcmpl-abc", b"x", "abc"),
         ("msg_01", b"x", "msg_01"),
@@ -89,13 +93,13 @@ def test_more_fields_take_the_place_of_the_usual_ones() -> None:
     ],
 )
 def test_ids_end_as_the_chat_id_does_or_as_the_request_demands(
-    chat_id: str, body: bytes, said: Any
+    chat_id: str, body: bytes, expected: Any
 ) -> None:
-    assert id_suffix(chat_id, body) == said
+    assert id_suffix(chat_id, body) == expected
 
 
 @pytest.mark.parametrize(
-    ("chat", "said"),
+    ("chat", "expected"),
     [
         ({"prompt_tokens": 5, "completion_tokens": 2}, (5, 0, 0, 2, 0, 7)),
         (
@@ -123,7 +127,7 @@ def test_ids_end_as_the_chat_id_does_or_as_the_request_demands(
         ({"prompt_tokens": -100, "completion_tokens": 5}, (0, 0, 0, 5, 0, 5)),
     ],
 )
-def test_usage_is_the_same_counts_under_other_names(chat: Any, said: Any) -> None:
+def test_usage_is_the_same_counts_under_other_names(chat: Any, expected: Any) -> None:
     responses_usage = usage(chat)
 
     assert responses_usage is not None
@@ -134,4 +138,4 @@ def test_usage_is_the_same_counts_under_other_names(chat: Any, said: Any) -> Non
         responses_usage["output_tokens"],
         responses_usage["output_tokens_details"]["reasoning_tokens"],
         responses_usage["total_tokens"],
-    ) == said
+    ) == expected

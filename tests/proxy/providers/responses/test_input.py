@@ -41,7 +41,7 @@ def test_instructions_are_the_first_system_message() -> None:
 
 
 @pytest.mark.parametrize(
-    ("items", "said"),
+    ("items", "expected"),
     [
         ([], []),
         ([USER, {"type": "message", "role": "developer", "content": "x"}],
@@ -74,8 +74,8 @@ def test_instructions_are_the_first_system_message() -> None:
         ([USER, THOUGHT, USER], [USER, USER]),
     ],
 )  # fmt: skip
-def test_responses_items_become_chat_messages(items: Any, said: Any) -> None:
-    assert messages(None, items) == said
+def test_responses_items_become_chat_messages(items: Any, expected: Any) -> None:
+    assert messages(None, items) == expected
 
 
 def test_the_messages_say_where_reasoning_stood_among_the_other_items() -> None:

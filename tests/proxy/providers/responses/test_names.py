@@ -110,7 +110,7 @@ def test_a_refusal_says_its_place_in_its_sentence_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sentence", "said"),
+    ("sentence", "expected"),
     [
         ("lowered max_completion_tokens to 5: x", "lowered max_output_tokens to 5: x"),
         ("the thinking_blocks are missing", "the reasoning items are missing"),
@@ -118,8 +118,8 @@ def test_a_refusal_says_its_place_in_its_sentence_too() -> None:
         ("No answer to 'messages[1]': ü", "No answer to 'messages[1]': ü"),
     ],
 )
-def test_a_sentence_names_what_the_caller_wrote(sentence: str, said: str) -> None:
-    assert _names().translate_note(sentence) == said
+def test_a_sentence_names_what_the_caller_wrote(sentence: str, expected: str) -> None:
+    assert _names().translate_note(sentence) == expected
 
 
 _BITS = st.sampled_from(

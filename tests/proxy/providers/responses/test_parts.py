@@ -14,7 +14,7 @@ def part(given: dict[str, object]) -> InputPart:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "expected"),
     [
         ({"type": "input_text", "text": "a"}, {"type": "text", "text": "a"}),
         (
@@ -44,13 +44,13 @@ def part(given: dict[str, object]) -> InputPart:
         ),
     ],
 )
-def test_each_part_is_said_in_chat_and_keeps_its_cache_marker(given: Any, said: Any) -> None:
+def test_each_part_is_said_in_chat_and_keeps_its_cache_marker(given: Any, expected: Any) -> None:
     marked = part(given | {"prompt_cache_breakpoint": EXPLICIT})
     controlled = part(given | {"cache_control": {"type": "ephemeral"}})
 
-    assert part(given).chat() == said
-    assert marked.chat() == said | {"prompt_cache_breakpoint": EXPLICIT}
-    assert controlled.chat() == said | {"cache_control": {"type": "ephemeral"}}
+    assert part(given).chat() == expected
+    assert marked.chat() == expected | {"prompt_cache_breakpoint": EXPLICIT}
+    assert controlled.chat() == expected | {"cache_control": {"type": "ephemeral"}}
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from tests.proxy.providers.responses.read_streams import (
 EVENT: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)
 
 
-def said(answer: bytes) -> list[dict[str, Any]]:
+def checked_events(answer: bytes) -> list[dict[str, Any]]:
     """The events, each checked: the SDK can read it, and its name and number are right."""
     events = []
     for number, event in enumerate(parse_events(answer)):
@@ -37,7 +37,9 @@ def said(answer: bytes) -> list[dict[str, Any]]:
 
 
 def test_a_stream_of_chunks_is_the_events_of_a_response_in_order() -> None:
-    kinds = [event["type"].removeprefix("response.") for event in said(read_stream(*STREAM))]
+    kinds = [
+        event["type"].removeprefix("response.") for event in checked_events(read_stream(*STREAM))
+    ]
 
     assert kinds == [
         "created",
@@ -70,7 +72,7 @@ def test_a_stream_of_chunks_is_the_events_of_a_response_in_order() -> None:
 
 
 def test_a_stream_ends_in_what_the_whole_answer_is() -> None:
-    last = said(read_stream(*STREAM))[-1]["response"]
+    last = checked_events(read_stream(*STREAM))[-1]["response"]
 
     assert last == orjson.loads(whole(WHOLE))
 
@@ -103,7 +105,7 @@ def test_deltas_add_up_to_the_final_items(kinds: list[str], data: st.DataObject)
         else chunk(**{kind: data.draw(text)})
         for kind in kinds
     ]
-    events = said(read_stream(*chunks, chunk(finish="stop"), DONE))
+    events = checked_events(read_stream(*chunks, chunk(finish="stop"), DONE))
     deltas: dict[str, str] = {}
     for event in events:
         if event["type"].endswith(".delta"):
@@ -133,7 +135,7 @@ def _text(item: dict[str, Any]) -> str:
 def test_a_broken_stream_ends_with_an_error_and_a_failed_response(
     pieces: list[bytes], code: str
 ) -> None:
-    events = said(read_stream(*pieces))
+    events = checked_events(read_stream(*pieces))
 
     assert [event["type"] for event in events[-2:]] == ["error", "response.failed"]
     assert (events[0]["type"], events[-2]["code"]) == ("response.created", code)
@@ -168,6 +170,6 @@ CHUNKS = st.recursive(
 @pytest.mark.slow
 @given(st.lists(CHUNKS, max_size=4))
 def test_any_json_upstream_still_makes_a_whole_stream(chunks: list[Any]) -> None:
-    events = said(read_stream(*map(sse, chunks)))
+    events = checked_events(read_stream(*map(sse, chunks)))
 
     assert events[-1]["type"] in ("response.completed", "response.incomplete", "response.failed")

@@ -120,10 +120,10 @@ def test_a_whole_completion_is_one_chunk() -> None:
     list(stream.take(read(choices=[choice])))
     list(stream.end())
 
-    said, call = final_response(stream).output
-    assert said.type == "message"
-    assert said.content[0].type == "output_text"
-    assert [token.token for token in said.content[0].logprobs or ()] == ["Hi"]
+    words, call = final_response(stream).output
+    assert words.type == "message"
+    assert words.content[0].type == "output_text"
+    assert [token.token for token in words.content[0].logprobs or ()] == ["Hi"]
     assert call.type == "function_call"
 
 

@@ -20,7 +20,7 @@ def chat(**fields: object) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("fields", "expected"),
     [
         ({}, {}),
         ({"max_output_tokens": 9}, {"max_completion_tokens": 9}),
@@ -61,12 +61,12 @@ def chat(**fields: object) -> Any:
         ({"previous_response_id": None, "conversation": None, "prompt": None}, {}),
     ],
 )  # fmt: skip
-def test_each_field_is_said_in_chat(asked: Any, said: Any) -> None:
-    assert chat(**asked) == CHAT | said
+def test_each_field_is_said_in_chat(fields: Any, expected: Any) -> None:
+    assert chat(**fields) == CHAT | expected
 
 
 @pytest.mark.parametrize(
-    ("asked", "param", "fix"),
+    ("fields", "param", "fix"),
     [
         ({"previous_response_id": "resp_1"}, "previous_response_id", "send the earlier items"),
         ({"conversation": "conv_1"}, "conversation", "send the earlier items"),
@@ -89,15 +89,15 @@ def test_each_field_is_said_in_chat(asked: Any, said: Any) -> None:
         ({"instructions": ["x"]}, "instructions", "Expected"),
     ],
 )  # fmt: skip
-def test_a_field_that_chat_lacks_is_refused_with_its_fix(asked: Any, param: str, fix: str) -> None:
+def test_a_field_that_chat_lacks_is_refused_with_its_fix(fields: Any, param: str, fix: str) -> None:
     with refusing(400, match=fix) as caught:
-        chat(**asked)
+        chat(**fields)
 
     assert caught.value.param == param
 
 
 @pytest.mark.parametrize(
-    ("asked", "notes"),
+    ("fields", "notes"),
     [
         ({"store": True}, ["dropped store: nothing is kept for this model"]),
         ({"truncation": "auto"}, ["dropped truncation auto: nothing is cut for this model"]),
@@ -109,9 +109,9 @@ def test_a_field_that_chat_lacks_is_refused_with_its_fix(asked: Any, param: str,
     ],
 )
 def test_a_responses_field_that_is_not_carried_out_is_noted(
-    asked: dict[str, Any], notes: list[str]
+    fields: dict[str, Any], notes: list[str]
 ) -> None:
-    assert list(chat_body(orjson.dumps(ASKED | asked)).notes) == notes
+    assert list(chat_body(orjson.dumps(ASKED | fields)).notes) == notes
 
 
 @pytest.mark.parametrize("where", ["input", "metadata", "reasoning"])
@@ -151,8 +151,8 @@ FIELDS = st.sampled_from([*SHAPED, *CAUTIOUS, "metadata", "other"])
 
 @pytest.mark.slow
 @given(st.dictionaries(FIELDS, JSON, max_size=5))
-def test_any_json_is_either_said_or_refused(asked: Any) -> None:
-    body = orjson.dumps(asked)
+def test_any_json_is_either_said_or_refused(fields: Any) -> None:
+    body = orjson.dumps(fields)
     try:
         chat = orjson.loads(chat_body(body).body)
     except CallerError:
@@ -168,15 +168,15 @@ def test_any_bytes_are_either_said_or_refused(body: bytes) -> None:
 
 
 def test_a_compaction_is_said_in_anthropics_words_where_the_model_takes_them() -> None:
-    def said(*compactions: object) -> Any:
+    def edits(*compactions: object) -> Any:
         body = orjson.dumps(ASKED | {"context_management": compactions})
         return orjson.loads(chat_body(body, compacts=True).body)
 
     edit: dict[str, Any] = {"type": "compact_20260112"}
-    assert said() == CHAT
-    assert said({"type": "compaction"}) == CHAT | {"context_management": {"edits": [edit]}}
+    assert edits() == CHAT
+    assert edits({"type": "compaction"}) == CHAT | {"context_management": {"edits": [edit]}}
     edit["trigger"] = {"type": "input_tokens", "value": 50_000}
-    assert said({"type": "compaction", "compact_threshold": 50_000}) == CHAT | {
+    assert edits({"type": "compaction", "compact_threshold": 50_000}) == CHAT | {
         "context_management": {"edits": [edit]}
     }
 

@@ -11,7 +11,7 @@ NESTED = {"type": "function", "function": {"name": "f", "description": "d", "par
 
 
 @pytest.mark.parametrize(
-    ("tool", "said"),
+    ("tool", "expected"),
     [
         (FUNCTION, NESTED),
         (
@@ -45,12 +45,12 @@ NESTED = {"type": "function", "function": {"name": "f", "description": "d", "par
         ),
     ],
 )
-def test_a_flat_tool_becomes_a_nested_one(tool: Any, said: Any) -> None:
-    assert chat_tools([tool], None, None) == {"tools": [said]}
+def test_a_flat_tool_becomes_a_nested_one(tool: Any, expected: Any) -> None:
+    assert chat_tools([tool], None, None) == {"tools": [expected]}
 
 
 @pytest.mark.parametrize(
-    ("choice", "said"),
+    ("choice", "expected"),
     [
         ("none", "none"),
         ("auto", "auto"),
@@ -76,10 +76,10 @@ def test_a_flat_tool_becomes_a_nested_one(tool: Any, said: Any) -> None:
         ),
     ],
 )
-def test_each_choice_is_said_in_chat(choice: Any, said: Any) -> None:
+def test_each_choice_is_said_in_chat(choice: Any, expected: Any) -> None:
     assert chat_tools([FUNCTION], choice, parallel=False) == {
         "tools": [NESTED],
-        "tool_choice": said,
+        "tool_choice": expected,
         "parallel_tool_calls": False,
     }
 
