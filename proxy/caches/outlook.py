@@ -1,7 +1,6 @@
 """A route's cache rules for planning, with prices as multiples of an uncached token's."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, isinf
@@ -33,21 +32,8 @@ _WRITES: Final = {
 }
 #: Seconds planned with where a cache forgets for want of room alone.
 _UNBOUNDED_LIFETIME_S: Final = 3_600.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rules:
-    """The rules of a regime, as planning needs them; lifetime "" is the default one."""
-
-    least: int
-    lifetimes: Mapping[str, float]
-    paid: tuple[str, ...] = ()
-    marks: int = 0
-    lookback: int = 0
-    block: int = 1
-    fresh: int = 0
-    needs_key: bool = False
-    gone_after_s: float = 0.0
+#: A regime without its name and prices, and the lifetimes whose writes are paid.
+_Rules = tuple[Regime, tuple[str, ...]]
 
 
 @lru_cache(1024)
@@ -68,27 +54,22 @@ def planning_regime(
         rates: The prices valid now; None where they are unknown.
         retention: The ``prompt_cache_retention`` that calls have by default; "" for unknown.
     """
-    rules = _RULES[name](provider) if name in _RULES else None
-    if rules is None:
+    if name not in _RULES:
         return Regime(provider=provider)
+    rules, paid = _RULES[name](provider)
     rates = rates or TokenRates()
-    regime = Regime(
+    writes = {
+        ttl: _share(getattr(rates, WRITE_PREFIX + ttl), rates.input, _WRITES[ttl])
+        for ttl in paid
+        if rates.input is None or getattr(rates, WRITE_PREFIX + ttl) is not None
+    }
+    regime = msgspec.structs.replace(
+        rules,
         name=name,
         provider=provider,
         least=rules.least if least is None else least,
         read=_share(rates.cache_read, rates.input, _READ),
-        writes={
-            ttl: _share(getattr(rates, WRITE_PREFIX + ttl), rates.input, _WRITES[ttl])
-            for ttl in rules.paid
-            if rates.input is None or getattr(rates, WRITE_PREFIX + ttl) is not None
-        },
-        lifetimes=rules.lifetimes,
-        marks=rules.marks,
-        lookback=rules.lookback,
-        block=rules.block,
-        fresh=rules.fresh,
-        needs_key=rules.needs_key,
-        gone_after_s=rules.gone_after_s,
+        writes=writes,
     )
     return regime_at_retention(regime, retention)
 
@@ -114,58 +95,56 @@ def _share(rate: int | None, of: int | None, usual: Fraction) -> Fraction:
 
 def _anthropic(provider: str) -> _Rules:
     rules = anthropic_breakpoint.provider_rules(provider)
-    return _Rules(
-        least=rules.least,
-        lifetimes={str(ttl): life for ttl, life in rules.lifetimes.items()},
-        paid=tuple(map(str, rules.lifetimes)),
-        marks=rules.marks,
-        lookback=rules.lookback,
+    lifetimes = {str(ttl): life for ttl, life in rules.lifetimes.items()}
+    regime = Regime(
+        least=rules.least, lifetimes=lifetimes, marks=rules.marks, lookback=rules.lookback
     )
+    return regime, tuple(lifetimes)
 
 
 def _openai_breakpoint(provider: str) -> _Rules:
     rules = openai_breakpoint.provider_rules(provider)
-    return _Rules(
-        least=rules.least,
-        lifetimes={str(ttl): life for ttl, life in rules.lifetimes.items()},
-        paid=tuple(map(str, rules.lifetimes)),
-        marks=rules.marks_written,
-    )
+    lifetimes = {str(ttl): life for ttl, life in rules.lifetimes.items()}
+    regime = Regime(least=rules.least, lifetimes=lifetimes, marks=rules.marks_written)
+    return regime, tuple(lifetimes)
 
 
 def _openai_interval(provider: str) -> _Rules:
     rules = openai_interval.provider_rules(provider)
-    return _Rules(
+    regime = Regime(
         least=rules.least,
         lifetimes={"": rules.idle_least},
         block=rules.interval,
         gone_after_s=openai_interval.EXTENDED.oldest,
     )
+    return regime, ()
 
 
 def _implicit(provider: str) -> _Rules:
     if provider == slots.PROVIDER:
-        lifetimes = _planned_lifetime(inf)
-        return _Rules(least=slots.LLAMA_CPP.least, lifetimes=lifetimes, fresh=ALWAYS_FRESH)
-    rules = longest_prefix.provider_rules(provider)
-    lifetimes = _planned_lifetime(rules.lifetime)
-    return _Rules(least=rules.least, lifetimes=lifetimes, block=rules.page, fresh=ALWAYS_FRESH)
+        least, lifetime, block = slots.LLAMA_CPP.least, inf, 1
+    else:
+        rules = longest_prefix.provider_rules(provider)
+        least, lifetime, block = rules.least, rules.lifetime, rules.page
+    lifetimes = _planned_lifetime(lifetime)
+    return Regime(least=least, lifetimes=lifetimes, block=block, fresh=ALWAYS_FRESH), ()
 
 
 def _block_chain(provider: str) -> _Rules:
     rules = block_chain.provider_rules(provider)
-    return _Rules(
+    regime = Regime(
         least=rules.least,
         lifetimes=_planned_lifetime(rules.lifetime),
         block=rules.block,
         fresh=ALWAYS_FRESH,
         needs_key=rules.needs_key,
     )
+    return regime, ()
 
 
 def _prefix_unit(_provider: str) -> _Rules:
     rules = prefix_unit.DEEPSEEK
-    return _Rules(least=rules.least, lifetimes={"": rules.lifetime}, block=rules.step)
+    return Regime(least=rules.least, lifetimes={"": rules.lifetime}, block=rules.step), ()
 
 
 def _planned_lifetime(seconds: float) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from proxy.caches import (
     anthropic_breakpoint,
@@ -12,55 +13,45 @@ from proxy.caches import (
     prefix_unit,
     slots,
 )
+from proxy.caches.longest_prefix import LongestPrefixRules
 from proxy.caches.port import Cache
-
-_Build = Callable[[str, int | None, int], Cache]
-
-
-def _openai_breakpoint(provider: str, least: int | None, seed: int) -> Cache:
-    rules = openai_breakpoint.provider_rules(provider)
-    return openai_breakpoint.OpenAIBreakpoints(
-        replace(rules, least=_or_default(least, rules.least))
-    )
+from proxy.caches.slots import SlotRules
 
 
-def _openai_interval(provider: str, least: int | None, seed: int) -> Cache:
-    rules = openai_interval.provider_rules(provider)
-    rules = replace(rules, least=_or_default(least, rules.least))
-    return openai_interval.OpenAIIntervals(rules, seed=seed)
+def _implicit_rules(provider: str) -> LongestPrefixRules | SlotRules:
+    is_slotted = provider == slots.PROVIDER
+    return slots.LLAMA_CPP if is_slotted else longest_prefix.provider_rules(provider)
 
 
-def _anthropic_breakpoint(provider: str, least: int | None, seed: int) -> Cache:
-    rules = anthropic_breakpoint.provider_rules(provider)
-    return anthropic_breakpoint.AnthropicBreakpoints(
-        replace(rules, least=_or_default(least, rules.least))
-    )
-
-
-def _implicit(provider: str, least: int | None, seed: int) -> Cache:
-    if provider == slots.PROVIDER:
-        return slots.ServerSlots(replace(slots.LLAMA_CPP, least=_or_default(least, 0)))
-    rules = longest_prefix.provider_rules(provider)
-    rules = replace(rules, least=_or_default(least, rules.least))
+def _implicit_cache(rules: LongestPrefixRules | SlotRules, seed: int) -> Cache:
+    if isinstance(rules, SlotRules):
+        return slots.ServerSlots(rules)
     return longest_prefix.LongestPrefix(rules, seed=seed)
 
 
-def _block_chain(provider: str, least: int | None, seed: int) -> Cache:
-    rules = block_chain.provider_rules(provider)
-    return block_chain.BlockChain(replace(rules, least=_or_default(least, rules.least)))
-
-
-def _prefix_unit(provider: str, least: int | None, seed: int) -> Cache:
-    return prefix_unit.PrefixUnits(replace(prefix_unit.DEEPSEEK, least=_or_default(least, 0)))
-
-
-_BUILDERS: Mapping[str, _Build] = {
-    "openai-breakpoint": _openai_breakpoint,
-    "openai-interval": _openai_interval,
-    "anthropic-breakpoint": _anthropic_breakpoint,
-    "implicit": _implicit,
-    "block-chain": _block_chain,
-    "prefix-unit": _prefix_unit,
+#: The rules of a provider by each regime, and the cache that follows them with a seed.
+_BUILDERS: Mapping[str, tuple[Callable[[str], Any], Callable[[Any, int], Cache]]] = {
+    "openai-breakpoint": (
+        openai_breakpoint.provider_rules,
+        lambda rules, _: openai_breakpoint.OpenAIBreakpoints(rules),
+    ),
+    "openai-interval": (
+        openai_interval.provider_rules,
+        lambda rules, seed: openai_interval.OpenAIIntervals(rules, seed=seed),
+    ),
+    "anthropic-breakpoint": (
+        anthropic_breakpoint.provider_rules,
+        lambda rules, _: anthropic_breakpoint.AnthropicBreakpoints(rules),
+    ),
+    "implicit": (_implicit_rules, _implicit_cache),
+    "block-chain": (
+        block_chain.provider_rules,
+        lambda rules, _: block_chain.BlockChain(rules),
+    ),
+    "prefix-unit": (
+        lambda _: prefix_unit.DEEPSEEK,
+        lambda rules, _: prefix_unit.PrefixUnits(rules),
+    ),
 }
 
 #: Every name that ``cache`` knows.
@@ -82,11 +73,8 @@ def build_cache(
     Raises:
         ValueError: No such regime.
     """
-    build = _BUILDERS.get(regime)
-    if build is None:
+    if regime not in _BUILDERS:
         raise ValueError(f"no cache regime {regime!r}; known are {', '.join(sorted(REGIMES))}")
-    return build(provider, min_tokens, seed)
-
-
-def _or_default(chosen: int | None, default: int) -> int:
-    return default if chosen is None else chosen
+    provider_rules, build = _BUILDERS[regime]
+    rules = provider_rules(provider)
+    return build(rules if min_tokens is None else replace(rules, least=min_tokens), seed)

@@ -26,32 +26,30 @@ NO_SPECULATION: Final = "none"
 UNKNOWN_SETTING: Final = "unknown"
 
 
-class SpeculationSample(msgspec.Struct, frozen=True, kw_only=True):
+class SpeculationCounters(msgspec.Struct, frozen=True, kw_only=True):
+    """A reading of an engine's counters, or their growth.
+
+    Attributes:
+        decode_s: Seconds of decode, of all sequences added up.
+        drafts: Drafts, one per sequence and step.
+        accepted: Draft tokens that the model accepted.
+    """
+
+    tokens: float
+    decode_s: float
+    drafts: float = 0.0
+    draft_tokens: float = 0.0
+    accepted: float = 0.0
+
+
+class SpeculationSample(SpeculationCounters, frozen=True, kw_only=True):
     """The work of a replica in some seconds.
 
     Attributes:
         running: Sequences decoded at once, on average.
-        decode_s: Seconds of decode, of all sequences added up.
-        drafts: Drafts, one per sequence and step.
-        accepted: Those that the model accepted.
     """
 
     running: float
-    tokens: float
-    decode_s: float
-    drafts: float = 0.0
-    draft_tokens: float = 0.0
-    accepted: float = 0.0
-
-
-class SpeculationCounters(msgspec.Struct, frozen=True, kw_only=True):
-    """A reading of an engine's counters, named as those of a sample."""
-
-    tokens: float
-    decode_s: float
-    drafts: float = 0.0
-    draft_tokens: float = 0.0
-    accepted: float = 0.0
 
 
 class EvidenceBand(SpeedSums, kw_only=True):

@@ -23,44 +23,33 @@ class WarmingCollector(Collector):
         """All of it, as Prometheus' own types."""
         accounts = self._accounts
         dollars = {key: nanos / _NANOS_PER_DOLLAR for key, nanos in accounts.nanos.items()}
-        yield _counter(
-            "prompts",
-            "Prompts that were to be read ahead, by how that ended",
-            accounts.results,
-            (*_BY, "result"),
+        counters: tuple[tuple[str, Mapping[Any, float], str], ...] = (
+            ("prompts", accounts.results, "Prompts that were to be read ahead, by how that ended"),
+            ("tokens", accounts.tokens, "Prompt tokens that engines computed to warm their caches"),
+            (
+                "cost_usd",
+                dollars,
+                "Cost of reading ahead, as far as it is known; the ledger has it, too",
+            ),
+            (
+                "used_calls",
+                accounts.used_calls,
+                "Calls that found their beginning warmed, each warmed prompt once",
+            ),
+            (
+                "used_tokens",
+                accounts.used_tokens,
+                "Tokens that these calls read of it from the cache",
+            ),
+            (
+                "saved_seconds",
+                accounts.saved_s,
+                "Seconds of prefill that these calls were spared, by the rate of their replica",
+            ),
         )
-        yield _counter(
-            "tokens", "Prompt tokens that engines computed to warm their caches", accounts.tokens
-        )
-        yield _counter(
-            "cost_usd",
-            "Cost of reading ahead, as far as it is known; the ledger has it, too",
-            dollars,
-        )
-        yield _counter(
-            "used_calls",
-            "Calls that found their beginning warmed, each warmed prompt once",
-            accounts.used_calls,
-        )
-        yield _counter(
-            "used_tokens",
-            "Tokens that these calls read of it from the cache",
-            accounts.used_tokens,
-        )
-        yield _counter(
-            "saved_seconds",
-            "Seconds of prefill that these calls were spared, by the rate of their replica",
-            accounts.saved_s,
-        )
-
-
-def _counter(
-    name: str,
-    text: str,
-    counts: Mapping[Any, float],
-    labels: tuple[str, ...] = _BY,
-) -> CounterMetricFamily:
-    family = CounterMetricFamily(f"thriftgate_engine_warming_{name}", text, labels=labels)
-    for key, count in counts.items():
-        family.add_metric(key, float(count))
-    return family
+        for name, counts, text in counters:
+            labels = (*_BY, "result") if name == "prompts" else _BY
+            family = CounterMetricFamily(f"thriftgate_engine_warming_{name}", text, labels=labels)
+            for key, count in counts.items():
+                family.add_metric(key, float(count))
+            yield family
