@@ -17,13 +17,13 @@ _REFRESH_EVERY_SAMPLES = 16
 class _LearnedLengths:
     """The lengths of one kind, and what they said when last asked."""
 
-    __slots__ = ("added", "said", "since", "spread")
+    __slots__ = ("added", "bounds", "since", "spread")
 
     def __init__(self) -> None:
         self.spread = QuantileSketch()
         self.added = 0
         self.since = 0
-        self.said: OutputBounds | None = None
+        self.bounds: OutputBounds | None = None
 
     def add(self, length: int) -> None:
         self.spread.add(length)
@@ -36,9 +36,9 @@ class _LearnedLengths:
 
     def output_bounds(self) -> OutputBounds:
         is_young = self.added < 4 * _REFRESH_EVERY_SAMPLES
-        if self.said is None or self.since >= (1 if is_young else _REFRESH_EVERY_SAMPLES):
-            self.said, self.since = output_bounds(self.spread, MAX_AMOUNT), 0
-        return self.said
+        if self.bounds is None or self.since >= (1 if is_young else _REFRESH_EVERY_SAMPLES):
+            self.bounds, self.since = output_bounds(self.spread, MAX_AMOUNT), 0
+        return self.bounds
 
 
 class OutputLengthModel:

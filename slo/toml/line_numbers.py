@@ -36,7 +36,7 @@ def line_numbers(text: str) -> dict[Path, int]:
     """
     scan = _Scan(text)
     scan.document()
-    return scan.found
+    return scan.lines
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -49,10 +49,10 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 class _Scan:
-    """One pass over a text; ``found`` fills as it goes."""
+    """One pass over a text; ``lines`` fills as it goes."""
 
     def __init__(self, text: str) -> None:
-        self.found: dict[Path, int] = {}
+        self.lines: dict[Path, int] = {}
         self._tokens = deque(_tokens(text))
         self._last: dict[Path, int] = {}  # arrays of tables: position of the newest element
 
@@ -92,7 +92,7 @@ class _Scan:
         return (*path, self._last[path]) if path in self._last else path
 
     def _name(self, path: Path, line: int) -> Path:
-        self.found.setdefault(path, line)
+        self.lines.setdefault(path, line)
         return path
 
     def _keys(self) -> list[str]:

@@ -37,11 +37,11 @@ class ReplicaPlan:
         """The commands with which the replicas are started at first."""
         return [self.build(number, self.first_port + number) for number in range(self.count)]
 
-    def free_commands(self, number: int, taken: Collection[int]) -> Iterator[LaunchCommand]:
+    def free_commands(self, number: int, used_ports: Collection[int]) -> Iterator[LaunchCommand]:
         """Commands of a replica on ports that are not known to be taken, the nearest first."""
         last = min(self.first_port + self.count + _SPARE_PORTS, _MAX_PORT + 1)
         for port in range(self.first_port, last):
-            if port not in taken and port not in self.reserved_ports:
+            if port not in used_ports and port not in self.reserved_ports:
                 yield self.build(number, port)
 
 

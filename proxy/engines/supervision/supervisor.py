@@ -143,8 +143,8 @@ class EngineSupervisor:
 
     async def _start_beside(self, plan: ReplicaPlan, number: int) -> str:
         """Start a replica on a free port; the reason that it did not become ready, or ""."""
-        taken = {int(replica.report.name) for replica in self._replicas}
-        for command in plan.free_commands(number, taken):
+        used_ports = {int(replica.report.name) for replica in self._replicas}
+        for command in plan.free_commands(number, used_ports):
             if not self._ports.port_conflict(command.health_url):
                 return await self._start(command)
         return "no port is free for the new one"

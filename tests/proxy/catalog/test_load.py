@@ -42,7 +42,7 @@ discount = "0.12"
 """
 
 
-def said(user: str) -> list[str]:
+def problem_lines(user: str) -> list[str]:
     with pytest.raises(InvalidFile) as caught:
         load(SHIPPED, user)
     return str(caught.value).splitlines()
@@ -156,7 +156,7 @@ def test_problems_carry_the_names_of_the_files() -> None:
 
 
 def test_a_user_file_that_is_no_toml_is_never_passed_over() -> None:
-    assert said("models = [")[0].startswith("catalog.toml:1: is not TOML: ")
+    assert problem_lines("models = [")[0].startswith("catalog.toml:1: is not TOML: ")
 
 
 def test_a_catalog_needs_a_default() -> None:
@@ -223,11 +223,11 @@ MODEL = '[[models]]\nid = "m"\n'
 def test_each_mistake_is_said_with_its_place_and_its_fix(user: str, problem: str) -> None:
     if "models.m.discount" in problem:
         user += '\nprice.input = "1"'
-    assert any(line.startswith("catalog.toml:") and problem in line for line in said(user))
+    assert any(line.startswith("catalog.toml:") and problem in line for line in problem_lines(user))
 
 
 def test_problems_of_a_catalog_are_reported_together_and_each_once() -> None:
-    lines = said(
+    lines = problem_lines(
         'default = "azur"\n'
         '[[models]]\nid = "a"\nupstream = "openai"\n'
         "routes = [{ price = { input = 1.5 } }, {}]\n"
@@ -314,7 +314,7 @@ def test_model_that_names_no_fallbacks_has_none() -> None:
 def test_who_answers_in_its_place_is_another_model_of_the_catalog(
     key: str, names: str, problem: str
 ) -> None:
-    (entry_problem,) = said(OTHERS + f'[[models]]\nid = "gpt-x"\n{key} = {names}\n')
+    (entry_problem,) = problem_lines(OTHERS + f'[[models]]\nid = "gpt-x"\n{key} = {names}\n')
 
     assert problem in entry_problem
     assert "catalog.toml:9" in entry_problem or "catalog.toml:11" in entry_problem
@@ -351,7 +351,7 @@ can = []
 
 
 def test_an_ability_that_nobody_knows_is_told() -> None:
-    (problem,) = said('[[models]]\nid = "gpt-x"\ncan = ["tool"]\n')
+    (problem,) = problem_lines('[[models]]\nid = "gpt-x"\ncan = ["tool"]\n')
 
     assert "tools" in problem
 
@@ -389,6 +389,6 @@ prompt_cache_retention = "24h"
 
 
 def test_unknown_prompt_cache_retention_is_refused() -> None:
-    (line,) = said('[[models]]\nid = "gpt-x"\nprompt_cache_retention = "48h"\n')
+    (line,) = problem_lines('[[models]]\nid = "gpt-x"\nprompt_cache_retention = "48h"\n')
     assert "48h" in line
     assert "24h" in line

@@ -147,7 +147,7 @@ def test_any_valid_profile_is_the_same_after_it_was_written_and_read(profile):
 
 _VALUES = st.recursive(
     st.sampled_from(['"vllm"', '"llamacpp"', '"x"', "0", "-1", "2.5", "true", "nan", "99999999"]),
-    lambda inner: st.lists(inner, max_size=2).map(lambda each: f"[{', '.join(each)}]"),
+    lambda inner: st.lists(inner, max_size=2).map(lambda parts: f"[{', '.join(parts)}]"),
     max_leaves=3,
 ) | st.just('{ method = "ngram" }')
 

@@ -32,7 +32,7 @@ from tests.fakes.source_trees import ROOT
 README = (ROOT / "proxy/engines/README.md").read_text(encoding="utf8")
 
 
-@pytest.mark.parametrize("technique", TECHNIQUES, ids=lambda each: each.name)
+@pytest.mark.parametrize("technique", TECHNIQUES, ids=lambda technique: technique.name)
 def test_the_reference_says_when_a_technique_pays_what_it_costs_and_how_it_is_judged(
     technique: Technique,
 ):
@@ -60,7 +60,7 @@ def test_the_profiles_of_the_reference_are_valid():
     assert profiles["house-llm-gpu"].ports == range(8010, 8012)
 
 
-@pytest.mark.parametrize("technique", TECHNIQUES, ids=lambda each: each.name)
+@pytest.mark.parametrize("technique", TECHNIQUES, ids=lambda technique: technique.name)
 def test_the_example_of_a_technique_writes_its_flag(technique: Technique):
     profile = example_profiles()[technique.example]
 
@@ -131,7 +131,7 @@ def test_a_benchmark_has_calls_for_all_of_its_callers(technique: Technique):
     assert int(chosen.get("--requests", "32")) >= 2 * callers
 
 
-@pytest.mark.parametrize("technique", TECHNIQUES, ids=lambda each: each.name)
+@pytest.mark.parametrize("technique", TECHNIQUES, ids=lambda technique: technique.name)
 def test_a_technique_is_in_effect_in_its_example(technique: Technique):
     assert technique in used_techniques(example_profiles()[technique.example])
 

@@ -29,14 +29,14 @@ def chat(*messages: object, **rest: object) -> bytes:
     return orjson.dumps({"model": "gpt-4o", "messages": messages, **rest})
 
 
-def said(text: object, role: str = "user") -> dict[str, object]:
+def message(text: object, role: str = "user") -> dict[str, object]:
     return {"role": role, "content": text}
 
 
 def test_messages_weigh_their_text_and_what_surrounds_it(
     counter: TokenCounter, tokenizer: Tokenizer
 ) -> None:
-    body = chat(said("You are kind.", "system"), said("Hello there"))
+    body = chat(message("You are kind.", "system"), message("Hello there"))
 
     words = tokenizer.count("You are kind.") + tokenizer.count("Hello there")
     assert counter.prompt_tokens(body, "chat/completions", "gpt-4o") == words + 2 * (3 + 1) + 3
@@ -46,9 +46,9 @@ def test_a_speakers_name_counts_and_a_tools_does_not(counter: TokenCounter) -> N
     def tokens(message: dict[str, object]) -> int:
         return counter.prompt_tokens(chat(message), "chat/completions", "gpt-4o")
 
-    assert tokens({**said("Hi"), "name": "Ada"}) == tokens(said("Hi")) + 2
-    assert tokens({**said("Hi", "tool"), "name": "Ada"}) == tokens(said("Hi", "tool"))
-    assert tokens({**said("Hi"), "name": 7}) == tokens(said("Hi"))
+    assert tokens({**message("Hi"), "name": "Ada"}) == tokens(message("Hi")) + 2
+    assert tokens({**message("Hi", "tool"), "name": "Ada"}) == tokens(message("Hi", "tool"))
+    assert tokens({**message("Hi"), "name": 7}) == tokens(message("Hi"))
 
 
 def test_tools_and_a_schema_add_what_they_declare(
@@ -60,7 +60,7 @@ def test_tools_and_a_schema_add_what_they_declare(
     response_format = {"type": "json_schema", "json_schema": {"name": "page", "schema": schema}}
 
     def tokens(**rest: object) -> int:
-        return counter.prompt_tokens(chat(said("Hi"), **rest), "chat/completions", "gpt-4o")
+        return counter.prompt_tokens(chat(message("Hi"), **rest), "chat/completions", "gpt-4o")
 
     assert tokens(tools=[tool]) - tokens() == 6 + tokenizer.count(declaration([tool]))
     assert tokens(functions=[tool["function"]]) == tokens(tools=[tool])
@@ -75,7 +75,7 @@ def test_responses_weigh_a_text_as_a_message(counter: TokenCounter) -> None:
         return counter.prompt_tokens(orjson.dumps(body), "responses", "gpt-5")
 
     assert tokens(input="Hello there") == 3 + 3 + 2
-    assert tokens(input=[said("Hello there")]) == 3 + 3 + 1 + 2
+    assert tokens(input=[message("Hello there")]) == 3 + 3 + 1 + 2
     assert tokens(input="Hello there", instructions="Be kind.") == 3 + 3 + 2 + 3 + 3
     schema = {"type": "json_schema", "name": "n", "schema": {"type": "object"}}
     assert tokens(input="Hello there", text={"format": schema}) == 3 + 3 + 2 + 5
@@ -168,7 +168,7 @@ def counter_and_calls(entries: int) -> tuple[TokenCounter, CountingTokenizer]:
 def test_a_growing_conversation_costs_only_its_new_text() -> None:
     counter, counted = counter_and_calls(100)
     for turns in range(1, 6):
-        body = chat(*(said(f"turn {n}") for n in range(turns)), model="m")
+        body = chat(*(message(f"turn {n}") for n in range(turns)), model="m")
         counter.prompt_tokens(body, "chat/completions", "gpt-4o")
 
     assert [text for text in counted.texts if text != "user"] == [f"turn {n}" for n in range(5)]
@@ -177,7 +177,7 @@ def test_a_growing_conversation_costs_only_its_new_text() -> None:
 def test_only_so_many_messages_are_remembered() -> None:
     counter, counted = counter_and_calls(2)
     for text in ("a", "b", "a", "c", "a", "b"):
-        counter.prompt_tokens(chat(said(text)), "chat/completions", "gpt-4o")
+        counter.prompt_tokens(chat(message(text)), "chat/completions", "gpt-4o")
 
     assert [text for text in counted.texts if text != "user"] == ["a", "b", "c", "b"]
     assert len(counter._weights) == 2

@@ -164,7 +164,7 @@ def test_a_higher_ceiling_never_makes_a_decision_worse(model_cost, models, steps
     names = tuple(map(str, range(len(models))))
     offers = dict(zip(names, models, strict=True))
 
-    def at(limit: int) -> tuple[int, int]:
+    def fitting_tokens(limit: int) -> tuple[int, int]:
         """Return how bad the decision is: by its step, then by how much it takes away."""
         decision = decide_ceiling(ceiling(limit, *steps, cheaper=names), model_cost, offers.get)
         if isinstance(decision, OutputClamped):
@@ -175,7 +175,7 @@ def test_a_higher_ceiling_never_makes_a_decision_worse(model_cost, models, steps
 
     if REFUSE in steps[:-1]:
         steps = steps[: steps.index(REFUSE) + 1]
-    assert at(limit + more) <= at(limit)
+    assert fitting_tokens(limit + more) <= fitting_tokens(limit)
 
 
 def test_of_no_calls_nothing_is_said():

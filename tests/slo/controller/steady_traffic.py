@@ -27,14 +27,14 @@ class SteadyTraffic:
         self.bad, self.rate, self.rules = bad, rate, rules
         self.tally = Tally()
         self.standing = ControllerSnapshot(since=EPOCH)
-        self.told: list[str] = []
+        self.moves: list[str] = []
         self.owed = [0.0] * (rules.fallback_levels + 1)
         self.spoiled = [0.0] * (rules.fallback_levels + 1)
         self.bad_in_all = [0] * (rules.fallback_levels + 1)
         self.jump = 0.0
         self.second = 0
 
-    def tell(self, seconds: int, *, counting: bool = True) -> "SteadyTraffic":
+    def run(self, seconds: int, *, counting: bool = True) -> "SteadyTraffic":
         for _ in range(seconds):
             now = EPOCH + self.second + self.jump
             if counting:
@@ -48,7 +48,7 @@ class SteadyTraffic:
 
     def stand(self, after: ControllerSnapshot) -> None:
         if move := state_change(self.standing, after):
-            self.told.append(
+            self.moves.append(
                 f"{self.second}: {move.before} {move.level_before} > {move.after} {move.level}"
             )
         self.standing = after

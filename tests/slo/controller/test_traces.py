@@ -172,23 +172,23 @@ def ten_per_second(second: int) -> float:
     ],
 )
 def test_a_story_has_these_moves_and_no_others(bad, rate, seconds, moves):
-    assert SteadyTraffic(bad, rate).tell(seconds).told == moves
+    assert SteadyTraffic(bad, rate).run(seconds).moves == moves
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("gap", [10, 20, 30])
 def test_while_all_canaries_are_bad_one_in_eight_tries_at_most_however_few_calls_there_are(gap):
-    story = SteadyTraffic(
-        primary(lambda second: float(second >= 600)), lambda second: 1 / gap
-    ).tell(1800)
-    degraded = story.second - int(story.told[0].partition(":")[0])
+    story = SteadyTraffic(primary(lambda second: float(second >= 600)), lambda second: 1 / gap).run(
+        1800
+    )
+    degraded = story.second - int(story.moves[0].partition(":")[0])
 
     spoiled, shares = story.bad_in_all[0], set()
     for _ in range(180):
-        story.tell(60)
+        story.run(60)
         shares.add(story.standing.share)
 
-    assert len(story.told) == 1
+    assert len(story.moves) == 1
     assert degraded > 600
     assert shares == {0.125}
     assert story.bad_in_all[0] - spoiled <= 180 * 60 / gap / 8 + 1
@@ -200,7 +200,7 @@ def test_a_level_whose_calls_are_all_slow_is_passed_over_within_15_seconds(rate)
         lambda level, second: float(level < 2 and second >= 600), lambda second: rate
     )
 
-    down, on = (int(move.partition(":")[0]) for move in story.tell(3600).told)
+    down, on = (int(move.partition(":")[0]) for move in story.run(3600).moves)
 
     assert story.standing.level == 2
     assert on - down <= 15
@@ -211,7 +211,7 @@ def test_a_level_that_turns_bad_within_the_dwell_is_passed_over_before_its_end()
         lambda level, second: float(second >= (600, 640, 10**9)[level]), lambda second: 2
     )
 
-    assert story.tell(3600).told == ["614: healthy 0 > degraded 1", "652: degraded 1 > degraded 2"]
+    assert story.run(3600).moves == ["614: healthy 0 > degraded 1", "652: degraded 1 > degraded 2"]
 
 
 @pytest.mark.parametrize("rate", [1, 2, 6])
@@ -221,7 +221,7 @@ def test_a_spike_of_five_seconds_on_a_level_that_was_good_does_not_pass_it_over(
         lambda second: rate,
     )
 
-    assert story.tell(1800).told == ["614: healthy 0 > degraded 1"]
+    assert story.run(1800).moves == ["614: healthy 0 > degraded 1"]
 
 
 def test_conversations_that_stay_on_a_level_show_that_it_need_not_be_tried():
@@ -257,10 +257,10 @@ def test_the_first_good_level_is_reached_in_15_seconds_a_level_and_kept(is_bad, 
         (level for level, level_is_bad in enumerate(bad) if not level_is_bad), rules.fallback_levels
     )
 
-    story.tell(1800)
+    story.run(1800)
 
-    levels = [int(move.rpartition(" ")[2]) for move in story.told]
-    times = [int(move.partition(":")[0]) for move in story.told]
+    levels = [int(move.rpartition(" ")[2]) for move in story.moves]
+    times = [int(move.partition(":")[0]) for move in story.moves]
     assert levels == list(range(1, first_good + 1))
     assert all(later - earlier <= 15 for earlier, later in pairwise(times))
 
@@ -270,9 +270,9 @@ def test_an_upstream_that_is_bad_again_while_it_recovers_is_left_alone_for_longe
         primary(lambda second: AWFUL if 600 <= second < 700 or second >= 900 else FINE)
     )
 
-    story.tell(1500)
+    story.run(1500)
 
-    assert story.told == [
+    assert story.moves == [
         "620: healthy 0 > degraded 1",
         "800: degraded 1 > recovering 1",
         "906: recovering 1 > degraded 1",
@@ -281,14 +281,14 @@ def test_an_upstream_that_is_bad_again_while_it_recovers_is_left_alone_for_longe
 
 
 def test_a_clock_that_jumps_forward_is_a_freeze_for_as_long_as_counts_are_few():
-    story = SteadyTraffic(primary(during(600, 1200))).tell(700)
+    story = SteadyTraffic(primary(during(600, 1200))).run(700)
 
     story.stand(freeze_state(story.standing, story.now, "the clock jumped"))
     story.jump = 3600.0
-    story.tell(60).stand(thaw_state(story.standing, story.now))
-    story.tell(1500)
+    story.run(60).stand(thaw_state(story.standing, story.now))
+    story.run(1500)
 
-    assert story.told == [
+    assert story.moves == [
         "620: healthy 0 > degraded 1",
         "700: degraded 1 > frozen 1",
         "760: frozen 1 > degraded 1",
@@ -299,30 +299,30 @@ def test_a_clock_that_jumps_forward_is_a_freeze_for_as_long_as_counts_are_few():
 
 @pytest.mark.parametrize("jump", [-3600.0, -30.0, 3600.0])
 def test_an_unnoticed_clock_jump_changes_no_move_by_more_than_a_window(jump):
-    story = SteadyTraffic(primary(during(600, 1200))).tell(700)
+    story = SteadyTraffic(primary(during(600, 1200))).run(700)
 
     story.jump = jump
-    story.tell(2000)
+    story.run(2000)
 
-    assert [move.partition(": ")[2] for move in story.told] == [
+    assert [move.partition(": ")[2] for move in story.moves] == [
         "healthy 0 > degraded 1",
         "degraded 1 > recovering 1",
         "recovering 1 > healthy 0",
     ]
-    assert int(story.told[-1].partition(":")[0]) == pytest.approx(1482, abs=10)
+    assert int(story.moves[-1].partition(":")[0]) == pytest.approx(1482, abs=10)
 
 
 def test_while_the_store_is_dead_a_standing_is_frozen_and_goes_on_when_it_is_back():
-    story = SteadyTraffic(primary(during(600, 1200))).tell(1350)
+    story = SteadyTraffic(primary(during(600, 1200))).run(1350)
     at_first_step = story.standing.share
 
     story.stand(freeze_state(story.standing, story.now, "the store is lost"))
-    story.tell(1000, counting=False)
+    story.run(1000, counting=False)
     assert story.standing.share == at_first_step
     story.stand(thaw_state(story.standing, story.now))
-    story.tell(300)
+    story.run(300)
 
-    assert story.told == [
+    assert story.moves == [
         "620: healthy 0 > degraded 1",
         "1300: degraded 1 > recovering 1",
         "1350: recovering 1 > frozen 1",
@@ -338,9 +338,9 @@ def test_another_that_goes_on_from_the_stored_standing_moves_as_the_first_would_
     )
 
     for _ in range(900):
-        one.tell(2)
-        other.tell(2)
+        one.run(2)
+        other.run(2)
         other.standing = json.decode(json.encode(other.standing), type=ControllerSnapshot)
 
-    assert one.told == other.told
+    assert one.moves == other.moves
     assert one.standing == other.standing

@@ -1,4 +1,5 @@
 import re
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -6,32 +7,13 @@ from hypothesis import strategies as st
 
 from slo.budgets.budget import Budget, BudgetUnit, HoldPolicy, OnStoreLoss, UnpricedPolicy
 from slo.policies.entries import MAX_ENTRIES
-from slo.policies.file import Policies, read
-from slo.toml.nodes import parse_toml
+from slo.policies.file import Policies
 from slo.toml.problems import MAX_PROBLEMS_SHOWN, InvalidFile, Problem
 from slo.window import Window
+from tests.slo.policies.policy_files import changed, mistakes, read_policies
 
 SHORT = '[[budgets]]\nname = "b"\nscope = "team"\nunit = "usd"\nwindow = "month"\nlimit = "500"\n'
-
-
-def read_policies(text: str) -> Policies:
-    return read(parse_toml(text, "policies.toml"))
-
-
-def mistakes(text: str) -> list[str]:
-    with pytest.raises(InvalidFile) as bad:
-        read_policies(text)
-    return str(bad.value).split("\n")
-
-
-def with_(**lines: str) -> str:
-    """The short file with these entries in place of its own, or added; "" takes one out."""
-    text = SHORT
-    for key, value in lines.items():
-        line = f"{key} = {value}\n" if value else ""
-        text, substitutions = re.subn(rf"(?m)^{key} = .*\n", line, text)
-        text += "" if substitutions else line
-    return text
+with_ = partial(changed, SHORT)
 
 
 def test_a_whole_budget_is_read_as_it_is_written() -> None:
@@ -102,75 +84,35 @@ def test_calls_that_name_no_feature_can_have_a_budget_of_their_own() -> None:
     assert budget.of == ""
 
 
-MEND_NAME = "write up to 64 letters, digits, dots, dashes or underscores"
-MEND_ALERTS = "write up to 10 percents from 1 to 100, ascending: [50, 80, 95]"
-MEND_DOLLARS = "write dollars of at most 9 decimals as a string:"
-
-
 @pytest.mark.parametrize(
     ("key", "written", "line", "problem"),
     [
         ("name", "", 1, 'budgets[0].name: is missing; write name = "assistants-month", or another'),
-        ("name", '"a b"', 2, f'budgets[0].name: is the string "a b"; {MEND_NAME}'),
+        ("name", '"a b"', 2, 'budgets[0].name: is the string "a b"; write up to 64 letters, digit'),
         ("name", "3", 2, 'budgets[0].name: is 3; write name = "assistants-month"'),
-        (
-            "scope",
-            '"teem"',
-            3,
-            'budgets.b.scope: names "teem", which is not known; did you mean team?',
-        ),
-        (
-            "scope",
-            '"label:"',
-            3,
-            'budgets.b.scope: is the string "label:"; name the label: "label:project"',
-        ),
+        ("scope", '"teem"', 3, 'budgets.b.scope: names "teem", which is not known; did you mean t'),
+        ("scope", '"label:"', 3, 'budgets.b.scope: is the string "label:"; name the label: "label'),
         ("scope", "[]", 3, 'budgets.b.scope: is an array; write scope = "team"'),
-        (
-            "scope",
-            '"organization"\nof = "acme"',
-            4,
-            "budgets.b.of: picks one organization, and there is one; leave it out",
-        ),
+        ("scope", '"organization"\nof = "acme"', 4, "budgets.b.of: picks one organization, and th"),
         ("of", '""', 7, 'budgets.b.of: is empty, and every call has a team; write a name, or "*"'),
         ("of", "{}", 7, 'budgets.b.of: is a table; write of = "*"'),
         ("of", f'"{"x" * 257}"', 7, "budgets.b.of: is too long; write 256 characters at most"),
         ("unit", "", 1, "budgets.b.unit: is missing; write one of usd, tokens, requests"),
-        (
-            "unit",
-            '"euros"',
-            4,
-            'budgets.b.unit: names "euros", which is not known; known are: usd, tokens, requests',
-        ),
-        (
-            "window",
-            '"week"',
-            5,
-            'budgets.b.window: names "week", which is not known; known are: minute, hour',
-        ),
+        ("unit", '"euros"', 4, 'budgets.b.unit: names "euros", which is not known; known are: usd'),
+        ("window", '"week"', 5, 'budgets.b.window: names "week", which is not known; known are: m'),
         ("limit", "", 1, 'budgets.b.limit: is missing; write limit = "500" for dollars'),
-        ("limit", "12.50", 6, f'budgets.b.limit: is 12.50; {MEND_DOLLARS} "12.50"'),
-        ("limit", '"$1,000"', 6, f'budgets.b.limit: is the string "$1,000"; {MEND_DOLLARS} "1000"'),
+        ("limit", "12.50", 6, "budgets.b.limit: is 12.50; write dollars of at most 9 decimals as "),
+        ("limit", '"$1,000"', 6, 'budgets.b.limit: is the string "$1,000"; write dollars of at mo'),
         ("limit", '"0.0000000001"', 6, 'budgets.b.limit: is the string "0.0000000001"; write dol'),
         ("limit", "0", 6, "budgets.b.limit: is 0; write more than 0, and at most 9,007,199 dollar"),
-        ("limit", "true", 6, f'budgets.b.limit: is true; {MEND_DOLLARS} "500"'),
-        (
-            "limit",
-            '"9007199.254740992"',
-            6,
-            'budgets.b.limit: is the string "9007199.254740992"; write more than 0',
-        ),
+        ("limit", "true", 6, "budgets.b.limit: is true; write dollars of at most 9 decimals as a "),
+        ("limit", '"9007199.254740992"', 6, 'budgets.b.limit: is the string "9007199.254740992"; '),
         ("hard", '"yes"', 7, 'budgets.b.hard: is the string "yes"; write true or false'),
         ("hold", '"p59"', 7, 'budgets.b.hold: names "p59", which is not known; did you mean p95?'),
-        (
-            "on_loss",
-            '"shut"',
-            7,
-            'budgets.b.on_loss: names "shut", which is not known; known are: open, local_',
-        ),
-        ("alerts", "[80, 50]", 7, f"budgets.b.alerts: is no list of percents; {MEND_ALERTS}"),
-        ("alerts", "[101]", 7, f"budgets.b.alerts: is no list of percents; {MEND_ALERTS}"),
-        ("alerts", "[true]", 7, f"budgets.b.alerts: is no list of percents; {MEND_ALERTS}"),
+        ("on_loss", '"shut"', 7, 'budgets.b.on_loss: names "shut", which is not known; known are:'),
+        ("alerts", "[80, 50]", 7, "budgets.b.alerts: is no list of percents; write up to 10 perce"),
+        ("alerts", "[101]", 7, "budgets.b.alerts: is no list of percents; write up to 10 percents"),
+        ("alerts", "[true]", 7, "budgets.b.alerts: is no list of percents; write up to 10 percent"),
         ("alerts", "50", 7, "budgets.b.alerts: is 50; write an [ array ]"),
         ("limits", "5", 7, "budgets.b.limits: is not known; did you mean limit?"),
     ],

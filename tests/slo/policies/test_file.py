@@ -1,19 +1,14 @@
 import pytest
 
-from slo.policies.file import KINDS, Policies, PolicyKind, policies_by_kind, read
+from slo.policies.file import KINDS, Policies, PolicyKind, policies_by_kind
 from slo.policies.objectives import ALERT_FIELDS
 from slo.toml.fields import reference
-from slo.toml.nodes import parse_toml
-from slo.toml.problems import InvalidFile
 from tests.fakes.source_trees import ROOT
+from tests.slo.policies.policy_files import mistakes, read_policies
 
 BUDGET = '[[budgets]]\nname = "b"\nscope = "team"\nunit = "usd"\nwindow = "month"\nlimit = 1\n'
 RESIDENCY = '[[residency]]\nname = "eu"\nregions = ["eu"]\n'
 OBJECTIVE = '[[objectives]]\nname = "b"\nmetric = "errors"\nat_most = "1%"\n'
-
-
-def read_policies(text: str) -> Policies:
-    return read(parse_toml(text, "policies.toml"))
 
 
 def test_no_file_is_no_promise() -> None:
@@ -28,10 +23,9 @@ def test_each_kind_is_read_and_may_have_the_others_names() -> None:
 
 def test_problems_of_every_kind_of_entry_are_reported_by_line() -> None:
     text = OBJECTIVE.replace("errors", "error") + BUDGET.replace("team", "teem") + "[[budget]]\n"
-    with pytest.raises(InvalidFile) as bad:
-        read_policies(text)
-    assert [problem.line for problem in bad.value.problems] == [3, 7, 11]
-    assert "did you mean budgets?" in str(bad.value)
+    problems = mistakes(text)
+    assert [problem.split(":")[1] for problem in problems] == ["3", "7", "11"]
+    assert "did you mean budgets?" in problems[-1]
 
 
 def test_policies_are_counted_by_every_kind_that_the_file_may_have() -> None:

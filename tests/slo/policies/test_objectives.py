@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from slo.alert import Severity
 from slo.budgets.stages import Stage, StageBudget
 from slo.objectives.objective import BurnAlert, Enforce, Metric, Objective, RequestKind
-from slo.policies.file import read
 from slo.policies.objectives import FIELDS
 from slo.toml.fields import keys
-from slo.toml.nodes import parse_toml
 from slo.toml.problems import InvalidFile
+from tests.slo.policies import policy_files
+from tests.slo.policies.policy_files import read_policies
 
 TTFT = 'name = "o"\nmetric = "ttft"\np = 95\nunder = "500ms"\n'
 COST = 'name = "o"\nmetric = "cost"\np = 99\nunder = "0.05"\n'
@@ -21,7 +21,7 @@ CACHE = 'name = "o"\nmetric = "cache"\nfloor = 0.7\n'
 
 def read_objectives(*tables: str) -> tuple[Objective, ...]:
     text = "".join(f"[[objectives]]\n{table}" for table in tables)
-    return read(parse_toml(text, "policies.toml")).objectives
+    return read_policies(text).objectives
 
 
 def one(table: str) -> Objective:
@@ -30,9 +30,8 @@ def one(table: str) -> Objective:
 
 
 def mistakes(table: str) -> list[str]:
-    with pytest.raises(InvalidFile) as bad:
-        read_objectives(table)
-    return [mistake.removeprefix("policies.toml:") for mistake in str(bad.value).split("\n")]
+    problems = policy_files.mistakes(f"[[objectives]]\n{table}")
+    return [problem.removeprefix("policies.toml:") for problem in problems]
 
 
 def test_a_whole_objective_is_read_as_it_is_written() -> None:

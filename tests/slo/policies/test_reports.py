@@ -1,34 +1,17 @@
-import re
+from functools import partial
 
 import pytest
 
 from dashboards import cost_reports
-from slo.policies.file import read
 from slo.policies.reports import DIMENSIONS, ReportInterval, ScheduledReport, is_mail_address
-from slo.toml.nodes import parse_toml
-from slo.toml.problems import InvalidFile
+from tests.slo.policies.policy_files import changed, mistakes, read_policies
 
 SHORT = '[[reports]]\nname = "r"\nevery = "week"\nmail_to = ["ann@example.com"]\n'
-
-
-def with_(**lines: str) -> str:
-    """The short file with these entries in place of its own, or added; "" takes one out."""
-    text = SHORT
-    for key, value in lines.items():
-        line = f"{key} = {value}\n" if value else ""
-        text, substitutions = re.subn(rf"(?m)^{key} = .*\n", line.replace("\\", r"\\"), text)
-        text += "" if substitutions else line
-    return text
+with_ = partial(changed, SHORT)
 
 
 def reports(text: str) -> tuple[ScheduledReport, ...]:
-    return read(parse_toml(text, "policies.toml")).reports
-
-
-def mistakes(text: str) -> str:
-    with pytest.raises(InvalidFile) as bad:
-        reports(text)
-    return str(bad.value)
+    return read_policies(text).reports
 
 
 def test_a_report_is_read_as_it_is_written() -> None:
@@ -90,11 +73,11 @@ def test_a_report_has_the_dimensions_of_cost_reports() -> None:
     ],
 )
 def test_a_mistake_is_named_with_its_line(lines: dict[str, str], problem: str) -> None:
-    assert problem in mistakes(with_(**lines))
+    assert problem in "\n".join(mistakes(with_(**lines)))
 
 
 def test_a_secret_written_where_a_name_belongs_is_not_repeated() -> None:
-    text = mistakes(with_(url_env='"https://hooks.example/xyzzy"', secret_env='"S"'))
+    (text,) = mistakes(with_(url_env='"https://hooks.example/xyzzy"', secret_env='"S"'))
 
     assert "names no environment variable" in text
     assert "xyzzy" not in text

@@ -1,34 +1,17 @@
-import re
+from functools import partial
 
 import pytest
 
 from slo.alert import Severity
-from slo.policies.file import read
 from slo.policies.sinks import Sink, SinkKind
-from slo.toml.nodes import parse_toml
-from slo.toml.problems import InvalidFile
+from tests.slo.policies.policy_files import changed, mistakes, read_policies
 
 SHORT = '[[sinks]]\nname = "s"\nkind = "webhook"\nurl_env = "U"\nsecret_env = "S"\n'
-
-
-def with_(**lines: str) -> str:
-    """The short file with these entries in place of its own, or added; "" takes one out."""
-    text = SHORT
-    for key, value in lines.items():
-        line = f"{key} = {value}\n" if value else ""
-        text, substitutions = re.subn(rf"(?m)^{key} = .*\n", line, text)
-        text += "" if substitutions else line
-    return text
+with_ = partial(changed, SHORT)
 
 
 def sinks(text: str) -> tuple[Sink, ...]:
-    return read(parse_toml(text, "policies.toml")).sinks
-
-
-def mistakes(text: str) -> str:
-    with pytest.raises(InvalidFile) as bad:
-        sinks(text)
-    return str(bad.value)
+    return read_policies(text).sinks
 
 
 def test_a_sink_is_read_as_it_is_written() -> None:
@@ -71,11 +54,11 @@ def test_a_sink_is_told_of_what_somebody_has_to_act_on() -> None:
     ],
 )
 def test_a_mistake_is_told_with_its_place(lines: dict[str, str], problem: str) -> None:
-    assert problem in mistakes(with_(**lines))
+    assert problem in "\n".join(mistakes(with_(**lines)))
 
 
 def test_an_address_written_where_a_name_belongs_is_not_repeated() -> None:
-    text = mistakes(with_(url_env='"https://hooks.slack.com/services/T0/B0/xyzzy"'))
+    (text,) = mistakes(with_(url_env='"https://hooks.slack.com/services/T0/B0/xyzzy"'))
 
     assert "names no environment variable" in text
     assert "xyzzy" not in text

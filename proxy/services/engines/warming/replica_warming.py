@@ -283,8 +283,8 @@ class ReplicaWarming:
             return None, WarmingResult.FAILED
         if receipt is None or receipt.outcome is not Outcome.ANSWERED:
             return receipt, WarmingResult.FAILED
-        if self.on_warmed is not None and job.asked is not None:
-            routed = call if job.turn is not None else job.asked
+        if self.on_warmed is not None and job.written is not None:
+            routed = call if job.turn is not None else job.written
             await self.on_warmed(status, routed, job.kind, _computed_tokens(receipt) or 0)
         return receipt, WarmingResult.WARMED
 

@@ -17,7 +17,7 @@ class WarmedPrompt(NamedTuple):
     """A system prompt: a call with it as it is sent, and as its caller wrote it."""
 
     sent: Call
-    asked: Call
+    written: Call
 
 
 class CallNames(NamedTuple):
@@ -33,8 +33,8 @@ class WarmingJob:
 
     Attributes:
         template: The call whose key and team it is; its body is the prompt's, as it is sent.
-        asked: The same as its caller wrote it, by which calls are routed; None where the answer of
-            the turn before it is not known in that form.
+        written: The same as its caller wrote it, by which calls are routed; None where the answer
+            of the turn before it is not known in that form.
         key: Names the system prompt, or the conversation.
         tokens: Tokens that it will compute, as a guess.
         until: When it is too late.
@@ -43,7 +43,7 @@ class WarmingJob:
 
     kind: WarmingKind
     template: Call
-    asked: Call | None
+    written: Call | None
     key: bytes
     tokens: int
     until: float

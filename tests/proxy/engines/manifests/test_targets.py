@@ -154,7 +154,7 @@ def test_a_flag_that_turns_something_off_is_false_in_ray_serve():
 
 
 @pytest.mark.parametrize("target", ManifestTarget)
-@pytest.mark.parametrize("profile", VLLM_EXAMPLES, ids=lambda each: each.name)
+@pytest.mark.parametrize("profile", VLLM_EXAMPLES, ids=lambda profile: profile.name)
 def test_each_shipped_profile_of_vllm_has_a_manifest(profile, target):
     manifest = build_manifest(profile, target, SCALED)
 

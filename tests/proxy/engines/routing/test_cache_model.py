@@ -11,7 +11,7 @@ BLOCK = 1_000
 
 def chain(path: str) -> PromptChain:
     """A prompt whose blocks are the letters; equal beginnings are shared."""
-    links = tuple(xxh3_64_intdigest(path[: at + 1].encode()) for at in range(len(path)))
+    links = tuple(xxh3_64_intdigest(path[: end + 1].encode()) for end in range(len(path)))
     return PromptChain(links, BLOCK, BLOCK * len(path))
 
 

@@ -59,8 +59,8 @@ def test_the_instructions_and_input_of_a_responses_call_are_its_prompt():
     assert conversation(body, "responses")
 
 
-def messages(*said: Mapping[str, object], **fields: object) -> bytes:
-    return json.dumps({"model": "m", "max_tokens": 9, **fields, "messages": said}).encode()
+def messages(*turns: Mapping[str, object], **fields: object) -> bytes:
+    return json.dumps({"model": "m", "max_tokens": 9, **fields, "messages": turns}).encode()
 
 
 def test_the_system_field_of_a_messages_call_comes_before_its_messages():

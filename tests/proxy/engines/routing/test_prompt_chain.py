@@ -71,9 +71,9 @@ def test_prompts_have_exactly_the_links_of_the_full_blocks_with_which_both_begin
 
 
 @given(st.binary(max_size=700), st.integers(0, 10))
-def test_a_chain_goes_on_from_any_of_its_links(content, at):
+def test_a_chain_goes_on_from_any_of_its_links(content, place):
     links = chain(content).links
-    at = min(at, len(links))
-    start = links[at - 1] if at else ROOT
+    place = min(place, len(links))
+    start = links[place - 1] if place else ROOT
 
-    assert (*links[:at], *block_links(start, content[at * SIZE :], SIZE)) == links
+    assert (*links[:place], *block_links(start, content[place * SIZE :], SIZE)) == links

@@ -22,7 +22,7 @@ FULL = LoadReport(at=0, running=60, waiting=400)
 
 def request(path: str = "p" * 40, **more) -> RoutingRequest:
     """A prompt of a block for each letter; equal beginnings are shared."""
-    links = tuple(xxh3_64_intdigest(path[: at + 1].encode()) for at in range(len(path)))
+    links = tuple(xxh3_64_intdigest(path[: end + 1].encode()) for end in range(len(path)))
     return RoutingRequest(chain=PromptChain(links, BLOCK, BLOCK * len(path)), **more)
 
 

@@ -24,8 +24,8 @@ REPLICA = ReplicaTraffic(
 )
 
 
-def traffic(pid=7, at=NOW):
-    return EngineTraffic(pid=pid, at=at, models={"m": REUSE}, replicas=(REPLICA,))
+def traffic(pid=7, time=NOW):
+    return EngineTraffic(pid=pid, at=time, models={"m": REUSE}, replicas=(REPLICA,))
 
 
 def test_reports_of_several_gateways_are_read_as_they_were_written(tmp_path):

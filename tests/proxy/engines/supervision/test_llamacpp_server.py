@@ -183,9 +183,9 @@ def test_a_model_that_is_absent_ends_the_launch_with_the_reason():
 @needs_wheel
 def test_a_port_that_is_taken_ends_the_launch_with_the_reason():
     profile = tiny_profile()
-    with socket.socket() as taken:
-        taken.bind((profile.host, profile.port))
-        taken.listen()
+    with socket.socket() as listener:
+        listener.bind((profile.host, profile.port))
+        listener.listen()
         ended = launch(profile)
 
     assert ended.returncode == 1

@@ -91,11 +91,11 @@ def test_a_real_engine_starts_once_its_port_is_free(tmp_path):
     async def story(supervisor):
         await until(lambda: supervisor.reports[0].reason)
         reason = supervisor.reports[0].reason
-        taken.close()
+        listener.close()
         await ready_pid(supervisor)
         return reason
 
-    with socket.create_server((profile.host, profile.port)) as taken:
+    with socket.create_server((profile.host, profile.port)) as listener:
         _, reason = supervise_engine(profile, tmp_path, story, _KEEPS_TRYING)
 
     assert str(profile.port) in reason

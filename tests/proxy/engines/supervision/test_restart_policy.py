@@ -7,8 +7,8 @@ from proxy.engines.supervision.restart_policy import EngineExit, RestartPolicy, 
 POLICY = RestartPolicy(first_delay_s=1, max_delay_s=8, stable_s=60, max_exits=6, window_s=1000)
 
 
-def early(count, at=100.0):
-    return [EngineExit(at + n) for n in range(count)]
+def early(count, first=100.0):
+    return [EngineExit(first + n) for n in range(count)]
 
 
 def test_delays_between_restarts_double_up_to_the_limit():
@@ -26,7 +26,7 @@ def test_an_exit_after_stable_readiness_begins_the_delays_anew():
 
     assert POLICY.next_delay(exits, now=200.0) == 1
     assert POLICY.next_delay([*exits, EngineExit(210.0)], now=210.0) == 1
-    assert POLICY.next_delay([*exits, *early(2, at=210.0)], now=212.0) == 2
+    assert POLICY.next_delay([*exits, *early(2, first=210.0)], now=212.0) == 2
 
 
 def test_early_exits_before_the_window_do_not_count():
@@ -47,7 +47,7 @@ def test_an_engine_that_crashes_at_the_end_of_a_slow_start_is_a_crash_loop_too()
 
 @given(st.lists(st.floats(0, 1e4), min_size=1, max_size=40).map(sorted), st.floats(0, 1))
 def test_a_delay_is_within_its_limits_whatever_the_exits(times, chance):
-    delay = POLICY.next_delay([EngineExit(at) for at in times], times[-1], chance)
+    delay = POLICY.next_delay([EngineExit(time) for time in times], times[-1], chance)
 
     assert delay is None or 0.5 <= delay <= 8
 

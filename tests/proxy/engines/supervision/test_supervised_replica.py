@@ -31,9 +31,9 @@ def play(engine, tmp_path):
             states: list[tuple[float, ProcessState]] = []
 
             def record(report):
-                at = asyncio.get_running_loop().time() - began
+                elapsed = asyncio.get_running_loop().time() - began
                 if not states or states[-1][1] is not report.state:
-                    states.append((round(at, 1), report.state))
+                    states.append((round(elapsed, 1), report.state))
 
             replica = SupervisedReplica(
                 command or engine_command(port=8001),
@@ -62,7 +62,7 @@ def test_a_replica_is_ready_once_its_health_check_is_good_and_drains_when_stoppe
     states, last = play(100)
 
     assert [state.value for _, state in states] == ["starting", "ready", "draining", "stopped"]
-    assert [at for at, _ in states] == [0, 1.0, 100, 107]
+    assert [time for time, _ in states] == [0, 1.0, 100, 107]
     assert last.pid == 100
     assert engine.processes[0].signals[0] == "stop 30"
 
@@ -83,8 +83,8 @@ def test_an_engine_that_breaks_streams_at_sigterm_gets_it_once_no_call_is_left(
 
     states, _ = play(100, command, story=be_busy)
 
-    ((at, _),) = [state for state in states if state[1] is ProcessState.STOPPED]
-    assert at == pytest.approx(100 + waits_s, abs=0.3)
+    ((stopped_at, _),) = [state for state in states if state[1] is ProcessState.STOPPED]
+    assert stopped_at == pytest.approx(100 + waits_s, abs=0.3)
     assert engine.processes[0].signals[0] == "stop 5"
 
 
@@ -225,7 +225,7 @@ def test_a_program_that_cannot_be_started_fails_at_once(play, engine):
 
     assert last.state is ProcessState.FAILED
     assert "cannot be started: No such file or directory" in last.reason
-    assert [at for at, _ in states] == [0, 0]
+    assert [time for time, _ in states] == [0, 0]
 
 
 def test_a_start_that_the_machine_has_no_room_for_is_tried_again(play, engine):

@@ -36,11 +36,11 @@ def test_tokens_used_take_the_place_of_the_estimate():
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.floats(0, 30)), max_size=40))
 def test_no_minute_has_more_than_twice_the_budget(takes: list[tuple[int, float]]):
-    budget, now, taken = TokenBudget(60), 0.0, []
+    budget, now, amounts = TokenBudget(60), 0.0, []
     for tokens, wait in takes:
         now += wait
         if budget.take(tokens, now):
-            taken.append((now, tokens))
+            amounts.append((now, tokens))
 
-    for start, _ in taken:
-        assert sum(tokens for at, tokens in taken if start <= at < start + 60.0) <= 120
+    for start, _ in amounts:
+        assert sum(tokens for at, tokens in amounts if start <= at < start + 60.0) <= 120

@@ -50,10 +50,10 @@ def test_the_same_prompt_has_one_name_whatever_follows_and_other_tools_another()
 
 
 @pytest.mark.parametrize(
-    "said", [b"{", b"[]", body(USER), body(), b'{"messages":3}', b'{"messages":[3]}', b"{}"]
+    "sent", [b"{", b"[]", body(USER), body(), b'{"messages":3}', b'{"messages":[3]}', b"{}"]
 )
-def test_a_body_without_a_system_prompt_has_none_to_warm(said: bytes):
-    assert system_prompt(said, CHAT) is None
+def test_a_body_without_a_system_prompt_has_none_to_warm(sent: bytes):
+    assert system_prompt(sent, CHAT) is None
 
 
 def test_the_next_turn_holds_the_answer_and_stands_in_for_what_is_not_known():
@@ -116,7 +116,7 @@ def test_prompts_of_several_parts_have_names_of_their_own():
 
 
 @pytest.mark.parametrize(
-    "said",
+    "sent",
     [
         responses("Hello"),
         responses([USER], instructions=None),
@@ -127,8 +127,8 @@ def test_prompts_of_several_parts_have_names_of_their_own():
         orjson.dumps({"model": "m", "instructions": "a"}),
     ],
 )
-def test_a_responses_call_without_a_system_prompt_or_kept_elsewhere_has_none_to_warm(said: bytes):
-    assert system_prompt(said, RESPONSES) is None
+def test_a_responses_call_without_a_system_prompt_or_kept_elsewhere_has_none_to_warm(sent: bytes):
+    assert system_prompt(sent, RESPONSES) is None
 
 
 def test_the_system_prompt_of_a_messages_call_is_its_system_field():
@@ -192,8 +192,10 @@ _TEXTS = st.text(max_size=20)
 
 
 @given(st.lists(_TEXTS, min_size=1, max_size=4), _TEXTS, _TEXTS)
-def test_a_next_turn_begins_as_the_call_that_will_come(said: list[str], answer: str, question: str):
-    messages = [{"role": "user", "content": text} for text in said]
+def test_a_next_turn_begins_as_the_call_that_will_come(
+    texts: list[str], answer: str, question: str
+):
+    messages = [{"role": "user", "content": text} for text in texts]
     assistant = {"role": "assistant", "content": answer}
     warmed = call_prompt(next_turn(body(*messages), orjson.dumps(assistant), CHAT) or b"", CHAT)
     come = call_prompt(body(*messages, assistant, {"role": "user", "content": question}), CHAT)

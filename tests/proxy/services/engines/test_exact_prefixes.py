@@ -43,11 +43,11 @@ class IndexReader:
 class FakeTokenizer:
     def __init__(self, tokens: Sequence[int] | None = TOKENS) -> None:
         self._tokens = tokens
-        self.asked: list[str] = []
+        self.base_urls: list[str] = []
         self.endpoints: list[str] = []
 
     async def token_bytes(self, call: Call, route: Route, base_url: str) -> bytes | None:
-        self.asked.append(base_url)
+        self.base_urls.append(base_url)
         self.endpoints.append(call.endpoint)
         return None if self._tokens is None else array("I", self._tokens).tobytes()
 
@@ -69,7 +69,7 @@ def index_with_blocks(salt: str = "") -> KvEventIndex:
 def decide(
     reader: IndexReader,
     tokenizer: FakeTokenizer,
-    asked: Call,
+    call: Call,
     statuses: Sequence[ReplicaStatus] = STATUSES,
 ) -> tuple[str, int]:
     """The replica that is chosen, and the tokens that it is thought to hold."""
@@ -77,7 +77,7 @@ def decide(
     candidates = [ReplicaCandidate(name=status.base_url) for status in statuses]
     router.decide(REQUEST, candidates, 0.0)
     exact = ExactPrefixes(reader, tokenizer)  # type: ignore[arg-type]
-    request = asyncio.run(exact.add(asked, ROUTE, statuses, REQUEST, router))
+    request = asyncio.run(exact.add(call, ROUTE, statuses, REQUEST, router))
     best = router.decide(request, candidates, 0.0).order[0]
     return best.name, best.matched_tokens
 
@@ -161,7 +161,7 @@ def test_without_events_or_a_choice_nothing_is_tokenized():
     unhealthy = [replace(status, is_healthy=False) for status in STATUSES[1:]]
     decide(IndexReader(house_0=index_with_blocks()), tokenizer, chat(), [STATUSES[0], *unhealthy])
 
-    assert tokenizer.asked == []
+    assert tokenizer.base_urls == []
 
 
 def test_a_prompt_that_was_not_tokenized_in_time_is_routed_by_its_text():

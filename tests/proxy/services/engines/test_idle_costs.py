@@ -33,12 +33,12 @@ def replica(name: str = "house:0", gpus: int = 2, price: int | None = PRICE) -> 
     return Upstream(name=name, kind="openai", base_url="http://gpu:1", replica_price=cost)
 
 
-def a_call(n: int, at: float, gpu_seconds: float) -> Receipt:
+def a_call(n: int, offset: float, gpu_seconds: float) -> Receipt:
     """A call of so much GPU time, priced by it."""
     return an_engine_receipt(
         n,
-        call_id=f"call_{int(BEGIN + at) * 1000:012x}7{n:019x}",
-        started=BEGIN + at,
+        call_id=f"call_{int(BEGIN + offset) * 1000:012x}7{n:019x}",
+        started=BEGIN + offset,
         upstream="house:0",
         route="house:0/m",
         gpu_seconds=gpu_seconds,
@@ -76,7 +76,7 @@ IDLE = (IDLE_TEAM, "idle:house", "idle:house:0")
 
 
 def test_used_and_idle_cost_of_a_replica_sum_to_its_bill(store: Store) -> None:
-    store.book([a_call(n, at=n * 500.0, gpu_seconds=90.0 + n) for n in range(20)])
+    store.book([a_call(n, offset=n * 500.0, gpu_seconds=90.0 + n) for n in range(20)])
     run(store, hours=4)
 
     rows = spend_by(store)
@@ -216,11 +216,11 @@ def test_whatever_calls_used_their_time_and_the_idle_time_are_the_time_paid(
             an_engine_receipt(
                 n,
                 call_id=f"call_{number}_{n}",
-                started=float(BEGIN + at),
+                started=float(BEGIN + offset),
                 upstream=name,
                 gpu_seconds=micros / 1e6,
             )
-            for n, (at, micros) in enumerate(calls)
+            for n, (offset, micros) in enumerate(calls)
         ]
     )
     run(store, hours=5, upstreams=[replica(name)])

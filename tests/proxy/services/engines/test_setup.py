@@ -155,16 +155,16 @@ def test_a_running_gateway_reports_what_it_sees_of_engines_and_takes_that_back_w
     tmp_path: Path,
 ):
     async def story() -> tuple[EngineTraffic, list[EngineTraffic]]:
-        folder, found = tmp_path / "gateway0", list[EngineTraffic]()
+        folder, reports = tmp_path / "gateway0", list[EngineTraffic]()
         async with engine_fleet(tmp_path) as fleet:
             for turns in (1, 2):
                 assert (await fleet.ask(1, turns)).status_code == 200
             for _ in range(600):
-                found = read_traffic(folder, 0.0)
-                if found and found[0].models:
+                reports = read_traffic(folder, 0.0)
+                if reports and reports[0].models:
                     break
                 await asyncio.sleep(0.05)
-        return found[0], read_traffic(folder, 0.0)
+        return reports[0], read_traffic(folder, 0.0)
 
     running, ended = asyncio.run(story())
 

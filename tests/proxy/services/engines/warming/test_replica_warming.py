@@ -46,9 +46,9 @@ class Sender:
         self.usage = Usage(input=30, cache_read=70, output=1)
 
     async def __call__(
-        self, status: ReplicaStatus, asked: Call, stop: asyncio.Event
+        self, status: ReplicaStatus, call: Call, stop: asyncio.Event
     ) -> Receipt | None:
-        self.sent.append((status.name, asked))
+        self.sent.append((status.name, call))
         if self.error is not None:
             raise self.error
         try:
@@ -84,27 +84,27 @@ class WarmStage:
         )
         self.warming.note_reading(self.status)
 
-    async def note_warmed(self, _: ReplicaStatus, asked: Call, *computed: object) -> None:
-        self.warmed += [asked] * (computed in {(NEXT, 30), (SYSTEM, 30), (NEXT, 1_000)})
+    async def note_warmed(self, _: ReplicaStatus, call: Call, *computed: object) -> None:
+        self.warmed += [call] * (computed in {(NEXT, 30), (SYSTEM, 30), (NEXT, 1_000)})
 
     def restart(self) -> None:
         self.status = replace(self.status, starts=self.status.starts + 1)
         self.warming.note_reading(self.status)
 
-    def begin(self, asked: Call, conversation: str = "c") -> Any:
-        return self.warming.note_sent(NAME, asked, conversation)
+    def begin(self, call: Call, conversation: str = "c") -> Any:
+        return self.warming.note_sent(NAME, call, conversation)
 
-    async def serve(self, asked: Call, conversation: str = "c") -> None:
+    async def serve(self, call: Call, conversation: str = "c") -> None:
         """Serve a call to its end."""
-        names = self.begin(asked, conversation)
+        names = self.begin(call, conversation)
         assert names is not None
         await asyncio.sleep(0)
-        self.end(asked, names)
+        self.end(call, names)
 
-    def end(self, asked: Call, names: CallNames, turn: FinishedTurn | None = None) -> None:
+    def end(self, call: Call, names: CallNames, turn: FinishedTurn | None = None) -> None:
         """Have a call end well."""
-        turn = turn or FinishedTurn(asked, lambda: orjson.dumps(ANSWER))
-        self.warming.note_turn(NAME, turn, asked, names)
+        turn = turn or FinishedTurn(call, lambda: orjson.dumps(ANSWER))
+        self.warming.note_turn(NAME, turn, call, names)
 
     @property
     def results(self) -> dict[tuple[WarmingKind, WarmingResult], int]:
