@@ -1,17 +1,30 @@
-"""The compaction part of ``thriftgate savings``: net savings, cost of notes, steps back."""
+"""The compaction of features in tables: calls, tokens and money, and steps back."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
-from rich.text import Text
 
-from proxy.cli.terminal import Terminal, empty_table, feature_name, format_time
-from proxy.records.amounts import column, money, quantity
+from proxy.cli.columns import (
+    COUNT,
+    FEATURE,
+    MONEY,
+    SHARE,
+    Document,
+    TableColumn,
+    documents,
+    rate,
+    text_table,
+    with_team,
+)
+from proxy.cli.terminal import Terminal, format_time
+from proxy.records.amounts import money, quantity
 from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
-from proxy.store.sql.ledger.compaction_receipts import CompactionTotals
 
-_FIGURES: Final = ("calls", "sent shorter", "tokens saved", "net saved", "notes cost")
+if TYPE_CHECKING:
+    from proxy.store.sql.ledger.compaction_receipts import CompactionTotals
 
 
 class FeatureCompaction(msgspec.Struct, frozen=True):
@@ -19,13 +32,12 @@ class FeatureCompaction(msgspec.Struct, frozen=True):
 
     Attributes:
         team: Its team's id.
-        sums: Its totals; None where it had no such call.
     """
 
     team: str
     feature: str
     setting: FeatureSettings
-    sums: CompactionTotals | None
+    sums: CompactionTotals
 
     @property
     def is_stepped_back(self) -> bool:
@@ -36,9 +48,7 @@ class FeatureCompaction(msgspec.Struct, frozen=True):
     def has_effect(self) -> bool:
         """True if a call was compacted, or notes or the money of compaction are known."""
         sums = self.sums
-        return sums is not None and bool(
-            sums.compacted + sums.trimmed or sums.nanos or sums.notes_nanos
-        )
+        return bool(sums.compacted + sums.trimmed or sums.nanos or sums.notes_nanos)
 
 
 class CompactionTotal(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,22 +71,30 @@ class CompactionTotal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def feature_compactions(
-    chosen: SettingsSnapshot, sums: Sequence[CompactionTotals]
+    chosen: SettingsSnapshot, sums: Sequence[CompactionTotals], *, also_unused: bool = False
 ) -> list[FeatureCompaction]:
-    """The features that had such calls or were stepped back, in order."""
+    """The features that had such calls or were stepped back, in order; or all with a setting."""
     called = {(totals.team, totals.feature): totals for totals in sums}
-    stepped_back = {
-        place for place, setting in chosen.features.items() if setting.stepped is not None
-    }
+    settings = chosen.features.items()
+    listed = {place for place, setting in settings if also_unused or setting.stepped is not None}
     return [
-        FeatureCompaction(*place, chosen.of(*place), called.get(place))
-        for place in sorted({*called, *stepped_back})
+        FeatureCompaction(*place, chosen.of(*place), called.get(place) or _no_calls(*place))
+        for place in sorted({*called, *listed})
     ]
+
+
+def _no_calls(team: str, feature: str) -> CompactionTotals:
+    from proxy.store.sql.ledger.compaction_receipts import CompactionTotals
+
+    return CompactionTotals(
+        team=team, feature=feature, nanos=None, calls=0, compacted=0, resets=0, tokens_before=0,
+        tokens_after=0, needed=0, lost=0,
+    )  # fmt: skip
 
 
 def compaction_total(features: Sequence[FeatureCompaction]) -> CompactionTotal:
     """The features' totals; notes are counted also where savings are unknown."""
-    sums = [feature.sums for feature in features if feature.sums is not None]
+    sums = [feature.sums for feature in features]
     saved = [totals.nanos for totals in sums if totals.nanos is not None]
     notes = sum(totals.notes_nanos for totals in sums)
     return CompactionTotal(
@@ -87,6 +105,47 @@ def compaction_total(features: Sequence[FeatureCompaction]) -> CompactionTotal:
     )
 
 
+#: The totals of a feature as its document has them.
+SUMS: Final[tuple[TableColumn[FeatureCompaction], ...]] = (
+    TableColumn("calls", "calls", COUNT, lambda feature: feature.sums.calls),
+    TableColumn("compacted", "compacted", COUNT, lambda feature: feature.sums.compacted),
+    TableColumn("trimmed", "trimmed", COUNT, lambda feature: feature.sums.trimmed),
+    TableColumn("resets", "resets", COUNT, lambda feature: feature.sums.resets),
+    TableColumn("tokens_saved", "tokens saved", COUNT, lambda feature: feature.sums.tokens_saved),
+    TableColumn("saved_usd", "saved", MONEY, lambda feature: feature.sums.net_nanos),
+    TableColumn("notes_usd", form=MONEY, of=lambda feature: _notes_nanos(feature.sums)),
+    TableColumn("lost_share", "lost", SHARE, lambda f: rate(f.sums.lost, f.sums.needed)),
+    TableColumn(
+        "control_lost_share",
+        "lost in control",
+        SHARE,
+        lambda feature: rate(feature.sums.control_lost, feature.sums.control_needed),
+    ),
+)
+_TOTAL: Final[tuple[TableColumn[CompactionTotal], ...]] = (
+    TableColumn("saved_usd", form=MONEY, of=lambda total: total.nanos),
+    TableColumn("notes_usd", form=MONEY, of=lambda total: total.notes_nanos),
+    TableColumn("features"),
+    TableColumn("stepped_back"),
+    TableColumn("stepped_back_share", of=lambda total: total.share),
+)
+
+
+def place_columns(names: Mapping[str, str]) -> tuple[TableColumn[FeatureCompaction], ...]:
+    """The columns of a feature and its team."""
+    return with_team(names, TableColumn("feature", "feature", FEATURE))
+
+
+def savings_documents(features: Sequence[FeatureCompaction], names: Mapping[str, str]) -> Document:
+    """The savings of compaction by feature, and in all."""
+    back: TableColumn[FeatureCompaction] = TableColumn(
+        "stepped_back", of=lambda each: each.setting.why
+    )
+    (total,) = documents(_TOTAL, [compaction_total(features)])
+    rows = documents((*place_columns(names), back, *SUMS), features)
+    return {"compaction": rows, "compaction_total": total}
+
+
 def show(
     terminal: Terminal, features: Sequence[FeatureCompaction], names: Mapping[str, str]
 ) -> None:
@@ -95,25 +154,25 @@ def show(
     if not shown:
         return
     terminal.say("")
-    table = empty_table("team", "feature", *_FIGURES, "state", right=_FIGURES)
-    saved = column(None if feature.sums is None else feature.sums.net_nanos for feature in shown)
-    notes = column(0 if feature.sums is None else feature.sums.notes_nanos for feature in shown)
-    for feature, *money_cells in zip(shown, saved, notes, strict=True):
-        place = (names.get(feature.team, feature.team), feature_name(feature.feature))
-        table.add_row(*map(Text, (*place, *_counts(feature), *money_cells, _state(feature))))
-    terminal.show(table)
+    columns: tuple[TableColumn[FeatureCompaction], ...] = (
+        *place_columns(names),
+        TableColumn("", "calls", COUNT, lambda each: each.sums.calls),
+        TableColumn(
+            "", "sent shorter", COUNT, lambda each: each.sums.compacted + each.sums.trimmed
+        ),
+        TableColumn("", "tokens saved", COUNT, lambda each: each.sums.tokens_saved),
+        TableColumn("", "net saved", MONEY, lambda each: each.sums.net_nanos),
+        TableColumn("", "notes cost", MONEY, lambda each: each.sums.notes_nanos),
+        TableColumn("", "state", of=_state),
+    )
+    terminal.show(text_table(columns, shown))
     if any(feature.has_effect for feature in features):
         terminal.say(_total_line(compaction_total(features)))
 
 
-def _counts(feature: FeatureCompaction) -> tuple[str, ...]:
-    sums = feature.sums
-    counts = (
-        (0, 0, 0)
-        if sums is None
-        else (sums.calls, sums.compacted + sums.trimmed, sums.tokens_saved)
-    )
-    return tuple(f"{count:,}" for count in counts)
+def _notes_nanos(sums: CompactionTotals) -> int | None:
+    """The cost of notes; None where nothing was called."""
+    return sums.notes_nanos if sums.calls or sums.notes_nanos else None
 
 
 def _state(feature: FeatureCompaction) -> str:

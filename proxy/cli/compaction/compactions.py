@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from compaction.policy import CompactionMode
-from proxy.cli.terminal import AsJson, Days, Terminal, empty_table, feature_name, format_time
-from proxy.records.amounts import column
+from proxy.cli import compaction_tables
+from proxy.cli.columns import TIME, TableColumn, documents, text_table
+from proxy.cli.terminal import AsJson, Days, Terminal, feature_name, format_time
 
 if TYPE_CHECKING:
-    from proxy.records.compaction_settings import FeatureSettings, SettingsSnapshot
+    from proxy.cli.compaction_tables import FeatureCompaction
+    from proxy.records.compaction_settings import FeatureSettings
     from proxy.settings import Settings
-    from proxy.store.sql.ledger.compaction_receipts import CompactionTotals
 
 _Team = Annotated[str, typer.Argument(help="The team's name or id.")]
 _Feature = Annotated[str, typer.Argument(help='The feature; "" for calls that name none.')]
 _By = Annotated[str, typer.Option(envvar="USER", help="Who decides.")]
-_FIGURES = (
-    "calls",
-    "compacted",
-    "trimmed",
-    "resets",
-    "tokens saved",
-    "saved",
-    "lost",
-    "lost in control",
-)
-
-_Row: TypeAlias = "tuple[tuple[str, str], FeatureSettings, CompactionTotals | None]"
 
 
 def compactions(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Typer:
@@ -62,29 +51,19 @@ class _Commands:
         default = self._settings().compaction
         with self._terminal.store() as store:
             names = self._terminal.names(store)
-            rows = _rows(
+            rows = compaction_tables.feature_compactions(
                 store.compactions.all_settings(),
                 store.compaction_receipts.totals(self._terminal.days_ago(days)),
+                also_unused=True,
             )
+        columns = _columns(names, default)
         if as_json:
-            from proxy.cli import json_documents
-
-            self._terminal.print_json(json_documents.compactions(days, rows, names, default))
-            return
-        if not rows:
+            document = {"days": days, "default_mode": default.value}
+            self._terminal.print_json(document | {"compactions": documents(columns, rows)})
+        elif rows:
+            self._terminal.show(text_table(columns, rows))
+        else:
             self._terminal.say(f"No feature has a mode of its own; every one has {default}.")
-            return
-        table = empty_table("team", "feature", "mode", *_FIGURES, "state", right=_FIGURES)
-        saved = column(None if totals is None else totals.net_nanos for *_, totals in rows)
-        for ((team, feature), setting, totals), net in zip(rows, saved, strict=True):
-            table.add_row(
-                names.get(team, team),
-                feature_name(feature),
-                f"{setting.effective_mode(default)}",
-                *_figures(totals, net),
-                _state(setting, default),
-            )
-        self._terminal.show(table)
 
     def mode(
         self,
@@ -135,32 +114,28 @@ class _Commands:
         self._terminal.say(f"Again {_mode_sentence(feature, mode)}.")
 
 
-def _rows(chosen: SettingsSnapshot, sums: Sequence[CompactionTotals]) -> list[_Row]:
-    """Each feature that has a setting or calls, in order."""
-    called = {(totals.team, totals.feature): totals for totals in sums}
-    places = sorted({*chosen.features, *called})
-    return [(place, chosen.of(*place), called.get(place)) for place in places]
+def _columns(
+    names: Mapping[str, str], default: CompactionMode
+) -> tuple[TableColumn[FeatureCompaction], ...]:
+    return (
+        *compaction_tables.place_columns(names),
+        TableColumn("mode", "mode", of=lambda each: each.setting.effective_mode(default).value),
+        TableColumn("chosen_mode", of=lambda each: each.setting.mode),
+        TableColumn("keep_turns", of=lambda each: each.setting.keep_turns),
+        TableColumn("target_tokens", of=lambda each: each.setting.target),
+        TableColumn("stepped_back", of=lambda each: each.setting.why),
+        TableColumn("stepped_back_at", form=TIME, of=lambda each: each.setting.stepped_at),
+        TableColumn("changed_by", of=lambda each: each.setting.changed_by),
+        TableColumn("changed_at", form=TIME, of=lambda each: each.setting.changed_at),
+        *compaction_tables.SUMS,
+        TableColumn("", "state", of=lambda each: _state(each.setting, default)),
+    )
 
 
 def _mode_sentence(feature: str, mode: CompactionMode) -> str:
     if mode is CompactionMode.OFF:
         return f"feature {feature_name(feature)} is not compacted"
     return f"feature {feature_name(feature)} is compacted in mode {mode}"
-
-
-def _figures(totals: CompactionTotals | None, saved: str) -> tuple[str, ...]:
-    if totals is None:
-        return ("0", "0", "0", "0", "0", saved, "none", "none")
-    lost = (
-        _share(totals.lost, totals.needed),
-        _share(totals.control_lost, totals.control_needed),
-    )
-    counts = (totals.calls, totals.compacted, totals.trimmed, totals.resets, totals.tokens_saved)
-    return (*(f"{count:,}" for count in counts), saved, *lost)
-
-
-def _share(lost: int, needed: int) -> str:
-    return f"{lost / needed:.1%}" if needed else "none"
 
 
 def _state(setting: FeatureSettings, default: CompactionMode) -> str:

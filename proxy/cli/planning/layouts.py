@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import msgspec
 import typer
 
-from proxy.cli.terminal import AsJson, Terminal, empty_table, feature_name, format_time, sentence
+from proxy.cli.columns import (
+    FEATURE,
+    MONEY,
+    TEXT,
+    TIME,
+    Document,
+    TableColumn,
+    documents,
+    each_by,
+    text_table,
+    with_team,
+)
+from proxy.cli.terminal import AsJson, Terminal, feature_name, format_time, sentence
 from proxy.records.feature_mode import FeatureState, FeatureStates, LayoutScope, PlanningMode
 
 if TYPE_CHECKING:
+    from proxy.prefix.layouts.layout import LayoutMove
     from proxy.store.sql.settings.layout_rows import Proposal
     from proxy.store.store import Store
 
@@ -65,27 +78,11 @@ class _Commands:
                 (place, standings.of(place), store.layouts.proposals(place))
                 for place in sorted(standings.places)
             ]
-        from proxy.cli import json_documents
-        from proxy.store.sql.settings.layouts import waiting_proposals
-
+        columns = _columns(names)
         if as_json:
-            self._terminal.print_json(json_documents.features(rows, names))
-            return
-        table = empty_table(
-            "team", "feature", "model family", "mode", "layout", "proposals", "state"
-        )
-        for place, standing, proposals in rows:
-            table.add_row(
-                names.get(place.team, place.team),
-                feature_name(place.feature),
-                place.family or "all",
-                f"{standing.mode}",
-                str(standing.version or "none"),
-                str(len(waiting_proposals(proposals))),
-                _state(standing),
-            )
-        if table.row_count:
-            self._terminal.show(table)
+            self._terminal.print_json({"features": documents(columns, rows)})
+        elif rows:
+            self._terminal.show(text_table(columns, rows))
         else:
             self._terminal.say("No feature has a layout or a mode of its own yet.")
 
@@ -106,11 +103,12 @@ class _Commands:
             places = (place, place.all_families)
             proposals = store.layouts.proposals(place)
             names = self._terminal.names(store)
-        from proxy.cli import json_documents
         from proxy.store.sql.settings.layouts import waiting_proposals
 
         if as_json:
-            self._terminal.print_json(json_documents.feature(place, standing, proposals, names))
+            (document,) = documents(_columns(names), [(place, standing, proposals)])
+            versions = {"versions": documents(_VERSION_COLUMNS, proposals)}
+            self._terminal.print_json(document | versions)
             return
         self._terminal.say(
             f"Feature {feature_name(feature)} of team {team}, {_families_text(place)}:"
@@ -216,6 +214,64 @@ class _Commands:
         if len(families) > 1:
             self._terminal.fail(f"Say which --family: {', '.join(families)}.")
         return LayoutScope(whole.team, whole.feature, *families)
+
+
+_Row: TypeAlias = "tuple[LayoutScope, FeatureState, Sequence[Proposal]]"
+
+
+def _columns(names: Mapping[str, str]) -> tuple[TableColumn[_Row], ...]:
+    return with_team(
+        names,
+        TableColumn("feature", "feature", FEATURE, lambda row: row[0].feature),
+        TableColumn("family", of=lambda row: row[0].family),
+        TableColumn("", "model family", of=lambda row: row[0].family or "all"),
+        TableColumn("mode", "mode", of=lambda row: row[1].mode),
+        TableColumn("is_off", of=lambda row: row[1].is_off),
+        TableColumn("suspended", of=lambda row: row[1].suspended),
+        TableColumn("suspended_at", form=TIME, of=lambda row: row[1].suspended_at),
+        TableColumn("layout", "layout", _VERSION, lambda row: row[1].version or None),
+        TableColumn("active_from", form=TIME, of=lambda row: row[1].active_from),
+        TableColumn("proposals", "proposals", TEXT, lambda row: _waiting_count(row[2])),
+        TableColumn("", "state", of=lambda row: _state(row[1])),
+        team=lambda row: row[0].team,
+    )
+
+
+def _waiting_count(proposals: Sequence[Proposal]) -> int:
+    from proxy.store.sql.settings.layout_rows import ProposalState
+
+    return sum(proposal.state is ProposalState.PROPOSED for proposal in proposals)
+
+
+def _moves(proposal: Proposal) -> list[Document] | None:
+    """The moves of a version; None where this version of the gateway cannot read them."""
+    from proxy.prefix.layouts.layout import Layout
+
+    try:
+        moves = msgspec.json.decode(proposal.moves, type=Layout).moves
+    except msgspec.DecodeError:
+        return None
+    return documents(_MOVE_COLUMNS, moves)
+
+
+_VERSION: Final = each_by(lambda version: str(version or "none"), is_right=False)
+_VERSION_COLUMNS: Final[tuple[TableColumn[Proposal], ...]] = (
+    TableColumn("version"),
+    TableColumn("state"),
+    TableColumn("proposed_at", form=TIME, of=lambda proposal: proposal.made),
+    TableColumn("decided_at", form=TIME),
+    TableColumn("decided_by"),
+    TableColumn("moves", of=_moves),
+)
+_MOVE_COLUMNS: Final[tuple[TableColumn[LayoutMove], ...]] = (
+    TableColumn("label"),
+    TableColumn("shows"),
+    TableColumn("slot"),
+    TableColumn("values"),
+    TableColumn("calls"),
+    TableColumn("conversations"),
+    TableColumn("saves_usd_per_1k_calls", form=MONEY, of=lambda move: move.saving),
+)
 
 
 def _families(standings: FeatureStates, whole: LayoutScope) -> list[str]:

@@ -1,21 +1,28 @@
 """The part of ``thriftgate savings`` on cache marks: surcharges paid, earned back, and lost."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-from rich.text import Text
 
 from dashboards.reports import ALL_CALLS
-from proxy.cli.json_documents import usd
-from proxy.cli.terminal import Terminal, empty_table, feature_name
-from proxy.records.amounts import column, money, quantity
-from proxy.records.mark_account import MAX_TEAM_LOSS_NANOS, MarkTotals
+from proxy.cli.columns import (
+    COUNT,
+    FEATURE,
+    MONEY,
+    Document,
+    TableColumn,
+    documents,
+    text_table,
+    with_team,
+)
+from proxy.cli.terminal import Terminal
+from proxy.records.amounts import money, quantity
+from proxy.records.mark_account import MAX_TEAM_LOSS_NANOS, MarkTotals, StoredMarkAccount
 from proxy.settings import Settings
 from proxy.store.store import Store
 
-_FIGURES: Final = ("calls", "paid ahead", "earned back", "net", "lost now")
-_COLUMNS: Final = (
+_LEGEND: Final = (
     "Paid ahead: the surcharge for storing prompts in the cache. Earned back: what reading them"
     " saved. Lost now: what of it has not come back. Calls of the control arm, which are sent"
     " without the gateway's marks, are not counted."
@@ -37,27 +44,41 @@ def read_marks(store: Store, settings: Settings) -> MarkReport:
     return MarkReport(totals, settings.learning_stake_nanos)
 
 
+#: Of a feature's account, and of all of them together.
+_SUMS: Final[tuple[TableColumn[StoredMarkAccount | MarkTotals], ...]] = (
+    TableColumn("staked_usd", "paid ahead", MONEY, lambda sums: sums.staked),
+    TableColumn("earned_usd", "earned back", MONEY, lambda sums: sums.earned),
+    TableColumn("net_usd", "net", MONEY, lambda sums: sums.earned - sums.staked),
+    TableColumn("lost_usd", "lost now", MONEY, lambda sums: sums.lost),
+)
+_LIMITS: Final[tuple[TableColumn[MarkReport], ...]] = (
+    TableColumn("max_lost_usd", form=MONEY, of=lambda report: report.max_loss),
+    TableColumn("max_lost_usd_per_team_and_day", form=MONEY, of=lambda _: MAX_TEAM_LOSS_NANOS),
+    TableColumn("accounts", of=lambda report: report.totals.accounts),
+)
+
+
+def _columns(names: Mapping[str, str]) -> tuple[TableColumn[StoredMarkAccount], ...]:
+    return with_team(
+        names,
+        TableColumn("feature", "feature", FEATURE, lambda account: account.scope.feature),
+        TableColumn("family", "models", of=lambda account: account.scope.family),
+        TableColumn("calls", "calls", COUNT),
+        *_SUMS,
+        team=lambda account: account.scope.team,
+    )
+
+
 def show(terminal: Terminal, report: MarkReport, names: Mapping[str, str]) -> None:
     """Print the features whose marks are counted, and their sum; nothing without any."""
     rows = report.totals.largest
     if not rows:
         return
     terminal.say("")
-    table = empty_table("team", "feature", "models", *_FIGURES, right=_FIGURES)
-    sums = (
-        column(row.staked for row in rows),
-        column(row.earned for row in rows),
-        column(row.earned - row.staked for row in rows),
-        column(row.lost for row in rows),
-    )
-    for row, *cells in zip(rows, *sums, strict=True):
-        team = names.get(row.scope.team, row.scope.team)
-        place = (team, feature_name(row.scope.feature), row.scope.family)
-        table.add_row(*map(Text, (*place, f"{row.calls:,}", *cells)))
-    terminal.show(table)
+    terminal.show(text_table(_columns(names), rows))
     more = report.totals.accounts - len(rows)
     rest = f" {quantity(more, 'feature')} more staked less." if more else ""
-    terminal.say(_COLUMNS, f"{_sum_line(report)}{rest}")
+    terminal.say(_LEGEND, f"{_sum_line(report)}{rest}")
 
 
 def _sum_line(report: MarkReport) -> str:
@@ -75,31 +96,7 @@ def _sum_line(report: MarkReport) -> str:
     )
 
 
-def marks_document(report: MarkReport, names: Mapping[str, str]) -> dict[str, Any]:
-    """The same for JSON, in US dollars."""
-    totals = report.totals
-    return _sums(totals.staked, totals.earned, totals.lost) | {
-        "max_lost_usd": usd(report.max_loss),
-        "max_lost_usd_per_team_and_day": usd(MAX_TEAM_LOSS_NANOS),
-        "accounts": totals.accounts,
-        "features": [
-            {
-                "team": names.get(row.scope.team, row.scope.team),
-                "team_id": row.scope.team,
-                "feature": row.scope.feature,
-                "family": row.scope.family,
-                "calls": row.calls,
-            }
-            | _sums(row.staked, row.earned, row.lost)
-            for row in totals.largest
-        ],
-    }
-
-
-def _sums(staked: int, earned: int, lost: int) -> dict[str, str | None]:
-    return {
-        "staked_usd": usd(staked),
-        "earned_usd": usd(earned),
-        "net_usd": usd(earned - staked),
-        "lost_usd": usd(lost),
-    }
+def marks_document(report: MarkReport, names: Mapping[str, str]) -> Document:
+    """The same for JSON."""
+    (sums,), (limits,) = documents(_SUMS, [report.totals]), documents(_LIMITS, [report])
+    return sums | limits | {"features": documents(_columns(names), report.totals.largest)}

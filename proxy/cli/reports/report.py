@@ -78,9 +78,9 @@ def report(terminal: Terminal, catalog: ReadCatalog) -> Callable[..., None]:
             waiting = waiting_layout_summary(opened)
         if as_json:
             from dashboards.cost_formats import savings_document
-            from proxy.cli import json_documents
+            from proxy.cli.reports.spending import report_document
 
-            document = json_documents.report(period, rows, total, names, parts, times)
+            document = report_document(period, rows, total, names, parts, times)
             terminal.print_json(document | {"savings": savings_document(saved)})
         elif not rows:
             terminal.say(f"No calls in the last {quantity(days, 'day')} in {ledger}.")

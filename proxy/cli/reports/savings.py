@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.text import Text
 
+from dashboards.cost_formats import savings_document
 from dashboards.reports import latest_days
-from proxy.cli.terminal import AsJson, Days, Terminal, empty_table, feature_name
+from dashboards.savings_headline import headline_sentences
+from proxy.cli.columns import (
+    COUNT,
+    FEATURE,
+    MONEY,
+    SHARE,
+    Form,
+    TableColumn,
+    documents,
+    each_by,
+    rate,
+    text_table,
+    usd,
+    with_team,
+)
+from proxy.cli.terminal import AsJson, Days, Terminal, feature_name
 from proxy.records.amounts import cell, column, quantity
 from slo.alert import format_rough_duration
 
@@ -18,7 +33,7 @@ if TYPE_CHECKING:
     from dashboards.reports import ReportPeriod
     from proxy.catalog.catalog import Catalog
     from proxy.cli.compaction_tables import FeatureCompaction
-    from proxy.prefix.guard import ArmTotals, Interval
+    from proxy.prefix.guard import Interval
     from proxy.services.reports.savings_figures import SavingsFigures
     from proxy.settings import Settings
     from proxy.store.sql.ledger.control_arms import Comparison, MissSum
@@ -27,16 +42,11 @@ if TYPE_CHECKING:
 
 #: Digits behind the point of what a sentence says.
 _SENTENCE_DECIMALS: Final = 2
-_COUNTS = ("planned", "control")
-_FIGURES = (
-    *_COUNTS, "estimated USD", "measured", "measured USD", "hit rate", "control hit rate"
-)  # fmt: skip
 _LEGEND: Final = (
     "Planned, control: conversations. Estimated: what the calls of planned ones saved, by what"
     " caches should hold. Measured: how much less a token costs in planned conversations than in"
     " control ones, with its 95 % interval; in USD, that part of what the planned ones cost."
 )
-_MISSES = ("calls", "tokens", "USD")
 _UNMARKED: Final = "unmarked"
 _NOT_ENOUGH: Final = "not enough"
 #: Features of which it is told why the gateway set no marks.
@@ -62,9 +72,7 @@ def savings(
         """
         period = latest_days(terminal.now(), days)
         with terminal.store() as store:
-            from dashboards.cost_formats import savings_document
-            from dashboards.savings_headline import headline_sentences
-            from proxy.cli import compaction_tables, json_documents
+            from proxy.cli import compaction_tables
             from proxy.cli.reports import mark_tables
             from proxy.services.reports.savings_figures import SavingsFigures
             from proxy.store.sql.settings.layouts import undecided_layouts
@@ -76,23 +84,40 @@ def savings(
             waiting = undecided_layouts(store.layouts)
             places, marks = _compactions(store, period), mark_tables.read_marks(store, settings())
         if as_json:
-            more = {
-                "headline": savings_document(headline),
-                "proposed": json_documents.proposals_document(waiting, names),
-                "cache_marks": mark_tables.marks_document(marks, names),
-            }
-            terminal.print_json(json_documents.savings(days, comparisons, places, names) | more)
+            terminal.print_json(
+                {
+                    "days": days,
+                    "savings": documents(_comparison_columns(names), comparisons),
+                    **compaction_tables.savings_documents(places, names),
+                    "headline": savings_document(headline),
+                    "proposed": documents(_layout_columns(names), waiting),
+                    "cache_marks": mark_tables.marks_document(marks, names),
+                }
+            )
             return
         recent = f"in the last {quantity(days, 'day')}"
         terminal.say(*(headline_sentences(headline) or [f"Nothing was saved {recent}, nor lost."]))
-        if not comparisons:
-            terminal.say(f"No planned calls {recent}.")
-        _show(terminal, comparisons, names, age)
+        _show_comparisons(terminal, comparisons, names, f"No planned calls {recent}.", age)
         terminal.say(*(_layout_sentence(layout, names) for layout in waiting if layout.nanos))
         mark_tables.show(terminal, marks, names)
         compaction_tables.show(terminal, places, names)
 
     return savings_command
+
+
+def _show_comparisons(
+    terminal: Terminal,
+    comparisons: Sequence[Comparison],
+    names: Mapping[str, str],
+    without: str,
+    age: str,
+) -> None:
+    """Print the table with its legend; ``without`` where there are none."""
+    if not comparisons:
+        terminal.say(without)
+        return
+    terminal.show(text_table(_comparison_columns(names), comparisons))
+    terminal.say(f"{_LEGEND} {age}".rstrip())
 
 
 def _compared_arms(
@@ -182,21 +207,17 @@ def misses(terminal: Terminal) -> Callable[..., None]:
             names = terminal.names(store)
             team_id = None if team is None else terminal.team(store, team)
             sums = _dearest_first(store.savings.misses(terminal.days_ago(days), team=team_id))
-        from proxy.cli import json_documents
-
+        columns = _miss_columns(names)
         if as_json:
-            terminal.print_json(json_documents.misses(days, sums, names))
+            terminal.print_json({"days": days, "misses": documents(columns, sums)})
             return
         if not sums:
             span = f"in the last {quantity(days, 'day')}, as far as is known"
             terminal.say(f"No cache was missed {span}.")
             return
-        table = empty_table("team", "feature", "reason", *_MISSES, "example", right=_MISSES)
-        for miss, cost in zip(sums, column(miss.nanos for miss in sums), strict=True):
-            table.add_row(*map(Text, (names.get(miss.team, miss.team), *_miss_cells(miss, cost))))
-        terminal.show(table)
+        terminal.show(text_table(columns, sums))
         for reason in dict.fromkeys(miss.reason for miss in sums):
-            if fix := json_documents.suggested_fix(reason):
+            if fix := _suggested_fix(reason):
                 terminal.say(f"{reason}: {fix}")
         terminal.say(*_waiting_features(sums, names))
 
@@ -212,25 +233,84 @@ def _waiting_features(sums: Sequence[MissSum], names: Mapping[str, str]) -> list
     ]
 
 
-def _show(
-    terminal: Terminal, comparisons: Sequence[Comparison], names: Mapping[str, str], age: str
-) -> None:
-    if not comparisons:
-        return
-    table = empty_table("team", "feature", *_FIGURES, "finding", right=_FIGURES)
-    estimated = column(
-        None if (e := comparison.estimate) is None else e.nanos for comparison in comparisons
+def _miss_columns(names: Mapping[str, str]) -> tuple[TableColumn[MissSum], ...]:
+    return with_team(
+        names,
+        TableColumn("feature", "feature", FEATURE),
+        TableColumn("reason", "reason"),
+        TableColumn("calls", "calls", COUNT),
+        TableColumn("tokens", "tokens", COUNT),
+        TableColumn("cost_usd", "USD", MONEY, lambda miss: miss.nanos),
+        TableColumn("example", "example"),
+        TableColumn("detail"),
+        TableColumn("fix", of=lambda miss: _suggested_fix(miss.reason)),
     )
-    saved = [cell(_saved_nanos(comparison), _SENTENCE_DECIMALS) for comparison in comparisons]
-    for comparison, *costs in zip(comparisons, estimated, saved, strict=True):
-        row = (
-            names.get(comparison.team, comparison.team),
-            feature_name(comparison.feature),
-            *_figures(comparison, *costs),
-        )
-        table.add_row(*map(Text, row))
-    terminal.show(table)
-    terminal.say(f"{_LEGEND} {age}".rstrip())
+
+
+def _suggested_fix(reason: str) -> str:
+    """The fix for misses of that reason; "" for a reason of another version."""
+    from proxy.prefix.explain.reasons import FIXES
+
+    return FIXES.get(reason, "")
+
+
+def _layout_columns(names: Mapping[str, str]) -> tuple[TableColumn[UndecidedLayout], ...]:
+    """The columns of layouts that wait for approval."""
+    return with_team(
+        names,
+        TableColumn("feature", of=lambda layout: layout.place.feature),
+        TableColumn("family", of=lambda layout: layout.place.family),
+        TableColumn("version"),
+        TableColumn("saves_usd_per_1k", form=MONEY, of=lambda layout: layout.nanos),
+        TableColumn("at_least", of=lambda layout: layout.is_early),
+        TableColumn("calls"),
+        team=lambda layout: layout.place.team,
+    )
+
+
+def _comparison_columns(names: Mapping[str, str]) -> tuple[TableColumn[Comparison], ...]:
+    return with_team(
+        names,
+        TableColumn("feature", "feature", FEATURE),
+        TableColumn("planned_conversations", "planned", COUNT, lambda c: c.treated.conversations),
+        TableColumn("control_conversations", "control", COUNT, lambda c: c.control.conversations),
+        TableColumn("", "estimated USD", _ESTIMATE, lambda c: c.estimate),
+        TableColumn("saved_per_token", "measured", _INTERVAL, lambda c: c.verdict.saving),
+        TableColumn("saved_usd", "measured USD", _WHOLE_CENTS, _saved_nanos),
+        TableColumn(
+            "hit_rate", "hit rate", SHARE, lambda c: rate(c.treated.reads, c.treated.tokens)
+        ),
+        TableColumn(
+            "control_hit_rate",
+            "control hit rate",
+            SHARE,
+            lambda c: rate(c.control.reads, c.control.tokens),
+        ),
+        TableColumn("estimated_saved_usd", of=lambda c: c.estimate and usd(c.estimate.nanos)),
+        TableColumn("estimated_saved_share", of=lambda c: c.estimate and c.estimate.part),
+        TableColumn("conversations_needed", of=lambda c: c.missing_conversations),
+        TableColumn("finding", of=lambda c: c.verdict.finding),
+        TableColumn("", "finding", of=_finding_text),
+        TableColumn("why", of=lambda c: c.verdict.why),
+    )
+
+
+def _estimate_cells(estimates: Sequence[Any]) -> Iterator[str]:
+    """Money with the part of the cost that it is."""
+    amounts = column(estimate and estimate.nanos for estimate in estimates)
+    for amount, estimate in zip(amounts, estimates, strict=True):
+        yield f"{amount} ({estimate.part:.0%})" if estimate else amount
+
+
+def _interval_text(interval: Interval | None) -> str:
+    if interval is None:
+        return "unknown"
+    return f"{interval.value:.1%} ({interval.low:.1%} … {interval.high:.1%})"
+
+
+_ESTIMATE: Final = Form(_estimate_cells)
+_INTERVAL: Final = each_by(_interval_text)
+_WHOLE_CENTS: Final = each_by(lambda nanos: cell(nanos, _SENTENCE_DECIMALS), usd)
 
 
 def _dearest_first(sums: Iterable[MissSum]) -> list[MissSum]:
@@ -244,25 +324,15 @@ def _dearest_first(sums: Iterable[MissSum]) -> list[MissSum]:
     )
 
 
-def _figures(comparison: Comparison, estimated: str, saved: str) -> tuple[str, ...]:
-    """The cells of a row behind its names, with its two amounts of money as they are shown."""
+def _finding_text(comparison: Comparison) -> str:
     from proxy.prefix.guard import ComparisonFinding
 
-    verdict = comparison.verdict
-    counts = verdict.finding in {ComparisonFinding.MEASURED, ComparisonFinding.WORSE}
-    estimate, needed = comparison.estimate, comparison.missing_conversations
-    step = "shown" if verdict.finding == _NOT_ENOUGH else "counts"
+    verdict, needed = comparison.verdict, comparison.missing_conversations
+    if verdict.finding in {ComparisonFinding.MEASURED, ComparisonFinding.WORSE}:
+        return str(verdict.finding)
+    step = "shown" if verdict.finding is ComparisonFinding.NOT_ENOUGH else "counts"
     more = f" ({step} after some {needed:,} more)" if needed else ""
-    return (
-        f"{comparison.treated.conversations:,}",
-        f"{comparison.control.conversations:,}",
-        estimated if estimate is None else f"{estimated} ({estimate.part:.0%})",
-        "unknown" if verdict.saving is None else _interval(verdict.saving),
-        saved,
-        _rate(comparison.treated),
-        _rate(comparison.control),
-        f"{verdict.finding}" if counts else f"{verdict.finding}: {verdict.why}{more}",
-    )
+    return f"{verdict.finding}: {verdict.why}{more}"
 
 
 def _layout_sentence(waiting: UndecidedLayout, names: Mapping[str, str]) -> str:
@@ -289,32 +359,10 @@ def _feature(team: str, feature: str, names: Mapping[str, str]) -> str:
     return f"feature {feature_name(feature)} of team {names.get(team, team)}"
 
 
-def _interval(interval: Interval) -> str:
-    return f"{interval.value:.1%} ({interval.low:.1%} … {interval.high:.1%})"
-
-
-def _rate(sample: ArmTotals) -> str:
-    return f"{sample.reads / sample.tokens:.1%}" if sample.tokens else "none"
-
-
 def _saved_nanos(comparison: Comparison) -> int | None:
-    from proxy.cli import json_documents
-
+    """The estimated savings on the treated calls, in nano-dollars, as whole cents."""
     saving = comparison.verdict.saving
-    return (
-        None
-        if saving is None
-        else json_documents.saved_nanos(comparison.treated.cost, saving.value)
-    )
-
-
-def _miss_cells(miss: MissSum, cost: str) -> tuple[str, ...]:
-
-    return (
-        feature_name(miss.feature),
-        miss.reason,
-        f"{miss.calls:,}",
-        f"{miss.tokens:,}",
-        cost,
-        miss.example,
-    )
+    if saving is None:
+        return None
+    part = saving.value  # of the cost without planning, from below 0 to below 1
+    return round(comparison.treated.cost * part / (1 - part) / 1e7) * 10_000_000

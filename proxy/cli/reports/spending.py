@@ -1,21 +1,32 @@
-"""The table of spending by team and another dimension, for ``thriftgate report``."""
+"""Spending by team and other dimensions, for ``thriftgate report``: its table and its document."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from types import MappingProxyType
+from typing import Final
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from dashboards.reports import Part, Percentiles, Spend, Times
-from proxy.records.amounts import cell, decimal_places
-from slo.usage import Usage
+from dashboards.reports import Part, Percentiles, ReportPeriod, Spend, Times
+from proxy.cli.columns import (
+    COUNT,
+    MONEY,
+    Document,
+    Form,
+    TableColumn,
+    documents,
+    each_by,
+    rate,
+    usd,
+    with_team,
+)
+from proxy.records.amounts import column
 
-_FIGURES: Final = (
-    "calls", "errors", "input tokens", "cached", "hit rate", "output", "estimated", "cost USD",
-    "idle USD", "unpriced",
-    "USD per 1k calls", "TTFT p50/p95/p99 s", "duration p50/p95/p99 s",
-)  # fmt: skip
+TimesByKey = Mapping[tuple[str, ...], Times]
+"""Durations of calls, by the values of team and parts, and of all calls by ()."""
+
 _STACKED: Final = (
     ("calls", "errors", "hit rate"),
     ("input tokens", "cached"),
@@ -27,19 +38,90 @@ _ENDLESS: Final = 10_000
 _NONE: Final = "(none)"
 
 
-class _Scale(NamedTuple):
-    """Digits behind the point of each column of money."""
+def _idle_cells(amounts: Sequence[int]) -> Iterator[str]:
+    return (text if nanos else "0" for nanos, text in zip(amounts, column(amounts), strict=True))
 
-    cost: int
-    per_1k: int
+
+def _per_1k_cells(rows: Sequence[Spend]) -> Iterator[str]:
+    texts = column(row.nanos_per_1k_calls for row in rows)
+    return (text if row.calls else "-" for row, text in zip(rows, texts, strict=True))
+
+
+#: Columns that are shown where a row has any.
+_OPTIONAL: Final = frozenset({"errors", "estimated", "idle USD", "unpriced"})
+_PER_1K: Final = "USD per 1k calls"
+_COLUMNS: Final[tuple[TableColumn[Spend], ...]] = (
+    TableColumn("calls", "calls", COUNT),
+    TableColumn("errors", "errors", COUNT),
+    TableColumn("input_tokens", "input tokens", COUNT, lambda row: row.usage.prompt_tokens),
+    TableColumn("cached_tokens", "cached", COUNT, lambda row: row.usage.cache_read),
+    TableColumn(
+        "hit_rate",
+        "hit rate",
+        each_by(lambda part: f"{part or 0:.1%}"),
+        lambda row: rate(row.usage.cache_read, row.usage.prompt_tokens),
+    ),
+    TableColumn("output_tokens", "output", COUNT, lambda row: row.usage.generated_tokens),
+    TableColumn("estimated", "estimated", COUNT),
+    TableColumn("cost_usd", "cost USD", MONEY, lambda row: row.cost_nanos),
+    TableColumn("list_cost_usd", form=MONEY, of=lambda row: row.list_nanos),
+    TableColumn("idle_cost_usd", "idle USD", Form(_idle_cells, usd), lambda row: row.idle_nanos),
+    TableColumn("unpriced", "unpriced", COUNT),
+    TableColumn("cost_per_1k_calls_usd", form=MONEY, of=lambda row: row.nanos_per_1k_calls),
+    TableColumn("", _PER_1K, Form(_per_1k_cells), lambda row: row),
+)
+_FIGURES: Final = frozenset(name for stack in _STACKED for name in stack)
+
+
+def report_document(
+    period: ReportPeriod,
+    rows: Iterable[Spend],
+    total: Iterable[Spend],
+    names: Mapping[str, str],
+    parts: Sequence[Part],
+    times: TimesByKey = MappingProxyType({}),
+) -> Document:
+    """The spend of a period, by team and those parts, and in all; null without calls.
+
+    Args:
+        total: The row of all teams; none without calls.
+    """
+    split: list[TableColumn[Spend]] = [TableColumn(part) for part in parts]
+    columns = with_team(names, *split, *_COLUMNS, team=lambda row: row.team or "")
+    return {
+        "first": period.first.isoformat(),
+        "end": period.end.isoformat(),
+        "zone": period.zone,
+        "rows": [
+            document | _times_document(times.get(row.values(("team", *parts)), Times()))
+            for row in rows
+            for document in documents(columns, [row])
+        ],
+        "total": next(
+            (
+                documents(_COLUMNS, [row])[0] | _times_document(times.get((), Times()))
+                for row in total
+            ),
+            None,
+        ),
+    }
+
+
+def _times_document(times: Times) -> Document:
+    """Seconds of the newest calls, and how many these are; null where none was timed."""
+    return {
+        "timed_calls": times.calls,
+        "ttft_s": asdict(times.ttft),
+        "duration_s": asdict(times.duration),
+    }
 
 
 def spending(
-    rows: Iterable[Spend],
+    rows: Sequence[Spend],
     names: Mapping[str, str],
-    total: Iterable[Spend] = (),
+    total: Sequence[Spend] = (),
     parts: Sequence[Part] = (),
-    times: Mapping[tuple[str, ...], Times] | None = None,
+    times: TimesByKey | None = None,
 ) -> ConsoleRenderable:
     """Rows of spending by team, and below them what they sum to.
 
@@ -49,34 +131,31 @@ def spending(
     whole. Money of one column has the same digits behind the point.
 
     Args:
-        times: Durations of calls, by the values of team and parts, and of all by (); None to leave
-            them and the cost of 1,000 calls out.
+        times: None leaves them and the cost of 1,000 calls out.
     """
-    spends, sums = list(rows), list(total)
-    scale = _Scale(
-        cost=decimal_places(row.cost_nanos for row in (*spends, *sums)),
-        per_1k=decimal_places(row.nanos_per_1k_calls for row in (*spends, *sums)),
-    )
-    lines = [
+    every = (*rows, *total)
+    texts = {
+        shown.title: list(shown.form.cells(values))
+        for shown in _COLUMNS
+        if shown.title and (times is not None or shown.title != _PER_1K)
+        for values in [[shown.value(row) for row in every]]
+        if shown.title not in _OPTIONAL or any(values)
+    }
+    if times is not None:
+        keys = [row.values(("team", *parts)) for row in rows] + [()] * len(total)
+        timings = [times.get(key, Times()) for key in keys]
+        texts["TTFT p50/p95/p99 s"] = [_seconds(timing.ttft) for timing in timings]
+        texts["duration p50/p95/p99 s"] = [_seconds(timing.duration) for timing in timings]
+    places = [
         {"team": names.get(row.team or "", row.team or "")}
         | {part: getattr(row, part) or _NONE for part in parts}
-        | _figures(row, scale)
-        | _per_call(row, row.values(("team", *parts)), times, scale)
-        for row in spends
+        for row in rows
+    ] + [{"team": "all"} | dict.fromkeys(parts, "") for _ in total]
+    lines = [
+        place | {name: cells[number] for name, cells in texts.items()}
+        for number, place in enumerate(places)
     ]
-    below = [
-        {"team": "all"}
-        | dict.fromkeys(parts, "")
-        | _figures(row, scale)
-        | _per_call(row, (), times, scale)
-        for row in sums
-    ]
-    return _Spending(lines, below, ("team", *parts))
-
-
-def hit_rate(usage: Usage) -> float:
-    """Cache-read tokens ÷ input tokens; 0 where there were none."""
-    return usage.cache_read / usage.prompt_tokens if usage.prompt_tokens else 0.0
+    return _Spending(lines[: len(rows)], lines[len(rows) :], ("team", *parts))
 
 
 class _Spending:
@@ -93,7 +172,7 @@ class _Spending:
         self._names = names
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        wide = self._table([(name,) for name in (*self._names, *_FIGURES)])
+        wide = self._table([(name,) for name in (*self._lines, *self._sums)[0]])
         room = console.measure(wide, options=options.update(width=_ENDLESS)).maximum
         yield wide if room <= options.max_width else self._table([self._names, *_STACKED], below=1)
 
@@ -114,41 +193,9 @@ class _Spending:
             )
         for lines, style in ((self._lines, ""), (self._sums, "bold")):
             for line in lines:
-                texts = ("\n".join(line.get(name, "0") for name in stack) for stack in stacks)
+                texts = ("\n".join(line[name] for name in stack) for stack in stacks)
                 table.add_row(*map(Text, texts), style=style)
         return table
-
-
-def _figures(row: Spend, scale: _Scale) -> dict[str, str]:
-    return {
-        "calls": f"{row.calls:,}",
-        **({"errors": f"{row.errors:,}"} if row.errors else {}),
-        "input tokens": f"{row.usage.prompt_tokens:,}",
-        "cached": f"{row.usage.cache_read:,}",
-        "hit rate": f"{hit_rate(row.usage):.1%}",
-        "output": f"{row.usage.generated_tokens:,}",
-        **({"estimated": f"{row.estimated:,}"} if row.estimated else {}),
-        "cost USD": cell(row.cost_nanos, scale.cost),
-        **({"idle USD": cell(row.idle_nanos, scale.cost)} if row.idle_nanos else {}),
-        **({"unpriced": f"{row.unpriced:,}"} if row.unpriced else {}),
-    }
-
-
-def _per_call(
-    row: Spend,
-    key: tuple[str, ...],
-    times: Mapping[tuple[str, ...], Times] | None,
-    scale: _Scale,
-) -> dict[str, str]:
-    """The cost of 1,000 calls and the duration of calls; nothing where there were none."""
-    if times is None:
-        return {}
-    timing, nanos = times.get(key, Times()), row.nanos_per_1k_calls
-    return {
-        "USD per 1k calls": cell(nanos, scale.per_1k) if row.calls else "-",
-        "TTFT p50/p95/p99 s": _seconds(timing.ttft),
-        "duration p50/p95/p99 s": _seconds(timing.duration),
-    }
 
 
 def _seconds(percentiles: Percentiles) -> str:

@@ -4,10 +4,12 @@ import msgspec
 import pytest
 from sqlalchemy import event
 
-from proxy.cli.planning.layouts import layouts
+from proxy.cli.columns import documents
+from proxy.cli.planning.layouts import _VERSION_COLUMNS, _columns, layouts
 from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.prompts.prompt import PromptSlot
-from proxy.records.feature_mode import LayoutScope, PlanningMode
+from proxy.records.feature_mode import FeatureState, LayoutScope, PlanningMode
+from proxy.store.sql.settings.layout_rows import Proposal, ProposalState
 from proxy.store.store import Store
 from tests.fakes.cli_runner import CommandRunner
 from tests.fakes.receipts import a_receipt
@@ -288,3 +290,62 @@ def test_as_json_a_list_and_a_feature_are_one_document_each(
     assert (listed["team"], listed["feature"], listed["proposals"]) == ("acme", "support", 1)
     assert shown["family"] == place.family
     assert shown["versions"][0]["moves"][0]["saves_usd_per_1k_calls"] == "1.25"
+
+
+NAMES = {"team_1": "acme"}
+PROPOSAL = Proposal(
+    version=1,
+    digest="d",
+    moves=MOVES,
+    state=ProposalState.PROPOSED,
+    made=NOW,
+    decided_by="",
+    decided_at=0.0,
+)
+
+
+def test_a_feature_says_what_holds_and_what_waits():
+    place = LayoutScope("team_1", "chat", "gpt")
+    standing = FeatureState(mode=PlanningMode.AUTO, version=2, active_from=NOW)
+    (entry,) = documents(_columns(NAMES), [(place, standing, [PROPOSAL])])
+
+    assert entry == {
+        "team": "acme",
+        "team_id": "team_1",
+        "feature": "chat",
+        "family": "gpt",
+        "mode": "auto",
+        "is_off": False,
+        "suspended": "",
+        "suspended_at": None,
+        "layout": 2,
+        "active_from": "2026-09-21T14:13:20+00:00",
+        "proposals": 1,
+    }
+
+
+def test_a_feature_has_the_moves_of_each_version_null_where_they_cannot_be_read():
+    broken = Proposal(
+        version=2,
+        digest="e",
+        moves="{",
+        state=ProposalState.APPROVED,
+        made=NOW,
+        decided_by="ann",
+        decided_at=NOW,
+    )
+    first, second = documents(_VERSION_COLUMNS, [PROPOSAL, broken])
+
+    assert first["moves"] == [
+        {
+            "label": "Current time",
+            "shows": "line 3",
+            "slot": "variable",
+            "values": 40,
+            "calls": 40,
+            "conversations": 9,
+            "saves_usd_per_1k_calls": "1.25",
+        }
+    ]
+    assert (first["decided_at"], first["state"]) == (None, "proposed")
+    assert (second["moves"], second["decided_by"], second["state"]) == (None, "ann", "approved")

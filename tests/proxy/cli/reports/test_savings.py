@@ -6,7 +6,12 @@ import orjson
 import pytest
 
 from compaction.policy import CompactionMode
-from proxy.cli.reports.savings import conversations_summary, misses, savings, waiting_layout_summary
+from proxy.cli.reports.savings import (
+    conversations_summary,
+    misses,
+    savings,
+    waiting_layout_summary,
+)
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.records.receipt import Receipt
 from proxy.settings import read

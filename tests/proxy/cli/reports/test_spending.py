@@ -1,12 +1,13 @@
 from dataclasses import replace
+from datetime import date
 from io import StringIO
 from typing import Any
 
 import pytest
 from rich.console import Console, ConsoleRenderable
 
-from dashboards.reports import Part, Percentiles, Spend, Times
-from proxy.cli.reports.spending import hit_rate, spending
+from dashboards.reports import Part, Percentiles, ReportPeriod, Spend, Times
+from proxy.cli.reports.spending import report_document, spending
 from slo.usage import Usage
 
 
@@ -110,10 +111,6 @@ def test_a_large_table_fits_eighty_columns() -> None:
     assert "…" not in out.getvalue()
 
 
-def test_hit_rate_without_input_tokens_is_zero() -> None:
-    assert hit_rate(Usage()) == 0.0
-
-
 LARGE = a_spend(
     feature="support-triage-of-incoming-mail-from-customers-in-france",
     model="claude-sonnet-5-5",
@@ -201,3 +198,63 @@ def test_calls_that_name_none_say_so_and_the_total_stays_empty(part: Part) -> No
 
     assert row[:3] == ["acme", "(none)", "1,200"]
     assert below[:2] == ["all", "9"]
+
+
+NAMES = {"team_1": "acme"}
+ROW = Spend(
+    team="team_1",
+    feature="chat",
+    calls=2,
+    attempts=3,
+    errors=1,
+    estimated=0,
+    unpriced=1,
+    usage=Usage(input=30, cache_read=10, output=7),
+    list_nanos=2_500_000_001,
+    cost_nanos=None,
+    ttft=None,
+    duration=None,
+)
+
+
+def test_a_report_names_its_period_and_has_a_row_for_each_part():
+    period = ReportPeriod(first=date(2026, 11, 1), end=date(2026, 11, 3), zone="UTC")
+    key: tuple[str, ...] = ("team_1", "chat")
+    times = {key: Times(Percentiles(0.1, 0.2, 0.3), calls=2)}
+    document = report_document(period, [ROW], [ROW], NAMES, ["feature"], times)
+
+    assert (document["first"], document["end"], document["zone"]) == (
+        "2026-11-01",
+        "2026-11-03",
+        "UTC",
+    )
+    assert document["rows"] == [
+        {
+            "team": "acme",
+            "team_id": "team_1",
+            "feature": "chat",
+            "calls": 2,
+            "errors": 1,
+            "input_tokens": 40,
+            "cached_tokens": 10,
+            "hit_rate": 0.25,
+            "output_tokens": 7,
+            "cost_usd": None,
+            "cost_per_1k_calls_usd": None,
+            "list_cost_usd": "2.500000001",
+            "idle_cost_usd": "0",
+            "estimated": 0,
+            "unpriced": 1,
+            "timed_calls": 2,
+            "ttft_s": {"p50": 0.1, "p95": 0.2, "p99": 0.3},
+            "duration_s": {"p50": None, "p95": None, "p99": None},
+        }
+    ]
+    assert (document["total"]["calls"], document["total"]["timed_calls"]) == (2, 0)
+
+
+def test_a_report_without_calls_has_no_total():
+    period = ReportPeriod(first=date(2026, 11, 1), end=date(2026, 11, 2), zone="UTC")
+    document = report_document(period, [], [], NAMES, [])
+
+    assert (document["rows"], document["total"]) == ([], None)
