@@ -1,6 +1,6 @@
 """Orders a call's prompt by its slots and writes its cache marks, from the caller's own bytes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, takewhile
 from typing import Final
 
@@ -201,7 +201,7 @@ def declared_pieces(draft: Draft) -> RequestedMoves:
     """
     prompt = draft.prompt
     beside = named_slots(prompt, draft.request.slots)
-    if True not in [one.tagged for one in draft.known]:
+    if draft.beginning.is_plain or True not in [one.tagged for one in draft.known]:
         return beside
     within = declared_slots(prompt)
     return RequestedMoves({**beside.moves, **within.moves}, (*beside.notes, *within.notes))
@@ -223,7 +223,9 @@ def _read_arranged(
     first = count_leading_roles(one.role for one in readings)
     front = draft.readings.fronts.read_prefix(prompt, draft.fingerprint, first)
     spoken = beginning.conversation_blocks(prompt, readings, first)
-    bare = without_marks(spoken, [one.bare for one in readings[first:]])
+    bare: Sequence[PromptBlock] = spoken
+    if not beginning.is_plain:
+        bare = without_marks(spoken, [one.bare for one in readings[first:]])
     for split in [split for split in splits if split.message >= first]:
         parted = split_message(prompt, split)
         if parted is not None:
@@ -232,14 +234,14 @@ def _read_arranged(
             pieces = parted.blocks(spoken[index], start, draft.fingerprint)
             spoken, bare = ([*row[:index], *pieces, *row[index + 1 :]] for row in (spoken, bare))
     blocks = (*front.blocks, *spoken)
-    may_mark = front.may_mark or True in [one.may_mark for one in readings]
+    is_plain = beginning.is_plain or True not in [one.may_mark for one in readings]
     return ArrangedPrompt(
         prompt=prompt,
         plan=plan,
         blocks=blocks,
         bare=(*front.bare, *bare),
         lines=front.lines,
-        given=caller_marks(prompt, blocks, readings) if may_mark else {},
+        given=caller_marks(prompt, blocks, readings) if front.may_mark or not is_plain else {},
         notes=notes,
         joined=draft.prompt.messages if splits and not plan.shape else (),
     )
@@ -254,13 +256,17 @@ def _freeze_instructions(prompt: Prompt) -> Prompt:
     return prompt if still is first else msgspec.structs.replace(prompt, messages=(still, *rest))
 
 
-def _prompt_end(arrangement: ArrangedPrompt, target: PlanningTarget, left_out: int) -> PromptEnd:
+def _prompt_end(
+    arrangement: ArrangedPrompt, target: PlanningTarget, policy: BreakpointPolicy
+) -> PromptEnd:
     """The end of the prompt; an answer that is to be gone on with may carry a mark.
 
     So may one that stands before the last blocks that later calls do not repeat.
     """
     prompt = arrangement.prompt
-    beyond = prompt.tail + left_out
+    if not policy.history:
+        return PromptEnd(prompt.tail)
+    beyond = prompt.tail + policy.back
     last = len(prompt.messages) - beyond - 1
     before = [block for block in arrangement.blocks[-2 - beyond :] if last - 1 <= block.message]
     ending = [block for block in reversed(before) if 0 <= block.message <= last]
@@ -272,14 +278,21 @@ def _prompt_end(arrangement: ArrangedPrompt, target: PlanningTarget, left_out: i
 
 
 def mark_prompt(
-    draft: Draft, target: PlanningTarget, arrangement: ArrangedPrompt, policy: BreakpointPolicy
+    draft: Draft,
+    target: PlanningTarget,
+    arrangement: ArrangedPrompt,
+    policy: BreakpointPolicy,
+    sizes: Iterable[int] = (),
 ) -> MarkedPrompt:
-    """The arranged prompt as it is sent, with its key and its marks."""
+    """The arranged prompt as it is sent, with its key and its marks.
+
+    ``sizes`` are the bytes up to the end of each block, where they are known.
+    """
     prompt = add_cache_key(arrangement.prompt, policy, target.regime)
     if not target.takes_marks:
         body = _body(prompt, draft, target)
         return MarkedPrompt(prompt=prompt, marks={}, explicit=False, body=body)
-    sizes = accumulate([block.size for block in arrangement.blocks])
+    sizes = sizes or accumulate([block.size for block in arrangement.bare])
     ends = [size // BYTES_PER_TOKEN for size in sizes]
     policy = msgspec.structs.replace(policy, explicit=is_explicit(prompt, target.regime))
     theirs = route_marks(arrangement.given, prompt, arrangement.blocks, target.regime)
@@ -289,11 +302,7 @@ def mark_prompt(
             prompt, arrangement.blocks, theirs, target.regime, lifetime
         )
     left = marks_left(prompt, theirs, target.regime)
-    end = (
-        _prompt_end(arrangement, target, policy.back)
-        if policy.history
-        else PromptEnd(arrangement.prompt.tail)
-    )
+    end = _prompt_end(arrangement, target, policy)
     standing = place_marks(policy, arrangement.blocks, ends, left, theirs, end)
     marked_blocks = {**theirs, **{mark.block: mark.ttl for mark in standing.marks}}
     more = (

@@ -24,7 +24,7 @@ from proxy.prefix.planned import (
 )
 from proxy.prefix.prediction.lookups import stores_marks_alone
 from proxy.prefix.prediction.prefix_chains import PaperCall, expected_usage
-from proxy.prefix.prediction.sent_call import MORE_LEFT_OUT, blocks_left_out, digest_start
+from proxy.prefix.prediction.sent_call import MORE_LEFT_OUT, SentCall, blocks_left_out
 from proxy.prefix.team_indexes import TeamIndexes
 from proxy.prefix.unmodified import UsageComparison
 from proxy.records.feature_mode import LayoutScope
@@ -39,6 +39,7 @@ class CallToMark(NamedTuple):
     Attributes:
         found: Its prompt, in order.
         now: Seconds since the epoch.
+        alike: The same with other marks: what does not depend on them is computed once.
     """
 
     indexes: TeamIndexes
@@ -46,6 +47,20 @@ class CallToMark(NamedTuple):
     target: PlanningTarget
     found: ArrangedPrompt
     now: float
+    alike: SentCall
+
+    @classmethod
+    def begin(
+        cls,
+        indexes: TeamIndexes,
+        draft: Draft,
+        target: PlanningTarget,
+        found: ArrangedPrompt,
+        now: float,
+    ) -> "CallToMark":
+        """The call, of which nothing is computed yet."""
+        alike = SentCall(regime=target.regime, blocks=found.bare, tail=found.prompt.tail)
+        return cls(indexes, draft, target, found, now, alike)
 
     @property
     def place(self) -> LayoutScope:
@@ -65,8 +80,9 @@ class CallToMark(NamedTuple):
     def with_marks(self, policy: BreakpointPolicy) -> MarkedVariant:
         """The call with the marks of a policy."""
         draft, target, indexes = self.draft, self.target, self.indexes
-        sending = mark_prompt(draft, target, self.found, policy)
+        sending = mark_prompt(draft, target, self.found, policy, self.alike.ends[1:])
         call = sent_call(draft, target, self.found, sending)
+        call.share(self.alike)
         evidence = CallEvidence(
             sent=call,
             expected=indexes.chains.expect_read(call, self.now),
@@ -101,17 +117,16 @@ def with_all_marks(call: CallToMark, own: BreakpointPolicy) -> BreakpointPolicy:
     """The policy of a conversation's key with a mark at each fixed place."""
     if not call.target.takes_marks:
         return own
-    past, bare = call.state, call.found.bare
+    past, bare = call.state, call.alike
     habits = call.indexes.habits.get_or_make(call.place, ConversationHabits)
     left = habits.left_out
     if past.calls:
-        left = blocks_left_out(bare, tuple([block.digest for block in bare]), past.endings)
+        left = blocks_left_out(bare, past.endings)
     left_out = left if left < MORE_LEFT_OUT else 0
     ttl = call.indexes.stakes.lifetime(call.place, call.target.regime)
     if not policies.may_switch_off(call.target.regime):
         return policies.fixed_marks(call.target.regime, own, left_out=left_out, ttl=ttl)
-    start = digest_start(bare)
-    begins_anew = policies.begins_anew_each_time(past.openings, start)
+    begins_anew = policies.begins_anew_each_time(past.openings, bare.start)
     explicit = begins_anew or (own.explicit and not call.draft.turns)
     tail = call.found.prompt.tail
     policy = policies.fixed_marks(
@@ -119,10 +134,10 @@ def with_all_marks(call: CallToMark, own: BreakpointPolicy) -> BreakpointPolicy:
         own,
         left_out=left_out,
         explicit=explicit,
-        ends_early=tail > 0 and _USER in [block.role for block in bare[-tail:]],
+        ends_early=tail > 0 and _USER in [block.role for block in bare.blocks[-tail:]],
         ttl=ttl,
     )
-    is_shared = start.head in [opening.head for opening in past.openings]
+    is_shared = bare.start.head in [opening.head for opening in past.openings]
     is_unread = policy.explicit and begins_anew and not is_shared
     return policies.marks_up_to(policy, 0) if is_unread else policy
 
@@ -132,6 +147,7 @@ def affordable_variant(
 ) -> tuple[MarkedVariant, FullyMarkedCall | None]:
     """The call with as many marks as pay their surcharge, and with all of them on paper."""
     stakes, whole = call.indexes.stakes, call.with_marks(policy)
+    call = call._replace(alike=whole.evidence.sent)
     trial = stakes.fully_marked_call(whole)
     if trial is None:
         return whole, None

@@ -72,10 +72,12 @@ class Beginning(msgspec.Struct):
 
     Attributes:
         blocks: Blocks of those behind its instructions; of fewer, where they are not known yet.
+        is_plain: True if no message of the body holds a mark, a tag, or JSON written another way.
     """
 
     readings: tuple[MessageReading, ...]
     blocks: tuple[PromptBlock, ...] = ()
+    is_plain: bool = False
 
     def conversation_blocks(
         self, prompt: Prompt, readings: Sequence[MessageReading], first: int
@@ -168,10 +170,11 @@ class MessageCache:
             return self.readings_of(fingerprint, messages), Beginning(())
         lead = len(messages) - len(split.messages)
         before = (fingerprint, hash(messages[: lead + split.known]))
-        earlier = self._beginnings.peek(before) or Beginning(())
+        earlier = self._beginnings.peek(before) or Beginning((), is_plain=True)
         rest = self.readings_of(fingerprint, messages[len(earlier.readings) :])
         readings = earlier.readings + rest
-        beginning = Beginning(readings[: lead + split.repeatable], earlier.blocks)
+        is_plain = earlier.is_plain and all(one.is_plain for one in rest)
+        beginning = Beginning(readings[: lead + split.repeatable], earlier.blocks, is_plain)
         if split.repeatable:
             self._beginnings.drop(before)
             self._beginnings.put(

@@ -270,4 +270,4 @@ def _blocks_left_out(call: SentCall, state: ConversationState, known_tokens: int
         return 0
     if not call.regime.takes_marks:
         return MORE_LEFT_OUT
-    return blocks_left_out(call.blocks, call.digests, state.endings) or MORE_LEFT_OUT
+    return blocks_left_out(call, state.endings) or MORE_LEFT_OUT

@@ -216,7 +216,7 @@ class Planner:
         plan = draft.plan_with_continuation(plan)
         if plan.arm is ExperimentArm.CONTROL:
             arrangement = unmodified_prompt(draft, plan)
-            call = CallToMark(indexes, draft, target, arrangement, now)
+            call = CallToMark.begin(indexes, draft, target, arrangement, now)
             # Without the key it would keep a cache apart, and both arms would be dearer.
             own = policy = call.key_policy()
         else:
@@ -224,7 +224,7 @@ class Planner:
             arrangement = arrange_prompt(
                 draft, plan, layout, late=target.late, regime=target.regime
             )
-            call, own = with_cache_key(CallToMark(indexes, draft, target, arrangement, now))
+            call, own = with_cache_key(CallToMark.begin(indexes, draft, target, arrangement, now))
             arrangement, policy = call.found, with_all_marks(call, own)
         indexes.agent_keys.record_call(draft, target, now)
         variant, trial = affordable_variant(call, policy)

@@ -205,6 +205,8 @@ class TeamMemory:
         """A team's indexes, once what its calls added beyond the bound was dropped."""
         indexes = self.of(team)
         self._measure(indexes)
+        if self.size_bytes <= self.max_bytes:
+            return indexes
         while self.size_bytes > self.max_bytes and self._teams:
             self._shrink(self._largest_or_idle())
         return self.of(team)

@@ -9,7 +9,7 @@ that a cache stores, an estimate says little, and only an answer tells whether a
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import inf
 from typing import Final, NamedTuple
 
@@ -82,7 +82,7 @@ def _lookup_places(call: SentCall) -> Sequence[int]:
 
 def written_breakpoints(
     call: SentCall, known_blocks: int, scale: TokenScale | None = None
-) -> Iterator[tuple[int, str, int]]:
+) -> Sequence[tuple[int, str, int]]:
     """Number of blocks before each breakpoint, its lifetime, and who writes it.
 
     Args:
@@ -90,19 +90,20 @@ def written_breakpoints(
         scale: Tokens of its bytes; by estimate where left out.
     """
     if call.regime.name == "prefix-unit":
-        yield from (
-            (end, "", BY_RULE) for end in _unit_ends(call, known_blocks, scale or call.scale())
-        )
-        return
+        ends = _unit_ends(call, known_blocks, scale or call.scale())
+        return [(end, "", BY_RULE) for end in ends]
+    return call.once(_marked_breakpoints)
+
+
+def _marked_breakpoints(call: SentCall) -> Sequence[tuple[int, str, int]]:
+    """The breakpoints that a cache with marks writes, whatever was sent before."""
     if call.regime.name == "openai-breakpoint":
         rules = openai_breakpoint.provider_rules(call.regime.provider)
-        ends = call.implicit_breakpoints
-        for block, ttl, by in openai_breakpoint.written_breakpoints(call, ends, rules):
-            yield block + 1, ttl, by
-        return
+        written = openai_breakpoint.written_breakpoints(call, call.implicit_breakpoints, rules)
+        return [(block + 1, ttl, by) for block, ttl, by in written]
     marks = marked_blocks(call)
-    for block in marks[max(0, len(marks) - call.regime.marks) :]:
-        yield block + 1, call.marks[block], BY_MARK
+    written_marks = marks[max(0, len(marks) - call.regime.marks) :]
+    return [(block + 1, call.marks[block], BY_MARK) for block in written_marks]
 
 
 def _unit_ends(call: SentCall, known_blocks: int, scale: TokenScale) -> list[int]:

@@ -10,7 +10,7 @@ from breakpoints; the other reads the longest prefix it has seen, wherever that 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, compress
 from math import inf
 from typing import Any, Final, NamedTuple
 
@@ -53,7 +53,7 @@ class ExpectedRead(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         idle: Seconds since the longest entry found was used; since the longest prefix known was
             sent, where none was found; None for neither.
         lives: Seconds the longest entry found lives after its last use; None for none.
-        calls: Calls that took the same way to the cache in the last minute.
+        calls: Calls of the last minute to the machine that their beginning chooses, if any.
         scale: Scale from the prompt's bytes to tokens, as assumed.
         reaches: Bytes that ``tokens``, ``found`` and ``stored`` are the readable tokens of.
         regime: The cache's rules; None where nothing was found.
@@ -106,10 +106,7 @@ class ExpectedRead(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 def expected_usage(call: SentCall, expected: ExpectedRead, total: int) -> Usage:
     """Predict how a prompt's tokens are served: read, written by lifetime, and fresh.
 
-    Args:
-        call: The prompt.
-        expected: Expected contents of its cache.
-        total: Its tokens.
+    ``total`` are its tokens.
     """
     regime, expected = call.regime, expected.rescale(total)
     read = min(expected.tokens, total)
@@ -137,7 +134,8 @@ _REACHES: Final = ("tokens", "found", "stored")
 
 def _readable(regime: Regime, scale: TokenScale, sizes: Sequence[int]) -> list[int]:
     """Tokens that are read where the cache holds so many bytes."""
-    return [regime.readable_tokens(scale.tokens_of(size), scale.total) for size in sizes]
+    counts = {size: regime.readable_tokens(scale.tokens_of(size), scale.total) for size in {*sizes}}
+    return [counts[size] for size in sizes]
 
 
 def _rescale_tokens(tokens: int, before: TokenScale, after: TokenScale) -> int:
@@ -241,7 +239,7 @@ class PrefixChainIndex:
             hit=surely.at,
             idle=None if since is None else max(0.0, now - since),
             lives=longest.entry.lifetime if longest.size else None,
-            calls=self._calls_this_minute(call, now),
+            calls=self._minute_calls(call.machine_key, now).calls if _is_routed(call) else 0,
             scale=scale,
             reaches=reaches,
             regime=call.regime if stored else None,
@@ -253,12 +251,13 @@ class PrefixChainIndex:
         """Remember a prompt that was answered.
 
         Args:
-            call: The prompt.
             usage: Usage as the provider reports it; None where it reports none.
             now: Time at which it was sent, in seconds: lifetimes run from there.
             paper: The same call with all its marks; None where it would not have others.
         """
-        self._count_call(call, now)
+        if _is_routed(call):
+            way = call.machine_key
+            self._routes.put(way, self._minute_calls(way, now).with_call())
         points, end = call.points, call.repeatable_blocks
         known_blocks, scale = self._known_prefix(call)
         self._recorded += 1
@@ -302,11 +301,11 @@ class PrefixChainIndex:
 
     def _token_scale(self, call: SentCall, known_blocks: int) -> TokenScale:
         """Number of tokens its bytes are, by the longest prefix that was a whole prompt once."""
-        every = map(self._counted.peek, call.points[known_blocks:0:-1])
-        for skipped, counted in enumerate(every):
-            if counted:
-                return call.scale(call.ends[known_blocks - skipped], counted)
-        return call.scale()
+        points = call.points[known_blocks:0:-1]
+        places = zip(points, call.ends[known_blocks:0:-1], strict=True)
+        # A long prompt has many, so the loop is the interpreter's own.
+        point, end = next(compress(places, map(self._counted.peek, points)), (0, 0))
+        return call.scale(end, self._counted.peek(point) or 0)
 
     def _longest_anywhere(
         self, call: SentCall, known_blocks: int, now: float
@@ -378,15 +377,13 @@ class PrefixChainIndex:
                 stored = entries.peek(point) or StoredEntries()
                 entries.put(point, stored.after_write(call, ttl, by, now))
 
-    def _count_call(self, call: SentCall, now: float) -> None:
-        way = call.machine_key
-        self._routes.put(way, self._minute_calls(way, now).with_call())
-
-    def _calls_this_minute(self, call: SentCall, now: float) -> int:
-        return self._minute_calls(call.machine_key, now).calls
-
     def _minute_calls(self, way: int, now: float) -> MinuteCalls:
         return (self._routes.peek(way) or MinuteCalls(now)).at(now)
+
+
+def _is_routed(call: SentCall) -> bool:
+    """True if calls that begin alike go to one machine as long as they are few."""
+    return call.regime.name == "openai-interval"
 
 
 def _longest_live(reaches: Iterable[_Reach], now: float) -> tuple[_Reach, _Reach]:

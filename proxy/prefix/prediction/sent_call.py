@@ -21,11 +21,7 @@ import msgspec
 
 from proxy.caches import openai_breakpoint, openai_interval
 from proxy.caches.regime import Regime
-from proxy.prefix.prompts.prompt import (
-    BYTES_PER_TOKEN,
-    PromptBlock,
-    PromptSlot,
-)
+from proxy.prefix.prompts.prompt import BYTES_PER_TOKEN, PromptBlock, PromptSlot
 
 T = TypeVar("T")
 
@@ -55,7 +51,6 @@ class TextLines(msgspec.Struct, frozen=True):
     Attributes:
         digests: Python's own hash of each line, joined; its secret is the process's.
         sizes: Bytes of each line.
-        size: Bytes of all lines.
     """
 
     digests: bytes
@@ -67,7 +62,6 @@ class TokenScale(msgspec.Struct, frozen=True, kw_only=True):
     """Number of tokens a prompt's bytes are; what a provider counted of it before is exact.
 
     Attributes:
-        size: Bytes of the prompt.
         counted_size: Bytes of a prefix whose tokens were counted; 0 for none.
     """
 
@@ -119,13 +113,11 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A call that is sent, or was.
 
     Attributes:
-        regime: The cache it meets.
         place: Whose cache that is, and where: team, provider's account, upstream, replica.
         feature: Team and feature; finds the call to compare a first one with.
         conversation: Conversation that it belongs to; empty where none is known.
         early: Digests of parameters that shape the whole prefix besides the blocks, by name.
         late: Digests of parameters that shape the messages only.
-        blocks: The prompt's blocks in wire order.
         marks: The lifetime of each mark, the caller's own included, by index of its block; ""
             for the provider's own.
         explicit: True if the provider's own choice of breakpoints is switched off (OpenAI).
@@ -200,8 +192,10 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def share(self, other: "SentCall") -> None:
         """Take over the properties of a call that differs by its marks alone."""
-        properties = vars(SentCall)
-        self.__dict__.update([v for v in other.__dict__.items() if v[0] in properties])
+        ours, theirs = self.__dict__, other.__dict__
+        for name in _PROPERTIES:
+            if name in theirs:
+                ours[name] = theirs[name]
 
     @_Once
     def start(self) -> "PromptStart":
@@ -235,16 +229,12 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @_Once
     def short_fingerprints(self) -> tuple[bytes, bytes, bytes]:
         """The beginnings of the fingerprints of each range, joined; of ``MAX_DIGESTS`` at most."""
-        of = self.block_ranges
-        return (
-            self._joined_digests(of.tools),
-            self._joined_digests(of.heads),
-            self._joined_digests(of.messages),
-        )
-
-    def _joined_digests(self, which: range) -> bytes:
-        digests = self.digests[which.start : min(which.stop, which.start + MAX_DIGESTS)]
-        return join_fingerprints(digests)
+        ranges = self.block_ranges
+        tools, heads, messages = [
+            join_fingerprints(self.digests[which.start : which[:MAX_DIGESTS].stop])
+            for which in (ranges.tools, ranges.heads, ranges.messages)
+        ]
+        return tools, heads, messages
 
     @_Once
     def ends(self) -> tuple[int, ...]:
@@ -275,6 +265,13 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def repeatable_blocks(self) -> int:
         """Number of blocks a later call may repeat."""
         return max(0, len(self.blocks) - self.tail)
+
+
+#: Name of the blocks that a call leaves out of earlier ones, once that was computed.
+_LEFT_OUT: Final = "left_out"
+#: Names of all that does not depend on a call's marks, and is computed once.
+_PROPERTIES: Final = [name for name, one in vars(SentCall).items() if isinstance(one, _Once)]
+_PROPERTIES.append(_LEFT_OUT)
 
 
 def is_in_conversation(block: PromptBlock) -> bool:
@@ -334,8 +331,7 @@ class PromptEnding(msgspec.Struct, frozen=True, gc=False):
     """The digest of a prompt's end, as far as later calls may repeat it.
 
     Attributes:
-        begins: Number of blocks before the last ones.
-        head: Stands for those.
+        begins: Number of blocks before the last ones, which ``head`` stands for.
         last: The beginnings of the last ones' fingerprints, joined; of ``BACK`` at most.
     """
 
@@ -350,24 +346,28 @@ def digest_end(digests: Sequence[bytes]) -> PromptEnding:
     return PromptEnding(begins, hash(tuple(digests[:begins])), join_fingerprints(digests[begins:]))
 
 
-def blocks_left_out(
-    blocks: Sequence[PromptBlock], digests: tuple[bytes, ...], before: Sequence[PromptEnding]
-) -> int:
+def blocks_left_out(call: SentCall, before: Sequence[PromptEnding]) -> int:
     """Number of blocks at the end of an earlier call this one does not repeat.
 
     Callers may take turns: it is compared with the call it repeats most of, the latest of such.
     ``MORE`` where it repeats no message of any, or leaves out more than are told apart.
 
-    Args:
-        digests: The fingerprint of each.
-        before: Ends of the latest calls of its conversation, the latest last.
+    ``before`` are the ends of the latest calls of its conversation, the latest last.
     """
+    endings, left_out = call.__dict__.get(_LEFT_OUT, (None, 0))
+    if endings is not before:
+        left_out = _count_left_out(call, before)
+        call.__dict__[_LEFT_OUT] = before, left_out
+    return int(left_out)
+
+
+def _count_left_out(call: SentCall, before: Sequence[PromptEnding]) -> int:
     repeats = left_out = 0
     for ending in reversed(before):
         length = ending.begins + len(ending.last) // DIGEST_BYTES
-        if length > repeats and (same := _repeated_blocks(digests, ending)) > repeats:
+        if length > repeats and (same := _repeated_blocks(call.digests, ending)) > repeats:
             repeats, left_out = same, length - same
-    return left_out if repeats and is_in_conversation(blocks[repeats - 1]) else MORE_LEFT_OUT
+    return left_out if repeats and is_in_conversation(call.blocks[repeats - 1]) else MORE_LEFT_OUT
 
 
 def _repeated_blocks(digests: tuple[bytes, ...], before: PromptEnding) -> int:

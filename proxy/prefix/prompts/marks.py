@@ -119,6 +119,8 @@ def can_take_mark(prompt: Prompt, block: PromptBlock, regime: Regime) -> bool:
     form = _FORMS.get(regime.name)
     if block.message < 0 or form is None or not regime.takes_marks:
         return bool(add_marks(prompt, [(block, "")], regime) != prompt)
+    if block.role == ASSISTANT and not form.everywhere:
+        return False
     message = prompt.messages[block.message]
     return _with_mark_after(message, block.part, form, form.mark("")) != message
 

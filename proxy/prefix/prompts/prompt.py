@@ -124,6 +124,11 @@ class MessageReading(msgspec.Struct, frozen=True, gc=False):
     bare: tuple[int, bytes] | None = None
     says: bytes = b""
 
+    @property
+    def is_plain(self) -> bool:
+        """True if it holds neither a mark nor a tag, and is written as it would be again."""
+        return self.bare is None and not (self.may_mark or self.tagged)
+
 
 class PromptBlock(msgspec.Struct, frozen=True, gc=False):
     """A place at whose end a breakpoint can stand: a tool, a system part, or a whole message.

@@ -23,7 +23,7 @@ def call_to_mark(process: PlanningProcess, plan: Plan | None = None) -> CallToMa
     draft = process.planner.read_call(planning_request(raw))
     found = arrange_prompt(draft, plan or Plan(), None, late=False)
     indexes = process.planner.memory.of(draft.request.team, NOW)
-    return CallToMark(indexes, draft, process.to, found, NOW)
+    return CallToMark.begin(indexes, draft, process.to, found, NOW)
 
 
 def marks_sent(call: CallToMark) -> int:

@@ -131,9 +131,8 @@ def end_of(blocks: Sequence[PromptBlock]) -> PromptEnding:
 
 
 def left_by(now: str, *before: str) -> int:
-    return blocks_left_out(
-        said(*now), digests(said(*now)), [end_of(said(*each)) for each in before]
-    )
+    call = SentCall(regime=VLLM, blocks=(*said(*now),))
+    return blocks_left_out(call, [end_of(said(*each)) for each in before])
 
 
 def test_a_continuing_call_leaves_no_blocks_out():
@@ -159,8 +158,8 @@ def test_blocks_left_out_are_counted_by_the_latest_call_where_older_ones_changed
 def test_a_call_that_repeats_no_message_leaves_more_than_the_maximum_out():
     assert left_by("xbc", "abc") == MORE_LEFT_OUT
     assert left_by("abc") == MORE_LEFT_OUT
-    news = [block("news", 90, at=1)]
-    assert blocks_left_out(news, digests(news), [end_of([HELLO])]) == MORE_LEFT_OUT
+    news = SentCall(regime=VLLM, blocks=(block("news", 90, at=1),))
+    assert blocks_left_out(news, [end_of([HELLO])]) == MORE_LEFT_OUT
 
 
 def test_the_number_of_compared_end_blocks_is_bounded():
