@@ -4,7 +4,9 @@ Garbage is not collected while tests are, and what is there then is never looked
 15,000 tests and all modules stay to the end, and to look through them takes a second each time.
 """
 
+import asyncio
 import gc
+import inspect
 from collections.abc import Generator
 
 import pytest
@@ -56,6 +58,20 @@ gc.disable()
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put short files last: `make test` hands out whole files, and workers then end together."""
     items.sort(key=lambda item: -item.nodeid.startswith(_FIRST))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run an async test in a loop of its own; where it is so marked, waiting takes no time."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    from tests.fakes.clock import InstantLoop  # noqa: PLC0415 - its asserts are rewritten above
+
+    is_instant = pyfuncitem.get_closest_marker("instant_time") is not None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    with asyncio.Runner(loop_factory=InstantLoop if is_instant else None) as runner:
+        runner.run(pyfuncitem.obj(**arguments))
+    return True
 
 
 @pytest.hookimpl(wrapper=True)

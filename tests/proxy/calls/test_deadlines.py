@@ -1,7 +1,6 @@
 import asyncio
 import gc
 import weakref
-from collections.abc import Sequence
 
 import pytest
 
@@ -16,6 +15,8 @@ from proxy.calls.deadlines import (
 from proxy.errors import CallerError
 from tests.fakes.call_dependencies import LoopTasks
 from tests.fakes.clock import run_in_instant_time, ticks
+
+pytestmark = pytest.mark.instant_time
 
 
 class LeavingCaller:
@@ -68,16 +69,14 @@ def test_a_call_that_was_watched_is_freed_without_the_garbage_collector():
         gc.enable()
 
 
-def test_an_instant_call_is_not_watched_at_all():
-    async def work() -> int:
-        gone = LeavingCaller()
-        with caller_watchdog(gone, LoopTasks().start) as watch:
-            watch.set_deadline(AwaitedEvent.FIRST_BYTE, 5)
-        await asyncio.sleep(0.1)
-        assert pending_timers() == 0
-        return gone.heard
+async def test_an_instant_call_is_not_watched_at_all():
+    gone = LeavingCaller()
+    with caller_watchdog(gone, LoopTasks().start) as watch:
+        watch.set_deadline(AwaitedEvent.FIRST_BYTE, 5)
+    await asyncio.sleep(0.1)
+    assert pending_timers() == 0
 
-    assert run_in_instant_time(work()) == 0
+    assert gone.heard == 0
 
 
 def test_new_calls_have_one_timer_together_and_each_is_watched_in_its_time():
@@ -108,7 +107,7 @@ def test_new_calls_have_one_timer_together_and_each_is_watched_in_its_time():
     assert run_in_instant_time(work()) == [pytest.approx(0.1), 0.0, pytest.approx(0.16)]
 
 
-def test_a_watch_that_cannot_begin_leaves_the_others_theirs():
+async def test_a_watch_that_cannot_begin_leaves_the_others_theirs():
     def full(_work: object) -> asyncio.Task[None]:
         raise RuntimeError("the group is shutting down")
 
@@ -119,13 +118,10 @@ def test_a_watch_that_cannot_begin_leaves_the_others_theirs():
             watch.set_deadline(AwaitedEvent.FIRST_BYTE, 5)
             await asyncio.sleep(10)
 
-    async def work() -> Sequence[object]:
-        watches = WatchdogTimer(full)
-        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-        calls = (wait_for_first_byte(watches, LeavingCaller()), wait_for_first_byte(watches, None))
-        return await asyncio.gather(*calls, return_exceptions=True)
-
-    unwatched, watched = run_in_instant_time(work())
+    watches = WatchdogTimer(full)
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+    calls = (wait_for_first_byte(watches, LeavingCaller()), wait_for_first_byte(watches, None))
+    unwatched, watched = await asyncio.gather(*calls, return_exceptions=True)
     assert unwatched is None
     assert isinstance(watched, _UpstreamTimeout)
 
@@ -139,120 +135,95 @@ def test_a_watch_that_cannot_begin_leaves_the_others_theirs():
         (AwaitedEvent.CALLER, ClientDisconnected),
     ],
 )
-def test_a_wait_that_lasts_too_long_ends_with_its_reason(wait, reason):
-    async def work() -> None:
-        before = ticks()
-        with pytest.raises(reason):
-            await wait_under_watch(LeavingCaller(), wait, 5)
-        assert ticks() - before == pytest.approx(5.0)
-        await asyncio.sleep(0)
-        assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr]
-
-    run_in_instant_time(work())
+async def test_a_wait_that_lasts_too_long_ends_with_its_reason(wait, reason):
+    before = ticks()
+    with pytest.raises(reason):
+        await wait_under_watch(LeavingCaller(), wait, 5)
+    assert ticks() - before == pytest.approx(5.0)
+    await asyncio.sleep(0)
+    assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr]
 
 
-def test_a_new_wait_replaces_the_one_before():
-    async def work() -> None:
-        with caller_watchdog(LeavingCaller(), LoopTasks().start) as watch:
-            for _ in range(5):
-                watch.set_deadline(AwaitedEvent.NEXT_BYTE, 3)
-                await asyncio.sleep(2)
-
-    run_in_instant_time(work())
-
-
-def test_deadline_does_not_pass_while_the_call_rests():
-    async def work() -> None:
-        with caller_watchdog(LeavingCaller(), LoopTasks().start) as watch:
+async def test_a_new_wait_replaces_the_one_before():
+    with caller_watchdog(LeavingCaller(), LoopTasks().start) as watch:
+        for _ in range(5):
             watch.set_deadline(AwaitedEvent.NEXT_BYTE, 3)
-            watch.clear_deadline()
-            await asyncio.sleep(60)
-            watch.set_deadline(AwaitedEvent.NEXT_BYTE, 3)
-            with pytest.raises(asyncio.CancelledError):
-                await asyncio.sleep(60)
-            assert isinstance(watch.take_cancel_reason(), _UpstreamTimeout)
-
-    run_in_instant_time(work())
+            await asyncio.sleep(2)
 
 
-def test_a_caller_that_leaves_ends_the_call():
-    async def work() -> None:
-        with pytest.raises(ClientDisconnected):
-            await wait_under_watch(LeavingCaller(4), AwaitedEvent.FIRST_BYTE, 50)
-
-    run_in_instant_time(work())
-
-
-def test_a_call_that_was_told_may_go_on_and_is_watched_again():
-    async def work() -> list[type]:
-        reasons: list[type] = []
-        with caller_watchdog(LeavingCaller(), LoopTasks().start) as watch:
-            for _ in range(2):
-                watch.set_deadline(AwaitedEvent.FIRST_BYTE, 5)
-                try:
-                    await asyncio.sleep(100)
-                except asyncio.CancelledError:
-                    reasons.append(type(watch.take_cancel_reason()))
-            assert watch.take_cancel_reason() is None
-            await asyncio.sleep(100)
-        return reasons
-
-    assert run_in_instant_time(work()) == [_UpstreamTimeout, _UpstreamTimeout]
-
-
-def test_no_listener_outlives_a_call():
-    async def work() -> bool:
-        tasks = LoopTasks()
-        with caller_watchdog(LeavingCaller(), tasks.start):
-            await asyncio.sleep(1)
-        await asyncio.sleep(0)
-        (listener,) = tasks._tasks
-        return listener.cancelled()
-
-    assert run_in_instant_time(work())
-
-
-def test_no_timer_outlives_a_call_whose_caller_left():
-    async def work() -> None:
-        with caller_watchdog(LeavingCaller(4), LoopTasks().start) as watch:
-            watch.set_deadline(AwaitedEvent.FIRST_BYTE, 50)
-            with pytest.raises(asyncio.CancelledError):
-                await asyncio.sleep(100)
-            assert isinstance(watch.take_cancel_reason(), ClientDisconnected)
-        await asyncio.sleep(0)
-        assert pending_timers() == 0
-
-    run_in_instant_time(work())
-
-
-def test_a_cancellation_by_others_is_not_taken_back():
-    async def stop() -> None:
-        task = asyncio.ensure_future(wait_under_watch(LeavingCaller(), AwaitedEvent.FIRST_BYTE, 50))
-        await asyncio.sleep(4)
-        task.cancel()
+async def test_deadline_does_not_pass_while_the_call_rests():
+    with caller_watchdog(LeavingCaller(), LoopTasks().start) as watch:
+        watch.set_deadline(AwaitedEvent.NEXT_BYTE, 3)
+        watch.clear_deadline()
+        await asyncio.sleep(60)
+        watch.set_deadline(AwaitedEvent.NEXT_BYTE, 3)
         with pytest.raises(asyncio.CancelledError):
-            await task
+            await asyncio.sleep(60)
+        assert isinstance(watch.take_cancel_reason(), _UpstreamTimeout)
 
-    run_in_instant_time(stop())
+
+async def test_a_caller_that_leaves_ends_the_call():
+    with pytest.raises(ClientDisconnected):
+        await wait_under_watch(LeavingCaller(4), AwaitedEvent.FIRST_BYTE, 50)
 
 
-def test_a_stop_that_comes_with_a_hang_up_is_a_stop():
+async def test_a_call_that_was_told_may_go_on_and_is_watched_again():
+    reasons: list[type] = []
+    with caller_watchdog(LeavingCaller(), LoopTasks().start) as watch:
+        for _ in range(2):
+            watch.set_deadline(AwaitedEvent.FIRST_BYTE, 5)
+            try:
+                await asyncio.sleep(100)
+            except asyncio.CancelledError:
+                reasons.append(type(watch.take_cancel_reason()))
+        assert watch.take_cancel_reason() is None
+        await asyncio.sleep(100)
+
+    assert reasons == [_UpstreamTimeout, _UpstreamTimeout]
+
+
+async def test_no_listener_outlives_a_call():
+    tasks = LoopTasks()
+    with caller_watchdog(LeavingCaller(), tasks.start):
+        await asyncio.sleep(1)
+    await asyncio.sleep(0)
+    (listener,) = tasks._tasks
+
+    assert listener.cancelled()
+
+
+async def test_no_timer_outlives_a_call_whose_caller_left():
+    with caller_watchdog(LeavingCaller(4), LoopTasks().start) as watch:
+        watch.set_deadline(AwaitedEvent.FIRST_BYTE, 50)
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.sleep(100)
+        assert isinstance(watch.take_cancel_reason(), ClientDisconnected)
+    await asyncio.sleep(0)
+    assert pending_timers() == 0
+
+
+async def test_a_cancellation_by_others_is_not_taken_back():
+    task = asyncio.ensure_future(wait_under_watch(LeavingCaller(), AwaitedEvent.FIRST_BYTE, 50))
+    await asyncio.sleep(4)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_stop_that_comes_with_a_hang_up_is_a_stop():
     async def work(watches: list[CallWatchdog]) -> None:
         with caller_watchdog(LeavingCaller(), LoopTasks().start) as watch:
             watches.append(watch)
             await asyncio.sleep(100)
 
-    async def both() -> None:
-        watches: list[CallWatchdog] = []
-        task = asyncio.ensure_future(work(watches))
-        await asyncio.sleep(1)
-        watches[0]._cancel(ClientDisconnected())
-        watches[0]._cancel(_UpstreamTimeout(AwaitedEvent.CALLER))
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    run_in_instant_time(both())
+    watches: list[CallWatchdog] = []
+    task = asyncio.ensure_future(work(watches))
+    await asyncio.sleep(1)
+    watches[0]._cancel(ClientDisconnected())
+    watches[0]._cancel(_UpstreamTimeout(AwaitedEvent.CALLER))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 def test_a_lateness_says_what_was_waited_for():

@@ -223,7 +223,7 @@ def test_text_before_an_unreadable_event_is_delivered_where_the_end_came_with_it
         (KeyError("a bug"), KeyError, "gateway_interrupted"),
     ],
 )
-def test_a_reader_that_stumbles_leaves_a_receipt(mistake, raised, error):
+async def test_a_reader_that_stumbles_leaves_a_receipt(mistake, raised, error):
     class Stumbling:
         def feed(self, piece: bytes) -> bytes:
             raise mistake
@@ -231,27 +231,24 @@ def test_a_reader_that_stumbles_leaves_a_receipt(mistake, raised, error):
         def end(self) -> bytes:
             return b""
 
-    async def work() -> tuple[FakeCaller, Receipt]:
-        table, ledger = fake_dependencies(FakeTransport([]))
-        caller, request, timeline = FakeCaller(), call(STREAMED), Timeline(lambda: 0.0)
-        exchange = FakeExchange(stream(chunk("a")))
-        answer = UpstreamAnswer(exchange, OpenAIWire(), timeline, generates=True)
-        await answer.commit()
-        with (
-            pytest.raises(raised) if raised else nullcontext(),
-            CallWatchdog(WatchdogTimer(table.tasks.start)) as watch,
-        ):
-            watch.watch_caller(caller.wait_until_gone)
-            line = CallContext(request, caller, table, watch, timeline)
-            info = AttemptInfo(call=request, route=route())
-            delivery = Delivery(line, info, Stumbling(), answer)
-            try:
-                await delivery.deliver()
-            finally:
-                delivery.settle()
-        return caller, ledger.receipts[0]
-
-    caller, receipt = asyncio.run(work())
+    table, ledger = fake_dependencies(FakeTransport([]))
+    caller, request, timeline = FakeCaller(), call(STREAMED), Timeline(lambda: 0.0)
+    exchange = FakeExchange(stream(chunk("a")))
+    answer = UpstreamAnswer(exchange, OpenAIWire(), timeline, generates=True)
+    await answer.commit()
+    with (
+        pytest.raises(raised) if raised else nullcontext(),
+        CallWatchdog(WatchdogTimer(table.tasks.start)) as watch,
+    ):
+        watch.watch_caller(caller.wait_until_gone)
+        line = CallContext(request, caller, table, watch, timeline)
+        info = AttemptInfo(call=request, route=route())
+        delivery = Delivery(line, info, Stumbling(), answer)
+        try:
+            await delivery.deliver()
+        finally:
+            delivery.settle()
+    receipt = ledger.receipts[0]
     assert (receipt.outcome, receipt.error, receipt.final) == (Outcome.BROKEN, error, True)
     assert caller.is_ended == (raised is None)
 

@@ -1,11 +1,9 @@
 """Streams whose upstream ends well while their translation for the caller does not."""
 
-import asyncio
-
 import orjson
 import pytest
 
-from proxy.records.receipt import Outcome, Receipt
+from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import ASKED, COMPLETION, STREAMED, chunk, event, stream, usage_chunk
@@ -108,7 +106,7 @@ def test_a_gemini_stream_whose_call_is_malformed_ends_with_googles_reason():
 
 
 @pytest.mark.parametrize("body", [STREAMED, ASKED])
-def test_a_malformed_call_of_gemini_is_tried_elsewhere_before_the_answer_begins(body):
+async def test_a_malformed_call_of_gemini_is_tried_elsewhere_before_the_answer_begins(body):
     is_stream = body is STREAMED
     failed = (
         stream(event_stream(MALFORMED)) if is_stream else ScriptedAnswer([orjson.dumps(MALFORMED)])
@@ -119,13 +117,10 @@ def test_a_malformed_call_of_gemini_is_tried_elsewhere_before_the_answer_begins(
         else ScriptedAnswer([COMPLETION])
     )
 
-    async def serve() -> tuple[FakeCaller, list[Receipt]]:
-        caller = FakeCaller()
-        table, ledger = fake_dependencies(FakeTransport([failed, good]), GEMINI, route("two"))
-        await serve_call(call(body), caller, table, Timeline(lambda: 0.0))
-        return caller, ledger.receipts
-
-    caller, (first, second) = asyncio.run(serve())
+    caller = FakeCaller()
+    table, ledger = fake_dependencies(FakeTransport([failed, good]), GEMINI, route("two"))
+    await serve_call(call(body), caller, table, Timeline(lambda: 0.0))
+    first, second = ledger.receipts
     assert b"Hi" in caller.body
     assert (first.error, first.final) == ("upstream_generation_failed", False)
     assert first.usage is not None

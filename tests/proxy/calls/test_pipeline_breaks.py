@@ -19,7 +19,7 @@ from tests.fakes.call_dependencies import (
     serve_call,
 )
 from tests.fakes.caller import FakeCaller
-from tests.fakes.clock import run_in_instant_time, ticks
+from tests.fakes.clock import ticks
 from tests.fakes.upstream import (
     SILENCE,
     After,
@@ -29,6 +29,8 @@ from tests.fakes.upstream import (
     broken_connection,
 )
 from tests.proxy.api.served_calls import EXACT, ONE, TWO, serve_one_call, streaming_call
+
+pytestmark = pytest.mark.instant_time
 
 
 def test_an_answer_of_another_kind_that_breaks_stops_short():
@@ -322,20 +324,18 @@ def test_the_end_of_a_stream_that_failed_begins_nothing():
     assert done.outcomes == [(Outcome.FAILED, True)]
 
 
-def test_an_upstream_is_let_go_before_its_caller_is_notified_of_the_break():
+async def test_an_upstream_is_let_go_before_its_caller_is_notified_of_the_break():
     exchange = FakeExchange(stream(chunk("a"), broken_connection()))
 
     class Only(FakeTransport):
         async def open(self, *_: Any) -> FakeExchange:
             return exchange
 
-    async def work() -> list[object]:
-        table, _ = fake_dependencies(Only([]))
-        caller = FakeCaller(observe=lambda: exchange.closed)
-        await serve_call(streaming_call(), caller, table, Timeline(ticks))
-        return caller.observed
+    table, _ = fake_dependencies(Only([]))
+    caller = FakeCaller(observe=lambda: exchange.closed)
+    await serve_call(streaming_call(), caller, table, Timeline(ticks))
 
-    assert run_in_instant_time(work()) == [0, 1]
+    assert caller.observed == [0, 1]
 
 
 @pytest.mark.parametrize("end", [broken_connection(), SILENCE])

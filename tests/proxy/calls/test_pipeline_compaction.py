@@ -31,6 +31,9 @@ from tests.fakes.upstream import FakeTransport, Piece, ScriptedAnswer
 from tests.proxy.api.served_calls import ONE, TWO
 from tests.proxy.prefix.sent_calls import ANTHROPIC, users
 
+pytestmark = pytest.mark.instant_time
+
+
 SHORT = b'{"model":"m","messages":[{"role":"user","content":"In short."}]}'
 
 
@@ -140,22 +143,19 @@ def test_the_shorter_prompt_is_planned_sent_and_told():
     )
 
 
-def test_token_ratios_are_learned_from_the_compacted_prompt():
+async def test_token_ratios_are_learned_from_the_compacted_prompt():
     bodies: list[bytes] = []
 
     class Learns(FakeEstimator):
         def learn(self, call: Call, route: Route, usage: Usage) -> None:
             bodies.append(call.body)
 
-    async def work() -> None:
-        table, _ = fake_dependencies(
-            FakeTransport([ScriptedAnswer([COMPLETION])]), ONE, estimator=Learns()
-        )
-        await serve_call(
-            call(ASKED), FakeCaller(), replace(table, compaction=FakeCompaction()), Timeline(ticks)
-        )
-
-    run_in_instant_time(work())
+    table, _ = fake_dependencies(
+        FakeTransport([ScriptedAnswer([COMPLETION])]), ONE, estimator=Learns()
+    )
+    await serve_call(
+        call(ASKED), FakeCaller(), replace(table, compaction=FakeCompaction()), Timeline(ticks)
+    )
     assert bodies == [SHORT]
 
 

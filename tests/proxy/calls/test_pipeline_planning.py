@@ -24,6 +24,8 @@ from tests.fakes.upstream import SILENCE, FakeTransport, Piece, ScriptedAnswer
 from tests.proxy.api.served_calls import ONE, TWO, serve_one_call, streaming_call
 from tests.proxy.prefix.sent_calls import ANTHROPIC, users
 
+pytestmark = pytest.mark.instant_time
+
 
 def test_planning_hears_when_an_answer_begins_and_when_each_attempt_is_over():
     done = serve_one_call(
@@ -40,23 +42,20 @@ def test_planning_hears_of_an_attempt_whose_caller_left_before_it_began(first):
     assert done.told == ["planned", "ended"]
 
 
-def test_a_caller_that_leaves_while_its_call_is_held_back_pays_nothing():
+async def test_a_caller_that_leaves_while_its_call_is_held_back_pays_nothing():
     class Holding(NoPlanning):
         async def plan(self, call: Call, route: Route) -> Passthrough:
             await asyncio.sleep(5.0)
             return await super().plan(call, route)
 
-    async def work() -> tuple[list[Receipt], list[str], float]:
-        table, ledger = fake_dependencies(FakeTransport([]))
-        holding, before = Holding(), ticks()
-        holding_table = replace(table, planning=holding)
-        with pytest.raises(ClientDisconnected):
-            await serve_call(
-                streaming_call(), FakeCaller(leaves_after=1.0), holding_table, Timeline(ticks)
-            )
-        return ledger.receipts, holding.told, ticks() - before
-
-    (receipt,), events, took = run_in_instant_time(work())
+    table, ledger = fake_dependencies(FakeTransport([]))
+    holding, before = Holding(), ticks()
+    holding_table = replace(table, planning=holding)
+    with pytest.raises(ClientDisconnected):
+        await serve_call(
+            streaming_call(), FakeCaller(leaves_after=1.0), holding_table, Timeline(ticks)
+        )
+    (receipt,), events, took = ledger.receipts, holding.told, ticks() - before
     assert (receipt.outcome, receipt.usage, receipt.final) == (Outcome.HUNG_UP, None, True)
     assert events == []
     assert took < 2.0

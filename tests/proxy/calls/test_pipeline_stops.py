@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from proxy.records.receipt import Outcome, Receipt
+from proxy.records.receipt import Outcome
 from proxy.records.timeline import Timeline
 from slo.usage import Usage
 from tests.fakes.answers import ASKED, STREAMED, chunk, failed_answer, stream
@@ -65,18 +65,16 @@ def test_a_process_that_is_stopped_while_counting_keeps_a_receipt():
     assert (last.final, last.error) == (True, "upstream_timeout")
 
 
-def test_our_own_mistake_leaves_a_receipt_too():
+@pytest.mark.instant_time
+async def test_our_own_mistake_leaves_a_receipt_too():
     class Clumsy(FakeTransport):
         async def open(self, *_: Any) -> Any:
             raise KeyError("a bug")
 
-    async def work() -> list[Receipt]:
-        table, ledger = fake_dependencies(Clumsy([]))
-        with pytest.raises(KeyError):
-            await serve_call(call(ASKED), FakeCaller(), table, Timeline(ticks))
-        return ledger.receipts
-
-    (receipt,) = run_in_instant_time(work())
+    table, ledger = fake_dependencies(Clumsy([]))
+    with pytest.raises(KeyError):
+        await serve_call(call(ASKED), FakeCaller(), table, Timeline(ticks))
+    (receipt,) = ledger.receipts
     assert (receipt.outcome, receipt.error, receipt.status) == (
         Outcome.FAILED,
         "gateway_interrupted",
@@ -84,51 +82,44 @@ def test_our_own_mistake_leaves_a_receipt_too():
     )
 
 
-def test_a_process_that_is_stopped_while_a_body_is_prepared_keeps_a_receipt():
+async def test_a_process_that_is_stopped_while_a_body_is_prepared_keeps_a_receipt():
     large = STREAMED.replace(b"Hello", b"Hello" * 60_000)
 
-    async def work() -> list[Receipt]:
-        table, ledger = fake_dependencies(FakeTransport([]))
-        task = asyncio.ensure_future(serve_call(call(large), FakeCaller(), table, Timeline(ticks)))
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return ledger.receipts
-
-    (receipt,) = asyncio.run(work())
+    table, ledger = fake_dependencies(FakeTransport([]))
+    task = asyncio.ensure_future(serve_call(call(large), FakeCaller(), table, Timeline(ticks)))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    (receipt,) = ledger.receipts
     assert (receipt.final, receipt.error, receipt.usage) == (True, "gateway_interrupted", None)
 
 
-def test_a_hang_up_stays_one_if_the_process_stops_while_it_is_counted():
-    async def work() -> list[Receipt]:
-        table, ledger = fake_dependencies(
-            FakeTransport([stream(chunk("a"), SILENCE)]), estimator=FakeEstimator(takes=60.0)
-        )
-        calls = serve_call(streaming_call(), FakeCaller(leaves_after=3.0), table, Timeline(ticks))
-        task = asyncio.ensure_future(calls)
-        await asyncio.sleep(10.0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return ledger.receipts
-
-    (receipt,) = run_in_instant_time(work())
+@pytest.mark.instant_time
+async def test_a_hang_up_stays_one_if_the_process_stops_while_it_is_counted():
+    table, ledger = fake_dependencies(
+        FakeTransport([stream(chunk("a"), SILENCE)]), estimator=FakeEstimator(takes=60.0)
+    )
+    calls = serve_call(streaming_call(), FakeCaller(leaves_after=3.0), table, Timeline(ticks))
+    task = asyncio.ensure_future(calls)
+    await asyncio.sleep(10.0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    (receipt,) = ledger.receipts
     assert (receipt.outcome, receipt.error) == (Outcome.HUNG_UP, "caller_hung_up")
 
 
-def test_a_call_that_generates_nothing_is_not_estimated_when_the_process_stops():
+@pytest.mark.instant_time
+async def test_a_call_that_generates_nothing_is_not_estimated_when_the_process_stops():
     sound = ScriptedAnswer([b"\x00", SILENCE], headers={"content-type": "audio/mpeg"})
 
-    async def work() -> list[Receipt]:
-        table, ledger = fake_dependencies(FakeTransport([sound]))
-        request = call(ASKED, endpoint="audio/speech")
-        task = asyncio.ensure_future(serve_call(request, FakeCaller(), table, Timeline(ticks)))
-        await asyncio.sleep(2.0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return ledger.receipts
-
-    (receipt,) = run_in_instant_time(work())
+    table, ledger = fake_dependencies(FakeTransport([sound]))
+    request = call(ASKED, endpoint="audio/speech")
+    task = asyncio.ensure_future(serve_call(request, FakeCaller(), table, Timeline(ticks)))
+    await asyncio.sleep(2.0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    (receipt,) = ledger.receipts
     assert (receipt.outcome, receipt.usage, receipt.estimated) == (Outcome.BROKEN, None, False)

@@ -75,14 +75,12 @@ def port_case(request: pytest.FixtureRequest) -> PortCase:
     return case
 
 
-def test_a_caller_gets_an_answer_in_pieces(port_case):
-    async def work() -> None:
-        await port_case.caller.begin(HEAD)
-        await port_case.caller.send(b"a")
-        assert (port_case.body, port_case.is_ended) == (b"a", False)
-        await port_case.caller.end(b"b")
-
-    run_in_instant_time(work())
+@pytest.mark.instant_time
+async def test_a_caller_gets_an_answer_in_pieces(port_case):
+    await port_case.caller.begin(HEAD)
+    await port_case.caller.send(b"a")
+    assert (port_case.body, port_case.is_ended) == (b"a", False)
+    await port_case.caller.end(b"b")
     assert (port_case.body, port_case.is_ended) == (b"ab", True)
 
 
@@ -96,14 +94,13 @@ def test_a_caller_that_asked_for_no_trailer_gets_none(port_case):
     assert port_case.caller.closing_event(a_receipt()) == b""
 
 
-def test_a_caller_that_left_is_gone(port_case):
-    async def work() -> float:
-        loop = asyncio.get_running_loop()
-        before = loop.time()
-        await port_case.caller.wait_until_gone()
-        return loop.time() - before
+@pytest.mark.instant_time
+async def test_a_caller_that_left_is_gone(port_case):
+    loop = asyncio.get_running_loop()
+    before = loop.time()
+    await port_case.caller.wait_until_gone()
 
-    assert run_in_instant_time(work()) == pytest.approx(1.0)
+    assert (loop.time() - before) == pytest.approx(1.0)
 
 
 def test_a_ledger_keeps_what_it_is_given_in_order():
@@ -125,19 +122,17 @@ def test_an_estimator_counts_and_learns():
     assert estimator.learnt == [ESTIMATE]
 
 
-def test_tasks_are_started_at_once():
-    async def work() -> list[int]:
-        done: list[int] = []
+async def test_tasks_are_started_at_once():
+    done: list[int] = []
 
-        async def one() -> None:
-            await asyncio.sleep(0)
-            done.append(1)
+    async def one() -> None:
+        await asyncio.sleep(0)
+        done.append(1)
 
-        tasks: BackgroundTaskGroup = LoopTasks()
-        await tasks.start(one)
-        return done
+    tasks: BackgroundTaskGroup = LoopTasks()
+    await tasks.start(one)
 
-    assert asyncio.run(work()) == [1]
+    assert done == [1]
 
 
 def test_a_desk_cannot_be_rearranged():

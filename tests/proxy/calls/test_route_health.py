@@ -20,6 +20,9 @@ from tests.fakes.call_dependencies import route
 from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.upstream import broken_connection
 
+pytestmark = pytest.mark.instant_time
+
+
 ONE, TWO = route("one"), route("two")
 
 
@@ -79,15 +82,12 @@ def test_a_lane_is_the_routes_own_and_limits_only_what_asks_for_it():
     assert RouteHealth(adapts=True).limit is not None
 
 
-def test_a_lane_without_a_limit_lets_everybody_in():
+async def test_a_lane_without_a_limit_lets_everybody_in():
     free = RouteHealth(adapts=False)
 
-    async def enter() -> None:
-        for _ in range(2000):
-            await free.acquire(ticks())
-        free.release(0.1, 0, ticks(), ok=True)
-
-    run_in_instant_time(enter())
+    for _ in range(2000):
+        await free.acquire(ticks())
+    free.release(0.1, 0, ticks(), ok=True)
 
 
 def test_routes_that_fail_come_last():
@@ -110,114 +110,98 @@ def test_where_all_fail_the_one_that_is_back_first_is_tried_first():
     assert lanes.sort_failing_last(choices, 8.0) == (choices[1], choices[0])
 
 
-def test_a_full_lane_gives_its_next_place_to_who_waits_longest():
-    async def work() -> list[int]:
-        full, entered = lane(1), list[int]()
+async def test_a_full_lane_gives_its_next_place_to_who_waits_longest():
+    full, entered = lane(1), list[int]()
+    await full.acquire(ticks())
+
+    async def wait(number: int) -> None:
         await full.acquire(ticks())
+        entered.append(number)
 
-        async def wait(number: int) -> None:
-            await full.acquire(ticks())
-            entered.append(number)
-
-        tasks = [start_task(wait(number)) for number in range(3)]
-        await asyncio.sleep(1)
-        for _ in range(3):
-            full.release(0.1, 0, ticks(), ok=True)
-            await asyncio.sleep(0.1)
+    tasks = [start_task(wait(number)) for number in range(3)]
+    await asyncio.sleep(1)
+    for _ in range(3):
         full.release(0.1, 0, ticks(), ok=True)
-        assert full.limit is not None
-        assert full.limit.in_flight == 0
-        await asyncio.wait(tasks)
-        return entered
+        await asyncio.sleep(0.1)
+    full.release(0.1, 0, ticks(), ok=True)
+    assert full.limit is not None
+    assert full.limit.in_flight == 0
+    await asyncio.wait(tasks)
 
-    assert run_in_instant_time(work()) == [0, 1, 2]
+    assert entered == [0, 1, 2]
 
 
-def test_a_place_is_waited_for_two_seconds():
-    async def work() -> float:
-        full = lane(1)
+async def test_a_place_is_waited_for_two_seconds():
+    full = lane(1)
+    await full.acquire(ticks())
+    before = ticks()
+    with pytest.raises(UpstreamError, match="full") as caught:
+        await full.acquire(before)
+    assert (caught.value.code, caught.value.retryable) == ("route_full", True)
+    assert not full._queue
+
+    assert (ticks() - before) == pytest.approx(2.0)
+
+
+async def test_no_more_than_a_thousand_wait():
+    full = lane(1)
+    await full.acquire(ticks())
+    waiting = [start_task(full.acquire(ticks())) for _ in range(1000)]
+    await asyncio.sleep(0)
+    before = ticks()
+    with pytest.raises(UpstreamError, match="full"):
         await full.acquire(ticks())
-        before = ticks()
-        with pytest.raises(UpstreamError, match="full") as caught:
-            await full.acquire(before)
-        assert (caught.value.code, caught.value.retryable) == ("route_full", True)
-        assert not full._queue
-        return ticks() - before
-
-    assert run_in_instant_time(work()) == pytest.approx(2.0)
+    assert ticks() == before
+    await asyncio.wait(waiting)
+    assert all(isinstance(task.exception(), UpstreamError) for task in waiting)
 
 
-def test_no_more_than_a_thousand_wait():
-    async def work() -> None:
-        full = lane(1)
-        await full.acquire(ticks())
-        waiting = [start_task(full.acquire(ticks())) for _ in range(1000)]
-        await asyncio.sleep(0)
-        before = ticks()
-        with pytest.raises(UpstreamError, match="full"):
-            await full.acquire(ticks())
-        assert ticks() == before
-        await asyncio.wait(waiting)
-        assert all(isinstance(task.exception(), UpstreamError) for task in waiting)
-
-    run_in_instant_time(work())
-
-
-def test_a_place_that_comes_in_the_moment_its_waiter_gives_up_goes_on():
+async def test_a_place_that_comes_in_the_moment_its_waiter_gives_up_goes_on():
     """The turn is given, and before its waiter runs again its time is over."""
 
-    async def work() -> None:
-        full, loop = lane(1), asyncio.get_running_loop()
+    full, loop = lane(1), asyncio.get_running_loop()
+    await full.acquire(ticks())
+    due = ticks() + 2.0
+    late = start_task(full.acquire(ticks()))
+    await asyncio.sleep(1)
+    patient = start_task(full.acquire(ticks()))
+    loop.call_at(due - 5e-10, lambda: full.release(None, 0, due, ok=True))
+    await asyncio.wait({late})
+    assert isinstance(late.exception(), UpstreamError)
+    await patient
+    full.release(None, 0, ticks(), ok=True)
+    assert full.limit is not None
+    assert full.limit.in_flight == 0
+
+
+async def test_a_probe_that_finds_no_place_is_given_back():
+    full = lane(1)
+    await full.acquire(ticks())
+    for _ in range(5):
+        full.breaker.record_outcome(ticks(), ok=False, began=ticks())
+    await asyncio.sleep(31)
+    assert full.breaker.state(ticks()) is BreakerState.HALF_OPEN
+    with pytest.raises(UpstreamError, match="full"):
         await full.acquire(ticks())
-        due = ticks() + 2.0
-        late = start_task(full.acquire(ticks()))
-        await asyncio.sleep(1)
-        patient = start_task(full.acquire(ticks()))
-        loop.call_at(due - 5e-10, lambda: full.release(None, 0, due, ok=True))
-        await asyncio.wait({late})
-        assert isinstance(late.exception(), UpstreamError)
-        await patient
-        full.release(None, 0, ticks(), ok=True)
-        assert full.limit is not None
-        assert full.limit.in_flight == 0
-
-    run_in_instant_time(work())
+    assert full.breaker.seconds_until_admission(ticks()) == 0
+    task = start_task(full.acquire(ticks()))
+    await asyncio.sleep(1)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    assert full.breaker.seconds_until_admission(ticks()) == 0
 
 
-def test_a_probe_that_finds_no_place_is_given_back():
-    async def work() -> None:
-        full = lane(1)
+async def test_a_call_sent_regardless_gives_no_others_probe_back():
+    full = lane(1)
+    for _ in range(5):
+        full.breaker.record_outcome(ticks(), ok=False, began=ticks())
+    await asyncio.sleep(31)
+    await full.acquire(ticks())
+    await asyncio.sleep(1)
+    with pytest.raises(UpstreamError, match="full"):
         await full.acquire(ticks())
-        for _ in range(5):
-            full.breaker.record_outcome(ticks(), ok=False, began=ticks())
-        await asyncio.sleep(31)
-        assert full.breaker.state(ticks()) is BreakerState.HALF_OPEN
-        with pytest.raises(UpstreamError, match="full"):
-            await full.acquire(ticks())
-        assert full.breaker.seconds_until_admission(ticks()) == 0
-        task = start_task(full.acquire(ticks()))
-        await asyncio.sleep(1)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-        assert full.breaker.seconds_until_admission(ticks()) == 0
-
-    run_in_instant_time(work())
-
-
-def test_a_call_sent_regardless_gives_no_others_probe_back():
-    async def work() -> None:
-        full = lane(1)
-        for _ in range(5):
-            full.breaker.record_outcome(ticks(), ok=False, began=ticks())
-        await asyncio.sleep(31)
-        await full.acquire(ticks())
-        await asyncio.sleep(1)
-        with pytest.raises(UpstreamError, match="full"):
-            await full.acquire(ticks())
-        assert full.breaker.seconds_until_admission(ticks()) > 0
-
-    run_in_instant_time(work())
+    assert full.breaker.seconds_until_admission(ticks()) > 0
 
 
 @given(

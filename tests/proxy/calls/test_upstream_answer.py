@@ -13,6 +13,8 @@ from tests.fakes.clock import run_in_instant_time, ticks
 from tests.fakes.upstream import JSON, FakeExchange, ScriptedAnswer, broken_connection
 from tests.proxy.calls.begun_answer import answer_and_pieces, begin_answer
 
+pytestmark = pytest.mark.instant_time
+
 
 @pytest.mark.parametrize(
     ("media", "is_stream", "is_whole"),
@@ -86,24 +88,22 @@ def test_a_stream_of_one_unfinished_event_has_begun():
     assert pieces == [chunk("a").rstrip()]
 
 
-def test_the_first_content_byte_and_the_waits_are_timed():
-    async def work() -> tuple[float | None, float]:
-        clock_s = [0.0]
+async def test_the_first_content_byte_and_the_waits_are_timed():
+    clock_s = [0.0]
 
-        class SlowExchange(FakeExchange):
-            async def read(self) -> bytes:
-                clock_s[0] += 2.0
-                return await super().read()
+    class SlowExchange(FakeExchange):
+        async def read(self) -> bytes:
+            clock_s[0] += 2.0
+            return await super().read()
 
-        timeline = Timeline(lambda: clock_s[0])
-        script = stream(BEAT, chunk("a"), DONE)
-        answer = UpstreamAnswer(SlowExchange(script), OpenAIWire(), timeline, generates=True)
-        await answer.commit()
-        while await answer.next():
-            pass
-        return timeline.ttft, timeline.waited_s
+    timeline = Timeline(lambda: clock_s[0])
+    script = stream(BEAT, chunk("a"), DONE)
+    answer = UpstreamAnswer(SlowExchange(script), OpenAIWire(), timeline, generates=True)
+    await answer.commit()
+    while await answer.next():
+        pass
 
-    assert run_in_instant_time(work()) == (4.0, 8.0)
+    assert (timeline.ttft, timeline.waited_s) == (4.0, 8.0)
 
 
 @pytest.mark.parametrize(
@@ -131,19 +131,17 @@ ERROR = event({"error": {"message": "no"}})
 
 
 @pytest.mark.parametrize("events", [(), (BEAT,), (ERROR, chunk("a")), (DONE,)])
-def test_a_stream_that_the_provider_keeps_comes_as_it_is(events):
-    async def work() -> list[bytes]:
-        exchange = FakeExchange(stream(*events))
-        answer = UpstreamAnswer(
-            exchange, OpenAIWire(), Timeline(ticks), generates=False, is_retrieval=True
-        )
-        await answer.commit()
-        pieces = [answer.first_piece]
-        while piece := await answer.next():
-            pieces.append(piece)
-        return pieces
+async def test_a_stream_that_the_provider_keeps_comes_as_it_is(events):
+    exchange = FakeExchange(stream(*events))
+    answer = UpstreamAnswer(
+        exchange, OpenAIWire(), Timeline(ticks), generates=False, is_retrieval=True
+    )
+    await answer.commit()
+    pieces = [answer.first_piece]
+    while piece := await answer.next():
+        pieces.append(piece)
 
-    assert b"".join(run_in_instant_time(work())) == b"".join(events)
+    assert b"".join(pieces) == b"".join(events)
 
 
 @pytest.mark.parametrize("rest", [(ERROR,), (ERROR, DONE)])
@@ -167,19 +165,17 @@ def test_content_before_an_error_begins_an_answer_in_one_piece_or_two(rest):
         (b'{"error":{"message":"no","score":NaN}}', "upstream_error"),
     ],
 )
-def test_a_whole_answer_that_is_none_is_a_failure(body, code):
-    async def work() -> UpstreamAnswer:
-        timeline = Timeline(ticks)
-        answer = UpstreamAnswer(
-            FakeExchange(ScriptedAnswer([body])), OpenAIWire(), timeline, generates=True
-        )
-        with pytest.raises(UpstreamError) as caught:
-            await answer.commit()
-        assert caught.value.code == code
-        assert timeline.ttft is None
-        return answer
+async def test_a_whole_answer_that_is_none_is_a_failure(body, code):
+    timeline = Timeline(ticks)
+    answer = UpstreamAnswer(
+        FakeExchange(ScriptedAnswer([body])), OpenAIWire(), timeline, generates=True
+    )
+    with pytest.raises(UpstreamError) as caught:
+        await answer.commit()
+    assert caught.value.code == code
+    assert timeline.ttft is None
 
-    assert run_in_instant_time(work()).meter.is_broken
+    assert answer.meter.is_broken
 
 
 NEARLY = [
@@ -229,15 +225,13 @@ class Strict:
 
 
 @pytest.mark.parametrize("body", NEARLY)
-def test_a_caller_that_takes_json_alone_gets_it(body):
-    async def work() -> UpstreamAnswer:
-        answer = UpstreamAnswer(
-            FakeExchange(ScriptedAnswer([body])), OpenAIWire(), Timeline(ticks), generates=True
-        )
-        await answer.commit(Strict())
-        return answer
+async def test_a_caller_that_takes_json_alone_gets_it(body):
+    answer = UpstreamAnswer(
+        FakeExchange(ScriptedAnswer([body])), OpenAIWire(), Timeline(ticks), generates=True
+    )
+    await answer.commit(Strict())
 
-    assert run_in_instant_time(work()).first_piece == b'"chatcmpl-1"'
+    assert answer.first_piece == b'"chatcmpl-1"'
 
 
 def test_an_untranslatable_answer_that_was_paid_for_is_not_retried():
@@ -300,7 +294,7 @@ def test_an_endpoint_that_generates_nothing_may_answer_anything():
     assert run_in_instant_time(begin_answer(ScriptedAnswer([b"{}"]))).first_piece == b"{}"
 
 
-def test_a_whole_answer_is_there_in_the_callers_words():
+async def test_a_whole_answer_is_there_in_the_callers_words():
     class Shouting:
         def feed(self, piece: bytes) -> bytes:
             return piece.upper()
@@ -308,13 +302,9 @@ def test_a_whole_answer_is_there_in_the_callers_words():
         def end(self) -> bytes:
             return b"!"
 
-    async def work() -> UpstreamAnswer:
-        exchange = FakeExchange(ScriptedAnswer([COMPLETION]))
-        answer = UpstreamAnswer(exchange, OpenAIWire(), Timeline(ticks), generates=True)
-        await answer.commit(Shouting())
-        return answer
-
-    answer = run_in_instant_time(work())
+    exchange = FakeExchange(ScriptedAnswer([COMPLETION]))
+    answer = UpstreamAnswer(exchange, OpenAIWire(), Timeline(ticks), generates=True)
+    await answer.commit(Shouting())
     assert answer.first_piece == COMPLETION.upper() + b"!"
     assert answer.meter.usage == Usage(input=36, cache_read=64, output=10)
 

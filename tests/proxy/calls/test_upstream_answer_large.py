@@ -16,6 +16,8 @@ from tests.fakes.loop_turns import with_loop_turns
 from tests.fakes.upstream import JSON, FakeExchange, ScriptedAnswer, broken_connection
 from tests.proxy.calls.begun_answer import answer_and_pieces, begin_answer
 
+pytestmark = pytest.mark.instant_time
+
 
 @pytest.mark.parametrize("media", ["text/html", "text/plain; charset=utf-8", ""])
 def test_an_answer_of_an_endpoint_that_generates_is_read_whole(media):
@@ -143,12 +145,10 @@ def test_nearly_json_with_very_many_keys_is_passed_on_and_its_usage_read():
     assert answer.meter.upstream_id == "a"
 
 
-def test_the_received_part_of_a_broken_whole_answer_is_metered():
-    async def broken_off() -> UpstreamAnswer:
-        exchange = FakeExchange(ScriptedAnswer([COMPLETION[:-20], broken_connection()]))
-        answer = UpstreamAnswer(exchange, OpenAIWire(), Timeline(ticks), generates=True)
-        with pytest.raises(UpstreamError):
-            await answer.commit()
-        return answer
+async def test_the_received_part_of_a_broken_whole_answer_is_metered():
+    exchange = FakeExchange(ScriptedAnswer([COMPLETION[:-20], broken_connection()]))
+    answer = UpstreamAnswer(exchange, OpenAIWire(), Timeline(ticks), generates=True)
+    with pytest.raises(UpstreamError):
+        await answer.commit()
 
-    assert run_in_instant_time(broken_off()).meter.delivered_text() == "Hi"
+    assert answer.meter.delivered_text() == "Hi"

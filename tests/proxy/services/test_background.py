@@ -1,10 +1,12 @@
 import asyncio
 
+import pytest
+
 from proxy.services.background import BackgroundTasks
 from tests.fakes.clock import run_in_instant_time
 
 
-def test_a_background_task_that_fails_is_logged_and_harms_no_other(caplog):
+async def test_a_background_task_that_fails_is_logged_and_harms_no_other(caplog):
     done = []
 
     async def fails() -> None:
@@ -14,13 +16,10 @@ def test_a_background_task_that_fails_is_logged_and_harms_no_other(caplog):
         await asyncio.sleep(0)
         done.append(True)
 
-    async def work() -> None:
-        async with asyncio.TaskGroup() as group:
-            tasks = BackgroundTasks(group)
-            tasks.start(fails)
-            tasks.start(works)
-
-    asyncio.run(work())
+    async with asyncio.TaskGroup() as group:
+        tasks = BackgroundTasks(group)
+        tasks.start(fails)
+        tasks.start(works)
     assert done == [True]
     (record,) = caplog.records
     assert record.message == "A background task failed"
@@ -54,16 +53,14 @@ def test_a_task_that_is_to_go_on_begins_again_where_it_fails(caplog):
     ]
 
 
-def test_a_task_that_is_to_go_on_ends_when_it_is_told_to():
+@pytest.mark.instant_time
+async def test_a_task_that_is_to_go_on_ends_when_it_is_told_to():
     async def fails() -> None:
         raise ValueError("on purpose")
 
-    async def work() -> None:
-        async with asyncio.TaskGroup() as group:
-            tasks = BackgroundTasks(group)
-            running = tasks.keep(fails)
-            await asyncio.sleep(3)
-            assert not running.done()
-            tasks.end(running)
-
-    run_in_instant_time(work())
+    async with asyncio.TaskGroup() as group:
+        tasks = BackgroundTasks(group)
+        running = tasks.keep(fails)
+        await asyncio.sleep(3)
+        assert not running.done()
+        tasks.end(running)

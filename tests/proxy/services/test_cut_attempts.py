@@ -143,18 +143,15 @@ def test_attempts_of_a_living_process_are_left_alone(store):
     other.close()
 
 
-def test_a_running_gateway_books_what_a_process_leaves_that_dies_beside_it(store):
+async def test_a_running_gateway_books_what_a_process_leaves_that_dies_beside_it(store):
     reloader = Reloader(Settings(), SNAPSHOT, lambda: NOW)
 
-    async def run() -> None:
-        booking = asyncio.ensure_future(keep_cut_attempts_booked(store, reloader, lambda: NOW))
-        leave(store.journal.folder, sent_attempt(1))
-        async with asyncio.timeout(30):
-            while list_files(store.journal.folder):  # noqa: ASYNC110 - a file is no event
-                await asyncio.sleep(0.05)
-        booking.cancel()
-
-    asyncio.run(run())
+    booking = asyncio.ensure_future(keep_cut_attempts_booked(store, reloader, lambda: NOW))
+    leave(store.journal.folder, sent_attempt(1))
+    async with asyncio.timeout(30):
+        while list_files(store.journal.folder):  # noqa: ASYNC110 - a file is no event
+            await asyncio.sleep(0.05)
+    booking.cancel()
     assert len(booked_receipts(store, 1)) == 1
 
 
@@ -168,7 +165,7 @@ def thread_name_at(barrier: threading.Barrier) -> Callable[[], str]:
     return ask
 
 
-def test_reads_of_the_store_do_not_wait_while_cut_attempts_cannot_be_booked(store):
+async def test_reads_of_the_store_do_not_wait_while_cut_attempts_cannot_be_booked(store):
     reloader = Reloader(Settings(), SNAPSHOT, lambda: NOW)
     flushing, drained = threading.Event(), threading.Event()
 
@@ -178,31 +175,28 @@ def test_reads_of_the_store_do_not_wait_while_cut_attempts_cannot_be_booked(stor
 
     store.drain.flush = wait_to_flush  # the database takes nothing
 
-    async def run() -> list[str]:
-        leave(store.journal.folder, sent_attempt(1))
-        booking = asyncio.ensure_future(keep_cut_attempts_booked(store, reloader, lambda: NOW))
-        assert await asyncio.to_thread(flushing.wait, 30)
-        barrier = threading.Barrier(STORE_THREADS)
-        names = (thread_name_at(barrier) for _ in range(STORE_THREADS))
-        answers = await asyncio.gather(*(store.ask(name) for name in names))
-        drained.set()
-        booking.cancel()
-        return answers
+    leave(store.journal.folder, sent_attempt(1))
+    booking = asyncio.ensure_future(keep_cut_attempts_booked(store, reloader, lambda: NOW))
+    assert await asyncio.to_thread(flushing.wait, 30)
+    barrier = threading.Barrier(STORE_THREADS)
+    names = (thread_name_at(barrier) for _ in range(STORE_THREADS))
+    answers = await asyncio.gather(*(store.ask(name) for name in names))
+    drained.set()
+    booking.cancel()
 
-    assert len(set(asyncio.run(run()))) == STORE_THREADS
+    assert len(set(answers)) == STORE_THREADS
 
 
-def test_a_running_gateway_makes_the_file_of_attempts_under_way_anew_once_it_is_removed(store):
-    async def run() -> None:
-        looking = asyncio.ensure_future(keep_sent_attempts_in_place(store.sent))
-        store.sent.begin(sent_attempt(1))
-        (path,) = list_files(store.journal.folder)
-        path.unlink()
-        async with asyncio.timeout(30):
-            while not list_files(store.journal.folder):  # noqa: ASYNC110 - a file is no event
-                await asyncio.sleep(0.01)
-        looking.cancel()
-
-    asyncio.run(run())
+async def test_a_running_gateway_makes_the_file_of_attempts_under_way_anew_once_it_is_removed(
+    store,
+):
+    looking = asyncio.ensure_future(keep_sent_attempts_in_place(store.sent))
+    store.sent.begin(sent_attempt(1))
+    (path,) = list_files(store.journal.folder)
+    path.unlink()
+    async with asyncio.timeout(30):
+        while not list_files(store.journal.folder):  # noqa: ASYNC110 - a file is no event
+            await asyncio.sleep(0.01)
+    looking.cancel()
     (path,) = list_files(store.journal.folder)
     assert path.stat().st_size

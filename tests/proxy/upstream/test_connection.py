@@ -203,19 +203,16 @@ def test_a_connection_that_speaks_unasked_is_given_up(answer):
         head(200, *["X: " + "x" * 1000] * 70),
     ],
 )
-def test_an_answer_that_is_not_http_is_broken(answer):
-    async def work() -> None:
-        connection, socket = connect()
-        task = await start_exchange(connection)
-        for piece in pieces(answer, range(0, len(answer), 50_000)):
-            socket.arrive(piece)
-        with pytest.raises(UpstreamError) as caught:
-            await task
-        assert not connection.is_stale
-        assert caught.value.is_billed is (b" 200 " in answer)
-        assert socket.is_closing()
-
-    run(work)
+async def test_an_answer_that_is_not_http_is_broken(answer):
+    connection, socket = connect()
+    task = await start_exchange(connection)
+    for piece in pieces(answer, range(0, len(answer), 50_000)):
+        socket.arrive(piece)
+    with pytest.raises(UpstreamError) as caught:
+        await task
+    assert not connection.is_stale
+    assert caught.value.is_billed is (b" 200 " in answer)
+    assert socket.is_closing()
 
 
 @pytest.mark.parametrize(
@@ -235,34 +232,28 @@ def test_an_answer_that_is_not_http_is_broken(answer):
     ],
 )
 @pytest.mark.parametrize("size", [1, 10_000])
-def test_a_head_that_breaks_the_grammar_costs_no_second_answer(answer, size):
-    async def work() -> None:
-        connection, socket = connect()
-        task = await start_exchange(connection)
-        for piece in pieces(answer, range(0, len(answer), size)):
-            socket.arrive(piece)
-        await task
-        assert connection.status == 200
-        assert await whole(connection) == b"ok"
-        assert not connection.is_reusable
-
-    run(work)
+async def test_a_head_that_breaks_the_grammar_costs_no_second_answer(answer, size):
+    connection, socket = connect()
+    task = await start_exchange(connection)
+    for piece in pieces(answer, range(0, len(answer), size)):
+        socket.arrive(piece)
+    await task
+    assert connection.status == 200
+    assert await whole(connection) == b"ok"
+    assert not connection.is_reusable
 
 
 @pytest.mark.parametrize("size", [1, 10_000])
-def test_a_repaired_head_without_a_length_ends_with_the_connection(size):
-    async def work() -> None:
-        connection, socket = connect()
-        task = await start_exchange(connection)
-        answer = head(500, "no header", "Retry-After: 3") + b"down"
-        for piece in pieces(answer, range(0, len(answer), size)):
-            socket.arrive(piece)
-        await task
-        assert (connection.status, connection.headers) == (500, {"retry-after": "3"})
-        socket.end()
-        assert await whole(connection) == b"down"
-
-    run(work)
+async def test_a_repaired_head_without_a_length_ends_with_the_connection(size):
+    connection, socket = connect()
+    task = await start_exchange(connection)
+    answer = head(500, "no header", "Retry-After: 3") + b"down"
+    for piece in pieces(answer, range(0, len(answer), size)):
+        socket.arrive(piece)
+    await task
+    assert (connection.status, connection.headers) == (500, {"retry-after": "3"})
+    socket.end()
+    assert await whole(connection) == b"down"
 
 
 @pytest.mark.parametrize(
@@ -277,60 +268,48 @@ def test_a_repaired_head_without_a_length_ends_with_the_connection(size):
         (CHUNKED + b"2;", b"x" * 1000),
     ],
 )
-def test_an_answer_that_goes_on_and_says_nothing_is_broken_off(start, more):
-    async def work() -> None:
-        connection, socket = connect()
-        task = await start_exchange(connection)
-        socket.arrive(start)
-        for _ in range(100):
-            socket.arrive(more)
-        assert socket.is_closing()
-        if not connection.status:
-            with pytest.raises(UpstreamError):
-                await task
-        while connection._buffer:
-            assert await connection.read() == b"ok"
+async def test_an_answer_that_goes_on_and_says_nothing_is_broken_off(start, more):
+    connection, socket = connect()
+    task = await start_exchange(connection)
+    socket.arrive(start)
+    for _ in range(100):
+        socket.arrive(more)
+    assert socket.is_closing()
+    if not connection.status:
         with pytest.raises(UpstreamError):
-            await connection.read()
+            await task
+    while connection._buffer:
+        assert await connection.read() == b"ok"
+    with pytest.raises(UpstreamError):
+        await connection.read()
 
-    run(work)
 
-
-def test_headers_of_equal_names_are_joined_and_others_kept_apart():
+async def test_headers_of_equal_names_are_joined_and_others_kept_apart():
     answer = head(200, "Set-Cookie: a", "X: é", "SET-COOKIE: b", "Content-Length: 0", "Empty:")
 
-    async def work() -> None:
-        connection, socket = connect()
-        await receive_answer(connection, socket, answer.decode().encode("latin-1"))
-        assert connection.headers == {
-            "set-cookie": "a, b",
-            "x": "é",
-            "content-length": "0",
-            "empty": "",
-        }
-
-    run(work)
+    connection, socket = connect()
+    await receive_answer(connection, socket, answer.decode().encode("latin-1"))
+    assert connection.headers == {
+        "set-cookie": "a, b",
+        "x": "é",
+        "content-length": "0",
+        "empty": "",
+    }
 
 
-def test_a_transfer_coding_that_has_no_end_of_its_own_ends_with_the_connection():
-    async def work() -> None:
-        connection, socket = connect()
-        task = await start_exchange(connection)
-        socket.arrive(head(200, "Transfer-Encoding: gzip") + b"ab")
-        socket.end()
-        await task
-        assert await whole(connection) == b"ab"
-
-    run(work)
+async def test_a_transfer_coding_that_has_no_end_of_its_own_ends_with_the_connection():
+    connection, socket = connect()
+    task = await start_exchange(connection)
+    socket.arrive(head(200, "Transfer-Encoding: gzip") + b"ab")
+    socket.end()
+    await task
+    assert await whole(connection) == b"ab"
 
 
-def test_an_answer_to_head_has_no_body_whatever_it_says():
-    async def work() -> None:
-        connection, socket = connect()
-        task = await start_exchange(connection, is_bodiless=True)
-        socket.arrive(head(200, "Content-Length: 6") + b"poison")
-        await task
-        assert await connection.read() == b""
-        assert not connection.is_reusable
-
-    run(work)
+async def test_an_answer_to_head_has_no_body_whatever_it_says():
+    connection, socket = connect()
+    task = await start_exchange(connection, is_bodiless=True)
+    socket.arrive(head(200, "Content-Length: 6") + b"poison")
+    await task
+    assert await connection.read() == b""
+    assert not connection.is_reusable

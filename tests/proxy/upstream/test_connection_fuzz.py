@@ -147,26 +147,23 @@ def test_a_head_that_never_ends_is_refused_in_bounded_memory(name, size, start):
 
 
 @pytest.mark.parametrize("size", [1, 2, 1024, 64 * 1024])
-def test_a_body_that_nobody_reads_is_held_up_to_a_bound(size):
-    async def work() -> None:
-        loop = asyncio.get_running_loop()
-        connection = Connection(loop)
-        socket = FakeSocket(loop, connection)
-        task = asyncio.ensure_future(connection.exchange(REQUEST, b""))
-        await asyncio.sleep(0)
-        socket.arrive(head(200, "Transfer-Encoding: chunked"))
-        chunk = b"%x\r\n%b\r\n" % (size, bytes(size))
-        piece = chunk * max(16 * 1024 // len(chunk), 1)
-        bytes_sent = 0
-        while not socket.is_paused:
-            socket.arrive(piece)
-            bytes_sent += len(piece)
-            assert bytes_sent <= 2 * BUFFER * len(chunk) / size + len(piece)
-        await task
-        assert BUFFER < connection._size <= BUFFER + len(piece)
-        connection.close()
-
-    asyncio.run(work())
+async def test_a_body_that_nobody_reads_is_held_up_to_a_bound(size):
+    loop = asyncio.get_running_loop()
+    connection = Connection(loop)
+    socket = FakeSocket(loop, connection)
+    task = asyncio.ensure_future(connection.exchange(REQUEST, b""))
+    await asyncio.sleep(0)
+    socket.arrive(head(200, "Transfer-Encoding: chunked"))
+    chunk = b"%x\r\n%b\r\n" % (size, bytes(size))
+    piece = chunk * max(16 * 1024 // len(chunk), 1)
+    bytes_sent = 0
+    while not socket.is_paused:
+        socket.arrive(piece)
+        bytes_sent += len(piece)
+        assert bytes_sent <= 2 * BUFFER * len(chunk) / size + len(piece)
+    await task
+    assert BUFFER < connection._size <= BUFFER + len(piece)
+    connection.close()
 
 
 class OnePool:

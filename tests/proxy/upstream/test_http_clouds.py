@@ -6,7 +6,7 @@ import pytest
 
 from proxy.catalog.entries import Upstream
 from tests.fakes.cloud_upstreams import chunk_frame
-from tests.fakes.http_upstream import OK, connected_transport, prepared_request, run
+from tests.fakes.http_upstream import OK, connected_transport, prepared_request
 from tests.fakes.server import Server, chunked_body, head
 
 EXPIRED = [head(403, "x-amzn-errortype: ExpiredTokenException", "Content-Length: 2"), b"{}"]
@@ -32,47 +32,36 @@ def upstream(server: Server, **fields: Any) -> Upstream:
     return Upstream(**{**values, "aws_region": "us-east-1", **fields})
 
 
-def test_each_request_is_signed_anew_and_keeps_its_connection():
-    async def work() -> None:
-        async with connected_transport(OK) as (server, opened):
-            for body in (b"{}", b"[]"):
-                exchange = await opened.open(
-                    upstream(server), prepared_request("/messages", body=body)
-                )
-                assert await exchange.read_all(9) == b"ok"
-                exchange.close()
-            first, second = server.got
-            assert first.headers["authorization"].startswith("AWS4-HMAC-SHA256 Credential=AKIDEX")
-            assert first.headers["authorization"] != second.headers["authorization"]
-            assert first.headers["x-amz-date"]
-            assert first.port == second.port
-
-    run(work)
-
-
-def test_credentials_refused_as_expired_are_looked_up_once_more():
-    async def work() -> None:
-        async with connected_transport(EXPIRED, OK) as (server, opened):
-            exchange = await opened.open(upstream(server), prepared_request("/messages"))
-            assert (exchange.status, len(server.got)) == (200, 2)
+async def test_each_request_is_signed_anew_and_keeps_its_connection():
+    async with connected_transport(OK) as (server, opened):
+        for body in (b"{}", b"[]"):
+            exchange = await opened.open(upstream(server), prepared_request("/messages", body=body))
+            assert await exchange.read_all(9) == b"ok"
             exchange.close()
-        async with connected_transport(EXPIRED) as (server, opened):
-            exchange = await opened.open(upstream(server), prepared_request("/messages"))
-            assert (exchange.status, len(server.got)) == (403, 2)
-            exchange.close()
+        first, second = server.got
+        assert first.headers["authorization"].startswith("AWS4-HMAC-SHA256 Credential=AKIDEX")
+        assert first.headers["authorization"] != second.headers["authorization"]
+        assert first.headers["x-amz-date"]
+        assert first.port == second.port
 
-    run(work)
+
+async def test_credentials_refused_as_expired_are_looked_up_once_more():
+    async with connected_transport(EXPIRED, OK) as (server, opened):
+        exchange = await opened.open(upstream(server), prepared_request("/messages"))
+        assert (exchange.status, len(server.got)) == (200, 2)
+        exchange.close()
+    async with connected_transport(EXPIRED) as (server, opened):
+        exchange = await opened.open(upstream(server), prepared_request("/messages"))
+        assert (exchange.status, len(server.got)) == (403, 2)
+        exchange.close()
 
 
-def test_an_event_stream_is_read_as_server_sent_events():
-    async def work() -> None:
-        async with connected_transport(STREAM) as (server, opened):
-            exchange = await opened.open(upstream(server), prepared_request("/messages"))
-            assert exchange.headers["content-type"] == "text/event-stream"
-            events = b""
-            while piece := await exchange.read():
-                events += piece
-            assert events == (b"event: ping\ndata: " + PING + b"\n\n") * 2
-            exchange.close()
-
-    run(work)
+async def test_an_event_stream_is_read_as_server_sent_events():
+    async with connected_transport(STREAM) as (server, opened):
+        exchange = await opened.open(upstream(server), prepared_request("/messages"))
+        assert exchange.headers["content-type"] == "text/event-stream"
+        events = b""
+        while piece := await exchange.read():
+            events += piece
+        assert events == (b"event: ping\ndata: " + PING + b"\n\n") * 2
+        exchange.close()

@@ -30,52 +30,43 @@ def test_a_place_is_free_again_once_it_is_left():
     assert places.try_acquire()
 
 
-def test_who_waits_is_served_in_turn():
-    async def work() -> None:
-        places = PoolLimit(1)
-        places.try_acquire()
-        first, second = await wait_in_order(places, 2)
-        places.release()
+async def test_who_waits_is_served_in_turn():
+    places = PoolLimit(1)
+    places.try_acquire()
+    first, second = await wait_in_order(places, 2)
+    places.release()
+    await first
+    assert not places.try_acquire()
+    assert not second.done()
+    places.release()
+    await second
+    places.release()
+    assert places.try_acquire()
+
+
+async def test_who_leaves_the_queue_costs_no_place():
+    places = PoolLimit(1)
+    places.try_acquire()
+    first, second = await wait_in_order(places, 2)
+    first.cancel()
+    places.release()  # before the first could see that it is cancelled
+    await second
+    with pytest.raises(asyncio.CancelledError) as cancelled:
         await first
-        assert not places.try_acquire()
-        assert not second.done()
-        places.release()
-        await second
-        places.release()
-        assert places.try_acquire()
-
-    run(work)
+    assert was_never_sent(cancelled.value)
+    places.release()
+    assert places.try_acquire()
 
 
-def test_who_leaves_the_queue_costs_no_place():
-    async def work() -> None:
-        places = PoolLimit(1)
-        places.try_acquire()
-        first, second = await wait_in_order(places, 2)
-        first.cancel()
-        places.release()  # before the first could see that it is cancelled
-        await second
-        with pytest.raises(asyncio.CancelledError) as cancelled:
-            await first
-        assert was_never_sent(cancelled.value)
-        places.release()
-        assert places.try_acquire()
-
-    run(work)
-
-
-def test_who_is_cancelled_as_its_turn_comes_passes_it_on():
-    async def work() -> None:
-        places = PoolLimit(1)
-        places.try_acquire()
-        first, second = await wait_in_order(places, 2)
-        places.release()
-        first.cancel()
-        with pytest.raises(asyncio.CancelledError) as cancelled:
-            await first
-        assert was_never_sent(cancelled.value)
-        await second
-        places.release()
-        assert places.try_acquire()
-
-    run(work)
+async def test_who_is_cancelled_as_its_turn_comes_passes_it_on():
+    places = PoolLimit(1)
+    places.try_acquire()
+    first, second = await wait_in_order(places, 2)
+    places.release()
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError) as cancelled:
+        await first
+    assert was_never_sent(cancelled.value)
+    await second
+    places.release()
+    assert places.try_acquire()

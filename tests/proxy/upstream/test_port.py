@@ -85,16 +85,13 @@ def staged_port(request: pytest.FixtureRequest) -> Staged:
     return staged
 
 
-def test_an_exchange_has_a_status_and_headers(staged_port):
-    async def work() -> None:
-        async with staged_port(b"a") as stage:
-            exchange = await stage.open()
-            assert exchange.status == 200
-            assert exchange.headers["content-type"] == "text/plain"
-            assert exchange.headers.get("retry-after") is None
-            exchange.close()
-
-    asyncio.run(work())
+async def test_an_exchange_has_a_status_and_headers(staged_port):
+    async with staged_port(b"a") as stage:
+        exchange = await stage.open()
+        assert exchange.status == 200
+        assert exchange.headers["content-type"] == "text/plain"
+        assert exchange.headers.get("retry-after") is None
+        exchange.close()
 
 
 def test_an_exchange_is_read_to_its_end_and_ends_for_good(staged_port):
@@ -120,56 +117,44 @@ def test_an_exchange_is_read_whole_up_to_a_limit(staged_port, pieces):
     assert asyncio.run(work()) == b"".join(pieces)
 
 
-def test_an_exchange_over_the_limit_is_a_failure(staged_port):
-    async def work() -> None:
-        async with staged_port(b"ab", b"cd") as stage:
-            exchange = await stage.open()
-            with pytest.raises(UpstreamError) as caught:
-                await exchange.read_all(3)
-            assert caught.value.status == 502
-            exchange.close()
-
-    asyncio.run(work())
+async def test_an_exchange_over_the_limit_is_a_failure(staged_port):
+    async with staged_port(b"ab", b"cd") as stage:
+        exchange = await stage.open()
+        with pytest.raises(UpstreamError) as caught:
+            await exchange.read_all(3)
+        assert caught.value.status == 502
+        exchange.close()
 
 
-def test_a_connection_that_breaks_is_a_failure(staged_port):
-    async def work() -> None:
-        async with staged_port(b"ab", breaks=True) as stage:
-            exchange = await stage.open()
-            with pytest.raises(UpstreamError) as caught:
-                await exchange.read_all(100)
-            assert caught.value.code == "upstream_connection_broken"
-            assert caught.value.retryable
-            assert caught.value.received == b"ab"
-            exchange.close()
-
-    asyncio.run(work())
+async def test_a_connection_that_breaks_is_a_failure(staged_port):
+    async with staged_port(b"ab", breaks=True) as stage:
+        exchange = await stage.open()
+        with pytest.raises(UpstreamError) as caught:
+            await exchange.read_all(100)
+        assert caught.value.code == "upstream_connection_broken"
+        assert caught.value.retryable
+        assert caught.value.received == b"ab"
+        exchange.close()
 
 
-def test_closing_twice_is_closing_once(staged_port):
-    async def work() -> None:
-        async with staged_port(b"ab", waits=True) as stage:
-            exchange = await stage.open()
-            assert await exchange.read() == b"ab"
-            exchange.close()
-            exchange.close()
-
-    asyncio.run(work())
+async def test_closing_twice_is_closing_once(staged_port):
+    async with staged_port(b"ab", waits=True) as stage:
+        exchange = await stage.open()
+        assert await exchange.read() == b"ab"
+        exchange.close()
+        exchange.close()
 
 
-def test_reading_can_be_cancelled(staged_port):
-    async def work() -> None:
-        async with staged_port(b"ab", waits=True) as stage:
-            exchange = await stage.open()
-            assert await exchange.read() == b"ab"
-            reading = asyncio.ensure_future(exchange.read())
-            await asyncio.sleep(0)
-            reading.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await reading
-            exchange.close()
-
-    asyncio.run(work())
+async def test_reading_can_be_cancelled(staged_port):
+    async with staged_port(b"ab", waits=True) as stage:
+        exchange = await stage.open()
+        assert await exchange.read() == b"ab"
+        reading = asyncio.ensure_future(exchange.read())
+        await asyncio.sleep(0)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        exchange.close()
 
 
 @asynccontextmanager
@@ -186,53 +171,45 @@ async def real_without_anybody() -> AsyncIterator[StreamingUpstream]:
 
 
 @pytest.mark.parametrize("empty", [fake_without_anybody, real_without_anybody])
-def test_an_upstream_that_is_not_there_is_a_failure(empty):
-    async def work() -> None:
-        async with empty() as stage:
-            with pytest.raises(UpstreamError) as caught:
-                await stage.open()
-            assert (caught.value.code, caught.value.retryable) == ("upstream_unreachable", True)
-
-    asyncio.run(work())
+async def test_an_upstream_that_is_not_there_is_a_failure(empty):
+    async with empty() as stage:
+        with pytest.raises(UpstreamError) as caught:
+            await stage.open()
+        assert (caught.value.code, caught.value.retryable) == ("upstream_unreachable", True)
 
 
 @pytest.mark.parametrize("step", [CLOSE, RESET])
-def test_an_upstream_that_hangs_up_without_an_answer_is_a_failure(step):
-    async def work() -> None:
-        async with (
-            serving([step]) as server,
-            open_transport({}, connections=4, connect_timeout=5.0) as opened,
-        ):
-            with pytest.raises(UpstreamError) as caught:
-                await StreamingUpstream(opened, server.base_url).open()
-            assert caught.value.code == "upstream_connection_broken"
-
-    asyncio.run(work())
+async def test_an_upstream_that_hangs_up_without_an_answer_is_a_failure(step):
+    async with (
+        serving([step]) as server,
+        open_transport({}, connections=4, connect_timeout=5.0) as opened,
+    ):
+        with pytest.raises(UpstreamError) as caught:
+            await StreamingUpstream(opened, server.base_url).open()
+        assert caught.value.code == "upstream_connection_broken"
 
 
 @pytest.mark.parametrize(("failures", "requests"), [(1, 2), (2, 2)])
-def test_a_request_without_a_receipt_is_resent_once_after_a_stale_connection(failures, requests):
-    async def work() -> int:
-        stale = [stale_connection() for _ in range(failures)]
-        transport = FakeTransport([*stale, ScriptedAnswer([b"ok"])])
-        upstream = Upstream(name="up", kind="openai", base_url="http://up")
-        if failures > 1:
-            with pytest.raises(UpstreamError):
-                await open_resending(transport, upstream, PREPARED)
-        else:
-            exchange = await open_resending(transport, upstream, PREPARED)
-            assert await exchange.read_all(9) == b"ok"
-        return len(transport.sent)
-
-    assert asyncio.run(work()) == requests
-
-
-def test_a_request_is_not_resent_after_another_failure():
-    async def work() -> int:
-        transport = FakeTransport([broken_connection(), ScriptedAnswer([b"ok"])])
-        upstream = Upstream(name="up", kind="openai", base_url="http://up")
+async def test_a_request_without_a_receipt_is_resent_once_after_a_stale_connection(
+    failures, requests
+):
+    stale = [stale_connection() for _ in range(failures)]
+    transport = FakeTransport([*stale, ScriptedAnswer([b"ok"])])
+    upstream = Upstream(name="up", kind="openai", base_url="http://up")
+    if failures > 1:
         with pytest.raises(UpstreamError):
             await open_resending(transport, upstream, PREPARED)
-        return len(transport.sent)
+    else:
+        exchange = await open_resending(transport, upstream, PREPARED)
+        assert await exchange.read_all(9) == b"ok"
 
-    assert asyncio.run(work()) == 1
+    assert len(transport.sent) == requests
+
+
+async def test_a_request_is_not_resent_after_another_failure():
+    transport = FakeTransport([broken_connection(), ScriptedAnswer([b"ok"])])
+    upstream = Upstream(name="up", kind="openai", base_url="http://up")
+    with pytest.raises(UpstreamError):
+        await open_resending(transport, upstream, PREPARED)
+
+    assert len(transport.sent) == 1

@@ -13,7 +13,9 @@ has_zmq = importlib.util.find_spec("zmq") is not None
 
 
 @pytest.mark.skipif(not has_zmq, reason="the extra [kv-events] is not installed")
-def test_messages_come_in_their_parts_also_after_the_publisher_was_started_again(tmp_path: Path):
+async def test_messages_come_in_their_parts_also_after_the_publisher_was_started_again(
+    tmp_path: Path,
+):
     zmq = importlib.import_module("zmq")
     sockets = importlib.import_module("zmq.asyncio")
     address = f"ipc://{tmp_path}/kv.sock"
@@ -28,21 +30,19 @@ def test_messages_come_in_their_parts_also_after_the_publisher_was_started_again
         socket.close(linger=0)
         context.term()
 
-    async def story() -> list[list[bytes]]:
-        messages = []
-        async with subscribe(address) as events, asyncio.timeout(30):
-            for number in range(2):
-                done = asyncio.Event()
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(publish(done, number))
+    messages = []
+    async with subscribe(address) as events, asyncio.timeout(30):
+        for number in range(2):
+            done = asyncio.Event()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(publish(done, number))
+                message = list(await events.receive())
+                while message[1] != b"%d" % number:
                     message = list(await events.receive())
-                    while message[1] != b"%d" % number:
-                        message = list(await events.receive())
-                    messages.append(message)
-                    done.set()
-        return messages
+                messages.append(message)
+                done.set()
 
-    assert asyncio.run(story()) == [[b"", b"0", b"batch"], [b"", b"1", b"batch"]]
+    assert messages == [[b"", b"0", b"batch"], [b"", b"1", b"batch"]]
 
 
 @pytest.mark.skipif(not has_zmq, reason="the extra [kv-events] is not installed")

@@ -21,7 +21,7 @@ from tests.fakes.answers import (
 )
 from tests.fakes.call_dependencies import fake_dependencies
 from tests.fakes.caller import FakeCaller
-from tests.fakes.clock import run_in_instant_time, ticks
+from tests.fakes.clock import ticks
 from tests.fakes.upstream import (
     CONNECTING,
     SILENCE,
@@ -35,6 +35,8 @@ from tests.proxy.calls.attempts.attempt_steps import (
     open_attempt,
     run,
 )
+
+pytestmark = pytest.mark.instant_time
 
 
 @pytest.mark.parametrize(
@@ -106,13 +108,10 @@ def test_the_ticket_of_a_replica_is_told_of_the_call_however_it_ends(script, exp
     assert len(ticket.told) == len(expected) + ("begun" in expected)
 
 
-def test_the_caller_and_the_receipt_are_told_of_the_replica_and_the_reason():
-    async def work() -> Attempt:
-        table, _ = fake_dependencies(FakeTransport([]), ONE)
-        line = CallContext(streaming_call(), FakeCaller(), table, NoWatchdog(), Timeline(ticks))
-        return Attempt(line, RouteChoice(ONE, "m", replica=PlayedTicket()), 0)
-
-    attempt = run_in_instant_time(work())
+async def test_the_caller_and_the_receipt_are_told_of_the_replica_and_the_reason():
+    table, _ = fake_dependencies(FakeTransport([]), ONE)
+    line = CallContext(streaming_call(), FakeCaller(), table, NoWatchdog(), Timeline(ticks))
+    attempt = Attempt(line, RouteChoice(ONE, "m", replica=PlayedTicket()), 0)
 
     assert attempt.info.headers == {"x-thriftgate-replica": "house:1; warm: 3 of 4 tokens"}
     assert attempt.info.replica == "house:1; warm: 3 of 4 tokens"

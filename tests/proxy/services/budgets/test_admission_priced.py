@@ -21,8 +21,10 @@ from tests.fakes.admission_scenarios import (
     wait_until_settled,
 )
 from tests.fakes.ceiling_harness import model
-from tests.fakes.clock import run_in_instant_time
 from tests.fakes.refusals import refusing
+
+pytestmark = pytest.mark.instant_time
+
 
 #: A model of the same provider at a quarter of the price.
 CHEAP = model("cheap", 1_000)
@@ -214,28 +216,22 @@ def test_a_prompt_without_a_bound_passes_where_its_tokens_cost_nothing():
     run_scenario(story, budget())
 
 
-def test_a_refusal_names_a_model_with_which_the_call_would_fit():
-    async def run() -> None:
-        harness = AdmissionHarness(budget(limit=2 * WORST + COST - 1), catalog=CATALOG)
-        first, second = harness.attempt(1), harness.attempt(2)
-        await harness.admit(first)
-        harness.end(first, ANSWERED)
-        await wait_until_settled(harness)
-        await harness.admit(second)
-        with refusing(429) as refused:
-            await harness.admit(harness.attempt(3))
-        alternative = {"model": "cheap", "predicted": "0.001312"}
-        assert refused.value.details["cheapest_alternative"] == alternative
-        assert "The model `cheap` would fit: there it may cost $0.001312." in refused.value.message
-
-    run_in_instant_time(run())
+async def test_a_refusal_names_a_model_with_which_the_call_would_fit():
+    harness = AdmissionHarness(budget(limit=2 * WORST + COST - 1), catalog=CATALOG)
+    first, second = harness.attempt(1), harness.attempt(2)
+    await harness.admit(first)
+    harness.end(first, ANSWERED)
+    await wait_until_settled(harness)
+    await harness.admit(second)
+    with refusing(429) as refused:
+        await harness.admit(harness.attempt(3))
+    alternative = {"model": "cheap", "predicted": "0.001312"}
+    assert refused.value.details["cheapest_alternative"] == alternative
+    assert "The model `cheap` would fit: there it may cost $0.001312." in refused.value.message
 
 
-def test_a_refusal_of_tokens_names_no_other_model():
-    async def run() -> None:
-        harness = AdmissionHarness(budget(limit=5, unit=BudgetUnit.TOKENS), catalog=CATALOG)
-        with refusing(429) as refused:
-            await harness.admit(harness.attempt(1))
-        assert refused.value.details["cheapest_alternative"] is None
-
-    run_in_instant_time(run())
+async def test_a_refusal_of_tokens_names_no_other_model():
+    harness = AdmissionHarness(budget(limit=5, unit=BudgetUnit.TOKENS), catalog=CATALOG)
+    with refusing(429) as refused:
+        await harness.admit(harness.attempt(1))
+    assert refused.value.details["cheapest_alternative"] is None

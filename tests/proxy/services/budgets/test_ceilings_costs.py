@@ -1,7 +1,5 @@
 """Costs of all attempts of a call, compared with its ceiling and with their prediction."""
 
-import asyncio
-
 import msgspec
 import pytest
 
@@ -96,15 +94,12 @@ def test_of_features_nobody_repeats_nothing_piles_up():
     assert len(harness.ceilings._applying) <= 4096
 
 
-def test_calls_that_never_settle_are_forgotten_after_many():
+async def test_calls_that_never_settle_are_forgotten_after_many():
     harness = CeilingHarness(ceiling(10 * WORST))
 
-    async def many() -> None:
-        for number in range(20_010):
-            attempt = harness.attempt(number)
-            await harness.ceilings.check(attempt, prepare(attempt.call, DEAR), lambda _: True)
-
-    asyncio.run(many())
+    for number in range(20_010):
+        attempt = harness.attempt(number)
+        await harness.ceilings.check(attempt, prepare(attempt.call, DEAR), lambda _: True)
     assert len(harness.ceilings._open) == 20_000
 
 

@@ -109,13 +109,13 @@ async def reserve(store: BudgetStore, about: Budget, *names: str) -> None:
         await store.reserve(f"for {name}", [claim], NOW, NOW + 60)
 
 
-def test_counters_know_what_is_held(store: Store) -> None:
-    async def run() -> list[CounterRow]:
-        mine = LocalBudgetStore()
-        await reserve(mine, budget(), "acme")
-        return await all_counter_rows(mine, budget(), [CounterRow("acme", SPENT)], NOW)
+async def test_counters_know_what_is_held(store: Store) -> None:
+    mine = LocalBudgetStore()
+    await reserve(mine, budget(), "acme")
 
-    assert asyncio.run(run()) == [CounterRow("acme", 0, 7)]
+    assert await all_counter_rows(mine, budget(), [CounterRow("acme", SPENT)], NOW) == [
+        CounterRow("acme", 0, 7)
+    ]
 
 
 def test_counters_of_which_nobody_knows_whose_they_are_leave_what_is_known() -> None:

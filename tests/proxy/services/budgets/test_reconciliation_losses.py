@@ -12,8 +12,10 @@ from proxy.store.sql.ledger.spendings import ended_at
 from slo.budgets.budget import Budget
 from slo.budgets.reservations import CounterLevel
 from tests.fakes.admission_harness import NOW
-from tests.fakes.clock import run_in_instant_time
 from tests.fakes.reconciliation_harness import COUNTER, ReconciliationHarness
+
+pytestmark = pytest.mark.instant_time
+
 
 #: Seconds after which the ledger knows whatever was spent before.
 SETTLED_AFTER_S = 12.0
@@ -32,56 +34,54 @@ def make_harness(tmp_path, request):
         entry.store.close(5)
 
 
-def test_counters_that_were_lost_are_given_what_is_sure_at_once_and_the_rest_soon(make_harness):
-    async def story(harness: ReconciliationHarness) -> None:
-        harness.counters.is_shared = True
-        harness.follow_loop_time()
-        harness.keep(7)
-        await harness.reconciler.begin()
-        running = asyncio.ensure_future(harness.reconciler.run())
-        await asyncio.sleep(20)
-        assert await harness.level() == CounterLevel(7, 0)
-
-        assert await harness.counters.passes("before")
-        harness.counters.forget()
-        assert not await harness.counters.passes("at once")
-        inserter(harness.store._engine)([harness.receipt(25, 5)])
-        await asyncio.sleep(1.5)
-        assert await harness.level() == CounterLevel(7, 0)
-        await asyncio.sleep(SETTLED_AFTER_S - 2)
-        assert not await harness.counters.passes("soon")
-        await asyncio.sleep(2)
-        assert await harness.counters.passes("then")
-        assert await harness.level() == CounterLevel(12, 0)
-        running.cancel()
-
-    run_in_instant_time(story(make_harness()))
-
-
-def test_counters_that_are_back_and_empty_are_given_at_once_what_was_known_when_they_went(
+async def test_counters_that_were_lost_are_given_what_is_sure_at_once_and_the_rest_soon(
     make_harness,
 ):
-    async def story(harness: ReconciliationHarness) -> None:
-        harness.counters.is_shared = True
-        harness.follow_loop_time()
-        await harness.reconciler.begin()
-        running = asyncio.ensure_future(harness.reconciler.run())
-        await asyncio.sleep(40)
-        await harness.counters.settle("call_1/0", {COUNTER: 7}, NOW)
-        harness.keep(7)
-        harness.counters.is_lost = True
-        await asyncio.sleep(3)
-        inserter(harness.store._engine)([harness.receipt(25, 5)])
-        harness.counters.forget()
-        harness.counters.is_lost = False
-        await asyncio.sleep(1.5)
-        assert await harness.level() == CounterLevel(7, 0)
-        await harness.counters.settle("call_50/0", {COUNTER: 5}, NOW)
-        await asyncio.sleep(4 * SETTLED_AFTER_S)
-        assert await harness.level() == CounterLevel(12, 0)
-        running.cancel()
+    harness = make_harness()
+    harness.counters.is_shared = True
+    harness.follow_loop_time()
+    harness.keep(7)
+    await harness.reconciler.begin()
+    running = asyncio.ensure_future(harness.reconciler.run())
+    await asyncio.sleep(20)
+    assert await harness.level() == CounterLevel(7, 0)
 
-    run_in_instant_time(story(make_harness()))
+    assert await harness.counters.passes("before")
+    harness.counters.forget()
+    assert not await harness.counters.passes("at once")
+    inserter(harness.store._engine)([harness.receipt(25, 5)])
+    await asyncio.sleep(1.5)
+    assert await harness.level() == CounterLevel(7, 0)
+    await asyncio.sleep(SETTLED_AFTER_S - 2)
+    assert not await harness.counters.passes("soon")
+    await asyncio.sleep(2)
+    assert await harness.counters.passes("then")
+    assert await harness.level() == CounterLevel(12, 0)
+    running.cancel()
+
+
+async def test_counters_that_are_back_and_empty_are_given_at_once_what_was_known_when_they_went(
+    make_harness,
+):
+    harness = make_harness()
+    harness.counters.is_shared = True
+    harness.follow_loop_time()
+    await harness.reconciler.begin()
+    running = asyncio.ensure_future(harness.reconciler.run())
+    await asyncio.sleep(40)
+    await harness.counters.settle("call_1/0", {COUNTER: 7}, NOW)
+    harness.keep(7)
+    harness.counters.is_lost = True
+    await asyncio.sleep(3)
+    inserter(harness.store._engine)([harness.receipt(25, 5)])
+    harness.counters.forget()
+    harness.counters.is_lost = False
+    await asyncio.sleep(1.5)
+    assert await harness.level() == CounterLevel(7, 0)
+    await harness.counters.settle("call_50/0", {COUNTER: 5}, NOW)
+    await asyncio.sleep(4 * SETTLED_AFTER_S)
+    assert await harness.level() == CounterLevel(12, 0)
+    running.cancel()
 
 
 async def end_call(
@@ -108,110 +108,100 @@ async def end_call(
 @pytest.mark.parametrize("heard", [0.3, 3.0])
 @pytest.mark.parametrize("settles", [0.1, 4.0])
 @pytest.mark.parametrize("loss", ["emptied", "away"])
-def test_under_load_a_lost_counter_ends_exactly_where_the_ledger_is(
+async def test_under_load_a_lost_counter_ends_exactly_where_the_ledger_is(
     make_harness, heard, settles, loss
 ):
     """Four calls a second."""
 
-    async def story(harness: ReconciliationHarness) -> None:
-        harness.counters.is_shared = True
-        harness.follow_loop_time()
-        await harness.reconciler.begin()
-        running = asyncio.ensure_future(harness.reconciler.run())
-        async with asyncio.TaskGroup() as calls:
-            for number in range(440):
-                calls.create_task(end_call(harness, number, heard, settles))
-                await asyncio.sleep(0.25)
-                if number == 160 and loss == "emptied":
-                    harness.counters.forget()
-                harness.counters.is_lost = loss == "away" and 160 < number < 190
-        assert await harness.counters.passes("then")
-        assert harness.counters.spent_in_store(COUNTER) == 4400
-        await asyncio.sleep(120)
-        assert harness.counters.spent_in_store(COUNTER) == 4400
-        running.cancel()
-
-    run_in_instant_time(story(make_harness()))
+    harness = make_harness()
+    harness.counters.is_shared = True
+    harness.follow_loop_time()
+    await harness.reconciler.begin()
+    running = asyncio.ensure_future(harness.reconciler.run())
+    async with asyncio.TaskGroup() as calls:
+        for number in range(440):
+            calls.create_task(end_call(harness, number, heard, settles))
+            await asyncio.sleep(0.25)
+            if number == 160 and loss == "emptied":
+                harness.counters.forget()
+            harness.counters.is_lost = loss == "away" and 160 < number < 190
+    assert await harness.counters.passes("then")
+    assert harness.counters.spent_in_store(COUNTER) == 4400
+    await asyncio.sleep(120)
+    assert harness.counters.spent_in_store(COUNTER) == 4400
+    running.cancel()
 
 
-def test_a_checkpoint_that_could_not_be_begun_is_begun_later(make_harness):
-    async def story(harness: ReconciliationHarness) -> None:
-        harness.counters.is_shared = True
-        harness.follow_loop_time()
-        await harness.reconciler.begin()
-        running = asyncio.ensure_future(harness.reconciler.run())
-        await asyncio.sleep(30)
+async def test_a_checkpoint_that_could_not_be_begun_is_begun_later(make_harness):
+    harness = make_harness()
+    harness.counters.is_shared = True
+    harness.follow_loop_time()
+    await harness.reconciler.begin()
+    running = asyncio.ensure_future(harness.reconciler.run())
+    await asyncio.sleep(30)
+    harness.counters.is_lost = True
+    await asyncio.sleep(10)
+    begin = harness.counters.begin_checkpoint
+
+    async def begin_later(now: float, within: float) -> int:
+        harness.counters.begin_checkpoint = begin
+        raise StoreError("once more")
+
+    harness.counters.begin_checkpoint = begin_later
+    harness.counters.is_lost = False
+    await asyncio.sleep(1)
+    harness.keep(7)
+    await asyncio.sleep(SETTLED_AFTER_S + 2)
+    assert harness.counters.spent_in_store(COUNTER) == 7
+    running.cancel()
+
+
+async def test_counters_that_are_out_of_reach_for_a_moment_are_made_whole_no_later(make_harness):
+    harness = make_harness()
+    harness.counters.is_shared = True
+    harness.follow_loop_time()
+    await harness.reconciler.begin()
+    running = asyncio.ensure_future(harness.reconciler.run())
+    await asyncio.sleep(30)
+    harness.counters.forget()
+    for _ in range(3):
+        await asyncio.sleep(3)
         harness.counters.is_lost = True
-        await asyncio.sleep(10)
-        begin = harness.counters.begin_checkpoint
-
-        async def begin_later(now: float, within: float) -> int:
-            harness.counters.begin_checkpoint = begin  # type: ignore[method-assign]
-            raise StoreError("once more")
-
-        harness.counters.begin_checkpoint = begin_later  # type: ignore[method-assign]
+        await asyncio.sleep(0.8)
         harness.counters.is_lost = False
-        await asyncio.sleep(1)
-        harness.keep(7)
-        await asyncio.sleep(SETTLED_AFTER_S + 2)
-        assert harness.counters.spent_in_store(COUNTER) == 7
-        running.cancel()
-
-    run_in_instant_time(story(make_harness()))
+    await asyncio.sleep(SETTLED_AFTER_S - 3 * 3.8 + 1.5)
+    assert await harness.counters.passes("then")
+    running.cancel()
 
 
-def test_counters_that_are_out_of_reach_for_a_moment_are_made_whole_no_later(make_harness):
-    async def story(harness: ReconciliationHarness) -> None:
-        harness.counters.is_shared = True
-        harness.follow_loop_time()
-        await harness.reconciler.begin()
-        running = asyncio.ensure_future(harness.reconciler.run())
-        await asyncio.sleep(30)
-        harness.counters.forget()
-        for _ in range(3):
-            await asyncio.sleep(3)
-            harness.counters.is_lost = True
-            await asyncio.sleep(0.8)
-            harness.counters.is_lost = False
-        await asyncio.sleep(SETTLED_AFTER_S - 3 * 3.8 + 1.5)
-        assert await harness.counters.passes("then")
-        running.cancel()
-
-    run_in_instant_time(story(make_harness()))
+async def test_spending_on_its_way_to_restored_counters_is_not_counted_twice(make_harness):
+    harness = make_harness()
+    harness.counters.is_shared = True
+    harness.follow_loop_time()
+    await harness.reconciler.begin()
+    running = asyncio.ensure_future(harness.reconciler.run())
+    await asyncio.sleep(20)
+    harness.keep(7)
+    harness.counters.forget()
+    await asyncio.sleep(SETTLED_AFTER_S - 2)
+    await harness.counters.settle("call_1/0", {COUNTER: 7}, NOW)
+    await asyncio.sleep(4 * SETTLED_AFTER_S)
+    assert harness.counters.spent_in_store(COUNTER) == 7
+    running.cancel()
 
 
-def test_spending_on_its_way_to_restored_counters_is_not_counted_twice(make_harness):
-    async def story(harness: ReconciliationHarness) -> None:
-        harness.counters.is_shared = True
-        harness.follow_loop_time()
-        await harness.reconciler.begin()
-        running = asyncio.ensure_future(harness.reconciler.run())
-        await asyncio.sleep(20)
-        harness.keep(7)
-        harness.counters.forget()
-        await asyncio.sleep(SETTLED_AFTER_S - 2)
-        await harness.counters.settle("call_1/0", {COUNTER: 7}, NOW)
-        await asyncio.sleep(4 * SETTLED_AFTER_S)
-        assert harness.counters.spent_in_store(COUNTER) == 7
-        running.cancel()
-
-    run_in_instant_time(story(make_harness()))
-
-
-def test_spending_during_an_outage_is_added_when_counters_are_back(make_harness):
-    async def story(harness: ReconciliationHarness) -> None:
-        harness.counters.is_shared = True
-        harness.follow_loop_time()
-        await harness.reconciler.begin()
-        running = asyncio.ensure_future(harness.reconciler.run())
-        await asyncio.sleep(100)
-        harness.counters.is_lost = True
-        harness.keep(7)
-        await asyncio.sleep(40)
-        assert harness.counters.spent_in_store(COUNTER) == 0
-        harness.counters.is_lost = False
-        await asyncio.sleep(1.5)
-        assert await harness.level() == CounterLevel(7, 0)
-        running.cancel()
-
-    run_in_instant_time(story(make_harness()))
+async def test_spending_during_an_outage_is_added_when_counters_are_back(make_harness):
+    harness = make_harness()
+    harness.counters.is_shared = True
+    harness.follow_loop_time()
+    await harness.reconciler.begin()
+    running = asyncio.ensure_future(harness.reconciler.run())
+    await asyncio.sleep(100)
+    harness.counters.is_lost = True
+    harness.keep(7)
+    await asyncio.sleep(40)
+    assert harness.counters.spent_in_store(COUNTER) == 0
+    harness.counters.is_lost = False
+    await asyncio.sleep(1.5)
+    assert await harness.level() == CounterLevel(7, 0)
+    running.cancel()

@@ -114,7 +114,7 @@ def test_ceilings_stand_also_without_budgets(tmp_path):
     assert len(published) == 1
 
 
-def test_the_clock_is_compared_with_redis_before_calls_are_taken(tmp_path):
+async def test_the_clock_is_compared_with_redis_before_calls_are_taken(tmp_path):
     try:
         with prefix():
             pass
@@ -122,34 +122,28 @@ def test_the_clock_is_compared_with_redis_before_calls_are_taken(tmp_path):
         pytest.skip(f"no Redis at THRIFTGATE_TEST_REDIS: {error}")
     compared: list[float] = []
 
-    async def run() -> None:
-        opened = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
-        settings = settings_with(tmp_path, redis_url=SERVER)
-        here = fake_app_context(settings, opened, AppContextCalls(), compare_clock=compared.append)
-        try:
-            async with running_budgets(here):
-                assert len(compared) == 1
-            rest = asyncio.all_tasks() - {asyncio.current_task()}
-            await asyncio.gather(*rest, return_exceptions=True)
-        finally:
-            opened.close(5)
-
-    asyncio.run(run())
+    opened = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
+    settings = settings_with(tmp_path, redis_url=SERVER)
+    here = fake_app_context(settings, opened, AppContextCalls(), compare_clock=compared.append)
+    try:
+        async with running_budgets(here):
+            assert len(compared) == 1
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*rest, return_exceptions=True)
+    finally:
+        opened.close(5)
     assert compared[0] > NOW
 
 
-def test_without_redis_there_is_no_clock_to_compare_with(tmp_path):
+async def test_without_redis_there_is_no_clock_to_compare_with(tmp_path):
     compared: list[float] = []
     opened = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
     here = fake_app_context(
         settings_with(tmp_path), opened, AppContextCalls(), compare_clock=compared.append
     )
 
-    async def run() -> None:
-        async with running_budgets(here):
-            assert compared == []
-
-    asyncio.run(run())
+    async with running_budgets(here):
+        assert compared == []
     opened.close(5)
 
 
@@ -157,41 +151,36 @@ def snapshot(text: str, folder: Path) -> Snapshot:
     return Snapshot(catalog(), read_policies(settings_with(folder, text)))
 
 
-def test_budgets_that_come_with_a_reload_are_counted_from_then_on(tmp_path):
+async def test_budgets_that_come_with_a_reload_are_counted_from_then_on(tmp_path):
     heard = AppContextCalls()
 
-    async def run() -> list[int]:
-        opened = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
-        here = fake_app_context(settings_with(tmp_path, ""), opened, heard)
-        async with running_budgets(here) as entry:
-            (prepare,) = heard.followed
-            assert entry is not None
-            before = len(heard.published)
-            (await prepare(snapshot(ONE, tmp_path)))()
-            (await prepare(snapshot(ONE, tmp_path)))()
-            counts = [before, len(heard.published)]
-        await asyncio.sleep(0)
-        opened.close(5)
-        return counts
+    opened = Store.open(migrated_sqlite(tmp_path / "thriftgate.db"), tmp_path / "journal")
+    here = fake_app_context(settings_with(tmp_path, ""), opened, heard)
+    async with running_budgets(here) as entry:
+        (prepare,) = heard.followed
+        assert entry is not None
+        before = len(heard.published)
+        (await prepare(snapshot(ONE, tmp_path)))()
+        (await prepare(snapshot(ONE, tmp_path)))()
+        counts = [before, len(heard.published)]
+    await asyncio.sleep(0)
+    opened.close(5)
 
-    assert asyncio.run(run()) == [0, 2]  # the reconciler and the count of forgotten counters
+    assert counts == [0, 2]  # the reconciler and the count of forgotten counters
 
 
-def test_a_reload_that_brings_budgets_is_refused_where_another_gateway_counts(tmp_path):
+async def test_a_reload_that_brings_budgets_is_refused_where_another_gateway_counts(tmp_path):
     first, second = AppContextCalls(), AppContextCalls()
 
-    async def run() -> None:
-        async with AsyncExitStack() as stack:
-            for number, (heard, text) in enumerate(((first, ONE), (second, ""))):
-                url = migrated_sqlite(tmp_path / "thriftgate.db")
-                opened = Store.open(url, tmp_path / f"{number}")
-                stack.callback(opened.close, 5)
-                here = fake_app_context(settings_with(tmp_path, text), opened, heard)
-                await stack.enter_async_context(running_budgets(here))
-            with pytest.raises(OperatorError, match="THRIFTGATE_PRIVATE_BUDGETS"):
-                await second.followed[0](snapshot(ONE, tmp_path))
-
-    asyncio.run(run())
+    async with AsyncExitStack() as stack:
+        for number, (heard, text) in enumerate(((first, ONE), (second, ""))):
+            url = migrated_sqlite(tmp_path / "thriftgate.db")
+            opened = Store.open(url, tmp_path / f"{number}")
+            stack.callback(opened.close, 5)
+            here = fake_app_context(settings_with(tmp_path, text), opened, heard)
+            await stack.enter_async_context(running_budgets(here))
+        with pytest.raises(OperatorError, match="THRIFTGATE_PRIVATE_BUDGETS"):
+            await second.followed[0](snapshot(ONE, tmp_path))
 
 
 def test_budgets_in_redis_stand_without_the_database_and_take_their_lock_once_it_is_there(

@@ -135,23 +135,21 @@ def test_a_restart_goes_on_where_it_was_and_ends_its_alerts():
     run_in_instant_time(play())
 
 
-def test_a_leader_tells_nothing_until_it_knows_which_alerts_are_open():
-    async def play() -> None:
-        world = ReplicaGroup()
-        first = world.replica("first")
-        await world.goes_on(600, first, good=1, bad=1)
-        alerts = set(world.kept.alerts)
-        assert len(alerts) > 1
-        world.kept.is_away = True
-        heir = world.replica("heir")
-        await world.goes_on(60, heir, good=1, bad=1)
-        assert (heir.steering._leads, heir.said) == (True, [])
-        world.kept.is_away = False
-        await world.goes_on(60, heir, good=1, bad=1)
+@pytest.mark.instant_time
+async def test_a_leader_tells_nothing_until_it_knows_which_alerts_are_open():
+    world = ReplicaGroup()
+    first = world.replica("first")
+    await world.goes_on(600, first, good=1, bad=1)
+    alerts = set(world.kept.alerts)
+    assert len(alerts) > 1
+    world.kept.is_away = True
+    heir = world.replica("heir")
+    await world.goes_on(60, heir, good=1, bad=1)
+    assert (heir.steering._leads, heir.said) == (True, [])
+    world.kept.is_away = False
+    await world.goes_on(60, heir, good=1, bad=1)
 
-        assert set(world.kept.alerts) == alerts
-
-    run_in_instant_time(play())
+    assert set(world.kept.alerts) == alerts
 
 
 def test_a_level_that_was_told_is_kept_without_telling_again():
@@ -185,56 +183,48 @@ def test_a_clock_that_jumps_freezes_what_is_not_healthy_for_a_minute():
     two(story)
 
 
-def test_without_its_database_a_new_leader_leads_all_the_same():
-    async def play() -> None:
-        world = ReplicaGroup()
-        world.kept.is_away = True
-        one = world.replica("one")
-        await world.goes_on(60, one, good=1, bad=1)
-        assert one.state == DOWN
-
-    run_in_instant_time(play())
+@pytest.mark.instant_time
+async def test_without_its_database_a_new_leader_leads_all_the_same():
+    world = ReplicaGroup()
+    world.kept.is_away = True
+    one = world.replica("one")
+    await world.goes_on(60, one, good=1, bad=1)
+    assert one.state == DOWN
 
 
-def test_a_state_published_by_another_version_is_judged_anew(caplog):
-    async def play() -> None:
-        world = ReplicaGroup()
-        epoch = await world.counters.lead("another", 1.0)
-        assert epoch
-        await world.counters.publish(epoch, {"chat-ttft": b"{}", "gone": b"{}"})
-        one = world.replica("one")
-        await one.steering.sync_once()
-        assert one.state == WELL
-        assert "cannot be read" in caplog.text
-        await world.goes_on(3, one)
-        assert one.steering._leads
-
-    run_in_instant_time(play())
+@pytest.mark.instant_time
+async def test_a_state_published_by_another_version_is_judged_anew(caplog):
+    world = ReplicaGroup()
+    epoch = await world.counters.lead("another", 1.0)
+    assert epoch
+    await world.counters.publish(epoch, {"chat-ttft": b"{}", "gone": b"{}"})
+    one = world.replica("one")
+    await one.steering.sync_once()
+    assert one.state == WELL
+    assert "cannot be read" in caplog.text
+    await world.goes_on(3, one)
+    assert one.steering._leads
 
 
-def test_more_objectives_than_can_be_read_at_once_are_read_in_parts():
-    async def play() -> None:
-        many = (objective(name=f"o{n}") for n in range(MAX_KEYS // 2))
-        world = ReplicaGroup(*many)
-        one = world.replica("one")
-        assert len(one.steering._judge.arms) > MAX_KEYS
-        await world.goes_on(60, one, good=1, bad=1)
-        assert one.state == DOWN
-
-    run_in_instant_time(play())
+@pytest.mark.instant_time
+async def test_more_objectives_than_can_be_read_at_once_are_read_in_parts():
+    many = (objective(name=f"o{n}") for n in range(MAX_KEYS // 2))
+    world = ReplicaGroup(*many)
+    one = world.replica("one")
+    assert len(one.steering._judge.arms) > MAX_KEYS
+    await world.goes_on(60, one, good=1, bad=1)
+    assert one.state == DOWN
 
 
-def test_more_than_can_be_added_at_once_is_added_in_proportion():
-    async def play() -> None:
-        world = ReplicaGroup()
-        one = world.replica("one")
-        one.answers(3 * MAX_INCREMENT, MAX_INCREMENT)
-        await world.goes_on(2, one)
-        counts = one.steering._judge.counts(world.tracks["chat-ttft"], world.now, 60)
-        assert counts.good == MAX_INCREMENT
-        assert counts.share == pytest.approx(0.25)
-
-    run_in_instant_time(play())
+@pytest.mark.instant_time
+async def test_more_than_can_be_added_at_once_is_added_in_proportion():
+    world = ReplicaGroup()
+    one = world.replica("one")
+    one.answers(3 * MAX_INCREMENT, MAX_INCREMENT)
+    await world.goes_on(2, one)
+    counts = one.steering._judge.counts(world.tracks["chat-ttft"], world.now, 60)
+    assert counts.good == MAX_INCREMENT
+    assert counts.share == pytest.approx(0.25)
 
 
 def test_a_state_published_after_the_leaders_lease_is_ignored():
@@ -254,41 +244,36 @@ def test_a_state_published_after_the_leaders_lease_is_ignored():
     two(story)
 
 
-def test_a_replica_syncs_every_second():
-    async def play() -> None:
-        world = ReplicaGroup()
-        one = world.replica("one")
-        task = asyncio.get_running_loop().create_task(one.steering.run())
-        await asyncio.sleep(2.5)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-        assert one.steering._leads
-
-    run_in_instant_time(play())
+@pytest.mark.instant_time
+async def test_a_replica_syncs_every_second():
+    world = ReplicaGroup()
+    one = world.replica("one")
+    task = asyncio.get_running_loop().create_task(one.steering.run())
+    await asyncio.sleep(2.5)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    assert one.steering._leads
 
 
-def test_replicas_share_their_standings_through_redis(redis_prefix):
-    async def play() -> None:
-        together = open_counters(redis_prefix)
-        try:
-            seconds, _ = await together._redis.time()
-            world = ReplicaGroup(counters=together)
-            world.now = float(seconds)
-            world.kept.pinned = {"chat-ttft": pin(1, world.now + 100)}
-            first, second = world.replica("first"), world.replica("second")
-            for replica in (first, second):
-                replica.answers(1, 1)
-                await replica.steering.sync_once()
-            assert first.state == second.state == (ControllerState.PINNED, 1)
-            assert (first.steering._leads, second.steering._leads) == (True, False)
-            await first.steering.sync_once()
-            arm = world.tracks["chat-ttft"]
-            assert first.steering._judge.counts(arm, world.now, 60).n == 4
-        finally:
-            await together.aclose()
-
-    asyncio.run(play())
+async def test_replicas_share_their_standings_through_redis(redis_prefix):
+    together = open_counters(redis_prefix)
+    try:
+        seconds, _ = await together._redis.time()
+        world = ReplicaGroup(counters=together)
+        world.now = float(seconds)
+        world.kept.pinned = {"chat-ttft": pin(1, world.now + 100)}
+        first, second = world.replica("first"), world.replica("second")
+        for replica in (first, second):
+            replica.answers(1, 1)
+            await replica.steering.sync_once()
+        assert first.state == second.state == (ControllerState.PINNED, 1)
+        assert (first.steering._leads, second.steering._leads) == (True, False)
+        await first.steering.sync_once()
+        arm = world.tracks["chat-ttft"]
+        assert first.steering._judge.counts(arm, world.now, 60).n == 4
+    finally:
+        await together.aclose()
 
 
 def test_objectives_that_change_go_on_from_where_they_stand_and_alerts_of_gone_ones_end():
@@ -320,52 +305,46 @@ def missed_everywhere(replica: Replica) -> bool:
     )
 
 
+@pytest.mark.instant_time
 @pytest.mark.parametrize("enforce", [Enforce.OBSERVE, Enforce.ALERT])
-def test_a_missed_objective_without_a_ladder_is_missed_on_all_replicas(enforce):
-    async def story() -> None:
-        world = ReplicaGroup(objective(ladder=(), enforce=enforce))
-        first, second = world.replica("first"), world.replica("second")
-        await world.goes_on(60, first, second, good=2)
-        assert not missed_everywhere(first)
-        await world.goes_on(240, first, second, bad=2)
-        assert missed_everywhere(first)
-        assert missed_everywhere(second)
-        assert first.state == second.state == WELL
-        alerts = [alert.kind for alert in first.said if alert.is_open]
-        assert alerts == ([] if enforce is Enforce.OBSERVE else ["burn"])
+async def test_a_missed_objective_without_a_ladder_is_missed_on_all_replicas(enforce):
+    world = ReplicaGroup(objective(ladder=(), enforce=enforce))
+    first, second = world.replica("first"), world.replica("second")
+    await world.goes_on(60, first, second, good=2)
+    assert not missed_everywhere(first)
+    await world.goes_on(240, first, second, bad=2)
+    assert missed_everywhere(first)
+    assert missed_everywhere(second)
+    assert first.state == second.state == WELL
+    alerts = [alert.kind for alert in first.said if alert.is_open]
+    assert alerts == ([] if enforce is Enforce.OBSERVE else ["burn"])
 
-        await world.goes_on(20, second, bad=2)
-        assert second.steering._leads
-        assert missed_everywhere(second)
-        await world.goes_on(1200, first, second, good=5)
-        assert not missed_everywhere(first)
-        assert not missed_everywhere(second)
-
-    run_in_instant_time(story())
+    await world.goes_on(20, second, bad=2)
+    assert second.steering._leads
+    assert missed_everywhere(second)
+    await world.goes_on(1200, first, second, good=5)
+    assert not missed_everywhere(first)
+    assert not missed_everywhere(second)
 
 
-def test_an_objective_is_missed_as_long_as_its_alert_is_open_also_after_a_restart():
-    async def story() -> None:
-        world = ReplicaGroup(objective(ladder=(), enforce=Enforce.ALERT))
-        first = world.replica("first")
-        await world.goes_on(180, first, bad=2)
-        world.forget()
-        restarted = world.replica("restarted")
-        await world.goes_on(20, restarted)
+@pytest.mark.instant_time
+async def test_an_objective_is_missed_as_long_as_its_alert_is_open_also_after_a_restart():
+    world = ReplicaGroup(objective(ladder=(), enforce=Enforce.ALERT))
+    first = world.replica("first")
+    await world.goes_on(180, first, bad=2)
+    world.forget()
+    restarted = world.replica("restarted")
+    await world.goes_on(20, restarted)
 
-        assert [alert.is_open for alert in world.kept.alerts.values()] == [True]
-        assert missed_everywhere(restarted)
-
-    run_in_instant_time(story())
+    assert [alert.is_open for alert in world.kept.alerts.values()] == [True]
+    assert missed_everywhere(restarted)
 
 
-def test_a_missed_objective_is_missed_also_while_the_database_is_away():
-    async def story() -> None:
-        world = ReplicaGroup(objective(ladder=(), enforce=Enforce.ALERT))
-        world.kept.is_away = True
-        replica = world.replica("only")
-        await world.goes_on(60, replica, bad=2)
+@pytest.mark.instant_time
+async def test_a_missed_objective_is_missed_also_while_the_database_is_away():
+    world = ReplicaGroup(objective(ladder=(), enforce=Enforce.ALERT))
+    world.kept.is_away = True
+    replica = world.replica("only")
+    await world.goes_on(60, replica, bad=2)
 
-        assert missed_everywhere(replica)
-
-    run_in_instant_time(story())
+    assert missed_everywhere(replica)

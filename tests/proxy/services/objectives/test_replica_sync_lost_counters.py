@@ -3,9 +3,10 @@
 import pytest
 
 from slo.controller.state import ControllerState
-from tests.fakes.clock import run_in_instant_time
 from tests.fakes.objective_replicas import Replica, ReplicaGroup, objective
 from tests.proxy.services.objectives.replica_stories import DOWN, FROZEN, WELL, pin, two
+
+pytestmark = pytest.mark.instant_time
 
 
 def test_counters_that_forgot_all_know_less_than_a_replica_does():
@@ -41,17 +42,14 @@ def test_without_counters_what_was_heard_holds_for_five_minutes_then_ones_own_co
     two(story)
 
 
-def test_a_replica_that_never_reached_its_counters_judges_by_itself():
-    async def play() -> None:
-        world = ReplicaGroup()
-        alone = world.replica("alone")
-        alone.counters.is_lost = True
-        await world.goes_on(299, alone, good=1, bad=1)
-        assert alone.state == (ControllerState.FROZEN, 0)
-        await world.goes_on(10, alone, good=1, bad=1)
-        assert alone.state == DOWN
-
-    run_in_instant_time(play())
+async def test_a_replica_that_never_reached_its_counters_judges_by_itself():
+    world = ReplicaGroup()
+    alone = world.replica("alone")
+    alone.counters.is_lost = True
+    await world.goes_on(299, alone, good=1, bad=1)
+    assert alone.state == (ControllerState.FROZEN, 0)
+    await world.goes_on(10, alone, good=1, bad=1)
+    assert alone.state == DOWN
 
 
 def test_pins_are_followed_without_counters():
@@ -92,23 +90,22 @@ def test_objectives_report_missing_counters_until_they_are_back(caplog):
 
 @pytest.mark.parametrize("is_database_away", [False, True])
 @pytest.mark.parametrize("bad", [0, 3])
-def test_counters_that_stall_again_and_again_are_one_alert_of_all_objectives(bad, is_database_away):
-    async def play() -> None:
-        world = ReplicaGroup(*(objective(name=name) for name in ("chat-ttft", "other", "third")))
-        replicas = [world.replica(str(n)) for n in range(4)]
-        await world.goes_on(60, *replicas, good=9, bad=bad)
-        before = set(world.kept.alerts)
-        for lost in [True, False] * 10:
-            world.kept.is_away = is_database_away and lost
-            for replica in replicas:
-                replica.counters.is_lost = lost
-            await world.goes_on(6, *replicas, good=9, bad=bad)
-        await world.goes_on(90, *replicas, good=9, bad=bad)
+async def test_counters_that_stall_again_and_again_are_one_alert_of_all_objectives(
+    bad, is_database_away
+):
+    world = ReplicaGroup(*(objective(name=name) for name in ("chat-ttft", "other", "third")))
+    replicas = [world.replica(str(n)) for n in range(4)]
+    await world.goes_on(60, *replicas, good=9, bad=bad)
+    before = set(world.kept.alerts)
+    for lost in [True, False] * 10:
+        world.kept.is_away = is_database_away and lost
+        for replica in replicas:
+            replica.counters.is_lost = lost
+        await world.goes_on(6, *replicas, good=9, bad=bad)
+    await world.goes_on(90, *replicas, good=9, bad=bad)
 
-        new = [alert for id_, alert in world.kept.alerts.items() if id_ not in before]
-        assert [(alert.kind, alert.is_open) for alert in new] == [("store", False)]
-
-    run_in_instant_time(play())
+    new = [alert for id_, alert in world.kept.alerts.items() if id_ not in before]
+    assert [(alert.kind, alert.is_open) for alert in new] == [("store", False)]
 
 
 def test_counters_that_come_back_empty_thaw_what_froze_without_them():

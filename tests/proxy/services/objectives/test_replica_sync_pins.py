@@ -1,10 +1,13 @@
 """Pins hold in every replica, through restarts and without their table."""
 
+import pytest
+
 from slo.controller.state import ControllerState
 from slo.objectives.objective import Enforce
-from tests.fakes.clock import run_in_instant_time
 from tests.fakes.objective_replicas import START, Replica, ReplicaGroup, objective
 from tests.proxy.services.objectives.replica_stories import WELL, pin, two
+
+pytestmark = pytest.mark.instant_time
 
 
 def test_a_pin_holds_in_every_replica_until_it_ends_or_is_released():
@@ -21,24 +24,21 @@ def test_a_pin_holds_in_every_replica_until_it_ends_or_is_released():
     two(story)
 
 
-def test_a_pin_that_outlives_a_restart_is_told_once_and_began_when_it_was_set():
-    async def play() -> None:
-        world = ReplicaGroup()
-        before = world.replica("before")
-        world.kept.pinned = {"chat-ttft": pin(1, world.now + 500)}
-        await world.goes_on(30, before)
-        world.forget()
-        after = world.replica("after")
-        await world.goes_on(60, after)
+async def test_a_pin_that_outlives_a_restart_is_told_once_and_began_when_it_was_set():
+    world = ReplicaGroup()
+    before = world.replica("before")
+    world.kept.pinned = {"chat-ttft": pin(1, world.now + 500)}
+    await world.goes_on(30, before)
+    world.forget()
+    after = world.replica("after")
+    await world.goes_on(60, after)
 
-        assert [alert.kind for alert in before.said] == ["move"]
-        assert (after.said, after.state) == ([], (ControllerState.PINNED, 1))
-        assert after.wheel.standings["chat-ttft"].since == START
-        world.kept.pinned = {}
-        await world.goes_on(5, after)
-        assert [(alert.id, alert.is_open) for alert in after.said] == [(before.said[0].id, False)]
-
-    run_in_instant_time(play())
+    assert [alert.kind for alert in before.said] == ["move"]
+    assert (after.said, after.state) == ([], (ControllerState.PINNED, 1))
+    assert after.wheel.standings["chat-ttft"].since == START
+    world.kept.pinned = {}
+    await world.goes_on(5, after)
+    assert [(alert.id, alert.is_open) for alert in after.said] == [(before.said[0].id, False)]
 
 
 def test_pins_that_cannot_be_read_hold_as_they_were():
@@ -54,12 +54,9 @@ def test_pins_that_cannot_be_read_hold_as_they_were():
     two(story)
 
 
-def test_a_pin_of_an_objective_without_a_ladder_does_nothing():
-    async def play() -> None:
-        world = ReplicaGroup(objective(ladder=(), enforce=Enforce.ALERT))
-        one = world.replica("one")
-        world.kept.pinned = {"chat-ttft": pin(3, world.now + 100), "unknown": pin(1, world.now + 9)}
-        await world.goes_on(5, one)
-        assert one.state == (ControllerState.PINNED, 0)
-
-    run_in_instant_time(play())
+async def test_a_pin_of_an_objective_without_a_ladder_does_nothing():
+    world = ReplicaGroup(objective(ladder=(), enforce=Enforce.ALERT))
+    one = world.replica("one")
+    world.kept.pinned = {"chat-ttft": pin(3, world.now + 100), "unknown": pin(1, world.now + 9)}
+    await world.goes_on(5, one)
+    assert one.state == (ControllerState.PINNED, 0)

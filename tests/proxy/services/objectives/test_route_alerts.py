@@ -168,18 +168,15 @@ def test_other_alerts_of_an_earlier_process_stay_open():
     assert watched.told == []
 
 
-def test_alerts_left_open_are_read_once_it_runs():
+async def test_alerts_left_open_are_read_once_it_runs():
     watched, alert = WatchedRoute(), failed_route_alert()
 
     async def left_open():
         return [alert]
 
-    async def run() -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await watched.news.run(left_open)
-
-    asyncio.run(run())
+    with suppress(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await watched.news.run(left_open)
     watched.after(3_600)
 
     assert [alert.id for alert in watched.told] == [alert.id]

@@ -17,9 +17,10 @@ from slo.controller.state import ControllerSnapshot, ControllerState
 from slo.objectives.objective import Enforce
 from tests.fakes.call_dependencies import FakeEstimator, LoopTasks
 from tests.fakes.chaos import two_model_catalog
-from tests.fakes.clock import run_in_instant_time
 from tests.fakes.objective_replicas import START, FakeStore, objective, tracks
 from tests.fakes.redis_keys import SERVER
+
+pytestmark = pytest.mark.instant_time
 
 
 def surroundings(
@@ -46,40 +47,31 @@ def surroundings(
     return around, published
 
 
-def test_without_objectives_nothing_steers():
-    async def play() -> None:
-        around, published = surroundings()
+async def test_without_objectives_nothing_steers():
+    around, published = surroundings()
+    async with running_objectives(around) as wheel:
+        assert wheel is None
+        assert len(asyncio.all_tasks()) == 1
+    assert published == []
+
+
+async def test_calls_are_judged_every_second_until_the_gateway_ends(caplog):
+    around, published = surroundings(objective())
+    with caplog.at_level("INFO"):
         async with running_objectives(around) as wheel:
-            assert wheel is None
-            assert len(asyncio.all_tasks()) == 1
-        assert published == []
-
-    run_in_instant_time(play())
-
-
-def test_calls_are_judged_every_second_until_the_gateway_ends(caplog):
-    async def play() -> None:
-        around, published = surroundings(objective())
-        with caplog.at_level("INFO"):
-            async with running_objectives(around) as wheel:
-                assert isinstance(wheel, ObjectiveRouter)
-                await asyncio.sleep(2.5)
-                assert set(wheel.standings) == {"chat-ttft"}
-        await asyncio.sleep(0)
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-        assert [type(collector) for collector in published] == [ObjectiveMetrics]
-
-    run_in_instant_time(play())
+            assert isinstance(wheel, ObjectiveRouter)
+            await asyncio.sleep(2.5)
+            assert set(wheel.standings) == {"chat-ttft"}
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert [type(collector) for collector in published] == [ObjectiveMetrics]
     assert "1 objective, judged in this process alone" in caplog.text
 
 
-def test_a_fallback_level_that_is_no_model_of_the_catalog_is_logged_as_a_warning(caplog):
-    async def play() -> None:
-        around, _ = surroundings(objective(ladder=("elsewhere", "gone", "small", "shed")))
-        async with running_objectives(around):
-            pass
-
-    run_in_instant_time(play())
+async def test_a_fallback_level_that_is_no_model_of_the_catalog_is_logged_as_a_warning(caplog):
+    around, _ = surroundings(objective(ladder=("elsewhere", "gone", "small", "shed")))
+    async with running_objectives(around):
+        pass
     warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert warned == ["chat-ttft: skipped fallback level 'gone', which is no model of the catalog"]
 

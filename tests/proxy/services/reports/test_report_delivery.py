@@ -222,18 +222,15 @@ def test_pauses_grow_to_an_hour() -> None:
     assert [retry_pause_s(n) for n in (1, 2, 3, 7, 60)] == [60, 120, 240, 3_600, 3_600]
 
 
-def test_a_gateway_follows_the_reports_of_its_policies_file(
+async def test_a_gateway_follows_the_reports_of_its_policies_file(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
     heard = AppContextCalls()
 
-    async def plan() -> None:
-        context = fake_app_context(Settings(), store, heard)
-        async with asyncio.timeout(30), running_reports(context):
-            policies = Policies(reports=(a_scheduled_report(),))
-            (prepare,) = heard.followed
-            (await prepare(Snapshot(catalog(), policies)))()
-
-    asyncio.run(plan())
+    context = fake_app_context(Settings(), store, heard)
+    async with asyncio.timeout(30), running_reports(context):
+        policies = Policies(reports=(a_scheduled_report(),))
+        (prepare,) = heard.followed
+        (await prepare(Snapshot(catalog(), policies)))()
     assert "The report `weekly` is not mailed: THRIFTGATE_SMTP_URL is not set" in caplog.text

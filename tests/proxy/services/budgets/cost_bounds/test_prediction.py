@@ -91,23 +91,20 @@ def test_a_small_prompt_is_guessed_by_its_length_and_counted_once_where_that_is_
     assert len(estimator.delivered) == 1
 
 
-def test_a_request_is_predicted_once_for_ceilings_and_budgets_and_anew_where_it_differs():
+async def test_a_request_is_predicted_once_for_ceilings_and_budgets_and_anew_where_it_differs():
     predictor, info = Predictor(FakeEstimator()), attempt()
     prepared, clamped = (prepare(info.call, ROUTE) for _ in range(2))
     other = msgspec.structs.replace(info, number=1)
 
-    async def story() -> None:
-        first = await predictor.predict(info, prepared, ROUTE)
-        assert await predictor.predict(info, prepared, ROUTE) is first
-        assert await predictor.predict(info, clamped, ROUTE) is not first
-        counted = await predictor.predict(info, prepared, ROUTE, exactly=True)
-        assert counted.tokens == ESTIMATE.prompt_tokens
-        assert await predictor.predict(info, prepared, ROUTE) is counted
-        assert await predictor.predict(info, prepared, named_route("two/m")) is not counted
-        last = await predictor.predict(info, prepared, ROUTE)
-        assert await predictor.predict(other, prepared, ROUTE) is not last
-
-    asyncio.run(story())
+    first = await predictor.predict(info, prepared, ROUTE)
+    assert await predictor.predict(info, prepared, ROUTE) is first
+    assert await predictor.predict(info, clamped, ROUTE) is not first
+    counted = await predictor.predict(info, prepared, ROUTE, exactly=True)
+    assert counted.tokens == ESTIMATE.prompt_tokens
+    assert await predictor.predict(info, prepared, ROUTE) is counted
+    assert await predictor.predict(info, prepared, named_route("two/m")) is not counted
+    last = await predictor.predict(info, prepared, ROUTE)
+    assert await predictor.predict(other, prepared, ROUTE) is not last
 
 
 def test_a_prediction_keeps_no_request_alive():
@@ -272,15 +269,12 @@ def test_an_attempt_that_goes_elsewhere_teaches_of_where_it_went():
     assert predict(predictor, attempt(51)).output.likely == 1000
 
 
-def test_calls_that_never_settle_are_forgotten_after_many():
+async def test_calls_that_never_settle_are_forgotten_after_many():
     predictor = Predictor(FakeEstimator())
 
-    async def many() -> None:
-        for number in range(20_010):
-            info = attempt(number)
-            await predictor.predict(info, prepare(info.call, ROUTE), ROUTE)
-
-    asyncio.run(many())
+    for number in range(20_010):
+        info = attempt(number)
+        await predictor.predict(info, prepare(info.call, ROUTE), ROUTE)
     assert len(predictor._calls) == 20_000
 
 
