@@ -207,7 +207,7 @@ class ConcurrencyLimit:
 
     @property
     def limit(self) -> int:
-        """Number of calls may be in flight now, at least 1; fewer in a look."""
+        """Calls that may be in flight now, at least 1; fewer in a look."""
         if self._looks:
             return max(int(self._limit) // self._depth, int(self._least) // 2, 1)
         return int(self._limit)

@@ -22,8 +22,7 @@ class Regime(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         read: Price of a token read, relative to a fresh one.
         writes: Price of a token written, relative to a fresh one, by lifetime ("5m", "30m", "1h",
             "12h"); empty where writes are free.
-        lifetimes: Seconds a prefix lives after its last use, by lifetime; "" is the lifetime that
-            nobody chooses.
+        lifetimes: Seconds a prefix lives after its last use, by lifetime; "" is the provider's own.
         marks: Most marks that a call may carry; 0 where marks mean nothing.
         lookback: Blocks searched backwards from a mark for an entry, the mark's own included; 0 for
             the mark's own only.

@@ -151,7 +151,7 @@ def _schema(raw: bytes, count: Count) -> int:
 
 
 def _text_or_ids(raw: bytes, count: Count) -> int:
-    """Tokens of a text, of several, or of what is tokens already."""
+    """Tokens of a text, of a list of texts, or of token ids."""
     value = _parse(raw)
     several = value if isinstance(value, list) else [value]
     return sum(_item_tokens(item, count) for item in several)

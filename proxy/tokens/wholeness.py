@@ -13,45 +13,16 @@ _NOTHING: Final = frozenset({b"", b"null"})
 #: Source: OpenAI API reference, chat and responses; Anthropic's, messages; Azure, on your data;
 #: xAI, live search; OpenRouter, web search; Gemini, context caching and grounding (2026-11).
 _ELSEWHERE_NAMES: Final = (
-    b'"audio"',
-    b'"audio_url"',
-    b'"cached_content"',
-    b'"code_interpreter',
-    b'"computer"',
-    b'"computer_',
-    b'"container_',
-    b'"data_sources"',
-    b'"document"',
-    b'"encrypted_content"',
-    b'"file"',
-    b'"file_',
-    b'"google_search',
-    b'"image"',
-    b'"image_',
-    b'"input_audio"',
-    b'"input_file"',
-    b'"input_image"',
-    b'"mcp"',
-    b'"plugins"',
-    b'"search_parameters"',
-    b'"url_context"',
-    b'"video"',
-    b'"video_url"',
-    b'"web_search',
-)
+    b'"audio" "audio_url" "cached_content" "code_interpreter "computer" "computer_ '
+    b'"container_ "data_sources" "document" "encrypted_content" "file" "file_ '
+    b'"google_search "image" "image_ "input_audio" "input_file" "input_image" "mcp" '
+    b'"plugins" "search_parameters" "url_context" "video" "video_url" "web_search'
+).split()
 #: Likewise of what is in the body, and shown to the model in words that are not published.
 _FRAMED_NAMES: Final = (
-    b'"custom"',
-    b'"custom_tool_',
-    b'"function"',
-    b'"function_call',
-    b'"functions"',
-    b'"json_schema"',
-    b'"schema"',
-    b'"tool"',
-    b'"tool_',
-    b'"tools"',
-)
+    b'"custom" "custom_tool_ "function" "function_call "functions" "json_schema" "schema" '
+    b'"tool" "tool_ "tools"'
+).split()
 
 
 def _any_of(names: Iterable[bytes]) -> re.Pattern[bytes]:
@@ -61,7 +32,7 @@ def _any_of(names: Iterable[bytes]) -> re.Pattern[bytes]:
 
 _ELSEWHERE: Final = _any_of(_ELSEWHERE_NAMES)
 _FRAMED_OR_ELSEWHERE: Final = _any_of(_ELSEWHERE_NAMES + _FRAMED_NAMES)
-#: A letter or underscore that is escaped, by which any of these names may hide; nobody needs to.
+#: An escaped letter or underscore, by which any of these names may hide.
 _ESCAPED_LETTER: Final = re.compile(
     rb"(?<!\\)(?:\\\\)*\\u00(?:5f|6[1-9a-f]|7[0-9a])", re.IGNORECASE
 )

@@ -153,7 +153,7 @@ class HedgeBudget:
 
     - at most ``percent`` of the calls that ended in these seconds, so the first one needs
       100 ÷ ``percent`` calls before it: 20; and
-    - predicted to cost, or known to have cost, at most ``percent_of_cost`` of what these calls did.
+    - predicted to cost, or known to have cost, at most ``percent_of_cost`` of these calls' cost.
 
     What has no known price is in neither sum of money: a hedge without a prediction is held to the
     share of calls alone, and one with a prediction to the cost of those calls whose cost is known.

@@ -23,7 +23,7 @@ import msgspec
 from slo.budgets.reservations import CounterClaim, CounterLevel
 
 MAX_LEASE_DIVISOR: Final = 16
-"""The part of what is free of a counter that one lease may hold."""
+"""One lease holds at most this fraction of a counter's free amount: 1 / 16."""
 
 MIN_LEASED_CALLS: Final = 8
 """Calls that a lease must cover; where it cannot, calls reserve one by one."""
@@ -47,11 +47,11 @@ class LeaseReport(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         serial: Grows with each report; one that is not larger than the last is ignored.
-        number: Of what was spent; what has been counted under it is not counted again.
+        number: Identifies ``spent``: an amount with a number that was counted is not counted again.
         spent: By the second, since 1970, in which the attempts ended.
         floor: Amount that calls hold, or have spent beside ``spent``: held whatever happened.
         keep: Least that the lease holds if it is still there.
-        want: Amount that it may hold, within its share of what is free.
+        want: Amount that it may hold, within its share of the free amount.
         least: Least share with which the lease is made or raised.
         is_new: True if a lease that is not there may be made.
         running: For how many calls it holds.
@@ -135,8 +135,8 @@ class Lease:
     def fits(self, claim: CounterClaim, now: float) -> bool:
         """True if a claim can be held within the lease.
 
-        Of what is free beside it, half must stay free by the claim's own limit: others may have
-        reserved some of it since it was heard.
+        Half of the amount that is free outside the lease must stay free by the claim's own limit:
+        other processes may have reserved some of it since the counter was last read.
         """
         self._used_at = now
         self._limit = max(self._limit, claim.limit)

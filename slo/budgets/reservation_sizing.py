@@ -88,7 +88,7 @@ class UsageBounds(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         upper_bound: Amount that it cannot pass, however wrong the count of its prompt is; 0 where
-            nobody asked for it.
+            it was not computed.
         assumed: Use with an answer of the assumed length; 0 for none.
     """
 
@@ -184,8 +184,8 @@ def size_reservation(budget: Budget, need: UsageBounds, counter: CounterView) ->
     """The reservation to request of the budget for a call; never more than its worst case.
 
     What the calls that run may need besides is not held but left free: it is taken off the limit.
-    So a store holds, in one step, what fits by what it finds, and what was ``counter`` late makes
-    nobody hold more than a call can cost.
+    So a store decides in one step by its own counts, and an outdated ``counter`` never makes a
+    reservation larger than the call's worst case.
 
     Args:
         need: Amount of the budget's unit that the call may use.

@@ -21,14 +21,14 @@ _Key = TypeVar("_Key")
 
 
 class GoodBadCounts(msgspec.Struct, frozen=True):
-    """Number of calls kept a promise, and how many did not."""
+    """Counts of events that were good, and of those that were bad."""
 
     good: int = 0
     bad: int = 0
 
     @property
     def n(self) -> int:
-        """Number of were counted."""
+        """The number of events."""
         return self.good + self.bad
 
     @property

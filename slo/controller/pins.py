@@ -1,6 +1,7 @@
 """Pins and freezes: changes of an objective's state that its own calls do not decide.
 
-Somebody sets a pin; a freeze holds while there are no counts. A pinned objective does not freeze.
+An operator sets a pin; a freeze holds while there are no counts. A pinned objective does not
+freeze.
 """
 
 from typing import Final
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 from slo.controller.state import ControllerRules, ControllerSnapshot, ControllerState
 
 MAX_REASON_CHARS: Final = 200
-"""Characters of a reason that somebody gives."""
+"""Characters of an operator's reason."""
 
 
 def apply_pin(

@@ -9,7 +9,7 @@
     RECOVERING (10, 22, 48, 100 % on level 0, 60 s each) ◀── within budget ┘ │  ▼
        └───────────────────────── surely over budget ────────────────────────┘
 
-    from outside: FROZEN while there is nothing to judge by, PINNED while somebody says so
+    from outside: FROZEN while there is nothing to judge by, PINNED while an operator wants it
 """
 
 from enum import StrEnum
@@ -34,7 +34,7 @@ class ControllerState(StrEnum):
     DEGRADED = "degraded"  # they go to a higher level, but for canaries
     RECOVERING = "recovering"  # more and more of them go to level 0
     FROZEN = "frozen"  # as before, until there is something to judge by again
-    PINNED = "pinned"  # all go to the level that somebody chose
+    PINNED = "pinned"  # all go to the level that an operator chose
 
 
 class ControllerRules(msgspec.Struct, frozen=True, kw_only=True):

@@ -134,8 +134,8 @@ def is_missed(objective: Objective, hour: GoodBadCounts, calls: int | None = Non
 
     Args:
         hour: Tokens read and not read in the last ``FLOOR_MISSED_WINDOW_S`` seconds.
-        calls: Of how many calls they are. Where nobody says, of as many as prompts of the least
-            length would be: never fewer than there were, so that it is told sooner, not later.
+        calls: The number of their calls; None takes each prompt to have the least length, so that
+            the calls are never too few and a missed floor is noticed sooner, not later.
     """
     read, counted = _calls(objective, hour, calls)
     return counted >= MIN_EVENTS and upper_bound(read, counted) < objective.target
@@ -146,7 +146,7 @@ def is_cleared(objective: Objective, quarter: GoodBadCounts, calls: int | None =
 
     Args:
         quarter: Tokens read and not read in the last ``FLOOR_CLEARED_WINDOW_S`` seconds.
-        calls: Of how many calls they are, as above.
+        calls: As above.
     """
     read, counted = _calls(objective, quarter, calls)
     return counted >= MIN_EVENTS and lower_bound(read, counted) >= clear_share(objective)

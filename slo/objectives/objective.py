@@ -126,8 +126,7 @@ class CallMeasurements(msgspec.Struct, frozen=True, kw_only=True):
         failed: True if the caller got an error, or an answer cut short by one.
         cost_nanos: Cost of all its attempts in nano-dollars; None where the price of one is
             unknown.
-        prompt_tokens: Its input tokens, with those read from and written to caches; 0 where nobody
-            knows.
+        prompt_tokens: Its input tokens, with those read from and written to caches; 0 if unknown.
         cache_read: Those that a provider's cache knew.
         first_turn: True if nothing of its conversation was sent before, so no cache can know it.
         generated: True if a model was to work on it; what only lists, reads or deletes was not.

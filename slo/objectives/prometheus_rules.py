@@ -168,7 +168,7 @@ def _floor_missed_rules(objective: Objective) -> Rule:
 
 
 def _in_calls(objective: Objective, over: float) -> tuple[str, str]:
-    """Number of calls were bad, and all: tokens, as calls of the least length that counts."""
+    """The bad calls and all calls: tokens ÷ the least length of a prompt that counts."""
     bad, events = (
         f"({_of(objective, name, over)} / {objective.min_prompt})"
         for name in ("bad:increase", "events:increase")

@@ -29,8 +29,8 @@ class TableReader:
     """One table being read.
 
     Attributes:
-        nodes: Its entries by key, those not known among them.
-        problems: Problems that are found go here; callers share it.
+        nodes: Its entries by key, unknown keys included.
+        problems: Gets the problems that are found; shared with the caller.
     """
 
     def __init__(self, node: Node, keys: Collection[str], problems: list[Problem]) -> None:
@@ -72,7 +72,7 @@ class TableReader:
         """The elements of the array of this key; [] if there is none.
 
         Args:
-            named_by: The field in which an element says its name, for who writes a table by name.
+            named_by: The field with an element's name, for the fix of a table in the array's place.
         """
         node = self.nodes.get(key)
         if named_by and node is not None and isinstance(node.value, dict):

@@ -17,9 +17,8 @@ from proxy.engines.warming.accounts import WarmingAccounts, WarmingKind, Warming
 from proxy.records.compaction_settings import SettingsSnapshot
 from proxy.services.compaction.alerts import CompactedFeaturesCollector
 from proxy.services.engines.replica_routing import ReplicaRouting
-from proxy.services.engines.setup import EngineCollector
+from proxy.services.engines.setup import EngineCollector, WarmingCollector
 from proxy.services.engines.speculation_metrics import SpeculationCollector
-from proxy.services.engines.warming.warming_metrics import WarmingCollector
 from proxy.services.objectives.route_alerts import RouteHealthMetrics
 from proxy.services.objectives.router import ObjectiveRouter
 from proxy.services.objectives.setup import ObjectiveMetrics

@@ -2,10 +2,10 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from prometheus_client import Metric
@@ -17,6 +17,7 @@ from proxy.catalog.entries import Upstream
 from proxy.configuration import Snapshot
 from proxy.engines.state.state_file import read_engine_states
 from proxy.engines.state.traffic_file import TrafficFile
+from proxy.engines.warming.accounts import WarmingAccounts
 from proxy.errors import UpstreamError
 from proxy.providers.port import PreparedRequest
 from proxy.services.engines.attached_evidence import AttachedEvidence
@@ -29,7 +30,6 @@ from proxy.services.engines.replica_routing import ReplicaRouting
 from proxy.services.engines.speculation_metrics import SpeculationCollector
 from proxy.services.engines.traffic_report import TrafficReport, available_tokens
 from proxy.services.engines.warming.replica_warming import ReplicaWarming
-from proxy.services.engines.warming.warming_metrics import WarmingCollector
 from proxy.store.sql.ids import call_ids
 from proxy.upstream.port import Transport, open_resending
 from proxy.upstream.zmq_subscriber import subscribe
@@ -37,6 +37,8 @@ from proxy.upstream.zmq_subscriber import subscribe
 #: Bytes of a page that are read; vLLM's has some 150 KB.
 _MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
 _OK: Final = 200
+_NANOS_PER_DOLLAR: Final = 1_000_000_000
+_WARMING_LABELS: Final = ("engine", "kind")
 _HEADERS: Final = {"accept": "text/plain"}
 #: Figures that engines state themselves: kind, name, text, field of ``MetricNames``.
 _FIGURES: Final = (
@@ -229,6 +231,48 @@ class EngineCollector(Collector):
             for reason, calls in model.reasons.items():
                 routed.add_metric([name, reason], float(calls))
         yield from (tokens, routed)
+
+
+class WarmingCollector(Collector):
+    """Metrics of warming, by engine and kind."""
+
+    def __init__(self, accounts: WarmingAccounts) -> None:
+        self._accounts = accounts
+
+    def collect(self) -> Iterator[Metric]:
+        """All of it, as Prometheus' own types."""
+        accounts = self._accounts
+        dollars = {key: nanos / _NANOS_PER_DOLLAR for key, nanos in accounts.nanos.items()}
+        counters: tuple[tuple[str, Mapping[Any, float], str], ...] = (
+            ("prompts", accounts.results, "Prompts that were to be read ahead, by how that ended"),
+            ("tokens", accounts.tokens, "Prompt tokens that engines computed to warm their caches"),
+            (
+                "cost_usd",
+                dollars,
+                "Cost of reading ahead, as far as it is known; the ledger has it, too",
+            ),
+            (
+                "used_calls",
+                accounts.used_calls,
+                "Calls that found their beginning warmed, each warmed prompt once",
+            ),
+            (
+                "used_tokens",
+                accounts.used_tokens,
+                "Tokens that these calls read of it from the cache",
+            ),
+            (
+                "saved_seconds",
+                accounts.saved_s,
+                "Seconds of prefill that these calls were spared, by the rate of their replica",
+            ),
+        )
+        for name, counts, text in counters:
+            labels = (*_WARMING_LABELS, "result") if name == "prompts" else _WARMING_LABELS
+            family = CounterMetricFamily(f"thriftgate_engine_warming_{name}", text, labels=labels)
+            for key, count in counts.items():
+                family.add_metric(key, float(count))
+            yield family
 
 
 def _figure(field: str, status: ReplicaStatus) -> float | None:

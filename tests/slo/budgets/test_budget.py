@@ -25,7 +25,7 @@ def budget(scope: str, of: str = "*", **more: object) -> Budget:
 
 
 def counted_subject(counting: Budget, subject: Subject) -> str | None:
-    """Whose counter of the budget the call counts in; None for none."""
+    """The subject whose counter the call counts in; None for none."""
     subjects = [whose for _, whose in BudgetIndex([counting]).applicable(subject)]
     assert len(subjects) <= 1
     return subjects[0] if subjects else None

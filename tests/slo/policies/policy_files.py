@@ -1,4 +1,4 @@
-"""Policies files of tests: tables with entries changed, and what is wrong with them."""
+"""Policies files of tests: tables with entries with_entries, and what is wrong with them."""
 
 import re
 
@@ -20,7 +20,7 @@ def mistakes(text: str) -> list[str]:
     return str(bad.value).split("\n")
 
 
-def changed(text: str, **lines: str) -> str:
+def with_entries(text: str, **lines: str) -> str:
     """The text with these entries in place of its own, or added; "" takes one out."""
     for key, value in lines.items():
         line = f"{key} = {value}\n" if value else ""

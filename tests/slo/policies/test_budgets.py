@@ -10,10 +10,10 @@ from slo.policies.entries import MAX_ENTRIES
 from slo.policies.file import Policies
 from slo.toml.problems import MAX_PROBLEMS_SHOWN, InvalidFile, Problem
 from slo.window import Window
-from tests.slo.policies.policy_files import changed, mistakes, read_policies
+from tests.slo.policies.policy_files import mistakes, read_policies, with_entries
 
 SHORT = '[[budgets]]\nname = "b"\nscope = "team"\nunit = "usd"\nwindow = "month"\nlimit = "500"\n'
-with_ = partial(changed, SHORT)
+with_ = partial(with_entries, SHORT)
 
 
 def test_a_whole_budget_is_read_as_it_is_written() -> None:

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from slo.budgets.budget import UnpricedPolicy
 from slo.budgets.ceiling import Ceiling, CeilingStep
 from slo.toml.problems import InvalidFile
-from tests.slo.policies.policy_files import changed, mistakes, read_policies
+from tests.slo.policies.policy_files import mistakes, read_policies, with_entries
 
 SHORT = '[[ceilings]]\nname = "c"\nlimit = "0.05"\n'
-with_ = partial(changed, SHORT)
+with_ = partial(with_entries, SHORT)
 
 
 def test_a_whole_ceiling_is_read_as_it_is_written():

@@ -4,10 +4,10 @@ import pytest
 
 from dashboards import cost_reports
 from slo.policies.reports import DIMENSIONS, ReportInterval, ScheduledReport, is_mail_address
-from tests.slo.policies.policy_files import changed, mistakes, read_policies
+from tests.slo.policies.policy_files import mistakes, read_policies, with_entries
 
 SHORT = '[[reports]]\nname = "r"\nevery = "week"\nmail_to = ["ann@example.com"]\n'
-with_ = partial(changed, SHORT)
+with_ = partial(with_entries, SHORT)
 
 
 def reports(text: str) -> tuple[ScheduledReport, ...]:

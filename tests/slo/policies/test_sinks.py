@@ -4,10 +4,10 @@ import pytest
 
 from slo.alert import Severity
 from slo.policies.sinks import Sink, SinkKind
-from tests.slo.policies.policy_files import changed, mistakes, read_policies
+from tests.slo.policies.policy_files import mistakes, read_policies, with_entries
 
 SHORT = '[[sinks]]\nname = "s"\nkind = "webhook"\nurl_env = "U"\nsecret_env = "S"\n'
-with_ = partial(changed, SHORT)
+with_ = partial(with_entries, SHORT)
 
 
 def sinks(text: str) -> tuple[Sink, ...]:

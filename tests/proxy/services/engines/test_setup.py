@@ -15,9 +15,10 @@ from proxy.engines.manifests.deployment import ManifestOptions, plan_deployment
 from proxy.engines.profiles import Engine, EngineProfile
 from proxy.engines.speculation.auto_choice import SpeculationRecord
 from proxy.engines.state.traffic_file import EngineTraffic, read_traffic
+from proxy.engines.warming.accounts import WarmingAccounts, WarmingKind, WarmingResult
 from proxy.services.engines.attached_evidence import WRITE_INTERVAL_S
 from proxy.services.engines.replica_routing import ReplicaRouting
-from proxy.services.engines.setup import EngineCollector, page_fetcher
+from proxy.services.engines.setup import EngineCollector, WarmingCollector, page_fetcher
 from proxy.upstream.http import open_transport
 from tests.fakes.engine_fleet import engine_fleet
 from tests.fakes.engine_pages import PAGE, PlayedPages
@@ -196,3 +197,26 @@ def test_a_running_gateway_keeps_the_evidence_of_attached_engines(tmp_path: Path
     assert record.measured is not None
     assert record.measured.model == "house-llm"
     assert record.kv_sums["auto"].readings  # pages of the replica were taken in
+
+
+def test_prompts_tokens_cost_and_gains_of_warming_are_exported():
+    accounts = WarmingAccounts()
+    kind = WarmingKind.NEXT_TURN
+    accounts.results["house", kind, WarmingResult.CANCELLED] += 2
+    accounts.tokens["house", kind] += 300
+    accounts.nanos["house", kind] += 2_500_000
+    accounts.note_use("house", kind, 400, rate=1_600.0)
+    accounts.note_use("house", kind, 100, rate=0.0)
+    registry = CollectorRegistry()
+    registry.register(WarmingCollector(accounts))
+    page = [line for line in generate_latest(registry).decode().splitlines() if line[0] != "#"]
+
+    name, by = "thriftgate_engine_warming", 'engine="house",kind="next_turn"'
+    assert page == [
+        f'{name}_prompts_total{{{by},result="cancelled"}} 2.0',
+        f"{name}_tokens_total{{{by}}} 300.0",
+        f"{name}_cost_usd_total{{{by}}} 0.0025",
+        f"{name}_used_calls_total{{{by}}} 2.0",
+        f"{name}_used_tokens_total{{{by}}} 500.0",
+        f"{name}_saved_seconds_total{{{by}}} 0.25",
+    ]
