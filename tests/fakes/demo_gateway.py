@@ -74,7 +74,7 @@ async def _serve(calls: int, started: "Future[tuple[DemoGateway, Callable[[], ob
 
 
 async def _send_calls(session: DemoSession, count: int) -> None:
-    planned = plan.calls(start=session.since - _SPAN, count=count)
+    planned = plan.calls(start=session.since, count=count)
     await send(
         planned,
         base_url=session.base_url,

@@ -6,12 +6,21 @@ import signal
 import subprocess
 import sys
 
+import orjson
+
 from tests.fakes.terminal_command import TERMINAL_COMMAND
 
 
 def output(command: list[str]) -> str:
     ran = subprocess.run(command, capture_output=True, check=True)  # noqa: S603 - as it was printed
     return ran.stdout.decode()
+
+
+def test_demo_saves_at_least_60_percent_of_what_its_calls_cost_directly() -> None:
+    document = orjson.loads(output([*TERMINAL_COMMAND, "demo", "--exit", "--json", "--port", "0"]))
+
+    assert document["calls"] == 200
+    assert document["cost_usd"] <= 0.4 * document["direct_cost_usd"]
 
 
 def test_a_demo_stays_up_for_the_printed_commands_until_ctrl_c() -> None:

@@ -190,7 +190,7 @@ def demo_document(gateway: DemoGateway, now: float) -> Any:
     names = {team.id: team.name for team in gateway.store.teams.all()}
     catalog = read_catalog(read({"THRIFTGATE_FOLDER": str(gateway.folder)}))
     since = datetime.fromtimestamp(now, UTC)
-    result = of_store(gateway.store, (), seconds=0, names=names, since=since, catalog=catalog)
+    result = of_store(gateway.store, (), names=names, since=since, now=now, catalog=catalog)
     return orjson.loads(result.json())
 
 

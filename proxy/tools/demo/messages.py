@@ -15,10 +15,8 @@ from proxy.tools.demo.baseline import CallTotals
 from proxy.tools.demo.result import DemoResult, row_totals, total
 
 _ERRORS_SHOWN = 5
-#: Ways a call can be sent, as they are called in the table.
 _DIRECTLY = "directly"
 _THROUGH = "through Thriftgate"
-_AT_PACE = "at the calls' own pace"
 _TEAMS_TEXT = """\
   acme-support      a support chat, badly built: the time, the customer and the
                     passages found stand above a handbook that never changes
@@ -39,9 +37,7 @@ replayed as `thriftgate replay` does. Without marks Claude stores nothing, and G
 whole prompts, so these calls read nothing.
 Through Thriftgate: with cache marks from the first call on; nothing has to be approved."""
 _LEARNED = """\
-Layouts: the gateway learned which texts vary and moved them behind those that stay. A
-layout holds five seconds after it was learned, so here, where an hour passes in half a
-minute, it comes late. At the calls' own pace: the hour replayed, with layouts in time."""
+Layouts: the gateway learned which texts vary, and moved them behind those that stay."""
 _SIMULATED = """\
 The upstream is [bold]simulated[/bold]: names, prices and cache rules are the providers', answers
 and waits are not. The prompts are texts of our own of 2,500 to 16,000 tokens. A customer
@@ -145,7 +141,7 @@ def commands(base_url: str, key: str) -> tuple[str, str]:
 
 
 def _comparison(result: DemoResult) -> Table:
-    """Each team's hit rate and cost as its calls were sent, between other ways to send them."""
+    """Each team's hit rate and cost, sent directly and through the gateway."""
     table = _table(("team", "calls", "sent"), ("hit rate", "cost USD", ""))
     for row in (*result.rows, *result.total):
         name = "all" if row.team is None else result.names.get(row.team, row.team)
@@ -159,16 +155,13 @@ def _comparison(result: DemoResult) -> Table:
 
 
 def _ways(result: DemoResult, row: Spend) -> Iterator[tuple[str, CallTotals, str]]:
-    """The ways to send the calls of a row, each with its totals, and how much less that costs."""
+    """Both ways to send the calls of a row, each with its totals, and how much less that costs."""
     name = "" if row.team is None else result.names.get(row.team, "")
     teams = list(result.otherwise.direct) if row.team is None else [name]
     direct = _direct_totals(result, name, teams)
     if result.otherwise.direct:
         yield _DIRECTLY, direct, ""
     yield _THROUGH, row_totals(row), _less(row.cost_nanos, direct.nanos)
-    if result.proposed:
-        arranged = total(result.otherwise.arranged, teams)
-        yield _AT_PACE, arranged, _less(arranged.nanos, direct.nanos)
 
 
 def _orders(result: DemoResult) -> Table:

@@ -38,13 +38,13 @@ class DemoResult:
     """
 
     calls: tuple[DemoCall, ...]
-    seconds: float
     rows: tuple[Spend, ...]
     total: tuple[Spend, ...]
     names: Mapping[str, str]
     ledger_calls: int
     lacking: tuple[str, ...]
     savings: Mapping[str, SavingsHeadline] = field(default_factory=dict)
+    seconds: float = 0.0
     otherwise: CostBaseline = field(default_factory=CostBaseline)
     orders: CostBaseline = field(default_factory=CostBaseline)
     proposed: tuple[LayoutScope, ...] = ()
@@ -110,15 +110,16 @@ def of_store(
     store: Store,
     demo_calls: Iterable[DemoCall],
     *,
-    seconds: float,
     names: Mapping[str, str],
     since: datetime,
+    now: float,
     catalog: Catalog,
 ) -> DemoResult:
     """The result once every receipt has reached the database; blocks.
 
     Args:
-        since: Start of the gateway, not days ago.
+        since: Start of the gateway by its clock, not days ago.
+        now: The end by the same clock.
     """
     store.drain.flush(_FLUSH)
     period = days(since)
@@ -128,7 +129,6 @@ def of_store(
     order = list(names)
     return DemoResult(
         calls=calls,
-        seconds=seconds,
         rows=tuple(
             sorted(store.reports.spend(period), key=lambda row: order.index(row.team or ""))
         ),
@@ -136,7 +136,7 @@ def of_store(
         names=names,
         ledger_calls=store.ledger.count_calls(),
         lacking=(*store.ledger.missing_calls(answered), *nameless),
-        savings=_savings(store, names, catalog, since.timestamp() + seconds),
+        savings=_savings(store, names, catalog, now),
     )
 
 

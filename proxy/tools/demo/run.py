@@ -19,7 +19,7 @@ from proxy.tools.demo.result import DemoResult, learned_features, of_store
 from proxy.tools.demo.session import TEAMS, DemoSession, run_session
 from proxy.tools.demo.traffic import DemoCall, send
 
-#: About how long the plan's calls would take their applications.
+#: About how long the plan's calls take their applications, by the demo's clock.
 _SPAN = timedelta(hours=1)
 
 _INTERRUPTED = 130
@@ -106,7 +106,7 @@ async def demo(
 
 async def _dashboard_link(staged: DemoSession) -> str:
     """A link that signs in to the dashboard once; it holds for an hour from the start on."""
-    users, created_at = staged.gateway.store.users, staged.since.timestamp()
+    users, created_at = staged.gateway.store.users, staged.clock()
 
     def create() -> str:
         return users.create_link(FIRST_ADMIN, now=created_at, lifetime_s=_LINK_LIFETIME_S)
@@ -117,7 +117,7 @@ async def _dashboard_link(staged: DemoSession) -> str:
 
 async def _result(console: Console, staged: DemoSession, count: int) -> DemoResult:
     ticks = asyncio.get_running_loop().time
-    calls = plan.calls(start=staged.since - _SPAN, count=count)
+    calls = plan.calls(start=staged.since, count=count)
     began = ticks()
     async with progress(console, staged, count) as tell:
         demo_calls = await send(
@@ -129,16 +129,16 @@ async def _result(console: Console, staged: DemoSession, count: int) -> DemoResu
         of_store,
         store,
         demo_calls,
-        seconds=seconds,
         names=staged.names,
         since=staged.since,
+        now=staged.clock(),
         catalog=staged.gateway.catalog,
     )
     # While it replays, the last lessons are learned: proposals are asked for after it.
     with console.status("Replaying the same calls, sent directly and at their own pace"):
         otherwise, orders = await asyncio.to_thread(_baselines, staged, demo_calls)
     learned = await store.ask(learned_features, store, staged.names)
-    return replace(result, otherwise=otherwise, orders=orders, proposed=learned)
+    return replace(result, seconds=seconds, otherwise=otherwise, orders=orders, proposed=learned)
 
 
 def _baselines(

@@ -53,10 +53,10 @@ ladder = ["gpt-5.6-luna"]
 
 
 class DemoClock:
-    """The simulator's time: it runs, and jumps ahead to the moments at which the calls are made.
+    """The demo's time: it runs, and jumps ahead to the moments at which the calls are made.
 
-    So prompt caches grow old between the turns of a conversation as they do in real use, although
-    the calls follow each other at once.
+    So the simulator's caches grow old, and the gateway's layouts take effect, between the turns of
+    a conversation as they do in real use, although the calls follow each other at once.
     """
 
     def __init__(self, start: datetime, ticks: Callable[[], float]) -> None:
@@ -99,7 +99,7 @@ async def run_session(
     """The simulator and the gateway, taking calls; nothing is left of them afterwards.
 
     Args:
-        start: First time on the simulator's clock.
+        start: First time on the clock of simulator and gateway.
         port: Port that the gateway listens on, or the next free one; 0 takes any.
 
     Raises:
@@ -113,8 +113,8 @@ async def run_session(
         async with serving(lab_app(lab)) as upstream:
             catalog = redirected_catalog(shipped, upstream)
             settings = demo_settings(Path(name), catalog, _POLICIES, planning)
-            async with serving_gateway(settings, listener) as (gateway, served):
-                keys, names = _teams(gateway, now.timestamp())
+            async with serving_gateway(settings, listener, clock) as (gateway, served):
+                keys, names = _teams(gateway, start.timestamp())
                 yield DemoSession(
                     gateway=gateway,
                     base_url=f"http://{HOST}:{listener.getsockname()[1]}/v1",
@@ -122,17 +122,17 @@ async def run_session(
                     names=names,
                     folder=name,
                     clock=clock,
-                    since=now,
+                    since=start,
                     served=served,
                 )
 
 
 @asynccontextmanager
 async def serving_gateway(
-    settings: Settings, listener: socket.socket
+    settings: Settings, listener: socket.socket, clock: Callable[[], float] | None = None
 ) -> AsyncIterator[tuple[Gateway, asyncio.Task[None]]]:
     """A gateway that takes calls, and the task that ends once it was told to stop."""
-    async with app.gateway(settings) as gateway, asyncio.TaskGroup() as group:
+    async with app.gateway(settings, clock=clock) as gateway, asyncio.TaskGroup() as group:
         server = servers.server(gateway.app, settings)
         served = group.create_task(_serve(server, listener))
         try:

@@ -36,7 +36,14 @@ def a_sent(n: int, **changes: Any) -> DemoCall:
 
 
 def result(store: Store, *demo_calls: DemoCall) -> DemoResult:
-    return of_store(store, demo_calls, seconds=2.0, names=NAMES, since=SINCE, catalog=CATALOG)
+    return of_store(
+        store,
+        demo_calls,
+        names=NAMES,
+        since=SINCE,
+        now=SINCE.timestamp() + 2.0,
+        catalog=CATALOG,
+    )
 
 
 def test_a_ledger_with_every_call_is_complete(store: Store) -> None:
