@@ -3,9 +3,8 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from proxy.store.redis.budget_store import RedisBudgetStore
 from slo.budgets.reservations import CounterClaim, ReservationGranted
@@ -53,21 +52,6 @@ def open_budget_store(prefix: str, *, trusts_callers: bool = False) -> RedisBudg
     return RedisBudgetStore(
         SERVER, ORGANIZATION, prefix=prefix, deadline=30.0, trusts_callers=trusts_callers
     )
-
-
-def with_budget_store(
-    prefix: str, story: Callable[[RedisBudgetStore], Awaitable[Any]], *, trusts: bool = False
-) -> Any:
-    """Return what the story returns of the counters that start with this prefix."""
-
-    async def play() -> Any:
-        store = open_budget_store(prefix, trusts_callers=trusts)
-        try:
-            return await story(store)
-        finally:
-            await store.aclose()
-
-    return asyncio.run(play())
 
 
 async def _reserve(prefix: str, name: str, times: int) -> None:

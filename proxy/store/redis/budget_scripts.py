@@ -348,3 +348,7 @@ if (call('GET', mark) or '') ~= ARGV[2] then return 0 end
 call('SET', mark, ARGV[3], 'PX', ARGV[3] == WHOLE and MARKED or UNBOUND)
 return 1
 """
+
+ALL: Final = (
+    RESERVE, SETTLE, EXTEND, LEVELS, LIFT, CHECKPOINT, RESTORE, LEASE, CONDITION, TURN,
+)  # fmt: skip

@@ -35,7 +35,6 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError
 
 from proxy.store.errors import StoreError
@@ -99,16 +98,9 @@ class RedisBudgetStore:
         self._turns = asyncio.Semaphore(connections)
         self._losses = 0
         self._redis = redis_client(url, retries=1)
-        self._reserve = self._redis.register_script(scripts.HEAD + scripts.RESERVE)
-        self._settle = self._redis.register_script(scripts.HEAD + scripts.SETTLE)
-        self._extend = self._redis.register_script(scripts.HEAD + scripts.EXTEND)
-        self._levels = self._redis.register_script(scripts.HEAD + scripts.LEVELS)
-        self._lift = self._redis.register_script(scripts.HEAD + scripts.LIFT)
-        self._lease = self._redis.register_script(scripts.HEAD + scripts.LEASE)
-        self._checkpoint = self._redis.register_script(scripts.HEAD + scripts.CHECKPOINT)
-        self._restore = self._redis.register_script(scripts.HEAD + scripts.RESTORE)
-        self._condition = self._redis.register_script(scripts.HEAD + scripts.CONDITION)
-        self._turn_mark = self._redis.register_script(scripts.HEAD + scripts.TURN)
+        self._scripts = {
+            body: self._redis.register_script(scripts.HEAD + body) for body in scripts.ALL
+        }
 
     async def reserve(
         self,
@@ -130,7 +122,7 @@ class RedisBudgetStore:
         ]
         counters = [claim.counter for claim in claims]
         words = (name, _ms(until - now), int(self.counts_ended), *words_of_claims)
-        answer = await self._run(self._reserve, counters, now, *words, marked=only_whole)
+        answer = await self._run(scripts.RESERVE, counters, now, *words, marked=only_whole)
         if answer[0] == _RESET_REPLY:
             return None
         if answer[0]:
@@ -147,7 +139,7 @@ class RedisBudgetStore:
         for amount in amounts.values():
             check_amount(amount)
         words = (name, "" if ended is None else int(ended), *amounts.values())
-        return bool(await self._run(self._settle, list(amounts), now, *words))
+        return bool(await self._run(scripts.SETTLE, list(amounts), now, *words))
 
     def reserve_leased(self, name: str, claims: Sequence[CounterClaim], now: float) -> None:
         """None: nothing is reserved ahead."""
@@ -159,17 +151,17 @@ class RedisBudgetStore:
 
     async def extend(self, name: str, counters: Sequence[str], now: float, until: float) -> bool:
         """Let the reservation end later; False if a hold has already gone."""
-        return bool(await self._run(self._extend, counters, now, name, _ms(until - now)))
+        return bool(await self._run(scripts.EXTEND, counters, now, name, _ms(until - now)))
 
     async def levels(self, counters: Sequence[str], now: float) -> list[CounterLevel]:
         """Amounts spent and held of each counter."""
-        return _levels(await self._run(self._levels, counters, now))
+        return _levels(await self._run(scripts.LEVELS, counters, now))
 
     async def raise_spent(self, amounts: Mapping[str, int], now: float) -> list[int]:
         """Raise the spent amount of each counter to at least this; returns the amounts before."""
         for amount in amounts.values():
             check_amount(amount)
-        raised = await self._run(self._lift, list(amounts), now, *amounts.values())
+        raised = await self._run(scripts.LIFT, list(amounts), now, *amounts.values())
         return [int(nanos) for nanos in raised]
 
     async def report(
@@ -186,7 +178,7 @@ class RedisBudgetStore:
         words = [word for report in reports for word in _script_arguments(report)]
         counters = [report.counter for report in reports]
         words = [name, _ms(ttl_s), int(self.counts_ended), *words]
-        rows = await self._run(self._lease, counters, now, *words, marked=True)
+        rows = await self._run(scripts.LEASE, counters, now, *words, marked=True)
         return [
             LeaseRenewal(
                 is_valid=bool(is_valid),
@@ -199,26 +191,26 @@ class RedisBudgetStore:
 
     async def begin_checkpoint(self, now: float, within: float) -> int:
         """The next second, from which on all that is settled is kept apart."""
-        return int(await self._run(self._checkpoint, (), now, int(now), int(within)))
+        return int(await self._run(scripts.CHECKPOINT, (), now, int(now), int(within)))
 
     async def restore(self, amounts: Mapping[str, int], checkpoint: int, now: float) -> list[int]:
         """Let counters have spent this before a checkpoint, and what was settled later."""
         for amount in amounts.values():
             check_amount(amount)
         words = (checkpoint, *amounts.values())
-        restored = await self._run(self._restore, list(amounts), now, *words, marked=True)
+        restored = await self._run(scripts.RESTORE, list(amounts), now, *words, marked=True)
         return [int(nanos) for nanos in restored]
 
     async def condition(self, now: float) -> CountersCondition:
         """The condition of the counters, by their mark."""
-        condition = await self._run(self._condition, (), now, marked=True)
+        condition = await self._run(scripts.CONDITION, (), now, marked=True)
         return CountersCondition(condition.decode())
 
     async def change_condition(
         self, before: CountersCondition, after: CountersCondition, now: float
     ) -> bool:
         """Change the mark, or prolong it; False if it has another value than expected."""
-        return bool(await self._run(self._turn_mark, (), now, before, after, marked=True))
+        return bool(await self._run(scripts.TURN, (), now, before, after, marked=True))
 
     async def time(self) -> float:
         """The time by Redis's clock, with half of what asking took."""
@@ -256,7 +248,7 @@ class RedisBudgetStore:
 
     async def _run(
         self,
-        script: AsyncScript,
+        body: str,
         counters: Sequence[str],
         now: float,
         *arguments: str | int,
@@ -269,6 +261,7 @@ class RedisBudgetStore:
         if marked:
             keys.append(f"{self._keys}mark")
         time = _ms(now) if self._trusts_callers else ""
+        script = self._scripts[body]
         async with self._request_slot():
             return await answer_within(script(keys=keys, args=(time, *arguments)), self._deadline)
 

@@ -17,7 +17,6 @@ from secrets import token_hex
 from typing import Final
 
 from proxy.store.errors import StoreError
-from proxy.store.ports import CountersCondition
 from proxy.store.redis.budget_store import RedisBudgetStore
 from slo.budgets.leases import IDLE_S, Lease, LeaseReport
 from slo.budgets.reservations import (
@@ -65,6 +64,11 @@ class LeasedCounters:
         self._candidates: dict[str, tuple[int, float]] = {}
         self._here: dict[str, Sequence[CounterClaim]] = {}
         self._uncertain: dict[str, None] = {}
+        # What leases have no part in, Redis is asked for.
+        self.levels, self.raise_spent = shared.levels, shared.raise_spent
+        self.begin_checkpoint, self.restore = shared.begin_checkpoint, shared.restore
+        self.condition, self.change_condition = shared.condition, shared.change_condition
+        self.time, self.counters_from = shared.time, shared.counters_from
 
     async def run(self) -> None:
         """Renew the leases, until cancelled."""
@@ -186,40 +190,6 @@ class LeasedCounters:
     async def extend(self, name: str, counters: Sequence[str], now: float, until: float) -> bool:
         """Let the reservation end later; what is held within a lease is held as long as that."""
         return name in self._here or await self.shared.extend(name, counters, now, until)
-
-    async def levels(self, counters: Sequence[str], now: float) -> list[CounterLevel]:
-        """Amounts spent and held of each counter, leases included, as far as they are reported."""
-        return await self.shared.levels(counters, now)
-
-    async def raise_spent(self, amounts: Mapping[str, int], now: float) -> list[int]:
-        """Raise the spent amount of each counter to at least this; returns the amounts before."""
-        return await self.shared.raise_spent(amounts, now)
-
-    async def begin_checkpoint(self, now: float, within: float) -> int:
-        """The next second, from which on all that is settled is kept apart."""
-        return await self.shared.begin_checkpoint(now, within)
-
-    async def restore(self, amounts: Mapping[str, int], checkpoint: int, now: float) -> list[int]:
-        """Let counters have spent this before a checkpoint, and what was settled later."""
-        return await self.shared.restore(amounts, checkpoint, now)
-
-    async def condition(self, now: float) -> CountersCondition:
-        """The condition of the counters, by their mark."""
-        return await self.shared.condition(now)
-
-    async def change_condition(
-        self, before: CountersCondition, after: CountersCondition, now: float
-    ) -> bool:
-        """Change the mark, or prolong it; False if it has another value than expected."""
-        return await self.shared.change_condition(before, after, now)
-
-    async def time(self) -> float:
-        """The time by Redis's clock."""
-        return await self.shared.time()
-
-    async def counters_from(self, beginning: str, most: int) -> list[str]:
-        """The counters whose names begin so, in no order and at most so many."""
-        return await self.shared.counters_from(beginning, most)
 
     async def aclose(self) -> None:
         """Give the leases back, and let go of all connections."""

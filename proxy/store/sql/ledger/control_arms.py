@@ -25,13 +25,13 @@ from proxy.store.errors import StoreError
 from proxy.store.sql import schema
 from proxy.store.sql.database import StoppableReads, write_transaction
 from proxy.store.sql.ids import id_floor
-from proxy.store.sql.rows import read_value, update_clause, upsert
+from proxy.store.sql.rows import read_value, record_of, update_clause, upsert
 from proxy.store.sql.timestamps import micros
 
 _PROMPT: Final = tuple(bucket for bucket in schema.BUCKETS if bucket not in {"output", "reasoning"})
 #: The control arm's usual share of all conversations.
 _CONTROL_SHARE: Final = 0.05
-_KEY: Final = ("team", "feature", "model", "arm")
+_KEY: Final = ("team", "feature", "arm")
 #: Days of UTC, today included, over which control arms are compared.
 COMPARED_DAYS: Final = 30
 #: A measurement is made again after so many times as long as it took.
@@ -42,16 +42,6 @@ MAX_MEASUREMENT_AGE_S: Final = 7_200.0
 _MEASUREMENT_TIMEOUT_S: Final = 600.0
 _DAY_S: Final = 86_400
 _REPLACE_MEASUREMENT: Final = upsert(schema.arm_measurement, update_clause("measured", "text"))
-
-
-class ArmSample(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample of one arm's conversations on one model; samples of several can be added."""
-
-    team: str
-    feature: str
-    model: str
-    arm: ExperimentArm
-    sample: ArmTotals
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -161,10 +151,10 @@ class Savings:
         """Stop what is being read, for good."""
         self._reads.stop()
 
-    def samples(
+    def arm_totals(
         self, since: float, *, team: str | None = None, feature: str | None = None
-    ) -> Sequence[ArmSample]:
-        """Samples of each arm since a moment, by team, feature and model, in their order.
+    ) -> Mapping[tuple[str, str], Mapping[ExperimentArm, ArmTotals]]:
+        """Sums of each arm's conversations since a moment, by team and feature, in their order.
 
         Only what was paid and reported counts: usage that was counted here, and calls at no known
         price, would tell more about their models than about the arms.
@@ -173,42 +163,30 @@ class Savings:
             team: The team's id, if it is to be one team's.
             feature: The feature, if it is to be one; "" is the feature of calls that name none.
         """
-        query = _samples(_conversations(since, team, feature))
+        query = _sums_by_arm(_conversations(since, team, feature))
+        features: dict[tuple[str, str], dict[ExperimentArm, ArmTotals]] = {}
         with self._reads.transaction() as connection:
-            return [
-                ArmSample(
-                    team=row.team,
-                    feature=row.feature,
-                    model=row.model,
-                    arm=ExperimentArm(row.arm),
-                    sample=ArmTotals(
-                        **{name: row._mapping[name] for name in ArmTotals.__struct_fields__}  # noqa: SLF001
-                    ),
-                )
-                for row in connection.execute(query)
-            ]
+            for row in connection.execute(query).mappings():
+                place = row["team"], row["feature"]
+                arms = features.setdefault(place, dict.fromkeys(ExperimentArm, ArmTotals()))
+                arms[ExperimentArm(row["arm"])] = record_of(row, ArmTotals)
+        return features
 
     def compare(
         self, since: float, *, team: str | None = None, feature: str | None = None
     ) -> Sequence[Comparison]:
-        """Each feature's arms since a moment compared, as ``samples`` tells them."""
+        """Each feature's arms since a moment compared, as ``arm_totals`` sums them."""
         estimates = self.estimates(since, team=team, feature=feature)
-        features: dict[tuple[str, str], dict[ExperimentArm, ArmTotals]] = {}
-        for sample in self.samples(since, team=team, feature=feature):
-            arms = features.setdefault(
-                (sample.team, sample.feature), dict.fromkeys(ExperimentArm, ArmTotals())
-            )
-            arms[sample.arm] += sample.sample
         return [
             Comparison(
-                team=key[0],
-                feature=key[1],
+                team=place[0],
+                feature=place[1],
                 treated=arms[ExperimentArm.TREATED],
                 control=arms[ExperimentArm.CONTROL],
                 verdict=compare_arms(arms[ExperimentArm.TREATED], arms[ExperimentArm.CONTROL]),
-                estimate=estimates.get(key),
+                estimate=estimates.get(place),
             )
-            for key, arms in features.items()
+            for place, arms in self.arm_totals(since, team=team, feature=feature).items()
         ]
 
     def estimates(
@@ -314,7 +292,7 @@ def _conversations(since: float, team: str | None, feature: str | None) -> Subqu
     """
     calls = schema.calls.c
     tokens = sum((calls[bucket] for bucket in _PROMPT[1:]), start=calls[_PROMPT[0]])
-    groups = [calls[name] for name in _KEY if name != "arm"]
+    groups = (calls.team, calls.feature, calls.model)
     is_control = calls.arm != ExperimentArm.TREATED.value
     credit = case((is_control, func.coalesce(calls.planning_nanos, 0)), else_=0)
     drawn = func.min(calls.arm).label("arm")  # control, also where it was released
@@ -338,7 +316,7 @@ def _conversations(since: float, team: str | None, feature: str | None) -> Subqu
     )
 
 
-def _samples(conversations: Subquery) -> Select[Any]:
+def _sums_by_arm(conversations: Subquery) -> Select[Any]:
     """The sums over conversations, and those of products, which are too large for integers."""
     columns = conversations.c
     groups = [columns[name] for name in _KEY]

@@ -4,8 +4,6 @@ A mode that a person chose holds as soon as every process has heard of it. Where
 steps a feature back, that holds until a person resumes or chooses again.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, and_, func, select, update
@@ -79,7 +77,8 @@ class Compactions:
             target: Tokens to come down to; None for as far as facts go.
         """
         own = {"mode": mode.value, "keep_turns": keep_turns, "target_tokens": target}
-        with self._locked_feature(place) as (connection, hold):
+        with write_transaction(self._engine) as connection:
+            hold = _LockedFeature(connection, place)
             before = hold.setting
             hold.write(**own, **_decision_values(by, now))
             change = _audit_entry(place, "set compaction mode", (before, hold.setting))
@@ -110,14 +109,6 @@ class Compactions:
             change = _audit_entry(place, "resume compaction", (before, hold.setting))
             record_change(connection, change, now)
             return True
-
-    @contextmanager
-    def _locked_feature(
-        self, place: tuple[str, str]
-    ) -> "Iterator[tuple[Connection, _LockedFeature]]":
-        """The feature, locked until what was decided about it is committed."""
-        with write_transaction(self._engine) as connection:
-            yield connection, _LockedFeature(connection, place)
 
     def _has_room(self, connection: Connection, place: tuple[str, str]) -> bool:
         if self._is_known(connection, place):

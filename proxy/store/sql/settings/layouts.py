@@ -192,7 +192,8 @@ class Layouts:
 
         The reason and the moment of the first suspension stay.
         """
-        with self._locked_place(place) as hold:
+        with write_transaction(self._engine) as connection:
+            hold = LockedSettings(connection, place, self._mode)
             if hold.own.suspended:
                 return False
             hold.suspend(reason, now)
@@ -218,12 +219,6 @@ class Layouts:
             if hold.own != before:
                 change = _audit_entry(place, action, by, (before, hold.own))
                 record_change(connection, change, now)
-
-    @contextmanager
-    def _locked_place(self, place: LayoutScope) -> Iterator[LockedSettings]:
-        """The place, locked until what was decided about it is committed."""
-        with write_transaction(self._engine) as connection:
-            yield LockedSettings(connection, place, self._mode)
 
     def _has_room(self, connection: Connection, place: LayoutScope) -> bool:
         """True if the place is known, or its team has few enough for one more."""

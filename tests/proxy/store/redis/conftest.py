@@ -1,40 +1,41 @@
 """Stores of budgets' counters, of each kind in turn."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from secrets import token_hex
+from collections.abc import AsyncIterator
 
 import pytest
 
 from proxy.store.ports import BudgetStore
-from proxy.store.redis.budget_store import RedisBudgetStore
 from proxy.store.redis.local_budget_store import LocalBudgetStore
-from tests.fakes.redis_keys import SERVER
-
-Make = Callable[[], BudgetStore]
-Story = Callable[[BudgetStore], Awaitable[None]]
-
-
-@pytest.fixture(params=["private", "redis"])
-def make_store(request: pytest.FixtureRequest) -> Make:
-    """Makes a store nobody has used yet, of each kind in turn."""
-    if request.param == "private":
-        return LocalBudgetStore
-    prefix: str = request.getfixturevalue("redis_prefix")
-    return lambda: RedisBudgetStore(
-        SERVER, token_hex(4), prefix=prefix, deadline=30.0, trusts_callers=True
-    )
+from tests.fakes.reservation_process import open_budget_store
 
 
 @pytest.fixture
-def play_store(make_store: Make) -> Callable[[Story], None]:
-    """Plays a story with a store of its own."""
+def anyio_backend() -> str:
+    """The loop that tests run on."""
+    return "asyncio"
 
-    async def play(story: Story) -> None:
-        store = make_store()
-        try:
-            await story(store)
-        finally:
-            await store.aclose()
 
-    return lambda story: asyncio.run(play(story))
+@pytest.fixture(params=["private", "redis"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Each kind of store in turn; a module about one kind has its own."""
+    return str(request.param)
+
+
+@pytest.fixture
+def trusts_callers() -> bool:
+    """True if callers tell the time, not Redis."""
+    return True
+
+
+@pytest.fixture
+async def store(
+    *, kind: str, trusts_callers: bool, request: pytest.FixtureRequest
+) -> AsyncIterator[BudgetStore]:
+    """A store that nobody has used yet."""
+    if kind == "private":
+        yield LocalBudgetStore()
+        return
+    prefix: str = request.getfixturevalue("redis_prefix")
+    store = open_budget_store(prefix, trusts_callers=trusts_callers)
+    yield store
+    await store.aclose()

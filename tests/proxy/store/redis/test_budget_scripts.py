@@ -1,11 +1,9 @@
 """Keys that the scripts leave and touch in Redis; what they count is tested elsewhere."""
 
-from collections.abc import Awaitable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import pytest
-from redis.asyncio import Redis
 from redis.crc import key_slot
 
 from proxy.store.ports import CountersCondition
@@ -20,111 +18,97 @@ from slo.budgets.reservations import (
     CounterClaim,
     CounterLevel,
 )
-from tests.fakes.redis_keys import SERVER
-from tests.fakes.reservation_process import CLAIM, with_budget_store
+from tests.fakes.reservation_process import CLAIM
+from tests.proxy.store.redis.redis_commands import commands_of
 
+pytestmark = pytest.mark.anyio
 NOW: Final = 1000.0
 COUNTER: Final = CLAIM.counter
 
 
-def test_one_script_frees_a_thousand_holds_and_leaves_the_rest_to_the_next(redis_prefix):
-    async def story(store: RedisBudgetStore) -> None:
-        for number in range(1100):
-            claim = CounterClaim(COUNTER, 1, 2000, hard=True, ends=NOW)
-            await store.reserve(f"dead-{number}", [claim], NOW, NOW + 10)
-
-        assert await store.levels([COUNTER], NOW + 10) == [CounterLevel(0, 100)]
-        assert await store.levels([COUNTER], NOW + 10) == [CounterLevel(0, 0)]
-
-    with_budget_store(redis_prefix, story, trusts=True)
+@pytest.fixture
+def kind() -> str:
+    return "redis"
 
 
-async def heard(store: RedisBudgetStore, work: Awaitable[Any]) -> Sequence[Sequence[str]]:
-    """The commands that Redis ran for the work: what was sent, then what its scripts called."""
-    commands: list[list[str]] = []
-    async with Redis.from_url(SERVER) as other, other.monitor() as monitor:
-        await work
-        await store._redis.echo(f"{store._keys}end")
-        while True:
-            said = (await monitor.next_command())["command"].split(" ")
-            if said == ["ECHO", f"{store._keys}end"]:
-                return commands
-            if any(store._keys in word for word in said):
-                commands.append(said)
+@pytest.fixture
+def trusts_callers() -> bool:
+    return False
 
 
-def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(redis_prefix):
-    async def story(store: RedisBudgetStore) -> None:
-        user = CounterClaim("user:{odd}:name", 1, 10, hard=True, ends=NOW)
-        counters = [CLAIM.counter, user.counter]
+@pytest.mark.parametrize("trusts_callers", [True])
+async def test_one_script_frees_a_thousand_holds_and_leaves_the_rest_to_the_next(store):
+    for number in range(1100):
+        claim = CounterClaim(COUNTER, 1, 2000, hard=True, ends=NOW)
+        await store.reserve(f"dead-{number}", [claim], NOW, NOW + 10)
 
-        async def work() -> None:
-            for name in "abc":
-                await store.reserve(name, [CLAIM, user], NOW, NOW + (0 if name == "c" else 60))
-            assert await store.reserve("e", [CLAIM], NOW, NOW + 60, only_whole=True) is None
-            await store.change_condition(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
-            assert await store.condition(NOW) is CountersCondition.WHOLE
-            await store.reserve("e", [CLAIM, user], NOW, NOW + 60, only_whole=True)
-            await store.extend("a", counters, NOW, NOW + 60)
-            await store.settle("a", dict.fromkeys(counters, 3), NOW)
-            await store.levels(counters, NOW)
-            await store.raise_spent({COUNTER: 30}, NOW)
-            report = Lease(CLAIM, CounterLevel(0, 0), NOW).report(COUNTER, 1, NOW)
-            report = msgspec.structs.replace(report, spent={1000: 7, 1001: 8})
-            await store.report("lease/x", [report], NOW, 60)
-            checkpoint = await store.begin_checkpoint(NOW, 5)
-            await store.settle("b", dict.fromkeys(counters, 3), NOW)
-            await store.restore({COUNTER: 30}, checkpoint, NOW)
-
-        given: set[str] = set()
-        touched = 0
-        for command, *words in await heard(store, work()):
-            if command == "EVALSHA":
-                given = set(words[2 : 2 + int(words[1])])
-                assert len({key_slot(key.encode()) for key in given}) == 1
-            elif command not in {"SCRIPT", "EVAL"}:
-                assert words[0] in given
-                touched += 1
-        assert touched > 50
-
-    with_budget_store(redis_prefix, story)
+    assert await store.levels([COUNTER], NOW + 10) == [CounterLevel(0, 100)]
+    assert await store.levels([COUNTER], NOW + 10) == [CounterLevel(0, 0)]
 
 
-def test_every_key_goes_by_itself_some_time_after_its_window(redis_prefix):
-    async def story(store: RedisBudgetStore) -> None:
-        seconds, _ = await store._redis.time()
-        month = CounterClaim("month", 1, 10, hard=True, ends=seconds + 1000.0)
-        ended = CounterClaim("ended", 1, 10, hard=True, ends=seconds - 1000.0)
-        await store.reserve("a", [month, ended], NOW, NOW + 60)
-        await store.settle("b", {"unknown": 1}, NOW)
-        await store.raise_spent({"lifted": 1}, NOW)
+async def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(store):
+    user = CounterClaim("user:{odd}:name", 1, 10, hard=True, ends=NOW)
+    counters = [CLAIM.counter, user.counter]
+
+    async def work() -> None:
+        for name in "abc":
+            await store.reserve(name, [CLAIM, user], NOW, NOW + (0 if name == "c" else 60))
+        assert await store.reserve("e", [CLAIM], NOW, NOW + 60, only_whole=True) is None
         await store.change_condition(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
+        assert await store.condition(NOW) is CountersCondition.WHOLE
+        await store.reserve("e", [CLAIM, user], NOW, NOW + 60, only_whole=True)
+        await store.extend("a", counters, NOW, NOW + 60)
+        await store.settle("a", dict.fromkeys(counters, 3), NOW)
+        await store.levels(counters, NOW)
+        await store.raise_spent({COUNTER: 30}, NOW)
+        report = Lease(CLAIM, CounterLevel(0, 0), NOW).report(COUNTER, 1, NOW)
+        report = msgspec.structs.replace(report, spent={1000: 7, 1001: 8})
+        await store.report("lease/x", [report], NOW, 60)
+        checkpoint = await store.begin_checkpoint(NOW, 5)
+        await store.settle("b", dict.fromkeys(counters, 3), NOW)
+        await store.restore({COUNTER: 30}, checkpoint, NOW)
 
-        async def seconds_left(key: str) -> float:
-            return float(await store._redis.pttl(f"{store._keys}{key}")) / 1000
-
-        for key, expected in {
-            "counter:month": 1000 + COUNTER_RETENTION_S,
-            "holds:month": 1000 + COUNTER_RETENTION_S,
-            "counter:ended": COUNTER_RETENTION_S,
-            "holds:ended": COUNTER_RETENTION_S,
-            "counter:unknown": UNKNOWN_WINDOW_RETENTION_S,
-            "counter:lifted": UNKNOWN_WINDOW_RETENTION_S,
-            "settled": SETTLED_MEMORY_S,
-            "mark": MARKED,
-        }.items():
-            assert expected - 120 < await seconds_left(key) <= expected + 1
-        assert len([key async for key in store._redis.scan_iter(f"{redis_prefix}*")]) == 8
-
-    with_budget_store(redis_prefix, story)
+    given: set[str] = set()
+    touched = 0
+    for command, *words in await commands_of(store, work()):
+        if command == "EVALSHA":
+            given = set(words[2 : 2 + int(words[1])])
+            assert len({key_slot(key.encode()) for key in given}) == 1
+        elif command not in {"SCRIPT", "EVAL"}:
+            assert words[0] in given
+            touched += 1
+    assert touched > 50
 
 
-def test_counters_say_that_they_are_being_repaired_until_they_are(redis_prefix):
-    async def story(store: RedisBudgetStore) -> None:
-        await store.change_condition(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
-        assert await seconds_left(store) == pytest.approx(UNKNOWN_WINDOW_RETENTION_S, abs=120)
+async def test_every_key_goes_by_itself_some_time_after_its_window(store):
+    seconds, _ = await store._redis.time()
+    month = CounterClaim("month", 1, 10, hard=True, ends=seconds + 1000.0)
+    ended = CounterClaim("ended", 1, 10, hard=True, ends=seconds - 1000.0)
+    await store.reserve("a", [month, ended], NOW, NOW + 60)
+    await store.settle("b", {"unknown": 1}, NOW)
+    await store.raise_spent({"lifted": 1}, NOW)
+    await store.change_condition(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
 
-    with_budget_store(redis_prefix, story)
+    async def seconds_left(key: str) -> float:
+        return float(await store._redis.pttl(f"{store._keys}{key}")) / 1000
+
+    for key, expected in {
+        "counter:month": 1000 + COUNTER_RETENTION_S,
+        "holds:month": 1000 + COUNTER_RETENTION_S,
+        "counter:ended": COUNTER_RETENTION_S,
+        "holds:ended": COUNTER_RETENTION_S,
+        "counter:unknown": UNKNOWN_WINDOW_RETENTION_S,
+        "counter:lifted": UNKNOWN_WINDOW_RETENTION_S,
+        "settled": SETTLED_MEMORY_S,
+        "mark": MARKED,
+    }.items():
+        assert expected - 120 < await seconds_left(key) <= expected + 1
+    assert len([key async for key in store._redis.scan_iter(f"{store._keys}*")]) == 8
+
+
+async def test_counters_say_that_they_are_being_repaired_until_they_are(store):
+    await store.change_condition(CountersCondition.EMPTY, CountersCondition.REPAIRING, NOW)
+    assert await seconds_left(store) == pytest.approx(UNKNOWN_WINDOW_RETENTION_S, abs=120)
 
 
 async def seconds_left(store: RedisBudgetStore) -> float:
@@ -132,37 +116,29 @@ async def seconds_left(store: RedisBudgetStore) -> float:
     return float(await store._redis.pttl(f"{store._keys}mark")) / 1000
 
 
-def test_a_mark_that_is_made_anew_lasts_as_long_again(redis_prefix):
-    async def story(store: RedisBudgetStore) -> None:
-        await store.change_condition(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
-        await store._redis.pexpire(f"{store._keys}mark", 1000)
-        assert await store.change_condition(CountersCondition.WHOLE, CountersCondition.WHOLE, NOW)
-        assert await seconds_left(store) == pytest.approx(MARKED, abs=5)
-
-    with_budget_store(redis_prefix, story)
+async def test_a_mark_that_is_made_anew_lasts_as_long_again(store):
+    await store.change_condition(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
+    await store._redis.pexpire(f"{store._keys}mark", 1000)
+    assert await store.change_condition(CountersCondition.WHOLE, CountersCondition.WHOLE, NOW)
+    assert await seconds_left(store) == pytest.approx(MARKED, abs=5)
 
 
-def test_wholeness_of_counters_is_checked_in_the_same_round_trip(redis_prefix):
-    async def story(store: RedisBudgetStore) -> None:
-        await store.change_condition(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
-        await store.reserve("a", [CLAIM], NOW, NOW + 60, only_whole=True)
+async def test_wholeness_of_counters_is_checked_in_the_same_round_trip(store):
+    await store.change_condition(CountersCondition.EMPTY, CountersCondition.WHOLE, NOW)
+    await store.reserve("a", [CLAIM], NOW, NOW + 60, only_whole=True)
 
-        said = await heard(store, store.reserve("b", [CLAIM], NOW, NOW + 60, only_whole=True))
-        assert [words[0] for words in said].count("EVALSHA") == 1
-        assert said[0][0] == "EVALSHA"
-
-    with_budget_store(redis_prefix, story)
+    commands = await commands_of(store, store.reserve("b", [CLAIM], NOW, NOW + 60, only_whole=True))
+    assert [words[0] for words in commands].count("EVALSHA") == 1
+    assert commands[0][0] == "EVALSHA"
 
 
-def test_only_so_many_settled_names_are_remembered(redis_prefix):
+@pytest.mark.parametrize("trusts_callers", [True])
+async def test_only_so_many_settled_names_are_remembered(store):
     many = "for i = 1, ARGV[1] do redis.call('ZADD', KEYS[1], i, 'old-' .. i) end"
 
-    async def story(store: RedisBudgetStore) -> None:
-        key = f"{store._keys}settled"
-        await store._redis.eval(many, 1, key, str(MAX_SETTLED_REMEMBERED))
-        assert await store.settle("new", {COUNTER: 1}, NOW)
-        assert await store._redis.zcard(key) == MAX_SETTLED_REMEMBERED
-        assert await store._redis.zscore(key, "old-1") is None
-        assert not await store.settle("new", {COUNTER: 1}, NOW)
-
-    with_budget_store(redis_prefix, story, trusts=True)
+    key = f"{store._keys}settled"
+    await store._redis.eval(many, 1, key, str(MAX_SETTLED_REMEMBERED))
+    assert await store.settle("new", {COUNTER: 1}, NOW)
+    assert await store._redis.zcard(key) == MAX_SETTLED_REMEMBERED
+    assert await store._redis.zscore(key, "old-1") is None
+    assert not await store.settle("new", {COUNTER: 1}, NOW)

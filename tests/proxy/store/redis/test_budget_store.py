@@ -10,6 +10,7 @@ import redis
 
 from proxy.store.errors import StoreError
 from proxy.store.ports import CountersCondition
+from proxy.store.redis import budget_scripts as scripts
 from proxy.store.redis.budget_store import DEADLINE_S, RedisBudgetStore
 from proxy.store.redis.local_budget_store import LocalBudgetStore
 from proxy.store.redis.requests import answer_within
@@ -28,12 +29,22 @@ from tests.fakes.reservation_process import (
     read_line,
     reservation_process,
     send_go,
-    with_budget_store,
 )
 from tests.fakes.slow_wire import SkippingLoop, SlowWire, run_with_skips
 
+pytestmark = pytest.mark.anyio
 NOW: Final = 1000.0
 COUNTER: Final = CLAIM.counter
+
+
+@pytest.fixture
+def kind() -> str:
+    return "redis"
+
+
+@pytest.fixture
+def trusts_callers() -> bool:
+    return False
 
 
 def test_four_processes_with_a_thousand_reservations_admit_exactly_fifty(redis_prefix):
@@ -51,36 +62,31 @@ def test_four_processes_with_a_thousand_reservations_admit_exactly_fifty(redis_p
     assert sum(granted) == 50
 
 
-def test_the_holds_of_a_process_that_is_killed_free_themselves(redis_prefix):
+@pytest.mark.parametrize("trusts_callers", [True])
+async def test_the_holds_of_a_process_that_is_killed_free_themselves(store, redis_prefix):
     with reservation_process(redis_prefix, "doomed", 60) as process:
         send_go(process)
         assert read_line(process) == "50"
         process.kill()
 
-    async def story(store: RedisBudgetStore) -> None:
-        before = await store.reserve("a", [CLAIM], NOW + 29.999, NOW + 60)
-        assert before == ReservationRefused(0, CounterLevel(0, DOLLARS_5), NOW + 30, 50)
-        after = await store.reserve("a", [CLAIM], NOW + 30, NOW + 60)
-        assert after == ReservationGranted((CounterLevel(0, CENTS_10),), (1,))
-
-    with_budget_store(redis_prefix, story, trusts=True)
+    before = await store.reserve("a", [CLAIM], NOW + 29.999, NOW + 60)
+    assert before == ReservationRefused(0, CounterLevel(0, DOLLARS_5), NOW + 30, 50)
+    after = await store.reserve("a", [CLAIM], NOW + 30, NOW + 60)
+    assert after == ReservationGranted((CounterLevel(0, CENTS_10),), (1,))
 
 
-def test_redis_tells_the_time_and_callers_only_how_long(redis_prefix):
-    async def story(store: RedisBudgetStore) -> None:
-        whole = CounterClaim("team", 100, 100, hard=True, ends=0.0)
-        assert isinstance(await store.reserve("long", [whole], NOW, NOW + 60), ReservationGranted)
-        refused = await store.reserve("b", [whole], 5 * NOW, 5 * NOW + 60)
-        assert isinstance(refused, ReservationRefused)
-        assert refused.frees is not None
-        assert 5 * NOW < refused.frees <= 5 * NOW + 60
+async def test_redis_tells_the_time_and_callers_only_how_long(store):
+    whole = CounterClaim("team", 100, 100, hard=True, ends=0.0)
+    assert isinstance(await store.reserve("long", [whole], NOW, NOW + 60), ReservationGranted)
+    refused = await store.reserve("b", [whole], 5 * NOW, 5 * NOW + 60)
+    assert isinstance(refused, ReservationRefused)
+    assert refused.frees is not None
+    assert 5 * NOW < refused.frees <= 5 * NOW + 60
 
-        await store.settle("long", {"team": 0}, NOW)
-        await store.reserve("short", [whole], NOW, NOW + 0.001)
-        while isinstance(await store.reserve("b", [whole], 0.0, 60.0), ReservationRefused):
-            pass
-
-    with_budget_store(redis_prefix, story)
+    await store.settle("long", {"team": 0}, NOW)
+    await store.reserve("short", [whole], NOW, NOW + 0.001)
+    while isinstance(await store.reserve("b", [whole], 0.0, 60.0), ReservationRefused):
+        pass
 
 
 def test_only_one_kind_is_shared():
@@ -175,7 +181,7 @@ def test_while_a_slow_redis_answers_others_nobody_waits_for_more_than_five_deadl
             await asyncio.sleep(0.9 * DEADLINE_S)
             return [0]
 
-        store._lift = slow  # type: ignore[assignment]
+        store._scripts[scripts.LIFT] = slow  # type: ignore[assignment]
 
         async def time_until_unavailable() -> float:
             began = loop.time()
@@ -266,34 +272,25 @@ def test_a_loop_that_was_busy_elsewhere_does_not_make_redis_late():
     assert run_in_instant_time(story()) == "here"
 
 
-def test_an_error_from_redis_is_a_lost_budget_store_too(redis_prefix):
-    async def story(store: RedisBudgetStore) -> None:
-        await store._redis.set(f"{redis_prefix}:{{acme}}:counter:{COUNTER}", "not a counter")
-        with pytest.raises(StoreError, match="WRONGTYPE"):
-            await store.reserve("a", [CLAIM], NOW, NOW + 60)
-
-    with_budget_store(redis_prefix, story)
-
-
-def test_counters_are_found_by_how_their_names_begin(redis_prefix):
-    async def story(store: RedisBudgetStore) -> None:
-        names = [f"b[1]/user/usd/2026-11/{each}" for each in ("ann", "b*b", "c/d", "ünïcode")]
-        await store.raise_spent(dict.fromkeys([*names, "b1/user/usd/2026-11/eve"], 1), NOW)
+async def test_an_error_from_redis_is_a_lost_budget_store_too(store):
+    await store._redis.set(f"{store._keys}counter:{COUNTER}", "not a counter")
+    with pytest.raises(StoreError, match="WRONGTYPE"):
         await store.reserve("a", [CLAIM], NOW, NOW + 60)
 
-        assert await store.counters_from("b[1]/user/usd/2026-11/", 10) == names
-        assert len(await store.counters_from("b[1]/user", 2)) == 2
-        assert await store.counters_from("nobody", 10) == []
 
-        await store.raise_spent({f"many/{number}": 1 for number in range(1500)}, NOW)
-        assert len(await store.counters_from("many/", 2000)) == 1500
+async def test_counters_are_found_by_how_their_names_begin(store):
+    names = [f"b[1]/user/usd/2026-11/{each}" for each in ("ann", "b*b", "c/d", "ünïcode")]
+    await store.raise_spent(dict.fromkeys([*names, "b1/user/usd/2026-11/eve"], 1), NOW)
+    await store.reserve("a", [CLAIM], NOW, NOW + 60)
 
-    with_budget_store(redis_prefix, story)
+    assert await store.counters_from("b[1]/user/usd/2026-11/", 10) == names
+    assert len(await store.counters_from("b[1]/user", 2)) == 2
+    assert await store.counters_from("nobody", 10) == []
+
+    await store.raise_spent({f"many/{number}": 1 for number in range(1500)}, NOW)
+    assert len(await store.counters_from("many/", 2000)) == 1500
 
 
-def test_redis_says_what_time_it_is(redis_prefix):
-    async def story(store: RedisBudgetStore) -> None:
-        first, second = await store.time(), await store.time()
-        assert 1_700_000_000 < first <= second + DEADLINE_S
-
-    with_budget_store(redis_prefix, story)
+async def test_redis_says_what_time_it_is(store):
+    first, second = await store.time(), await store.time()
+    assert 1_700_000_000 < first <= second + DEADLINE_S

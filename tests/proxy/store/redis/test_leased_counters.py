@@ -1,7 +1,7 @@
 """Processes that lease parts of the same counters in Redis, over a wire that loses messages."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -27,105 +27,84 @@ from tests.proxy.store.redis.leasing_processes import (
     claim,
 )
 
+pytestmark = pytest.mark.anyio
+
 
 @pytest.fixture
-def play_story(
-    redis_prefix: str,
-) -> Callable[[Callable[[LeasingProcesses], Awaitable[None]]], None]:
-    """Plays a story of two processes."""
-
-    async def play(story: Callable[[LeasingProcesses], Awaitable[None]]) -> None:
-        fleet = LeasingProcesses(redis_prefix)
-        await fleet.begin()
-        try:
-            await story(fleet)
-        finally:
-            await fleet.close()
-
-    return lambda story: asyncio.run(play(story))
+async def fleet(redis_prefix: str) -> AsyncIterator[LeasingProcesses]:
+    """Two processes."""
+    fleet = LeasingProcesses(redis_prefix)
+    await fleet.begin()
+    yield fleet
+    await fleet.close()
 
 
-def test_once_a_counter_is_leased_calls_ask_redis_nothing(play_story):
-    async def story(fleet: LeasingProcesses) -> None:
-        await fleet.take_lease()
-        asked = fleet.wires[0].asked
-        names = [await fleet.call() for _ in range(MIN_LEASED_CALLS)]
-        for name in names:
-            assert name is not None
-            assert await fleet.processes[0].extend(name, ["team"], fleet.now, fleet.now + 60)
-            await fleet.end(0, name, 7)
-        assert fleet.wires[0].asked == asked
-        await fleet.processes[0].renew()
-        assert (await fleet.level()).spent == 7 * MIN_LEASED_CALLS
-
-    play_story(story)
+async def test_once_a_counter_is_leased_calls_ask_redis_nothing(fleet):
+    await fleet.take_lease()
+    asked = fleet.wires[0].asked
+    names = [await fleet.call() for _ in range(MIN_LEASED_CALLS)]
+    for name in names:
+        assert name is not None
+        assert await fleet.processes[0].extend(name, ["team"], fleet.now, fleet.now + 60)
+        await fleet.end(0, name, 7)
+    assert fleet.wires[0].asked == asked
+    await fleet.processes[0].renew()
+    assert (await fleet.level()).spent == 7 * MIN_LEASED_CALLS
 
 
-def test_calls_go_on_while_redis_stalls_and_no_longer_than_a_lease_is_valid(play_story):
-    async def story(fleet: LeasingProcesses) -> None:
-        await fleet.take_lease()
-        fleet.wires[0].wire = MessageFate.UNSENT
-        for _ in range(int(VALID_S * 2) - 1):
-            fleet.now += 0.5
-            name = await fleet.call()
-            assert name is not None
-            await fleet.end(0, name, 3)
-            with pytest.raises(StoreError):
-                await fleet.processes[0].renew()
+async def test_calls_go_on_while_redis_stalls_and_no_longer_than_a_lease_is_valid(fleet):
+    await fleet.take_lease()
+    fleet.wires[0].wire = MessageFate.UNSENT
+    for _ in range(int(VALID_S * 2) - 1):
         fleet.now += 0.5
-        assert await fleet.call() is None
-
-        fleet.wires[0].wire = MessageFate.FINE
-        await fleet.processes[0].renew()
-        await fleet.processes[0].renew()
-        assert (await fleet.level()).spent == fleet.spent
-
-    play_story(story)
-
-
-def test_a_lease_is_a_small_part_of_what_is_free_and_none_where_that_is_few_calls(play_story):
-    async def story(fleet: LeasingProcesses) -> None:
-        await fleet.take_lease()
-        assert MIN_LEASED_CALLS * COST <= (await fleet.level()).held <= LIMIT // MAX_LEASE_DIVISOR
-        await fleet.processes[1].settle("much", {"team": LIMIT - 1000}, fleet.now)
-        for _ in range(3):
-            assert await fleet.call() is not None
+        name = await fleet.call()
+        assert name is not None
+        await fleet.end(0, name, 3)
+        with pytest.raises(StoreError):
             await fleet.processes[0].renew()
-        assert (await fleet.level()).held == len(fleet.running) * COST
+    fleet.now += 0.5
+    assert await fleet.call() is None
 
-    play_story(story)
-
-
-def test_all_of_a_budget_can_be_spent_to_the_last_call(play_story):
-    async def story(fleet: LeasingProcesses) -> None:
-        for _ in range(3):
-            for which in (0, 1):
-                await fleet.take_lease(which)
-        for number in range(2 * LIMIT // COST):
-            which = number % 2
-            if (name := await fleet.call(which)) is not None:
-                await fleet.end(which, name, COST)
-            if number % 20 == 0:
-                await fleet.processes[0].renew()
-                await fleet.processes[1].renew()
-        assert fleet.spent == LIMIT
-
-    play_story(story)
+    fleet.wires[0].wire = MessageFate.FINE
+    await fleet.processes[0].renew()
+    await fleet.processes[0].renew()
+    assert (await fleet.level()).spent == fleet.spent
 
 
-def test_a_lease_nobody_needs_is_given_back_and_so_is_every_lease_at_the_end(play_story):
-    async def story(fleet: LeasingProcesses) -> None:
-        await fleet.take_lease(0)
-        await fleet.take_lease(1)
-        fleet.now += IDLE_S
+async def test_a_lease_is_a_small_part_of_what_is_free_and_none_where_that_is_few_calls(fleet):
+    await fleet.take_lease()
+    assert MIN_LEASED_CALLS * COST <= (await fleet.level()).held <= LIMIT // MAX_LEASE_DIVISOR
+    await fleet.processes[1].settle("much", {"team": LIMIT - 1000}, fleet.now)
+    for _ in range(3):
+        assert await fleet.call() is not None
         await fleet.processes[0].renew()
-        assert (await fleet.level()).held > 0
-        await fleet.processes[1].renew(is_last=True)
-        assert await fleet.level() == CounterLevel(0, 0)
-        await fleet.processes[0].renew()
-        assert not fleet.processes[0]._leases
+    assert (await fleet.level()).held == len(fleet.running) * COST
 
-    play_story(story)
+
+async def test_all_of_a_budget_can_be_spent_to_the_last_call(fleet):
+    for _ in range(3):
+        for which in (0, 1):
+            await fleet.take_lease(which)
+    for number in range(2 * LIMIT // COST):
+        which = number % 2
+        if (name := await fleet.call(which)) is not None:
+            await fleet.end(which, name, COST)
+        if number % 20 == 0:
+            await fleet.processes[0].renew()
+            await fleet.processes[1].renew()
+    assert fleet.spent == LIMIT
+
+
+async def test_a_lease_nobody_needs_is_given_back_and_so_is_every_lease_at_the_end(fleet):
+    await fleet.take_lease(0)
+    await fleet.take_lease(1)
+    fleet.now += IDLE_S
+    await fleet.processes[0].renew()
+    assert (await fleet.level()).held > 0
+    await fleet.processes[1].renew(is_last=True)
+    assert await fleet.level() == CounterLevel(0, 0)
+    await fleet.processes[0].renew()
+    assert not fleet.processes[0]._leases
 
 
 def test_unanswered_and_later_settlements_are_reported_at_the_end(redis_prefix):
@@ -149,71 +128,59 @@ def test_unanswered_and_later_settlements_are_reported_at_the_end(redis_prefix):
     assert asyncio.run(story()) == CounterLevel(14, 0)
 
 
-def test_the_lease_of_a_dead_process_counts_until_it_expires(play_story):
-    async def story(fleet: LeasingProcesses) -> None:
-        await fleet.take_lease(0)
-        held = (await fleet.level()).held
-        assert held > 0
-        fleet.now += TTL_S - 0.01
-        assert (await fleet.level()).held == held
-        fleet.now += 0.01
-        assert await fleet.level() == CounterLevel(0, 0)
-
-    play_story(story)
+async def test_the_lease_of_a_dead_process_counts_until_it_expires(fleet):
+    await fleet.take_lease(0)
+    held = (await fleet.level()).held
+    assert held > 0
+    fleet.now += TTL_S - 0.01
+    assert (await fleet.level()).held == held
+    fleet.now += 0.01
+    assert await fleet.level() == CounterLevel(0, 0)
 
 
-def test_counters_that_lose_everything_know_within_a_report_what_calls_hold_and_lease_no_more(
-    play_story,
+async def test_counters_that_lose_everything_know_within_a_report_what_calls_hold_and_lease_no_more(
+    fleet,
 ):
-    async def story(fleet: LeasingProcesses) -> None:
-        await fleet.take_lease()
-        ended, goes_on = await fleet.call(), await fleet.call()
-        assert ended is not None
-        assert goes_on is not None
-        keys = await fleet.wires[0]._redis.keys(f"{fleet.wires[0]._keys}*")
-        await fleet.wires[0]._redis.delete(*keys)
-        await fleet.end(0, ended, 4)
-        await fleet.processes[0].renew()
-        assert await fleet.level() == CounterLevel(4, COST)
-        assert fleet.processes[0].reserve_leased("x", [claim()], fleet.now) is None
+    await fleet.take_lease()
+    ended, goes_on = await fleet.call(), await fleet.call()
+    assert ended is not None
+    assert goes_on is not None
+    keys = await fleet.wires[0]._redis.keys(f"{fleet.wires[0]._keys}*")
+    await fleet.wires[0]._redis.delete(*keys)
+    await fleet.end(0, ended, 4)
+    await fleet.processes[0].renew()
+    assert await fleet.level() == CounterLevel(4, COST)
+    assert fleet.processes[0].reserve_leased("x", [claim()], fleet.now) is None
 
-        await fleet.processes[0].change_condition(
-            CountersCondition.EMPTY, CountersCondition.WHOLE, fleet.now
-        )
-        await fleet.processes[0].renew()
-        asked = fleet.wires[0].asked
+    await fleet.processes[0].change_condition(
+        CountersCondition.EMPTY, CountersCondition.WHOLE, fleet.now
+    )
+    await fleet.processes[0].renew()
+    asked = fleet.wires[0].asked
+    assert await fleet.call() is not None
+    assert fleet.wires[0].asked == asked
+
+
+async def test_reports_from_before_a_checkpoint_add_nothing_to_restored_counters(fleet):
+    await fleet.take_lease()
+    early, late = await fleet.call(), await fleet.call()
+    assert early is not None
+    assert late is not None
+    await fleet.end(0, early, 4)
+    process = fleet.processes[0]
+    checkpoint = await process.begin_checkpoint(fleet.now, 5)
+    fleet.now += 2
+    await fleet.end(0, late, 6)
+    assert await process.restore({"team": 104}, checkpoint, fleet.now) == [0]
+    await process.renew()
+    assert (await fleet.level()).spent == 110
+
+
+async def test_counters_asked_for_once_in_a_while_are_not_leased(fleet):
+    for _ in range(4):
         assert await fleet.call() is not None
-        assert fleet.wires[0].asked == asked
-
-    play_story(story)
-
-
-def test_reports_from_before_a_checkpoint_add_nothing_to_restored_counters(play_story):
-    async def story(fleet: LeasingProcesses) -> None:
-        await fleet.take_lease()
-        early, late = await fleet.call(), await fleet.call()
-        assert early is not None
-        assert late is not None
-        await fleet.end(0, early, 4)
-        process = fleet.processes[0]
-        checkpoint = await process.begin_checkpoint(fleet.now, 5)
-        fleet.now += 2
-        await fleet.end(0, late, 6)
-        assert await process.restore({"team": 104}, checkpoint, fleet.now) == [0]
-        await process.renew()
-        assert (await fleet.level()).spent == 110
-
-    play_story(story)
-
-
-def test_counters_asked_for_once_in_a_while_are_not_leased(play_story):
-    async def story(fleet: LeasingProcesses) -> None:
-        for _ in range(4):
-            assert await fleet.call() is not None
-            fleet.now += IDLE_S
-        assert not fleet.processes[0]._leases
-
-    play_story(story)
+        fleet.now += IDLE_S
+    assert not fleet.processes[0]._leases
 
 
 @pytest.mark.parametrize("leap", [-5 * DAY, -180.0, 180.0, 5 * DAY])
@@ -256,30 +223,24 @@ def test_a_clock_that_leaps_forgets_nothing_of_a_leased_budget(leap, redis_prefi
     asyncio.run(play())
 
 
-def test_a_call_that_may_be_held_in_redis_is_not_held_in_a_lease_too(play_story):
-    async def story(fleet: LeasingProcesses) -> None:
-        process = fleet.processes[0]
-        claims = [claim()]
-        fleet.wires[0].wire = MessageFate.UNANSWERED
-        with pytest.raises(StoreError):
-            await process.reserve("a", claims, fleet.now, fleet.now + 60)
-        fleet.wires[0].wire = MessageFate.FINE
-        await fleet.take_lease()
-        assert process.reserve_leased("b", claims, fleet.now) is not None
-        assert process.reserve_leased("a", claims, fleet.now) is None
-
-    play_story(story)
+async def test_a_call_that_may_be_held_in_redis_is_not_held_in_a_lease_too(fleet):
+    process = fleet.processes[0]
+    claims = [claim()]
+    fleet.wires[0].wire = MessageFate.UNANSWERED
+    with pytest.raises(StoreError):
+        await process.reserve("a", claims, fleet.now, fleet.now + 60)
+    fleet.wires[0].wire = MessageFate.FINE
+    await fleet.take_lease()
+    assert process.reserve_leased("b", claims, fleet.now) is not None
+    assert process.reserve_leased("a", claims, fleet.now) is None
 
 
-def test_running_calls_are_told_leased_ones_included(play_story):
-    async def story(fleet: LeasingProcesses) -> None:
-        await fleet.take_lease(0)
-        for _ in range(5):
-            assert await fleet.call(0) is not None
-        await fleet.processes[0].renew()
-        claims = [claim()]
-        said = await fleet.processes[1].reserve("x", claims, fleet.now, fleet.now + 60)
-        assert isinstance(said, ReservationGranted)
-        assert said.running == (6,)
-
-    play_story(story)
+async def test_running_calls_are_told_leased_ones_included(fleet):
+    await fleet.take_lease(0)
+    for _ in range(5):
+        assert await fleet.call(0) is not None
+    await fleet.processes[0].renew()
+    claims = [claim()]
+    said = await fleet.processes[1].reserve("x", claims, fleet.now, fleet.now + 60)
+    assert isinstance(said, ReservationGranted)
+    assert said.running == (6,)

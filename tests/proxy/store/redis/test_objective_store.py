@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
 from time import monotonic
 from typing import Any, Final
@@ -20,22 +20,18 @@ from tests.fakes.objective_process import objective_process, open_counters
 from tests.fakes.redis_keys import SERVER
 from tests.fakes.reservation_process import read_line, send_go
 from tests.fakes.slow_wire import SkippingLoop, SlowWire, run_with_skips
+from tests.proxy.store.redis.redis_commands import commands_of
 
+pytestmark = pytest.mark.anyio
 HERE: Final = 179_000_000
 LEASE: Final = 0.5
 
 
-def run_story(prefix: str, story: Callable[[RedisCounters], Awaitable[Any]]) -> Any:
-    """Return what the story returns of the state whose keys start with this prefix."""
-
-    async def play() -> Any:
-        store = open_counters(prefix)
-        try:
-            return await story(store)
-        finally:
-            await store.aclose()
-
-    return asyncio.run(play())
+@pytest.fixture
+async def store(redis_prefix: str) -> AsyncIterator[RedisCounters]:
+    store = open_counters(redis_prefix)
+    yield store
+    await store.aclose()
 
 
 async def follow(store: RedisCounters) -> int:
@@ -54,7 +50,7 @@ async def slot_of(store: RedisCounters) -> int:
     return int(seconds // SLOT_S)
 
 
-def test_of_four_processes_that_race_one_leads_and_what_all_counted_is_one_count(redis_prefix):
+async def test_of_four_processes_one_leads_and_what_all_counted_is_one_count(store, redis_prefix):
     with ExitStack() as stack:
         processes = [
             stack.enter_context(objective_process(redis_prefix, f"process-{each}", 60.0))
@@ -65,17 +61,16 @@ def test_of_four_processes_that_race_one_leads_and_what_all_counted_is_one_count
             send_go(process)
         second = [read_line(process) for process in processes]
 
-    async def story(store: RedisCounters) -> int:
-        slot = await slot_of(store)
-        found = await store.read(["calls"], slot - 30, slot)
-        return sum(good for good, _ in found.values())
-
+    slot = await slot_of(store)
+    counts = await store.read(["calls"], slot - 30, slot)
     assert first.count("None") == 3
     assert second == first
-    assert run_story(redis_prefix, story) == 8
+    assert sum(good for good, _ in counts.values()) == 8
 
 
-def test_a_leader_that_is_killed_is_followed_when_its_lease_ends_and_not_before(redis_prefix):
+async def test_a_leader_that_is_killed_is_followed_when_its_lease_ends_and_not_before(
+    store, redis_prefix
+):
     with objective_process(redis_prefix, "doomed", LEASE) as process:
         read_line(process)
         send_go(process)
@@ -83,71 +78,53 @@ def test_a_leader_that_is_killed_is_followed_when_its_lease_ends_and_not_before(
         began = monotonic()
         process.kill()
 
-    async def story(store: RedisCounters) -> tuple[int, float]:
-        epoch = await follow(store)
-        waited = monotonic() - began
-        assert not await store.publish(doomed, {"chat": b"late"})
-        assert await store.publish(epoch, {"chat": b"new"})
-        return epoch, waited
-
-    epoch, waited = run_story(redis_prefix, story)
+    epoch = await follow(store)
+    waited = monotonic() - began
+    assert not await store.publish(doomed, {"chat": b"late"})
+    assert await store.publish(epoch, {"chat": b"new"})
     assert epoch > doomed
     assert waited < LEASE + 5.0
 
 
-def test_a_lease_is_as_long_as_redis_says(redis_prefix):
-    async def story(store: RedisCounters) -> None:
-        first = await store.lead("a", LEASE)
-        second = await follow(store)
+async def test_a_lease_is_as_long_as_redis_says(store):
+    first = await store.lead("a", LEASE)
+    second = await follow(store)
 
-        assert first is not None
-        assert (second - first) / 1000 >= LEASE
-
-    run_story(redis_prefix, story)
+    assert first is not None
+    assert (second - first) / 1000 >= LEASE
 
 
-def test_redis_tells_which_slots_are_near(redis_prefix):
-    async def story(store: RedisCounters) -> None:
-        here = await slot_of(store)
-        hour = int(MAX_CLOCK_DRIFT_S / SLOT_S)
-        await store.add({("chat", here + at): (1, 0) for at in (-hour - 2, 0, hour - 2, hour + 2)})
+async def test_redis_tells_which_slots_are_near(store):
+    here = await slot_of(store)
+    hour = int(MAX_CLOCK_DRIFT_S / SLOT_S)
+    await store.add({("chat", here + at): (1, 0) for at in (-hour - 2, 0, hour - 2, hour + 2)})
 
-        assert await store.read(["chat"], here - 720, here + 720) == {
-            ("chat", here): (1, 0),
-            ("chat", here + hour - 2): (1, 0),
-        }
-
-    run_story(redis_prefix, story)
+    assert await store.read(["chat"], here - 720, here + 720) == {
+        ("chat", here): (1, 0),
+        ("chat", here + hour - 2): (1, 0),
+    }
 
 
-def test_epochs_grow_even_where_redis_forgets_the_last(redis_prefix):
-    async def story(store: RedisCounters) -> None:
-        first = await store.lead("a", 5.0)
-        await store._redis.delete(f"{store._keys}lease")
-        await asyncio.sleep(0.002)
-        second = await store.lead("b", 5.0)
+async def test_epochs_grow_even_where_redis_forgets_the_last(store):
+    first = await store.lead("a", 5.0)
+    await store._redis.delete(f"{store._keys}lease")
+    await asyncio.sleep(0.002)
+    second = await store.lead("b", 5.0)
 
-        assert first is not None
-        assert second is not None
-        assert second > first
-        assert not await store.publish(first, {})
-
-    run_story(redis_prefix, story)
+    assert first is not None
+    assert second is not None
+    assert second > first
+    assert not await store.publish(first, {})
 
 
-def test_another_process_finds_what_was_published(redis_prefix):
-    async def speak(store: RedisCounters) -> int:
-        epoch = await store.lead("a", 5.0)
-        assert epoch is not None
-        await store.publish(epoch, {"chat": b"2"})
-        return epoch
+async def test_another_process_finds_what_was_published(store, redis_prefix):
+    epoch = await store.lead("a", 5.0)
+    assert epoch is not None
+    await store.publish(epoch, {"chat": b"2"})
+    other = open_counters(redis_prefix)
 
-    epoch: int = run_story(redis_prefix, speak)
-
-    async def hear(store: RedisCounters) -> None:
-        assert await store.standings() == (epoch, {"chat": b"2"})
-
-    run_story(redis_prefix, hear)
+    assert await other.standings() == (epoch, {"chat": b"2"})
+    await other.aclose()
 
 
 @pytest.mark.parametrize("name", ["", "a{b", "a}b"])
@@ -226,124 +203,92 @@ def test_an_answer_that_comes_late_is_not_taken_for_the_next(redis_prefix):
     run_with_skips(story)
 
 
-def test_a_connection_that_was_cut_is_made_anew_and_nothing_is_added_twice(redis_prefix):
-    async def story(store: RedisCounters) -> None:
-        slot = await slot_of(store)
-        await store.add({("chat", slot): (1, 0)})
-        await store._redis.connection_pool.disconnect()
-        await store.add({("chat", slot): (1, 0)})
-        async with Redis.from_url(SERVER) as other:
-            await other.client_kill_filter(_id=str(await store._redis.client_id()))
-        await asyncio.sleep(0.05)
-        await store.add({("chat", slot): (1, 0)})
+async def test_a_connection_that_was_cut_is_made_anew_and_nothing_is_added_twice(store):
+    slot = await slot_of(store)
+    await store.add({("chat", slot): (1, 0)})
+    await store._redis.connection_pool.disconnect()
+    await store.add({("chat", slot): (1, 0)})
+    async with Redis.from_url(SERVER) as other:
+        await other.client_kill_filter(_id=str(await store._redis.client_id()))
+    await asyncio.sleep(0.05)
+    await store.add({("chat", slot): (1, 0)})
 
-        assert await store.read(["chat"], slot, slot) == {("chat", slot): (3, 0)}
-
-    run_story(redis_prefix, story)
+    assert await store.read(["chat"], slot, slot) == {("chat", slot): (3, 0)}
 
 
 @pytest.mark.parametrize(
     "said", [b"", b"\xff", b"\x93\x01\x02\x03", b"\x81\xa1a\x01"], ids=["none", "no", "list", "int"]
 )
-def test_an_unreadable_published_state_is_a_lost_store(redis_prefix, said):
-    async def story(store: RedisCounters) -> None:
-        await store._redis.hset(f"{store._keys}told", mapping={"epoch": 1, "said": said})
-        with pytest.raises(StoreError, match="no valid state of objectives"):
-            await store.standings()
-
-    run_story(redis_prefix, story)
+async def test_an_unreadable_published_state_is_a_lost_store(store, said):
+    await store._redis.hset(f"{store._keys}told", mapping={"epoch": 1, "said": said})
+    with pytest.raises(StoreError, match="no valid state of objectives"):
+        await store.standings()
 
 
-def test_an_error_from_redis_is_a_lost_objective_store_too(redis_prefix):
-    async def story(store: RedisCounters) -> None:
-        await store._redis.set(f"{store._keys}lease", "not a lease")
-        with pytest.raises(StoreError, match="WRONGTYPE"):
-            await store.lead("a", 5.0)
-
-    run_story(redis_prefix, story)
+async def test_an_error_from_redis_is_a_lost_objective_store_too(store):
+    await store._redis.set(f"{store._keys}lease", "not a lease")
+    with pytest.raises(StoreError, match="WRONGTYPE"):
+        await store.lead("a", 5.0)
 
 
-async def heard(store: RedisCounters, work: Awaitable[Any]) -> Sequence[Sequence[str]]:
-    """The commands that Redis ran for the work: what was sent, then what its scripts called."""
-    commands: list[list[str]] = []
-    async with Redis.from_url(SERVER) as other, other.monitor() as monitor:
-        await work
-        await store._redis.echo(f"{store._keys}end")
-        while True:
-            command = (await monitor.next_command())["command"].split(" ")
-            if command == ["ECHO", f"{store._keys}end"]:
-                return commands
-            if any(store._keys in word for word in command):
-                commands.append(command)
+async def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(store):
+    here = await slot_of(store)
 
-
-def test_scripts_touch_the_keys_they_are_given_and_all_lie_in_one_slot(redis_prefix):
-    async def story(store: RedisCounters) -> None:
-        here = await slot_of(store)
-
-        async def work() -> None:
-            await store.add({(key, here + at): (1, 1) for key in "ab" for at in range(9)})
-            await store.read(["a", "b", "{odd}"], here, here + 20)
-            epoch = await store.lead("a", 5.0)
-            assert epoch is not None
-            await store.publish(epoch, {"chat": b"1"})
-            await asyncio.sleep(0.01)
-
-        given: set[str] = set()
-        touched = 0
-        for command, *words in await heard(store, work()):
-            if command == "EVALSHA":
-                given = set(words[2 : 2 + int(words[1])])
-                assert len({key_slot(key.encode()) for key in given}) == 1
-            elif command not in {"SCRIPT", "EVAL"}:
-                assert words[0] in given
-                touched += 1
-        assert touched > 60
-
-    run_story(redis_prefix, story)
-
-
-def test_no_script_does_more_than_its_share(redis_prefix):
-    async def story(store: RedisCounters) -> None:
-        here = await slot_of(store)
-        keys = [f"{each}" for each in range(MAX_KEYS)]
-
-        async def work() -> None:
-            await store.add({(key, here): (1, 1) for key in keys})
-            await store.read(keys, here, here + 3)
-            await store.read(["1"], here, here + 2500)
-
-        within = 0
-        shares = []
-        for command, *_ in [*await heard(store, work()), ["EVALSHA"]]:
-            if command == "EVALSHA":
-                shares.append(within)
-            within = 0 if command == "EVALSHA" else within + 1
-        assert len(shares) > 10
-        assert max(shares) <= 1002
-
-    run_story(redis_prefix, story)
-
-
-def test_slots_go_by_themselves_and_what_was_said_stays(redis_prefix):
-    async def story(store: RedisCounters) -> None:
-        here = await slot_of(store)
-        await store.add({("chat", here + at): (1, 0) for at in (-350, 0, 350)})
+    async def work() -> None:
+        await store.add({(key, here + at): (1, 1) for key in "ab" for at in range(9)})
+        await store.read(["a", "b", "{odd}"], here, here + 20)
         epoch = await store.lead("a", 5.0)
         assert epoch is not None
         await store.publish(epoch, {"chat": b"1"})
+        await asyncio.sleep(0.01)
 
-        async def seconds_left(key: str) -> float:
-            return float(await store._redis.pttl(f"{store._keys}{key}")) / 1000
+    given: set[str] = set()
+    touched = 0
+    for command, *words in await commands_of(store, work()):
+        if command == "EVALSHA":
+            given = set(words[2 : 2 + int(words[1])])
+            assert len({key_slot(key.encode()) for key in given}) == 1
+        elif command not in {"SCRIPT", "EVAL"}:
+            assert words[0] in given
+            touched += 1
+    assert touched > 60
 
-        for key, expected in {
-            f"slot:{here - 350}": RETENTION_S - 3500 + SLOT_S,
-            f"slot:{here}": RETENTION_S + SLOT_S,
-            f"slot:{here + 350}": RETENTION_S + 3500 + SLOT_S,
-        }.items():
-            assert expected - 120 < await seconds_left(key) <= expected + 1
-        for key in ("lease", "told"):
-            assert await store._redis.pttl(f"{store._keys}{key}") == -1
-        assert len([key async for key in store._redis.scan_iter(f"{redis_prefix}*")]) == 5
 
-    run_story(redis_prefix, story)
+async def test_no_script_does_more_than_its_share(store):
+    here = await slot_of(store)
+    keys = [f"{each}" for each in range(MAX_KEYS)]
+
+    async def work() -> None:
+        await store.add({(key, here): (1, 1) for key in keys})
+        await store.read(keys, here, here + 3)
+        await store.read(["1"], here, here + 2500)
+
+    within = 0
+    shares = []
+    for command, *_ in [*await commands_of(store, work()), ["EVALSHA"]]:
+        if command == "EVALSHA":
+            shares.append(within)
+        within = 0 if command == "EVALSHA" else within + 1
+    assert len(shares) > 10
+    assert max(shares) <= 1002
+
+
+async def test_slots_go_by_themselves_and_what_was_published_stays(store):
+    here = await slot_of(store)
+    await store.add({("chat", here + at): (1, 0) for at in (-350, 0, 350)})
+    epoch = await store.lead("a", 5.0)
+    assert epoch is not None
+    await store.publish(epoch, {"chat": b"1"})
+
+    async def seconds_left(key: str) -> float:
+        return float(await store._redis.pttl(f"{store._keys}{key}")) / 1000
+
+    for key, expected in {
+        f"slot:{here - 350}": RETENTION_S - 3500 + SLOT_S,
+        f"slot:{here}": RETENTION_S + SLOT_S,
+        f"slot:{here + 350}": RETENTION_S + 3500 + SLOT_S,
+    }.items():
+        assert expected - 120 < await seconds_left(key) <= expected + 1
+    for key in ("lease", "told"):
+        assert await store._redis.pttl(f"{store._keys}{key}") == -1
+    assert len([key async for key in store._redis.scan_iter(f"{store._keys}*")]) == 5

@@ -8,11 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from proxy.prefix.breakpoints.plan import ExperimentArm
-from proxy.prefix.guard import (
-    ArmTotals,
-    ComparisonFinding,
-    compare_arms,
-)
+from proxy.prefix.guard import ArmTotals, ComparisonFinding
 from proxy.records.receipt import Outcome, Receipt
 from proxy.store.errors import StoreError
 from proxy.store.sql.database import StoppableReads
@@ -24,6 +20,7 @@ from tests.fakes.arm_samples import ConversationSums, sample_arm
 from tests.fakes.receipts import START, a_receipt
 
 HERE: dict[str, Any] = {"team": "team_0", "feature": "support", "model": "m"}
+PLACE = ("team_0", "support")
 
 
 def planned_receipt(n: int, **changes: Any) -> Receipt:
@@ -60,16 +57,15 @@ def by_hand(receipts: Iterable[Receipt]) -> ArmTotals:
 def test_each_arms_sums_are_those_of_its_conversations(engine: Engine, savings: Savings) -> None:
     receipts = [planned_receipt(n) for n in range(200)]
     inserter(engine)([*receipts, *(a_receipt(n) for n in range(200, 220))])
-    control, treated = savings.samples(START)
+    arms = savings.arm_totals(START)[PLACE]
 
-    assert (treated.team, treated.feature, treated.model) == ("team_0", "support", "m")
-    for found in (control, treated):
-        expected = by_hand(receipt for receipt in receipts if receipt.arm == found.arm)
+    for arm, totals in arms.items():
+        expected = by_hand(receipt for receipt in receipts if receipt.arm == arm)
         for name in ArmTotals.__struct_fields__:
-            assert getattr(found.sample, name) == pytest.approx(getattr(expected, name), rel=1e-12)
-    assert (control.arm, treated.arm) == (ExperimentArm.CONTROL, ExperimentArm.TREATED)
-    assert (control.sample.conversations, treated.sample.conversations) == (8, 32)
-    assert type(treated.sample.cost) is int
+            assert getattr(totals, name) == pytest.approx(getattr(expected, name), rel=1e-12)
+    treated = arms[ExperimentArm.TREATED]
+    assert (arms[ExperimentArm.CONTROL].conversations, treated.conversations) == (8, 32)
+    assert type(treated.cost) is int
 
 
 @pytest.mark.parametrize(
@@ -88,23 +84,26 @@ def test_calls_without_an_arm_are_left_out_of_savings(
 ) -> None:
     inserter(engine)([planned_receipt(1, **left_out)])
 
-    assert savings.samples(START) == []
+    assert savings.arm_totals(START) == {}
 
 
-def test_samples_are_kept_apart_by_team_feature_and_model(engine: Engine, savings: Savings) -> None:
-    places = [{"team": "team_1"}, {"feature": ""}, {"model": "n"}, {}]
+def test_arm_totals_are_kept_apart_by_team_and_feature(engine: Engine, savings: Savings) -> None:
+    places = [{"team": "team_1"}, {"feature": ""}, {}]
     inserter(engine)([planned_receipt(n, **place) for n, place in enumerate(places, 1)])
 
-    def places_of_samples(**wanted: str) -> list[tuple[str, str, str]]:
-        return [(x.team, x.feature, x.model) for x in savings.samples(START, **wanted)]
+    def places_of(**wanted: str) -> list[tuple[str, str]]:
+        return list(savings.arm_totals(START, **wanted))
 
-    assert len(places_of_samples()) == 4
-    assert places_of_samples(team="team_1") == [("team_1", "support", "m")]
-    assert places_of_samples(team="team_0", feature="") == [("team_0", "", "m")]
-    assert places_of_samples(feature="support", team="team_0") == [
-        ("team_0", "support", "m"),
-        ("team_0", "support", "n"),
-    ]
+    assert places_of() == [("team_0", ""), PLACE, ("team_1", "support")]
+    assert places_of(team="team_1") == [("team_1", "support")]
+    assert places_of(team="team_0", feature="") == [("team_0", "")]
+    assert places_of(team="team_0", feature="support") == [PLACE]
+
+
+def test_a_conversation_on_two_models_is_two_of_its_arm(engine: Engine, savings: Savings) -> None:
+    inserter(engine)([planned_receipt(1), planned_receipt(41, model="n")])
+
+    assert savings.arm_totals(START)[PLACE][ExperimentArm.TREATED].conversations == 2
 
 
 def test_conversations_that_cost_millions_of_dollars_do_not_overflow(
@@ -112,7 +111,7 @@ def test_conversations_that_cost_millions_of_dollars_do_not_overflow(
 ) -> None:
     inserter(engine)([planned_receipt(n, cost_nanos=10**15 - n) for n in range(20)])
 
-    assert sum(found.sample.cost_cost for found in savings.samples(START)) > 1e31
+    assert sum(totals.cost_cost for totals in savings.arm_totals(START)[PLACE].values()) > 1e31
 
 
 def test_the_guard_judges_what_the_ledger_tells(engine: Engine, savings: Savings) -> None:
@@ -128,9 +127,9 @@ def test_the_guard_judges_what_the_ledger_tells(engine: Engine, savings: Savings
         for n in range(300)
     ]
     inserter(engine)(receipts)
-    control, treated = savings.samples(START)
+    (comparison,) = savings.compare(START)
 
-    assert compare_arms(treated.sample, control.sample).finding is ComparisonFinding.WORSE
+    assert comparison.verdict.finding is ComparisonFinding.WORSE
 
 
 def test_misses_are_summed_by_reason_the_dearest_first(engine: Engine, savings: Savings) -> None:
@@ -182,10 +181,10 @@ def test_an_estimate_is_there_from_the_first_call(engine: Engine, savings: Savin
             planned_receipt(5, feature="other", planning_nanos=10, cost_nanos=90),
         ]
     )
-    found = {each.feature: each for each in savings.compare(START)}
+    estimates = {comparison.feature: comparison.estimate for comparison in savings.compare(START)}
 
-    assert found["support"].estimate == Estimate(calls=2, nanos=200, cost=1_000)
-    assert found["support"].estimate.part == pytest.approx(1 / 6)
+    assert estimates["support"] == Estimate(calls=2, nanos=200, cost=1_000)
+    assert estimates["support"].part == pytest.approx(1 / 6)
     assert savings.estimates(START, feature="other") == {
         ("team_0", "other"): Estimate(calls=1, nanos=10, cost=90)
     }
@@ -201,9 +200,10 @@ def test_control_calls_cost_what_they_would_have_without_what_treated_ones_store
             planned_receipt(10, planning_nanos=None, cost_nanos=1_000),
         ]
     )
-    costs = {sample.arm: sample.sample.cost for sample in savings.samples(START)}
+    arms = savings.arm_totals(START)[PLACE]
 
-    assert costs == {ExperimentArm.TREATED: 700, ExperimentArm.CONTROL: 2_000}
+    assert arms[ExperimentArm.TREATED].cost == 700
+    assert arms[ExperimentArm.CONTROL].cost == 2_000
 
 
 def test_a_conversation_released_from_the_control_arm_stays_in_it_at_its_cost_unmodified(
@@ -216,13 +216,11 @@ def test_a_conversation_released_from_the_control_arm_stays_in_it_at_its_cost_un
             planned_receipt(45, arm="released", planning_nanos=400, cost_nanos=600),
         ]
     )
-    samples = {sample.arm: sample.sample for sample in savings.samples(START)}
+    arms = savings.arm_totals(START)[PLACE]
 
-    assert {arm: sample.cost for arm, sample in samples.items()} == {
-        ExperimentArm.TREATED: 700,
-        ExperimentArm.CONTROL: 2_000,
-    }
-    assert samples[ExperimentArm.CONTROL].conversations == 1
+    assert [totals.conversations for totals in arms.values()] == [1, 1, 0]
+    assert arms[ExperimentArm.TREATED].cost == 700
+    assert arms[ExperimentArm.CONTROL].cost == 2_000
 
 
 def test_a_feature_says_how_many_conversations_it_still_needs(
