@@ -62,8 +62,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run an async test in a loop of its own; where it is so marked, waiting takes no time."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+    """Run an async test in a loop of its own; where it is so marked, waiting takes no time.
+
+    Tests with async fixtures are marked for anyio, which runs both in one loop.
+    """
+    is_async = inspect.iscoroutinefunction(pyfuncitem.obj)
+    if not is_async or pyfuncitem.get_closest_marker("anyio") is not None:
         return None
     from tests.fakes.clock import InstantLoop  # noqa: PLC0415 - its asserts are rewritten above
 
