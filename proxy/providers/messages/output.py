@@ -4,22 +4,22 @@ Blocks of the Messages API come one after the other, and none is taken up again.
 with any tool call by its index. So a call is held back while the one before it is incomplete.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 from msgspec import Raw
 
+from proxy.providers.chat.answer_reader import Event
 from proxy.providers.chat.call_parts import CallAssignment, CallIdentity, CallPart
 from proxy.providers.chat.chat_chunk import Delta
 from proxy.providers.chat.message_order import blocks_of
 from proxy.providers.messages.blocks import (
-    Event,
-    OpaqueOutput,
-    OpenBlock,
-    TextOutput,
-    ThinkingOutput,
-    ToolUseOutput,
+    OutputBlock,
+    opaque_block,
     read_opaque,
+    text_block,
+    thinking_block,
+    tool_use_block,
 )
 from proxy.providers.messages.body import Json
 from proxy.providers.messages.names import caller_call_id
@@ -36,7 +36,7 @@ class _Call:
     def __init__(self, identity: CallIdentity) -> None:
         self.identity = identity
         self.extra: Json = {}
-        self.block: ToolUseOutput | None = None
+        self.block: OutputBlock | None = None
 
 
 class MessageOutput:
@@ -46,8 +46,8 @@ class MessageOutput:
         self.refused = False
         self._settings = settings
         self._tail = tail
-        self._blocks: list[OpenBlock] = []
-        self._open: OpenBlock | None = None
+        self._blocks: list[OutputBlock] = []
+        self._open: OutputBlock | None = None
         self._calls: dict[int, _Call] = {}
         self._assignment = CallAssignment()
         self._waiting: list[_Call] = []
@@ -95,11 +95,7 @@ class MessageOutput:
         return [block.whole() for block in self._blocks]
 
     def _think(self, words: str) -> Iterator[Event]:
-        if not isinstance(self._open, ThinkingOutput):
-            shown = self._settings.thinking == "shown"
-            yield from self._begin(ThinkingOutput(len(self._blocks), shown=shown))
-        if isinstance(self._open, ThinkingOutput):
-            yield from self._open.think(words)
+        yield from self._write(words, thinking_block, shown=self._settings.thinking == "shown")
 
     def _add_opaque(self, raw: Raw) -> Iterator[Event]:
         """A provider's own block; it signs the reasoning that is open if that is its text."""
@@ -107,47 +103,52 @@ class MessageOutput:
         if block is None:
             return
         words, signature = block.get("thinking"), block.get("signature")
-        is_ours = isinstance(signature, str) and is_own_signature(signature)
-        if is_ours and self._settings.thinking == "hidden":
+        signature = signature if isinstance(signature, str) else ""
+        if is_own_signature(signature) and self._settings.thinking == "hidden":
             return
-        is_thought = block.get("type") == "thinking" and isinstance(words, str)
-        if is_thought and isinstance(self._open, ThinkingOutput) and self._open.words == words:
-            self._open.signature = signature if isinstance(signature, str) else ""
-            yield from self._close()
-        elif is_thought:
-            thought = ThinkingOutput(len(self._blocks), shown=True)
-            thought.signature = signature if isinstance(signature, str) else ""
+        if block.get("type") != "thinking" or not isinstance(words, str):
+            yield from self._begin(opaque_block(len(self._blocks), block))
+        elif self._open_kind == "thinking" and self._blocks[-1].text == words:
+            self._blocks[-1].signature = signature
+        else:
+            thought = thinking_block(len(self._blocks), shown=True, signature=signature)
             yield from self._begin(thought)
             if words:
-                yield from thought.think(str(words))
-            yield from self._close()
-        else:
-            yield from self._begin(OpaqueOutput(len(self._blocks), block))
-            yield from self._close()
+                yield from thought.write(words)
+        yield from self._close()
 
     def _say(self, words: str) -> Iterator[Event]:
         if self._is_amid_call:
             self._held_words.append(words)
             return
         yield from self._say_held_words()
-        yield from self._write_words(words)
+        yield from self._write(words, text_block)
+
+    @property
+    def _open_kind(self) -> str | None:
+        return None if self._open is None else self._open.kind
 
     @property
     def _is_amid_call(self) -> bool:
         """True while a call's arguments are incomplete; its block cannot be taken up again."""
-        return isinstance(self._open, ToolUseOutput) and not self._open.is_complete
+        return self._open_kind == "tool_use" and not self._blocks[-1].is_complete
 
     def _say_held_words(self) -> Iterator[Event]:
         """Write the words that came amid a call's arguments."""
         words, self._held_words = "".join(self._held_words), []
         if words:
-            yield from self._write_words(words)
+            yield from self._write(words, text_block)
 
-    def _write_words(self, words: str) -> Iterator[Event]:
-        if not isinstance(self._open, TextOutput):
-            yield from self._begin(TextOutput(len(self._blocks)))
-        if isinstance(self._open, TextOutput):
-            yield self._open.write(words)
+    def _write(
+        self, words: str, make: Callable[..., OutputBlock], **fields: bool
+    ) -> Iterator[Event]:
+        """Write to the open block; to a new one where that is of another kind."""
+        block = make(len(self._blocks), **fields)
+        if self._open is not None and self._open.kind == block.kind:
+            block = self._open
+        else:
+            yield from self._begin(block)
+        yield from block.write(words)
 
     def _call(self, place: int, part: CallPart) -> Iterator[Event]:
         identity = self._assignment.find(part, place)
@@ -159,7 +160,7 @@ class MessageOutput:
         arguments = part.text
         if call.block is self._open and call.block is not None:
             if arguments:
-                yield call.block.write(arguments)
+                yield from call.block.write(arguments)
         elif call.block is not None and arguments.strip():
             raise malformed_answer()
         yield from self._start_waiting()
@@ -176,16 +177,15 @@ class MessageOutput:
         identity = call.identity
         chat_id = identity.id or f"call_{self._tail}_{identity.number}"
         if call.extra and self._settings.thinking != "hidden":
-            sealed = ThinkingOutput(len(self._blocks), shown=True)
-            sealed.signature = call_signature(chat_id, call.extra)
-            yield from self._begin(sealed)
+            seal = call_signature(chat_id, call.extra)
+            yield from self._begin(thinking_block(len(self._blocks), shown=True, signature=seal))
         tool = self._settings.tool_names.get(identity.name, identity.name)
-        call.block = ToolUseOutput(len(self._blocks), caller_call_id(chat_id, self._tail), tool)
+        call.block = tool_use_block(len(self._blocks), caller_call_id(chat_id, self._tail), tool)
         yield from self._begin(call.block)
         if arguments := identity.text:
-            yield call.block.write(arguments)
+            yield from call.block.write(arguments)
 
-    def _begin(self, block: OpenBlock) -> Iterator[Event]:
+    def _begin(self, block: OutputBlock) -> Iterator[Event]:
         yield from self._close()
         self._blocks.append(block)
         self._open = block

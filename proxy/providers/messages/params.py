@@ -36,11 +36,9 @@ def effort(request: MessagesBody, target: ChatTarget, notes: list[str]) -> Json:
     thinking = request.thinking
     implied = None if thinking is None else _meant_effort(thinking)
     if target.takes_extras:
-        fields = {} if thinking is None else {"thinking": msgspec.to_builtins(thinking)}
-        thinking_members = {
-            name: value for name, value in fields.get("thinking", {}).items() if value
-        }
-        fields = {"thinking": thinking_members} if thinking_members else {}
+        members = {} if thinking is None else msgspec.to_builtins(thinking)
+        members = {name: value for name, value in members.items() if value}
+        fields = {"thinking": members} if members else {}
         return fields if level is None else fields | {"reasoning_effort": level}
     if implied == "none":
         return {"reasoning_effort": "none"}

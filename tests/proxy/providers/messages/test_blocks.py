@@ -5,18 +5,18 @@ import pytest
 from msgspec import Raw
 
 from proxy.providers.messages.blocks import (
-    OpaqueOutput,
-    TextOutput,
-    ThinkingOutput,
-    ToolUseOutput,
+    opaque_block,
     read_opaque,
+    text_block,
+    thinking_block,
+    tool_use_block,
 )
 from proxy.providers.messages.signatures import own_signature
 
 
 def test_words_are_deltas_and_a_whole_block() -> None:
-    block = TextOutput(2)
-    start, delta, (stop,) = block.start(), block.write("Hi"), block.close()
+    block = text_block(2)
+    start, (delta,), (stop,) = block.start(), block.write("Hi"), block.close()
 
     assert start["content_block"] == {"type": "text", "text": ""}
     assert delta["delta"] == {"type": "text_delta", "text": "Hi"}
@@ -35,9 +35,8 @@ def test_words_are_deltas_and_a_whole_block() -> None:
 def test_reasoning_is_signed_at_its_end(
     *, shown: bool, signature: str, whole: tuple[str, str]
 ) -> None:
-    block = ThinkingOutput(0, shown=shown)
-    block.signature = signature
-    thought = [*block.think("Hm.")]
+    block = thinking_block(0, shown=shown, signature=signature)
+    thought = [*block.write("Hm.")]
     signed, stop = block.close()
 
     assert [event["delta"]["thinking"] for event in thought] == (["Hm."] if shown else [])
@@ -48,7 +47,7 @@ def test_reasoning_is_signed_at_its_end(
 
 def test_an_opaque_block_is_whole_at_its_start() -> None:
     redacted = {"type": "redacted_thinking", "data": "x"}
-    block = OpaqueOutput(0, redacted)
+    block = opaque_block(0, redacted)
 
     assert block.start()["content_block"] == block.whole() == redacted
     assert read_opaque(Raw(orjson.dumps(redacted))) == redacted
@@ -67,8 +66,8 @@ def test_an_opaque_block_is_whole_at_its_start() -> None:
 def test_arguments_are_an_input_byte_for_byte_and_never_lost(
     *, pieces: list[str], whole: bytes, complete: bool
 ) -> None:
-    block = ToolUseOutput(0, "t1", "weather")
-    written = [block.write(piece)["delta"]["partial_json"] for piece in pieces]
+    block = tool_use_block(0, "t1", "weather")
+    written = [event["delta"]["partial_json"] for piece in pieces for event in block.write(piece)]
 
     assert written == pieces
     assert block.is_complete is complete
