@@ -91,7 +91,7 @@ def isolate_cache(body: bytes, endpoint: str, route: Route, salt: str) -> CacheI
         return _NOT_ISOLATED
     provider = route.upstream.provider
     name = _FIELDS.get(provider) or _BY_REGIME.get((route.regime, provider), "")
-    if not name or endpoint not in _isolated_endpoints(name, provider):
+    if not name or endpoint not in (_KEYED if name == _KEY else _SALTED.get(provider, _GENERATING)):
         return _NOT_ISOLATED
     own = raw_field(body, name)
     callers_key = own if own is not None and own.strip() not in _NOTHING else b""
@@ -102,11 +102,6 @@ def isolate_cache(body: bytes, endpoint: str, route: Route, salt: str) -> CacheI
     if provider == "mistral" and not callers_key:
         return _NOT_ISOLATED
     return CacheIsolation({name: msgspec.json.encode(value)})
-
-
-def _isolated_endpoints(name: str, provider: str) -> frozenset[str]:
-    """The endpoints at which a provider knows the field."""
-    return _KEYED if name == _KEY else _SALTED.get(provider, _GENERATING)
 
 
 def _hash(salt: str, callers_key: bytes) -> str:

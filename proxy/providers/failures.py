@@ -220,14 +220,7 @@ def openai_failure(status: int, headers: Mapping[str, str], body: bytes) -> Upst
     """
     error_fields = refusal_of(body) if status in _ABOUT_THE_CALL else envelope_of(body)
     is_about_the_call = status in _ABOUT_THE_CALL or _is_moderated(status, error_fields)
-    error = (_refused_call if is_about_the_call else failure)(
-        status,
-        headers,
-        message=text(error_fields.get("message")),
-        code=text(error_fields.get("code")),
-        param=text(error_fields.get("param")),
-        kind=text(error_fields.get("type")),
-    )
+    error = failure(status, headers, error_fields, is_about_the_call=is_about_the_call)
     if is_about_the_call:
         error.details = _further_fields(error_fields) | _numeric_fields(error_fields)
     elif status not in _OPERATOR_STATUSES:
@@ -276,53 +269,45 @@ def _interpret_error(
 def failure(
     status: int,
     headers: Mapping[str, str],
+    error_fields: Mapping[str, Any] = {},
     *,
-    message: str = "",
-    code: str = "",
-    param: str = "",
-    kind: str = "",
+    is_about_the_call: bool = False,
 ) -> UpstreamError:
     """The error for the caller, by the table above.
 
     Args:
         headers: The upstream's, names in lower case.
+        error_fields: The upstream's error object; of it ``message``, ``code``, ``param`` and
+            ``type`` are read.
+        is_about_the_call: True for a status that means the call itself only here.
     """
-    if status in _ABOUT_THE_CALL:
-        return _refused_call(status, headers, message=message, code=code, param=param, kind=kind)
-    unlisted = (502, "upstream_error", f"The upstream failed with status {status}.")
-    shown, ours, what = _GENERIC.get(status, unlisted)
-    words, wait = f"{what} {_FIXES[ours]}", retry_after(headers)
-    is_ours = status in _OPERATOR_STATUSES
-    retryable = is_ours or status in _RETRYABLE_STATUSES
-    error = UpstreamError(words, status=shown, code=ours, retryable=retryable, retry_after=wait)
-    if is_ours:
-        error.should_retry = False  # elsewhere it may succeed, here the operator has to fix it
-    else:
-        _keep_headers(error, headers)
-    error.detail = _error_message(status, message)
-    return error
-
-
-def _refused_call(
-    status: int,
-    headers: Mapping[str, str],
-    *,
-    message: str = "",
-    code: str = "",
-    param: str = "",
-    kind: str = "",
-) -> UpstreamError:
-    """The error for the caller with the upstream's message; arguments as for ``failure``."""
-    error = UpstreamError(
-        redact(message) or f"The upstream refused the call with status {status}.",
-        status=status,
-        code=redact(code)[:100] or _CODES.get(status, "upstream_refused"),
-        param=redact(param)[:200] or None,
-        retryable=status in _RETRYABLE_STATUSES,
-        retry_after=retry_after(headers),
+    message, code, param, kind = (
+        text(error_fields.get(name)) for name in ("message", "code", "param", "type")
     )
-    error.type = redact(kind)[:100] or error.type
-    error.detail = _error_message(status, message)
+    detail = f"it answered {status} {redact(message)!r}"
+    wait = retry_after(headers)
+    if status in _ABOUT_THE_CALL or is_about_the_call:
+        error = UpstreamError(
+            redact(message) or f"The upstream refused the call with status {status}.",
+            status=status,
+            code=redact(code)[:100] or _CODES.get(status, "upstream_refused"),
+            param=redact(param)[:200] or None,
+            retryable=status in _RETRYABLE_STATUSES,
+            retry_after=wait,
+        )
+        error.type = redact(kind)[:100] or error.type
+    else:
+        unlisted = (502, "upstream_error", f"The upstream failed with status {status}.")
+        shown, ours, what = _GENERIC.get(status, unlisted)
+        is_ours = status in _OPERATOR_STATUSES
+        retryable = is_ours or status in _RETRYABLE_STATUSES
+        words = f"{what} {_FIXES[ours]}"
+        error = UpstreamError(words, status=shown, code=ours, retryable=retryable, retry_after=wait)
+        if is_ours:
+            error.should_retry = False  # elsewhere it may succeed, here the operator has to fix it
+            error.detail = detail
+            return error
+    error.detail = detail
     _keep_headers(error, headers)
     return error
 
@@ -338,10 +323,6 @@ def _keep_headers(error: UpstreamError, headers: Mapping[str, str]) -> None:
     if error.retry_after is None and _http_date_time(wait) is not None:
         limits["retry-after"] = wait  # a date that only a clock can turn into seconds
     error.headers = limits
-
-
-def _error_message(status: int, message: str) -> str:
-    return f"it answered {status} {redact(message)!r}"
 
 
 def _seconds(value: str | None) -> float | None:

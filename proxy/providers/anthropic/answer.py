@@ -108,7 +108,8 @@ def message(content: list[Raw]) -> dict[str, Any]:
             words += block.text
             order.note_words(block.text)
         elif block.type == "tool_use":
-            calls.append(_call(block))
+            arguments = bytes(block.input).decode(errors="replace") or "{}"  # byte for byte
+            calls.append(function_call(block.id, block.name, arguments))
             order.note_call(block.id)
         elif block.type in OPAQUE:
             thoughts += block.thinking
@@ -150,9 +151,3 @@ def tier_of(usage: Mapping[str, Any]) -> str | None:
     """The service tier by OpenAI's name; None where the answer names none."""
     tier = usage.get("service_tier")
     return _TIERS.get(tier) if isinstance(tier, str) else None
-
-
-def _call(block: AnthropicBlock) -> dict[str, Any]:
-    """A tool call; its arguments are the JSON text of the model's input, byte for byte."""
-    arguments = bytes(block.input).decode(errors="replace") or "{}"
-    return function_call(block.id, block.name, arguments)

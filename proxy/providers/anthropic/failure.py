@@ -33,7 +33,7 @@ def _failure(status: int, headers: Mapping[str, str], error: Mapping[str, Any]) 
     if status == 400 and _EMPTY_ACCOUNT in words:
         return failure(402, headers)
     code = _CODES.get(kind, "") if isinstance(kind, str) else ""
-    translated = failure(status, headers, message=words, code=code)
+    translated = failure(status, headers, {"message": words, "code": code})
     details = error.get("details")
     if isinstance(details, Mapping) and translated.status == status:
         translated.details = {"details": details}

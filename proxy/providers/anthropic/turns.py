@@ -166,7 +166,8 @@ def _add_assistant(conversation: list[Turn], message: ChatMessage, path: str) ->
     ]
     entries = _opaque_blocks(message, f"{path}.thinking_blocks")
     content = _without_empty_blocks(restore_order(entries, words, calls))
-    if not content or _is_thought(content[-1]):
+    # No assistant message may end with a thought.
+    if not content or (isinstance(content[-1], Raw) and not is_compaction(content[-1])):
         opaque = [raw for raw in entries if entry_kind(raw) in OPAQUE]
         content = _without_empty_blocks([*opaque, *words, *(call for _, call in calls)])
     if content:
@@ -186,11 +187,6 @@ def _opaque_blocks(message: ChatMessage, path: str) -> list[Raw]:
 
 def _without_empty_blocks(content: Content | None) -> Content:
     return [block for block in content or () if isinstance(block, Raw) or has_words(block)]
-
-
-def _is_thought(block: Block | Raw) -> bool:
-    """True if it is one that no assistant message may end with."""
-    return isinstance(block, Raw) and not is_compaction(block)
 
 
 def _text_blocks(message: ChatMessage, path: str) -> list[Block]:

@@ -146,14 +146,13 @@ def _image(source: BlockSource, path: str) -> Json:
     if source.type == "url" and source.url is not None:
         return {"type": "image_url", "image_url": {"url": source.url}}
     if source.type == "base64" and source.data is not None and source.media_type:
-        return {"type": "image_url", "image_url": {"url": _data_url(source)}}
+        return {
+            "type": "image_url",
+            "image_url": {"url": f"data:{source.media_type};base64,{source.data}"},
+        }
     raise invalid_parameter(
         path, f"`{path}` must be base64 with `media_type` and `data`, or url with `url`."
     )
-
-
-def _data_url(source: BlockSource) -> str:
-    return f"data:{source.media_type};base64,{source.data}"
 
 
 def _document(block: MessagesBlock, path: str, target: ChatTarget, notes: list[str]) -> list[Json]:

@@ -7,7 +7,7 @@ is left out afterwards by ``proxy.providers.fitting.substitution``.
 Source: Anthropic, Messages API; OpenAI API reference, create chat completion (2026-11).
 """
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -44,6 +44,8 @@ _REFUSED: Final = {
     "compaction": "Ask a Claude model for it, or shorten the conversation yourself.",
     "inference_geo": "Where a model runs is set in the gateway's catalog: leave it out.",
 }
+#: A stream is asked for its usage, which Anthropic's streams always have.
+_STREAM_FIELDS: Final = {"stream": True, "stream_options": {"include_usage": True}}
 #: Fields that are read elsewhere, or that say nothing here: the gateway reports misses itself.
 _UNSAID: Final = frozenset({"diagnostics"})
 _KNOWN: Final = frozenset(MessagesBody.__struct_fields__) | _UNSAID
@@ -69,7 +71,7 @@ def chat_request(body: bytes, target: ChatTarget) -> ChatRequest:
     _refuse_fields(names)
     chat = _prompt_fields(request, target, notes) | {
         "max_completion_tokens": _limit(request, target, notes),
-        **_stream_fields(request),
+        **(_STREAM_FIELDS if request.stream else {}),
         **sampling(request),
         **stops(request, target),
         **effort(request, target, notes),
@@ -136,10 +138,3 @@ def _limit(request: MessagesBody, target: ChatTarget, notes: list[str]) -> int:
         notes.append(f"lowered max_tokens to {target.max_output}: the model's most")
         return target.max_output
     return most
-
-
-def _stream_fields(request: MessagesBody) -> dict[str, Any]:
-    """A stream is asked for its usage, which Anthropic's streams always have."""
-    if not request.stream:
-        return {}
-    return {"stream": True, "stream_options": {"include_usage": True}}

@@ -79,8 +79,7 @@ def reasoning_signature(item: Json, maker: str) -> str:
 
 def reasoning_items(signature: str | None, maker: str) -> list[Json]:
     """The reasoning items that a signature holds and this upstream and model can read."""
-    sealed = _unseal(signature).thinking_blocks
-    own_parts = [part for part in sealed if isinstance(part, dict) and part.get("maker") == maker]
+    own_parts = (part for part in _parts(signature, _REASONING) if part.get("maker") == maker)
     items = (_reasoning_item(part.get("item")) for part in own_parts)
     return [item for item in items if item is not None]
 
@@ -107,8 +106,7 @@ def phase_signature(phase: object, maker: str) -> str:
 
 def sealed_phase(signature: str | None) -> Json | None:
     """The phase that a signature holds and its maker, as an entry of its own; None for none."""
-    sealed = _unseal(signature).thinking_blocks
-    phases = [part for part in sealed if isinstance(part, dict) and part.get("type") == PHASE]
+    phases = _parts(signature, PHASE)
     entries = ({name: part.get(name) for name in ("type", "maker", PHASE)} for part in phases)
     return next((part for part in entries if is_phase(part[PHASE])), None)
 
@@ -120,17 +118,14 @@ def is_phase(phase: object) -> bool:
 
 def has_reasoning_items(signature: str | None) -> bool:
     """True if a signature holds reasoning items of any maker."""
-    sealed = _unseal(signature).thinking_blocks
-    return any(isinstance(part, dict) and part.get("type") == _REASONING for part in sealed)
+    return bool(_parts(signature, _REASONING))
 
 
 def call_extras(block: MessagesBlock) -> dict[str, Json]:
     """The contents attached to calls, by the upstream's ids, that a block's signature holds."""
-    attached = _unseal(block.signature).thinking_blocks
-    calls = [part for part in attached if isinstance(part, dict) and part.get("type") == _CALL]
     return {
         part["id"]: part["extra_content"]
-        for part in calls
+        for part in _parts(block.signature, _CALL)
         if isinstance(part.get("id"), str) and isinstance(part.get("extra_content"), dict)
     }
 
@@ -193,3 +188,9 @@ def _unseal(signature: str | None) -> OpaqueParts:
         return unseal_parts(signature)
     except ValueError:
         return OpaqueParts()
+
+
+def _parts(signature: str | None, kind: str) -> list[Json]:
+    """The sealed parts of a type."""
+    sealed = _unseal(signature).thinking_blocks
+    return [part for part in sealed if isinstance(part, dict) and part.get("type") == kind]

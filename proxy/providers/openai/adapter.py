@@ -42,6 +42,8 @@ _MARKED: Final = frozenset({_CHAT, "responses"})
 #: Providers that leave reasoning out of the generated tokens, and count it in the total alone.
 #: Source: xAI, chat completions, usage; Google, OpenAI compatibility, usage (2026-11).
 _REASONING_APART: Final = frozenset({"xai", "google"})
+#: Ends of events, each behind its own blank line.
+_EVENT_ENDS: Final = re.compile(rb"(?<=\n\n)|(?<=\n\r\n)|(?<=\r\r)")
 _USAGE: Final = re.compile(rb'"usage"\s*:\s*\{')
 _NO_CHOICES: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 
@@ -115,7 +117,7 @@ class OpenAIWire:
         if asks and call.is_streaming and not call.fields.wants_usage:
             given = call.fields.stream_options is not None
             options = raw_field(call.body, "stream_options") if given else None
-            fields["stream_options"] = _with_usage(options)
+            fields["stream_options"] = replace_fields(options or b"{}", {"include_usage": b"true"})
         return fields
 
 
@@ -126,7 +128,7 @@ class UsageChunkFilter(PassthroughReader):
         """The run of events without the one that has usage and no choices."""
         if _USAGE.search(piece) is None or _NO_CHOICES.search(piece) is None:
             return piece
-        return b"".join(event for event in _split(piece) if not _is_usage(event))
+        return b"".join(event for event in _EVENT_ENDS.split(piece) if not _is_usage(event))
 
 
 def _with_fields(call: Call, body: bytes, fields: Mapping[str, bytes]) -> bytes:
@@ -162,17 +164,6 @@ def _adapt_to_cache(call: Call, body: bytes, endpoint: str, route: Route) -> _Ca
     marked = translate_marks(body, route.regime) if endpoint in _MARKED else TranslatedMarks(body)
     own = isolate_cache(body, endpoint, route, call.salt)
     return _CacheRequest(marked.body, marked.notes, own.fields, own.headers)
-
-
-def _with_usage(options: bytes | None) -> bytes:
-    if options is None:
-        return b'{"include_usage":true}'
-    return replace_fields(options, {"include_usage": b"true"})
-
-
-def _split(run: bytes) -> list[bytes]:
-    """The events of a run, each with its own blank line."""
-    return re.split(rb"(?<=\n\n)|(?<=\n\r\n)|(?<=\r\r)", run)
 
 
 def _is_usage(event: bytes) -> bool:

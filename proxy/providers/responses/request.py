@@ -235,18 +235,16 @@ def _caching(value: object) -> Json:
     return {"prompt_cache_options": {k: v for k, v in given.items() if k not in unsaid}}
 
 
-def _logprobs(value: object) -> Json:
-    """Chat wants both fields; none at all is the default of both APIs."""
-    return {"logprobs": True, "top_logprobs": value} if value != 0 else {}
-
-
 _SAID: Final[Mapping[str, Callable[[object], Json]]] = MappingProxyType(
     {
         "max_output_tokens": lambda value: {"max_completion_tokens": value},
         "reasoning": _reasoning,
         "text": _text,
         "prompt_cache_options": _caching,
-        "top_logprobs": _logprobs,
+        # Chat wants both fields; none at all is the default of both APIs.
+        "top_logprobs": lambda value: (
+            {"logprobs": True, "top_logprobs": value} if value != 0 else {}
+        ),
     }
 )
 
