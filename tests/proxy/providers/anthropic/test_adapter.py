@@ -17,6 +17,7 @@ from slo.usage import Usage
 from tests.fakes.call_dependencies import call
 from tests.fakes.converted_calls import prepare_converted
 from tests.fakes.refusals import refusing
+from tests.proxy.providers.anthropic.messages_streams import stream
 
 _KEY = Key(id="key_1", team="t", team_name="T")
 _ROUTE = Route(
@@ -24,27 +25,13 @@ _ROUTE = Route(
     upstream=Upstream(name="a", kind="anthropic", base_url="https://a.test/v1"),
     model="claude",
 )
-_ANSWER = {
+_ANSWER: dict[str, Any] = {
     "id": "msg_1",
     "content": [{"type": "text", "text": "hello"}],
     "stop_reason": "end_turn",
     "usage": {"input_tokens": 3, "output_tokens": 2},
 }
-_STREAM = b"".join(
-    b"data: " + orjson.dumps(event) + b"\n\n"
-    for event in [
-        {"type": "message_start", "message": {"id": "msg_1", "usage": {"input_tokens": 3}}},
-        {"type": "content_block_start", "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "hello"}},
-        {"type": "content_block_stop"},
-        {
-            "type": "message_delta",
-            "delta": {"stop_reason": "end_turn"},
-            "usage": {"output_tokens": 2},
-        },
-        {"type": "message_stop"},
-    ]
-)
+_STREAM = stream([{"type": "text", "text": "hello"}])
 
 
 def _call(
@@ -110,7 +97,7 @@ def test_a_stream_comes_back_with_usage_where_it_was_asked_for(*, is_asked: bool
     call = _chat(stream=True, stream_options={"include_usage": is_asked})
     given = _read(AnthropicWire().request(call, _ROUTE), _STREAM)
 
-    assert (b'"prompt_tokens":3' in given) == is_asked
+    assert (b'"prompt_tokens":129' in given) == is_asked
     assert given.endswith(b"data: [DONE]\n\n")
 
 
@@ -129,7 +116,7 @@ def test_a_streamed_response_ends_complete_and_with_usage() -> None:
     given = _read(prepare_converted(call, _ROUTE), _STREAM)
 
     assert b"event: response.completed" in given
-    assert b'"input_tokens":3' in given
+    assert b'"input_tokens":129' in given
 
 
 @pytest.mark.parametrize(
@@ -180,22 +167,6 @@ _SIGNED: list[dict[str, Any]] = [
 _WORDS = [{"type": "text", "text": words} for words in ("so ", "on 👋")]
 
 
-def _sse(content: list[dict[str, Any]]) -> bytes:
-    """A stream of these blocks, whose words and thoughts come letter by letter."""
-    events: list[dict[str, Any]] = [{"type": "message_start", "message": {"id": "msg_1"}}]
-    for block in content:
-        field = {"thinking": "thinking", "text": "text"}.get(block["type"], "")
-        empty = {name: "" if name == field else value for name, value in block.items()}
-        events.append({"type": "content_block_start", "content_block": empty})
-        for letter in block.get(field, ""):
-            delta = {"type": f"{field}_delta", field: letter}
-            events.append({"type": "content_block_delta", "delta": delta})
-        events.append({"type": "content_block_stop"})
-    events.append({"type": "message_delta", "delta": {"stop_reason": "end_turn"}})
-    events.append({"type": "message_stop"})
-    return b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in events)
-
-
 def _join_texts(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The content, neighbouring words as one block."""
     joined: list[dict[str, Any]] = []
@@ -213,7 +184,7 @@ def _items(
     if not streamed:
         answer = {"id": "msg_1", "content": content, "stop_reason": "end_turn"}
         return list(orjson.loads(_read(prepared, orjson.dumps(answer)))["output"])
-    last = _read(prepared, _sse(content)).split(b"data: ")[-1]
+    last = _read(prepared, stream(content)).split(b"data: ")[-1]
     return list(orjson.loads(last)["response"]["output"])
 
 
@@ -277,13 +248,7 @@ def test_a_compaction_goes_through_a_response_and_comes_back_as_it_was(*, stream
     edit = {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 60_000}}
     assert orjson.loads(prepared.body)["context_management"] == {"edits": [edit]}
     if streamed:
-        started = {"type": "content_block_start", "content_block": {"type": "compaction"}}
-        delta = _COMPACTION | {"type": "compaction_delta"}
-        events = [started, {"type": "content_block_delta", "delta": delta}]
-        run = b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in events)
-        head, rest = _STREAM.split(b"\n\n", 1)
-        stop = b'data: {"type":"content_block_stop"}\n\n'
-        given = _read(prepared, head + b"\n\n" + run + stop + rest)
+        given = _read(prepared, stream([_COMPACTION, *_ANSWER["content"]]))
         last = given.split(b"data: ")[-1]
         output = orjson.loads(last)["response"]["output"]
         assert given.count(b"response.output_item.done") == 4  # names and types of two items

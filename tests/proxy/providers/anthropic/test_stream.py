@@ -15,6 +15,7 @@ from proxy.providers.anthropic.answer import WholeAnswer
 from proxy.providers.anthropic.stream import AnswerStream
 from proxy.providers.chat.chat_answer import ChatReply
 from proxy.providers.sse import EventFramer, parse_events
+from tests.proxy.providers.anthropic.messages_streams import START, event, stream
 
 _THOUGHT = {"type": "thinking", "thinking": "let me see", "signature": "c2ln"}
 _HIDDEN = {"type": "redacted_thinking", "data": "opaque=="}
@@ -25,66 +26,13 @@ _CITED = {"type": "text", "text": "see 👋 there", "citations": [_PAGE]}
 _TEXT = {"type": "text", "text": "hello"}
 _BLOCKS: list[dict[str, Any]] = [_THOUGHT, _HIDDEN, _TEXT, _CITED, _CALL, _BARE]
 
-_START = {
-    "input_tokens": 9,
-    "cache_read_input_tokens": 100,
-    "cache_creation_input_tokens": 20,
-    "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 20},
-    "output_tokens": 1,
-}
-
-
-def _event(kind: str, **fields: Any) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (kind.encode(), orjson.dumps({"type": kind, **fields}))
-
-
-def _deltas(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return what a block starts as, and what then comes."""
-    kind = block["type"]
-    if kind == "text":
-        grown = [{"type": "text_delta", "text": letter} for letter in block["text"]]
-        cited = [{"type": "citations_delta", "citation": c} for c in block.get("citations", [])]
-        return {"type": "text", "text": ""}, grown + cited
-    if kind == "thinking":
-        grown = [
-            {"type": "thinking_delta", "thinking": word} for word in block["thinking"].split(" ")
-        ]
-        for delta in grown[1:]:
-            delta["thinking"] = " " + delta["thinking"]
-        signed = [{"type": "signature_delta", "signature": block["signature"]}]
-        return {"type": "thinking", "thinking": "", "signature": ""}, grown + signed
-    if kind == "tool_use" and block["input"]:
-        text = orjson.dumps(block["input"]).decode()
-        pieces = ["", text[:5], text[5:]]
-        grown = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
-        return block | {"input": {}}, grown
-    if kind == "compaction" and "signature" not in block:
-        members: dict[str, Any] = {
-            name: block[name] for name in ("content", "encrypted_content") if name in block
-        }
-        return {"type": kind, "content": None}, [{"type": "compaction_delta", **members}]
-    return block, []
-
-
-def _stream(blocks: list[dict[str, Any]], reason: str = "end_turn") -> bytes:
-    events = [_event("message_start", message={"id": "msg_1", "usage": _START}), _event("ping")]
-    for index, block in enumerate(blocks):
-        start, deltas = _deltas(block)
-        events.append(_event("content_block_start", index=index, content_block=start))
-        events += [_event("content_block_delta", index=index, delta=delta) for delta in deltas]
-        events.append(_event("content_block_stop", index=index))
-    usage = {"output_tokens": 30, "input_tokens": 9}
-    events.append(_event("message_delta", delta={"stop_reason": reason}, usage=usage))
-    events.append(_event("message_stop"))
-    return b"".join(events)
-
 
 def _reader(*, wants_usage: bool = False) -> AnswerStream:
     return AnswerStream(ChatReply("public", 1_700_000_000, wants_usage))
 
 
 def _chunks(given: bytes) -> list[dict[str, Any]]:
-    return [orjson.loads(event.data) for event in parse_events(given) if event.data != b"[DONE]"]
+    return [orjson.loads(one.data) for one in parse_events(given) if one.data != b"[DONE]"]
 
 
 def _message_of(given: bytes) -> dict[str, Any]:
@@ -107,7 +55,7 @@ def _message_of(given: bytes) -> dict[str, Any]:
 
 def test_a_stream_says_what_the_whole_answer_says() -> None:
     reader = _reader()
-    given = reader.feed(_stream(_BLOCKS, "tool_use")) + reader.end()
+    given = reader.feed(stream(_BLOCKS, "tool_use")) + reader.end()
     body = orjson.dumps({"id": "msg_1", "content": _BLOCKS, "stop_reason": "tool_use"})
     whole = orjson.loads(WholeAnswer(ChatReply("public", 0)).feed(body))
     choice = whole["choices"][0]
@@ -130,7 +78,7 @@ def test_a_stream_says_what_the_whole_answer_says() -> None:
 @given(st.lists(st.sampled_from([*_BLOCKS, {"type": "compaction", "content": "c"}]), max_size=8))
 def test_a_stream_tells_the_order_that_the_whole_answer_tells(blocks: list[dict[str, Any]]) -> None:
     reader = _reader()
-    entries = _message_of(reader.feed(_stream(blocks)) + reader.end()).get("thinking_blocks", [])
+    entries = _message_of(reader.feed(stream(blocks)) + reader.end()).get("thinking_blocks", [])
     bare = [{name: entry[name] for name in entry if name != "index"} for entry in entries]
     whole = WholeAnswer(ChatReply("public", 0)).feed(orjson.dumps({"content": blocks}))
 
@@ -142,7 +90,7 @@ def test_a_stream_tells_the_order_that_the_whole_answer_tells(blocks: list[dict[
 @given(st.lists(st.sampled_from([_THOUGHT, _HIDDEN, _TEXT, _BARE]), max_size=6))
 def test_the_official_client_puts_any_order_together(blocks: list[dict[str, Any]]) -> None:
     reader, state = _reader(), ChatCompletionStreamState()
-    given = reader.feed(_stream(blocks)) + reader.end()
+    given = reader.feed(stream(blocks)) + reader.end()
     for chunk in _chunks(given):
         state.handle_chunk(ChatCompletionChunk.model_validate(chunk))
     message = state.get_final_completion().choices[0].message.model_dump()
@@ -151,7 +99,7 @@ def test_the_official_client_puts_any_order_together(blocks: list[dict[str, Any]
 
 
 def test_every_chunk_is_one_the_official_client_reads() -> None:
-    chunks = _chunks(_reader(wants_usage=True).feed(_stream(_BLOCKS)))
+    chunks = _chunks(_reader(wants_usage=True).feed(stream(_BLOCKS)))
     read = [ChatCompletionChunk.model_validate(chunk) for chunk in chunks]
 
     assert {(chunk.id, chunk.model, chunk.created) for chunk in read} == {
@@ -161,8 +109,8 @@ def test_every_chunk_is_one_the_official_client_reads() -> None:
 
 
 def test_usage_comes_in_the_last_chunk_and_only_when_asked_for() -> None:
-    with_usage = _chunks(_reader(wants_usage=True).feed(_stream([_TEXT])))
-    unasked = _chunks(_reader().feed(_stream([_TEXT])))
+    with_usage = _chunks(_reader(wants_usage=True).feed(stream([_TEXT])))
+    unasked = _chunks(_reader().feed(stream([_TEXT])))
 
     assert with_usage[-1]["choices"] == []
     assert with_usage[-1]["usage"]["prompt_tokens"] == 129
@@ -176,17 +124,17 @@ def test_usage_comes_in_the_last_chunk_and_only_when_asked_for() -> None:
 
 
 def test_null_at_the_end_takes_no_count_back() -> None:
-    start = _event("message_start", message={"id": "m", "usage": _START})
-    nothing = dict.fromkeys(_START)
-    last = _event("message_delta", delta={"stop_reason": "end_turn"}, usage=nothing)
-    run = start + last + _event("message_stop")
+    start = event("message_start", message={"id": "m", "usage": START})
+    nothing = dict.fromkeys(START)
+    last = event("message_delta", delta={"stop_reason": "end_turn"}, usage=nothing)
+    run = start + last + event("message_stop")
     usage = _chunks(_reader(wants_usage=True).feed(run))[-1]["usage"]
 
     assert (usage["prompt_tokens"], usage["completion_tokens"]) == (129, 1)
 
 
 def test_a_stream_that_counts_nothing_has_no_usage_chunk() -> None:
-    run = _event("message_start", message={"id": "m"}) + _event("message_stop")
+    run = event("message_start", message={"id": "m"}) + event("message_stop")
     chunks = _chunks(_reader(wants_usage=True).feed(run))
 
     assert [len(chunk["choices"]) for chunk in chunks] == [1, 1]
@@ -209,7 +157,7 @@ def _outcome(pieces: list[bytes]) -> tuple[bytes, str]:
     return given, ""
 
 
-_ENDS = st.sampled_from([b"", b"data: {oops\n\n", _event("error", error={}), _event("news")])
+_ENDS = st.sampled_from([b"", b"data: {oops\n\n", event("error", error={}), event("news")])
 
 
 @pytest.mark.slow
@@ -223,7 +171,7 @@ _ENDS = st.sampled_from([b"", b"data: {oops\n\n", _event("error", error={}), _ev
 def test_any_chunking_gives_the_caller_the_same_bytes(
     blocks: list[dict[str, Any]], odd: bytes, place: int, cuts: list[int], newline: bytes
 ) -> None:
-    events = [event + b"\n\n" for event in _stream(blocks).split(b"\n\n")[:-1]]
+    events = [one + b"\n\n" for one in stream(blocks).split(b"\n\n")[:-1]]
     run = b"".join([*events[:place], odd, *events[place:]]).replace(b"\n", newline)
     frames = EventFramer()
 
@@ -231,22 +179,22 @@ def test_any_chunking_gives_the_caller_the_same_bytes(
 
 
 def test_a_ping_keeps_the_way_awake_and_says_nothing() -> None:
-    assert _reader().feed(_event("ping")) == b": ping\n\n"
+    assert _reader().feed(event("ping")) == b": ping\n\n"
 
 
 @pytest.mark.parametrize(
     "run",
     [
-        _event("vendor_news", text="x"),
-        _event("message_start"),
-        _event("content_block_start"),
-        _event("content_block_delta"),
-        _event("content_block_delta", delta={"type": "new_delta"}),
-        _event("content_block_delta", delta={"type": "input_json_delta", "partial_json": "{"}),
-        _event("content_block_delta", delta={"type": "citations_delta"}),
-        _event("content_block_start", content_block={"type": "server_tool_use"}),
-        _event("content_block_stop"),
-        _event("message_delta"),
+        event("vendor_news", text="x"),
+        event("message_start"),
+        event("content_block_start"),
+        event("content_block_delta"),
+        event("content_block_delta", delta={"type": "new_delta"}),
+        event("content_block_delta", delta={"type": "input_json_delta", "partial_json": "{"}),
+        event("content_block_delta", delta={"type": "citations_delta"}),
+        event("content_block_start", content_block={"type": "server_tool_use"}),
+        event("content_block_stop"),
+        event("message_delta"),
     ],
 )
 def test_events_we_do_not_know_are_passed_over(run: bytes) -> None:
@@ -254,13 +202,13 @@ def test_events_we_do_not_know_are_passed_over(run: bytes) -> None:
 
 
 def test_text_in_a_blocks_start_event_is_content() -> None:
-    run = _event("content_block_start", content_block={"type": "text", "text": "well"})
+    run = event("content_block_start", content_block={"type": "text", "text": "well"})
 
     assert _chunks(_reader().feed(run))[0]["choices"][0]["delta"] == {"content": "well"}
 
 
 def test_a_call_told_whole_at_its_start_keeps_its_arguments() -> None:
-    run = _event("content_block_start", content_block=_CALL) + _event("content_block_stop")
+    run = event("content_block_start", content_block=_CALL) + event("content_block_stop")
     calls = _message_of(_reader().feed(run))["tool_calls"]
 
     assert orjson.loads(calls[0]["args"]) == _CALL["input"]
@@ -268,13 +216,13 @@ def test_a_call_told_whole_at_its_start_keeps_its_arguments() -> None:
 
 def test_an_error_within_the_stream_ends_it_in_openais_shape() -> None:
     reader = _reader()
-    error = _event("error", error={"type": "overloaded_error", "message": "inner sk-ant-abcdef12"})
-    given = reader.feed(_event("message_start", message={"id": "m"}) + error + _stream([_TEXT]))
+    error = event("error", error={"type": "overloaded_error", "message": "inner sk-ant-abcdef12"})
+    given = reader.feed(event("message_start", message={"id": "m"}) + error + stream([_TEXT]))
 
     assert _chunks(given)[-1]["error"]["code"] == "upstream_overloaded"
     assert b"sk-ant" not in given
     assert b"[DONE]" not in given
-    assert reader.feed(_stream([_TEXT])) == reader.end() == b""
+    assert reader.feed(stream([_TEXT])) == reader.end() == b""
 
 
 @pytest.mark.parametrize(
@@ -282,19 +230,19 @@ def test_an_error_within_the_stream_ends_it_in_openais_shape() -> None:
 )
 def test_an_event_that_cannot_be_read_fails_once_all_before_it_was_given(data: bytes) -> None:
     reader = _reader()
-    given = reader.feed(_event("ping") + b"data: " + data + b"\n\n" + _event("ping"))
+    given = reader.feed(event("ping") + b"data: " + data + b"\n\n" + event("ping"))
 
     assert given == b": ping\n\n"
     with pytest.raises(UpstreamError, match="could not be read"):
-        reader.feed(_event("ping"))
+        reader.feed(event("ping"))
     with pytest.raises(UpstreamError, match="could not be read"):
         reader.end()
 
 
 def test_a_stream_cut_off_is_the_upstreams_failure() -> None:
     reader = _reader()
-    stream = _stream([_TEXT])
-    reader.feed(stream[: stream.index(b"event: message_delta")])
+    run = stream([_TEXT])
+    reader.feed(run[: run.index(b"event: message_delta")])
     with pytest.raises(UpstreamError) as caught:
         reader.end()
 
@@ -303,14 +251,14 @@ def test_a_stream_cut_off_is_the_upstreams_failure() -> None:
 
 def test_a_stream_that_says_why_it_stops_but_not_that_it_has_is_whole() -> None:
     whole, early = _reader(wants_usage=True), _reader(wants_usage=True)
-    stream = _stream([_TEXT])
+    run = stream([_TEXT])
 
-    begun = early.feed(stream[: -len(_event("message_stop"))])
-    assert begun + early.end() == whole.feed(stream) + whole.end()
+    begun = early.feed(run[: -len(event("message_stop"))])
+    assert begun + early.end() == whole.feed(run) + whole.end()
 
 
 def test_an_error_event_without_an_error_is_still_one() -> None:
-    assert _chunks(_reader().feed(_event("error")))[0]["error"]["code"] == "upstream_error"
+    assert _chunks(_reader().feed(event("error")))[0]["error"]["code"] == "upstream_error"
 
 
 @pytest.mark.parametrize(
@@ -324,7 +272,7 @@ def test_an_error_event_without_an_error_is_still_one() -> None:
 )
 def test_a_compaction_is_reported_whole_when_it_ends(block: dict[str, Any]) -> None:
     reader = _reader()
-    given = reader.feed(_stream([block, _TEXT], "compaction")) + reader.end()
+    given = reader.feed(stream([block, _TEXT], "compaction")) + reader.end()
 
     assert _message_of(given) == {"content": "hello", "thinking_blocks": [block]}
     assert _chunks(given)[-1]["choices"][0]["finish_reason"] == "stop"
@@ -334,8 +282,8 @@ def test_a_compaction_is_reported_whole_when_it_ends(block: dict[str, Any]) -> N
 def test_a_stream_tells_at_its_end_what_was_edited_before_it(*, wants_usage: bool) -> None:
     edits = {"applied_edits": [{"type": "clear_tool_uses_20250919", "cleared_tool_uses": 2}]}
     reader = _reader(wants_usage=wants_usage)
-    run = _event("message_delta", delta={"stop_reason": "end_turn"}, context_management=edits)
-    chunks = _chunks(reader.feed(run + _event("message_stop")) + reader.end())
+    run = event("message_delta", delta={"stop_reason": "end_turn"}, context_management=edits)
+    chunks = _chunks(reader.feed(run + event("message_stop")) + reader.end())
 
     assert chunks[0]["context_management"] == edits
     assert chunks[0]["choices"][0]["finish_reason"] == "stop"

@@ -18,9 +18,11 @@ from proxy.providers.messages.names import chat_call_id
 from proxy.providers.messages.reader import messages_reader
 from proxy.providers.messages.request import chat_request
 from proxy.providers.messages.target import ChatTarget
+from proxy.providers.readers import PassthroughReader
 from proxy.providers.sse import parse_events
 from tests.examples import examples
 from tests.fakes.messages_calls import CLAUDE, Json, settings
+from tests.proxy.providers.anthropic.messages_streams import stream
 
 _TRAITS = {"sampling", "forced_tools", "adaptive_thinking", "structured", "prefill", "mid_system"}
 _ROUTE = Route(
@@ -275,59 +277,29 @@ def test_an_answer_of_claude_by_chat_and_back_is_the_same_answer(message: Json) 
 
 def _stream(message: Json) -> bytes:
     """The message as Anthropic streams it."""
-    events: list[Json] = [{"type": "message_start", "message": message | {"content": []}}]
-    for index, block in enumerate(message["content"]):
-        deltas = {
-            "text": [{"type": "text_delta", "text": block.get("text")}],
-            "thinking": [
-                {"type": "thinking_delta", "thinking": block.get("thinking")},
-                {"type": "signature_delta", "signature": block.get("signature")},
-            ],
-            "tool_use": [
-                {"type": "input_json_delta",
-                 "partial_json": orjson.dumps(block.get("input")).decode()}
-            ],
-            "redacted_thinking": [],
-        }[block["type"]]  # fmt: skip
-        empty = {"text": {"text": ""}, "thinking": {"thinking": "", "signature": ""},
-                 "tool_use": {"input": {}}, "redacted_thinking": {}}[block["type"]]  # fmt: skip
-        events.append({"type": "content_block_start", "index": index,
-                       "content_block": block | empty})  # fmt: skip
-        events += [{"type": "content_block_delta", "index": index, "delta": d} for d in deltas]
-        events.append({"type": "content_block_stop", "index": index})
-    ending = {"stop_reason": message["stop_reason"], "stop_sequence": None}
-    events.append({"type": "message_delta", "delta": ending, "usage": message["usage"]})
-    events.append({"type": "message_stop"})
-    return b"".join(
-        b"event: %b\ndata: %b\n\n" % (event["type"].encode(), orjson.dumps(event))
-        for event in events
-    )
+    usage, opening = message["usage"], message | {"content": []}
+    return stream(message["content"], message["stop_reason"], message=opening, usage=usage)
 
 
 def _message_of_stream(run: bytes) -> Json:
     """The message that a stream tells."""
     message: Json = {}
     partial = ""
-    for event in parse_events(run):
-        decoded_event = orjson.loads(event.data)
-        if decoded_event["type"] == "message_start":
-            message = decoded_event["message"]
-        elif decoded_event["type"] == "content_block_start":
-            message["content"].append(decoded_event["content_block"])
+    for event in map(orjson.loads, (event.data for event in parse_events(run))):
+        if event["type"] == "message_start":
+            message = event["message"]
+        elif event["type"] == "content_block_start":
+            message["content"].append(event["content_block"])
             partial = ""
-        elif decoded_event["type"] == "content_block_delta":
-            block = message["content"][decoded_event["index"]]
-            delta = {
-                name: value for name, value in decoded_event["delta"].items() if name != "type"
-            }
-            for name, value in delta.items():
-                if name == "partial_json":
-                    partial += value
-                    block["input"] = orjson.loads(partial)
-                else:
-                    block[name] += value
-        elif decoded_event["type"] == "message_delta":
-            message |= decoded_event["delta"] | {"usage": decoded_event["usage"]}
+        elif event["type"] == "content_block_delta":
+            block, delta = message["content"][event["index"]], event["delta"]
+            partial += delta.get("partial_json", "")
+            for name in delta.keys() & block.keys() - {"type"}:
+                block[name] += delta[name]
+        elif event["type"] == "content_block_stop" and partial:
+            message["content"][event["index"]]["input"] = orjson.loads(partial)
+        elif event["type"] == "message_delta":
+            message |= event["delta"] | {"usage": event["usage"]}
     return message
 
 
@@ -350,17 +322,7 @@ def test_a_call_of_any_upstream_comes_back_by_its_own_id(name: str) -> None:
             {"id": name, "type": "function", "function": {"name": "f", "arguments": "{}"}}]}}],
     }  # fmt: skip
 
-    class ScriptedUpstream:
-        def feed(self, piece: bytes) -> bytes:
-            return piece
-
-        def end(self) -> bytes:
-            return b""
-
-    answer = orjson.loads(
-        messages_reader(ScriptedUpstream(), settings(), streamed=False).feed(
-            orjson.dumps(completion)
-        )
-    )
+    reader = messages_reader(PassthroughReader(), settings(), streamed=False)
+    answer = orjson.loads(reader.feed(orjson.dumps(completion)))
 
     assert chat_call_id(answer["content"][0]["id"], "any") == name
