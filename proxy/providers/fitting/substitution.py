@@ -57,30 +57,22 @@ _SHARED_FIELDS: Final = frozenset(
 _MESSAGES: Final = frozenset({"server_tools", "stop", "functions"})
 _LIMITS: Final = ("max_tokens", "max_completion_tokens")
 
-#: The trait that a field of a chat call needs.
-_NEEDED: Final[Mapping[str, str]] = {
-    "temperature": "sampling",
-    "top_p": "sampling",
-    "presence_penalty": "penalties",
-    "frequency_penalty": "penalties",
-    "logit_bias": "logit_bias",
-    "top_k": "extra_sampling",
-    "min_p": "extra_sampling",
-    "repetition_penalty": "extra_sampling",
-    "seed": "seed",
-    "verbosity": "verbosity",
-    "prediction": "prediction",
-    "parallel_tool_calls": "parallel_tools",
-    "store": "openai_params",
-    "metadata": "openai_params",
-    "moderation": "openai_params",
-    "safety_identifier": "openai_params",
-    "service_tier": "openai_params",
-    "user": "openai_params",
-}
-#: Those of them that a Responses call has, too.
-_EVERYWHERE: Final = frozenset({"temperature", "top_p"})
-_SAMPLING: Final = frozenset({"temperature", "top_p"})
+#: Fields of a chat call by the trait that they need.
+_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "sampling": ("temperature", "top_p"),
+    "penalties": ("presence_penalty", "frequency_penalty"),
+    "logit_bias": ("logit_bias",),
+    "extra_sampling": ("top_k", "min_p", "repetition_penalty"),
+    "seed": ("seed",),
+    "verbosity": ("verbosity",),
+    "prediction": ("prediction",),
+    "parallel_tools": ("parallel_tool_calls",),
+    "openai_params": (
+        "store", "metadata", "moderation", "safety_identifier", "service_tier", "user",
+    ),
+}  # fmt: skip
+#: The trait whose fields a Responses call has, too.
+_SAMPLING: Final = "sampling"
 
 _RESPONSES_ONLY: Final = (
     "The provider serves this model by the Responses API alone, which lacks a field of this call or"
@@ -160,9 +152,9 @@ class _Translation:
         for step in steps:
             with suppress(*UNREADABLE):
                 step()
-        for name, trait in _NEEDED.items():
-            if name in self.fields and (endpoint != _RESPONSES or name in _EVERYWHERE):
-                self._keep(name, trait)
+        for trait, names in _FIELDS.items():
+            if endpoint != _RESPONSES or trait == _SAMPLING:
+                self._drop_without(trait, names)
         asks_usage = self._route.upstream.asks_usage or endpoint == _RESPONSES
         if not asks_usage and self.fields.pop("stream_options", None) is not None:
             self.notes.append("dropped stream_options: usage is sent unasked")
@@ -219,14 +211,7 @@ class _Translation:
             self.notes.append(THINKING_DISABLED)
 
     def _chat_effort(self) -> None:
-        raw = self.fields.get("reasoning_effort")
-        if raw is None or bytes(raw) == _NULL:
-            return
-        effort = self._effort(raw, "reasoning_effort")
-        if effort is None:
-            del self.fields["reasoning_effort"]
-        else:
-            self.fields["reasoning_effort"] = effort
+        self._fit_effort(self.fields, "reasoning_effort", "reasoning_effort")
 
     def _chat_tools(self) -> None:
         """Turn reasoning off where the model takes function tools in chat only without it.
@@ -254,18 +239,10 @@ class _Translation:
         self.notes += fit_chat_schemas(self.fields, self._route)
 
     def _responses_effort(self) -> None:
-        raw = self.fields.get("reasoning")
-        if raw is None or bytes(raw) == _NULL:
-            return
-        inner = _fields(raw)
-        if "effort" not in inner or bytes(inner["effort"]) == _NULL:
-            return
-        effort = self._effort(inner["effort"], "reasoning.effort")
-        if effort is None:
-            del inner["effort"]
-        else:
-            inner["effort"] = effort
-        self.fields["reasoning"] = msgspec.Raw(msgspec.json.encode(inner))
+        if not _is_null(self.fields.get("reasoning")):
+            reasoning = _fields(self.fields["reasoning"])
+            if self._fit_effort(reasoning, "effort", "reasoning.effort"):
+                self.fields["reasoning"] = _json(reasoning)
 
     def _responses_steering(self) -> None:
         """Leave out what only reasoning models take: summaries, verbosity, encrypted reasoning."""
@@ -278,12 +255,12 @@ class _Translation:
             includes = _items(self.fields["include"])
             rest = [include for include in includes if include != _ENCRYPTED]
             if len(rest) < len(includes):
-                self.fields["include"] = msgspec.Raw(msgspec.json.encode(rest))
+                self.fields["include"] = _json(rest)
                 self.notes.append("dropped reasoning.encrypted_content: the model does not reason")
         if "verbosity" not in self._traits and not _is_null(self.fields.get("text")):
             text = _fields(self.fields["text"])
             if text.pop("verbosity", None) is not None:
-                self.fields["text"] = msgspec.Raw(msgspec.json.encode(text))
+                self.fields["text"] = _json(text)
                 self.notes.append("dropped text.verbosity: the model does not take it")
 
     def _responses_reasoning(self) -> None:
@@ -300,29 +277,34 @@ class _Translation:
             if not (isinstance(item, dict) and item.get("type") == _json("reasoning"))
         ]
         if len(rest) < len(items):
-            self.fields["input"] = msgspec.Raw(msgspec.json.encode(rest))
+            self.fields["input"] = _json(rest)
             self.notes.append("dropped reasoning items: the model does not reason")
 
-    def _effort(self, raw: msgspec.Raw, name: str) -> msgspec.Raw | None:
-        """The nearest effort that the model knows; None for no parameter."""
-        effort = msgspec.json.decode(raw)
+    def _fit_effort(self, fields: Fields, member: str, name: str) -> bool:
+        """Say the nearest effort that the model knows; True if the fields were changed."""
+        if _is_null(fields.get(member)):
+            return False
+        effort = msgspec.json.decode(fields[member])
         if not takes_effort(self._traits):
+            del fields[member]
             self.notes.append(f"dropped {name}: the model has no such parameter")
-            return None
+            return True
         nearest = nearest_effort(effort, self._traits) if isinstance(effort, str) else effort
         if nearest == effort:
-            return raw
+            return False
+        fields[member] = _json(nearest)
         self.notes.append(f"sent {name} {effort} as {nearest}: the nearest that the model has")
-        return _json(nearest)
+        return True
 
-    def _keep(self, name: str, trait: str) -> None:
-        """Leave a field out whose trait the model lacks."""
-        if trait in self._traits or bytes(self.fields[name]) == _NULL:
+    def _drop_without(self, trait: str, names: tuple[str, ...]) -> None:
+        """Leave fields out whose trait the model lacks."""
+        at_none = trait == _SAMPLING and "sampling_at_none" in self._traits
+        if trait in self._traits or (at_none and self._is_effort_none()):
             return
-        if name in _SAMPLING and "sampling_at_none" in self._traits and self._is_effort_none():
-            return
-        del self.fields[name]
-        self.notes.append(f"dropped {name}: the model does not take it")
+        for name in names:
+            if not _is_null(self.fields.get(name)):
+                del self.fields[name]
+                self.notes.append(f"dropped {name}: the model does not take it")
 
     def _is_effort_none(self) -> bool:
         raw = self.fields.get("reasoning_effort")
@@ -360,7 +342,7 @@ class _Translation:
         if dropped:
             self.notes.append(f"dropped {', '.join(sorted(dropped))}: the model does not take it")
         if developers or dropped:
-            self.fields["messages"] = msgspec.Raw(msgspec.json.encode(messages))
+            self.fields["messages"] = _json(messages)
 
 
 def _is_null(raw: msgspec.Raw | None) -> bool:
@@ -368,5 +350,5 @@ def _is_null(raw: msgspec.Raw | None) -> bool:
     return raw is None or bytes(raw) == _NULL
 
 
-def _json(value: str) -> msgspec.Raw:
+def _json(value: object) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(value))

@@ -14,6 +14,7 @@ Source: Google, Gemini API, generateContent, function calling, thought signature
 from typing import Final
 
 from proxy.providers.chat.call_parts import arguments_object
+from proxy.providers.chat.chat_answer import Json
 from proxy.providers.chat.chat_body import (
     ChatMessage,
     ContentPart,
@@ -21,7 +22,6 @@ from proxy.providers.chat.chat_body import (
     invalid_parameter,
     unsupported_parameter,
 )
-from proxy.providers.gemini.body import Json
 from proxy.providers.gemini.signatures import UNSIGNED, signature_of
 
 _SYSTEM: Final = frozenset({"system", "developer"})

@@ -12,10 +12,14 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
+from msgspec import Raw
 
 from proxy.catalog.entries import Route
+from proxy.providers.chat.chat_answer import Json
 from proxy.providers.chat.chat_body import (
+    ChatBody,
     ToolDefinition,
+    decode_typed,
     invalid_parameter,
     is_given,
     tool_function,
@@ -32,9 +36,38 @@ from proxy.providers.chat.chat_options import (
 )
 from proxy.providers.fitting.schema_fitting import fit_schema
 from proxy.providers.fitting.schema_rules import GEMINI
-from proxy.providers.gemini.body import GeminiChatBody, Json, read_chat
 from proxy.providers.gemini.contents import contents, system_instruction
 
+
+class GoogleOptions(msgspec.Struct):
+    """Google's own options within a chat body."""
+
+    cached_content: str | None = None
+    thinking_config: Raw = Raw()
+
+
+class ExtraBody(msgspec.Struct):
+    """Fields that OpenAI's API has not."""
+
+    google: GoogleOptions | None = None
+
+
+class GeminiChatBody(ChatBody, kw_only=True):
+    """The fields that this wire translates or refuses."""
+
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    extra_body: ExtraBody | None = None
+
+    @property
+    def google(self) -> GoogleOptions:
+        """Google's own options; empty where there are none."""
+        options = self.extra_body.google if self.extra_body is not None else None
+        return options or GoogleOptions()
+
+
+_body: Final = msgspec.json.Decoder(GeminiChatBody)
 #: Models that are told a number of thinking tokens; later ones are told a level.
 _BUDGETED: Final = re.compile(r"gemini-2[.-]")
 _BUDGETS: Final[Mapping[str, int]] = {
@@ -77,7 +110,7 @@ class GenerateRequest(msgspec.Struct, frozen=True):
 
 def generate_body(body: bytes, route: Route, model: str) -> GenerateRequest:
     """The caller's chat body for this route."""
-    request, names = read_chat(body)
+    request, names = decode_typed(_body, body)
     refuse_unsupported(request, names, _REFUSED)
     notes: list[str] = []
     if unknown := sorted((names - _KNOWN) | (names & _DROPPED)):

@@ -48,33 +48,36 @@ class InputMessage(InputItem, frozen=True, tag="message"):
         return {"role": self.role, "content": chat_content(self.content)}
 
 
-class FunctionCall(InputItem, frozen=True, tag="function_call"):
-    """A function the model wanted to call."""
+class InputCall(InputItem, frozen=True, kw_only=True):
+    """A call that the model wanted to make."""
 
     call_id: str
     name: str
+    namespace: str | None = None
+
+    def _chat_call(self, kind: str, member: str, value: str) -> Json:
+        called = {"name": flat_name(self.namespace, self.name), member: value}
+        return {"id": self.call_id, "type": kind, kind: called}
+
+
+class FunctionCall(InputCall, frozen=True, kw_only=True, tag="function_call"):
+    """A call of a function."""
+
     arguments: str
-    namespace: str | None = None
 
     def chat(self) -> Json:
         """The entry of ``tool_calls``."""
-        name = flat_name(self.namespace, self.name)
-        function = {"name": name, "arguments": self.arguments}
-        return {"id": self.call_id, "type": "function", "function": function}
+        return self._chat_call("function", "arguments", self.arguments)
 
 
-class CustomCall(InputItem, frozen=True, tag="custom_tool_call"):
-    """A tool with free text as its input that the model wanted to call."""
+class CustomCall(InputCall, frozen=True, kw_only=True, tag="custom_tool_call"):
+    """A call of a tool with free text as its input."""
 
-    call_id: str
-    name: str
     input: str
-    namespace: str | None = None
 
     def chat(self) -> Json:
         """The entry of ``tool_calls``."""
-        custom = {"name": flat_name(self.namespace, self.name), "input": self.input}
-        return {"id": self.call_id, "type": "custom", "custom": custom}
+        return self._chat_call("custom", "input", self.input)
 
 
 class CallOutput(InputItem, frozen=True, tag="function_call_output"):

@@ -44,3 +44,9 @@ def test_a_longer_conversation_begins_with_the_same_bytes(words: list[str]) -> N
     before, after = (generate_body(body, gemini_route(), "gemini-x").body for body in bodies)
 
     assert after.startswith(before.removesuffix(b"]}"))
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"messages":[],"seed":"x"}', b"[]"])
+def test_a_malformed_chat_body_is_refused_for_gemini(body: bytes) -> None:
+    with refusing(400):
+        generate_body(body, gemini_route(), "gemini-x")
