@@ -186,13 +186,15 @@ def calls_by_responses_stream(run: bytes) -> list[Call]:
             index = event["output_index"]
             deltas[index] = deltas.get(index, "") + event["delta"]
     output = events[-1]["response"]["output"]
-    made_calls = {
-        index: item for index, item in enumerate(output) if item["type"] == "function_call"
-    }
-    assert {index: item["arguments"] for index, item in made_calls.items()} == {
-        index: deltas.get(index, "") for index in made_calls
-    }
-    return [(item["call_id"], item["name"], item["arguments"]) for item in made_calls.values()]
+    items = {place: item for place, item in enumerate(output) if item["type"] == "function_call"}
+    assert all(item["arguments"] == deltas.get(place, "") for place, item in items.items())
+    return [(item["call_id"], item["name"], item["arguments"]) for item in items.values()]
+
+
+def response_of(body: bytes) -> list[Json]:
+    """The output items of a whole chat answer."""
+    reader = responses_reader(PassthroughReader(), _BODY, streamed=False, created=1.0)
+    return list(orjson.loads(reader.feed(body))["output"])
 
 
 def calls_by_assistant_message(run: bytes) -> list[Call]:
@@ -258,8 +260,7 @@ def test_function_call_of_a_stream_is_a_call_like_others(read, calls, is_split):
 @pytest.mark.parametrize("message", [{"role": "assistant"}, {"role": "assistant", "content": "I"}])
 def test_function_call_of_a_whole_answer_is_a_call_like_others(message):
     body = completion("function_call", **message, function_call=function('{"x":1}', "f"))
-    reader = responses_reader(PassthroughReader(), _BODY, streamed=False, created=1.0)
-    item = orjson.loads(reader.feed(body))["output"][-1]
+    item = response_of(body)[-1]
     answer = message_of(body)
     block = answer["content"][-1]
 
@@ -303,10 +304,7 @@ def test_stream_whose_call_has_no_name_ends_with_an_error_event(part, is_done):
 @pytest.mark.parametrize("part", NAMELESS.values(), ids=NAMELESS)
 def test_whole_answer_whose_call_has_no_name_is_a_failure_that_may_be_retried(part):
     body = completion("tool_calls", tool_calls=[part])
-    for read in (
-        message_of,
-        responses_reader(PassthroughReader(), _BODY, streamed=False, created=1.0).feed,
-    ):
+    for read in (message_of, response_of):
         with pytest.raises(UpstreamError, match="could not be read") as raised:
             read(body)
         assert raised.value.retryable
@@ -320,9 +318,7 @@ def test_calls_of_a_whole_answer_count_by_position(calls, same_id, index):
         for call_id, (_, name, text) in zip(given_ids, calls, strict=True)
     ]
     body = completion("tool_calls", tool_calls=parts)
-    blocks = message_of(body)["content"]
-    reader = responses_reader(PassthroughReader(), _BODY, streamed=False, created=1.0)
-    items = orjson.loads(reader.feed(body))["output"]
+    blocks, items = message_of(body)["content"], response_of(body)
     expected = [(name, orjson.loads(text)) for _, name, text in calls]
 
     assert [(block["name"], block["input"]) for block in blocks] == expected
@@ -340,30 +336,29 @@ def convert_parts(*parts: Json) -> list[CallPart]:
     return [msgspec.json.decode(orjson.dumps(part), type=CallPart) for part in parts]
 
 
-def test_part_with_the_id_of_an_earlier_call_goes_to_that_call():
+def call_numbers(*parts: Json) -> list[int]:
     assignment = CallAssignment()
-    parts = convert_parts(
+    return [assignment.find(part).number for part in convert_parts(*parts)]
+
+
+def test_part_with_the_id_of_an_earlier_call_goes_to_that_call():
+    assert call_numbers(
         {"index": 0, "id": "a", "function": function("{", "f")},
         {"index": 0, "id": "b", "function": function("{", "g")},
         {"index": 0, "id": "a", "function": function("}")},
         {"function": function("}")},
-    )
-
-    assert [assignment.find(part).number for part in parts] == [0, 1, 0, 1]
+    ) == [0, 1, 0, 1]
 
 
 def test_part_with_a_new_id_and_no_name_continues_the_open_call_of_its_index():
-    assignment = CallAssignment()
-    parts = convert_parts(
+    assert call_numbers(
         {"index": 0, "id": "a", "function": function("{", "f")},
         {"index": 1, "id": "b", "function": function("{", "g")},
         {"index": 0, "id": "c", "function": function("}")},
         {"index": 0, "id": "c", "function": function(" ")},
         {"index": 1, "id": "d", "function": function('"x":1', "h")},
         {"index": 0, "id": "e"},
-    )
-
-    assert [assignment.find(part).number for part in parts] == [0, 1, 0, 0, 2, 3]
+    ) == [0, 1, 0, 0, 2, 3]
 
 
 def test_id_that_comes_late_is_that_of_its_call():
