@@ -106,7 +106,9 @@ def with_team(
 def documents(columns: Sequence[TableColumn[_Row]], rows: Iterable[_Row]) -> list[Document]:
     """A document for each row."""
     written = [column for column in columns if column.key]
-    return [{each.key: each.form.to_json(each.value(row)) for each in written} for row in rows]
+    return [
+        {column.key: column.form.to_json(column.value(row)) for column in written} for row in rows
+    ]
 
 
 def text_table(columns: Sequence[TableColumn[_Row]], rows: Sequence[_Row]) -> Table:

@@ -139,7 +139,7 @@ def place_columns(names: Mapping[str, str]) -> tuple[TableColumn[FeatureCompacti
 def savings_documents(features: Sequence[FeatureCompaction], names: Mapping[str, str]) -> Document:
     """The savings of compaction by feature, and in all."""
     back: TableColumn[FeatureCompaction] = TableColumn(
-        "stepped_back", of=lambda each: each.setting.why
+        "stepped_back", of=lambda row: row.setting.why
     )
     (total,) = documents(_TOTAL, [compaction_total(features)])
     rows = documents((*place_columns(names), back, *SUMS), features)
@@ -156,13 +156,11 @@ def show(
     terminal.say("")
     columns: tuple[TableColumn[FeatureCompaction], ...] = (
         *place_columns(names),
-        TableColumn("", "calls", COUNT, lambda each: each.sums.calls),
-        TableColumn(
-            "", "sent shorter", COUNT, lambda each: each.sums.compacted + each.sums.trimmed
-        ),
-        TableColumn("", "tokens saved", COUNT, lambda each: each.sums.tokens_saved),
-        TableColumn("", "net saved", MONEY, lambda each: each.sums.net_nanos),
-        TableColumn("", "notes cost", MONEY, lambda each: each.sums.notes_nanos),
+        TableColumn("", "calls", COUNT, lambda row: row.sums.calls),
+        TableColumn("", "sent shorter", COUNT, lambda row: row.sums.compacted + row.sums.trimmed),
+        TableColumn("", "tokens saved", COUNT, lambda row: row.sums.tokens_saved),
+        TableColumn("", "net saved", MONEY, lambda row: row.sums.net_nanos),
+        TableColumn("", "notes cost", MONEY, lambda row: row.sums.notes_nanos),
         TableColumn("", "state", of=_state),
     )
     terminal.show(text_table(columns, shown))

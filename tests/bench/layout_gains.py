@@ -23,11 +23,9 @@ from pathlib import Path
 
 from proxy.catalog.catalog import Catalog
 from proxy.tools.replay.planning import PlannedVariant
-from proxy.tools.replay.prompts import PromptReader
+from proxy.tools.replay.prompts import LineVocabulary, PromptReader
 from proxy.tools.replay.recorded_call import RecordedCall
-from proxy.tools.replay.run import replay
-from proxy.tools.replay.variants import ReplayVariant, UnmodifiedVariant
-from proxy.tools.replay.vocabulary import LineVocabulary
+from proxy.tools.replay.run import ReplayVariant, UnmodifiedVariant, replay
 from slo.price import call_cost
 from slo.usage import Usage
 from tests.bench.no_harm_replay import START, recorded_calls

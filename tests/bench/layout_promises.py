@@ -29,10 +29,9 @@ from proxy.prefix.lessons import is_due
 from proxy.prefix.planned import Planned
 from proxy.records.mark_account import STAKE_UNITS_PER_DOLLAR
 from proxy.tools.replay.planning import PlannedVariant
-from proxy.tools.replay.prompts import PromptReader
+from proxy.tools.replay.prompts import LineVocabulary, PromptReader
 from proxy.tools.replay.run import replay
 from proxy.tools.replay.unmoved_text import FeatureProgress
-from proxy.tools.replay.vocabulary import LineVocabulary
 from tests.bench.layout_gains import MeteredVariant, model_catalog, read_options, shapes
 from tests.bench.no_harm_replay import START, recorded_calls
 from tests.bench.no_harm_routes import FEW

@@ -30,11 +30,10 @@ from proxy.catalog.entries import Model
 from proxy.prefix.prompts.marks import add_marks
 from proxy.prefix.prompts.prompt import PromptSlot
 from proxy.tools.replay.planning import PlannedVariant
-from proxy.tools.replay.prompts import PromptReader
+from proxy.tools.replay.prompts import LineVocabulary, PromptReader
 from proxy.tools.replay.recorded_call import RecordedCall
 from proxy.tools.replay.run import replay
 from proxy.tools.replay.variant_totals import VariantTotals, sum_of
-from proxy.tools.replay.vocabulary import LineVocabulary
 from proxy.tools.simulator.upstream import Simulator
 from slo.price import call_cost
 from slo.usage import Usage

@@ -21,11 +21,10 @@ from proxy.errors import CallerError, OperatorError
 from proxy.prefix.planned import PlanningTarget
 from proxy.records.mark_account import STAKE_UNITS_PER_DOLLAR
 from proxy.tools.replay.planning import PlannedVariant
-from proxy.tools.replay.prompts import PromptReader
+from proxy.tools.replay.prompts import LineVocabulary, PromptReader
 from proxy.tools.replay.recorded_call import RecordedCall
 from proxy.tools.replay.run import ModelReplay
 from proxy.tools.replay.variant_totals import VariantTotals, sum_of
-from proxy.tools.replay.vocabulary import LineVocabulary
 from proxy.tools.simulator.rendering import Vocabulary
 from tests.fakes.call_dependencies import call as chat_call
 from tests.fakes.workloads import TimedCall, Workload

@@ -16,7 +16,7 @@ from proxy.catalog.entries import Model
 from proxy.configuration import read_catalog
 from proxy.settings import Settings, read
 from proxy.tools.demo.catalog import redirected_catalog
-from proxy.tools.replay.vocabulary import LineVocabulary
+from proxy.tools.replay.prompts import LineVocabulary
 from proxy.tools.simulator.models import SimulatedModel, SimulatorSettings, of_models
 from proxy.tools.simulator.upstream import SimulatedExchange, Simulator
 from tests.bench.accounted_calls import CallRecorder

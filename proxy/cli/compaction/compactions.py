@@ -119,16 +119,16 @@ def _columns(
 ) -> tuple[TableColumn[FeatureCompaction], ...]:
     return (
         *compaction_tables.place_columns(names),
-        TableColumn("mode", "mode", of=lambda each: each.setting.effective_mode(default).value),
-        TableColumn("chosen_mode", of=lambda each: each.setting.mode),
-        TableColumn("keep_turns", of=lambda each: each.setting.keep_turns),
-        TableColumn("target_tokens", of=lambda each: each.setting.target),
-        TableColumn("stepped_back", of=lambda each: each.setting.why),
-        TableColumn("stepped_back_at", form=TIME, of=lambda each: each.setting.stepped_at),
-        TableColumn("changed_by", of=lambda each: each.setting.changed_by),
-        TableColumn("changed_at", form=TIME, of=lambda each: each.setting.changed_at),
+        TableColumn("mode", "mode", of=lambda row: row.setting.effective_mode(default).value),
+        TableColumn("chosen_mode", of=lambda row: row.setting.mode),
+        TableColumn("keep_turns", of=lambda row: row.setting.keep_turns),
+        TableColumn("target_tokens", of=lambda row: row.setting.target),
+        TableColumn("stepped_back", of=lambda row: row.setting.why),
+        TableColumn("stepped_back_at", form=TIME, of=lambda row: row.setting.stepped_at),
+        TableColumn("changed_by", of=lambda row: row.setting.changed_by),
+        TableColumn("changed_at", form=TIME, of=lambda row: row.setting.changed_at),
         *compaction_tables.SUMS,
-        TableColumn("", "state", of=lambda each: _state(each.setting, default)),
+        TableColumn("", "state", of=lambda row: _state(row.setting, default)),
     )
 
 

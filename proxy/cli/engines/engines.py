@@ -47,29 +47,37 @@ _Examples = Annotated[
 
 def engines(terminal: Terminal, settings: Callable[[], Settings]) -> typer.Typer:
     """The commands about engines."""
-    commands = typer.Typer(no_args_is_help=True, help="Self-hosted engines and their profiles.")
-    commands.callback()(lambda: None)
-    _add_plan(commands, terminal, settings)
-    _add_serve(commands, terminal, settings)
-    _add_status(commands, terminal, settings)
-    _add_advise(commands, terminal, settings)
-    add_attach(commands, terminal)
-
-    def find(name: str, file: Path | None, examples: bool) -> tuple[EngineProfile, str]:  # noqa: FBT001
-        profiles = read_profiles(terminal, settings, file, examples=examples)
-        profile = find_profile(terminal, profiles, name)
-        return _resolve_speculation(terminal, settings, profile, is_example=examples)
-
-    add_manifest(commands, terminal, find)
-    add_engine_demo(commands, terminal)
-    add_costs(commands, terminal, lambda: read_profiles(terminal, settings, None))
-    return commands
+    group = typer.Typer(no_args_is_help=True, help="Self-hosted engines and their profiles.")
+    group.callback()(lambda: None)
+    commands = _Commands(terminal, settings)
+    for name, command in (
+        ("plan", commands.plan),
+        ("serve", commands.serve),
+        ("status", commands.status),
+        ("advise", commands.advise),
+    ):
+        group.command(name)(command)
+    add_attach(group, terminal)
+    add_manifest(group, terminal, commands.next_start)
+    add_engine_demo(group, terminal)
+    add_costs(group, terminal, lambda: commands.profiles(None))
+    return group
 
 
-def _add_plan(commands: typer.Typer, terminal: Terminal, settings: Callable[[], Settings]) -> None:
-    @commands.command("plan")
+class _Commands:
+    """The commands that read the profiles themselves."""
+
+    def __init__(self, terminal: Terminal, settings: Callable[[], Settings]) -> None:
+        self._terminal = terminal
+        self._settings = settings
+
     def plan(
-        name: _Name, *, file: _File = None, examples: _Examples = False, as_json: AsJson = False
+        self,
+        name: _Name,
+        *,
+        file: _File = None,
+        examples: _Examples = False,
+        as_json: AsJson = False,
     ) -> None:
         """Print the exact command that starts a profile's replicas, and why each flag.
 
@@ -78,12 +86,10 @@ def _add_plan(commands: typer.Typer, terminal: Terminal, settings: Callable[[], 
         from proxy.cli.engines.technique_lines import technique_documents, technique_lines
         from proxy.engines.adapters.by_engine import ADAPTERS
 
-        profiles = read_profiles(terminal, settings, file, examples=examples)
-        profile, why = _resolve_speculation(
-            terminal, settings, find_profile(terminal, profiles, name), is_example=examples
-        )
+        terminal = self._terminal
+        profile, why = self.next_start(name, file, examples)
         adapter = ADAPTERS[profile.engine]
-        notes = [] if examples else _launch_notes(settings(), profile)
+        notes = [] if examples else _launch_notes(self._settings(), profile)
         if as_json:
             more = {
                 "speculation_reason": why,
@@ -98,18 +104,7 @@ def _add_plan(commands: typer.Typer, terminal: Terminal, settings: Callable[[], 
             terminal.say(f"Speculation is auto, and the next start takes: {why}.")
         terminal.say(*(f"Note: {note}" for note in notes))
 
-
-def _launch_notes(settings: Settings, profile: EngineProfile) -> list[str]:
-    from proxy.cli.engines.engine_launch_notes import launch_notes
-    from proxy.engines.state.state_file import read_engine_states
-
-    running = [state.profile for state in read_engine_states(settings.folder) if state.is_running]
-    return list(launch_notes(profile, settings.port, running))
-
-
-def _add_serve(commands: typer.Typer, terminal: Terminal, settings: Callable[[], Settings]) -> None:
-    @commands.command("serve")
-    def serve(name: _Name, *, file: _File = None) -> None:
+    def serve(self, name: _Name, *, file: _File = None) -> None:
         """Start a profile's replicas, restart them where they fail, and drain them at the end.
 
         It runs until SIGTERM or Ctrl-C. Its exit status is 1 if every replica was given up.
@@ -119,18 +114,102 @@ def _add_serve(commands: typer.Typer, terminal: Terminal, settings: Callable[[],
         from proxy.cli.engines.engine_processes import serve_engine
         from proxy.errors import OperatorError
 
-        path = engines_file(terminal, settings, file)
-        profile = find_profile(terminal, read_profiles(terminal, settings, path), name)
+        terminal, settings = self._terminal, self._settings()
+        path = self._engines_file(file)
+        profile = self._profile(self.profiles(path), name)
         if profile.is_attached:
             terminal.fail(f"Others run the replicas of {name}: its profile lists their URLs.")
         if why := program_problem(profile):
             terminal.fail(why)
-        terminal.say(*(f"Note: {note}" for note in _launch_notes(settings(), profile)))
+        terminal.say(*(f"Note: {note}" for note in _launch_notes(settings, profile)))
         try:
-            status = serve_engine(_serving_plan(terminal, settings(), path, profile), terminal)
+            status = serve_engine(_serving_plan(terminal, settings, path, profile), terminal)
         except OperatorError as error:
             terminal.fail(str(error))
         raise typer.Exit(status)
+
+    def status(
+        self,
+        name: Annotated[str, typer.Argument(metavar="[PROFILE]")] = "",
+        *,
+        as_json: AsJson = False,
+    ) -> None:
+        """Print the state of each replica that `engine serve` runs or ran."""
+        from proxy.cli.engines.engine_status import print_engine_status
+
+        print_engine_status(self._terminal, self._settings().folder, name, as_json=as_json)
+
+    def advise(
+        self,
+        name: _Name,
+        *,
+        file: _File = None,
+        days: Annotated[int, typer.Option(help="How many days back.", min=1)] = 7,
+        as_json: AsJson = False,
+    ) -> None:
+        """Print which speculative settings pay on a profile, as measured."""
+        from proxy.cli.engines.engine_advice import print_advice
+
+        profile = self._profile(self.profiles(file), name)
+        folder = self._settings().folder
+        print_advice(self._terminal, profile, folder, days=days, as_json=as_json)
+
+    def profiles(self, file: Path | None, *, examples: bool = False) -> dict[str, EngineProfile]:
+        """The profiles of a file, of the one that the settings name, or the shipped ones."""
+        from proxy.engines.techniques import example_profiles
+        from slo.toml.problems import InvalidFile
+
+        if examples:
+            return example_profiles()
+        path = self._engines_file(file)
+        try:
+            return _parse_file(path)
+        except InvalidFile as bad:
+            return self._terminal.fail(str(bad))
+        except OSError as error:
+            why = f"{path} cannot be read: {error.strerror}."
+            return self._terminal.fail(
+                f"{why} THRIFTGATE_ENGINES or --file names the engines file."
+            )
+
+    def next_start(
+        self,
+        name: str,
+        file: Path | None,
+        examples: bool,  # noqa: FBT001 - as manifest calls it
+    ) -> tuple[EngineProfile, str]:
+        """The profile as its next start runs it, and why it speculates so; "" if it says itself."""
+        from proxy.engines.speculation.auto_choice import SpeculationRecord
+        from proxy.engines.state.speculation_file import read_record, resolve_auto
+        from proxy.engines.state.state_file import profile_folder
+
+        profile = self._profile(self.profiles(file, examples=examples), name)
+        record = SpeculationRecord()
+        if profile.auto_speculation is not None and not examples:
+            record = read_record(profile_folder(self._settings().folder, profile.name), profile)
+        profile = resolve_auto(profile, record, self._terminal.now())
+        return profile, record.choice.reason if record.choice is not None else ""
+
+    def _engines_file(self, file: Path | None) -> Path:
+        path = file or self._settings().engines
+        return self._terminal.fail(_NO_FILE) if path is None else path
+
+    def _profile(self, profiles: dict[str, EngineProfile], name: str) -> EngineProfile:
+        from slo.toml.table_reader import suggest_name
+
+        if name in profiles:
+            return profiles[name]
+        return self._terminal.fail(
+            f"There is no engine profile {name}: {suggest_name(name, profiles)}"
+        )
+
+
+def _launch_notes(settings: Settings, profile: EngineProfile) -> list[str]:
+    from proxy.cli.engines.engine_launch_notes import launch_notes
+    from proxy.engines.state.state_file import read_engine_states
+
+    running = [state.profile for state in read_engine_states(settings.folder) if state.is_running]
+    return list(launch_notes(profile, settings.port, running))
 
 
 def _serving_plan(
@@ -173,66 +252,6 @@ def _serving_plan(
     )
 
 
-def _add_status(
-    commands: typer.Typer, terminal: Terminal, settings: Callable[[], Settings]
-) -> None:
-    @commands.command("status")
-    def status(
-        name: Annotated[str, typer.Argument(metavar="[PROFILE]")] = "", *, as_json: AsJson = False
-    ) -> None:
-        """Print the state of each replica that `engine serve` runs or ran."""
-        from proxy.cli.engines.engine_status import print_engine_status
-
-        print_engine_status(terminal, settings().folder, name, as_json=as_json)
-
-
-def _add_advise(
-    commands: typer.Typer, terminal: Terminal, settings: Callable[[], Settings]
-) -> None:
-    @commands.command("advise")
-    def advise(
-        name: _Name,
-        *,
-        file: _File = None,
-        days: Annotated[int, typer.Option(help="How many days back.", min=1)] = 7,
-        as_json: AsJson = False,
-    ) -> None:
-        """Print which speculative settings pay on a profile, as measured."""
-        from proxy.cli.engines.engine_advice import print_advice
-
-        profile = find_profile(terminal, read_profiles(terminal, settings, file), name)
-        print_advice(terminal, profile, settings().folder, days=days, as_json=as_json)
-
-
-def engines_file(terminal: Terminal, settings: Callable[[], Settings], file: Path | None) -> Path:
-    """The file of profiles: the one that was named, or that of the settings."""
-    path = file or settings().engines
-    return terminal.fail(_NO_FILE) if path is None else path
-
-
-def read_profiles(
-    terminal: Terminal,
-    settings: Callable[[], Settings],
-    file: Path | None,
-    *,
-    examples: bool = False,
-) -> dict[str, EngineProfile]:
-    """The profiles of a file, of the one that the settings name, or the shipped ones."""
-    from proxy.engines.techniques import example_profiles
-    from slo.toml.problems import InvalidFile
-
-    if examples:
-        return example_profiles()
-    path = engines_file(terminal, settings, file)
-    try:
-        return _parse_file(path)
-    except InvalidFile as bad:
-        return terminal.fail(str(bad))
-    except OSError as error:
-        why = f"{path} cannot be read: {error.strerror}."
-        return terminal.fail(f"{why} THRIFTGATE_ENGINES or --file names the engines file.")
-
-
 def _parse_file(path: Path) -> dict[str, EngineProfile]:
     from proxy.configuration import read_file
     from proxy.engines.profile_file import parse_profiles
@@ -258,36 +277,6 @@ def read_replica_plan(path: Path, name: str, record: SpeculationRecord, now: flo
     if profile is None or profile.is_attached:
         raise OperatorError(f"{path} has no profile {name} to start any more.")
     return plan_replicas(resolve_auto(profile, record, now), sys.executable, profiles.values())
-
-
-def find_profile(
-    terminal: Terminal, profiles: dict[str, EngineProfile], name: str
-) -> EngineProfile:
-    """The profile of a name; ends the command where there is none."""
-    from slo.toml.table_reader import suggest_name
-
-    if name in profiles:
-        return profiles[name]
-    return terminal.fail(f"There is no engine profile {name}: {suggest_name(name, profiles)}")
-
-
-def _resolve_speculation(
-    terminal: Terminal,
-    settings: Callable[[], Settings],
-    profile: EngineProfile,
-    *,
-    is_example: bool,
-) -> tuple[EngineProfile, str]:
-    """The profile as its next start runs it, and why it speculates so; "" where it says itself."""
-    from proxy.engines.speculation.auto_choice import SpeculationRecord
-    from proxy.engines.state.speculation_file import read_record, resolve_auto
-    from proxy.engines.state.state_file import profile_folder
-
-    record = SpeculationRecord()
-    if profile.auto_speculation is not None and not is_example:
-        record = read_record(profile_folder(settings().folder, profile.name), profile)
-    profile = resolve_auto(profile, record, terminal.now())
-    return profile, record.choice.reason if record.choice is not None else ""
 
 
 def _plan_lines(profile: EngineProfile, adapter: EngineAdapter) -> Iterator[str]:

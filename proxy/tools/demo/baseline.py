@@ -15,12 +15,11 @@ from proxy.catalog.catalog import Catalog
 from proxy.tools.demo.support import PromptOrder, SupportScript
 from proxy.tools.demo.traffic import DemoCall
 from proxy.tools.replay.planning import PlannedVariant
-from proxy.tools.replay.prompts import PromptReader
+from proxy.tools.replay.prompts import LineVocabulary, PromptReader
 from proxy.tools.replay.recorded_call import RecordedCall
+from proxy.tools.replay.run import ReplayVariant, UnmodifiedVariant
 from proxy.tools.replay.upstream_simulation import SimulatedCall as Arrived
 from proxy.tools.replay.upstream_simulation import UpstreamSimulation
-from proxy.tools.replay.variants import ReplayVariant, UnmodifiedVariant
-from proxy.tools.replay.vocabulary import LineVocabulary
 from slo.price import call_cost
 
 

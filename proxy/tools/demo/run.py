@@ -2,22 +2,24 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import uvloop
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
 
 from dashboards.access import HOME_PATH, sign_in_url
 from proxy.store.sql.access.users import FIRST_ADMIN
 from proxy.tools.demo import messages, plan
 from proxy.tools.demo.baseline import CostBaseline, baseline_costs, order_costs
-from proxy.tools.demo.progress import progress
-from proxy.tools.demo.result import DemoResult, learned_features, of_store
+from proxy.tools.demo.result import DemoResult, days, learned_features, of_store
 from proxy.tools.demo.session import TEAMS, DemoSession, run_session
-from proxy.tools.demo.traffic import DemoCall, send
+from proxy.tools.demo.traffic import DemoCall, Tell, send
 
 #: About how long the plan's calls take their applications, by the demo's clock.
 _SPAN = timedelta(hours=1)
@@ -148,3 +150,52 @@ def _baselines(
     catalog, now = staged.gateway.catalog, staged.since.timestamp()
     otherwise = baseline_costs(demo_calls, catalog, now)
     return otherwise, order_costs(demo_calls, otherwise, catalog, now)
+
+
+_EVERY = 0.25
+_FLUSH = 5.0
+
+
+class CallRate(ProgressColumn):
+    """Calls per second from the first to now."""
+
+    def render(self, task: Task) -> Text:
+        """The figure; nothing before there is one."""
+        rate = task.completed / task.elapsed if task.elapsed else 0.0
+        return Text(f"{rate:.0f} calls/s" if rate else "")
+
+
+@asynccontextmanager
+async def progress(console: Console, stage: DemoSession, count: int) -> AsyncIterator[Tell]:
+    """Something to tell of each call that has ended; the bar stands as long as this is open."""
+    columns = (
+        TextColumn("  "),
+        BarColumn(bar_width=32),
+        MofNCompleteColumn(),
+        CallRate(),
+        TextColumn("{task.fields[cost]}"),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("calls", total=count, cost="")
+
+        def show(nanos: int) -> None:
+            bar.update(task, cost=f"${nanos / 1e9:.2f}")
+
+        async with asyncio.TaskGroup() as group:
+            watch = group.create_task(_watch(stage, show))
+            yield lambda _sent: bar.advance(task)
+            watch.cancel()
+        await stage.gateway.store.ask(stage.gateway.store.drain.flush, _FLUSH)
+        show(await _cost_so_far(stage))
+
+
+async def _watch(stage: DemoSession, show: Callable[[int], None]) -> None:
+    while True:
+        await asyncio.sleep(_EVERY)
+        show(await _cost_so_far(stage))
+
+
+async def _cost_so_far(stage: DemoSession) -> int:
+    store = stage.gateway.store
+    rows = await store.ask(store.reports.spend, days(stage.since), ())
+    return sum(row.cost_nanos or 0 for row in rows)

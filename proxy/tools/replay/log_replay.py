@@ -10,11 +10,11 @@ from proxy.catalog.entries import Model
 from proxy.errors import OperatorError
 from proxy.tools.replay.compaction import CompactedVariant, ReplayedCompaction
 from proxy.tools.replay.planning import DEFAULT, PlannedVariant
-from proxy.tools.replay.prompts import PromptReader
+from proxy.tools.replay.prompts import LineVocabulary, PromptReader
 from proxy.tools.replay.recorded_call import RecordedCall
 from proxy.tools.replay.run import ModelReplay
 from proxy.tools.replay.source import ReasonCount, ReasonCounts
-from proxy.tools.replay.unmoved_text import UnmovedFeature, WaitingFeature
+from proxy.tools.replay.unmoved_text import FeatureNote
 from proxy.tools.replay.variant_totals import (
     CumulativeCosts,
     FeatureTotals,
@@ -22,7 +22,6 @@ from proxy.tools.replay.variant_totals import (
     new_totals,
     sum_of,
 )
-from proxy.tools.replay.vocabulary import LineVocabulary
 
 #: Taken where a call names no model.
 DEFAULT_MODEL: Final = "gpt-5.6-terra"
@@ -59,8 +58,8 @@ class LogOutcome(msgspec.Struct, frozen=True, kw_only=True):
     unnamed: int
     left_out: tuple[ReasonCount, ...]
     unreadable_answers: tuple[ReasonCount, ...]
-    unmoved: tuple[UnmovedFeature, ...]
-    waiting: tuple[WaitingFeature, ...] = ()
+    unmoved: tuple[FeatureNote, ...]
+    waiting: tuple[FeatureNote, ...] = ()
     compaction: ReplayedCompaction
     prompt_tokens: int = 0
     curve_calls: tuple[int, ...] = ()

@@ -2,6 +2,7 @@
 
 import logging
 from collections import OrderedDict, deque
+from collections.abc import Iterable
 from heapq import nlargest
 from math import inf
 from typing import Final
@@ -27,7 +28,7 @@ from proxy.records.feature_mode import LayoutScope
 from proxy.records.request_fields import parse_request_fields
 from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.recorded_call import RecordedCall
-from proxy.tools.replay.unmoved_text import FeatureProgress, UnmovedFeature, WaitingFeature
+from proxy.tools.replay.unmoved_text import FeatureNote, FeatureProgress
 from slo.usage import Usage
 
 _log = logging.getLogger(__name__)
@@ -133,28 +134,22 @@ class PlannedVariant:
             except MISTAKES:
                 self._fail("learning failed")
 
-    def unmoved_features(self) -> tuple[UnmovedFeature, ...]:
+    def unmoved_features(self) -> tuple[FeatureNote, ...]:
         """The features of which no text moved where some could, and why: those of most calls."""
         self._learn_from_answers(inf)
         features = self._features.items() if self._arranges else ()
-        stayed = [(scope, progress) for scope, progress in features if not progress.moved]
-        return tuple(
-            UnmovedFeature(feature=scope.feature, calls=progress.calls, why=progress.why())
-            for scope, progress in nlargest(
-                _MAX_SHOWN_FEATURES, stayed, key=lambda one: one[1].calls
-            )
+        return _most_calls(
+            FeatureNote(feature=scope.feature, calls=progress.calls, why=progress.why())
+            for scope, progress in features
+            if not progress.moved
         )
 
-    def waiting_features(self) -> tuple[WaitingFeature, ...]:
+    def waiting_features(self) -> tuple[FeatureNote, ...]:
         """The features whose cache marks wait at the end of the log: those of most such calls."""
-        waiting = [
-            (scope, progress) for scope, progress in self._features.items() if progress.waits
-        ]
-        return tuple(
-            WaitingFeature(feature=scope.feature, calls=progress.waiting, why=progress.waits)
-            for scope, progress in nlargest(
-                _MAX_SHOWN_FEATURES, waiting, key=lambda one: one[1].waiting
-            )
+        return _most_calls(
+            FeatureNote(feature=scope.feature, calls=progress.waiting, why=progress.waits)
+            for scope, progress in self._features.items()
+            if progress.waits
         )
 
     def _learn(self, planned: Planned, usage: Usage) -> None:
@@ -203,6 +198,10 @@ class PlannedVariant:
         while len(self._features) > self._most:
             self._features.popitem(last=False)
         return progress
+
+
+def _most_calls(notes: Iterable[FeatureNote]) -> tuple[FeatureNote, ...]:
+    return tuple(nlargest(_MAX_SHOWN_FEATURES, notes, key=lambda note: note.calls))
 
 
 def recorded_as_call(line: RecordedCall, now: float) -> Call:

@@ -1,7 +1,7 @@
 """Sends recorded calls through every variant at once, in order."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -13,9 +13,40 @@ from proxy.tools.replay.prompts import PromptReader
 from proxy.tools.replay.recorded_call import RecordedCall
 from proxy.tools.replay.upstream_simulation import SimulatedCall, UpstreamSimulation
 from proxy.tools.replay.variant_totals import FeatureTotals, TotalsByFeature
-from proxy.tools.replay.variants import ReplayVariant, UnmodifiedVariant
 from slo.price import call_cost
 from slo.usage import Usage
+
+
+class ReplayVariant(Protocol):
+    """One way to send every call."""
+
+    name: str
+
+    def body(self, line: RecordedCall, now: float) -> bytes:
+        """The chat body that goes to the wire in place of the line's.
+
+        Args:
+            line: The call; its body names the model it is sent to.
+        """
+        ...
+
+    def record_answer(self, usage: Usage) -> None:
+        """Learn from the answer's usage how the call just sent was served, as a gateway does."""
+        ...
+
+
+class UnmodifiedVariant:
+    """Sends calls unmodified."""
+
+    name = "as sent"
+
+    def body(self, line: RecordedCall, now: float) -> bytes:
+        """The caller's own."""
+        return line.body
+
+    def record_answer(self, usage: Usage) -> None:
+        """Learn nothing."""
+
 
 _DAY: Final = 86_400.0
 

@@ -14,25 +14,8 @@ _STAYS: Final = "stays"
 _NOTHING: Final = "its moves found nothing to move"
 
 
-class UnmovedFeature(msgspec.Struct, frozen=True, kw_only=True):
-    """A feature of which no text moved.
-
-    Attributes:
-        why: Reason, in a few words.
-    """
-
-    feature: str
-    calls: int
-    why: str
-
-
-class WaitingFeature(msgspec.Struct, frozen=True, kw_only=True):
-    """A feature whose cache marks wait at its latest call.
-
-    Attributes:
-        calls: Calls whose marks waited.
-        why: Reason, and when they are sent again.
-    """
+class FeatureNote(msgspec.Struct, frozen=True, kw_only=True):
+    """A feature of which no text moved, or whose cache marks wait, and the calls that met it."""
 
     feature: str
     calls: int

@@ -103,6 +103,6 @@ def test_advice_on_the_kv_cache_is_shown_of_the_profile_that_was_asked_for(print
 
 
 def test_without_a_gateway_or_with_none_of_the_profile_it_says_what_is_not_known(print_table):
-    for found, profile in (([], ""), ([TRAFFIC], "other")):
-        (words,) = print_table(found, profile)
+    for gateways, profile in (([], ""), ([TRAFFIC], "other")):
+        (words,) = print_table(gateways, profile)
         assert " ".join(words).startswith("No gateway runs here")

@@ -1,3 +1,4 @@
+import asyncio
 import logging
 import os
 import signal
@@ -15,8 +16,8 @@ from typer.testing import CliRunner
 
 from proxy.cli import main
 from proxy.tools.demo.result import DemoResult
-from proxy.tools.demo.run import demo, run
-from tests.proxy.tools.demo.scripts import NOW
+from proxy.tools.demo.run import demo, progress, run
+from tests.proxy.tools.demo.scripts import NOW, Says, a_stage, plan, send_calls
 
 COUNT = 12
 
@@ -139,3 +140,32 @@ def test_without_its_extra_the_demo_says_what_to_install() -> None:
 
     assert done.returncode == 1
     assert "pip install 'thriftgate[demo]'" in done.stderr
+
+
+def test_the_bar_ends_with_all_calls_and_what_the_ledger_says_they_cost() -> None:
+    out = StringIO()
+
+    async def scene() -> int:
+        async with a_stage() as staged:
+            async with progress(Console(file=out, width=80), staged, 1) as tell:
+                (answer,) = await send_calls(staged, plan(Says("Refunds. " * 4000)))
+                tell(answer)
+            return answer.input
+
+    tokens = asyncio.run(scene())
+
+    assert "1/1" in out.getvalue()
+    assert "calls/s" in out.getvalue()
+    assert f"${tokens * 2.5e-6:.2f}" in out.getvalue()
+
+
+def test_a_quiet_console_shows_nothing() -> None:
+    out = StringIO()
+
+    async def scene() -> None:
+        async with a_stage() as staged, progress(Console(file=out, quiet=True), staged, 1):
+            pass
+
+    asyncio.run(scene())
+
+    assert out.getvalue() == ""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.tools.replay.vocabulary import LineVocabulary
+from proxy.tools.replay.prompts import LineVocabulary
 
 
 @pytest.fixture(scope="session")

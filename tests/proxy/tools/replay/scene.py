@@ -6,9 +6,8 @@ from typing import Any
 import orjson
 
 from proxy.catalog.load import load
-from proxy.tools.replay.prompts import PromptReader
+from proxy.tools.replay.prompts import LineVocabulary, PromptReader
 from proxy.tools.replay.recorded_call import RecordedCall
-from proxy.tools.replay.vocabulary import LineVocabulary
 
 Json = dict[str, Any]
 

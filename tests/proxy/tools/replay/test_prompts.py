@@ -2,12 +2,15 @@
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proxy.catalog.entries import Model, Route, Upstream
 from proxy.errors import OperatorError
 from proxy.records.request_fields import replace_fields
-from proxy.tools.replay.prompts import PromptReader
+from proxy.tools.replay.prompts import LineVocabulary, PromptReader
 from proxy.tools.simulator.apis import chat_bodies
+from proxy.tools.simulator.rendering import Vocabulary
 from proxy.tools.simulator.replies import ReadingContext
 from tests.proxy.tools.replay.scene import CATALOG, body, prompt_reader, system, tool, user
 
@@ -99,3 +102,33 @@ def test_a_route_of_googles_native_api_is_shown_the_chat_it_was_asked(vocabulary
     prompt = PromptReader(Model(id="n", routes=(route,)), route, vocabulary).read_prompt(ASKED, 0.0)
 
     assert [block.role for block in prompt.blocks] == ["tools", "system", "user", "assistant"]
+
+
+WHOLE = Vocabulary()
+BY_LINES = LineVocabulary()
+TEXTS = st.text(
+    alphabet=st.sampled_from("ab1 .,;/\\-\t\n\r\u00a0\u2028\x1c\x85é漢'sT"), max_size=60
+)
+
+
+@given(TEXTS | st.text(max_size=60))
+def test_a_text_read_by_lines_is_the_same_tokens(text):
+    assert BY_LINES.ids(text + "\n" + text) == WHOLE.ids(text + "\n" + text)
+
+
+def test_code_and_long_texts_are_the_same_tokens_too():
+    text = "def f(x):\n    return x\n\n\n// note.\n/path/to\n\n- a\r\n- b.\n" * 200
+
+    assert BY_LINES.ids(text) == WHOLE.ids(text)
+
+
+def test_of_a_text_that_grows_only_what_is_new_is_encoded():
+    lines = LineVocabulary()
+    text = "A log.\nIt only\never grows.\n"
+
+    lines.ids(text + "Here")
+    before = set(lines._known)
+    lines.ids(text + "Here it grew.\nAnd here.")
+
+    assert before == {"A log.\n", "It only\n", "ever grows.\n", "Here"}
+    assert set(lines._known) - before == {"Here it grew.\n", "And here."}

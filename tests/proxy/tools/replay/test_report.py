@@ -5,7 +5,7 @@ from proxy.tools.replay.compaction import ReplayedCompaction
 from proxy.tools.replay.log_replay import LogOutcome, ReplayedModel
 from proxy.tools.replay.report import replay_report
 from proxy.tools.replay.source import ReasonCount, RecordedSource
-from proxy.tools.replay.unmoved_text import UnmovedFeature, WaitingFeature
+from proxy.tools.replay.unmoved_text import FeatureNote
 from proxy.tools.replay.variant_totals import FeatureTotals, VariantTotals
 from slo.usage import Usage
 
@@ -153,7 +153,7 @@ def test_remarks_name_what_was_left_out_and_what_waits():
         feature("chat", 120, 102, 61, 57, unanswered=2),
         left_out=(ReasonCount("no such model", 7, "a:3"),),
         unreadable_answers=(ReasonCount("odd", 2, "a:9"),),
-        unmoved=(UnmovedFeature(feature="chat", calls=300, why="too little to learn from"),),
+        unmoved=(FeatureNote(feature="chat", calls=300, why="too little to learn from"),),
         unnamed=4,
         compaction=ReplayedCompaction(calls=5, resets=1, uncompacted={"thinks": 295}),
     ).remarks
@@ -194,7 +194,7 @@ def test_calls_without_a_time_are_named_with_the_gap_that_stands_for_it():
 
 
 def test_a_feature_whose_marks_wait_says_for_what():
-    waiting = WaitingFeature(feature="chat", calls=120, why="marks wait: it lost $0.01 of $0.01")
+    waiting = FeatureNote(feature="chat", calls=120, why="marks wait: it lost $0.01 of $0.01")
     summary = report(feature("chat", 100, 100, 100, 100), waiting=(waiting,))
 
     assert (

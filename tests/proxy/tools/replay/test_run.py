@@ -8,7 +8,7 @@ import pytest
 from proxy.errors import OperatorError
 from proxy.records.request_fields import replace_fields
 from proxy.tools.replay.recorded_call import RecordedCall
-from proxy.tools.replay.run import ModelReplay, replay
+from proxy.tools.replay.run import ModelReplay, UnmodifiedVariant, replay
 from proxy.tools.replay.variant_totals import VariantTotals, sum_of
 from slo.usage import Usage
 from tests.proxy.tools.replay.scene import (
@@ -135,3 +135,12 @@ def test_the_hours_of_the_calls_and_the_day_given_decide_the_price(vocabulary):
     run = replay(calls, prompt_reader("marks", vocabulary), day=1_790_000_000.0 // 86_400 * 86_400)
 
     assert sum_of(run.features())[0].nanos
+
+
+def test_as_sent_sends_the_callers_bytes_and_learns_nothing():
+    line, way = call(user("Hi")), UnmodifiedVariant()
+
+    way.record_answer(Usage(input=1))
+
+    assert way.body(line, 0.0) is line.body
+    assert way.name == "as sent"

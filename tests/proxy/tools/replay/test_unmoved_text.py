@@ -9,7 +9,7 @@ from proxy.prefix.layouts.layout import Layout
 from proxy.prefix.layouts.learning import CALLS, CONVERSATIONS, LEAST
 from proxy.tools.replay.planning import PlannedVariant
 from proxy.tools.replay.recorded_call import RecordedCall
-from proxy.tools.replay.unmoved_text import FeatureProgress, UnmovedFeature
+from proxy.tools.replay.unmoved_text import FeatureNote, FeatureProgress
 from slo.usage import Usage
 from tests.proxy.tools.replay.scene import (
     RULES,
@@ -46,7 +46,7 @@ def of(feature: str, calls: Iterable[RecordedCall]) -> list[RecordedCall]:
 
 def unmoved_features(
     vocabulary, calls: list[RecordedCall], model: str = "blocks", **more: Any
-) -> list[UnmovedFeature]:
+) -> list[FeatureNote]:
     variant = PlannedVariant(prompt_reader(model, vocabulary), 0.0, arranges=True, **more)
     for now, line in with_times(calls):
         variant.body(line, now)
