@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from proxy.caches.regime import prompt_cost
 from proxy.prefix.arrangement import (
     ArrangedPrompt,
     MarkedPrompt,
@@ -91,6 +92,8 @@ class LayoutLearner:
         learner, mark = self._learner_of(planned), hash(messages[:first]) or 1
         if usage is not None:
             learner.record_tokens(planned.evidence.sent.size, usage.prompt_tokens)
+            if not planned.plan.layout:
+                learner.record_cost(prompt_cost(usage, planned.target.regime))
         begins, history = not draft.turns, sum(map(len, messages[first:]))
         if draft.resolved.source:
             learner.samples.part_conversation(draft.conversation, draft.resolved.source, now)

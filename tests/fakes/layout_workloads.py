@@ -98,7 +98,8 @@ def long_session(calls: int = 60) -> LayoutWorkload:
 
 def odd_lengths() -> Iterator[Workload]:
     """Text that varies on top of conversations whose lengths are unlike those of the others."""
-    clock, facts = _top_then_rules(lambda step: made.clock(step.number)), _top_then_rules(_facts)
+    clock = _top_then_rules(lambda step: made.clock(step.session * 100 + step.number))
+    facts = _top_then_rules(_facts)
     own = _top_then_rules(lambda step: passages(f"own {step.session}", 8))
     falling = _falling_length
     yield _workload("customer, lengths fall", 120, facts, lengths=falling, pace=Pace(at_once=25))

@@ -62,7 +62,8 @@ class FeatureLearner:
 
     def __init__(self, fingerprint: Fingerprint, *, tools: int = 0, shows: bool = False) -> None:
         self._tools = tools
-        self._bytes = self._tokens = 0
+        self._bytes = self._tokens = self._priced = 0
+        self._cost = 0.0
         self.samples = Samples(fingerprint, shows=shows)
 
     @property
@@ -74,6 +75,11 @@ class FeatureLearner:
         """Note the tokens that a call of so many bytes was counted."""
         self._bytes += size
         self._tokens += tokens
+
+    def record_cost(self, cost: float) -> None:
+        """Note the cost of a call that was sent without a layout, in fresh tokens."""
+        self._cost += cost
+        self._priced += 1
 
     def proposal(self, target: ProposalTarget) -> Layout | None:
         """The moves that would pay, or None: too little evidence, or nothing to gain.
@@ -100,7 +106,23 @@ class FeatureLearner:
                 held_cost += int(group_moves.held_cost * worth * 1000)
                 is_early = is_early or group_moves.is_early
         layout = Layout(moves=tuple(moves), held_cost=held_cost, is_early=is_early)
-        return layout if moves else None
+        return self._within_cost(layout, target.fresh) if moves else None
+
+    def _within_cost(self, layout: Layout, fresh: Fraction) -> Layout:
+        """The layout, saving no more than calls cost so far.
+
+        It is reckoned for calls to come, which may be longer. Nobody believes that calls save more
+        than they cost, so it then saves "at least" that.
+        """
+        limit = int(fresh * Fraction(self._cost) / max(1, self._priced) * 1000)
+        saved = layout.saved_nanos
+        if not self._priced or saved <= limit:
+            return layout
+        moves = tuple(
+            msgspec.structs.replace(move, saving=move.saving * limit // saved)
+            for move in layout.moves
+        )
+        return msgspec.structs.replace(layout, moves=moves, is_early=True)
 
     @property
     def calls(self) -> int:
@@ -187,10 +209,8 @@ def _group_moves(
     for index, move in enumerate(moves):
         if slots[index] is not PromptSlot.STABLE:
             done[index] = slots[index]
-            after = gains.saved_tokens(done)
-            priced_moves.append(
-                msgspec.structs.replace(move, saving=max(0, int(1000 * (after - before))))
-            )
+            after = max(before, gains.saved_tokens(done))
+            priced_moves.append(msgspec.structs.replace(move, saving=int(1000 * (after - before))))
             before = after
     return _GroupMoves(
         moves=priced_moves,

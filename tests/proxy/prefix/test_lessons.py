@@ -6,6 +6,7 @@ from itertools import permutations
 import msgspec
 import pytest
 
+from proxy.caches.regime import prompt_cost
 from proxy.prefix.layouts.layout import Layout, LayoutMove
 from proxy.prefix.lessons import (
     LayoutLearner,
@@ -292,3 +293,23 @@ def test_savings_are_counted_in_the_tokens_of_the_model():
         return sum(move.saving for move in found.moves) if found is not None else 0
 
     assert proposed_saving(2) == pytest.approx(2 * proposed_saving(4), rel=0.05)
+
+
+@pytest.mark.parametrize(("read_share", "is_capped"), [(0.0, False), (1.0, True)])
+def test_proposal_saves_at_most_what_calls_cost(read_share: float, is_capped: bool):  # noqa: FBT001
+    """By what the calls' text tells none could be read, so that most of the cost would be saved."""
+    feature, cost = Feature(), 0.0
+    for number in range(24):
+        last = feature.call(f"Time: {number}")
+        tokens = last.evidence.sent.size // 4
+        read = int(read_share * tokens)
+        usage = Usage(input=tokens - read, cache_read=read)
+        cost += prompt_cost(usage, WAY.regime)
+        feature.lessons.observe(last, usage)
+    found = feature.lessons.proposal(last)
+    limit = 1_000 * cost / 24 * 1_000
+
+    assert found is not None
+    assert found.saved_nanos <= limit
+    assert (found.saved_nanos > 0.99 * limit) is is_capped
+    assert found.is_early is is_capped
