@@ -5,7 +5,7 @@ They stand between the shipped catalog and the user's file, which may override a
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from slo.toml.nodes import Node
@@ -21,13 +21,11 @@ class EngineEntry:
     """An engine profile, as far as the catalog goes by it.
 
     Attributes:
+        file: The file that it stands in, for problems.
         served_name: The name that its engine knows the model by.
-        key_env: Variable that holds its key; "" for none needed.
-        regime: Cache rules, one of ``REGIMES``.
-        block: Tokens of a cache block; 0 where the regime knows none.
-        window: Most tokens of prompt and answer; 0 where unknown.
-        gpus: GPUs of each replica; 0 where it runs on processors alone.
-        price_per_gpu_hour: US dollars of each, without GPUs of the machine; "" where unknown.
+        base_urls: Where each replica answers.
+        upstream: Fields of each replica's upstream, as ``upstreams.FIELDS`` has them.
+        route: Fields of its routes, as ``ROUTE_FIELDS`` has them.
     """
 
     profile: str
@@ -35,17 +33,8 @@ class EngineEntry:
     line: int
     served_name: str
     base_urls: tuple[str, ...]
-    provider: str = ""
-    region: str = ""
-    key_env: str = ""
-    serves_responses: bool = False
-    regime: str = ""
-    block: int = 0
-    window: int = 0
-    shares_cache: bool = False
-    hints: tuple[str, ...] = ()
-    gpus: int = 0
-    price_per_gpu_hour: str = ""
+    upstream: Mapping[str, Any] = field(default_factory=dict)
+    route: Mapping[str, Any] = field(default_factory=dict)
 
 
 def replica_upstream(profile: str, replica: int) -> str:
@@ -57,7 +46,9 @@ def engine_layer(entries: Sequence[EngineEntry], problems: list[Problem]) -> Tab
     """Upstreams and models of engines, as a file that says them would."""
     file = entries[0].file if entries else ""
     upstreams = {
-        replica_upstream(entry.profile, number): _upstream(entry, url)
+        replica_upstream(entry.profile, number): _table(
+            entry, base_url=url, bills_abandoned=False, **entry.upstream
+        )
         for entry in entries
         for number, url in enumerate(entry.base_urls)
     }
@@ -87,7 +78,7 @@ def expand_engines(route: Node, entries: Mapping[str, EngineEntry]) -> list[Node
     entry = entries.get(name)
     if entry is None:
         return [route]
-    fields = {**_limits(entry), **table}
+    fields = {**_table(entry, model=entry.served_name, **entry.route).value, **table}
     upstreams = (replica_upstream(name, number) for number in range(len(entry.base_urls)))
     return [
         replace(route, value={**fields, "upstream": replace(node, value=upstream)})
@@ -106,26 +97,6 @@ def check_names(
             problems.append(where.problem(what, "write another served_name"))
 
 
-def _upstream(entry: EngineEntry, url: str) -> Node:
-    return _table(
-        entry,
-        base_url=url,
-        provider=entry.provider,
-        region=entry.region,
-        key_env=entry.key_env,
-        serves_responses=entry.serves_responses,
-        bills_abandoned=False,
-        shares_cache=entry.shares_cache,
-        hints=[_text(entry, hint) for hint in entry.hints],
-        gpus=entry.gpus,
-        price_per_gpu_hour=entry.price_per_gpu_hour,
-    )
-
-
-def _text(entry: EngineEntry, value: str) -> Node:
-    return Node(value=value, file=entry.file, line=entry.line, name=_place(entry))
-
-
 def _model(name: str, sharing: Sequence[EngineEntry]) -> Node:
     """The model that the engines serve; all their replicas are its routes."""
     first = sharing[0]
@@ -135,29 +106,19 @@ def _model(name: str, sharing: Sequence[EngineEntry]) -> Node:
     return replace(table, value={**table.value, "routes": routes_node})
 
 
-def _limits(entry: EngineEntry) -> dict[str, Node]:
-    """The fields of the engine's route where its table says nothing else."""
-    table: dict[str, Node] = _table(
-        entry,
-        model=entry.served_name,
-        regime=entry.regime,
-        block=entry.block,
-        window=entry.window,
-    ).value
-    return table
-
-
 def _table(entry: EngineEntry, **fields: Any) -> Node:  # noqa: ANN401 - whatever a field takes
     """A table with these fields, without those that say nothing."""
     place = _place(entry)
 
     def node(value: Any, name: str) -> Node:  # noqa: ANN401
+        if isinstance(value, tuple):
+            value = [node(element, name) for element in value]
         return Node(value=value, file=entry.file, line=entry.line, name=name)
 
     fields = {
         key: node(value, f"{place}.{key}")
         for key, value in fields.items()
-        if value is not None and value not in ("", []) and (value is False or value != 0)
+        if value is not None and value not in ("", ()) and (value is False or value != 0)
     }
     return node(fields, place)
 

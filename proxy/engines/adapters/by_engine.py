@@ -27,15 +27,19 @@ def catalog_entry(profile: EngineProfile, file: str) -> EngineEntry:
         base_urls=tuple(
             adapter.urls(profile, number).base_url for number in range(profile.replica_count)
         ),
-        provider=str(profile.engine),
-        region=profile.region,
-        key_env=profile.key_env,
-        serves_responses=adapter.serves_responses,
-        regime=adapter.regime if profile.prefix_caching else "",
-        block=adapter.block_tokens if profile.prefix_caching else 0,
-        window=profile.max_model_len,
-        shares_cache=profile.shares_cache,
-        hints=profile.hints,
-        gpus=profile.gpus_per_replica,
-        price_per_gpu_hour="" if price is None else dollars(price),
+        upstream={
+            "provider": str(profile.engine),
+            "region": profile.region,
+            "key_env": profile.key_env,
+            "serves_responses": adapter.serves_responses,
+            "shares_cache": profile.shares_cache,
+            "hints": profile.hints,
+            "gpus": profile.gpus_per_replica,
+            "price_per_gpu_hour": "" if price is None else dollars(price),
+        },
+        route={
+            "regime": adapter.regime if profile.prefix_caching else "",
+            "block": adapter.block_tokens if profile.prefix_caching else 0,
+            "window": profile.max_model_len,
+        },
     )

@@ -22,13 +22,13 @@ HOUSE = EngineEntry(
     line=7,
     served_name="qwen",
     base_urls=("http://gpu1:8000/v1", "http://gpu2:8000/v1"),
-    provider="vllm",
-    region="eu",
-    key_env="ENGINE_KEY",
-    serves_responses=True,
-    regime="block-chain",
-    block=16,
-    window=4_096,
+    upstream={
+        "provider": "vllm",
+        "region": "eu",
+        "key_env": "ENGINE_KEY",
+        "serves_responses": True,
+    },
+    route={"regime": "block-chain", "block": 16, "window": 4_096},
 )
 
 
@@ -61,7 +61,7 @@ def test_each_replica_is_an_upstream_and_the_model_has_a_route_to_each():
 
 
 def test_each_replica_is_paid_by_the_hour():
-    priced = replace(HOUSE, gpus=4, price_per_gpu_hour="2.49")
+    priced = replace(HOUSE, upstream={"gpus": 4, "price_per_gpu_hour": "2.49"})
     prices = {route.upstream.replica_price for route in catalog(None, priced).models["qwen"].routes}
 
     assert prices == {ReplicaPrice(gpus=4, gpu_hour_nanos=2_490_000_000)}
@@ -134,14 +134,16 @@ def test_an_address_that_cannot_be_sent_to_is_named_with_the_engines_file():
 
 
 def test_replicas_are_shared_by_teams_only_where_their_profile_says_so():
-    shared = catalog(None, replace(HOUSE, shares_cache=True)).upstreams["house-llm:0"]
+    shared = catalog(None, replace(HOUSE, upstream={"shares_cache": True})).upstreams["house-llm:0"]
 
     assert shared.shares_cache
     assert not catalog(None, HOUSE).upstreams["house-llm:0"].shares_cache
 
 
 def test_replicas_take_the_hints_of_their_profile_and_none_without():
-    hinted = catalog(None, replace(HOUSE, hints=("vllm", "llm-d"))).upstreams["house-llm:0"]
+    hinted = catalog(None, replace(HOUSE, upstream={"hints": ("vllm", "llm-d")})).upstreams[
+        "house-llm:0"
+    ]
 
     assert hinted.hints == {"vllm", "llm-d"}
     assert catalog(None, HOUSE).upstreams["house-llm:0"].hints == frozenset()

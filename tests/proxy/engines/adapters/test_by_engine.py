@@ -23,14 +23,17 @@ def test_a_profile_is_an_entry_of_the_catalog_with_its_replicas_and_cache_rules(
         line=1,
         served_name="m.gguf",
         base_urls=("http://127.0.0.1:8000/v1", "http://127.0.0.1:8001/v1"),
-        provider="vllm",
-        region="eu",
-        key_env="GPU_KEY",
-        serves_responses=True,
-        regime="block-chain",
-        block=16,
-        window=4_096,
-        gpus=1,
+        upstream={
+            "provider": "vllm",
+            "region": "eu",
+            "key_env": "GPU_KEY",
+            "serves_responses": True,
+            "shares_cache": False,
+            "hints": (),
+            "gpus": 1,
+            "price_per_gpu_hour": "",
+        },
+        route={"regime": "block-chain", "block": 16, "window": 4_096},
     )
 
 
@@ -38,11 +41,11 @@ def test_the_price_of_a_profile_s_gpus_goes_into_the_catalog():
     profile = a_profile('tensor_parallel = 4\nprice_per_gpu_hour = "2.49"')
     entry = catalog_entry(profile, "engines.toml")
 
-    assert (entry.gpus, entry.price_per_gpu_hour) == (4, "2.49")
+    assert (entry.upstream["gpus"], entry.upstream["price_per_gpu_hour"]) == (4, "2.49")
 
 
 def test_without_prefix_caching_a_profile_has_no_cache_rules():
-    assert catalog_entry(a_profile("prefix_caching = false"), "engines.toml").regime == ""
+    assert catalog_entry(a_profile("prefix_caching = false"), "engines.toml").route["regime"] == ""
 
 
 def test_the_cache_rules_of_every_engine_are_known_to_the_catalog():
