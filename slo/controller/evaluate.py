@@ -25,7 +25,7 @@ Every decision takes evidence: too few calls change nothing. Bounds are one-side
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -49,6 +49,15 @@ _NO_COUNTS: Final = LevelCounts()
 _LONG_TO_SHORT: Final = LONG_WINDOW_S / SHORT_WINDOW_S
 
 
+class _Look(NamedTuple):
+    """The arguments of ``evaluate``, whose state has no time ahead of now."""
+
+    standing: ControllerSnapshot
+    arms: Mapping[int, LevelCounts]
+    rules: ControllerRules
+    now: float
+
+
 def evaluate(
     standing: ControllerSnapshot,
     arms: Mapping[int, LevelCounts],
@@ -62,15 +71,12 @@ def evaluate(
         now: The time. Later times in the state are set back to it, so that nothing waits for a
             clock that was set back.
     """
-    return _JUDGES[standing.state](_without_future_times(standing, rules, now), arms, rules, now)
+    standing = _without_future_times(standing, rules, now)
+    return _JUDGES[standing.state](_Look(standing, arms, rules, now))
 
 
-def _evaluate_healthy(
-    standing: ControllerSnapshot,
-    arms: Mapping[int, LevelCounts],
-    rules: ControllerRules,
-    now: float,
-) -> ControllerSnapshot:
+def _evaluate_healthy(look: _Look) -> ControllerSnapshot:
+    standing, arms, rules, now = look
     breach, seconds = _breach_calls(arms.get(0, _NO_COUNTS), rules)
     if rules.fallback_levels and breach.n:
         relapses = standing.relapses + 1 if standing.until is not None else 0
@@ -81,12 +87,8 @@ def _evaluate_healthy(
     return standing
 
 
-def _evaluate_degraded(
-    standing: ControllerSnapshot,
-    arms: Mapping[int, LevelCounts],
-    rules: ControllerRules,
-    now: float,
-) -> ControllerSnapshot:
+def _evaluate_degraded(look: _Look) -> ControllerSnapshot:
+    standing, arms, rules, now = look
     is_dwelling = standing.until is not None and now < standing.until
     if not is_dwelling:
         primary = arms.get(0, _NO_COUNTS)
@@ -108,12 +110,8 @@ def _evaluate_degraded(
     return standing if share == standing.share else _set_share(standing, share, now)
 
 
-def _evaluate_recovering(
-    standing: ControllerSnapshot,
-    arms: Mapping[int, LevelCounts],
-    rules: ControllerRules,
-    now: float,
-) -> ControllerSnapshot:
+def _evaluate_recovering(look: _Look) -> ControllerSnapshot:
+    standing, arms, rules, now = look
     primary = arms.get(0, _NO_COUNTS)
     calls, seconds = primary.latest(rules.min_calls, SHORT_WINDOW_S)
     if not calls.n:
@@ -134,27 +132,16 @@ def _evaluate_recovering(
     )
 
 
-def _evaluate_held(
-    standing: ControllerSnapshot,
-    arms: Mapping[int, LevelCounts],
-    rules: ControllerRules,
-    now: float,
-) -> ControllerSnapshot:
+def _evaluate_held(look: _Look) -> ControllerSnapshot:
     """Frozen or pinned: only the end of a pin changes it."""
-    if (
-        standing.state is ControllerState.PINNED
-        and standing.until is not None
-        and now >= standing.until
-    ):
-        return remove_pin(standing, now, rules)
+    standing, until = look.standing, look.standing.until
+    has_ended = until is not None and look.now >= until
+    if standing.state is ControllerState.PINNED and has_ended:
+        return remove_pin(standing, look.now, look.rules)
     return standing
 
 
-_Judge = Callable[
-    [ControllerSnapshot, Mapping[int, LevelCounts], ControllerRules, float], ControllerSnapshot
-]
-
-_JUDGES: Final[Mapping[ControllerState, _Judge]] = {
+_JUDGES: Final[Mapping[ControllerState, Callable[[_Look], ControllerSnapshot]]] = {
     ControllerState.HEALTHY: _evaluate_healthy,
     ControllerState.DEGRADED: _evaluate_degraded,
     ControllerState.RECOVERING: _evaluate_recovering,

@@ -100,56 +100,46 @@ def test_a_port_at_which_nobody_listens_is_a_refused_connection():
         asyncio.run(fetch(f"http://127.0.0.1:{free_port()}/metrics"))
 
 
-def test_the_state_of_replicas_and_the_reuse_of_prefixes_are_exported():
+def exported_page(*, reads: bool = True, more: bytes = b"") -> str:
+    """The metrics that a gateway exports of one attached replica, whose page it has read or not."""
+
     async def story() -> str:
         pages = PlayedPages()
         monitor = pages.monitor(a_profile(ATTACHED))
+        pages.answers["http://a:1/metrics"] = PAGE + more
         routing = ReplicaRouting(monitor, asyncio.get_running_loop().time)
-        await monitor.read_all()
+        if reads:
+            await monitor.read_all()
         registry = CollectorRegistry()
         registry.register(EngineCollector(monitor, routing))
         return generate_latest(registry).decode()
 
-    text = run_in_virtual_time(story)
-
-    assert 'thriftgate_engine_healthy{engine="house",replica="house:0"} 1.0' in text
-    assert 'thriftgate_engine_waiting{engine="house",replica="house:0"} 1.0' in text
+    return run_in_virtual_time(story)
 
 
-def test_the_metric_by_which_manifests_scale_an_engine_is_exported():
-    async def story() -> str:
-        pages = PlayedPages()
-        monitor = pages.monitor(a_profile(ATTACHED))
-        routing = ReplicaRouting(monitor, asyncio.get_running_loop().time)
-        registry = CollectorRegistry()
-        registry.register(EngineCollector(monitor, routing))
-        return generate_latest(registry).decode()
+def test_state_of_replicas_and_reuse_of_prefixes_are_exported():
+    page = exported_page()
 
+    assert 'thriftgate_engine_healthy{engine="house",replica="house:0"} 1.0' in page
+    assert 'thriftgate_engine_waiting{engine="house",replica="house:0"} 1.0' in page
+
+
+def test_metric_by_which_manifests_scale_an_engine_is_exported():
     profile = EngineProfile(name="house", engine=Engine.VLLM, model="m", served_name="m")
     demand, _ = plan_deployment(profile, ManifestOptions(max_replicas=2)).triggers()
     name, label = re.findall(r"(thriftgate_\w+)\{(.*)\}", demand["metadata"]["query"])[0]
 
-    assert f'{name}{{{label},replica="house:0"}} 0.0' in run_in_virtual_time(story)
+    assert f'{name}{{{label},replica="house:0"}} 0.0' in exported_page(reads=False)
 
 
 def test_draft_tokens_of_each_replica_and_those_accepted_are_exported():
-    async def story() -> str:
-        pages = PlayedPages()
-        monitor = pages.monitor(a_profile(ATTACHED))
-        pages.answers["http://a:1/metrics"] = PAGE + (
-            b"vllm:spec_decode_num_draft_tokens_total 40\n"
-            b"vllm:spec_decode_num_accepted_tokens_total 30\n"
-        )
-        routing = ReplicaRouting(monitor, asyncio.get_running_loop().time)
-        await monitor.read_all()
-        registry = CollectorRegistry()
-        registry.register(EngineCollector(monitor, routing))
-        return generate_latest(registry).decode()
+    page = exported_page(
+        more=b"vllm:spec_decode_num_draft_tokens_total 40\n"
+        b"vllm:spec_decode_num_accepted_tokens_total 30\n"
+    )
 
-    text = run_in_virtual_time(story)
-
-    assert 'thriftgate_engine_draft_tokens_total{engine="house",replica="house:0"} 40.0' in text
-    assert 'thriftgate_engine_accepted_tokens_total{engine="house",replica="house:0"} 30.0' in text
+    assert 'thriftgate_engine_draft_tokens_total{engine="house",replica="house:0"} 40.0' in page
+    assert 'thriftgate_engine_accepted_tokens_total{engine="house",replica="house:0"} 30.0' in page
 
 
 def test_a_running_gateway_reports_what_it_sees_of_engines_and_takes_that_back_when_it_ends(
