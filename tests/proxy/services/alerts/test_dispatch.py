@@ -14,12 +14,12 @@ from slo.budgets.budget import Budget, BudgetUnit, counter_key
 from slo.budgets.reservations import CounterLevel
 from slo.window import Window
 from tests.fakes.alerts import NOW, POISON, an_alert, an_outlet, json_of_post
-from tests.fakes.dispatcher_harness import FAILS, OK, DispatcherHarness
+from tests.fakes.dispatcher_harness import FAILS, OK, DispatcherHarness, dispatcher_harness
 from tests.fakes.server import serving
 
 
-def test_the_same_said_again_here_or_by_another_process_is_told_once(play):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_the_same_said_again_here_or_by_another_process_is_told_once(store):
+    async with dispatcher_harness(store, [OK]) as room:
         other = room.beside(an_outlet(room.server, at_least=Severity.NOTE))
         other.say(an_alert())
         room.alerts.say(an_alert())
@@ -30,14 +30,12 @@ def test_the_same_said_again_here_or_by_another_process_is_told_once(play):
 
         assert room.subjects() == [["chat-ttft"]]
 
-    play(plan)
 
-
-def test_a_threshold_that_was_told_before_a_restart_is_not_told_after_it(play):
+async def test_a_threshold_that_was_told_before_a_restart_is_not_told_after_it(store):
     day = Budget(name="day", scope="team", unit=BudgetUnit.REQUESTS, window=Window.DAY, limit=100)
     ends, name = window.window_end(Window.DAY, NOW), counter_key(day, "acme", NOW)
 
-    async def plan(room: DispatcherHarness) -> None:
+    async with dispatcher_harness(store, [OK]) as room:
         for spent in (80, 81, 95):
             watch = ThresholdWatch()
             alert = watch.crossed_threshold_alert(
@@ -48,22 +46,18 @@ def test_a_threshold_that_was_told_before_a_restart_is_not_told_after_it(play):
 
         assert room.subjects() == [["day of team acme"]] * 2
 
-    play(plan)
 
-
-def test_no_alert_is_sent_before_its_slot_is_over(play):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_no_alert_is_sent_before_its_slot_is_over(store):
+    async with dispatcher_harness(store, [OK]) as room:
         room.alerts.say(an_alert())
         await room.after(0)
         assert room.got == []
 
-    play(plan)
 
-
-def test_an_alert_with_an_expiry_ends_by_itself(play, caplog):
+async def test_an_alert_with_an_expiry_ends_by_itself(store, caplog):
     caplog.set_level(logging.INFO)
 
-    async def plan(room: DispatcherHarness) -> None:
+    async with dispatcher_harness(store, [OK]) as room:
         await room.said(an_alert(expires=NOW + 100))
         await room.after(100)
         await room.after(1)
@@ -71,8 +65,6 @@ def test_an_alert_with_an_expiry_ends_by_itself(play, caplog):
 
         assert room.types() == ["open", "resolved"]
         assert json_of_post(room.got[1])["data"]["alerts"][0]["seconds"] == 100
-
-    play(plan)
     logged = [(record.levelname, record.getMessage()[:15]) for record in caplog.records]
     assert [entry for entry in logged if entry[1].startswith("Alert")] == [
         ("WARNING", "Alert, page: ch"),
@@ -80,38 +72,31 @@ def test_an_alert_with_an_expiry_ends_by_itself(play, caplog):
     ]
 
 
-def test_a_sink_is_told_only_of_what_is_urgent_enough_for_it(play):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_a_sink_is_told_only_of_what_is_urgent_enough_for_it(store):
+    async with dispatcher_harness(store, [OK]) as room:
         room.alerts = room.beside(an_outlet(room.server, at_least=Severity.PAGE))
         await room.said(an_alert("t", severity=Severity.TICKET), an_alert("p"))
 
         assert room.subjects() == [["p"]]
 
-    play(plan)
+
+async def test_one_sink_that_fails_keeps_nothing_from_another(store):
+    async with dispatcher_harness(store, [FAILS]) as room, serving(OK) as well:
+        room.alerts = room.beside(an_outlet(room.server), an_outlet(well, name="well"))
+        await room.said(an_alert())
+
+        assert (len(room.got), len(well.got)) == (1, 1)
 
 
-def test_one_sink_that_fails_keeps_nothing_from_another(play):
-    async def plan(room: DispatcherHarness) -> None:
-        async with serving(OK) as well:
-            room.alerts = room.beside(an_outlet(room.server), an_outlet(well, name="well"))
-            await room.said(an_alert())
-
-            assert (len(room.got), len(well.got)) == (1, 1)
-
-    play(plan, FAILS)
-
-
-def test_poisoned_names_reach_sinks_and_the_log_on_one_line(play, caplog):
+async def test_poisoned_names_reach_sinks_and_the_log_on_one_line(store, caplog):
     caplog.set_level(logging.INFO)
 
-    async def plan(room: DispatcherHarness) -> None:
+    async with dispatcher_harness(store, [OK]) as room:
         await room.said(an_alert(POISON, title=POISON, facts=((POISON, POISON),)))
         (alert,) = json_of_post(room.got[0])["data"]["alerts"]
 
         assert all(alert[name].isprintable() for name in ("subject", "title"))
         assert len(room.got[0].body) < 5_000
-
-    play(plan)
     messages = [
         record.getMessage() for record in caplog.records if record.name == "thriftgate.alerts"
     ]
@@ -119,8 +104,8 @@ def test_poisoned_names_reach_sinks_and_the_log_on_one_line(play, caplog):
     assert messages[0].isprintable()
 
 
-def test_alerts_wait_in_bounded_memory_while_the_database_is_away(play, caplog):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_alerts_wait_in_bounded_memory_while_the_database_is_away(store, caplog):
+    async with dispatcher_harness(store, [OK]) as room:
         flaky = Flaky(room.store)
         alerts = flaky.alerts(room)
         accepted = [alerts.say(an_alert(f"s{n}")) for n in range(MAX_QUEUED_ALERTS + 3)]
@@ -132,38 +117,32 @@ def test_alerts_wait_in_bounded_memory_while_the_database_is_away(play, caplog):
         flaky.is_away = False
         await alerts.maintain()
         assert len(room.store.outbox.open_alerts(MAX_QUEUED_ALERTS + 9)) == MAX_QUEUED_ALERTS
-
-    play(plan)
     assert caplog.text.count("Alert, page:") == 10 * MAX_QUEUED_ALERTS // 200
     assert caplog.text.count("And 190 more alerts") == MAX_QUEUED_ALERTS // 200
     assert caplog.text.count("Alerts wait in memory, 2000 of them") == 1
     assert caplog.text.count("Alerts are dropped") == 1
 
 
-def test_alerts_that_cannot_be_stored_at_shutdown_are_logged(play, caplog):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_alerts_that_cannot_be_stored_at_shutdown_are_logged(store, caplog):
+    async with dispatcher_harness(store, [OK]) as room:
         alerts = Flaky(room.store).alerts(room)
         alerts.say(an_alert())
         running = asyncio.get_running_loop().create_task(alerts.run())
         await asyncio.sleep(0.05)
         running.cancel()
         await asyncio.wait({running})
-
-    play(plan)
     assert "Not stored, and lost: 1 alert (" in caplog.text
     assert "The sink `on-call` is not notified for 2 s" in caplog.text
 
 
-def test_much_that_is_said_is_remembered_within_bounds(play):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_much_that_is_said_is_remembered_within_bounds(store):
+    async with dispatcher_harness(store, [OK]) as room:
         alerts = Flaky(room.store).alerts(room, remembered=2)
         for name in "abca":
             alerts.say(an_alert(name))
 
         assert len(alerts._said) == 2
         assert len(alerts._waiting) == 4
-
-    play(plan)
 
 
 class Flaky:
@@ -184,8 +163,8 @@ class Flaky:
         return AlertDispatcher(outlets, self, lambda: room.now, post=room.post, **fields)  # type: ignore[arg-type]
 
 
-def test_alerts_queued_at_shutdown_are_stored(play):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_alerts_queued_at_shutdown_are_stored(store):
+    async with dispatcher_harness(store, [OK]) as room:
         running = asyncio.get_running_loop().create_task(room.alerts.run())
         await asyncio.sleep(0.05)
         room.alerts.say(an_alert())
@@ -195,11 +174,9 @@ def test_alerts_queued_at_shutdown_are_stored(play):
         assert running.cancelled()
         assert [alert.subject for alert in room.store.outbox.open_alerts(9)] == ["chat-ttft"]
 
-    play(plan)
 
-
-def test_running_it_tells_what_is_said(play):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_running_it_tells_what_is_said(store):
+    async with dispatcher_harness(store, [OK]) as room:
         running = asyncio.get_running_loop().create_task(room.alerts.run())
         room.alerts.say(an_alert())
         while not room.store.outbox.open_alerts(1):  # noqa: ASYNC110 - nobody says when
@@ -212,11 +189,9 @@ def test_running_it_tells_what_is_said(play):
 
         assert room.subjects() == [["chat-ttft"]]
 
-    play(plan)
 
-
-def test_sinks_that_change_are_told_from_then_on_and_those_that_went_are_told_no_more(play):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_sinks_that_change_are_told_from_then_on_and_those_that_went_are_told_no_more(store):
+    async with dispatcher_harness(store, [OK]) as room:
         (old,) = room.alerts._tellers.values()
         stays = an_outlet(room.server, at_least=Severity.NOTE)
         room.alerts.update([stays, an_outlet(room.server, name="second")])
@@ -229,5 +204,3 @@ def test_sinks_that_change_are_told_from_then_on_and_those_that_went_are_told_no
         assert room.alerts._running == {}
         running.cancel()
         await asyncio.wait({running})
-
-    play(plan)

@@ -10,12 +10,12 @@ from slo.alert import Severity, resolve_alert
 from slo.alerting import GROUPING_SLOT_S
 from slo.policies.sinks import SinkKind
 from tests.fakes.alerts import NOW, SECRET, a_sink, an_alert, an_outlet, json_of_post
-from tests.fakes.dispatcher_harness import FAILS, OK, REFUSES, DispatcherHarness
+from tests.fakes.dispatcher_harness import FAILS, OK, REFUSES, dispatcher_harness
 from tests.fakes.server import RESET, head
 
 
-def test_a_sink_is_told_once_with_a_signature(play):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_a_sink_is_told_once_with_a_signature(store):
+    async with dispatcher_harness(store, [OK]) as room:
         await room.said(an_alert())
         await room.after(3600)
         (got,) = room.got
@@ -26,11 +26,9 @@ def test_a_sink_is_told_once_with_a_signature(play):
         assert got.headers["content-type"] == "application/cloudevents+json"
         assert room.subjects() == [["chat-ttft"]]
 
-    play(plan)
 
-
-def test_alerts_that_come_together_are_sent_together_the_most_urgent_first(play):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_alerts_that_come_together_are_sent_together_the_most_urgent_first(store):
+    async with dispatcher_harness(store, [OK]) as room:
         notes = [an_alert(f"n{n}", severity=Severity.NOTE) for n in range(3)]
         await room.said(*notes, an_alert("page"))
 
@@ -38,12 +36,10 @@ def test_alerts_that_come_together_are_sent_together_the_most_urgent_first(play)
         assert room.subjects()[0][0] == "page"
         assert len(room.subjects()[0]) == 4
 
-    play(plan)
-
 
 @pytest.mark.parametrize("fault", [FAILS, [RESET], [head(302, "location: /x")]])
-def test_a_sink_that_fails_is_told_again_later_under_the_same_id(play, fault):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_a_sink_that_fails_is_told_again_later_under_the_same_id(store, fault):
+    async with dispatcher_harness(store, [fault, OK]) as room:
         await room.said(an_alert())
         await room.after(1)
         assert len(room.got) == 1
@@ -54,11 +50,9 @@ def test_a_sink_that_fails_is_told_again_later_under_the_same_id(play, fault):
         assert first["id"] == second["id"]
         assert first["data"] == second["data"]
 
-    play(plan, fault, OK)
 
-
-def test_a_sink_that_is_away_for_long_is_asked_ever_less_and_loses_nothing(play, caplog):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_a_sink_that_is_away_for_long_is_asked_ever_less_and_loses_nothing(store, caplog):
+    async with dispatcher_harness(store, [FAILS]) as room:
         await room.said(an_alert("a"))
         for _ in range(3_600):
             await room.after(1)
@@ -72,24 +66,22 @@ def test_a_sink_that_is_away_for_long_is_asked_ever_less_and_loses_nothing(play,
         assert 10 < post_count < 25
         subjects = {subject for post in room.subjects()[post_count:] for subject in post}
         assert subjects == {"a", "b"}
-
-    play(plan, FAILS)
     assert caplog.text.count("fails and is tried again later: it answered 500") == 1
 
 
-def test_a_sink_s_wish_to_be_left_alone_is_granted(play):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_a_sink_s_wish_to_be_left_alone_is_granted(store):
+    async with dispatcher_harness(
+        store, [[head(429, "retry-after: 120", "content-length: 0")], OK]
+    ) as room:
         await room.said(an_alert())
         await room.after(119)
         assert len(room.got) == 1
         await room.after(1)
         assert len(room.got) == 2
 
-    play(plan, [head(429, "retry-after: 120", "content-length: 0")], OK)
 
-
-def test_an_end_is_told_with_its_duration_cost_and_what_was_done(play):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_an_end_is_told_with_its_duration_cost_and_what_was_done(store):
+    async with dispatcher_harness(store, [OK]) as room:
         await room.said(an_alert())
         over = resolve_alert(an_alert(), NOW + 600, "It moved back", 3_000_000_000)
         await room.said(over)
@@ -98,11 +90,9 @@ def test_an_end_is_told_with_its_duration_cost_and_what_was_done(play):
         assert room.types() == ["open", "resolved"]
         assert (alert["seconds"], alert["cost_usd"], alert["action"]) == (600, "3", "It moved back")
 
-    play(plan)
 
-
-def test_an_open_alert_is_sent_again_after_four_hours_as_another_event(play):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_an_open_alert_is_sent_again_after_four_hours_as_another_event(store):
+    async with dispatcher_harness(store, [OK]) as room:
         await room.said(an_alert())
         for _ in range(9):
             await room.after(3600)
@@ -110,11 +100,9 @@ def test_an_open_alert_is_sent_again_after_four_hours_as_another_event(play):
         assert room.types() == ["open"] * 3
         assert len({json_of_post(got)["id"] for got in room.got}) == 3
 
-    play(plan)
 
-
-def test_a_service_is_told_of_each_alert_by_itself_and_of_its_end_by_the_same_title(play):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_a_service_is_told_of_each_alert_by_itself_and_of_its_end_by_the_same_title(store):
+    async with dispatcher_harness(store, [OK]) as room:
         url = {"URL": f"json://127.0.0.1:{room.server.port}/hook"}
         (outlet,), _ = configured_sinks([a_sink(SinkKind.APPRISE, at_least=Severity.NOTE)], url)
         room.alerts = room.beside(outlet)
@@ -126,11 +114,9 @@ def test_a_service_is_told_of_each_alert_by_itself_and_of_its_end_by_the_same_ti
         assert sorted(events[:2]) == begun
         assert events[2:] == [("success", begun[0][1])]
 
-    play(plan)
 
-
-def test_alertmanager_is_told_every_minute_and_at_last_of_the_end(play):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_alertmanager_is_told_every_minute_and_at_last_of_the_end(store):
+    async with dispatcher_harness(store, [OK]) as room:
         room.alerts = room.beside(an_outlet(room.server, SinkKind.ALERTMANAGER))
         await room.said(an_alert())
         for _ in range(3):
@@ -144,11 +130,9 @@ def test_alertmanager_is_told_every_minute_and_at_last_of_the_end(play):
         assert len({str(body["labels"]) for body in bodies}) == 1
         assert bodies[-1]["endsAt"] < bodies[-2]["endsAt"]
 
-    play(plan)
 
-
-def test_a_refused_message_is_sent_by_itself(play):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_a_refused_message_is_sent_by_itself(store):
+    async with dispatcher_harness(store, [REFUSES, REFUSES, OK]) as room:
         await room.said(an_alert("a"), an_alert("b"))
         for _ in range(3):
             await room.after(60)
@@ -157,11 +141,9 @@ def test_a_refused_message_is_sent_by_itself(play):
         assert [len(post) for post in room.subjects()] == [2, 1, 1, 1]
         assert [(letter.tries, letter.why) for letter in letters] == [(0, ""), (0, "")]
 
-    play(plan, REFUSES, REFUSES, OK)
 
-
-def test_a_message_that_a_sink_keeps_refusing_is_given_up(play, caplog):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_a_message_that_a_sink_keeps_refusing_is_given_up(store, caplog):
+    async with dispatcher_harness(store, [REFUSES]) as room:
         await room.said(an_alert())
         for _ in range(MAX_REFUSALS + 5):
             await room.after(600)
@@ -169,13 +151,12 @@ def test_a_message_that_a_sink_keeps_refusing_is_given_up(play, caplog):
 
         assert len(room.got) == MAX_REFUSALS
         assert (letter.tries, letter.due, letter.why) == (MAX_REFUSALS, None, "it answered 400")
-
-    play(plan, REFUSES)
     assert caplog.text.count("which is given up") == 1
 
 
-def test_a_delivery_longer_than_its_lease_is_left_to_the_next_holder(play):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_a_delivery_longer_than_its_lease_is_left_to_the_next_holder(store):
+    async with dispatcher_harness(store, [OK]) as room:
+
         class SlowSender(HttpSender):
             async def send(self, *args: Any) -> None:
                 await super().send(*args)
@@ -189,11 +170,9 @@ def test_a_delivery_longer_than_its_lease_is_left_to_the_next_holder(play):
 
         assert sorted(room.subjects()) == [["a"], ["b"]]
 
-    play(plan)
 
-
-def test_a_process_that_dies_with_a_letter_leaves_it_to_another(play):
-    async def plan(room: DispatcherHarness) -> None:
+async def test_a_process_that_dies_with_a_letter_leaves_it_to_another(store):
+    async with dispatcher_harness(store, [OK]) as room:
         room.alerts.say(an_alert())
         await room.after(0)
         room.now += GROUPING_SLOT_S
@@ -204,8 +183,6 @@ def test_a_process_that_dies_with_a_letter_leaves_it_to_another(play):
         await room.after(1)
 
         assert room.subjects() == [["chat-ttft"]]
-
-    play(plan)
 
 
 def test_a_sink_that_fails_is_left_alone_for_a_while_and_then_tried():

@@ -24,55 +24,49 @@ from tests.fakes.admission_scenarios import (
 )
 from tests.fakes.refusals import refusing
 
-
-def test_a_calls_worst_cost_is_held_until_its_receipt_has_the_real_one():
-    async def story(harness: AdmissionHarness) -> None:
-        attempt = harness.attempt(1)
-        await harness.admit(attempt)
-        assert await harness.level(COUNTER) == CounterLevel(0, WORST)
-
-        harness.end(attempt, ANSWERED)
-        await wait_until_settled(harness)
-        assert await harness.level(COUNTER) == CounterLevel(COST, 0)
-
-    run_scenario(story, budget())
+pytestmark = pytest.mark.instant_time
 
 
-def test_settling_makes_nobody_wait():
-    async def story(harness: AdmissionHarness) -> None:
-        attempt = harness.attempt(1)
-        await harness.admit(attempt)
-        harness.store.is_lost = True
-        harness.end(attempt, ANSWERED)
+async def test_a_calls_worst_cost_is_held_until_its_receipt_has_the_real_one():
+    harness = AdmissionHarness(budget())
+    attempt = harness.attempt(1)
+    await harness.admit(attempt)
+    assert await harness.level(COUNTER) == CounterLevel(0, WORST)
 
-        await asyncio.sleep(1)
-        assert await harness.level(COUNTER) == CounterLevel(0, WORST)
-        harness.store.is_lost = False
-        await wait_until_settled(harness)
-        assert await harness.level(COUNTER) == CounterLevel(COST, 0)
-
-    run_scenario(story, budget())
+    harness.end(attempt, ANSWERED)
+    await wait_until_settled(harness)
+    assert await harness.level(COUNTER) == CounterLevel(COST, 0)
 
 
-def test_of_many_calls_at_once_those_that_fit_are_admitted():
-    async def story(harness: AdmissionHarness) -> None:
-        tries = (harness.admit(harness.attempt(number)) for number in range(50))
-        results = await asyncio.gather(*tries, return_exceptions=True)
+async def test_settling_makes_nobody_wait():
+    harness = AdmissionHarness(budget())
+    attempt = harness.attempt(1)
+    await harness.admit(attempt)
+    harness.store.is_lost = True
+    harness.end(attempt, ANSWERED)
 
-        assert sum(isinstance(result, CallerError) for result in results) == 40
-        assert {result.status for result in results if isinstance(result, CallerError)} == {429}
+    await asyncio.sleep(1)
+    assert await harness.level(COUNTER) == CounterLevel(0, WORST)
+    harness.store.is_lost = False
+    await wait_until_settled(harness)
+    assert await harness.level(COUNTER) == CounterLevel(COST, 0)
 
-    run_scenario(story, budget())
+
+async def test_of_many_calls_at_once_those_that_fit_are_admitted():
+    harness = AdmissionHarness(budget())
+    tries = (harness.admit(harness.attempt(number)) for number in range(50))
+    results = await asyncio.gather(*tries, return_exceptions=True)
+
+    assert sum(isinstance(result, CallerError) for result in results) == 40
+    assert {result.status for result in results if isinstance(result, CallerError)} == {429}
 
 
-def test_compactions_are_held_as_answers_are():
-    async def story(harness: AdmissionHarness) -> None:
-        some = [harness.attempt(number, endpoint="responses/compact") for number in range(50)]
-        results = await asyncio.gather(*map(harness.admit, some), return_exceptions=True)
+async def test_compactions_are_held_as_answers_are():
+    harness = AdmissionHarness(budget())
+    some = [harness.attempt(number, endpoint="responses/compact") for number in range(50)]
+    results = await asyncio.gather(*map(harness.admit, some), return_exceptions=True)
 
-        assert 40 <= sum(isinstance(result, CallerError) for result in results) < 50
-
-    run_scenario(story, budget())
+    assert 40 <= sum(isinstance(result, CallerError) for result in results) < 50
 
 
 def test_a_call_that_does_not_fit_one_budget_holds_nothing_of_the_other():
@@ -96,114 +90,94 @@ def test_a_call_that_does_not_fit_one_budget_holds_nothing_of_the_other():
         AttemptOutcome(outcome=Outcome.HUNG_UP, status=499, error="x"),
     ],
 )
-def test_a_call_without_usage_costs_nothing(end):
-    async def story(harness: AdmissionHarness) -> None:
-        attempt = harness.attempt(1)
-        await harness.admit(attempt)
-        harness.end(attempt, end)
-        await wait_until_settled(harness)
-        assert await harness.level(COUNTER) == CounterLevel(0, 0)
-
-    run_scenario(story, budget())
+async def test_a_call_without_usage_costs_nothing(end):
+    harness = AdmissionHarness(budget())
+    attempt = harness.attempt(1)
+    await harness.admit(attempt)
+    harness.end(attempt, end)
+    await wait_until_settled(harness)
+    assert await harness.level(COUNTER) == CounterLevel(0, 0)
 
 
-def test_estimated_usage_is_spent():
-    async def story(harness: AdmissionHarness) -> None:
-        attempt = harness.attempt(1)
-        await harness.admit(attempt)
-        harness.end(
-            attempt, msgspec.structs.replace(ANSWERED, outcome=Outcome.BROKEN, estimated=True)
-        )
-        await wait_until_settled(harness)
-        assert await harness.level(COUNTER) == CounterLevel(COST, 0)
-
-    run_scenario(story, budget())
+async def test_estimated_usage_is_spent():
+    harness = AdmissionHarness(budget())
+    attempt = harness.attempt(1)
+    await harness.admit(attempt)
+    harness.end(attempt, msgspec.structs.replace(ANSWERED, outcome=Outcome.BROKEN, estimated=True))
+    await wait_until_settled(harness)
+    assert await harness.level(COUNTER) == CounterLevel(COST, 0)
 
 
-def test_a_call_counts_as_one_request_however_many_attempts_it_takes():
-    async def story(harness: AdmissionHarness) -> None:
-        first = harness.attempt(1)
-        second = msgspec.structs.replace(first, number=1)
-        await harness.admit(first)
-        harness.end(first, AttemptOutcome(outcome=Outcome.FAILED, status=502, final=False))
-        await harness.admit(second)
-        harness.end(second, ANSWERED)
-        await wait_until_settled(harness)
-        assert await harness.level("b/team/requests/2026-09-21T14:13/acme") == CounterLevel(1, 0)
-
-    run_scenario(story, budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=1))
+async def test_a_call_counts_as_one_request_however_many_attempts_it_takes():
+    harness = AdmissionHarness(budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=1))
+    first = harness.attempt(1)
+    second = msgspec.structs.replace(first, number=1)
+    await harness.admit(first)
+    harness.end(first, AttemptOutcome(outcome=Outcome.FAILED, status=502, final=False))
+    await harness.admit(second)
+    harness.end(second, ANSWERED)
+    await wait_until_settled(harness)
+    assert await harness.level("b/team/requests/2026-09-21T14:13/acme") == CounterLevel(1, 0)
 
 
-def test_a_reservation_lasts_as_long_as_the_call():
-    async def story(harness: AdmissionHarness) -> None:
-        beating = asyncio.ensure_future(harness.admission.extend_reservations())
-        attempt = harness.attempt(1)
-        await harness.admit(attempt)
-        await asyncio.sleep(600)
-        assert await harness.level(COUNTER) == CounterLevel(0, WORST)
-        beating.cancel()
-        await asyncio.sleep(61)
-        assert await harness.level(COUNTER) == CounterLevel(0, 0)
-
-    run_scenario(story, budget())
+async def test_a_reservation_lasts_as_long_as_the_call():
+    harness = AdmissionHarness(budget())
+    beating = asyncio.ensure_future(harness.admission.extend_reservations())
+    attempt = harness.attempt(1)
+    await harness.admit(attempt)
+    await asyncio.sleep(600)
+    assert await harness.level(COUNTER) == CounterLevel(0, WORST)
+    beating.cancel()
+    await asyncio.sleep(61)
+    assert await harness.level(COUNTER) == CounterLevel(0, 0)
 
 
-def test_a_caller_that_leaves_while_its_call_is_admitted_spends_nothing():
-    async def story(harness: AdmissionHarness) -> None:
-        attempt = harness.attempt(1)
-        admitting = asyncio.ensure_future(harness.admit(attempt))
-        await asyncio.sleep(0)
-        admitting.cancel()
-        with suppress(asyncio.CancelledError):
-            await admitting
-        harness.end(attempt, ANSWERED)
-        await wait_until_settled(harness)
-        assert await harness.level(COUNTER) == CounterLevel(0, 0)
-
-    run_scenario(story, budget())
+async def test_a_caller_that_leaves_while_its_call_is_admitted_spends_nothing():
+    harness = AdmissionHarness(budget())
+    attempt = harness.attempt(1)
+    admitting = asyncio.ensure_future(harness.admit(attempt))
+    await asyncio.sleep(0)
+    admitting.cancel()
+    with suppress(asyncio.CancelledError):
+        await admitting
+    harness.end(attempt, ANSWERED)
+    await wait_until_settled(harness)
+    assert await harness.level(COUNTER) == CounterLevel(0, 0)
 
 
-def test_a_large_prompt_is_counted_and_a_small_one_is_not():
-    async def story(harness: AdmissionHarness) -> None:
+async def test_a_large_prompt_is_counted_and_a_small_one_is_not():
+    harness = AdmissionHarness(budget())
+    await harness.admit(harness.attempt(1))
+    assert harness.estimator.delivered == []
+    large = BODY.replace(b"[]", b'["' + b"x" * 20_000 + b'"]')
+    await harness.admit(harness.attempt(2, large))
+    assert len(harness.estimator.delivered) == 1
+
+
+async def test_minutes_are_reported_in_headers():
+    harness = AdmissionHarness(budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=5))
+    assert await harness.admit(harness.attempt(1)) == {
+        "x-ratelimit-limit-requests": "5",
+        "x-ratelimit-remaining-requests": "4",
+        "x-ratelimit-reset-requests": "40s",
+    }
+
+
+async def test_without_a_budget_that_counts_the_call_nothing_is_asked():
+    harness = AdmissionHarness(budget(of="other"))
+    assert await harness.admit(harness.attempt(1)) == {}
+    assert harness.store.asked == 0
+
+
+async def test_a_call_that_is_still_asking_is_not_held_by_a_beat():
+    harness = AdmissionHarness(budget(limit=WORST))
+    await harness.admit(harness.attempt(0))
+    harness.store.delay = 15.0
+    beating = asyncio.ensure_future(harness.admission.extend_reservations())
+    with refusing(429):
         await harness.admit(harness.attempt(1))
-        assert harness.estimator.delivered == []
-        large = BODY.replace(b"[]", b'["' + b"x" * 20_000 + b'"]')
-        await harness.admit(harness.attempt(2, large))
-        assert len(harness.estimator.delivered) == 1
-
-    run_scenario(story, budget())
-
-
-def test_minutes_are_reported_in_headers():
-    async def story(harness: AdmissionHarness) -> None:
-        assert await harness.admit(harness.attempt(1)) == {
-            "x-ratelimit-limit-requests": "5",
-            "x-ratelimit-remaining-requests": "4",
-            "x-ratelimit-reset-requests": "40s",
-        }
-
-    run_scenario(story, budget(unit=BudgetUnit.REQUESTS, window=Window.MINUTE, limit=5))
-
-
-def test_without_a_budget_that_counts_the_call_nothing_is_asked():
-    async def story(harness: AdmissionHarness) -> None:
-        assert await harness.admit(harness.attempt(1)) == {}
-        assert harness.store.asked == 0
-
-    run_scenario(story, budget(of="other"))
-
-
-def test_a_call_that_is_still_asking_is_not_held_by_a_beat():
-    async def story(harness: AdmissionHarness) -> None:
-        await harness.admit(harness.attempt(0))
-        harness.store.delay = 15.0
-        beating = asyncio.ensure_future(harness.admission.extend_reservations())
-        with refusing(429):
-            await harness.admit(harness.attempt(1))
-        assert await harness.level(COUNTER) == CounterLevel(0, WORST)
-        beating.cancel()
-
-    run_scenario(story, budget(limit=WORST))
+    assert await harness.level(COUNTER) == CounterLevel(0, WORST)
+    beating.cancel()
 
 
 @pytest.mark.parametrize(
@@ -216,39 +190,35 @@ def test_a_call_that_is_still_asking_is_not_held_by_a_beat():
         ("embeddings", b'{"model":"m","input":"' + b"x" * 9_000 + b'"}', None),
     ],
 )
-def test_a_call_that_never_fits_is_told_which_of_its_fields_to_lower(endpoint, body, param):
-    async def story(harness: AdmissionHarness) -> None:
-        with refusing(429) as refused:
-            await harness.admit(harness.attempt(1, body, endpoint=endpoint))
-        assert (refused.value.param, refused.value.retry_after) == (param, None)
-
-    run_scenario(story, budget(limit=900_000))
+async def test_a_call_that_never_fits_is_told_which_of_its_fields_to_lower(endpoint, body, param):
+    harness = AdmissionHarness(budget(limit=900000))
+    with refusing(429) as refused:
+        await harness.admit(harness.attempt(1, body, endpoint=endpoint))
+    assert (refused.value.param, refused.value.retry_after) == (param, None)
 
 
 @pytest.mark.parametrize(
     ("unit", "worst"), [(BudgetUnit.USD, 4_014_000), (BudgetUnit.TOKENS, 1014)]
 )
 @pytest.mark.parametrize("hold", HoldPolicy)
-def test_a_call_left_half_way_settles_at_its_receipt_but_where_the_worst_case_is_held(
+async def test_a_call_left_half_way_settles_at_its_receipt_but_where_the_worst_case_is_held(
     hold, unit, worst
 ):
-    async def story(harness: AdmissionHarness) -> None:
-        attempt = harness.attempt(1)
-        await harness.admit(attempt)
-        noted = msgspec.structs.replace(attempt, notes=("abandoned: 7 output tokens are counted",))
+    harness = AdmissionHarness(budget(hold=hold, unit=unit, limit=1000 * WORST))
+    attempt = harness.attempt(1)
+    await harness.admit(attempt)
+    noted = msgspec.structs.replace(attempt, notes=("abandoned: 7 output tokens are counted",))
 
-        receipt = harness.end(
-            noted,
-            AttemptOutcome(
-                outcome=Outcome.HUNG_UP, status=499, usage=Usage(input=14, output=7), estimated=True
-            ),
-        )
-        await wait_until_settled(harness)
-        likely = (receipt.cost_nanos or 0) if unit is BudgetUnit.USD else 21
-        spent = worst if hold is HoldPolicy.WORST else likely
-        assert await harness.level(COUNTER.replace("usd", unit)) == CounterLevel(spent, 0)
-
-    run_scenario(story, budget(hold=hold, unit=unit, limit=1000 * WORST))
+    receipt = harness.end(
+        noted,
+        AttemptOutcome(
+            outcome=Outcome.HUNG_UP, status=499, usage=Usage(input=14, output=7), estimated=True
+        ),
+    )
+    await wait_until_settled(harness)
+    likely = (receipt.cost_nanos or 0) if unit is BudgetUnit.USD else 21
+    spent = worst if hold is HoldPolicy.WORST else likely
+    assert await harness.level(COUNTER.replace("usd", unit)) == CounterLevel(spent, 0)
 
 
 @pytest.mark.parametrize(("age_s", "reserved"), [(3.0, 40), (3.1, 0)])

@@ -1,7 +1,6 @@
 """Budgets while the machine's clock leaps, by minutes to days, forward and back."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -13,8 +12,11 @@ from slo.steady_clock import BELIEVED_AFTER_S, SteadyClock
 from slo.window import Window
 from tests.fakes.admission_harness import NOW, WORST, AdmissionHarness, budget
 from tests.fakes.admission_scenarios import ANSWERED, wait_until_settled
-from tests.fakes.clock import run_in_instant_time, ticks
+from tests.fakes.clock import ticks
 from tests.fakes.refusals import refusing
+
+pytestmark = pytest.mark.instant_time
+
 
 DAY = 86_400.0
 LEAPS = [-5 * DAY, -DAY, -3600.0, -180.0, 180.0, 3600.0, DAY, 5 * DAY]
@@ -50,55 +52,42 @@ def full() -> Budget:
 
 
 @pytest.mark.parametrize("leap", LEAPS)
-def test_a_budget_that_is_used_up_stays_so_when_the_clock_leaps_and_comes_back(leap):
-    async def story(harness: ClockJumpHarness) -> None:
-        await harness.spend(1)
-        before = await harness.level_of_window(Window.DAY)
-        assert before.spent > 0
+async def test_a_budget_that_is_used_up_stays_so_when_the_clock_leaps_and_comes_back(leap):
+    harness = ClockJumpHarness(full())
+    await harness.spend(1)
+    before = await harness.level_of_window(Window.DAY)
+    assert before.spent > 0
 
-        for number in range(5):
-            harness.leapt = leap if number % 2 == 0 else 0.0
-            with refusing(429):
-                await harness.spend(10 + number)
-            assert await harness.level_of_window(Window.DAY) == before
-
-    played_in(story, full())
+    for number in range(5):
+        harness.leapt = leap if number % 2 == 0 else 0.0
+        with refusing(429):
+            await harness.spend(10 + number)
+        assert await harness.level_of_window(Window.DAY) == before
 
 
 @pytest.mark.parametrize("leap", [DAY, 5 * DAY])
-def test_a_window_that_a_lasting_leap_opened_is_not_emptied_by_the_leap_back(leap):
-    async def story(harness: ClockJumpHarness) -> None:
-        await harness.spend(1)
-        harness.leapt = leap
-        await asyncio.sleep(1)
-        harness.now()
-        await asyncio.sleep(BELIEVED_AFTER_S + 1)
-        await harness.spend(2)
-        spent = await harness.level_of_window(Window.DAY)
+async def test_a_window_that_a_lasting_leap_opened_is_not_emptied_by_the_leap_back(leap):
+    harness = ClockJumpHarness(full())
+    await harness.spend(1)
+    harness.leapt = leap
+    await asyncio.sleep(1)
+    harness.now()
+    await asyncio.sleep(BELIEVED_AFTER_S + 1)
+    await harness.spend(2)
+    spent = await harness.level_of_window(Window.DAY)
 
-        harness.leapt = 0.0
-        for number in range(3):
-            with refusing(429):
-                await harness.spend(10 + number)
-        assert await harness.level_of_window(Window.DAY) == spent
-
-    played_in(story, full())
+    harness.leapt = 0.0
+    for number in range(3):
+        with refusing(429):
+            await harness.spend(10 + number)
+    assert await harness.level_of_window(Window.DAY) == spent
 
 
-def test_budgets_a_minute_go_on_while_the_clock_is_far_behind():
-    async def story(harness: ClockJumpHarness) -> None:
-        harness.leapt = -DAY
-        for number in range(5):
-            await harness.spend(number)
-            with refusing(429):
-                await harness.spend(100 + number)
-            await asyncio.sleep(70.0)
-
-    played_in(story, budget(limit=WORST, window=Window.MINUTE))
-
-
-def played_in(story: Callable[[ClockJumpHarness], Awaitable[None]], *budgets: Budget) -> None:
-    async def run() -> None:
-        await story(ClockJumpHarness(*budgets))
-
-    run_in_instant_time(run())
+async def test_budgets_a_minute_go_on_while_the_clock_is_far_behind():
+    harness = ClockJumpHarness(budget(limit=WORST, window=Window.MINUTE))
+    harness.leapt = -DAY
+    for number in range(5):
+        await harness.spend(number)
+        with refusing(429):
+            await harness.spend(100 + number)
+        await asyncio.sleep(70.0)

@@ -36,17 +36,15 @@ SOLD = replace(ROUTE, tariff=None, upstream=replace(ROUTE.upstream, key_env="KEY
 
 
 @pytest.mark.parametrize("endpoint", ["chat/completions", "images/generations"])
-def test_a_hard_budget_of_dollars_is_not_passed_by_what_is_sold_at_an_unknown_price(endpoint):
-    async def story(harness: AdmissionHarness) -> None:
-        with refusing(400) as refused:
-            await harness.admit(harness.attempt(1, over=SOLD, endpoint=endpoint))
-        error = refused.value
-        assert (error.code, error.is_worth_retrying) == ("price_unknown", False)
-        assert error.details == {"budget": "b", "scope": "team", "of": "acme", "upstream": "one"}
-        assert "The budget `b` limits dollars" in error.message
-        assert await harness.level(COUNTER) == CounterLevel(0, 0)
-
-    run_scenario(story, budget())
+async def test_a_hard_budget_of_dollars_is_not_passed_by_what_is_sold_at_an_unknown_price(endpoint):
+    harness = AdmissionHarness(budget())
+    with refusing(400) as refused:
+        await harness.admit(harness.attempt(1, over=SOLD, endpoint=endpoint))
+    error = refused.value
+    assert (error.code, error.is_worth_retrying) == ("price_unknown", False)
+    assert error.details == {"budget": "b", "scope": "team", "of": "acme", "upstream": "one"}
+    assert "The budget `b` limits dollars" in error.message
+    assert await harness.level(COUNTER) == CounterLevel(0, 0)
 
 
 @pytest.mark.parametrize(
@@ -59,11 +57,11 @@ def test_a_hard_budget_of_dollars_is_not_passed_by_what_is_sold_at_an_unknown_pr
         (replace(SOLD, tariff=Tariff(periods=(FREE,))), {"unpriced": UnpricedPolicy.REFUSE}),
     ],
 )
-def test_a_call_at_an_unknown_price_passes_where_that_is_meant_and_at_none_always(over, fields):
-    async def story(harness: AdmissionHarness) -> None:
-        await harness.admit(harness.attempt(1, over=over))
-
-    run_scenario(story, budget(**fields))
+async def test_a_call_at_an_unknown_price_passes_where_that_is_meant_and_at_none_always(
+    over, fields
+):
+    harness = AdmissionHarness(budget(**fields))
+    await harness.admit(harness.attempt(1, over=over))
 
 
 LATER = b'{"model":"m","input":"x","background":true,"max_output_tokens":1000}'
@@ -78,18 +76,16 @@ KEYED = replace(ROUTE, upstream=replace(ROUTE.upstream, key_env="KEY"))
         (ROUTE, {"unit": BudgetUnit.TOKENS, "limit": 10_000}, "usage_unknown"),
     ],
 )
-def test_a_hard_budget_is_not_passed_in_the_background(over, fields, code):
+async def test_a_hard_budget_is_not_passed_in_the_background(over, fields, code):
     limit = budget(**fields)
 
-    async def story(harness: AdmissionHarness) -> None:
-        with refusing(400) as refused:
-            await harness.admit(harness.attempt(1, LATER, over, endpoint="responses"))
-        assert (refused.value.code, refused.value.param) == (code, "background")
-        assert await harness.level(COUNTER.replace("usd", limit.unit.value)) == CounterLevel(0, 0)
-        at_once = LATER.replace(b"true", b"false")
-        await harness.admit(harness.attempt(2, at_once, over, endpoint="responses"))
-
-    run_scenario(story, limit)
+    harness = AdmissionHarness(limit)
+    with refusing(400) as refused:
+        await harness.admit(harness.attempt(1, LATER, over, endpoint="responses"))
+    assert (refused.value.code, refused.value.param) == (code, "background")
+    assert await harness.level(COUNTER.replace("usd", limit.unit.value)) == CounterLevel(0, 0)
+    at_once = LATER.replace(b"true", b"false")
+    await harness.admit(harness.attempt(2, at_once, over, endpoint="responses"))
 
 
 @pytest.mark.parametrize(
@@ -103,31 +99,25 @@ def test_a_hard_budget_is_not_passed_in_the_background(over, fields, code):
         (replace(KEYED, tariff=Tariff(periods=(FREE,))), {"unpriced": UnpricedPolicy.REFUSE}),
     ],
 )
-def test_a_call_in_the_background_passes_where_that_is_meant(over, fields):
-    async def story(harness: AdmissionHarness) -> None:
-        await harness.admit(harness.attempt(1, LATER, over, endpoint="responses"))
-
-    run_scenario(story, budget(**fields))
+async def test_a_call_in_the_background_passes_where_that_is_meant(over, fields):
+    harness = AdmissionHarness(budget(**fields))
+    await harness.admit(harness.attempt(1, LATER, over, endpoint="responses"))
 
 
-def test_a_call_that_is_known_to_be_free_is_admitted():
-    async def story(harness: AdmissionHarness) -> None:
-        await harness.admit(harness.attempt(1, over=SOLD, endpoint="files"))
-
-    run_scenario(story, budget())
+async def test_a_call_that_is_known_to_be_free_is_admitted():
+    harness = AdmissionHarness(budget())
+    await harness.admit(harness.attempt(1, over=SOLD, endpoint="files"))
 
 
-def test_an_attempts_worst_cost_is_priced_on_its_own_route():
-    async def story(harness: AdmissionHarness) -> None:
-        dear = msgspec.structs.replace(harness.attempt(1), number=0)
-        await harness.admit(dear)
-        harness.end(dear, AttemptOutcome(outcome=Outcome.FAILED, status=502, final=False))
-        await wait_until_settled(harness)
-        other = replace(CHEAP.routes[0], max_output=500)
-        await harness.admit(msgspec.structs.replace(dear, route=other, number=1))
-        assert await harness.level(COUNTER) == CounterLevel(0, (len(BODY) + 256 + 500) * 1_000)
-
-    run_scenario(story, budget())
+async def test_an_attempts_worst_cost_is_priced_on_its_own_route():
+    harness = AdmissionHarness(budget())
+    dear = msgspec.structs.replace(harness.attempt(1), number=0)
+    await harness.admit(dear)
+    harness.end(dear, AttemptOutcome(outcome=Outcome.FAILED, status=502, final=False))
+    await wait_until_settled(harness)
+    other = replace(CHEAP.routes[0], max_output=500)
+    await harness.admit(msgspec.structs.replace(dear, route=other, number=1))
+    assert await harness.level(COUNTER) == CounterLevel(0, (len(BODY) + 256 + 500) * 1_000)
 
 
 DOUBLED = PricePeriod(
@@ -143,16 +133,14 @@ DOUBLED = PricePeriod(
     ("tier", "times"),
     [(b"", 2), (b'"auto"', 2), (b"null", 2), (b'"default"', 1), (b'"priority"', 2)],
 )
-def test_the_worst_is_the_dearest_tier_where_a_call_leaves_the_tier_open(tier, times):
+async def test_the_worst_is_the_dearest_tier_where_a_call_leaves_the_tier_open(tier, times):
     body = BODY[:-1] + b',"service_tier":%b}' % tier if tier else BODY
     tiered = replace(ROUTE, tariff=Tariff(periods=(DOUBLED,)))
 
-    async def story(harness: AdmissionHarness) -> None:
-        await harness.admit(harness.attempt(1, body, tiered))
-        level = await harness.level(COUNTER)
-        assert level.held == times * (WORST + (len(body) - len(BODY)) * 1_000)
-
-    run_scenario(story, budget())
+    harness = AdmissionHarness(budget())
+    await harness.admit(harness.attempt(1, body, tiered))
+    level = await harness.level(COUNTER)
+    assert level.held == times * (WORST + (len(body) - len(BODY)) * 1_000)
 
 
 PICTURE = (
@@ -161,15 +149,13 @@ PICTURE = (
 )
 
 
-def test_a_budget_that_holds_the_worst_holds_each_byte_of_a_small_prompt_as_a_token():
+async def test_a_budget_that_holds_the_worst_holds_each_byte_of_a_small_prompt_as_a_token():
     body = BODY.replace(b"[]", b'[{"role":"user","content":"' + b"4," * 4_000 + b'"}]')
 
-    async def story(harness: AdmissionHarness) -> None:
-        await harness.admit(harness.attempt(1, body))
-        level = await harness.level(COUNTER)
-        assert level.held == (len(body) + 256) * 1_000 + 1_000 * 4_000
-
-    run_scenario(story, budget(limit=100 * WORST))
+    harness = AdmissionHarness(budget(limit=100 * WORST))
+    await harness.admit(harness.attempt(1, body))
+    level = await harness.level(COUNTER)
+    assert level.held == (len(body) + 256) * 1_000 + 1_000 * 4_000
 
 
 def test_a_prompt_that_lies_elsewhere_may_fill_the_window_and_only_the_worst_holds_that():
@@ -207,13 +193,11 @@ def test_a_prompt_without_a_bound_is_refused_where_the_worst_is_held(fields, cod
     run_scenario(story, budget(**fields))
 
 
-def test_a_prompt_without_a_bound_passes_where_its_tokens_cost_nothing():
+async def test_a_prompt_without_a_bound_passes_where_its_tokens_cost_nothing():
     over = replace(ROUTE, tariff=Tariff(periods=(FREE,)))
 
-    async def story(harness: AdmissionHarness) -> None:
-        await harness.admit(harness.attempt(1, PICTURE, over))
-
-    run_scenario(story, budget())
+    harness = AdmissionHarness(budget())
+    await harness.admit(harness.attempt(1, PICTURE, over))
 
 
 async def test_a_refusal_names_a_model_with_which_the_call_would_fit():

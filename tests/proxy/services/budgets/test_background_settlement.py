@@ -1,13 +1,17 @@
 """Ended calls are settled or released in the background, also by counters that stall for long."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+
+import pytest
 
 from proxy.services.budgets.background_settlement import BackgroundSettlement
 from slo.budgets.reservations import CounterClaim, CounterLevel, ReservationGranted
 from tests.fakes.admission_harness import LosableBudgetStore
 from tests.fakes.call_dependencies import LoopTasks
-from tests.fakes.clock import run_in_instant_time, ticks
+from tests.fakes.clock import ticks
+
+pytestmark = pytest.mark.instant_time
+
 
 HELD = CounterClaim("team", 60, 100, hard=True, ends=1e6)
 #: Longer than settling is tried.
@@ -30,120 +34,97 @@ class StalledCounters:
         return level
 
 
-def run_story(story: Callable[[StalledCounters], Awaitable[None]]) -> None:
-    async def run() -> None:
-        await story(StalledCounters())
-
-    run_in_instant_time(run())
-
-
-def test_a_settlement_releases_the_hold_and_counts_usage_in_the_background():
-    async def story(scene: StalledCounters) -> None:
-        await scene.hold()
-        scene.settlement.settle("a", {"team": 25}, ticks())
-        assert await scene.level() == CounterLevel(0, 60)
-        await scene.settlement.wait_until_settled("a", 1.0)
-        assert await scene.level() == CounterLevel(25, 0)
-
-    run_story(story)
+async def test_a_settlement_releases_the_hold_and_counts_usage_in_the_background():
+    scene = StalledCounters()
+    await scene.hold()
+    scene.settlement.settle("a", {"team": 25}, ticks())
+    assert await scene.level() == CounterLevel(0, 60)
+    await scene.settlement.wait_until_settled("a", 1.0)
+    assert await scene.level() == CounterLevel(25, 0)
 
 
-def test_no_settlement_waits_long_for_lost_counters():
-    async def story(scene: StalledCounters) -> None:
-        await scene.hold()
+async def test_no_settlement_waits_long_for_lost_counters():
+    scene = StalledCounters()
+    await scene.hold()
+    scene.store.is_lost = True
+    scene.settlement.settle("a", {"team": 25}, ticks())
+    began = ticks()
+    await scene.settlement.wait_until_settled("a", 1.0)
+    assert ticks() == began + 1.0
+    await scene.settlement.wait_until_settled("nobody's", 1.0)
+    assert ticks() == began + 1.0
+
+
+async def test_a_settlement_that_counters_hear_late_counts_what_was_used_and_holds_nothing():
+    scene = StalledCounters()
+    await scene.hold()
+    scene.store.is_lost = True
+    scene.settlement.settle("a", {"team": 25}, ticks())
+    await asyncio.sleep(OUTAGE_S)
+    assert await scene.level() == CounterLevel(0, 60)
+    scene.store.is_lost = False
+    await asyncio.sleep(1)
+    assert await scene.level() == CounterLevel(25, 0)
+    assert not await scene.store.settle("a", {"team": 25}, ticks())
+
+
+async def test_a_reservation_that_arrives_after_its_release_holds_nothing_however_long_the_stall():
+    scene = StalledCounters()
+    scene.store.is_lost = True
+    scene.settlement.release("a", ["team"])
+    await asyncio.sleep(100 * OUTAGE_S)
+    scene.store.is_lost = False
+    await asyncio.sleep(1)
+    await scene.hold("a")
+    assert await scene.level() == CounterLevel(0, 0)
+
+
+async def test_waiting_settlements_are_released_once_the_counters_are_back_and_after_each_stall():
+    scene = StalledCounters()
+    for _ in range(2):
         scene.store.is_lost = True
-        scene.settlement.settle("a", {"team": 25}, ticks())
-        began = ticks()
-        await scene.settlement.wait_until_settled("a", 1.0)
-        assert ticks() == began + 1.0
-        await scene.settlement.wait_until_settled("nobody's", 1.0)
-        assert ticks() == began + 1.0
-
-    run_story(story)
-
-
-def test_a_settlement_that_counters_hear_late_counts_what_was_used_and_holds_nothing():
-    async def story(scene: StalledCounters) -> None:
-        await scene.hold()
-        scene.store.is_lost = True
-        scene.settlement.settle("a", {"team": 25}, ticks())
-        await asyncio.sleep(OUTAGE_S)
-        assert await scene.level() == CounterLevel(0, 60)
-        scene.store.is_lost = False
-        await asyncio.sleep(1)
-        assert await scene.level() == CounterLevel(25, 0)
-        assert not await scene.store.settle("a", {"team": 25}, ticks())
-
-    run_story(story)
-
-
-def test_a_reservation_that_arrives_after_its_release_holds_nothing_however_long_the_stall():
-    async def story(scene: StalledCounters) -> None:
-        scene.store.is_lost = True
-        scene.settlement.release("a", ["team"])
-        await asyncio.sleep(100 * OUTAGE_S)
-        scene.store.is_lost = False
-        await asyncio.sleep(1)
-        await scene.hold("a")
-        assert await scene.level() == CounterLevel(0, 0)
-
-    run_story(story)
-
-
-def test_waiting_settlements_are_released_once_the_counters_are_back_and_after_the_next_stall():
-    async def story(scene: StalledCounters) -> None:
-        for _ in range(2):
-            scene.store.is_lost = True
-            for number in range(50):
-                scene.settlement.release(f"{number}", ["team"])
-            await asyncio.sleep(OUTAGE_S)
-            scene.store.is_lost = False
-            await asyncio.sleep(1)
         for number in range(50):
-            await scene.hold(f"{number}")
-        assert await scene.level() == CounterLevel(0, 0)
-
-    run_story(story)
-
-
-def test_no_more_releases_wait_than_there_is_room_for_and_the_last_are_kept():
-    async def story(scene: StalledCounters) -> None:
-        scene.store.is_lost = True
-        for number in range(10_001):
             scene.settlement.release(f"{number}", ["team"])
-        scene.store.is_lost = False
-        await scene.settlement.drain()
-        await scene.hold("10000")
-        assert await scene.level() == CounterLevel(0, 0)
-        await scene.hold("0")
-        assert await scene.level() == CounterLevel(0, 60)
-
-    run_story(story)
-
-
-def test_draining_settles_and_releases_what_it_can_and_waits_for_nothing_else():
-    async def story(scene: StalledCounters) -> None:
-        await scene.hold()
-        scene.settlement.settle("a", {"team": 25}, ticks())
-        scene.settlement.release("b", ["team"])
-        await scene.settlement.drain()
-        assert await scene.level() == CounterLevel(25, 0)
-
-        scene.store.is_lost = True
-        scene.settlement.release("c", ["team"])
-        began = ticks()
-        await scene.settlement.drain()
-        assert ticks() < began + 1.0
-
-    run_story(story)
-
-
-def test_a_settlement_after_draining_is_tried_once_and_keeps_no_task():
-    async def story(scene: StalledCounters) -> None:
-        await scene.settlement.drain()
-        scene.store.is_lost = True
-        scene.settlement.release("a", ["team"])
         await asyncio.sleep(OUTAGE_S)
-        assert asyncio.all_tasks() == {asyncio.current_task()}
+        scene.store.is_lost = False
+        await asyncio.sleep(1)
+    for number in range(50):
+        await scene.hold(f"{number}")
+    assert await scene.level() == CounterLevel(0, 0)
 
-    run_story(story)
+
+async def test_no_more_releases_wait_than_there_is_room_for_and_the_last_are_kept():
+    scene = StalledCounters()
+    scene.store.is_lost = True
+    for number in range(10_001):
+        scene.settlement.release(f"{number}", ["team"])
+    scene.store.is_lost = False
+    await scene.settlement.drain()
+    await scene.hold("10000")
+    assert await scene.level() == CounterLevel(0, 0)
+    await scene.hold("0")
+    assert await scene.level() == CounterLevel(0, 60)
+
+
+async def test_draining_settles_and_releases_what_it_can_and_waits_for_nothing_else():
+    scene = StalledCounters()
+    await scene.hold()
+    scene.settlement.settle("a", {"team": 25}, ticks())
+    scene.settlement.release("b", ["team"])
+    await scene.settlement.drain()
+    assert await scene.level() == CounterLevel(25, 0)
+
+    scene.store.is_lost = True
+    scene.settlement.release("c", ["team"])
+    began = ticks()
+    await scene.settlement.drain()
+    assert ticks() < began + 1.0
+
+
+async def test_a_settlement_after_draining_is_tried_once_and_keeps_no_task():
+    scene = StalledCounters()
+    await scene.settlement.drain()
+    scene.store.is_lost = True
+    scene.settlement.release("a", ["team"])
+    await asyncio.sleep(OUTAGE_S)
+    assert asyncio.all_tasks() == {asyncio.current_task()}

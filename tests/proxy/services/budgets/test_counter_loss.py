@@ -1,7 +1,6 @@
 """Calls wait out a stall together; in an outage none waits, and a process admits by its quota."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -12,7 +11,10 @@ from slo.budgets.reservation_sizing import UsageBounds
 from slo.budgets.reservations import CounterLevel
 from tests.fakes.admission_harness import NOW, budget
 from tests.fakes.call_dependencies import LoopTasks
-from tests.fakes.clock import run_in_instant_time, ticks
+from tests.fakes.clock import ticks
+
+pytestmark = pytest.mark.instant_time
+
 
 NEED = UsageBounds(sure=1, typical=5, likely=7, worst=10)
 COUNTED = CountedBudget(budget(limit=1000), "acme", "b/acme", NOW + 3600)
@@ -35,86 +37,73 @@ class SilentCounters:
             raise StoreError("it does not answer")
 
 
-def run_story(story: Callable[[CounterStalls, SilentCounters], Awaitable[None]]) -> None:
-    async def run() -> None:
-        silent = SilentCounters()
-        await story(CounterStalls(silent.probe, LoopTasks()), silent)
+async def test_all_who_wait_go_on_once_the_counters_answer_and_one_asks_for_them():
+    silent = SilentCounters()
+    stalls = CounterStalls(silent.probe, LoopTasks())
+    began = ticks()
+    stalls.note_loss()
+    assert stalls.is_stalled
+    waiting = [asyncio.ensure_future(stalls.wait(began + STALL_WAIT_S)) for _ in range(50)]
+    await asyncio.sleep(1.5)
+    silent.is_silent = False
+    assert all(await asyncio.gather(*waiting))
+    assert 1.5 <= ticks() - began < 1.8
+    assert not stalls.is_stalled
+    assert silent.asked <= 17
 
-    run_in_instant_time(run())
 
-
-def test_all_who_wait_go_on_once_the_counters_answer_and_one_asks_for_them():
-    async def story(stalls: CounterStalls, silent: SilentCounters) -> None:
-        began = ticks()
+async def test_no_call_waits_longer_than_a_stall_may_last_nor_at_all_in_an_outage():
+    silent = SilentCounters()
+    stalls = CounterStalls(silent.probe, LoopTasks())
+    began = ticks()
+    stalls.note_loss()
+    await asyncio.sleep(2.0)
+    assert not await stalls.wait(ticks() + STALL_WAIT_S)
+    assert 2.9 < ticks() - began < 3.2
+    for _ in range(20):
+        await asyncio.sleep(1.0)
+        requests, before = silent.asked, ticks()
         stalls.note_loss()
-        assert stalls.is_stalled
-        waiting = [asyncio.ensure_future(stalls.wait(began + STALL_WAIT_S)) for _ in range(50)]
-        await asyncio.sleep(1.5)
-        silent.is_silent = False
-        assert all(await asyncio.gather(*waiting))
-        assert 1.5 <= ticks() - began < 1.8
         assert not stalls.is_stalled
-        assert silent.asked <= 17
-
-    run_story(story)
-
-
-def test_no_call_waits_longer_than_a_stall_may_last_nor_at_all_in_an_outage():
-    async def story(stalls: CounterStalls, silent: SilentCounters) -> None:
-        began = ticks()
-        stalls.note_loss()
-        await asyncio.sleep(2.0)
         assert not await stalls.wait(ticks() + STALL_WAIT_S)
-        assert 2.9 < ticks() - began < 3.2
-        for _ in range(20):
-            await asyncio.sleep(1.0)
-            requests, before = silent.asked, ticks()
-            stalls.note_loss()
-            assert not stalls.is_stalled
-            assert not await stalls.wait(ticks() + STALL_WAIT_S)
-            assert ticks() == before
-            assert silent.asked == requests
-
-    run_story(story)
+        assert ticks() == before
+        assert silent.asked == requests
 
 
-def test_a_call_waits_until_its_own_deadline():
-    async def story(stalls: CounterStalls, silent: SilentCounters) -> None:
-        began = ticks()
-        stalls.note_loss()
-        assert not await stalls.wait(began + 1.0)
-        assert ticks() - began == 1.0
-
-    run_story(story)
-
-
-def test_after_an_answer_or_some_quiet_seconds_a_loss_begins_a_stall_of_its_own():
-    async def story(stalls: CounterStalls, silent: SilentCounters) -> None:
-        stalls.note_loss()
-        await asyncio.sleep(4.0)
-        assert not stalls.is_stalled
-        stalls.note_answer()
-        stalls.note_loss()
-        assert stalls.is_stalled
-        await asyncio.sleep(15.0)
-        assert not stalls.is_stalled
-        stalls.note_loss()
-        assert stalls.is_stalled
-
-    run_story(story)
+async def test_a_call_waits_until_its_own_deadline():
+    silent = SilentCounters()
+    stalls = CounterStalls(silent.probe, LoopTasks())
+    began = ticks()
+    stalls.note_loss()
+    assert not await stalls.wait(began + 1.0)
+    assert ticks() - began == 1.0
 
 
-def test_no_more_than_a_thousand_calls_wait():
-    async def story(stalls: CounterStalls, silent: SilentCounters) -> None:
-        stalls.note_loss()
-        deadline = ticks() + STALL_WAIT_S
-        waiting = [asyncio.ensure_future(stalls.wait(deadline)) for _ in range(1_000)]
-        await asyncio.sleep(0)
-        assert not await stalls.wait(deadline)
-        assert ticks() < deadline - 1
-        assert not any(await asyncio.gather(*waiting))
+async def test_after_an_answer_or_some_quiet_seconds_a_loss_begins_a_stall_of_its_own():
+    silent = SilentCounters()
+    stalls = CounterStalls(silent.probe, LoopTasks())
+    stalls.note_loss()
+    await asyncio.sleep(4.0)
+    assert not stalls.is_stalled
+    stalls.note_answer()
+    stalls.note_loss()
+    assert stalls.is_stalled
+    await asyncio.sleep(15.0)
+    assert not stalls.is_stalled
+    stalls.note_loss()
+    assert stalls.is_stalled
 
-    run_story(story)
+
+async def test_no_more_than_a_thousand_calls_wait():
+    silent = SilentCounters()
+    stalls = CounterStalls(silent.probe, LoopTasks())
+    stalls.note_loss()
+    deadline = ticks() + STALL_WAIT_S
+    waiting = [asyncio.ensure_future(stalls.wait(deadline)) for _ in range(1_000)]
+    await asyncio.sleep(0)
+    assert not await stalls.wait(deadline)
+    assert ticks() < deadline - 1
+    assert not any(await asyncio.gather(*waiting))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Budgets of a self-hosted engine: reserved by its measured price, settled by GPU seconds."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import msgspec
@@ -19,8 +18,11 @@ from slo.replica_cost import ReplicaPrice
 from slo.usage import Usage
 from tests.fakes.admission_harness import BODY, ROUTE, AdmissionHarness, budget
 from tests.fakes.admission_scenarios import COUNTER, wait_until_settled
-from tests.fakes.clock import run_in_instant_time, ticks
+from tests.fakes.clock import ticks
 from tests.fakes.refusals import refusing
+
+pytestmark = pytest.mark.instant_time
+
 
 #: Nano-dollars of two GPUs for a second, at $3.60 a GPU hour.
 SECOND = 2_000_000
@@ -35,7 +37,7 @@ PROMPT_TOKEN, OUTPUT_TOKEN = SECOND * PREFILL_S / 400, SECOND * DECODE_S / 200
 class PaidEngine:
     """An engine that reports half a second of prefill and two of decode for each call."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int = 10**12) -> None:
         self.costs = ReplicaCosts()
         self.costs.update([HOUSE.upstream], ticks())
         policy = budget(limit=limit, unpriced=UnpricedPolicy.ALLOW)
@@ -65,77 +67,60 @@ class PaidEngine:
         return sum(receipt.cost_nanos or 0 for receipt in receipts)
 
 
-def run(story: Callable[[PaidEngine], Awaitable[None]], limit: int = 10**12) -> None:
-    async def all_of_it() -> None:
-        await story(PaidEngine(limit))
+async def test_a_call_holds_its_measured_price_and_pays_the_receipt_s_gpu_seconds() -> None:
+    engine = PaidEngine()
+    before = await engine.measure()
+    reserved, receipt = await engine.call(9)
+    level = await engine.harness.level(COUNTER)
 
-    run_in_instant_time(all_of_it())
-
-
-def test_a_call_holds_its_measured_price_and_pays_the_receipt_s_gpu_seconds() -> None:
-    async def story(engine: PaidEngine) -> None:
-        before = await engine.measure()
-        reserved, receipt = await engine.call(9)
-        level = await engine.harness.level(COUNTER)
-
-        # At worst each byte is a token, the template adds 256, and 1,000 are generated.
-        worst = (len(BODY) + 256) * PROMPT_TOKEN + 1_000 * OUTPUT_TOKEN
-        assert reserved == pytest.approx(worst, rel=0.001)
-        assert receipt.gpu_seconds == pytest.approx(2 * (PREFILL_S + DECODE_S))
-        assert receipt.cost_nanos == pytest.approx((PREFILL_S + DECODE_S) * SECOND, abs=1)
-        assert (level.spent - before, level.held) == (receipt.cost_nanos, 0)
-        assert reserved >= (receipt.cost_nanos or 0)
-
-    run(story)
+    # At worst each byte is a token, the template adds 256, and 1,000 are generated.
+    worst = (len(BODY) + 256) * PROMPT_TOKEN + 1_000 * OUTPUT_TOKEN
+    assert reserved == pytest.approx(worst, rel=0.001)
+    assert receipt.gpu_seconds == pytest.approx(2 * (PREFILL_S + DECODE_S))
+    assert receipt.cost_nanos == pytest.approx((PREFILL_S + DECODE_S) * SECOND, abs=1)
+    assert (level.spent - before, level.held) == (receipt.cost_nanos, 0)
+    assert reserved >= (receipt.cost_nanos or 0)
 
 
-def test_the_tokens_of_a_call_at_the_measured_price_cost_what_its_receipt_says() -> None:
-    async def story(engine: PaidEngine) -> None:
-        await engine.measure()
-        _, receipt = await engine.call(9)
-        tariff = engine.costs.tariff(HOUSE)
+async def test_the_tokens_of_a_call_at_the_measured_price_cost_what_its_receipt_says() -> None:
+    engine = PaidEngine()
+    await engine.measure()
+    _, receipt = await engine.call(9)
+    tariff = engine.costs.tariff(HOUSE)
 
-        assert tariff is not None
-        assert receipt.usage is not None
-        priced = call_cost(receipt.usage, tariff, receipt.started)
-        assert priced is not None
-        assert priced.effective_nanos == pytest.approx(receipt.cost_nanos, rel=1e-6)
-
-    run(story)
+    assert tariff is not None
+    assert receipt.usage is not None
+    priced = call_cost(receipt.usage, tariff, receipt.started)
+    assert priced is not None
+    assert priced.effective_nanos == pytest.approx(receipt.cost_nanos, rel=1e-6)
 
 
-def test_time_in_the_engine_s_queue_is_neither_paid_nor_spent() -> None:
-    async def story(engine: PaidEngine) -> None:
-        before = await engine.measure()
-        _, receipt = await engine.call(9, queue_s=30.0)
-        level = await engine.harness.level(COUNTER)
+async def test_time_in_the_engine_s_queue_is_neither_paid_nor_spent() -> None:
+    engine = PaidEngine()
+    before = await engine.measure()
+    _, receipt = await engine.call(9, queue_s=30.0)
+    level = await engine.harness.level(COUNTER)
 
-        assert receipt.cost_nanos == pytest.approx((PREFILL_S + DECODE_S) * SECOND, abs=1)
-        assert level.spent - before == receipt.cost_nanos
-
-    run(story)
+    assert receipt.cost_nanos == pytest.approx((PREFILL_S + DECODE_S) * SECOND, abs=1)
+    assert level.spent - before == receipt.cost_nanos
 
 
-def test_a_call_that_breaks_off_pays_its_share_and_frees_the_rest_of_its_hold() -> None:
-    async def story(engine: PaidEngine) -> None:
-        before = await engine.measure()
-        _, receipt = await engine.call(9, outcome=Outcome.BROKEN)
-        level = await engine.harness.level(COUNTER)
+async def test_a_call_that_breaks_off_pays_its_share_and_frees_the_rest_of_its_hold() -> None:
+    engine = PaidEngine()
+    before = await engine.measure()
+    _, receipt = await engine.call(9, outcome=Outcome.BROKEN)
+    level = await engine.harness.level(COUNTER)
 
-        assert receipt.cost_nanos
-        assert (level.spent - before, level.held) == (receipt.cost_nanos, 0)
-
-    run(story)
+    assert receipt.cost_nanos
+    assert (level.spent - before, level.held) == (receipt.cost_nanos, 0)
 
 
-def test_an_engine_s_call_that_its_budget_cannot_pay_is_refused() -> None:
+async def test_an_engine_s_call_that_its_budget_cannot_pay_is_refused() -> None:
     spent = MIN_MEASURED_CALLS * round((PREFILL_S + DECODE_S) * SECOND)
     left = round(500 * OUTPUT_TOKEN)
 
-    async def story(engine: PaidEngine) -> None:
-        assert await engine.measure() == spent
-        with refusing(429):
-            await engine.harness.admit(engine.harness.attempt(9, over=HOUSE))
-        assert (await engine.harness.level(COUNTER)).held == 0
-
-    run(story, limit=spent + left)
+    engine = PaidEngine(limit=spent + left)
+    assert await engine.measure() == spent
+    with refusing(429):
+        await engine.harness.admit(engine.harness.attempt(9, over=HOUSE))
+    assert (await engine.harness.level(COUNTER)).held == 0

@@ -13,104 +13,96 @@ from tests.fakes.chaos import two_model_catalog
 from tests.fakes.clock import run_in_instant_time
 from tests.fakes.objective_process import open_counters
 from tests.fakes.objective_replicas import Replica, ReplicaGroup, objective, tracks
-from tests.proxy.services.objectives.replica_stories import DOWN, FROZEN, WELL, pin, two
+from tests.proxy.services.objectives.replica_stories import DOWN, FROZEN, WELL, pin, two_replicas
 
 
-def test_one_replica_leads_and_the_other_adopts_its_states():
-    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
-        await world.goes_on(60, first, second, good=3, bad=1)
+@pytest.mark.instant_time
+async def test_one_replica_leads_and_the_other_adopts_its_states():
+    world, first, second = await two_replicas()
+    await world.goes_on(60, first, second, good=3, bad=1)
 
-        assert first.state == second.state == DOWN
-        assert (first.steering._leads, second.steering._leads) == (True, False)
-        assert [alert.kind for alert in first.said].count("move") == 1
-        assert second.said == []
-
-    two(story)
-
-
-def test_burns_that_the_leader_measured_are_heard_by_all():
-    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
-        await world.goes_on(60, first, second, good=3, bad=1)
-
-        assert first.wheel.burns == second.wheel.burns
-        shortest = second.wheel.burns["chat-ttft"][0]
-        assert shortest.rate == pytest.approx(5.0)
-        assert shortest.counted > 300
-
-    two(story)
+    assert first.state == second.state == DOWN
+    assert (first.steering._leads, second.steering._leads) == (True, False)
+    assert [alert.kind for alert in first.said].count("move") == 1
+    assert second.said == []
 
 
-def test_few_calls_of_each_are_enough_calls_of_both():
-    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
-        for _ in range(12):
-            await world.goes_on(5, first, second)
-            first.answers(2, 1)
-            second.answers(2, 1)
-        await world.goes_on(2, first, second)
+@pytest.mark.instant_time
+async def test_burns_that_the_leader_measured_are_heard_by_all():
+    world, first, second = await two_replicas()
+    await world.goes_on(60, first, second, good=3, bad=1)
 
-        assert second.state == DOWN
-
-    two(story)
+    assert first.wheel.burns == second.wheel.burns
+    shortest = second.wheel.burns["chat-ttft"][0]
+    assert shortest.rate == pytest.approx(5.0)
+    assert shortest.counted > 300
 
 
-def test_when_the_leader_dies_another_goes_on_from_where_it_stood():
-    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
-        await world.goes_on(60, first, second, good=1, bad=1)
-        began = first.wheel.standings["chat-ttft"].since
-        await world.goes_on(10, second)
+@pytest.mark.instant_time
+async def test_few_calls_of_each_are_enough_calls_of_both():
+    world, first, second = await two_replicas()
+    for _ in range(12):
+        await world.goes_on(5, first, second)
+        first.answers(2, 1)
+        second.answers(2, 1)
+    await world.goes_on(2, first, second)
 
-        assert second.steering._leads
-        assert second.state == DOWN
-        assert second.wheel.standings["chat-ttft"].since == began
-        assert second.said == []
-
-    two(story)
+    assert second.state == DOWN
 
 
-def test_a_new_leader_knows_what_was_counted_before():
-    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
-        await world.goes_on(200, first, second, good=20)
-        await world.goes_on(6, second, good=20)
+@pytest.mark.instant_time
+async def test_when_the_leader_dies_another_goes_on_from_where_it_stood():
+    world, first, second = await two_replicas()
+    await world.goes_on(60, first, second, good=1, bad=1)
+    began = first.wheel.standings["chat-ttft"].since
+    await world.goes_on(10, second)
 
-        assert second.steering._leads
-        assert second.steering._judge.counts(world.tracks["chat-ttft"], world.now, 300).good > 5_000
-
-    two(story)
-
-
-def test_a_leader_that_was_stopped_for_a_while_hears_who_leads_now():
-    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
-        await world.goes_on(10, second)
-        await world.goes_on(60, second, good=1, bad=1)
-        await world.goes_on(1, first, second)
-
-        assert (first.steering._leads, second.steering._leads) == (False, True)
-        assert first.state == DOWN
-
-    two(story)
+    assert second.steering._leads
+    assert second.state == DOWN
+    assert second.wheel.standings["chat-ttft"].since == began
+    assert second.said == []
 
 
-def test_a_leader_that_leads_again_does_not_take_the_time_between_for_a_jump():
-    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
-        await world.goes_on(60, first, second, good=1, bad=1)
-        await world.goes_on(100, second, good=1, bad=1)
-        await world.goes_on(10, first, good=1, bad=1)
+@pytest.mark.instant_time
+async def test_a_new_leader_knows_what_was_counted_before():
+    world, first, second = await two_replicas()
+    await world.goes_on(200, first, second, good=20)
+    await world.goes_on(6, second, good=20)
 
-        assert first.steering._leads
-        assert first.state[0] is ControllerState.DEGRADED
-
-    two(story)
+    assert second.steering._leads
+    assert second.steering._judge.counts(world.tracks["chat-ttft"], world.now, 300).good > 5_000
 
 
-def test_a_state_published_before_a_long_stop_counts_as_healthy():
-    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
-        await world.goes_on(60, first, second, good=1, bad=1)
-        world.now += 601
-        anew = world.replica("anew")
-        await anew.steering.sync_once()
-        assert anew.state == WELL
+@pytest.mark.instant_time
+async def test_a_leader_that_was_stopped_for_a_while_hears_who_leads_now():
+    world, first, second = await two_replicas()
+    await world.goes_on(10, second)
+    await world.goes_on(60, second, good=1, bad=1)
+    await world.goes_on(1, first, second)
 
-    two(story)
+    assert (first.steering._leads, second.steering._leads) == (False, True)
+    assert first.state == DOWN
+
+
+@pytest.mark.instant_time
+async def test_a_leader_that_leads_again_does_not_take_the_time_between_for_a_jump():
+    world, first, second = await two_replicas()
+    await world.goes_on(60, first, second, good=1, bad=1)
+    await world.goes_on(100, second, good=1, bad=1)
+    await world.goes_on(10, first, good=1, bad=1)
+
+    assert first.steering._leads
+    assert first.state[0] is ControllerState.DEGRADED
+
+
+@pytest.mark.instant_time
+async def test_a_state_published_before_a_long_stop_counts_as_healthy():
+    world, first, second = await two_replicas()
+    await world.goes_on(60, first, second, good=1, bad=1)
+    world.now += 601
+    anew = world.replica("anew")
+    await anew.steering.sync_once()
+    assert anew.state == WELL
 
 
 def test_a_restart_goes_on_where_it_was_and_ends_its_alerts():
@@ -152,35 +144,31 @@ async def test_a_leader_tells_nothing_until_it_knows_which_alerts_are_open():
     assert set(world.kept.alerts) == alerts
 
 
-def test_a_level_that_was_told_is_kept_without_telling_again():
-    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
-        await world.goes_on(60, first, second, good=1, bad=1)
-        first.counters.is_lost = second.counters.is_lost = True
-        await world.goes_on(100, first, second, good=1, bad=1)
-        assert first.state == second.state == FROZEN
-        first.counters.is_lost = second.counters.is_lost = False
-        await world.goes_on(2, first, second, good=1, bad=1)
-        assert first.state == second.state == DOWN
-        moves = [
-            alert for replica in (first, second) for alert in replica.said if alert.kind == "move"
-        ]
-        assert len(moves) == 1
-
-    two(story)
+@pytest.mark.instant_time
+async def test_a_level_that_was_told_is_kept_without_telling_again():
+    world, first, second = await two_replicas()
+    await world.goes_on(60, first, second, good=1, bad=1)
+    first.counters.is_lost = second.counters.is_lost = True
+    await world.goes_on(100, first, second, good=1, bad=1)
+    assert first.state == second.state == FROZEN
+    first.counters.is_lost = second.counters.is_lost = False
+    await world.goes_on(2, first, second, good=1, bad=1)
+    assert first.state == second.state == DOWN
+    moves = [alert for replica in (first, second) for alert in replica.said if alert.kind == "move"]
+    assert len(moves) == 1
 
 
-def test_a_clock_that_jumps_freezes_what_is_not_healthy_for_a_minute():
-    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
-        await world.goes_on(60, first, good=1, bad=1)
-        world.now += 4000
-        await world.goes_on(3, first, good=1, bad=1)
-        assert first.state[0] in {ControllerState.FROZEN, ControllerState.HEALTHY}
-        world.now -= 4000
-        await world.goes_on(3, first, good=1, bad=1)
-        await world.goes_on(70, first, good=1, bad=1)
-        assert first.state[0] is not ControllerState.FROZEN
-
-    two(story)
+@pytest.mark.instant_time
+async def test_a_clock_that_jumps_freezes_what_is_not_healthy_for_a_minute():
+    world, first, _ = await two_replicas()
+    await world.goes_on(60, first, good=1, bad=1)
+    world.now += 4000
+    await world.goes_on(3, first, good=1, bad=1)
+    assert first.state[0] in {ControllerState.FROZEN, ControllerState.HEALTHY}
+    world.now -= 4000
+    await world.goes_on(3, first, good=1, bad=1)
+    await world.goes_on(70, first, good=1, bad=1)
+    assert first.state[0] is not ControllerState.FROZEN
 
 
 @pytest.mark.instant_time
@@ -227,21 +215,20 @@ async def test_more_than_can_be_added_at_once_is_added_in_proportion():
     assert counts.share == pytest.approx(0.25)
 
 
-def test_a_state_published_after_the_leaders_lease_is_ignored():
-    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
-        epoch = await world.counters.lead("first", 5.0)
-        assert epoch
+@pytest.mark.instant_time
+async def test_a_state_published_after_the_leaders_lease_is_ignored():
+    world, first, _ = await two_replicas()
+    epoch = await world.counters.lead("first", 5.0)
+    assert epoch
 
-        async def publish_in_between(who: str, seconds: float) -> int:
-            await world.counters.publish(epoch + 1, {})
-            return epoch
+    async def publish_in_between(who: str, seconds: float) -> int:
+        await world.counters.publish(epoch + 1, {})
+        return epoch
 
-        first.counters.__dict__["lead"] = publish_in_between
-        await first.steering.sync_once()
-        assert not first.steering._leads
-        assert (await world.counters.standings())[0] == epoch + 1
-
-    two(story)
+    first.counters.__dict__["lead"] = publish_in_between
+    await first.steering.sync_once()
+    assert not first.steering._leads
+    assert (await world.counters.standings())[0] == epoch + 1
 
 
 @pytest.mark.instant_time
@@ -276,25 +263,24 @@ async def test_replicas_share_their_standings_through_redis(redis_prefix):
         await together.aclose()
 
 
-def test_objectives_that_change_go_on_from_where_they_stand_and_alerts_of_gone_ones_end():
-    async def story(world: ReplicaGroup, first: Replica, second: Replica) -> None:
-        await world.goes_on(60, first, second, good=3, bad=1)
-        since = first.wheel.standings["chat-ttft"].since
-        counted = first.steering._judge.counts(world.tracks["chat-ttft"], world.now, 300).n
-        shorter = tracks(objective(under=0.4, ladder=("elsewhere",)))
-        for replica in (first, second):
-            replica.steering.update(shorter, two_model_catalog())
-        await world.goes_on(3, first, second, good=3, bad=1)
+@pytest.mark.instant_time
+async def test_objectives_that_change_go_on_from_where_they_stand_and_alerts_of_gone_ones_end():
+    world, first, second = await two_replicas()
+    await world.goes_on(60, first, second, good=3, bad=1)
+    since = first.wheel.standings["chat-ttft"].since
+    counted = first.steering._judge.counts(world.tracks["chat-ttft"], world.now, 300).n
+    shorter = tracks(objective(under=0.4, ladder=("elsewhere",)))
+    for replica in (first, second):
+        replica.steering.update(shorter, two_model_catalog())
+    await world.goes_on(3, first, second, good=3, bad=1)
 
-        assert first.state == second.state == DOWN
-        assert first.wheel.standings["chat-ttft"].since == since
-        assert first.steering._judge.counts(shorter["chat-ttft"], world.now, 300).n > counted
+    assert first.state == second.state == DOWN
+    assert first.wheel.standings["chat-ttft"].since == since
+    assert first.steering._judge.counts(shorter["chat-ttft"], world.now, 300).n > counted
 
-        first.steering.update({}, two_model_catalog())
-        assert first.wheel.standings == {}
-        assert [alert.is_open for alert in first.said if alert.kind == "move"] == [True, False]
-
-    two(story)
+    first.steering.update({}, two_model_catalog())
+    assert first.wheel.standings == {}
+    assert [alert.is_open for alert in first.said if alert.kind == "move"] == [True, False]
 
 
 def missed_everywhere(replica: Replica) -> bool:
