@@ -47,6 +47,11 @@ class EngineMetrics:
         return self.values.get(name)
 
     @property
+    def load(self) -> float:
+        """Calls that run and wait; 0 where it is not said."""
+        return sum(self.values.get(name, 0.0) for name in _LOAD)
+
+    @property
     def has_load(self) -> bool:
         """True if it says how many calls run or wait."""
         return any(name in self.values for name in _LOAD)

@@ -81,16 +81,14 @@ class ModelRouting:
 class _Ticket:
     """A replica for one call; it tells the router of the call there."""
 
+    owner: "ReplicaRouting"
     status: ReplicaStatus
     why: str
     routing: ModelRouting
-    gains: WarmingGains
     request: RoutingRequest
     cost: ReplicaCost
     content_bytes: int
     call: Call
-    ticks: Callable[[], float]
-    warming: ReplicaWarming | None = None
     routed: RoutedCall | None = None
     names: CallNames | None = None
 
@@ -103,27 +101,26 @@ class _Ticket:
     def slots(self) -> int:
         """Calls that the replica takes at once beside those of other gateways; 0 for unknown."""
         status, metrics = self.status, self.status.metrics
-        values = {} if metrics is None else metrics.values
-        load = int(values.get("running", 0.0) + values.get("waiting", 0.0))
+        load = 0 if metrics is None else int(metrics.load)
         other_calls = max(0, load - self.routing.own_calls.get(status.base_url, 0))
         return max(0, status.slots - other_calls)
 
     def send(self) -> None:
         """Count the call as on its way there."""
         if self.call.feature.startswith(WARMING_PREFIX):
-            self.gains.note_typed(self.call.id, self.status, self.request.chain)
-        if self.warming is not None:
+            self.owner.gains.note_typed(self.call.id, self.status, self.request.chain)
+        if self.owner.warming is not None:
             conversation = self.request.conversation
-            self.names = self.warming.note_sent(self.name, self.call, conversation)
+            self.names = self.owner.warming.note_sent(self.name, self.call, conversation)
         self.routed = self.routing.router.send(
-            self.request, self.cost, self.ticks(), is_streaming=self.call.is_streaming
+            self.request, self.cost, self.owner.ticks(), is_streaming=self.call.is_streaming
         )
         self.routing.reasons[self.why.partition(":")[0]] += 1
 
     def begin_answer(self) -> None:
         """Note that the prompt is read."""
         if self.routed is not None:
-            self.routed.begin_answer(self.ticks())
+            self.routed.begin_answer(self.owner.ticks())
 
     def end(
         self, usage: Usage | None, *, is_comparable: bool, turn: FinishedTurn | None = None
@@ -131,8 +128,8 @@ class _Ticket:
         """Note that the call is over there, with the usage that the engine reported."""
         self._end(usage, is_comparable=is_comparable)
         names, self.names = self.names, None
-        if names is not None and turn is not None and self.warming is not None:
-            self.warming.note_turn(self.name, turn, self.call, names)
+        if names is not None and turn is not None and self.owner.warming is not None:
+            self.owner.warming.note_turn(self.name, turn, self.call, names)
 
     def _end(self, usage: Usage | None, *, is_comparable: bool) -> None:
         routed, self.routed = self.routed, None
@@ -140,14 +137,14 @@ class _Ticket:
             return
         prompt = usage.prompt_tokens if usage is not None else 0
         if usage is None or not prompt:
-            routed.end(self.ticks())
+            routed.end(self.owner.ticks())
             return
         if not self.call.is_unattended:
-            self.gains.note_call(self.status, self.request.chain, usage.cache_read)
+            self.owner.gains.note_call(self.status, self.request.chain, usage.cache_read)
         # In tokens of the chain, which are an estimate.
         share = usage.cache_read / prompt
         cached = round(share * self.request.chain.tokens)
-        routed.end(self.ticks(), cached, is_comparable=is_comparable)
+        routed.end(self.owner.ticks(), cached, is_comparable=is_comparable)
         if is_comparable and prompt >= _MIN_RATIO_TOKENS and self.content_bytes:
             routing = self.routing
             bytes_per_token = self.content_bytes / prompt
@@ -175,11 +172,11 @@ class ReplicaRouting:
         exact: ExactPrefixes | None = None,
     ) -> None:
         self._monitor = monitor
-        self._ticks = ticks
+        self.ticks = ticks
         self._region = region
         self._models: dict[str, ModelRouting] = {}
         self._failures = 0
-        self._warming = warming
+        self.warming = warming
         self._exact = exact
         self.gains = WarmingGains(WarmingAccounts() if warming is None else warming.accounts)
         monitor.listen(self._note_reading)
@@ -199,8 +196,8 @@ class ReplicaRouting:
 
     def use(self, deps: Dependencies) -> None:
         """Have warming send its calls through these ports from now on."""
-        if self._warming is not None:
-            self._warming.send = warming_sender(deps, self._ticks)
+        if self.warming is not None:
+            self.warming.send = warming_sender(deps, self.ticks)
 
     def is_idle(self, replica: ReplicaStatus) -> bool:
         """True if a replica serves no call now, as far as its last page and own calls tell."""
@@ -209,8 +206,7 @@ class ReplicaRouting:
             return False
         routing = self._models.get(replica.model)
         own = 0 if routing is None else routing.own_calls.get(replica.base_url, 0)
-        load = metrics.values.get("running", 0.0) + metrics.values.get("waiting", 0.0)
-        return load <= own
+        return metrics.load <= own
 
     async def note_warmed(
         self, replica: ReplicaStatus, call: Call, kind: WarmingKind, computed_tokens: int
@@ -248,8 +244,8 @@ class ReplicaRouting:
         """Remember how many of the calls that the engine counts are this gateway's own."""
         if (routing := self._models.get(status.model)) is not None:
             own = self.calls_in_flight(status)
-            if self._warming is not None:
-                own += self._warming.is_warming(status.name)
+            if self.warming is not None:
+                own += self.warming.is_warming(status.name)
             routing.own_calls[status.base_url] = own
 
     async def _order(self, call: Call, choices: tuple[RouteChoice, ...]) -> ReplicaOrder:
@@ -269,23 +265,12 @@ class ReplicaRouting:
                 call, choices[0].route, statuses, request, routing.router
             )
         decision = routing.router.decide(
-            request, _candidates(routing, choices, statuses), self._ticks()
+            request, _candidates(routing, choices, statuses), self.ticks()
         )
         ready = []
         for cost in decision.order:
             choice, status = by_url.pop(cost.name)
-            ticket = _Ticket(
-                status,
-                decision.why,
-                routing,
-                self.gains,
-                request,
-                cost,
-                size,
-                call,
-                self._ticks,
-                self._warming,
-            )
+            ticket = _Ticket(self, status, decision.why, routing, request, cost, size, call)
             ready.append(_at_address(choice, status, ticket))
         unready = tuple(_at_address(choice, status) for choice, status in by_url.values())
         return ReplicaOrder(ready=tuple(ready), unready=unready)

@@ -186,10 +186,7 @@ MODEL = '[[models]]\nid = "m"\n'
             "upstreams.openai.key: is not known; did you mean key_env?",
         ),
         ('[upstreams.openai]\ndiscount = "12"', "upstreams.openai.discount: is over 1"),
-        (
-            "[upstreams.openai]\nheaders.a = 1",
-            'upstreams.openai.headers.a: is 1; write a "string"',
-        ),
+        ("[upstreams.openai]\nheaders.a = 1", 'upstreams.openai.headers.a: is 1; write a "string"'),
         (MODEL, 'models.m: has no upstream; write upstream = "openai" or another'),
         (
             MODEL + 'upstream = "opanai"',

@@ -7,16 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xxhash import xxh3_64_intdigest
 
-from proxy.engines.routing.decision import RoutingRequest
+from proxy.engines.routing.decision import ReplicaCost, RoutingRequest
 from proxy.engines.routing.kv_events import AllBlocksCleared, BlockStored, KvEventIndex
 from proxy.engines.routing.policy import RoutingPolicy
 from proxy.engines.routing.prompt_chain import PromptChain, chain_of_token_ids, chain_root
 from proxy.engines.routing.replica import LoadReport, ReplicaCandidate
-from proxy.engines.routing.router import ReplicaRouter
+from proxy.engines.routing.router import ReplicaRouter, RoutedCall
 
 BLOCK = 256
 REPLICAS = [ReplicaCandidate(name=name) for name in "abcd"]
 CALM = RoutingPolicy(explore_share=0.0)
+TOKENS = tuple(range(1_024))
 FULL = LoadReport(at=0, running=60, waiting=400)
 
 
@@ -26,44 +27,61 @@ def request(path: str = "p" * 40, **more) -> RoutingRequest:
     return RoutingRequest(chain=PromptChain(links, BLOCK, BLOCK * len(path)), **more)
 
 
+def best_of(
+    router: ReplicaRouter, query: RoutingRequest, replicas=REPLICAS, now: float = 0.0
+) -> ReplicaCost:
+    return router.decide(query, replicas, now).order[0]
+
+
 def first(router: ReplicaRouter, query: RoutingRequest, replicas=REPLICAS, now: float = 0.0) -> str:
-    return router.decide(query, replicas, now).order[0].name
+    return best_of(router, query, replicas, now).name
+
+
+def send(
+    router: ReplicaRouter, query: RoutingRequest, replicas=REPLICAS, now: float = 0.0
+) -> RoutedCall:
+    return router.send(query, best_of(router, query, replicas, now), now)
 
 
 def serve(router: ReplicaRouter, query: RoutingRequest, cached: int | None = None) -> str:
     """Send a call to the first replica, and end it."""
-    best = router.decide(query, REPLICAS, 0.0).order[0]
+    best = best_of(router, query)
     call = router.send(query, best, 0.0)
     call.begin_answer(0.0)
     call.end(0.0, best.matched_tokens if cached is None else cached)
     return best.name
 
 
-def test_a_conversation_goes_on_where_its_prefix_is_warm():
-    router = ReplicaRouter(CALM)
+def request_with_tokens() -> RoutingRequest:
+    exact = chain_of_token_ids(chain_root("m", ""), array("I", TOKENS).tobytes(), 16)
+    return replace(request("p" * 4), token_chain=exact)
+
+
+@pytest.fixture(name="router")
+def _router() -> ReplicaRouter:
+    return ReplicaRouter(CALM)
+
+
+def test_a_conversation_goes_on_where_its_prefix_is_warm(router):
     home = serve(router, request("a" * 40))
 
     assert serve(router, request("a" * 44)) == home
 
 
-def test_a_conversation_leaves_a_replica_that_failed_and_stays_with_the_next():
-    router = ReplicaRouter(CALM)
+def test_a_conversation_leaves_a_replica_that_failed_and_stays_with_the_next(router):
     home = serve(router, request())
     left = [replica for replica in REPLICAS if replica.name != home]
 
-    best = router.decide(request(), left, 0.0).order[0]
+    best = best_of(router, request(), left, 0.0)
     router.send(request(), best, 0.0).end(0.0, 0)
 
     assert best.name != home
     assert first(router, request(), left) == best.name
 
 
-def test_a_conversation_yields_to_overload_and_says_so():
-    router = ReplicaRouter(CALM)
+def test_a_conversation_yields_to_overload_and_says_so(router):
     home = serve(router, request())
-    busy = [
-        replace(replica, load=FULL) if replica.name == home else replica for replica in REPLICAS
-    ]
+    busy = [replace(one, load=FULL if one.name == home else None) for one in REPLICAS]
 
     decision = router.decide(request(), busy, 1.0)
 
@@ -71,35 +89,25 @@ def test_a_conversation_yields_to_overload_and_says_so():
     assert decision.why == f"warmest is busy or far: {home}"
 
 
-def test_an_old_load_report_is_left_out():
-    router = ReplicaRouter(CALM)
+def test_an_old_load_report_is_left_out(router):
     home = serve(router, request())
-    busy = [
-        replace(replica, load=FULL) if replica.name == home else replica for replica in REPLICAS
-    ]
+    busy = [replace(one, load=FULL if one.name == home else None) for one in REPLICAS]
 
     assert first(router, request(), busy, now=60.0) == home
 
 
 def test_own_calls_that_ended_since_a_report_are_no_load_of_others():
     router, only = ReplicaRouter(CALM), [replace(REPLICAS[0], slots=4)]
-    sent = [
-        router.send(request(letter), router.decide(request(letter), only, 0.0).order[0], 0.0)
-        for letter in "stuv"
-    ]
+    sent = [send(router, request(letter), only, 0.0) for letter in "stuv"]
     read = [replace(only[0], load=LoadReport(at=0.0, running=4, own=4))]
     for call in sent:
         call.end(1.0)
 
-    assert router.decide(request(), read, 1.0).order[0].queue_s == 0.0
+    assert best_of(router, request(), read, 1.0).queue_s == 0.0
 
 
-def test_calls_on_their_way_count_as_load_before_any_report_shows_them():
-    router = ReplicaRouter(CALM)
-    sent = [
-        router.send(query, router.decide(query, REPLICAS, 0.0).order[0], 0.0)
-        for query in (request(letter * 40) for letter in "stuv")
-    ]
+def test_calls_on_their_way_count_as_load_before_any_report_shows_them(router):
+    sent = [send(router, query) for query in (request(letter * 40) for letter in "stuv")]
 
     costs = router.decide(request(), REPLICAS, 0.0).order
     assert [cost.queue_s for cost in costs] == pytest.approx([1.024] * 4)
@@ -126,7 +134,7 @@ def in_flight(router: ReplicaRouter, replicas, calls: int, path: str = "p" * 16)
     names: Counter[str] = Counter()
     for number in range(calls):
         query = request(path + chr(ord("A") + number))
-        best = router.decide(query, replicas, 0.0).order[0]
+        best = best_of(router, query, replicas, 0.0)
         router.send(query, best, 0.0).begin_answer(0.0)
         names[best.name] += 1
     return names
@@ -135,7 +143,7 @@ def in_flight(router: ReplicaRouter, replicas, calls: int, path: str = "p" * 16)
 def test_calls_that_share_a_prefix_are_spread_over_the_slots_of_all_replicas():
     four = [replace(replica, slots=4) for replica in REPLICAS[:2]]
     router = ReplicaRouter(CALM)
-    warm = router.send(request(), router.decide(request(), four, 0.0).order[0], 0.0)
+    warm = send(router, request(), four, 0.0)
     warm.begin_answer(0.1)
     warm.end(3.0, 0)
 
@@ -146,7 +154,7 @@ def test_a_replica_that_is_added_gets_its_share_of_calls_with_a_common_prefix():
     router, two = ReplicaRouter(CALM), [replace(replica, slots=8) for replica in REPLICAS[:2]]
     for number in range(40):
         query = request("p" * 16 + chr(ord("A") + number))
-        call = router.send(query, router.decide(query, two[:1], 0.0).order[0], 0.0)
+        call = send(router, query, two[:1], 0.0)
         call.begin_answer(0.1)
         call.end(2.0, 0)
 
@@ -155,7 +163,7 @@ def test_a_replica_that_is_added_gets_its_share_of_calls_with_a_common_prefix():
 
 def test_a_call_goes_elsewhere_where_all_slots_of_the_warm_replica_are_taken_for_long():
     router, two = ReplicaRouter(CALM), [replace(replica, slots=1) for replica in REPLICAS[:2]]
-    best = router.decide(request("s" * 4), two, 0.0).order[0]
+    best = best_of(router, request("s" * 4), two, 0.0)
     call = router.send(request("s" * 4), best, 0.0)
     call.begin_answer(0.1)
     call.end(30.1, 0)
@@ -167,22 +175,22 @@ def test_a_call_goes_elsewhere_where_all_slots_of_the_warm_replica_are_taken_for
 
 
 @pytest.mark.parametrize(("new_blocks", "is_kept"), [(1, True), (40, False)])
-def test_a_short_warm_prefix_is_waited_for_where_it_is_most_of_the_prompt(new_blocks, is_kept):
-    router = ReplicaRouter(CALM)
+def test_a_short_warm_prefix_is_waited_for_where_it_is_most_of_the_prompt(
+    router, new_blocks, is_kept
+):
     home = serve(router, request("s" * 4))
     busy = [replace(one, load=LoadReport(at=0, waiting=5 * (one.name == home))) for one in REPLICAS]
 
     assert (first(router, request("s" * 4 + "n" * new_blocks), busy) == home) == is_kept
 
 
-def test_a_replica_that_begins_far_later_than_the_others_loses_its_share_without_any_report():
-    router = ReplicaRouter(CALM)
+def test_a_replica_that_begins_far_later_than_the_others_loses_its_share_without_any_report(router):
     names: Counter[str] = Counter()
     for number in range(90):
         path = f"{number:02}" * 8
         query = request(path)
         now = float(number)
-        best = router.decide(query, REPLICAS[:3], now).order[0]
+        best = best_of(router, query, REPLICAS[:3], now)
         slow = 15.0 if best.name == "b" else 1.0
         call = router.send(query, best, now)
         call.begin_answer(now + 0.4 * slow)
@@ -193,9 +201,8 @@ def test_a_replica_that_begins_far_later_than_the_others_loses_its_share_without
     assert min(names["a"], names["c"]) >= 15
 
 
-def test_calls_whose_first_token_is_overdue_count_as_a_queue():
-    router = ReplicaRouter(CALM)
-    best = router.decide(request(), REPLICAS, 0.0).order[0]
+def test_calls_whose_first_token_is_overdue_count_as_a_queue(router):
+    best = best_of(router, request())
     router.send(request(), best, 0.0)
 
     queues = {cost.name: cost.queue_s for cost in router.decide(request("q"), REPLICAS, 9.0).order}
@@ -204,9 +211,8 @@ def test_calls_whose_first_token_is_overdue_count_as_a_queue():
     assert set(queues.values()) == {0.0}
 
 
-def test_an_answer_in_one_piece_is_not_taken_for_a_late_first_token():
-    router = ReplicaRouter(CALM)
-    best = router.decide(request(), REPLICAS, 0.0).order[0]
+def test_an_answer_in_one_piece_is_not_taken_for_a_late_first_token(router):
+    best = best_of(router, request())
     call = router.send(request(), best, 0.0, is_streaming=False)
     call.begin_answer(9.0)
     call.end(9.0, 0)
@@ -289,59 +295,52 @@ def test_a_gateway_beside_others_prefers_the_home_to_the_shortest_queue():
     assert first(beside, query, busy) == home
 
 
-def test_one_answer_after_a_silent_restart_corrects_what_all_conversations_expect():
-    router = ReplicaRouter(CALM)
+def test_one_answer_after_a_silent_restart_corrects_what_all_conversations_expect(router):
     only = REPLICAS[:1]
     talks = [request(letter * 40) for letter in "stuvw"]
     for query in talks:
-        router.send(query, router.decide(query, only, 0.0).order[0], 0.0).end(0.0, 0)
+        send(router, query, only, 0.0).end(0.0, 0)
 
-    router.send(talks[-1], router.decide(talks[-1], only, 0.0).order[0], 0.0).end(0.0, 0)
+    send(router, talks[-1], only, 0.0).end(0.0, 0)
 
-    expected = [router.decide(query, only, 0.0).order[0].matched_tokens for query in talks]
+    expected = [best_of(router, query, only, 0.0).matched_tokens for query in talks]
     assert expected == [0, 0, 0, 0, 40 * BLOCK]
 
 
-def test_a_known_restart_forgets_one_replica_and_no_other():
-    router = ReplicaRouter(CALM)
+def test_a_known_restart_forgets_one_replica_and_no_other(router):
     home = serve(router, request())
 
     router.clear_cache(home)
     router.clear_cache("never seen")
 
-    assert router.decide(request(), REPLICAS, 0.0).order[0].matched_tokens == 0
+    assert best_of(router, request()).matched_tokens == 0
 
 
-def test_reuse_is_counted_as_available_captured_and_delivered():
-    router = ReplicaRouter(CALM)
+def test_reuse_is_counted_as_available_captured_and_delivered(router):
     home = serve(router, request("a" * 40))
     left = [replica for replica in REPLICAS if replica.name != home]
 
-    best = router.decide(request("a" * 40), left, 0.0).order[0]
+    best = best_of(router, request("a" * 40), left, 0.0)
     router.send(request("a" * 40), best, 0.0).end(0.0, 0)
     serve(router, request("a" * 40), cached=9_000)
-    router.send(request("z" * 40), router.decide(request("z" * 40), left, 0.0).order[0], 0.0).end(
-        0.0
-    )
+    send(router, request("z" * 40), left, 0.0).end(0.0)
 
     whole, reuse = 40 * BLOCK, router.reuse
     assert (reuse.calls, reuse.prompt_tokens, reuse.reported_calls) == (4, 4 * whole, 3)
     assert (reuse.available, reuse.captured, reuse.delivered) == (2 * whole, whole, 9_000)
 
 
-def test_router_learns_nothing_from_a_call_whose_prompt_was_changed():
-    router = ReplicaRouter(CALM)
+def test_router_learns_nothing_from_a_call_whose_prompt_was_changed(router):
     home = serve(router, request())
-    best = router.decide(request(), REPLICAS, 0.0).order[0]
+    best = best_of(router, request())
     router.send(request(), best, 0.0).end(0.0, 0, is_comparable=False)
 
-    after = router.decide(request(), REPLICAS, 0.0).order[0]
+    after = best_of(router, request())
     assert (after.name, after.matched_tokens) == (home, 40 * BLOCK)
 
 
-def test_calls_in_flight_are_counted_by_replica():
-    router = ReplicaRouter(CALM)
-    best = router.decide(request(), REPLICAS, 0.0).order[0]
+def test_calls_in_flight_are_counted_by_replica(router):
+    best = best_of(router, request())
     call = router.send(request(), best, 0.0)
 
     assert (router.calls_in_flight(best.name), router.calls_in_flight("never seen")) == (1, 0)
@@ -350,38 +349,29 @@ def test_calls_in_flight_are_counted_by_replica():
 
 
 def test_the_event_index_of_a_replica_goes_over_the_guess_of_its_cache():
-    tokens = tuple(range(1_024))
-    exact = chain_of_token_ids(chain_root("m", ""), array("I", tokens).tobytes(), 16)
-    query = replace(request("p" * 4), token_chain=exact)
-    router, index = ReplicaRouter(CALM), KvEventIndex("m", 1_000)
+    router, index, query = ReplicaRouter(CALM), KvEventIndex("m", 1_000), request_with_tokens()
     stored = BlockStored(
-        block_hashes=tuple(range(50)),
-        parent_block_hash=None,
-        token_ids=tokens[:800],
-        block_size=16,
+        block_hashes=tuple(range(50)), parent_block_hash=None, token_ids=TOKENS[:800], block_size=16
     )
     router.decide(query, REPLICAS, 0.0)
     router.read_events("c", index)
     router.read_events("never seen", index)
     index.apply(0, [stored])
 
-    best = router.decide(query, REPLICAS, 0.0).order[0]
+    best = best_of(router, query)
     router.send(query, best, 0.0).end(0.0, 0)
 
     assert (best.name, best.matched_tokens) == ("c", 800)
 
 
 def test_events_that_began_late_add_to_the_guess_and_do_not_replace_it():
-    tokens = tuple(range(1_024))
-    exact = chain_of_token_ids(chain_root("m", ""), array("I", tokens).tobytes(), 16)
-    query = replace(request("p" * 4), token_chain=exact)
-    router, index = ReplicaRouter(CALM), KvEventIndex("m", 1_000)
-    first = router.decide(query, REPLICAS, 0.0).order[0]
+    router, index, query = ReplicaRouter(CALM), KvEventIndex("m", 1_000), request_with_tokens()
+    first = best_of(router, query)
     router.send(query, first, 0.0).end(0.0)
     router.read_events(first.name, index)
     index.apply(7, [])
 
-    late = router.decide(query, REPLICAS, 0.0).order[0]
+    late = best_of(router, query)
     index.apply(8, [AllBlocksCleared()])
     cleared = next(
         cost for cost in router.decide(query, REPLICAS, 0.0).order if cost.name == first.name
@@ -391,8 +381,7 @@ def test_events_that_began_late_add_to_the_guess_and_do_not_replace_it():
     assert cleared.matched_tokens == 0
 
 
-def test_the_router_forgets_replicas_that_are_gone():
-    router = ReplicaRouter(CALM)
+def test_the_router_forgets_replicas_that_are_gone(router):
     for number in range(1_000):
         router.decide(request("p"), [ReplicaCandidate(name=str(number))], 0.0)
 
