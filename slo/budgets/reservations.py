@@ -224,7 +224,8 @@ class Reservations:
         counters = [self._counter(claim.counter, now, claim.ends) for claim in claims]
         for counter in counters:
             counter.sweep(now)
-        if not self._has_reservation(name, counters, now):
+        is_held = any(name in counter.holds for counter in counters)
+        if not (is_held or self._is_settled(name, now)):
             refusals = [
                 refused
                 for number, claim in enumerate(claims)
@@ -337,9 +338,6 @@ class Reservations:
             if counter:
                 counter.sweep(now)
         return existing
-
-    def _has_reservation(self, name: str, counters: Sequence[_Counter], now: float) -> bool:
-        return self._is_settled(name, now) or any(name in counter.holds for counter in counters)
 
     def _is_settled(self, name: str, now: float) -> bool:
         return self._settled.get(name, _GONE) > now - SETTLED_MEMORY_S

@@ -119,10 +119,7 @@ def test_a_route_that_turns_calls_away_is_sent_few_more_than_it_takes():
 
 
 def test_a_look_at_a_route_that_fails_changes_nothing_that_is_known():
-    limit = ConcurrencyLimit()
-    for number in range(40):
-        limit.try_acquire(0.0)
-        limit.release(1.0, 1000, ok=True, now=float(number))
+    limit = learned_limit()
     fit = limit.fit.fixed, limit.fit.per_thousand
 
     fail_calls(limit, 5000)
@@ -139,6 +136,15 @@ def test_a_route_with_room_is_not_throttled_for_being_slow():
 
     assert route.refused == 0
     assert set(route.limits) == {INITIAL_LIMIT}
+
+
+def learned_limit() -> ConcurrencyLimit:
+    """A limit that has seen 40 calls which did not wait."""
+    limit = ConcurrencyLimit()
+    for number in range(40):
+        limit.try_acquire(0.0)
+        limit.release(1.0, 1000, ok=True, now=float(number))
+    return limit
 
 
 def fill(limit: ConcurrencyLimit, now: float = 0.0) -> None:
@@ -186,10 +192,7 @@ def test_an_idle_route_gets_its_first_limit_back_and_keeps_a_higher_one():
 
 
 def test_after_an_outage_the_limit_is_soon_what_it_was():
-    limit = ConcurrencyLimit()
-    for number in range(40):
-        limit.try_acquire(0.0)
-        limit.release(1.0, 1000, ok=True, now=float(number))
+    limit = learned_limit()
     fail_calls(limit, 5000)
     assert limit.limit <= MIN_LIMIT
 
@@ -201,10 +204,7 @@ def test_after_an_outage_the_limit_is_soon_what_it_was():
 
 
 def test_after_an_outage_a_limit_that_calls_wait_at_grows_no_faster_than_any():
-    limit = ConcurrencyLimit()
-    for number in range(40):
-        limit.try_acquire(0.0)
-        limit.release(1.0, 1000, ok=True, now=float(number))
+    limit = learned_limit()
     fail_calls(limit, 5000)
 
     for number in range(10 * MIN_AVERAGED_CALLS):

@@ -87,9 +87,8 @@ def test_few_calls_degrade_where_they_are_grossly_over_budget(bad, n):
 def test_of_twenty_calls_so_many_are_grossly_over_budget(target, bad):
     rules = ControllerRules(target=target, fallback_levels=1)
 
-    assert (
-        evaluate(HEALTHY, {0: counts(calls(bad, 20))}, rules, NOW).state is ControllerState.DEGRADED
-    )
+    after = evaluate(HEALTHY, {0: counts(calls(bad, 20))}, rules, NOW)
+    assert after.state is ControllerState.DEGRADED
     assert evaluate(HEALTHY, {0: counts(calls(bad - 1, 20))}, rules, NOW) is HEALTHY
 
 
@@ -97,9 +96,8 @@ def test_where_few_good_calls_are_promised_anyway_no_twenty_are_too_bad_but_fift
     rules = ControllerRules(target=0.2, fallback_levels=1)
 
     assert evaluate(HEALTHY, {0: counts(calls(20, 20))}, rules, NOW) is HEALTHY
-    assert (
-        evaluate(HEALTHY, {0: counts(calls(50, 50))}, rules, NOW).state is ControllerState.DEGRADED
-    )
+    after = evaluate(HEALTHY, {0: counts(calls(50, 50))}, rules, NOW)
+    assert after.state is ControllerState.DEGRADED
 
 
 def test_few_calls_may_be_of_ten_minutes_if_the_last_of_them_are_bad_too():
@@ -127,11 +125,8 @@ def test_degrading_again_is_a_relapse_until_an_hour_of_health_has_passed():
     assert (relapsed.relapses, relapsed.until) == (2, NOW + 480)
 
     forgotten = evaluate(recovered, {0: steady(0, 100)}, RULES, NOW + 1)
-    assert (forgotten.state, forgotten.relapses, forgotten.until) == (
-        ControllerState.HEALTHY,
-        0,
-        None,
-    )
+    assert (forgotten.state, forgotten.relapses) == (ControllerState.HEALTHY, 0)
+    assert forgotten.until is None
     again = evaluate(forgotten, {0: steady(90, 100)}, RULES, NOW + 3)
     assert (again.relapses, again.until) == (0, NOW + 123)
 
@@ -356,10 +351,7 @@ def test_a_pin_stays_until_its_end_whatever_is_counted():
 
     assert evaluate(pin, {0: steady(90, 100), 1: steady(90, 100)}, RULES, NOW + 599) is pin
     after = evaluate(pin, {}, RULES, NOW + 600)
-    assert (after.state, after.level) == (
-        ControllerState.HEALTHY,
-        0,
-    )  # as it was before it was pinned
+    assert (after.state, after.level) == (ControllerState.HEALTHY, 0)  # as before the pin
 
 
 def test_an_objective_degraded_before_its_pin_is_degraded_again_and_recovers_by_evidence():
@@ -378,11 +370,8 @@ def test_after_the_clock_went_back_nothing_waits_longer_than_it_would_have(leap)
     good = {0: steady(0, 40), 1: BUSY}
 
     waiting = evaluate(degraded, good, RULES, then)
-    assert (waiting.state, waiting.since, waiting.until) == (
-        ControllerState.DEGRADED,
-        then,
-        then + 120,
-    )
+    assert waiting.state is ControllerState.DEGRADED
+    assert (waiting.since, waiting.until) == (then, then + 120)
     assert evaluate(waiting, good, RULES, then + 120).state is ControllerState.RECOVERING
 
     stepping = evaluate(replace(RECOVERING, since=NOW, step_since=NOW), good, RULES, then)
