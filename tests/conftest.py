@@ -8,6 +8,7 @@ import asyncio
 import gc
 import inspect
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -73,7 +74,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
     is_instant = pyfuncitem.get_closest_marker("instant_time") is not None
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    with asyncio.Runner(loop_factory=InstantLoop if is_instant else None) as runner:
+    usual = InstantLoop if is_instant else None
+    factory: Any = pyfuncitem.funcargs.get("loop_factory", usual)
+    with asyncio.Runner(loop_factory=factory) as runner:
         runner.run(pyfuncitem.obj(**arguments))
     return True
 

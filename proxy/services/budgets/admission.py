@@ -89,7 +89,7 @@ class _Open(msgspec.Struct):
 
     Attributes:
         name: Of its reservation.
-        wanted: Usage it may need, by unit.
+        bounds: Usage it may need, by unit.
         tokens: Of its prompt, the most where a budget holds that; 0 where not predicted.
         sent: True if it went to an upstream.
         is_uncertain: True if counters that did not answer may hold it, or may yet.
@@ -99,7 +99,7 @@ class _Open(msgspec.Struct):
     attempt: AttemptInfo
     route: Route
     counted: Sequence[CountedBudget]
-    wanted: Mapping[BudgetUnit, UsageBounds]
+    bounds: Mapping[BudgetUnit, UsageBounds]
     tokens: int
     sent: bool = False
     is_uncertain: bool = False
@@ -186,14 +186,10 @@ class Admission:
         opened = self._open.pop((receipt.call_id, receipt.attempt), None)
         if opened is None:
             return
-        amounts = {
-            counted.counter: used_amount(
-                counted.budget, receipt, opened.wanted[counted.budget.unit]
-            )
-            if opened.sent
-            else 0
-            for counted in opened.counted
-        }
+        amounts = dict.fromkeys((counted.counter for counted in opened.counted), 0)
+        for counted in opened.counted if opened.sent else ():
+            budget = counted.budget
+            amounts[counted.counter] = used_amount(budget, receipt, opened.bounds[budget.unit])
         if self._local is not None:
             self._local.settle(opened.name, amounts, self._now())
         self._settlement.settle(opened.name, amounts, ended_at(receipt))
@@ -328,7 +324,7 @@ class Admission:
             again = self._claim(counted, opened, now)
             if not rest or not is_worth_asking(again, answer):
                 cheapest = self._cheapest(opened, counted, view.estimate(now))
-                sure = opened.wanted[counted.budget.unit].sure
+                sure = opened.bounds[counted.budget.unit].sure
                 field = ""
                 if sure < counted.budget.limit:
                     field = clamps.output_limit_field(opened.attempt.call, opened.route)
@@ -338,7 +334,7 @@ class Admission:
     def _claim(self, counted: CountedBudget, opened: _Open, now: float) -> CounterClaim:
         heard = self._heard.get(counted.counter)
         counter = heard.estimate(now) if heard is not None else CounterView()
-        return claim(counted, opened.wanted[counted.budget.unit], counter)
+        return claim(counted, opened.bounds[counted.budget.unit], counter)
 
     def _granted_levels(
         self,
@@ -376,7 +372,7 @@ class Admission:
             raise counters_unavailable()
         if bounded:
             self._local = self._local or LocalQuota()
-            bounds = opened.wanted
+            bounds = opened.bounds
             claims = []
             for counted in bounded:
                 heard = self._heard.get(counted.counter)

@@ -29,9 +29,9 @@ async def test_a_key_goes_where_its_upstream_looks_for_it(kind, fields, header, 
         there = upstream(server, kind, key_env="KEY", **fields)
         for _ in range(2):
             await (await opened.open(there, prepared_request())).read_all(9)
-        for got in server.got:
-            assert got.headers[header] == value
-            carriers = {"authorization", "api-key", "x-api-key"} & set(got.headers)
+        for request in server.got:
+            assert request.headers[header] == value
+            carriers = {"authorization", "api-key", "x-api-key"} & set(request.headers)
             assert carriers == {header}
 
 
@@ -57,7 +57,7 @@ async def test_a_request_has_the_upstreams_headers_and_the_calls():
         prepared = prepared_request(headers={"openai-beta": "new", "content-type": "text/x"})
         await (await opened.open(there, prepared)).read_all(9)
         await (await opened.open(there, prepared_request())).read_all(9)
-        first, second = (got.headers for got in server.got)
+        first, second = (request.headers for request in server.got)
         assert (first["openai-project"], first["openai-beta"]) == ("p", "new")
         assert first["content-type"] == "text/x"
         assert first["accept-encoding"] == "identity"
@@ -73,7 +73,7 @@ async def test_a_callers_organization_and_project_pass_unless_the_upstream_sets_
         bound = upstream(server, name="bound", headers={"OpenAI-Project": "proj_own"})
         for there in (free, bound):
             (await opened.open(there, prepared_request(headers=caller_headers))).close()
-        first, second = (got.headers for got in server.got)
+        first, second = (request.headers for request in server.got)
         assert first.items() >= caller_headers.items()
         assert second["openai-organization"] == "org-caller"
         assert second["openai-project"] == "proj_own"
@@ -90,7 +90,7 @@ async def test_a_path_is_joined_to_the_base_url_as_it_is(path, line):
     async with connected_transport(OK) as (server, opened):
         for _ in range(2):
             await (await opened.open(upstream(server), prepared_request(path))).read_all(9)
-        assert [got.line for got in server.got] == [line, line]
+        assert [request.line for request in server.got] == [line, line]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ async def test_the_query_of_a_base_url_is_sent_with_every_call(path, line):
         there = replace(there, base_url=f"{there.base_url}?api-version=3&a=%2F")
         for _ in range(2):
             await (await opened.open(there, prepared_request(path))).read_all(9)
-        assert [got.line for got in server.got] == [line, line]
+        assert [request.line for request in server.got] == [line, line]
 
 
 async def test_a_request_without_a_body_sends_none():
@@ -132,7 +132,7 @@ async def test_a_connection_is_kept_for_the_next_call():
             exchange = await opened.open(upstream(server), prepared_request())
             assert await exchange.read_all(9) == b"ok"
             exchange.close()
-        assert len({got.port for got in server.got}) == 1
+        assert len({request.port for request in server.got}) == 1
 
 
 async def test_an_exchange_knows_that_its_body_was_read_to_its_end():
@@ -154,7 +154,7 @@ async def test_an_answer_that_was_not_read_takes_its_connection_with_it():
         exchange.close()
         await server.hung_up.wait()
         await (await opened.open(upstream(server), prepared_request())).read_all(9)
-        assert len({got.port for got in server.got}) == 2
+        assert len({request.port for request in server.got}) == 2
 
 
 async def test_a_whole_answer_that_was_not_read_holds_up_no_later_one():

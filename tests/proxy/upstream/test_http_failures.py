@@ -108,7 +108,7 @@ async def test_an_exchange_that_is_closed_reads_nothing_of_a_later_call():
         assert await first.read_all(9) == b"ok"
         first.close()
         second = await opened.open(upstream(server), prepared_request())
-        assert len({got.port for got in server.got}) == 1
+        assert len({request.port for request in server.got}) == 1
         for read in (first.read(), first.read_all(9)):
             with pytest.raises(UpstreamError) as caught:
                 await read
@@ -207,8 +207,8 @@ def test_an_upstream_has_to_be_who_it_says_it_is(loop, certificate, host, is_tru
                 exchange = await opened.open(there, prepared_request(body=large))
                 assert await exchange.read_all(1 << 20) == large
                 exchange.close()
-            assert [got.body for got in server.got] == [large, large]
-            assert len({got.port for got in server.got}) == 1
+            assert [request.body for request in server.got] == [large, large]
+            assert len({request.port for request in server.got}) == 1
 
     if reason:
         with pytest.raises(UpstreamError, match=reason) as caught:
@@ -242,9 +242,9 @@ async def test_a_catalog_read_again_keeps_connections_and_a_changed_upstream_get
             exchange = await opened.open(current, prepared_request())
             await exchange.read_all(10)
             exchange.close()
-        ports = [got.port for got in server.got]
+        ports = [request.port for request in server.got]
         assert ports[0] == ports[1] != ports[2]
-        assert [got.headers.get("x-new") for got in server.got] == [None, None, "1"]
+        assert [request.headers.get("x-new") for request in server.got] == [None, None, "1"]
 
 
 async def test_an_answer_of_an_upstream_that_changed_meanwhile_is_read_to_its_end():

@@ -3,9 +3,8 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -22,7 +21,7 @@ OK: list[Step] = [head(200, "Content-Length: 2"), b"ok"]
 HALF: list[Step] = [head(200, "Content-Length: 9"), b"ok", WAIT]
 TLS = ssl.create_default_context()
 
-Run = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
+LoopFactory = Callable[[], asyncio.AbstractEventLoop] | None
 
 
 def origin(url: str, *, connections: int = 4) -> ConnectionPool:
@@ -60,23 +59,20 @@ async def call(there: ConnectionPool, body: bytes = b"") -> bytes:
         there.release(connection)
 
 
-@pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Run:
-    runner = request.param
-    return lambda work: runner(work())
+@pytest.fixture(autouse=True, params=[None, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def loop_factory(request: pytest.FixtureRequest) -> LoopFactory:
+    factory: LoopFactory = request.param
+    return factory
 
 
-def test_calls_share_a_connection_one_after_the_other(run):
-    async def work() -> None:
-        async with standing(OK, [head(200, "Transfer-Encoding: chunked"), chunked_body(b"ok")]) as (
-            server,
-            there,
-        ):
-            for _ in range(3):
-                assert await call(there) == b"ok"
-            assert len({got.port for got in server.got}) == 1
-
-    run(work)
+async def test_calls_share_a_connection_one_after_the_other():
+    async with standing(OK, [head(200, "Transfer-Encoding: chunked"), chunked_body(b"ok")]) as (
+        server,
+        there,
+    ):
+        for _ in range(3):
+            assert await call(there) == b"ok"
+        assert len({request.port for request in server.got}) == 1
 
 
 @pytest.mark.parametrize(
@@ -87,202 +83,160 @@ def test_calls_share_a_connection_one_after_the_other(run):
         [head(200), b"ok", CLOSE],
     ],
 )
-def test_a_connection_that_ends_or_says_too_much_is_not_used_again(run, answer):
-    async def work() -> None:
-        async with standing(answer, OK) as (server, there):
-            for _ in range(2):
-                assert await call(there) == b"ok"
-            assert len({got.port for got in server.got}) == 2
-
-    run(work)
+async def test_a_connection_that_ends_or_says_too_much_is_not_used_again(answer):
+    async with standing(answer, OK) as (server, there):
+        for _ in range(2):
+            assert await call(there) == b"ok"
+        assert len({request.port for request in server.got}) == 2
 
 
 @pytest.mark.parametrize("step", [CLOSE, RESET])
-def test_a_kept_connection_that_is_closed_unanswered_was_stale_and_the_next_one_is_new(run, step):
-    async def work() -> None:
-        async with standing(OK, [step], OK) as (server, there):
-            assert await call(there) == b"ok"
-            with pytest.raises(UpstreamError) as stale:
-                await call(there, b"body")
-            assert stale.value.was_stale
-            assert await call(there, b"body") == b"ok"
-            assert [got.body for got in server.got] == [b"", b"body", b"body"]
-            assert len({got.port for got in server.got}) == 2
-
-    run(work)
+async def test_a_kept_connection_that_is_closed_unanswered_was_stale_and_the_next_one_is_new(step):
+    async with standing(OK, [step], OK) as (server, there):
+        assert await call(there) == b"ok"
+        with pytest.raises(UpstreamError) as stale:
+            await call(there, b"body")
+        assert stale.value.was_stale
+        assert await call(there, b"body") == b"ok"
+        assert [request.body for request in server.got] == [b"", b"body", b"body"]
+        assert len({request.port for request in server.got}) == 2
 
 
 @pytest.mark.parametrize("step", [CLOSE, RESET])
-def test_a_new_connection_that_is_closed_unanswered_was_not_stale(run, step):
-    async def work() -> None:
-        async with standing([step]) as (_, there):
-            with pytest.raises(UpstreamError) as broken:
-                await call(there)
-            assert not broken.value.was_stale
-
-    run(work)
+async def test_a_new_connection_that_is_closed_unanswered_was_not_stale(step):
+    async with standing([step]) as (_, there):
+        with pytest.raises(UpstreamError) as broken:
+            await call(there)
+        assert not broken.value.was_stale
 
 
-def test_connections_that_have_been_idle_for_longer_than_a_stale_one_are_closed(run):
-    async def work() -> None:
-        async with standing(OK, OK, [CLOSE], OK) as (server, there):
-            for connection in [await exchange(there), await exchange(there)]:
-                assert await connection.read() == b"ok"
-                there.release(connection)
-            with pytest.raises(UpstreamError):
-                await call(there)
-            assert await call(there) == b"ok"
-            assert len({got.port for got in server.got}) == 3
-
-    run(work)
+async def test_connections_that_have_been_idle_for_longer_than_a_stale_one_are_closed():
+    async with standing(OK, OK, [CLOSE], OK) as (server, there):
+        for connection in [await exchange(there), await exchange(there)]:
+            assert await connection.read() == b"ok"
+            there.release(connection)
+        with pytest.raises(UpstreamError):
+            await call(there)
+        assert await call(there) == b"ok"
+        assert len({request.port for request in server.got}) == 3
 
 
 @pytest.mark.parametrize("events", [b"H", head(100), b"HTTP/1.1 200 OK\r\nX: y\r\n", b"garbage"])
-def test_a_call_is_not_sent_twice_once_a_byte_of_its_answer_came(run, events):
-    async def work() -> None:
-        async with standing(OK, [events, CLOSE], OK) as (server, there):
-            assert await call(there) == b"ok"
-            with pytest.raises(UpstreamError):
-                await call(there, b"body")
-            assert len(server.got) == 2
-            assert await call(there) == b"ok"
-
-    run(work)
+async def test_a_call_is_not_sent_twice_once_a_byte_of_its_answer_came(events):
+    async with standing(OK, [events, CLOSE], OK) as (server, there):
+        assert await call(there) == b"ok"
+        with pytest.raises(UpstreamError):
+            await call(there, b"body")
+        assert len(server.got) == 2
+        assert await call(there) == b"ok"
 
 
-def test_an_idle_connection_is_given_up_when_it_is_old(run):
-    async def work() -> None:
-        async with standing(OK) as (server, there):
-            assert await call(there) == b"ok"
-            there._idle[0].idle_since -= 31
-            assert await call(there) == b"ok"
-            assert len({got.port for got in server.got}) == 2
-
-    run(work)
+async def test_an_idle_connection_is_given_up_when_it_is_old():
+    async with standing(OK) as (server, there):
+        assert await call(there) == b"ok"
+        there._idle[0].idle_since -= 31
+        assert await call(there) == b"ok"
+        assert len({request.port for request in server.got}) == 2
 
 
-def test_old_connections_are_closed_although_newer_ones_are_used(run):
-    async def work() -> None:
-        async with standing(OK) as (_, there):
-            both = [await exchange(there), await exchange(there)]
-            for connection in both:
-                assert await connection.read() == b"ok"
-                there.release(connection)
-            both[0].idle_since -= 31
-            assert await call(there) == b"ok"
-            assert list(there._idle) == [both[1]]
-            assert not both[0].is_reusable
-
-    run(work)
+async def test_old_connections_are_closed_although_newer_ones_are_used():
+    async with standing(OK) as (_, there):
+        both = [await exchange(there), await exchange(there)]
+        for connection in both:
+            assert await connection.read() == b"ok"
+            there.release(connection)
+        both[0].idle_since -= 31
+        assert await call(there) == b"ok"
+        assert list(there._idle) == [both[1]]
+        assert not both[0].is_reusable
 
 
-def test_a_call_over_the_limit_waits_for_room(run):
-    async def work() -> None:
-        async with standing(HALF, HALF, OK, connections=2) as (server, there):
-            first, _ = await exchange(there), await exchange(there)
-            third = asyncio.ensure_future(call(there))
-            for _ in range(20):
-                await asyncio.sleep(0)
-            assert len(server.got) == 2
-            there.release(first)
-            assert await third == b"ok"
-
-    run(work)
+async def test_a_call_over_the_limit_waits_for_room():
+    async with standing(HALF, HALF, OK, connections=2) as (server, there):
+        first, _ = await exchange(there), await exchange(there)
+        third = asyncio.ensure_future(call(there))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert len(server.got) == 2
+        there.release(first)
+        assert await third == b"ok"
 
 
-def test_neither_failures_nor_cancelled_calls_cost_room(run):
-    async def work() -> None:
-        async with standing([CLOSE], [WAIT], OK, connections=1) as (server, there):
-            with pytest.raises(UpstreamError):
-                await call(there)
-            server.asked.clear()
-            silent = asyncio.ensure_future(call(there))
-            queued = [asyncio.ensure_future(call(there)) for _ in range(3)]
-            await server.asked.wait()
-            for task in [*queued[:2], silent]:
-                task.cancel()
-            assert await queued[2] == b"ok"
-            assert await call(there) == b"ok"
-            await asyncio.gather(silent, *queued, return_exceptions=True)
-            assert there._limit.try_acquire()
-
-    run(work)
+async def test_neither_failures_nor_cancelled_calls_cost_room():
+    async with standing([CLOSE], [WAIT], OK, connections=1) as (server, there):
+        with pytest.raises(UpstreamError):
+            await call(there)
+        server.asked.clear()
+        silent = asyncio.ensure_future(call(there))
+        queued = [asyncio.ensure_future(call(there)) for _ in range(3)]
+        await server.asked.wait()
+        for task in [*queued[:2], silent]:
+            task.cancel()
+        assert await queued[2] == b"ok"
+        assert await call(there) == b"ok"
+        await asyncio.gather(silent, *queued, return_exceptions=True)
+        assert there._limit.try_acquire()
 
 
 @pytest.mark.parametrize("rounds", range(8))
-def test_a_call_can_be_cancelled_at_any_moment(run, rounds):
-    async def work() -> None:
-        slow: list[Step] = [head(200, "Content-Length: 9"), b"poi", WAIT]
-        async with standing(slow, OK, connections=1) as (server, there):
-            task = asyncio.ensure_future(call(there))
-            for _ in range(rounds):
-                await asyncio.sleep(0)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            answer = await call(there) if server.got else b"ok"
-            assert answer == b"ok"
-            assert there._limit.try_acquire()
-
-    run(work)
+async def test_a_call_can_be_cancelled_at_any_moment(rounds):
+    slow: list[Step] = [head(200, "Content-Length: 9"), b"poi", WAIT]
+    async with standing(slow, OK, connections=1) as (server, there):
+        task = asyncio.ensure_future(call(there))
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        answer = await call(there) if server.got else b"ok"
+        assert answer == b"ok"
+        assert there._limit.try_acquire()
 
 
-def test_a_large_body_is_sent_and_a_large_answer_read_whole(run):
+async def test_a_large_body_is_sent_and_a_large_answer_read_whole():
     size = 32 * 1024 * 1024
 
-    async def work() -> None:
-        body = b"x" * size
-        large: list[Step] = [head(200, f"Content-Length: {size}"), body]
-        async with standing(large) as (server, there):
-            connection = await exchange(there, body)
-            read = 0
-            while piece := await connection.read():
-                assert len(piece) < 1 << 20
-                read += len(piece)
-            there.release(connection)
-            assert read == size
-            assert len(server.got[0].body) == size
-
-    run(work)
+    body = b"x" * size
+    large: list[Step] = [head(200, f"Content-Length: {size}"), body]
+    async with standing(large) as (server, there):
+        connection = await exchange(there, body)
+        read = 0
+        while piece := await connection.read():
+            assert len(piece) < 1 << 20
+            read += len(piece)
+        there.release(connection)
+        assert read == size
+        assert len(server.got[0].body) == size
 
 
-def test_closing_hangs_up_on_idle_and_busy_connections(run):
-    async def work() -> None:
-        endless: list[Step] = [head(200), b"half", WAIT]
-        async with standing(OK, endless) as (server, there):
-            both = [await exchange(there), await exchange(there)]
-            assert await both[0].read() == b"ok"
-            there.release(both[0])
-            assert await both[1].read() == b"half"
-            there.close()
-            with pytest.raises(UpstreamError):
-                await both[1].read()
-            await server.hung_up.wait()
-            assert not both[0].is_reusable
-
-    run(work)
+async def test_closing_hangs_up_on_idle_and_busy_connections():
+    endless: list[Step] = [head(200), b"half", WAIT]
+    async with standing(OK, endless) as (server, there):
+        both = [await exchange(there), await exchange(there)]
+        assert await both[0].read() == b"ok"
+        there.release(both[0])
+        assert await both[1].read() == b"half"
+        there.close()
+        with pytest.raises(UpstreamError):
+            await both[1].read()
+        await server.hung_up.wait()
+        assert not both[0].is_reusable
 
 
-def test_no_small_packet_waits_for_another(run):
-    async def work() -> None:
-        async with standing(OK) as (_, there):
-            connection = await exchange(there)
-            plug = connection._transport.get_extra_info("socket")
-            assert plug.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-            there.release(connection)
-
-    run(work)
+async def test_no_small_packet_waits_for_another():
+    async with standing(OK) as (_, there):
+        connection = await exchange(there)
+        plug = connection._transport.get_extra_info("socket")
+        assert plug.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        there.release(connection)
 
 
-def test_a_host_is_reached_over_whichever_of_its_addresses_answers(run):
-    async def work() -> None:
-        async with serving(OK) as server:
-            there = origin(f"http://localhost:{server.port}")  # may be ::1 as well
-            assert await call(there) == b"ok"
-            there.close()
-            await asyncio.sleep(0)
-
-    run(work)
+async def test_a_host_is_reached_over_whichever_of_its_addresses_answers():
+    async with serving(OK) as server:
+        there = origin(f"http://localhost:{server.port}")  # may be ::1 as well
+        assert await call(there) == b"ok"
+        there.close()
+        await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize(
@@ -316,16 +270,13 @@ def test_an_address_that_is_none_is_an_error(url):
         origin(url)
 
 
-def test_who_cancels_a_call_that_waits_for_a_connection_is_told_that_nothing_was_sent(run):
-    async def work() -> None:
-        async with standing(HALF, [WAIT], connections=1) as (_, there):
-            first = await exchange(there)
-            waiting = asyncio.ensure_future(there.exchange(ASK, b"", is_bodiless=False))
-            await asyncio.sleep(0)
-            waiting.cancel()
-            with pytest.raises(asyncio.CancelledError) as cancelled:
-                await waiting
-            assert was_never_sent(cancelled.value)
-            there.release(first)
-
-    run(work)
+async def test_who_cancels_a_call_that_waits_for_a_connection_is_told_that_nothing_was_sent():
+    async with standing(HALF, [WAIT], connections=1) as (_, there):
+        first = await exchange(there)
+        waiting = asyncio.ensure_future(there.exchange(ASK, b"", is_bodiless=False))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError) as cancelled:
+            await waiting
+        assert was_never_sent(cancelled.value)
+        there.release(first)

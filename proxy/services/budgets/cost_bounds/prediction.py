@@ -57,12 +57,12 @@ class _Kind(msgspec.Struct):
     """The key by which attempts of like length are grouped.
 
     Attributes:
-        asked: Tokens it might have generated as it was asked.
+        requested: Tokens it might have generated as it was asked for.
         sent: Tokens it may generate as it is sent.
     """
 
     name: Name
-    asked: int
+    requested: int
     sent: int
 
 
@@ -251,8 +251,8 @@ class Predictor:
             return
         if receipt.outcome is Outcome.ANSWERED:
             # What was cut off by a clamp is taken to be as long as it might have been.
-            is_cut = usage.generated_tokens >= kind.sent < kind.asked
-            length = kind.asked if is_cut else usage.generated_tokens
+            is_cut = usage.generated_tokens >= kind.sent < kind.requested
+            length = kind.requested if is_cut else usage.generated_tokens
             self._lengths.add(kind.name, length)
             self._lengths.add(_kind_of_all_calls(kind.name), length)
 

@@ -32,13 +32,13 @@ def post_to(*answers, deadline=5.0, times=1):
 
 def test_a_message_is_posted_as_it_is():
     server, why = post_to(OK)
-    (got,) = server.got
+    (request,) = server.got
 
     assert why is None
-    assert got.line == "POST /T0/xyzzy?k=xyzzy HTTP/1.1"
-    assert got.body == MESSAGE.body
-    assert got.headers["content-type"] == "application/json"
-    assert got.headers["user-agent"] == "thriftgate"
+    assert request.line == "POST /T0/xyzzy?k=xyzzy HTTP/1.1"
+    assert request.body == MESSAGE.body
+    assert request.headers["content-type"] == "application/json"
+    assert request.headers["user-agent"] == "thriftgate"
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,9 @@ def test_a_notice_is_sent_with_its_title_lines_and_kind():
     server, why = send_notice(OK)
 
     assert why == ""
-    (got,) = server.got
-    assert got.line.startswith("POST /xyzzy")
-    body = json_of_post(got)
+    (request,) = server.got
+    assert request.line.startswith("POST /xyzzy")
+    body = json_of_post(request)
     assert (body["title"], body["message"], body["type"]) == (
         "A title",
         "One line\nanother",

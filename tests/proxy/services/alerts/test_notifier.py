@@ -18,12 +18,13 @@ async def test_a_sink_is_told_once_with_a_signature(store):
     async with dispatcher_harness(store, [OK]) as room:
         await room.said(an_alert())
         await room.after(3600)
-        (got,) = room.got
-        timestamp = got.headers["x-thriftgate-timestamp"]
-        mac = hmac.new(SECRET.encode(), timestamp.encode() + b"." + got.body, "sha256").hexdigest()
+        (request,) = room.got
+        timestamp = request.headers["x-thriftgate-timestamp"]
+        signed = timestamp.encode() + b"." + request.body
+        mac = hmac.new(SECRET.encode(), signed, "sha256").hexdigest()
 
-        assert got.headers["x-thriftgate-signature"] == f"sha256={mac}"
-        assert got.headers["content-type"] == "application/cloudevents+json"
+        assert request.headers["x-thriftgate-signature"] == f"sha256={mac}"
+        assert request.headers["content-type"] == "application/cloudevents+json"
         assert room.subjects() == [["chat-ttft"]]
 
 
@@ -46,7 +47,7 @@ async def test_a_sink_that_fails_is_told_again_later_under_the_same_id(store, fa
         await room.after(1)
         await room.after(3600)
 
-        first, second = (json_of_post(got) for got in room.got)
+        first, second = (json_of_post(request) for request in room.got)
         assert first["id"] == second["id"]
         assert first["data"] == second["data"]
 
@@ -98,7 +99,7 @@ async def test_an_open_alert_is_sent_again_after_four_hours_as_another_event(sto
             await room.after(3600)
 
         assert room.types() == ["open"] * 3
-        assert len({json_of_post(got)["id"] for got in room.got}) == 3
+        assert len({json_of_post(request)["id"] for request in room.got}) == 3
 
 
 async def test_a_service_is_told_of_each_alert_by_itself_and_of_its_end_by_the_same_title(store):
@@ -123,10 +124,10 @@ async def test_alertmanager_is_told_every_minute_and_at_last_of_the_end(store):
             await room.after(60)
         await room.said(resolve_alert(an_alert(), room.now))
         await room.after(3600)
-        bodies = [json_of_post(got)[0] for got in room.got]
+        bodies = [json_of_post(request)[0] for request in room.got]
 
         assert len(bodies) == 5
-        assert all(got.line == "POST /hook/api/v2/alerts HTTP/1.1" for got in room.got)
+        assert all(request.line == "POST /hook/api/v2/alerts HTTP/1.1" for request in room.got)
         assert len({str(body["labels"]) for body in bodies}) == 1
         assert bodies[-1]["endsAt"] < bodies[-2]["endsAt"]
 
