@@ -18,8 +18,6 @@ class LongestPrefixRules:
     Attributes:
         least: Shorter prompts, and shorter hits, count as nothing.
         page: Hits are whole pages of so many tokens.
-        hits: Probability that a stored prefix is found, from 0 to 1; to be fitted to what a
-            provider does, 1 until then.
         lifetime: Seconds a prefix lives after its last use; infinite where only room matters.
         generated: True if answers are kept too.
         room: Tokens kept; the least recently used go first.
@@ -27,7 +25,6 @@ class LongestPrefixRules:
 
     least: int = 0
     page: int = 1
-    hits: float = 1.0
     lifetime: float = inf
     generated: bool = False
     room: int = 1_000_000
@@ -60,10 +57,8 @@ class LongestPrefix:
     At least one token of a prompt is always fresh: without it nothing could be generated.
     """
 
-    def __init__(self, rules: LongestPrefixRules = SGLANG, *, seed: int = 0) -> None:
+    def __init__(self, rules: LongestPrefixRules = SGLANG) -> None:
         self._rules = rules
-        self._seed = seed
-        self._calls = 0
         self._tree = Radix(rules.page, rules.room, rules.lifetime)
 
     def __len__(self) -> int:
@@ -71,15 +66,12 @@ class LongestPrefix:
         return len(self._tree)
 
     def serve(self, prompt: CachedPrompt, now: float) -> Served:
-        """Read the longest prefix stored, if chance has it found."""
+        """Read the longest prefix stored."""
         content = prefixes.prompt_bytes(prompt)
         owner = prefixes.root_digest(prompt)
         total = len(content) // WORD
-        self._calls += 1
         rules = self._rules
-        matched = self._tree.match(owner, content, now)
-        drawn = prefixes.seeded_chance(self._seed, owner, self._calls.to_bytes(8, "big"))
-        cached = matched if drawn < rules.hits else 0
+        cached = self._tree.match(owner, content, now)
         read = readable_tokens(
             cached, total, step=rules.page, least=rules.least, fresh=ALWAYS_FRESH
         )

@@ -22,9 +22,8 @@ class OpenAIIntervalRules:
     Source: OpenAI, prompt caching guide, models before GPT-5.6 (2026-09), unless said otherwise.
 
     Attributes:
-        hidden: OpenAI's own tokens in front of the prompt; unpublished, so none are assumed.
-        interval: Tokens from one breakpoint to the next, hidden ones counted. Published for
-            gpt-5.5 only.
+        interval: Tokens from one breakpoint to the next; published for gpt-5.5 only. OpenAI's own
+            tokens in front of the prompt are unpublished, so none are counted.
         step: ``cached_tokens`` is rounded down to its multiples.
         least: Shorter prefixes are not stored. Disputed: 1,024 for long, in 2026-09 "varies by
             request settings", with 2,048 seen.
@@ -37,7 +36,6 @@ class OpenAIIntervalRules:
         most: Entries kept by each machine, and routes counted.
     """
 
-    hidden: int = 0
     interval: int = 2_048
     step: int = 128
     least: int = 1_024
@@ -123,11 +121,10 @@ class OpenAIIntervals:
         """Store nothing: an answer is cached when it comes back in a prompt."""
 
     def _points(self, prompt: CachedPrompt, content: bytes) -> list[Point]:
-        """The prompt's breakpoints, in visible tokens."""
+        """The prompt's breakpoints."""
         rules = self._rules
-        end = rules.hidden + len(content) // WORD
-        ends = range(rules.interval, end + 1, rules.interval)
-        lengths = [place - rules.hidden for place in ends if place - rules.hidden >= rules.least]
+        ends = range(rules.interval, len(content) // WORD + 1, rules.interval)
+        lengths = [length for length in ends if length >= rules.least]
         return prefixes.points_at_lengths(prefixes.root_digest(prompt), content, lengths)
 
     def _machine(self, prompt: CachedPrompt, content: bytes, now: float) -> CacheEntries:

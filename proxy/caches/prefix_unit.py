@@ -19,8 +19,6 @@ class PrefixUnitRules:
     Attributes:
         step: Counts are rounded down to its multiples, and common prefixes are found in them. 64
             in the news of 2024; counts measured since are multiples of 64 or 128.
-        every: Tokens from one unit to the next in a long prompt or answer; unpublished, so None
-            leaves the rule out.
         build: Seconds from an answer's first byte until its units can be hit; "seconds".
         lifetime: Seconds a unit lives after its last use; "hours to days".
         least: Shorter prompts, and shorter hits, count as nothing.
@@ -29,7 +27,6 @@ class PrefixUnitRules:
     """
 
     step: int = 64
-    every: int | None = None
     build: float = 2.0
     lifetime: float = 7_200.0
     least: int = 0
@@ -40,23 +37,20 @@ class PrefixUnitRules:
 DEEPSEEK = PrefixUnitRules()
 
 
-def unit_lengths(
-    total: int, rules: PrefixUnitRules, *, shared: int = 0, after: int = 0
-) -> list[int]:
+def unit_lengths(total: int, rules: PrefixUnitRules, *, shared: int = 0) -> list[int]:
     """The lengths in tokens of the units that are kept of a content.
 
-    Source: DeepSeek, context caching guide (2026-11): all of it, what it shares with an earlier
-    one, and every so many tokens.
+    The units at regular intervals in long prompts are left out: their distance is unpublished.
+
+    Source: DeepSeek, context caching guide (2026-11): all of it, and what it shares with an
+    earlier one.
 
     Args:
         total: Tokens of a prompt, or of one with its answer.
         shared: Number of them that an earlier prompt began with.
-        after: Number of them that were kept before.
     """
     common = shared // rules.step * rules.step
-    every = rules.every
-    regular = range(after - after % every + every, total, every) if every else ()
-    return [*([common] if common else ()), *regular, total]
+    return [common, total] if common else [total]
 
 
 def unit_life(before: EntryLife | None, now: float, rules: PrefixUnitRules) -> EntryLife:
@@ -94,7 +88,7 @@ class PrefixUnits:
         return Served(read=read, fresh=total - read)
 
     def begin_answer(self, prompt: CachedPrompt, now: float) -> None:
-        """Keep the whole prompt, what it shares with an earlier one, and every so many tokens."""
+        """Keep the whole prompt, and what it shares with an earlier one."""
         content = prefixes.prompt_bytes(prompt)
         chain = self._chain(prompt, content)
         shared = next(
@@ -110,11 +104,10 @@ class PrefixUnits:
             self._seen.popitem(last=False)
 
     def finish_answer(self, prompt: CachedPrompt, generated: tuple[int, ...], now: float) -> None:
-        """Keep the prompt with its answer, and every so many tokens of that."""
+        """Keep the prompt with its answer."""
         content = prefixes.prompt_bytes(prompt) + token_bytes(generated)
         chain = self._chain(prompt, content)
-        for length in unit_lengths(len(content) // WORD, self._rules, after=prompt.tokens):
-            self._keep(chain, length, content, now)
+        self._keep(chain, len(content) // WORD, content, now)
 
     def _chain(self, prompt: CachedPrompt, content: bytes) -> list[bytes]:
         if len(content) // WORD < self._rules.least:

@@ -23,10 +23,10 @@ def _implicit_rules(provider: str) -> LongestPrefixRules | SlotRules:
     return slots.LLAMA_CPP if is_slotted else longest_prefix.provider_rules(provider)
 
 
-def _implicit_cache(rules: LongestPrefixRules | SlotRules, seed: int) -> Cache:
+def _implicit_cache(rules: LongestPrefixRules | SlotRules, _seed: int) -> Cache:
     if isinstance(rules, SlotRules):
         return slots.ServerSlots(rules)
-    return longest_prefix.LongestPrefix(rules, seed=seed)
+    return longest_prefix.LongestPrefix(rules)
 
 
 #: The rules of a provider by each regime, and the cache that follows them with a seed.

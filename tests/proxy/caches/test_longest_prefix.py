@@ -97,19 +97,6 @@ def test_6_fireworks_replicas_share_nothing() -> None:
     assert other.serve(users(("a", 2_000)), 0).read == 0
 
 
-def test_7_4_a_stored_prefix_is_found_as_often_as_chance_has_it_and_the_same_for_a_seed() -> None:
-    def hits(seed: int, often: float) -> list[bool]:
-        cache = LongestPrefix(LongestPrefixRules(hits=often), seed=seed)
-        call(cache, users(("a", 100)))
-        return [cache.serve(users(("a", 100)), 0).read > 0 for _ in range(1_000)]
-
-    assert 650 < sum(hits(1, 0.7)) < 750
-    assert hits(1, 0.7) == hits(1, 0.7)
-    assert hits(1, 0.7) != hits(2, 0.7)
-    assert sum(hits(1, 0.0)) == 0
-    assert sum(hits(1, 1.0)) == 1_000
-
-
 def test_cache_entry_is_read_only_once_the_answer_that_stores_it_began() -> None:
     cache = LongestPrefix(SGLANG)
     cache.serve(users(("a", 100)), 0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.caches.prefix_unit import DEEPSEEK, PrefixUnitRules, PrefixUnits
+from proxy.caches.prefix_unit import PrefixUnitRules, PrefixUnits
 from tests.proxy.caches.prompts import call, tokens, users
 
 AT_ONCE = PrefixUnitRules(build=0.0)
@@ -45,23 +45,6 @@ def test_5_the_next_turn_hits_the_end_of_the_answer() -> None:
 
     assert cache.serve(grown, 0).read == 1_280
     assert cache.serve(regenerated, 0).read == 960
-
-
-def test_5_units_at_fixed_intervals_hit_in_the_middle_of_a_long_input() -> None:
-    cache = PrefixUnits(PrefixUnitRules(build=0, every=500))
-    call(cache, users(("a", 1_400)), generated=tokens("answer", 700))
-
-    assert cache.serve(users(("a", 1_020), ("x", 100)), 0).read == 960
-    assert cache.serve(users(("a", 999), ("x", 100)), 0).read == 448
-    assert cache.serve(users(("a", 1_400), ("answer", 120), ("x", 9)), 0).read == 1_472
-
-
-def test_5_and_12_the_interval_is_unpublished_and_left_out_unless_given() -> None:
-    cache = PrefixUnits(AT_ONCE)
-    call(cache, users(("a", 100_000)))
-
-    assert DEEPSEEK.every is None
-    assert cache.serve(users(("a", 99_999), ("x", 1)), 0).read == 0
 
 
 def test_5_measured_8576_of_8643_is_a_multiple_of_128() -> None:
