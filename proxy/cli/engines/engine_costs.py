@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
-from proxy.cli.terminal import AsJson, Terminal, empty_table
+from proxy.cli.columns import COUNT, TableColumn, documents, each_by, text_table, usd
+from proxy.cli.terminal import AsJson, Terminal
+from proxy.records.amounts import money
 
 if TYPE_CHECKING:
     from proxy.engines.profiles import EngineProfile
@@ -15,10 +17,6 @@ if TYPE_CHECKING:
     from proxy.store.store import Store
 
 _MILLION: Final = 1_000_000
-_COLUMNS: Final = (
-    "engine", "calls", "tokens", "ran", "GPU use", "used", "idle", "per 1M used", "per 1M paid",
-    "accepted",
-)  # fmt: skip
 
 
 class EngineBill(NamedTuple):
@@ -104,50 +102,39 @@ def add_costs(
         with terminal.store() as opened:
             bills = engine_bills(profiles().values(), opened, now - hours * 3600, now)
         if as_json:
-            terminal.print_json({"hours": hours, "engines": [_document(bill) for bill in bills]})
-            return
-        table = empty_table(*_COLUMNS, right=_COLUMNS[1:])
-        for bill in bills:
-            table.add_row(*_cells(bill))
-        terminal.show(table)
-
-
-def _cells(bill: EngineBill) -> tuple[str, ...]:
-    from proxy.records.amounts import money
-
-    accepted = "" if bill.accepted is None else f"{bill.accepted:.0%}"
-    amounts = (
-        bill.used_nanos,
-        bill.idle_nanos,
-        _per_million(bill.used_nanos, bill.tokens),
-        _per_million(bill.paid_nanos, bill.tokens),
-    )
-    ran, use = f"{bill.run_s / 3600:,.2f} h", f"{bill.use:.0%}"
-    counts = (bill.engine, f"{bill.calls:,}", f"{bill.tokens:,}", ran, use)
-    return (*counts, *("?" if nanos is None else money(nanos) for nanos in amounts), accepted)
-
-
-def _document(bill: EngineBill) -> dict[str, Any]:
-    from proxy.records.receipt import dollars
-
-    amounts = {
-        "used_usd": bill.used_nanos,
-        "idle_usd": bill.idle_nanos,
-        "paid_usd": bill.paid_nanos,
-        "used_usd_per_million_tokens": _per_million(bill.used_nanos, bill.tokens),
-        "paid_usd_per_million_tokens": _per_million(bill.paid_nanos, bill.tokens),
-    }
-    return {
-        "engine": bill.engine,
-        "calls": bill.calls,
-        "tokens": bill.tokens,
-        "run_seconds": round(bill.run_s, 3),
-        "gpu_use": bill.use,
-        "acceptance_rate": bill.accepted,
-        **{name: None if nanos is None else dollars(nanos) for name, nanos in amounts.items()},
-    }
+            terminal.print_json({"hours": hours, "engines": documents(_COLUMNS, bills)})
+        else:
+            terminal.show(text_table(_COLUMNS, bills))
 
 
 def _per_million(nanos: int | None, tokens: int) -> int | None:
     """Nano-dollars of a million tokens; None where nothing is known of it."""
     return None if nanos is None or not tokens else nanos * _MILLION // tokens
+
+
+_USD: Final = each_by(lambda nanos: "?" if nanos is None else money(nanos), usd)
+_PERCENT: Final = each_by(lambda part: "" if part is None else f"{part:.0%}")
+_HOURS: Final = each_by(lambda seconds: f"{seconds / 3600:,.2f} h", lambda s: round(s, 3))
+_COLUMNS: Final[tuple[TableColumn[EngineBill], ...]] = (
+    TableColumn("engine", "engine"),
+    TableColumn("calls", "calls", COUNT),
+    TableColumn("tokens", "tokens", COUNT),
+    TableColumn("run_seconds", "ran", _HOURS, lambda bill: bill.run_s),
+    TableColumn("gpu_use", "GPU use", _PERCENT, lambda bill: bill.use),
+    TableColumn("used_usd", "used", _USD, lambda bill: bill.used_nanos),
+    TableColumn("idle_usd", "idle", _USD, lambda bill: bill.idle_nanos),
+    TableColumn("paid_usd", form=_USD, of=lambda bill: bill.paid_nanos),
+    TableColumn(
+        "used_usd_per_million_tokens",
+        "per 1M used",
+        _USD,
+        lambda bill: _per_million(bill.used_nanos, bill.tokens),
+    ),
+    TableColumn(
+        "paid_usd_per_million_tokens",
+        "per 1M paid",
+        _USD,
+        lambda bill: _per_million(bill.paid_nanos, bill.tokens),
+    ),
+    TableColumn("acceptance_rate", "accepted", _PERCENT, lambda bill: bill.accepted),
+)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from proxy.cli.columns import TableColumn
 from slo.alert import format_time
 
 if TYPE_CHECKING:
     from proxy.cli.terminal import Terminal
-    from proxy.services.objectives.objective_state import PublishedState, ShownState
+    from proxy.services.objectives.objective_state import PublishedState
     from proxy.settings import Settings
     from proxy.store.store import Store
+    from slo.objectives.objective import Objective
 
-#: Columns of a table that show a state.
-COLUMNS: Final = ("state", "level", "since", "reason", "late stage")
-_UNKNOWN: Final = ("?", "?", "?", "", "")
 #: Seconds after which what was said last is old: gateways say it every second.
 _STALE_AFTER_S: Final = 30.0
 
@@ -30,21 +30,40 @@ class ObjectiveStates(NamedTuple):
     published: Mapping[str, PublishedState] = MappingProxyType({})
     notes: tuple[str, ...] = ()
 
-    def cells(self, objective: str) -> tuple[str, ...]:
-        """An objective's state, level, since when, why, and late stage; ? where not known."""
-        published = self.published.get(objective)
-        if published is None:
-            return _UNKNOWN
-        shown = _state_of(published)
-        since = "" if shown.since is None else format_time(shown.since)
-        return (shown.name, str(shown.level), since, shown.reason, published.stage)
+    def columns(self) -> tuple[TableColumn[Objective], ...]:
+        """Columns of an objective's state, level, since when, why, and late stage; ? if unknown."""
+        return (
+            TableColumn("standing", of=lambda objective: self._document(objective.name)),
+            *(
+                TableColumn("", title, of=partial(self._text, field=field, unknown=unknown))
+                for title, field, unknown in (
+                    ("state", "state", "?"),
+                    ("level", "level", "?"),
+                    ("since", "since", "?"),
+                    ("reason", "reason", ""),
+                    ("late stage", "stage", ""),
+                )
+                if self.published
+            ),
+        )
 
-    def document(self, objective: str) -> dict[str, Any] | None:
-        """The same for scripts, times in seconds since the epoch; None where it is not known."""
+    def _text(self, objective: Objective, field: str, unknown: str) -> str:
+        document = self._document(objective.name)
+        if document is None:
+            return unknown
+        value = document[field]
+        if field == "since":
+            return "" if value is None else format_time(value)
+        return str(value)
+
+    def _document(self, objective: str) -> dict[str, Any] | None:
+        """A state, times in seconds since the epoch; None where it is not known."""
+        from proxy.services.objectives.objective_state import shown_state
+
         published = self.published.get(objective)
         if published is None:
             return None
-        shown = _state_of(published)
+        shown = shown_state(published.standing, published.miss)
         return {
             "state": shown.name,
             "level": shown.level,
@@ -53,12 +72,6 @@ class ObjectiveStates(NamedTuple):
             "stage": published.stage,
             "at": published.at,
         }
-
-
-def _state_of(published: PublishedState) -> ShownState:
-    from proxy.services.objectives.objective_state import shown_state
-
-    return shown_state(published.standing, published.miss)
 
 
 def load_objective_states(

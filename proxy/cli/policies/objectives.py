@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.text import Text
 
+from proxy.cli.columns import FEATURE, TableColumn, documents, each_by, text_table
 from proxy.cli.policies import pins
-from proxy.cli.policies.objective_states import COLUMNS, ObjectiveStates, load_objective_states
-from proxy.cli.terminal import AsJson, Terminal, empty_table, feature_name
+from proxy.cli.policies.objective_states import ObjectiveStates, load_objective_states
+from proxy.cli.terminal import AsJson, Terminal
 
 if TYPE_CHECKING:
     from proxy.settings import Settings
@@ -65,35 +65,22 @@ def objectives(
 def _show(
     terminal: Terminal, settings: Settings, every: tuple[Objective, ...], *, as_json: bool
 ) -> None:
-    from slo.objectives.objective import request_kind_text
-
     names = [objective.name for objective in every]
     states = load_objective_states(terminal, settings, names) if every else ObjectiveStates()
+    columns = (*_COLUMNS, *states.columns())
     if as_json:
-        shown = [
-            {**_document(objective), "standing": states.document(objective.name)}
-            for objective in every
-        ]
-        terminal.print_json({"objectives": shown})
-        return
-    if not every:
+        terminal.print_json({"objectives": documents(columns, every)})
+    elif every:
+        terminal.show(text_table(columns, every))
+        terminal.say(*states.notes)
+    else:
         terminal.say("There are no objectives. THRIFTGATE_POLICIES names the file they are in.")
-        return
-    columns = ("objective", "team", "feature", "calls", "what", "target", "enforce", "ladder")
-    table = empty_table(*columns, *(COLUMNS if states.published else ()))
-    for objective in every:
-        what = (
-            objective.name,
-            objective.team,
-            feature_name(objective.feature),
-            request_kind_text(objective.calls) or objective.calls,
-            _measured_text(objective),
-        )
-        done = (_target(objective), objective.enforce, ", ".join(objective.ladder) or "none")
-        cells = states.cells(objective.name) if states.published else ()
-        table.add_row(*map(Text, (*what, *done, *cells)))
-    terminal.show(table)
-    terminal.say(*states.notes)
+
+
+def _calls(objective: Objective) -> str:
+    from slo.objectives.objective import request_kind_text
+
+    return request_kind_text(objective.calls) or objective.calls
 
 
 def _measured_text(objective: Objective) -> str:
@@ -117,26 +104,38 @@ def _target(objective: Objective) -> str:
     return f"at most {share}" if objective.metric is Metric.ERRORS else f"{share}%"
 
 
-def _document(objective: Objective) -> dict[str, Any]:
+def _alerts(objective: Objective) -> list[dict[str, Any]]:
     from slo.duration import format_duration
     from slo.objectives.burn import burn_alerts
+
+    return [
+        {"burn": alert.burn, "over": format_duration(alert.over), "severity": alert.severity}
+        for alert in burn_alerts(objective)
+    ]
+
+
+def _whole_text(objective: Objective) -> str:
     from slo.objectives.openslo import objective_text
 
-    return {
-        "name": objective.name,
-        "team": objective.team,
-        "feature": objective.feature,
-        "calls": objective.calls,
-        "metric": objective.metric,
-        "what": objective_text(objective),
-        "target": objective.target,
-        "enforce": objective.enforce,
-        "ladder": objective.ladder,
-        "alerts": [
-            {"burn": alert.burn, "over": format_duration(alert.over), "severity": alert.severity}
-            for alert in burn_alerts(objective)
-        ],
-    }
+    return objective_text(objective)
+
+
+_LADDER: Final = each_by(lambda ladder: ", ".join(ladder) or "none", is_right=False)
+_COLUMNS: Final[tuple[TableColumn[Objective], ...]] = (
+    TableColumn("name", "objective"),
+    TableColumn("team", "team"),
+    TableColumn("feature", "feature", FEATURE),
+    TableColumn("calls"),
+    TableColumn("", "calls", of=_calls),
+    TableColumn("metric"),
+    TableColumn("what", of=_whole_text),
+    TableColumn("", "what", of=_measured_text),
+    TableColumn("target"),
+    TableColumn("", "target", of=_target),
+    TableColumn("enforce", "enforce"),
+    TableColumn("ladder", "ladder", _LADDER),
+    TableColumn("alerts", of=_alerts),
+)
 
 
 def _text(every: tuple[Objective, ...], form: Format) -> str:

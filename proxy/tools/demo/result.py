@@ -92,7 +92,7 @@ class DemoResult:
             "simulated": True,
             "teams": per_team,
             "orders": {
-                order: {"direct_cost_usd": _usd(direct.nanos)}
+                order: {"direct_cost_usd": exact_usd(direct.nanos)}
                 | _baseline_totals(self.orders, [order])
                 for order, direct in self.orders.direct.items()
             },
@@ -103,7 +103,10 @@ class DemoResult:
         savings = self.savings.get(team)
         if savings is None:
             return {}
-        return {"direct_cost_usd": _usd(savings.direct_nanos), "savings": savings_document(savings)}
+        return {
+            "direct_cost_usd": exact_usd(savings.direct_nanos),
+            "savings": savings_document(savings),
+        }
 
 
 def of_store(
@@ -175,7 +178,7 @@ def _baseline_totals(baseline: CostBaseline, teams: Iterable[str]) -> dict[str, 
     return {
         "direct_hit_rate": round(direct.hit_rate, 4),
         "arranged_hit_rate": round(arranged.hit_rate, 4),
-        "arranged_cost_usd": _usd(arranged.nanos),
+        "arranged_cost_usd": exact_usd(arranged.nanos),
     }
 
 
@@ -196,10 +199,11 @@ def _account_of(row: Spend) -> dict[str, Any]:
         "cached_tokens": row.usage.cache_read,
         "hit_rate": round(row_totals(row).hit_rate, 4),
         "output_tokens": row.usage.generated_tokens,
-        "cost_usd": _usd(row.cost_nanos),
+        "cost_usd": exact_usd(row.cost_nanos),
         "unpriced": row.unpriced,
     }
 
 
-def _usd(nanos: int | None) -> orjson.Fragment | None:
+def exact_usd(nanos: int | None) -> orjson.Fragment | None:
+    """Nano-dollars as a JSON number of US dollars with every digit."""
     return None if nanos is None else orjson.Fragment(dollars(nanos))

@@ -10,8 +10,9 @@ import orjson
 
 from proxy.catalog.catalog import Catalog
 from proxy.errors import OperatorError
-from proxy.records.receipt import Receipt, dollars
+from proxy.records.receipt import Receipt
 from proxy.store.store import Store
+from proxy.tools.demo.result import exact_usd
 from proxy.tools.engine_demo.measure import DIRECT, DIRECT_DRAFTED, Measurements
 from proxy.tools.engine_demo.profiles import DRAFTED, NGRAM, PLAIN
 from slo.price import call_cost
@@ -105,8 +106,8 @@ class EngineDemoResult:
             "ttft_warm_direct_ms": round(first.warm_direct * _MS, 2),
             "prompt_tokens": first.prompt_tokens,
             "cached_tokens": first.cached_tokens,
-            "price_per_hour_usd": _usd(self.price_nanos),
-            "cost_usd_per_1k": _usd(self.nanos_per_1k_output),
+            "price_per_hour_usd": exact_usd(self.price_nanos),
+            "cost_usd_per_1k": exact_usd(self.nanos_per_1k_output),
             "call": {
                 "call_id": self.receipt.call_id,
                 "input_tokens": usage.prompt_tokens if usage else None,
@@ -116,9 +117,9 @@ class EngineDemoResult:
                 "decode_seconds": self.receipt.decode,
                 "draft_tokens": self.receipt.draft_tokens,
                 "accepted_tokens": self.receipt.accepted_tokens,
-                "engine_cost_usd": _usd(self.receipt.cost_nanos),
+                "engine_cost_usd": exact_usd(self.receipt.cost_nanos),
                 "provider": PROVIDER_MODEL,
-                "provider_cost_usd": _usd(self.provider_nanos),
+                "provider_cost_usd": exact_usd(self.provider_nanos),
             },
             "start_seconds": round(self.start_seconds, 3),
             "seconds": round(self.seconds, 3),
@@ -152,7 +153,3 @@ def provider_nanos(catalog: Catalog, receipt: Receipt) -> int | None:
         return None
     cost = call_cost(receipt.usage, tariff, receipt.started)
     return None if cost is None else cost.effective_nanos
-
-
-def _usd(nanos: int | None) -> orjson.Fragment | None:
-    return None if nanos is None else orjson.Fragment(dollars(nanos))
