@@ -49,7 +49,7 @@ def router(site: Site, operations: Operations, teams: TeamsResource) -> APIRoute
             counters=counters.counters,
             open_alerts=alerts.alerts,
             alert_count=alerts.total,
-            sinks=operations.alert_sinks.list(viewer) if may_send else None,
+            sinks=await operations.alert_sinks.list(viewer) if may_send else None,
             stored=(await stored.list(viewer)).budgets,
             are_kept=stored.are_kept,
             may_set=may_set,

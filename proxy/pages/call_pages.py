@@ -78,7 +78,7 @@ def _add_cache(routes: APIRouter, site: Site, cache: CacheHealth, events: Events
             section="cache",
             params=dict(request.query_params),
             dimensions=get_args(CacheDimension),
-            events=await events.list(viewer, query.period(site.now())),
+            events=await events.list(viewer, query),
         )
         return html_response(await cache.cache_health(viewer, query, page))
 

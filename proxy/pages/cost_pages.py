@@ -92,7 +92,7 @@ def _add_overview(
         alerts, objectives, events = await asyncio.gather(
             operations.budgets.alerts(viewer),
             operations.objectives.list(viewer),
-            operations.events.list(viewer, query.period(site.now())),
+            operations.events.list(viewer, query),
         )
         page = site.page_around(
             "overview.html",
@@ -134,7 +134,7 @@ def _add_costs(routes: APIRouter, site: Site, costs: Costs, events: EventsResour
             dimensions=get_args(CostDimension),
             next_dimension=_NEXT_DIMENSION,
             call_filters=filters if viewer.may(Action.SEE_CALLS) else None,
-            events=await events.list(viewer, query.period(site.now())),
+            events=await events.list(viewer, query),
         )
         try:
             html = await costs.costs(viewer, query, page)
@@ -238,6 +238,6 @@ def _add_latency(
             params=dict(request.query_params),
             metrics=_METRICS,
             dimensions=get_args(LatencyDimension),
-            events=await events.list(viewer, query.period(site.now())),
+            events=await events.list(viewer, query),
         )
         return html_response(await latency.latency(viewer, query, page))

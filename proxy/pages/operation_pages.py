@@ -1,6 +1,6 @@
 """Pages of objectives, layouts, models, engines and settings, and their forms."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 from urllib.parse import quote
 
@@ -19,10 +19,10 @@ from proxy.pages.resources.configuration import ConfigurationResource
 from proxy.pages.resources.ledger.events import EventsResource
 from proxy.pages.resources.ledger.features import (
     CompactionModeRequest,
+    FeatureName,
     FeaturesResource,
     LayoutDecision,
     ModeRequest,
-    feature_from_path,
 )
 from proxy.pages.resources.ledger.savings import SavingsResource
 from proxy.pages.resources.models import ModelsResource
@@ -63,19 +63,7 @@ class Operations:
 
     def routers(self) -> list[APIRouter]:
         """Their routes of the API."""
-        resources = (
-            self.objectives,
-            self.events,
-            self.budgets,
-            self.stored_budgets,
-            self.scheduled_reports,
-            self.report_sending,
-            self.alert_sinks,
-            self.features,
-            self.models,
-            self.configuration,
-        )
-        return [resource.router() for resource in resources]
+        return [getattr(self, field.name).router() for field in fields(self)]
 
 
 def router(
@@ -150,10 +138,10 @@ def _add_layouts(
         return html_response(await features.list(viewer, page))
 
     @routes.get(_FEATURE_PATH)
-    async def feature_page(request: Request, team: str, feature: str) -> Response:
+    async def feature_page(request: Request, team: str, feature: FeatureName) -> Response:
         """One feature, with each version of its layout."""
         viewer = await site.viewer(request)
-        shown = await features.get(viewer, team, feature_from_path(feature))
+        shown = await features.get(viewer, team, feature)
         return await site.html(
             "feature.html",
             viewer,
@@ -166,11 +154,11 @@ def _add_layouts(
         )
 
     @routes.post(_FEATURE_PATH)
-    async def change_feature(request: Request, team: str, feature: str) -> Response:
+    async def change_feature(request: Request, team: str, feature: FeatureName) -> Response:
         """Changes one setting of a feature, as the form's ``change`` says."""
         viewer, fields = await site.check_form(request)
-        await _change_feature(features, viewer, (team, feature_from_path(feature)), fields)
-        return redirect(f"/layouts/{quote(team)}/{quote(feature)}")
+        await _change_feature(features, viewer, (team, feature), fields)
+        return redirect(f"/layouts/{quote(team)}/{quote(feature) or '-'}")
 
 
 def _add_models(routes: APIRouter, site: Site, models: ModelsResource) -> None:

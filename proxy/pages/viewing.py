@@ -1,7 +1,8 @@
 """The viewer of pages and of their API, as dependencies of routes."""
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Final
+from dataclasses import fields
+from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import Depends, Request
 
@@ -10,21 +11,22 @@ from proxy.errors import CallerError
 from proxy.pages.browser_requests import check_source
 from proxy.store.sql.access.audit_log import AuditedChange
 
+V = TypeVar("V")
+
 ReadViewer = Callable[[Request], Awaitable[Viewer | None]]
 """Finds who sent a request by its session; None for nobody."""
 
 RecordChange = Callable[[AuditedChange], Awaitable[None]]
 """Writes a change to the audit log that no change of the store writes by itself."""
 
+Clock = Callable[[], float]
+"""The time of now, in seconds since the epoch."""
+
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def require_viewer(read: ReadViewer) -> Callable[[Request], Awaitable[None]]:
-    """A dependency of a whole router: somebody is signed in, and changes come from our own pages.
-
-    Args:
-        read: Finds who it is.
-    """
+    """A dependency of a router: somebody is signed in, and changes come from our own pages."""
 
     async def check(request: Request) -> None:
         if request.method not in _SAFE_METHODS:
@@ -52,12 +54,7 @@ SignedIn = Annotated[Viewer, Depends(_viewer)]
 
 
 def check_allowed(viewer: Viewer, action: Action, team: str | None = None) -> None:
-    """Checks that a viewer may do something.
-
-    Args:
-        viewer: The person who asks.
-        action: The action they want to do.
-        team: Id of the team it is about; None for no team in particular.
+    """Checks that a viewer may do something, to the team with this id where one is given.
 
     Raises:
         CallerError: They may not.
@@ -69,3 +66,13 @@ def check_allowed(viewer: Viewer, action: Action, team: str | None = None) -> No
             code="not_allowed",
             status=403,
         )
+
+
+def view_of(kind: type[V], *sources: object, **values: object) -> V:
+    """A view of these values, whose other fields are those of the sources by the same names."""
+    names = [field.name for field in fields(kind) if field.name not in values]  # type: ignore[arg-type]
+    shared: dict[str, Any] = {
+        name: next(getattr(source, name) for source in sources if hasattr(source, name))
+        for name in names
+    }
+    return kind(**shared, **values)

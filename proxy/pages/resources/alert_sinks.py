@@ -1,14 +1,13 @@
 """``/api/v1/alerts/sinks``: the sinks that alerts are sent to, and test alerts."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from fastapi import APIRouter
-
-from dashboards.access import Action, Viewer
+from dashboards.access import Action
 from proxy.errors import CallerError
+from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.resources.report_sending import DeliveryResult, delivery_result
-from proxy.pages.viewing import RecordChange, SignedIn, check_allowed
+from proxy.pages.viewing import Clock, RecordChange, SignedIn, check_allowed
 from proxy.reloading import Reloader
 from proxy.services.alerts.configured_sinks import (
     ConfiguredSink,
@@ -37,37 +36,26 @@ class SinkView:
     problem: str
 
 
-class AlertSinksResource:
-    """Sinks of alerts, as administrators see and test them.
+@dataclass(eq=False)
+class AlertSinksResource(Resource):
+    """Sinks of alerts, as administrators see and test them."""
 
-    Args:
-        reloader: Has the policies in force.
-        record: Writes the audit log.
-        now: Seconds since the epoch.
-    """
+    tag = "budgets"
 
-    def __init__(self, reloader: Reloader, record: RecordChange, now: Callable[[], float]) -> None:
-        self._reloader = reloader
-        self._record = record
-        self._now = now
-        self._underway: set[str] = set()
+    _reloader: Reloader
+    _record: RecordChange
+    _now: Clock
+    _underway: set[str] = field(default_factory=set)
 
-    def list(self, viewer: Viewer) -> Sequence[SinkView]:
-        """The sinks, in the order of the file.
-
-        Raises:
-            CallerError: They may see none.
-        """
+    @api_route("GET", "/alerts/sinks", name="list_sinks")
+    async def list(self, viewer: SignedIn) -> Sequence[SinkView]:
+        """Sinks of alerts, and why some get none."""
         check_allowed(viewer, Action.SEND_MESSAGES)
         return [_view(sink) for sink in self._reloader.snapshot.policies.sinks]
 
-    async def test(self, viewer: Viewer, name: str) -> DeliveryResult:
-        """Sends a sink a test alert that counts as open; no alert for its end follows.
-
-        Raises:
-            CallerError: They may not, there is no such sink, a test is underway, or its address
-                is not known.
-        """
+    @api_route("POST", "/alerts/sinks/{name}/test", name="test_sink")
+    async def test(self, viewer: SignedIn, name: str) -> DeliveryResult:
+        """Sends a sink a test alert that begins with TEST."""
         check_allowed(viewer, Action.SEND_MESSAGES)
         sink = next((s for s in self._reloader.snapshot.policies.sinks if s.name == name), None)
         if sink is None:
@@ -97,22 +85,6 @@ class AlertSinksResource:
             )
         )
         return result
-
-    def router(self) -> APIRouter:
-        """Routes of the API."""
-        routes = APIRouter(tags=["budgets"])
-
-        @routes.get("/alerts/sinks")
-        async def list_sinks(viewer: SignedIn) -> Sequence[SinkView]:
-            """Sinks of alerts, and why some get none."""
-            return self.list(viewer)
-
-        @routes.post("/alerts/sinks/{name}/test")
-        async def test_sink(viewer: SignedIn, name: str) -> DeliveryResult:
-            """Sends a sink a test alert that begins with TEST."""
-            return await self.test(viewer, name)
-
-        return routes
 
 
 def _reachable_sinks(sink: Sink) -> tuple[Sequence[ConfiguredSink], Sequence[str]]:

@@ -1,8 +1,9 @@
 """``/api/v1``: the JSON API behind the admin pages, with its OpenAPI document."""
 
+import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from fastapi import APIRouter, Depends, FastAPI
 from starlette.datastructures import MutableHeaders
@@ -18,6 +19,39 @@ _DESCRIPTION: Final = (
     " Money is in nano-dollars (1e-9 US dollars), times are seconds since the epoch (UTC), and"
     " null is unknown. Lists are read page by page: `after` takes the `next` of the page before."
 )
+#: The attribute of a method that has its route.
+_ROUTE: Final = "_api_route"
+
+M = TypeVar("M", bound=Callable[..., object])
+
+
+def api_route(method: str, path: str, **options: Any) -> Callable[[M], M]:  # noqa: ANN401 - as FastAPI takes them
+    """Marks a method of a resource as the answer to requests for a path below the API's."""
+
+    def mark(answer: M) -> M:
+        setattr(answer, _ROUTE, {"methods": [method], "path": path, **options})
+        return answer
+
+    return mark
+
+
+class Resource:
+    """Methods that the API answers with and pages call, each marked by its route.
+
+    All of them raise ``CallerError`` for what a viewer may not do, and ``Unready`` where they need
+    the database and it does not answer in time.
+    """
+
+    tag = ""
+
+    def router(self) -> APIRouter:
+        """The routes of the marked methods, in their order."""
+        routes = APIRouter(tags=[self.tag])
+        for name, method in vars(type(self)).items():
+            if (route := getattr(method, _ROUTE, None)) is not None:
+                description = inspect.cleandoc(method.__doc__ or "").partition("\n\nRaises:")[0]
+                routes.add_api_route(endpoint=getattr(self, name), description=description, **route)
+        return routes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +72,7 @@ def api_app(
     resources: Iterable[APIRouter],
     add_error_handlers: Callable[[FastAPI], None],
 ) -> ASGIApp:
-    """The API, to be mounted at ``API_PATH``.
-
-    Args:
-        read_viewer: Finds who sent a request.
-        resources: Routes of each resource, with paths below the API's.
-        add_error_handlers: Has all errors answered in the error envelope.
-    """
+    """The API of some resources, to be mounted at ``API_PATH``."""
     api = FastAPI(
         title="Thriftgate admin API",
         version="1",
@@ -54,22 +82,22 @@ def api_app(
         redirect_slashes=False,
     )
     required = [Depends(require_viewer(read_viewer))]
-    for resource in (_session_router(), *resources):
+    for resource in (_Session().router(), *resources):
         api.include_router(resource, dependencies=required)
     add_error_handlers(api)
     return _WithHeaders(api)
 
 
-def _session_router() -> APIRouter:
-    routes = APIRouter(tags=["session"])
+class _Session(Resource):
+    """The session of a viewer."""
 
-    @routes.get("/session")
-    async def session(viewer: SignedIn) -> SessionView:
+    tag = "session"
+
+    @api_route("GET", "/session")
+    async def session(self, viewer: SignedIn) -> SessionView:
         """The person who is signed in."""
         teams = None if viewer.teams is None else sorted(viewer.teams)
         return SessionView(name=viewer.name, role=viewer.role, teams=teams)
-
-    return routes
 
 
 @dataclass(eq=False)

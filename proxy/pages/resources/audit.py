@@ -1,12 +1,14 @@
 """``/api/v1/audit``: changes that people made, page by page."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel, Field
 
-from dashboards.access import Action, Viewer
+from dashboards.access import Action
 from dashboards.views.access import AuditPage
+from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.store_questions import StoreAsker
 from proxy.pages.viewing import SignedIn, check_allowed
 from proxy.store.store import Store
@@ -23,27 +25,22 @@ class AuditQuery(BaseModel):
     team: Annotated[str, Field(max_length=64)] = Field("", description="Id of a team.")
 
 
-class AuditResource:
-    """The audit log as administrators see it.
+@dataclass(eq=False)
+class AuditResource(Resource):
+    """The audit log as administrators see it."""
 
-    Args:
-        store: Holds it.
-    """
+    tag = "audit"
 
-    def __init__(self, store: Store, ask: StoreAsker) -> None:
-        self._audit = store.audit
-        self._ask = ask
+    _store: Store
+    _ask: StoreAsker
 
-    async def list(self, viewer: Viewer, query: AuditQuery) -> AuditPage:
-        """Changes, the newest first.
-
-        Raises:
-            CallerError: The viewer may not see them.
-        """
+    @api_route("GET", "/audit", name="list_changes")
+    async def list(self, viewer: SignedIn, query: Annotated[AuditQuery, Query()]) -> AuditPage:
+        """Changes that people made, the newest first."""
         check_allowed(viewer, Action.SEE_AUDIT_LOG)
         entries = await self._ask.answer(
             "audit",
-            lambda: self._audit.entries(
+            lambda: self._store.audit.entries(
                 query.limit + 1, before=query.after, who=query.who, team=query.team
             ),
         )
@@ -52,16 +49,3 @@ class AuditResource:
             entries=shown,
             next=shown[-1].id if len(entries) > query.limit else None,
         )
-
-    def router(self) -> APIRouter:
-        """Routes of the API."""
-        routes = APIRouter(tags=["audit"])
-
-        @routes.get("/audit")
-        async def list_changes(
-            viewer: SignedIn, query: Annotated[AuditQuery, Query()]
-        ) -> AuditPage:
-            """Changes that people made, the newest first."""
-            return await self.list(viewer, query)
-
-        return routes

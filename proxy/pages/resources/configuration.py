@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fastapi import APIRouter
-
-from dashboards.access import Action, Viewer
+from dashboards.access import Action
 from proxy.errors import CallerError
+from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.viewing import RecordChange, SignedIn, check_allowed
 from proxy.reloading import Reloader
 from proxy.settings import PREFIX, Settings
@@ -45,36 +44,26 @@ class ConfigurationView:
     notes: Sequence[str]
 
 
-class ConfigurationResource:
+@dataclass(eq=False)
+class ConfigurationResource(Resource):
     """The configuration as admins see and reload it.
 
     Args:
-        settings: Settings of the gateway.
-        reloader: Has catalog and policies in force.
         readiness: Returns reasons why no calls can be taken, and notes.
-        record: Writes the audit log.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        reloader: Reloader,
-        readiness: tuple[Callable[[], Sequence[str]], Callable[[], Sequence[str]]],
-        record: RecordChange,
-    ) -> None:
-        self._settings = settings
-        self._reloader = reloader
-        self._troubles, self._notes = readiness
-        self._record = record
+    tag = "configuration"
 
-    async def get(self, viewer: Viewer) -> ConfigurationView:
-        """The configuration in force.
+    _settings: Settings
+    _reloader: Reloader
+    _readiness: tuple[Callable[[], Sequence[str]], Callable[[], Sequence[str]]]
+    _record: RecordChange
 
-        Raises:
-            CallerError: The viewer may not see it.
-        """
+    @api_route("GET", "/configuration", name="get_configuration")
+    async def get(self, viewer: SignedIn) -> ConfigurationView:
+        """Settings, what the files hold, and what is wrong."""
         check_allowed(viewer, Action.CHANGE_CONFIGURATION)
-        snapshot = self._reloader.snapshot
+        snapshot, (troubles, notes) = self._reloader.snapshot, self._readiness
         return ConfigurationView(
             settings=_changed_settings(self._settings),
             models=len(snapshot.catalog.models),
@@ -82,15 +71,16 @@ class ConfigurationResource:
                 kind.array: len(policies)
                 for kind, policies in policies_by_kind(snapshot.policies).items()
             },
-            troubles=self._troubles(),
-            notes=self._notes(),
+            troubles=troubles(),
+            notes=notes(),
         )
 
-    async def reload(self, viewer: Viewer) -> ConfigurationView:
-        """Reads catalog, policies and engines files again, all or none.
+    @api_route("POST", "/configuration/reload", name="reload_configuration")
+    async def reload(self, viewer: SignedIn) -> ConfigurationView:
+        """Reads the files again.
 
         Raises:
-            CallerError: The viewer may not, or a file has a mistake; the files before stay.
+            CallerError: A file has a mistake; all files stay as they were.
         """
         check_allowed(viewer, Action.CHANGE_CONFIGURATION)
         worked = await self._reloader.reload()
@@ -105,22 +95,6 @@ class ConfigurationResource:
         if not worked:
             raise CallerError("; ".join(self._reloader.notes()), code="invalid_configuration")
         return await self.get(viewer)
-
-    def router(self) -> APIRouter:
-        """Routes of the API."""
-        routes = APIRouter(tags=["configuration"])
-
-        @routes.get("/configuration")
-        async def get_configuration(viewer: SignedIn) -> ConfigurationView:
-            """Settings, what the files hold, and what is wrong."""
-            return await self.get(viewer)
-
-        @routes.post("/configuration/reload")
-        async def reload_configuration(viewer: SignedIn) -> ConfigurationView:
-            """Reads the files again."""
-            return await self.reload(viewer)
-
-        return routes
 
 
 def _changed_settings(settings: Settings) -> list[SettingView]:

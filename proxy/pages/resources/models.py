@@ -6,19 +6,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from fastapi import APIRouter
-
 from dashboards.access import Action, Viewer
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Model, Route
 from proxy.engines.state.traffic_file import (
-    PrefixReuse,
+    EngineTraffic,
     ReplicaTraffic,
     SpeculationReport,
     WarmingReport,
     read_traffic,
 )
-from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.pages.resources.api import Resource, api_route
+from proxy.pages.viewing import Clock, SignedIn, check_allowed, view_of
 
 #: Rates of a route that are shown, by their name in the answer.
 _RATES: Final = ("input", "cache_read", "output")
@@ -135,95 +134,59 @@ class WarmingView(WarmingReport):
 
 
 @dataclass(eq=False)
-class ModelsResource:
+class ModelsResource(Resource):
     """Models and engines as viewers see them.
 
     Args:
-        catalog: The catalog in force.
         can_answer: True if a route has its key and is not failing now.
         folder: The data folder, where gateways say what their engines do.
-        now: Seconds since the epoch.
     """
+
+    tag = "models"
 
     _catalog: Callable[[], Catalog]
     _can_answer: Callable[[Route], bool]
     _folder: Path
-    _now: Callable[[], float]
+    _now: Clock
 
-    async def models(self, viewer: Viewer) -> Sequence[ModelView]:
-        """All models of the catalog, in its order.
-
-        Raises:
-            CallerError: The viewer may see none.
-        """
+    @api_route("GET", "/models", name="list_models")
+    async def models(self, viewer: SignedIn) -> Sequence[ModelView]:
+        """Models with their routes and the standard prices of now."""
         check_allowed(viewer, Action.SEE_COSTS)
         now = self._now()
         return [self._model(model, now) for model in self._catalog().models.values()]
 
-    async def engines(self, viewer: Viewer) -> Sequence[ReplicaView]:
-        """Replicas of engines, as the gateways of this data folder see them.
-
-        Raises:
-            CallerError: The viewer may see none.
-        """
-        check_allowed(viewer, Action.SEE_OPERATIONS)
-        gateways = await asyncio.to_thread(read_traffic, self._folder, self._now())
+    @api_route("GET", "/engines", name="list_engines")
+    async def engines(self, viewer: SignedIn) -> Sequence[ReplicaView]:
+        """Replicas of self-hosted engines."""
+        gateways = await self._traffic(viewer)
         return [
             _replica(gateway.pid, replica) for gateway in gateways for replica in gateway.replicas
         ]
 
-    async def warming(self, viewer: Viewer) -> Sequence[WarmingView]:
-        """Prompts that engines read ahead, as the gateways of this data folder see them.
-
-        Raises:
-            CallerError: The viewer may see none.
-        """
-        check_allowed(viewer, Action.SEE_OPERATIONS)
-        gateways = await asyncio.to_thread(read_traffic, self._folder, self._now())
+    @api_route("GET", "/engines/warming", name="list_warming")
+    async def warming(self, viewer: SignedIn) -> Sequence[WarmingView]:
+        """Prompts that engines read ahead, their cost, and what calls gained."""
         return [
             WarmingView(gateway=gateway.pid, **asdict(report))
-            for gateway in gateways
+            for gateway in await self._traffic(viewer)
             for report in gateway.warming
         ]
 
-    async def speculation(self, viewer: Viewer) -> Sequence[SpeculationReport]:
-        """The advice on speculation by profile; all gateways of this data folder have one.
-
-        Raises:
-            CallerError: The viewer may see none.
-        """
-        check_allowed(viewer, Action.SEE_OPERATIONS)
-        gateways = await asyncio.to_thread(read_traffic, self._folder, self._now())
+    @api_route("GET", "/engines/speculation", name="list_speculation")
+    async def speculation(self, viewer: SignedIn) -> Sequence[SpeculationReport]:
+        """Advice on speculation by profile: acceptance, speed-ups, the recommended setting."""
         by_profile = {
-            report.profile: report for gateway in gateways for report in gateway.speculation
+            report.profile: report  # all gateways of a data folder have the same one
+            for gateway in await self._traffic(viewer)
+            for report in gateway.speculation
         }
         return [report for _, report in sorted(by_profile.items())]
 
-    def router(self) -> APIRouter:
-        """Routes of the API."""
-        routes = APIRouter(tags=["models"])
-
-        @routes.get("/models")
-        async def list_models(viewer: SignedIn) -> Sequence[ModelView]:
-            """Models with their routes and the standard prices of now."""
-            return await self.models(viewer)
-
-        @routes.get("/engines")
-        async def list_engines(viewer: SignedIn) -> Sequence[ReplicaView]:
-            """Replicas of self-hosted engines."""
-            return await self.engines(viewer)
-
-        @routes.get("/engines/warming")
-        async def list_warming(viewer: SignedIn) -> Sequence[WarmingView]:
-            """Prompts that engines read ahead, their cost, and what calls gained."""
-            return await self.warming(viewer)
-
-        @routes.get("/engines/speculation")
-        async def list_speculation(viewer: SignedIn) -> Sequence[SpeculationReport]:
-            """Advice on speculation by profile: acceptance, speed-ups, the recommended setting."""
-            return await self.speculation(viewer)
-
-        return routes
+    async def _traffic(self, viewer: Viewer) -> Sequence[EngineTraffic]:
+        """The engines' traffic, as the gateways of this data folder see it."""
+        check_allowed(viewer, Action.SEE_OPERATIONS)
+        return await asyncio.to_thread(read_traffic, self._folder, self._now())
 
     def _model(self, model: Model, now: float) -> ModelView:
         return ModelView(
@@ -266,20 +229,4 @@ def _price_source(route: Route) -> str:
 
 
 def _replica(gateway: int, traffic: ReplicaTraffic) -> ReplicaView:
-    reuse: PrefixReuse = traffic.reuse
-    return ReplicaView(
-        gateway=gateway,
-        name=traffic.name,
-        profile=traffic.profile,
-        model=traffic.model,
-        is_healthy=traffic.is_healthy,
-        reason=traffic.reason,
-        running=traffic.running,
-        waiting=traffic.waiting,
-        kv_usage=traffic.kv_usage,
-        calls_in_flight=traffic.calls_in_flight,
-        prompt_tokens=reuse.prompt_tokens,
-        available=reuse.available,
-        captured=reuse.captured,
-        delivered=reuse.delivered,
-    )
+    return view_of(ReplicaView, traffic, traffic.reuse, gateway=gateway)

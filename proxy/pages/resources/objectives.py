@@ -1,10 +1,9 @@
 """``/api/v1/objectives``: objectives, the controller's reroutes, and pins that people set."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
-from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from dashboards.access import Action, Viewer
@@ -18,8 +17,9 @@ from dashboards.board import (
     StateTimeline,
 )
 from proxy.errors import CallerError
+from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.store_questions import StoreQuestions
-from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed
 from proxy.services.objectives.objective_state import MISSED
 from proxy.store.sql.settings.pins import PinRow
 from proxy.store.store import Store
@@ -62,41 +62,39 @@ class PinRequest(BaseModel):
 
 
 @dataclass(eq=False)
-class ObjectivesResource:
-    """Objectives as viewers see and pin them.
+class ObjectivesResource(Resource):
+    """Objectives as viewers see and pin them."""
 
-    Args:
-        board: Knows objectives and their state.
-        store: Holds pins and teams.
-        ask: Asks the store.
-        now: Seconds since the epoch.
-    """
+    tag = "objectives"
 
     _board: AdminBoard
     _store: Store
     _ask: StoreQuestions
-    _now: Callable[[], float]
+    _now: Clock
 
-    async def list(self, viewer: Viewer) -> ObjectivesView:
-        """Objectives that the viewer may see.
-
-        Raises:
-            CallerError: They may see none.
-        """
+    @api_route("GET", "/objectives", name="list_objectives")
+    async def list(self, viewer: SignedIn) -> ObjectivesView:
+        """Objectives and their state, and the latest reroutes."""
         check_allowed(viewer, Action.SEE_OPERATIONS)
         names = await self._visible_names(viewer)
         ceilings = [
-            each
-            for each in await self._board.ceilings()
-            if names is None or each.team in {EVERY, *names}
+            ceiling
+            for ceiling in await self._board.ceilings()
+            if names is None or ceiling.team in {EVERY, *names}
         ]
         objectives = await self._board.objectives()
         if objectives is None:
             return ObjectivesView(objectives=None, reroutes=None, timelines=None, ceilings=ceilings)
-        seen = [each for each in objectives if names is None or each.team in {EVERY, *names}]
-        shown = {each.name for each in seen}
+        seen = [
+            objective
+            for objective in objectives
+            if names is None or objective.team in {EVERY, *names}
+        ]
+        shown = {objective.name for objective in seen}
         reroutes, misses = await self._board.reroutes(), await self._board.missed_times()
-        own = None if reroutes is None else [each for each in reroutes if each.objective in shown]
+        own = None
+        if reroutes is not None:
+            own = [reroute for reroute in reroutes if reroute.objective in shown]
         return ObjectivesView(
             objectives=seen,
             reroutes=reroutes if names is None else own,
@@ -108,12 +106,9 @@ class ObjectivesResource:
             ceilings=ceilings,
         )
 
-    async def pin(self, viewer: Viewer, name: str, request: PinRequest) -> ObjectiveStatus:
-        """Pins an objective to a level; gateways follow within seconds.
-
-        Raises:
-            CallerError: They may not, there is no such objective, or it has no such level.
-        """
+    @api_route("PUT", "/objectives/{name}/pin", name="pin_objective")
+    async def pin(self, viewer: SignedIn, name: str, request: PinRequest) -> ObjectiveStatus:
+        """Pins an objective to a fallback level for a while."""
         objective = await self._find(viewer, name)
         if request.level > len(objective.ladder):
             raise CallerError(
@@ -133,40 +128,14 @@ class ObjectivesResource:
         await self._store.ask(lambda: self._store.pins.set(pin))
         return await self._find(viewer, name)
 
-    async def release(self, viewer: Viewer, name: str) -> ObjectiveStatus:
-        """Releases a pin: the objective follows measurements again.
-
-        Raises:
-            CallerError: They may not, there is no such objective, or it is not pinned.
-        """
+    @api_route("DELETE", "/objectives/{name}/pin", name="release_objective")
+    async def release(self, viewer: SignedIn, name: str) -> ObjectiveStatus:
+        """Ends the pin of an objective."""
         await self._find(viewer, name)
         pins, now = self._store.pins, self._now()
         if not await self._store.ask(lambda: pins.release(name, now, viewer.name)):
             raise CallerError(f"{name} is not pinned.", code="not_pinned", status=404)
         return await self._find(viewer, name)
-
-    def router(self) -> APIRouter:
-        """Routes of the API."""
-        routes = APIRouter(tags=["objectives"])
-
-        @routes.get("/objectives")
-        async def list_objectives(viewer: SignedIn) -> ObjectivesView:
-            """Objectives and their state, and the latest reroutes."""
-            return await self.list(viewer)
-
-        @routes.put("/objectives/{name}/pin")
-        async def pin_objective(
-            viewer: SignedIn, name: str, request: PinRequest
-        ) -> ObjectiveStatus:
-            """Pins an objective to a fallback level for a while."""
-            return await self.pin(viewer, name, request)
-
-        @routes.delete("/objectives/{name}/pin")
-        async def release_objective(viewer: SignedIn, name: str) -> ObjectiveStatus:
-            """Ends the pin of an objective."""
-            return await self.release(viewer, name)
-
-        return routes
 
     async def _visible_names(self, viewer: Viewer) -> frozenset[str] | None:
         """Names of the teams that a viewer may see; None for all."""

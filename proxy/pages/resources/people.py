@@ -1,9 +1,9 @@
 """``/api/v1/people`` and ``/api/v1/account``: who may sign in, and the viewer's own account."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
-from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from dashboards.access import ALL_TEAMS_ROLES, Action, Role, Viewer, sign_in_url
@@ -11,9 +11,10 @@ from dashboards.views.access import AccountView, PersonView, SessionEntry, SignI
 from proxy.errors import CallerError
 from proxy.pages.access.passwords import MAX_CHARS, check_new_password
 from proxy.pages.access.sign_in import PageAccess
+from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.resources.teams import ItemId, Name
 from proxy.pages.store_questions import StoreAsker
-from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed, view_of
 from proxy.store.sql.access.admin_sessions import SessionRecord
 from proxy.store.sql.access.users import LINK_LIFETIME_S, UserRecord
 from proxy.store.store import Store
@@ -51,108 +52,91 @@ class NewPassword(BaseModel):
     current: Annotated[str, Field(max_length=MAX_CHARS)] = ""
 
 
-class PeopleResource:
-    """People as administrators see and change them, and everybody's own account.
+@dataclass(eq=False)
+class PeopleResource(Resource):
+    """People as administrators see and change them, and everybody's own account."""
 
-    Args:
-        store: Holds them.
-        access: Access to the pages, which follows their changes.
-        now: Seconds since the epoch.
-    """
+    tag = "people"
 
-    def __init__(
-        self, store: Store, ask: StoreAsker, access: PageAccess, now: Callable[[], float]
-    ) -> None:
-        self._users, self._sessions, self._teams = store.users, store.sessions, store.teams
-        self._ask = ask
-        self._access = access
-        self._now = now
+    _store: Store
+    _ask: StoreAsker
+    _access: PageAccess
+    _now: Clock
 
-    async def list(self, viewer: Viewer) -> list[PersonView]:
-        """All people, by name.
-
-        Raises:
-            CallerError: The viewer may not see them.
-        """
+    @api_route("GET", "/people", name="list_people")
+    async def list(self, viewer: SignedIn) -> Sequence[PersonView]:
+        """All people who may sign in."""
         check_allowed(viewer, Action.CHANGE_USERS)
-        return [_person_view(user) for user in await self._change(self._users.all)]
+        return [_person_view(user) for user in await self._change(self._store.users.all)]
 
-    async def add(self, viewer: Viewer, request: NewPerson) -> SignInLink:
-        """Adds a person, and makes a link at which they set their password.
-
-        Raises:
-            CallerError: The viewer may not, the name is taken, or there is no such team.
-        """
+    @api_route("POST", "/people", name="add_person", status_code=201)
+    async def add(self, viewer: SignedIn, request: NewPerson) -> SignInLink:
+        """Adds a person; the link is in this answer alone."""
         check_allowed(viewer, Action.CHANGE_USERS)
         await self._check_teams(request.role, request.teams)
         now = self._now()
         await self._change(
-            lambda: self._users.create(
+            lambda: self._store.users.create(
                 request.name, request.role, request.teams, now=now, who=viewer.name
             )
         )
         return await self._link(viewer, request.name)
 
-    async def make_link(self, viewer: Viewer, person: str) -> SignInLink:
-        """Makes a link that signs a person in once, who has lost their password for instance.
-
-        Raises:
-            CallerError: The viewer may not, there is no such person, or they are disabled.
-        """
+    @api_route("POST", "/people/{person}/link", status_code=201)
+    async def make_link(self, viewer: SignedIn, person: ItemId) -> SignInLink:
+        """Makes a link that signs a person in once."""
         check_allowed(viewer, Action.CHANGE_USERS)
         return await self._link(viewer, (await self._find(person)).name)
 
-    async def change_role(self, viewer: Viewer, person: str, request: RoleChange) -> PersonView:
-        """Gives a person another role and other teams; it holds within seconds.
-
-        Raises:
-            CallerError: The viewer may not, there is no such person or team, or nobody would be
-                an administrator any more.
-        """
+    @api_route("PUT", "/people/{person}/role")
+    async def change_role(
+        self, viewer: SignedIn, person: ItemId, request: RoleChange
+    ) -> PersonView:
+        """Gives a person another role and other teams."""
         check_allowed(viewer, Action.CHANGE_USERS)
         await self._find(person)
         await self._check_teams(request.role, request.teams)
         now = self._now()
         changed = await self._change(
-            lambda: self._users.change_role(
+            lambda: self._store.users.change_role(
                 person, request.role, request.teams, now=now, who=viewer.name
             )
         )
         self._access.forget(person)
         return _person_view(changed)
 
-    async def set_state(self, viewer: Viewer, person: str, request: SignInState) -> PersonView:
-        """Lets a person sign in no more, or again.
-
-        Raises:
-            CallerError: As above.
-        """
+    @api_route("PUT", "/people/{person}/state")
+    async def set_state(self, viewer: SignedIn, person: ItemId, request: SignInState) -> PersonView:
+        """Lets a person sign in no more, or again."""
         check_allowed(viewer, Action.CHANGE_USERS)
         await self._find(person)
         now, disabled = self._now(), request.is_disabled
         changed = await self._change(
-            lambda: self._users.set_disabled(person, disabled=disabled, now=now, who=viewer.name)
+            lambda: self._store.users.set_disabled(
+                person, disabled=disabled, now=now, who=viewer.name
+            )
         )
         self._access.forget(person)
         return _person_view(changed)
 
-    async def account(self, viewer: Viewer) -> AccountView:
-        """The viewer's own account, with their sessions."""
+    @api_route("GET", "/account", name="get_account")
+    async def account(self, viewer: SignedIn) -> AccountView:
+        """The viewer's own account."""
         person, sessions = await self._read_own(viewer)
         return AccountView(
             name=viewer.name,
             role=viewer.role.value,
             has_password=None if person is None else person.has_password,
             needs_current=_needs_current(viewer, person, sessions),
-            sessions=[_session_view(session, viewer) for session in sessions],
+            sessions=[
+                view_of(SessionEntry, session, is_this=session.id == viewer.session)
+                for session in sessions
+            ],
         )
 
-    async def set_password(self, viewer: Viewer, request: NewPassword) -> None:
-        """Sets the viewer's own password; their other sessions end.
-
-        Raises:
-            CallerError: They are no person, the current password is wrong, or the new one weak.
-        """
+    @api_route("PUT", "/account/password", status_code=204)
+    async def set_password(self, viewer: SignedIn, request: NewPassword) -> None:
+        """Sets the viewer's own password."""
         person, sessions = await self._read_own(viewer)
         if person is None:
             raise CallerError(
@@ -170,22 +154,18 @@ class PeopleResource:
                 status=403,
             )
         hashed, now = await methods.passwords.hash(request.password), self._now()
-        await self._change(
-            lambda: self._users.set_password(person.id, hashed, now=now, who=viewer.name)
-        )
-        await self._change(lambda: self._sessions.end_of_holder(person.id, but=viewer.session))
+        users, sessions_of_all = self._store.users, self._store.sessions
+        await self._change(lambda: users.set_password(person.id, hashed, now=now, who=viewer.name))
+        await self._change(lambda: sessions_of_all.end_of_holder(person.id, but=viewer.session))
         self._access.forget(person.id)
 
-    async def end_session(self, viewer: Viewer, session: str) -> None:
-        """Ends one of the viewer's own sessions.
-
-        Raises:
-            CallerError: There is none with this id.
-        """
+    @api_route("DELETE", "/account/sessions/{session}", status_code=204)
+    async def end_session(self, viewer: SignedIn, session: ItemId) -> None:
+        """Ends one of the viewer's own sessions."""
         ended = 0
         if viewer.user:
             ended = await self._change(
-                lambda: self._sessions.end_of_holder(viewer.user, session=session)
+                lambda: self._store.sessions.end_of_holder(viewer.user, session=session)
             )
         if not ended:
             raise CallerError(
@@ -195,70 +175,17 @@ class PeopleResource:
             )
         self._access.forget(viewer.user)
 
-    def router(self) -> APIRouter:
-        """Routes of the API."""
-        routes = APIRouter(tags=["people"])
-        self._add_people(routes)
-        self._add_account(routes)
-        return routes
-
-    def _add_people(self, routes: APIRouter) -> None:
-        @routes.get("/people")
-        async def list_people(viewer: SignedIn) -> list[PersonView]:
-            """All people who may sign in."""
-            return await self.list(viewer)
-
-        @routes.post("/people", status_code=201)
-        async def add_person(viewer: SignedIn, request: NewPerson) -> SignInLink:
-            """Adds a person; the link is in this answer alone."""
-            return await self.add(viewer, request)
-
-        @routes.post("/people/{person}/link", status_code=201)
-        async def make_link(viewer: SignedIn, person: ItemId) -> SignInLink:
-            """Makes a link that signs a person in once."""
-            return await self.make_link(viewer, person)
-
-        @routes.put("/people/{person}/role")
-        async def change_role(viewer: SignedIn, person: ItemId, request: RoleChange) -> PersonView:
-            """Gives a person another role and other teams."""
-            return await self.change_role(viewer, person, request)
-
-        @routes.put("/people/{person}/state")
-        async def set_state(viewer: SignedIn, person: ItemId, request: SignInState) -> PersonView:
-            """Lets a person sign in no more, or again."""
-            return await self.set_state(viewer, person, request)
-
-    def _add_account(self, routes: APIRouter) -> None:
-        @routes.get("/account")
-        async def get_account(viewer: SignedIn) -> AccountView:
-            """The viewer's own account."""
-            return await self.account(viewer)
-
-        @routes.put("/account/password", status_code=204)
-        async def set_password(viewer: SignedIn, request: NewPassword) -> None:
-            """Sets the viewer's own password."""
-            await self.set_password(viewer, request)
-
-        @routes.delete("/account/sessions/{session}", status_code=204)
-        async def end_session(viewer: SignedIn, session: ItemId) -> None:
-            """Ends one of the viewer's own sessions."""
-            await self.end_session(viewer, session)
-
     async def _change(self, question: Callable[[], T]) -> T:
-        """Asks about people.
-
-        Raises:
-            CallerError: It cannot be; the store says why.
-        """
+        """The answer to a question about people; raises CallerError with the reason for none."""
         try:
             return await self._ask.answer("people", question)
         except ValueError as error:
             raise CallerError(f"{str(error)[:300]}.", code="not_possible", status=409) from None
 
     async def _link(self, viewer: Viewer, name: str) -> SignInLink:
-        now = self._now()
-        code = await self._change(lambda: self._users.create_link(name, now=now, who=viewer.name))
-        person = await self._change(lambda: self._users.find(name))
+        now, users = self._now(), self._store.users
+        code = await self._change(lambda: users.create_link(name, now=now, who=viewer.name))
+        person = await self._change(lambda: users.find(name))
         if person is None:
             raise _unknown_person()
         return SignInLink(
@@ -266,13 +193,13 @@ class PeopleResource:
         )
 
     async def _find(self, person: str) -> UserRecord:
-        user = await self._change(lambda: self._users.by_id(person))
+        user = await self._change(lambda: self._store.users.by_id(person))
         if user is None:
             raise _unknown_person()
         return user
 
     async def _check_teams(self, role: Role, teams: Sequence[str]) -> None:
-        team_ids = {team.id for team in await self._ask.answer("teams", self._teams.all)}
+        team_ids = {team.id for team in await self._ask.answer("teams", self._store.teams.all)}
         if not team_ids.issuperset(teams):
             raise CallerError(
                 "There is no team with one of these ids; see GET /api/v1/teams.",
@@ -292,8 +219,8 @@ class PeopleResource:
         if not viewer.user:
             return None, ()
         now = self._now()
-        person = await self._change(lambda: self._users.by_id(viewer.user))
-        sessions = await self._change(lambda: self._sessions.of_holder(viewer.user, now))
+        person = await self._change(lambda: self._store.users.by_id(viewer.user))
+        sessions = await self._change(lambda: self._store.sessions.of_holder(viewer.user, now))
         return person, sessions
 
 
@@ -314,24 +241,5 @@ def _unknown_person() -> CallerError:
 
 
 def _person_view(person: UserRecord) -> PersonView:
-    return PersonView(
-        id=person.id,
-        name=person.name,
-        role=person.role.value,
-        teams=sorted(person.teams),
-        has_password=person.has_password,
-        uses_sso=person.subject is not None,
-        created=person.created,
-        is_disabled=person.is_disabled,
-    )
-
-
-def _session_view(session: SessionRecord, viewer: Viewer) -> SessionEntry:
-    return SessionEntry(
-        id=session.id,
-        method=session.method,
-        browser=session.browser,
-        began=session.began,
-        used=session.used,
-        is_this=session.id == viewer.session,
-    )
+    uses_sso, teams = person.subject is not None, sorted(person.teams)
+    return view_of(PersonView, person, role=person.role.value, teams=teams, uses_sso=uses_sso)

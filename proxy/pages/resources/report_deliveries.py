@@ -1,16 +1,15 @@
 """``/api/v1/reports/scheduled``: reports of the policies file, and who was sent them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fastapi import APIRouter
-
-from dashboards.access import Action, Viewer
+from dashboards.access import Action
 from dashboards.reports import ReportPeriod
 from dashboards.scheduled_periods import current_period, period_name
+from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.store_questions import StoreQuestions
-from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed
 from proxy.reloading import Reloader
 from proxy.services.reports.report_delivery import SETTLE_S, configured_senders
 from proxy.settings import Settings
@@ -76,50 +75,30 @@ class ScheduledReportView:
 
 
 @dataclass(eq=False)
-class ReportDeliveriesResource:
-    """Scheduled reports as viewers see them.
+class ReportDeliveriesResource(Resource):
+    """Scheduled reports as viewers see them."""
 
-    Args:
-        store: Holds the deliveries.
-        ask: Asks it, within the time of a page.
-        reloader: Has the policies in force.
-        settings: They name the mail server.
-        now: Seconds since the epoch.
-    """
+    tag = "reports"
 
     _store: Store
     _ask: StoreQuestions
     _reloader: Reloader
     _settings: Settings
-    _now: Callable[[], float]
+    _now: Clock
 
-    async def list(self, viewer: Viewer) -> Sequence[ScheduledReportView]:
-        """Scheduled reports of the teams that the viewer may see, in the order of the file.
-
-        Raises:
-            CallerError: They may see none.
-        """
+    @api_route("GET", "/reports/scheduled", name="list_scheduled_reports")
+    async def list(self, viewer: SignedIn) -> Sequence[ScheduledReportView]:
+        """Scheduled reports: when they are due next, and what was sent or failed."""
         check_allowed(viewer, Action.SEE_COSTS)
         reports = self._reloader.snapshot.policies.reports
         if not reports:
             return []
         if viewer.teams is not None:
             teams = await self._ask("teams", self._store.teams.all) or ()
-            own = viewer.teams | {item.name for item in teams if item.id in viewer.teams}
-            reports = tuple(item for item in reports if item.team != EVERY and item.team in own)
+            own = viewer.teams | {team.name for team in teams if team.id in viewer.teams}
+            reports = tuple(report for report in reports if report.team in own - {EVERY})
         by_report = await self._ask("report deliveries", lambda: self._read(reports)) or {}
-        return [self._view(item, by_report.get(item.name)) for item in reports]
-
-    def router(self) -> APIRouter:
-        """Routes of the API."""
-        routes = APIRouter(tags=["reports"])
-
-        @routes.get("/reports/scheduled")
-        async def list_scheduled_reports(viewer: SignedIn) -> Sequence[ScheduledReportView]:
-            """Scheduled reports: when they are due next, and what was sent or failed."""
-            return await self.list(viewer)
-
-        return routes
+        return [self._view(report, by_report.get(report.name)) for report in reports]
 
     def _read(self, reports: Sequence[ScheduledReport]) -> Mapping[str, Sequence[ReportDelivery]]:
         """The last deliveries of reports by name; blocks."""

@@ -1,18 +1,18 @@
 """``/api/v1/reports/scheduled/NAME/send``: a scheduled report, sent by hand."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated
 
-from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from dashboards.access import Action, Viewer
 from dashboards.reports import ReportPeriod
 from dashboards.scheduled_periods import PERIOD_EXAMPLES, last_period, named_period, period_name
 from proxy.errors import CallerError, OperatorError
-from proxy.pages.viewing import RecordChange, SignedIn, check_allowed
+from proxy.pages.resources.api import Resource, api_route
+from proxy.pages.viewing import Clock, RecordChange, SignedIn, check_allowed
 from proxy.reloading import Reloader
 from proxy.services.alerts.http_sender import DeliveryFailure, HttpMessage, HttpSender
 from proxy.services.reports.mail_server import AddressedMail
@@ -49,40 +49,27 @@ class SendRequest(BaseModel):
     period: Annotated[str, Field(max_length=20)] = ""
 
 
-class ReportSending:
-    """Sends scheduled reports at once, as often as people want; the schedule stays as it is.
+@dataclass(eq=False)
+class ReportSending(Resource):
+    """Sends scheduled reports at once, as often as people want."""
 
-    Args:
-        store: Holds the ledger.
-        reloader: Has the policies and the catalog in force.
-        settings: They name the mail server.
-        record: Writes the audit log.
-        now: Seconds since the epoch.
-    """
+    tag = "reports"
 
-    def __init__(
-        self,
-        store: Store,
-        reloader: Reloader,
-        settings: Settings,
-        record: RecordChange,
-        now: Callable[[], float],
-    ) -> None:
-        self._store = store
-        self._reloader = reloader
-        self._settings = settings
-        self._record = record
-        self._now = now
-        self._figures = SavingsFigures(store, lambda: reloader.snapshot.catalog, now)
-        self._underway: set[str] = set()
+    _store: Store
+    _reloader: Reloader
+    _settings: Settings
+    _record: RecordChange
+    _now: Clock
+    _underway: set[str] = field(default_factory=set)
 
-    async def send(self, viewer: Viewer, name: str, request: SendRequest) -> SentReportView:
-        """Sends a report to its recipients now, once more where it was sent before.
+    def __post_init__(self) -> None:
+        self._figures = SavingsFigures(
+            self._store, lambda: self._reloader.snapshot.catalog, self._now
+        )
 
-        Raises:
-            CallerError: They may not, there is no such report or period, it is being sent, or a
-                recipient cannot be reached by this gateway's settings.
-        """
+    @api_route("POST", "/reports/scheduled/{name}/send", name="send_report")
+    async def send(self, viewer: SignedIn, name: str, request: SendRequest) -> SentReportView:
+        """Sends a scheduled report now; what its schedule sends stays as it is."""
         check_allowed(viewer, Action.SEND_MESSAGES)
         report = self._find(name)
         period = self._period(report, request.period)
@@ -101,17 +88,6 @@ class ReportSending:
             self._underway.discard(name)
         await self._record(_change(viewer, name, period, results))
         return SentReportView(name=name, period=period_name(period), results=results)
-
-    def router(self) -> APIRouter:
-        """The route of the API."""
-        routes = APIRouter(tags=["reports"])
-
-        @routes.post("/reports/scheduled/{name}/send")
-        async def send_report(viewer: SignedIn, name: str, request: SendRequest) -> SentReportView:
-            """Sends a scheduled report now; what its schedule sends stays as it is."""
-            return await self.send(viewer, name, request)
-
-        return routes
 
     def _find(self, name: str) -> ScheduledReport:
         for report in self._reloader.snapshot.policies.reports:

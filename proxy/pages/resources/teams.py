@@ -1,17 +1,19 @@
 """``/api/v1/teams`` and ``/api/v1/keys``: teams, and the keys by which they call."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from dashboards.access import Action, Viewer
 from dashboards.views.access import CreatedKey, KeyPage, KeyView, TeamView
 from proxy.errors import CallerError
+from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.resources.budgets.key_budgets import KeyBudget, KeyBudgets
 from proxy.pages.store_questions import StoreAsker
-from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed, view_of
 from proxy.store.sql.access.teams import KeyLimits, KeyRecord, Team
 from proxy.store.store import Store
 
@@ -56,11 +58,9 @@ class NewKey(BaseModel):
 
     Attributes:
         team: Id of its team.
-        name: Team's name for it.
         feature: Feature of calls that name none.
         expires: Time from which it opens nothing, in seconds since the epoch; null for never.
         models: The models that its calls may ask for; null for all.
-        budget: Its own budget; null for none.
     """
 
     team: Name
@@ -71,42 +71,35 @@ class NewKey(BaseModel):
     budget: KeyBudget | None = None
 
 
-class TeamsResource:
-    """Teams and keys as viewers see and change them.
+@dataclass(eq=False)
+class TeamsResource(Resource):
+    """Teams and keys as viewers see and change them."""
 
-    Args:
-        store: Holds them.
-        now: Seconds since the epoch.
-    """
+    tag = "teams"
 
-    def __init__(
-        self, store: Store, ask: StoreAsker, budgets: KeyBudgets, now: Callable[[], float]
-    ) -> None:
-        self._teams = store.teams
-        self._ask = ask
-        self._now = now
-        self.budgets = budgets
+    _store: Store
+    _ask: StoreAsker
+    budgets: KeyBudgets
+    _now: Clock
 
-    async def list(self, viewer: Viewer) -> list[TeamView]:
-        """Teams that the viewer may see, by name."""
-        teams = await self._ask.answer("teams", self._teams.all)
+    @api_route("GET", "/teams", name="list_teams")
+    async def list(self, viewer: SignedIn) -> Sequence[TeamView]:
+        """Teams that the viewer may see."""
+        teams = await self._ask.answer("teams", self._store.teams.all)
         return [
             _team_view(team, viewer)
             for team in teams
             if viewer.teams is None or team.id in viewer.teams
         ]
 
-    async def create(self, viewer: Viewer, request: NewTeam) -> TeamView:
-        """Makes a team.
-
-        Raises:
-            CallerError: They may not, or another team has the name.
-        """
+    @api_route("POST", "/teams", name="create_team", status_code=201)
+    async def create(self, viewer: SignedIn, request: NewTeam) -> TeamView:
+        """Makes a team."""
         check_allowed(viewer, Action.CHANGE_TEAMS)
         now = self._now()
 
         def create() -> Team:
-            return self._teams.create(
+            return self._store.teams.create(
                 request.name, now=now, keeps_prompts=request.keeps_prompts, who=viewer.name
             )
 
@@ -115,56 +108,45 @@ class TeamsResource:
         except ValueError as error:
             raise CallerError(str(error), code="name_taken", param="name", status=409) from None
 
-    async def keep_prompts(self, viewer: Viewer, team: str, request: PromptRetention) -> None:
-        """Has the text of a team's prompts stored from now on, or no more.
-
-        Raises:
-            CallerError: They may not, or there is no such team.
-        """
+    @api_route("PUT", "/teams/{team}/prompts", status_code=204)
+    async def keep_prompts(self, viewer: SignedIn, team: ItemId, request: PromptRetention) -> None:
+        """Has the text of a team's prompts stored, or no more."""
         check_allowed(viewer, Action.CHANGE_TEAMS)
         now, keeps = self._now(), request.keeps_prompts
         was = await self._ask.answer(
             "teams",
-            lambda: self._teams.keep_prompts(team, keeps=keeps, now=now, who=viewer.name),
+            lambda: self._store.teams.keep_prompts(team, keeps=keeps, now=now, who=viewer.name),
         )
         if not was:
             raise _unknown_team()
 
+    @api_route("GET", "/keys", name="list_keys")
     async def keys(
-        self, viewer: Viewer, *, team: str = "", after: str = "", limit: int = 50
+        self,
+        viewer: SignedIn,
+        *,
+        team: Annotated[str, Query(max_length=128)] = "",
+        after: Annotated[str, Query(max_length=128)] = "",
+        limit: PageLimit = 50,
     ) -> KeyPage:
-        """Keys of teams whose keys the viewer may change, the newest first.
-
-        Args:
-            viewer: The person who asks.
-            team: Id of a team, whose keys alone are wanted; "" for all.
-            after: The ``next`` of the page before; "" for the first one.
-            limit: The most that are wanted.
-
-        Raises:
-            CallerError: They may see none.
-        """
+        """Keys, the newest first, without their secrets."""
         check_allowed(viewer, Action.CHANGE_KEYS, team or None)
         teams = frozenset({team}) if team else viewer.teams
         start = _position(after) if after else None
         page = await self._ask.answer(
-            "keys", lambda: self._teams.keys_page(teams, limit + 1, before=start)
+            "keys", lambda: self._store.teams.keys_page(teams, limit + 1, before=start)
         )
-        names = {each.id: each.name for each in await self._ask.answer("teams", self._teams.all)}
+        names = await self._team_names()
         shown = page[:limit]
         last = shown[-1] if len(page) > limit else None
         return KeyPage(
-            keys=[self._key_view(each, names) for each in shown],
+            keys=[self._key_view(key, names) for key in shown],
             next=None if last is None else f"{last.created:.6f}_{last.id}",
         )
 
-    async def create_key(self, viewer: Viewer, request: NewKey) -> CreatedKey:
-        """Makes a key; its secret is told this once.
-
-        Raises:
-            CallerError: They may not, there is no such team, its time is over already, or its
-                budget cannot be set.
-        """
+    @api_route("POST", "/keys", status_code=201)
+    async def create_key(self, viewer: SignedIn, request: NewKey) -> CreatedKey:
+        """Makes a key; its secret is in this answer alone."""
         check_allowed(viewer, Action.CHANGE_KEYS, request.team)
         now = self._now()
         if request.expires is not None and request.expires <= now:
@@ -181,7 +163,7 @@ class TeamsResource:
         )
 
         def create() -> tuple[KeyRecord, str]:
-            return self._teams.create_key(
+            return self._store.teams.create_key(
                 request.team,
                 request.name,
                 now=now,
@@ -196,8 +178,7 @@ class TeamsResource:
             raise _unknown_team() from None
         if request.budget is not None:
             await self._limit(viewer, key.id, request.budget)
-        names = {each.id: each.name for each in await self._ask.answer("teams", self._teams.all)}
-        return CreatedKey(key=self._key_view(key, names), secret=secret)
+        return CreatedKey(key=self._key_view(key, await self._team_names()), secret=secret)
 
     async def _limit(self, viewer: Viewer, key: str, budget: KeyBudget) -> None:
         """Sets the budget of a new key, whose secret nobody has yet; without it there is no key."""
@@ -207,18 +188,15 @@ class TeamsResource:
             await self.revoke(viewer, key)
             raise
 
-    async def revoke(self, viewer: Viewer, key: str) -> None:
-        """Closes a key for good, within seconds in every gateway.
-
-        Raises:
-            CallerError: They may not, or there is no such open key of their teams.
-        """
+    @api_route("DELETE", "/keys/{key}", name="revoke_key", status_code=204)
+    async def revoke(self, viewer: SignedIn, key: ItemId) -> None:
+        """Closes a key for good."""
         check_allowed(viewer, Action.CHANGE_KEYS)
-        record = await self._ask.answer("keys", lambda: self._teams.key(key))
+        record = await self._ask.answer("keys", lambda: self._store.teams.key(key))
         is_theirs = record is not None and viewer.may(Action.CHANGE_KEYS, record.team)
         now = self._now()
         if not is_theirs or not await self._ask.answer(
-            "keys", lambda: self._teams.revoke(key, now=now, who=viewer.name)
+            "keys", lambda: self._store.teams.revoke(key, now=now, who=viewer.name)
         ):
             raise CallerError(
                 "There is no open key with this id; see GET /api/v1/keys.",
@@ -227,65 +205,25 @@ class TeamsResource:
             )
         await self.budgets.forget(viewer, key)
 
+    async def _team_names(self) -> Mapping[str, str]:
+        """The teams' names by id."""
+        teams = await self._ask.answer("teams", self._store.teams.all)
+        return {team.id: team.name for team in teams}
+
     def _key_view(self, key: KeyRecord, names: Mapping[str, str]) -> KeyView:
         expires, models = key.limits.expires, key.limits.models
         is_over = expires is not None and self._now() >= expires
         state = "revoked" if key.revoked_at is not None else "expired" if is_over else "open"
-        return KeyView(
-            id=key.id,
-            team=key.team,
+        return view_of(
+            KeyView,
+            key,
             team_name=names.get(key.team, key.team),
-            name=key.name,
             ends_in=key.hint,
-            feature=key.feature,
-            created=key.created,
             state=state,
-            revoked_at=key.revoked_at,
             expires=expires,
             models=None if models is None else sorted(models),
             budgets=self.budgets.of(key.id),
         )
-
-    def router(self) -> APIRouter:
-        """Routes of the API."""
-        routes = APIRouter(tags=["teams"])
-
-        @routes.get("/teams")
-        async def list_teams(viewer: SignedIn) -> list[TeamView]:
-            """Teams that the viewer may see."""
-            return await self.list(viewer)
-
-        @routes.post("/teams", status_code=201)
-        async def create_team(viewer: SignedIn, request: NewTeam) -> TeamView:
-            """Makes a team."""
-            return await self.create(viewer, request)
-
-        @routes.put("/teams/{team}/prompts", status_code=204)
-        async def keep_prompts(viewer: SignedIn, team: ItemId, request: PromptRetention) -> None:
-            """Has the text of a team's prompts stored, or no more."""
-            await self.keep_prompts(viewer, team, request)
-
-        @routes.get("/keys")
-        async def list_keys(
-            viewer: SignedIn,
-            team: Annotated[str, Query(max_length=128)] = "",
-            after: Annotated[str, Query(max_length=128)] = "",
-            limit: PageLimit = 50,
-        ) -> KeyPage:
-            """Keys, the newest first, without their secrets."""
-            return await self.keys(viewer, team=team, after=after, limit=limit)
-
-        @routes.post("/keys", status_code=201)
-        async def create_key(viewer: SignedIn, request: NewKey) -> CreatedKey:
-            """Makes a key; its secret is in this answer alone."""
-            return await self.create_key(viewer, request)
-
-        @routes.delete("/keys/{key}", status_code=204)
-        async def revoke_key(viewer: SignedIn, key: ItemId) -> None:
-            """Closes a key for good."""
-            await self.revoke(viewer, key)
-
-        return routes
 
 
 def _unknown_team() -> CallerError:
@@ -301,21 +239,15 @@ def _position(after: str) -> tuple[float, str]:
     """Creation and id of the last key of a page."""
     created, _, key = after.partition("_")
     try:
-        at = float(created)
+        time = float(created)
     except ValueError:
-        at = -1.0
-    if not 0 <= at <= _MAX_TIME or not key.isalnum() | ("_" in key):
+        time = -1.0
+    if not 0 <= time <= _MAX_TIME or not key.isalnum() | ("_" in key):
         raise CallerError(
             "`after` takes the `next` of the page before.", code="invalid_cursor", param="after"
         )
-    return at, key
+    return time, key
 
 
 def _team_view(team: Team, viewer: Viewer) -> TeamView:
-    return TeamView(
-        id=team.id,
-        name=team.name,
-        keeps_prompts=team.keeps_prompts,
-        created=team.created,
-        may_change_keys=viewer.may(Action.CHANGE_KEYS, team.id),
-    )
+    return view_of(TeamView, team, may_change_keys=viewer.may(Action.CHANGE_KEYS, team.id))

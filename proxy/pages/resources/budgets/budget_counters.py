@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fastapi import APIRouter
-
-from dashboards.access import Action, Viewer
+from dashboards.access import Action
 from dashboards.board import AdminBoard, BudgetCounter, OpenAlert
+from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import SignedIn, check_allowed
 from proxy.store.store import Store
@@ -41,25 +40,18 @@ class AlertsView:
 
 
 @dataclass(eq=False)
-class BudgetsResource:
-    """Budgets and alerts as viewers see them.
+class BudgetsResource(Resource):
+    """Budgets and alerts as viewers see them."""
 
-    Args:
-        board: Knows counters and alerts.
-        store: Holds teams.
-        ask: Asks the store.
-    """
+    tag = "budgets"
 
     _board: AdminBoard
     _store: Store
     _ask: StoreQuestions
 
-    async def budgets(self, viewer: Viewer) -> BudgetsView:
-        """Counters that the viewer may see: of own teams and their keys, and of everybody.
-
-        Raises:
-            CallerError: They may see none.
-        """
+    @api_route("GET", "/budgets", name="list_budgets")
+    async def budgets(self, viewer: SignedIn) -> BudgetsView:
+        """Spent and held amounts of each budget."""
         check_allowed(viewer, Action.SEE_COSTS)
         counters = await self._board.counters()
         if counters is None or viewer.teams is None:
@@ -79,33 +71,14 @@ class BudgetsResource:
             ]
         )
 
-    async def alerts(self, viewer: Viewer) -> AlertsView:
-        """Alerts that go on; they name teams, so only who sees all teams has them.
-
-        Raises:
-            CallerError: They may see none.
-        """
+    @api_route("GET", "/alerts", name="list_alerts")
+    async def alerts(self, viewer: SignedIn) -> AlertsView:
+        """Alerts that go on."""
         check_allowed(viewer, Action.SEE_OPERATIONS)
-        if viewer.teams is not None:
+        if viewer.teams is not None:  # alerts name teams
             return AlertsView(alerts=(), total=0)
         open_alerts = await self._board.open_alerts()
         if open_alerts is None:
             return AlertsView(alerts=None, total=None)
         ranked = sorted(open_alerts, key=lambda alert: urgency_key(alert.severity, alert.began))
         return AlertsView(alerts=ranked[:_MAX_ALERTS], total=len(ranked))
-
-    def router(self) -> APIRouter:
-        """Routes of the API."""
-        routes = APIRouter(tags=["budgets"])
-
-        @routes.get("/budgets")
-        async def list_budgets(viewer: SignedIn) -> BudgetsView:
-            """Spent and held amounts of each budget."""
-            return await self.budgets(viewer)
-
-        @routes.get("/alerts")
-        async def list_alerts(viewer: SignedIn) -> AlertsView:
-            """Alerts that go on."""
-            return await self.alerts(viewer)
-
-        return routes

@@ -15,12 +15,7 @@ _SHARED: Final = frozenset({"organization", _TEAM, _KEY})
 
 
 class BudgetOwners:
-    """Teams and keys that budgets are of.
-
-    Args:
-        teams: Names of teams by id.
-        keys: The id of the team of each key, by the key's id.
-    """
+    """Teams and keys that budgets are of: teams' names by id, and the team of each key by id."""
 
     def __init__(self, teams: Mapping[str, str], keys: Mapping[str, str]) -> None:
         self._ids = {name: id_ for id_, name in teams.items()}
@@ -29,8 +24,8 @@ class BudgetOwners:
     @classmethod
     def read(cls, teams: Teams, budgets: Iterable[Budget]) -> Self:
         """The owners of these budgets; blocks."""
-        keys = {each.of for each in budgets if each.scope == _KEY and each.of != EVERY}
-        names = {each.id: each.name for each in teams.all()}
+        keys = {budget.of for budget in budgets if budget.scope == _KEY and budget.of != EVERY}
+        names = {team.id: team.name for team in teams.all()}
         return cls(names, teams.key_teams(keys) if keys else {})
 
     def team(self, budget: Budget) -> str | None:
@@ -52,11 +47,7 @@ class BudgetOwners:
         return viewer.may(Action.CHANGE_BUDGETS, team) and (sees_all or team is not None)
 
     def check_change(self, viewer: Viewer, budget: Budget) -> str | None:
-        """The team that a budget is of, if the viewer may change it.
-
-        Raises:
-            CallerError: They may not.
-        """
+        """The team that a budget is of, if the viewer may change it; else raises CallerError."""
         team = self.team(budget)
         check_allowed(viewer, Action.CHANGE_BUDGETS, team)
         if not self.may_change(viewer, budget):

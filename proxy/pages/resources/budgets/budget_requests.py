@@ -54,24 +54,9 @@ def requested_budget(name: str, request: BudgetRequest) -> Budget:
 
 
 def _toml_fields(name: str, request: BudgetRequest) -> dict[str, str]:
+    """The values in TOML, by field; those that are null are left out."""
+    fields = {"name": name, **request.model_dump(exclude_none=True)}
     limit = request.limit.strip()
     is_count = request.unit != BudgetUnit.USD and limit.isascii() and limit.isdigit()
-    fields = {
-        "name": toml_value(name),
-        "scope": toml_value(request.scope),
-        "of": toml_value(request.of),
-        "unit": toml_value(request.unit),
-        "window": toml_value(request.window),
-        "limit": str(int(limit)) if is_count else toml_value(limit),
-        "hard": "true" if request.hard else "false",
-    }
-    for key, text in (
-        ("hold", request.hold),
-        ("on_loss", request.on_loss),
-        ("unpriced", request.unpriced),
-    ):
-        if text is not None:
-            fields[key] = toml_value(text)
-    if request.alerts is not None:
-        fields["alerts"] = toml_value(request.alerts)
-    return fields
+    fields["limit"] = int(limit) if is_count else limit
+    return {key: toml_value(value) for key, value in fields.items()}

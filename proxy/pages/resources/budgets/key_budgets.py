@@ -9,9 +9,8 @@ from pydantic import BaseModel
 from dashboards.access import Viewer
 from dashboards.views.access import KeyBudgetView
 from proxy.pages.resources.budgets.budget_requests import BudgetRequest, Text, requested_budget
-from proxy.pages.resources.budgets.stored_budgets import StoredBudgetsResource
-from slo.budgets.budget import Budget, BudgetUnit
-from slo.objectives.toml_writer import dollars_text
+from proxy.pages.resources.budgets.stored_budgets import StoredBudgetsResource, limit_text
+from slo.budgets.budget import BudgetUnit
 
 _KEY: Final = "key"
 
@@ -37,11 +36,7 @@ class KeyBudget(BaseModel):
 
 @dataclass(eq=False)
 class KeyBudgets:
-    """The budgets of keys.
-
-    Args:
-        stored: Budgets that people set.
-    """
+    """The budgets of keys, among those that people set; its errors are those of other budgets."""
 
     _stored: StoredBudgetsResource
 
@@ -51,27 +46,15 @@ class KeyBudgets:
         return self._stored.are_kept
 
     def check(self, request: KeyBudget) -> None:
-        """Check a budget before its key is made.
-
-        Raises:
-            CallerError: It breaks a rule, or no budgets are kept.
-        """
+        """Check a budget before its key is made."""
         self._stored.check_settable(requested_budget("key", request.request("key")).name)
 
     async def set(self, viewer: Viewer, key: str, request: KeyBudget) -> None:
-        """Sets the budget of a key, in place of an earlier one.
-
-        Raises:
-            CallerError: As for other budgets.
-        """
+        """Sets the budget of a key, in place of an earlier one."""
         await self._stored.set(viewer, key, request.request(key))
 
     async def remove(self, viewer: Viewer, key: str) -> None:
-        """Removes the budget of a key.
-
-        Raises:
-            CallerError: As for other budgets.
-        """
+        """Removes the budget of a key."""
         await self._stored.remove(viewer, key)
 
     async def forget(self, viewer: Viewer, key: str) -> None:
@@ -80,20 +63,14 @@ class KeyBudgets:
 
     def of(self, key: str) -> Sequence[KeyBudgetView]:
         """The budgets in force of this key alone, also those of the policies file."""
-        budgets = [
-            budget
+        return [
+            KeyBudgetView(
+                name=budget.name,
+                limit=limit_text(budget),
+                unit=budget.unit,
+                window=budget.window,
+                is_own=budget.name == key,
+            )
             for budget in self._stored.in_force()
             if budget.scope == _KEY and budget.of == key
         ]
-        return [_view(budget, key) for budget in budgets]
-
-
-def _view(budget: Budget, key: str) -> KeyBudgetView:
-    is_usd = budget.unit is BudgetUnit.USD
-    return KeyBudgetView(
-        name=budget.name,
-        limit=dollars_text(budget.limit) if is_usd else str(budget.limit),
-        unit=budget.unit,
-        window=budget.window,
-        is_own=budget.name == key,
-    )

@@ -1,16 +1,15 @@
 """``/api/v1/budgets/NAME``: budgets that people set, beside those of the policies file."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-from fastapi import APIRouter
 
 from dashboards.access import Action, Viewer
 from proxy.errors import CallerError
+from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.resources.budgets.budget_owners import BudgetOwners
 from proxy.pages.resources.budgets.budget_requests import BudgetRequest, requested_budget
 from proxy.pages.store_questions import StoreQuestions
-from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed, view_of
 from proxy.reloading import Reloader
 from proxy.settings import Settings
 from proxy.store.sql.settings.stored_budgets import StoredBudget
@@ -23,21 +22,13 @@ from slo.objectives.toml_writer import dollars_text
 class StoredBudgetView:
     """A budget that people set.
 
+    The fields up to ``alerts`` are those of ``[[budgets]]`` in the policies file.
+
     Attributes:
-        scope: Its scope, as in the policies file.
-        of: Whose.
-        unit: Unit that is counted.
         limit: Dollars as a decimal text, or a whole number.
-        hard: True if calls that do not fit are refused.
-        hold: Amount held for a call that runs: ``p95`` or ``worst``.
-        on_loss: Calls while the counters are unreachable: ``open``, ``local_quota``, ``closed``.
-        unpriced: Calls of unknown price: ``refuse``, ``allow`` or ``own``.
-        alerts: Percents of the limit at which people are notified.
         in_force: False where the policies file has a budget of this name, or this gateway has not
             taken it over yet.
-        changed_by: Who set it last.
-        changed_at: When, in seconds since the epoch.
-        may_change: True if the viewer may.
+        changed_at: In seconds since the epoch.
     """
 
     name: str
@@ -64,37 +55,26 @@ class StoredBudgetsView:
     budgets: Sequence[StoredBudgetView] | None
 
 
-class StoredBudgetsResource:
-    """Budgets set on pages, as viewers see and change them.
+@dataclass(eq=False)
+class StoredBudgetsResource(Resource):
+    """Budgets set on pages, as viewers see and change them; a gateway takes changes over itself."""
 
-    Args:
-        store: Holds them.
-        ask: Asks the store, within the time of a page.
-        reloader: Has the budgets in force, and takes changes over.
-        settings: They say whether there is a policies file, without which none are kept.
-        now: Seconds since the epoch.
-    """
+    tag = "budgets"
 
-    def __init__(
-        self,
-        store: Store,
-        ask: StoreQuestions,
-        reloader: Reloader,
-        settings: Settings,
-        now: Callable[[], float],
-    ) -> None:
-        self._store = store
-        self._ask = ask
-        self._reloader = reloader
-        self._now = now
-        self.are_kept = settings.policies is not None
+    _store: Store
+    _ask: StoreQuestions
+    _reloader: Reloader
+    _settings: Settings
+    _now: Clock
 
-    async def list(self, viewer: Viewer) -> StoredBudgetsView:
-        """Budgets that the viewer may see: of their own teams, of every team, and of everybody.
+    @property
+    def are_kept(self) -> bool:
+        """False where there is no policies file, without which no budgets are kept."""
+        return self._settings.policies is not None
 
-        Raises:
-            CallerError: They may see none.
-        """
+    @api_route("GET", "/budgets/stored", name="list_stored_budgets")
+    async def list(self, viewer: SignedIn) -> StoredBudgetsView:
+        """Budgets that people set, beside those of the policies file."""
         check_allowed(viewer, Action.SEE_COSTS)
         read = await self._ask("stored budgets", self._read)
         if read is None:
@@ -103,12 +83,13 @@ class StoredBudgetsResource:
         seen = [stored for stored in all_stored if owners.may_see(viewer, stored.budget)]
         return StoredBudgetsView(budgets=[self._view(stored, viewer, owners) for stored in seen])
 
-    async def set(self, viewer: Viewer, name: str, request: BudgetRequest) -> None:
-        """Sets a budget, in place of the one that people set by this name.
+    @api_route("PUT", "/budgets/{name}", name="set_budget", status_code=204)
+    async def set(self, viewer: SignedIn, name: str, request: BudgetRequest) -> None:
+        """Sets a budget; gateways follow within seconds.
 
         Raises:
-            CallerError: They may not, it breaks a rule, is of nobody, the policies file has one of
-                this name, there are too many, or it cannot take effect.
+            CallerError: It breaks a rule, its team or key does not exist, the policies file has one
+                of this name, there are too many, or it cannot take effect.
         """
         budget = requested_budget(name, request)
         earlier = await self._find(name)
@@ -127,12 +108,9 @@ class StoredBudgetsResource:
             raise CallerError(f"This cannot be kept: {error}.", code="too_many_budgets") from None
         await self._apply()
 
-    async def remove(self, viewer: Viewer, name: str) -> None:
-        """Removes a budget that people set; what it has counted is forgotten.
-
-        Raises:
-            CallerError: They may not, or there is none of this name.
-        """
+    @api_route("DELETE", "/budgets/{name}", name="remove_budget", status_code=204)
+    async def remove(self, viewer: SignedIn, name: str) -> None:
+        """Removes a budget that people set."""
         check_allowed(viewer, Action.CHANGE_BUDGETS)
         stored = await self._find(name)
         if stored is None:
@@ -157,11 +135,7 @@ class StoredBudgetsResource:
         return self._reloader.snapshot.policies.budgets
 
     def check_settable(self, name: str) -> None:
-        """Check that a budget of this name would take effect.
-
-        Raises:
-            CallerError: It would not: says why.
-        """
+        """Checks that a budget of this name would take effect; else raises CallerError."""
         if not self.are_kept:
             raise CallerError(
                 "No budgets are kept without a policies file, which may be empty: set"
@@ -177,45 +151,14 @@ class StoredBudgetsResource:
                 param="name",
             )
 
-    def router(self) -> APIRouter:
-        """Routes of the API."""
-        routes = APIRouter(tags=["budgets"])
-
-        @routes.get("/budgets/stored")
-        async def list_stored_budgets(viewer: SignedIn) -> StoredBudgetsView:
-            """Budgets that people set, beside those of the policies file."""
-            return await self.list(viewer)
-
-        @routes.put("/budgets/{name}", status_code=204)
-        async def set_budget(viewer: SignedIn, name: str, request: BudgetRequest) -> None:
-            """Sets a budget; gateways follow within seconds."""
-            await self.set(viewer, name, request)
-
-        @routes.delete("/budgets/{name}", status_code=204)
-        async def remove_budget(viewer: SignedIn, name: str) -> None:
-            """Removes a budget that people set."""
-            await self.remove(viewer, name)
-
-        return routes
-
     def _view(self, stored: StoredBudget, viewer: Viewer, owners: BudgetOwners) -> StoredBudgetView:
         budget = stored.budget
-        is_usd = budget.unit is BudgetUnit.USD
-        return StoredBudgetView(
-            name=budget.name,
-            scope=budget.scope,
-            of=budget.of,
-            unit=budget.unit,
-            window=budget.window,
-            limit=dollars_text(budget.limit) if is_usd else str(budget.limit),
-            hard=budget.hard,
-            hold=budget.hold,
-            on_loss=budget.on_loss,
-            unpriced=budget.unpriced,
-            alerts=budget.alerts,
+        return view_of(
+            StoredBudgetView,
+            budget,
+            stored,
+            limit=limit_text(budget),
             in_force=budget in self._reloader.snapshot.policies.budgets,
-            changed_by=stored.changed_by,
-            changed_at=stored.changed_at,
             may_change=owners.may_change(viewer, budget),
         )
 
@@ -238,3 +181,9 @@ class StoredBudgetsResource:
 
     async def _owners(self, budgets: Sequence[Budget]) -> BudgetOwners:
         return await self._store.ask(BudgetOwners.read, self._store.teams, budgets)
+
+
+def limit_text(budget: Budget) -> str:
+    """The limit of a budget as people write it: dollars, or a whole number."""
+    is_usd = budget.unit is BudgetUnit.USD
+    return dollars_text(budget.limit) if is_usd else str(budget.limit)

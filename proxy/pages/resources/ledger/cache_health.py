@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, TypeVar
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 from starlette.responses import Response
 
@@ -18,14 +18,11 @@ from dashboards.views.cache_health import (
 )
 from proxy.catalog.catalog import Catalog
 from proxy.errors import CallerError
-from proxy.pages.resources.ledger.queries import (
-    PlaceQuery,
-    buckets_of,
-    json_response,
-)
+from proxy.pages.resources.api import Resource, api_route
+from proxy.pages.resources.ledger.queries import PlaceQuery, buckets_of, json_response
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.view_formats import json_bytes
-from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed
 from proxy.prefix.explain.reasons import FIXES
 from proxy.store.sql.views.cache_health import CacheQuestion, cache_health_view, compare_prompts
 from proxy.store.store import Store
@@ -45,36 +42,26 @@ class CacheQuery(PlaceQuery):
 
 
 @dataclass(eq=False)
-class CacheHealth:
+class CacheHealth(Resource):
     """Caches' health, as pages and the API read it.
-
-    Args:
-        ask: Asks it, few questions at once.
-        catalog: Returns the catalog in force.
-        objectives: Returns the objectives in force.
-        now: Seconds since the epoch.
 
     Attributes:
         max_loss_nanos: Amount that a feature's marks may lose, as the setting says.
     """
 
+    tag = "cache"
     max_loss_nanos = 0
 
     _store: Store
     _ask: StoreQuestions
     _catalog: Callable[[], Catalog]
     _objectives: Callable[[], Sequence[Objective]]
-    _now: Callable[[], float]
+    _now: Clock
 
     async def cache_health(
         self, viewer: Viewer, query: CacheQuery, finish: Callable[[CacheHealthView], T]
     ) -> T:
-        """Hit rates and misses of the teams that a viewer may see, in the form asked for.
-
-        Raises:
-            CallerError: They may see no costs, or the question has a fault.
-            Unready: The database did not answer in time.
-        """
+        """Hit rates and misses of the teams that a viewer may see, in the form asked for."""
         check_allowed(viewer, Action.SEE_COSTS)
         period = query.period(self._now())
         catalog = self._catalog()
@@ -91,13 +78,14 @@ class CacheHealth:
         )
         return await self._ask.view("cache", cache_health_view, question, finish)
 
-    async def evidence(self, viewer: Viewer, call_id: str) -> MissEvidenceView:
-        """Evidence for the miss of a call.
+    @api_route("GET", "/cache", name="cache", response_model=CacheHealthView)
+    async def json(self, viewer: SignedIn, query: Annotated[CacheQuery, Query()]) -> Response:
+        """Hit rates over time against their floors, and reasons for misses."""
+        return json_response(await self.cache_health(viewer, query, json_bytes))
 
-        Raises:
-            CallerError: They may see no calls, or there is no such call, or it missed nothing.
-            Unready: The database did not answer in time.
-        """
+    @api_route("GET", "/cache/misses/{call_id}", name="miss")
+    async def evidence(self, viewer: SignedIn, call_id: str) -> MissEvidenceView:
+        """Evidence for the miss of a call, and where its prompt parts from the last hit's."""
         check_allowed(viewer, Action.SEE_CALLS)
         evidence = await self._ask.expect("evidence", lambda: self._read_evidence(viewer, call_id))
         if not evidence:
@@ -107,22 +95,6 @@ class CacheHealth:
                 status=404,
             )
         return evidence[0]
-
-    def router(self) -> APIRouter:
-        """The routes of the API."""
-        routes = APIRouter(tags=["cache"])
-
-        @routes.get("/cache", response_model=CacheHealthView)
-        async def cache(viewer: SignedIn, query: Annotated[CacheQuery, Query()]) -> Response:
-            """Hit rates over time against their floors, and reasons for misses."""
-            return json_response(await self.cache_health(viewer, query, json_bytes))
-
-        @routes.get("/cache/misses/{call_id}")
-        async def miss(viewer: SignedIn, call_id: str) -> MissEvidenceView:
-            """Evidence for the miss of a call, and where its prompt parts from the last hit's."""
-            return await self.evidence(viewer, call_id)
-
-        return routes
 
     def _read_evidence(self, viewer: Viewer, call_id: str) -> list[MissEvidenceView]:
         """The evidence, in a list of one; [] where there is none for them; blocks."""

@@ -16,6 +16,7 @@ from dashboards.views.calls import (
 from proxy.catalog.catalog import Catalog
 from proxy.catalog.entries import Route
 from proxy.pages.board_data import receipt_facts
+from proxy.pages.viewing import view_of
 from proxy.prefix.explain.reasons import CacheMiss, MissReason, explanation_lines
 from proxy.records.receipt import Receipt, answering_model, total_nanos
 from slo.price import call_pricing
@@ -60,22 +61,14 @@ def _attempt_story(receipt: Receipt, catalog: Catalog) -> AttemptStory:
     phases = [
         (phase, seconds) for phase in _PHASES if (seconds := getattr(receipt, phase)) is not None
     ]
-    return AttemptStory(
+    return view_of(
+        AttemptStory,
+        receipt,
         number=receipt.attempt,
         is_final=receipt.final,
-        route=receipt.route,
-        upstream=receipt.upstream,
         model=answering_model(receipt.route, receipt.model),
-        status=receipt.status,
         outcome=receipt.outcome.value,
-        error=receipt.error,
-        started=receipt.started,
-        ttft=receipt.ttft,
-        duration=receipt.duration,
-        overhead=receipt.overhead,
         phases=phases,
-        list_nanos=receipt.list_nanos,
-        cost_nanos=receipt.cost_nanos,
         cost_lines=cost_lines(receipt, catalog),
         facts=[fact for fact in receipt_facts(receipt) if fact[0] not in _TOLD_FACTS],
         decision=list(_decision(receipt)),

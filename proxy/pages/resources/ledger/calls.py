@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
-from fastapi import APIRouter, Query
+from fastapi import Query
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 from starlette.responses import Response
@@ -16,6 +16,7 @@ from dashboards.reports import Part, SpendFilter
 from dashboards.views.calls import CallRow, CallStory, CallsView
 from proxy.catalog.catalog import Catalog
 from proxy.errors import CallerError
+from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.resources.ledger.call_values import call_story
 from proxy.pages.resources.ledger.live_calls import LiveCalls, LiveListener, Wanted, follow
 from proxy.pages.resources.ledger.queries import (
@@ -26,7 +27,7 @@ from proxy.pages.resources.ledger.queries import (
 )
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.view_formats import json_bytes
-from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed
 from proxy.records.receipt import Outcome, Receipt, answering_model
 from proxy.store.sql.ids import id_floor
 from proxy.store.sql.views.calls import CallSearch, calls_view
@@ -67,29 +68,19 @@ LIVE_FILTERS: Final = LiveQuery.model_fields.keys() - PeriodQuery.model_fields.k
 
 
 @dataclass(eq=False)
-class Calls:
-    """Calls, as pages and the API read them.
+class Calls(Resource):
+    """Calls, as pages and the API read them."""
 
-    Args:
-        ask: Asks it, few questions at once.
-        catalog: The catalog in force.
-        live: Calls of this process as they end.
-        now: Seconds since the epoch.
-    """
+    tag = "calls"
 
     _store: Store
     _ask: StoreQuestions
     _catalog: Callable[[], Catalog]
     _live: LiveCalls
-    _now: Callable[[], float]
+    _now: Clock
 
     async def calls(self, viewer: Viewer, query: CallsQuery, finish: Callable[[CallsView], T]) -> T:
-        """Calls of the teams that a viewer may see, newest first, in the form asked for.
-
-        Raises:
-            CallerError: They may see no calls, or the question has a fault.
-            Unready: The database did not answer in time.
-        """
+        """Calls of the teams that a viewer may see, newest first, in the form asked for."""
         check_allowed(viewer, Action.SEE_CALLS)
         start, end = query.period(self._now()).bounds
         search = CallSearch(
@@ -106,13 +97,27 @@ class Calls:
         )
         return await self._ask.view("calls", calls_view, search, finish)
 
-    async def story(self, viewer: Viewer, call_id: str) -> CallStory:
-        """All that is known of a call.
+    @api_route("GET", "/calls", name="calls", response_model=CallsView)
+    async def json(self, viewer: SignedIn, query: Annotated[CallsQuery, Query()]) -> Response:
+        """Calls, newest first; a page may be empty although `next` names another."""
+        return json_response(await self.calls(viewer, query, json_bytes))
 
-        Raises:
-            CallerError: They may see no calls, or their teams made no such call.
-            Unready: The database did not answer in time.
-        """
+    @api_route("GET", "/calls/live", response_class=StreamingResponse)
+    async def live(
+        self, viewer: SignedIn, query: Annotated[LiveQuery, Query()]
+    ) -> StreamingResponse:
+        """Calls of this process as they end, as server-sent events named `call`."""
+        check_allowed(viewer, Action.SEE_CALLS)
+        names = await self._ask.expect("team names", self._team_names)
+        is_wanted = _live_filter(query, query.spend_filter(viewer, self._providers()))
+        stack = ExitStack()
+        listener = stack.enter_context(self._live.listener(is_wanted))
+        events = self._events(listener, is_wanted, names, stack)
+        return StreamingResponse(events, media_type="text/event-stream")
+
+    @api_route("GET", "/calls/{call_id}")
+    async def story(self, viewer: SignedIn, call_id: str) -> CallStory:
+        """All that is known of a call."""
         check_allowed(viewer, Action.SEE_CALLS)
         receipts, names = await self._ask.expect("call", lambda: self._read_call(call_id))
         seen = [
@@ -123,42 +128,6 @@ class Calls:
                 "Your teams made no call with this id.", code="call_not_found", status=404
             )
         return call_story(seen, names, self._catalog())
-
-    async def live(self, viewer: Viewer, query: LiveQuery) -> AsyncGenerator[bytes]:
-        """Calls as they end, as server-sent events; those of the teams that a viewer may see.
-
-        Raises:
-            CallerError: They may see no calls.
-            Unready: Too many follow already, or the database did not answer in time.
-        """
-        check_allowed(viewer, Action.SEE_CALLS)
-        names = await self._ask.expect("team names", self._team_names)
-        is_wanted = _live_filter(query, query.spend_filter(viewer, self._providers()))
-        stack = ExitStack()
-        listener = stack.enter_context(self._live.listener(is_wanted))
-        return self._events(listener, is_wanted, names, stack)
-
-    def router(self) -> APIRouter:
-        """The routes of the API."""
-        routes = APIRouter(tags=["calls"])
-
-        @routes.get("/calls", response_model=CallsView)
-        async def calls(viewer: SignedIn, query: Annotated[CallsQuery, Query()]) -> Response:
-            """Calls, newest first; a page may be empty although `next` names another."""
-            return json_response(await self.calls(viewer, query, json_bytes))
-
-        @routes.get("/calls/live", response_class=StreamingResponse)
-        async def live(viewer: SignedIn, query: Annotated[LiveQuery, Query()]) -> StreamingResponse:
-            """Calls of this process as they end, as server-sent events named `call`."""
-            events = await self.live(viewer, query)
-            return StreamingResponse(events, media_type="text/event-stream")
-
-        @routes.get("/calls/{call_id}")
-        async def story(viewer: SignedIn, call_id: str) -> CallStory:
-            """All that is known of a call."""
-            return await self.story(viewer, call_id)
-
-        return routes
 
     def _providers(self) -> Mapping[str, str]:
         """The provider of each upstream."""

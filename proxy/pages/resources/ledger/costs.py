@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Final, TypeVar
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 from starlette.responses import Response
 
@@ -14,6 +14,7 @@ from dashboards.reports import ReportPeriod
 from dashboards.time_buckets import BucketUnit
 from dashboards.views.costs import CostDimension, CostsView
 from proxy.errors import Unready
+from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.resources.ledger.queries import (
     FilterQuery,
     buckets_of,
@@ -22,7 +23,7 @@ from proxy.pages.resources.ledger.queries import (
 )
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.view_formats import json_bytes, view_itself
-from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed
 from proxy.store.sql.views.cost_reports import has_more_receipts
 from proxy.store.sql.views.costs import CostsQuestion, costs_view
 
@@ -47,25 +48,21 @@ class CostsQuery(FilterQuery):
 
 
 @dataclass(eq=False)
-class Costs:
+class Costs(Resource):
     """Costs, as pages and the API read them.
 
     Args:
-        ask: Asks the store, few questions at once.
         providers: Returns the provider of each upstream.
-        now: Seconds since the epoch.
     """
+
+    tag = "costs"
 
     _ask: StoreQuestions
     _providers: Callable[[], Mapping[str, str]]
-    _now: Callable[[], float]
+    _now: Clock
 
     def question(self, viewer: Viewer, query: CostsQuery) -> CostsQuestion:
-        """The question for costs of the teams that a viewer may see.
-
-        Raises:
-            CallerError: They may see no costs, or the question has a fault.
-        """
+        """The question for costs of the teams that a viewer may see."""
         check_allowed(viewer, Action.SEE_COSTS)
         now, providers = self._now(), self._providers()
         period = query.period(now)
@@ -79,12 +76,13 @@ class Costs:
             today=local_day(now, period.zone),
         )
 
-    async def costs(self, viewer: Viewer, query: CostsQuery, finish: Callable[[CostsView], T]) -> T:
-        """Costs of a period in the form that is asked for; raises as ``question`` does.
+    @api_route("GET", "/costs", name="costs", response_model=CostsView)
+    async def json(self, viewer: SignedIn, query: Annotated[CostsQuery, Query()]) -> Response:
+        """Costs over time, stacked by one dimension, beside the period before."""
+        return json_response(await self.costs(viewer, query, json_bytes))
 
-        Raises:
-            Unready: The database did not answer in time.
-        """
+    async def costs(self, viewer: Viewer, query: CostsQuery, finish: Callable[[CostsView], T]) -> T:
+        """Costs of a period in the form that is asked for."""
         question = self.question(viewer, query)
         if not (query.reads_receipts and await self._is_long(question.period)):
             try:
@@ -104,14 +102,3 @@ class Costs:
         """True if the period has more receipts than are read while a page waits."""
         count = partial(has_more_receipts, count=_PAGE_RECEIPTS)
         return await self._ask.view("receipts of costs", count, period, view_itself)
-
-    def router(self) -> APIRouter:
-        """The route of the API."""
-        routes = APIRouter(tags=["costs"])
-
-        @routes.get("/costs", response_model=CostsView)
-        async def costs(viewer: SignedIn, query: Annotated[CostsQuery, Query()]) -> Response:
-            """Costs over time, stacked by one dimension, beside the period before."""
-            return json_response(await self.costs(viewer, query, json_bytes))
-
-        return routes

@@ -1,49 +1,44 @@
 """``/api/v1/events``: what changed in a period, to be seen over costs, latencies and hit rates."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
-from dashboards.access import Action, Viewer
+from dashboards.access import Action
 from dashboards.board import Reroute
-from dashboards.reports import ReportPeriod
+from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.resources.ledger.queries import PeriodQuery
 from proxy.pages.resources.objectives import ObjectivesResource
 from proxy.pages.store_questions import StoreQuestions
-from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed
 from proxy.store.sql.views.events import MAX_EVENTS, EventView, events_view
 from proxy.store.store import Store
 
 
 @dataclass(eq=False)
-class EventsResource:
-    """Events as viewers see them.
+class EventsResource(Resource):
+    """Events as viewers see them; what is not known just now is left out.
 
-    Args:
-        store: Holds alerts and changes.
-        ask: Asks it, within the time of a page.
-        objectives: Knows the controller's reroutes.
-        now: Seconds since the epoch.
+    A member sees changes of own teams and reroutes of their objectives; alerts name teams, so only
+    who sees all teams has them.
     """
+
+    tag = "events"
 
     _store: Store
     _ask: StoreQuestions
     _objectives: ObjectivesResource
-    _now: Callable[[], float]
+    _now: Clock
 
-    async def list(self, viewer: Viewer, period: ReportPeriod) -> Sequence[EventView]:
-        """Events of a period, the newest first; what is not known just now is left out.
-
-        A member sees changes of own teams and reroutes of their objectives; alerts name teams, so
-        only who sees all teams has them.
-
-        Raises:
-            CallerError: They may see none.
-        """
+    @api_route("GET", "/events", name="list_events")
+    async def list(
+        self, viewer: SignedIn, query: Annotated[PeriodQuery, Query()]
+    ) -> Sequence[EventView]:
+        """Fallbacks, alerts, and changes of modes and layouts in a period, the newest first."""
         check_allowed(viewer, Action.SEE_OPERATIONS)
-        start, end = period.bounds
+        start, end = query.period(self._now()).bounds
         reroutes = (await self._objectives.list(viewer)).reroutes or ()
         fallbacks = [
             EventView(
@@ -59,20 +54,7 @@ class EventsResource:
         changes = await self._ask(
             "events", lambda: self._store.dashboard.read(events_view, viewer, start, end)
         )
-        return sorted([*fallbacks, *(changes or ())], key=lambda reroute: -reroute.at)[:MAX_EVENTS]
-
-    def router(self) -> APIRouter:
-        """Routes of the API."""
-        routes = APIRouter(tags=["events"])
-
-        @routes.get("/events")
-        async def list_events(
-            viewer: SignedIn, query: Annotated[PeriodQuery, Query()]
-        ) -> Sequence[EventView]:
-            """Fallbacks, alerts, and changes of modes and layouts in a period, the newest first."""
-            return await self.list(viewer, query.period(self._now()))
-
-        return routes
+        return sorted([*fallbacks, *(changes or ())], key=lambda event: -event.at)[:MAX_EVENTS]
 
 
 def _change(reroute: Reroute) -> str:

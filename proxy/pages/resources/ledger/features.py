@@ -4,17 +4,17 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeVar, get_args
 
-from fastapi import APIRouter
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 from starlette.responses import Response
 
 from compaction.policy import CompactionMode
 from dashboards.access import Action, Viewer
 from proxy.errors import CallerError
+from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.resources.ledger.queries import OptionalCount, json_response
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.view_formats import json_bytes, view_itself
-from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.sql.views.features import FeaturesQuestion, FeatureView, features_view
 from proxy.store.store import Store
@@ -24,6 +24,10 @@ T = TypeVar("T")
 Resumable = Literal["planning", "compaction"]
 """A part of a feature that the gateway stops by itself, and a person resumes."""
 RESUMABLE: Final[tuple[Resumable, ...]] = get_args(Resumable)
+_PATH: Final = "/features/{team}/{feature}"
+
+FeatureName = Annotated[str, AfterValidator(lambda name: "" if name == "-" else name)]
+"""A feature in a path; ``-`` is that of calls that name none."""
 
 
 class ModeRequest(BaseModel):
@@ -51,46 +55,34 @@ class CompactionModeRequest(BaseModel):
 
 
 @dataclass(eq=False)
-class FeaturesResource:
+class FeaturesResource(Resource):
     """Settings of features as viewers see and change them.
 
     Args:
-        store: Holds them.
-        ask: Asks the store.
         compaction: Mode of features without a chosen mode.
-        now: Seconds since the epoch.
     """
+
+    tag = "features"
 
     _store: Store
     _ask: StoreQuestions
     _compaction: CompactionMode
-    _now: Callable[[], float]
+    _now: Clock
 
-    def question(self, viewer: Viewer) -> FeaturesQuestion:
-        """The question for the features of a viewer's teams.
-
-        Raises:
-            CallerError: They may see none.
-        """
-        check_allowed(viewer, Action.SEE_COSTS)
-        return FeaturesQuestion(teams=viewer.teams, compaction=self._compaction)
+    @api_route("GET", "/features", name="list_features", response_model=Sequence[FeatureView])
+    async def json(self, viewer: SignedIn) -> Response:
+        """Features with a mode or a layout."""
+        return json_response(await self.list(viewer, json_bytes))
 
     async def list(self, viewer: Viewer, finish: Callable[[Sequence[FeatureView]], T]) -> T:
-        """Features of the viewer's teams that have a mode or a layout, in the form asked for.
+        """Features of the viewer's teams that have a mode or a layout, in the form asked for."""
+        check_allowed(viewer, Action.SEE_COSTS)
+        question = FeaturesQuestion(teams=viewer.teams, compaction=self._compaction)
+        return await self._ask.view("features", features_view, question, finish)
 
-        Raises:
-            CallerError: They may see none.
-            Unready: The database did not answer in time.
-        """
-        return await self._ask.view("features", features_view, self.question(viewer), finish)
-
-    async def get(self, viewer: Viewer, team: str, feature: str) -> FeatureView:
-        """One feature; one that nobody changed yet has the defaults.
-
-        Raises:
-            CallerError: They may not see it, or there is no such team.
-            Unready: The database did not answer in time.
-        """
+    @api_route("GET", _PATH, name="get_feature")
+    async def get(self, viewer: SignedIn, team: str, feature: FeatureName) -> FeatureView:
+        """One feature."""
         check_allowed(viewer, Action.SEE_COSTS, team)
         question = FeaturesQuestion(
             teams=frozenset({team}), compaction=self._compaction, named=(team, feature)
@@ -100,23 +92,19 @@ class FeaturesResource:
                 return view
         raise _unknown_team()
 
-    async def set_mode(self, viewer: Viewer, team: str, feature: str, request: ModeRequest) -> None:
-        """Sets what planning may do; it holds for conversations that begin from now on.
-
-        Raises:
-            CallerError: They may not.
-        """
+    @api_route("PUT", f"{_PATH}/mode", status_code=204)
+    async def set_mode(
+        self, viewer: SignedIn, team: str, feature: FeatureName, request: ModeRequest
+    ) -> None:
+        """Sets what planning may do."""
         place, store = await self._place(viewer, team, feature, request.family), self._store
         await store.ask(lambda: store.layouts.switch(place, request.mode, viewer.name, self._now()))
 
+    @api_route("PUT", f"{_PATH}/layout", status_code=204)
     async def decide(
-        self, viewer: Viewer, team: str, feature: str, request: LayoutDecision
+        self, viewer: SignedIn, team: str, feature: FeatureName, request: LayoutDecision
     ) -> None:
-        """Approves a version of a layout, or rolls the approved one back.
-
-        Raises:
-            CallerError: They may not, or there is no such version.
-        """
+        """Approves a version of a layout; version null rolls back."""
         place, layouts = (
             await self._place(viewer, team, feature, request.family),
             self._store.layouts,
@@ -133,18 +121,22 @@ class FeaturesResource:
         except ValueError as error:
             raise CallerError(str(error), code="unknown_layout", status=404) from None
 
+    @api_route("POST", f"{_PATH}/resume", name="resume", status_code=204)
+    async def resume_all(self, viewer: SignedIn, team: str, feature: FeatureName) -> None:
+        """Ends a suspension, or a step back of compaction."""
+        await self.resume(viewer, LayoutScope(team, feature))
+
     async def resume(
         self, viewer: Viewer, place: LayoutScope, parts: Collection[Resumable] = RESUMABLE
     ) -> None:
         """Plans a suspended feature again, and compacts one that was stepped back as chosen.
 
         Args:
-            viewer: The person who asks.
             place: The feature, and the family on which it was suspended.
             parts: Parts that are to go on, where they were stopped.
 
         Raises:
-            CallerError: They may not, or none of these was stopped.
+            CallerError: None of these was stopped.
         """
         await self._place(viewer, place.team, place.feature)
         store, by, now = self._store, viewer.name, self._now()
@@ -160,16 +152,13 @@ class FeaturesResource:
                 status=404,
             )
 
+    @api_route("PUT", f"{_PATH}/compaction", status_code=204)
     async def set_compaction(
-        self, viewer: Viewer, team: str, feature: str, request: CompactionModeRequest
+        self, viewer: SignedIn, team: str, feature: FeatureName, request: CompactionModeRequest
     ) -> None:
-        """Sets the mode of compaction, and how far it goes.
-
-        Raises:
-            CallerError: They may not.
-        """
+        """Sets the mode of compaction, and how far it goes."""
         await self._place(viewer, team, feature)
-        store, given = self._store, request.model_fields_set
+        store, fields = self._store, request.model_fields_set
         before = (await store.ask(store.compactions.all_settings)).of(team, feature)
         await store.ask(
             lambda: store.compactions.choose(
@@ -177,51 +166,10 @@ class FeaturesResource:
                 request.mode,
                 viewer.name,
                 self._now(),
-                keep_turns=request.keep_turns if "keep_turns" in given else before.keep_turns,
-                target=request.target_tokens if "target_tokens" in given else before.target,
+                keep_turns=request.keep_turns if "keep_turns" in fields else before.keep_turns,
+                target=request.target_tokens if "target_tokens" in fields else before.target,
             )
         )
-
-    def router(self) -> APIRouter:
-        """Routes of the API; the feature of calls that name none is ``-``."""
-        routes = APIRouter(tags=["features"])
-        path = "/features/{team}/{feature}"
-
-        @routes.get("/features", response_model=Sequence[FeatureView])
-        async def list_features(viewer: SignedIn) -> Response:
-            """Features with a mode or a layout."""
-            return json_response(await self.list(viewer, json_bytes))
-
-        @routes.get(path)
-        async def get_feature(viewer: SignedIn, team: str, feature: str) -> FeatureView:
-            """One feature."""
-            return await self.get(viewer, team, feature_from_path(feature))
-
-        @routes.put(f"{path}/mode", status_code=204)
-        async def set_mode(viewer: SignedIn, team: str, feature: str, request: ModeRequest) -> None:
-            """Sets what planning may do."""
-            await self.set_mode(viewer, team, feature_from_path(feature), request)
-
-        @routes.put(f"{path}/layout", status_code=204)
-        async def decide(
-            viewer: SignedIn, team: str, feature: str, request: LayoutDecision
-        ) -> None:
-            """Approves a version of a layout; version null rolls back."""
-            await self.decide(viewer, team, feature_from_path(feature), request)
-
-        @routes.post(f"{path}/resume", status_code=204)
-        async def resume(viewer: SignedIn, team: str, feature: str) -> None:
-            """Ends a suspension, or a step back of compaction."""
-            await self.resume(viewer, LayoutScope(team, feature_from_path(feature)))
-
-        @routes.put(f"{path}/compaction", status_code=204)
-        async def set_compaction(
-            viewer: SignedIn, team: str, feature: str, request: CompactionModeRequest
-        ) -> None:
-            """Sets the mode of compaction, and how far it goes."""
-            await self.set_compaction(viewer, team, feature_from_path(feature), request)
-
-        return routes
 
     async def _place(
         self, viewer: Viewer, team: str, feature: str, family: str = ""
@@ -232,11 +180,6 @@ class FeaturesResource:
         if all(known_team.id != team for known_team in teams):
             raise _unknown_team()
         return LayoutScope(team, feature, family)
-
-
-def feature_from_path(given: str) -> str:
-    """The feature that a path names; ``-`` is that of calls that name none."""
-    return "" if given == "-" else given
 
 
 def _unknown_team() -> CallerError:

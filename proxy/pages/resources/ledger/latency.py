@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Final, TypeVar
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 from starlette.responses import Response
 
@@ -12,10 +12,11 @@ from dashboards.access import Action, Viewer
 from dashboards.reports import ReportPeriod, SpendFilter
 from dashboards.views.latency import LatencyDimension, LatencyMetric, LatencyUnit, LatencyView
 from proxy.errors import CallerError
+from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.resources.ledger.queries import CallQuery, json_response
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.view_formats import json_bytes
-from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed
 from proxy.store.sql.views.latency import LatencyQuestion, latency_view
 
 T = TypeVar("T")
@@ -36,26 +37,23 @@ class LatencyQuery(CallQuery):
 
 
 @dataclass(eq=False)
-class LatencyResource:
-    """Latencies, as pages and the API read them.
+class LatencyResource(Resource):
+    """Latencies, as pages and the API read them."""
 
-    Args:
-        ask: Asks the store, few questions at once.
-        now: Seconds since the epoch.
-    """
+    tag = "latency"
 
     _ask: StoreQuestions
-    _now: Callable[[], float]
+    _now: Clock
+
+    @api_route("GET", "/latency", name="latency", response_model=LatencyView)
+    async def json(self, viewer: SignedIn, query: Annotated[LatencyQuery, Query()]) -> Response:
+        """A heat map of latencies, their percentiles over time and by value, and phases."""
+        return json_response(await self.latency(viewer, query, json_bytes))
 
     async def latency(
         self, viewer: Viewer, query: LatencyQuery, finish: Callable[[LatencyView], T]
     ) -> T:
-        """Latencies of a period, of the teams that a viewer may see, in the form asked for.
-
-        Raises:
-            CallerError: They may see no costs, or the question has a fault.
-            Unready: The database did not answer in time.
-        """
+        """Latencies of a period, of the teams that a viewer may see, in the form asked for."""
         check_allowed(viewer, Action.SEE_COSTS)
         period = query.period(self._now())
         only = query.spend_filter(viewer, {})
@@ -68,17 +66,6 @@ class LatencyResource:
             only=only,
         )
         return await self._ask.view("latency", latency_view, question, finish)
-
-    def router(self) -> APIRouter:
-        """The route of the API."""
-        routes = APIRouter(tags=["latency"])
-
-        @routes.get("/latency", response_model=LatencyView)
-        async def latency(viewer: SignedIn, query: Annotated[LatencyQuery, Query()]) -> Response:
-            """A heat map of latencies, their percentiles over time and by value, and phases."""
-            return json_response(await self.latency(viewer, query, json_bytes))
-
-        return routes
 
 
 def _unit(query: LatencyQuery, period: ReportPeriod, only: SpendFilter) -> LatencyUnit:

@@ -33,18 +33,7 @@ from slo.objectives.objective import Objective
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerResources:
-    """The resources that read the ledger, for pages and for the API.
-
-    Pages call their methods, the API answers with the same values.
-
-    Attributes:
-        ask: Has views of several of them together read.
-        costs: Costs over time.
-        savings: Savings, and those not taken yet.
-        cache: Hit rates, and reasons for misses.
-        latency: Latencies over time.
-        calls: Calls, and each one's story.
-    """
+    """The resources that read the ledger: pages call them, the API answers with the same values."""
 
     ask: StoreQuestions
     costs: Costs
@@ -69,10 +58,6 @@ class LedgerResources:
         Args:
             work: Asks the store, few questions at once; and background tasks that shutdown waits
                 for.
-            catalog: The catalog in force.
-            objectives: The objectives in force.
-            live: Calls of the process as they end.
-            now: Seconds since the epoch.
         """
 
         def providers() -> dict[str, str]:

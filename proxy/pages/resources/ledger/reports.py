@@ -1,11 +1,11 @@
 """``/api/v1/reports/cost``: cost reports by any dimensions, as JSON, CSV or a FOCUS dataset."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Final
 
 import msgspec
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
@@ -17,9 +17,10 @@ from dashboards.focus import FOCUS_DIMENSIONS, FocusVersion, focus_export
 from dashboards.reports import ReportPeriod, SpendFilter
 from proxy.calls.ports import BackgroundTaskGroup
 from proxy.errors import CallerError, Unready
+from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.resources.ledger.queries import FilterQuery
 from proxy.pages.store_questions import PART_TIMEOUT_S, StoreQuestions
-from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed
 from proxy.services.reports.background_reports import (
     BackgroundReports,
     PendingReport,
@@ -88,7 +89,7 @@ class ReportQuery(FilterQuery):
         return tuple(dict.fromkeys(by_name[name] for name in names))
 
 
-class CostReportsResource:
+class CostReportsResource(Resource):
     """Cost reports, exact to the nano-dollar.
 
     One that takes longer than a page waits goes on in the background, in a process of its own at
@@ -97,17 +98,17 @@ class CostReportsResource:
 
     Args:
         work: Asks it, few questions at once; and background tasks that shutdown waits for.
-        figures: Costs and savings in the store.
-        now: Seconds since the epoch.
         quick_receipts: Receipts that a report may read while a page waits.
     """
+
+    tag = "reports"
 
     def __init__(
         self,
         store: Store,
         work: tuple[StoreQuestions, BackgroundTaskGroup],
         figures: SavingsFigures,
-        now: Callable[[], float],
+        now: Clock,
         *,
         quick_receipts: int = _QUICK_RECEIPTS,
     ) -> None:
@@ -124,7 +125,7 @@ class CostReportsResource:
         """A report of the teams that a viewer may see; pending where it is not there in time.
 
         Raises:
-            CallerError: They may see no costs, or the question has a fault, or too many rows.
+            CallerError: The question has a fault, or too many rows.
             Unready: The database did not answer, or not within the time that a report has.
         """
         check_allowed(viewer, Action.SEE_COSTS)
@@ -147,12 +148,12 @@ class CostReportsResource:
             return packed
         return await run_in_threadpool(unpack_cost_report, packed)
 
-    async def file(self, viewer: Viewer, query: ReportQuery) -> tuple[str, str]:
-        """A report as a text, and a name for its file.
+    @api_route("GET", "/reports/cost", name="cost", response_class=Response)
+    async def file(self, viewer: SignedIn, query: Annotated[ReportQuery, Query()]) -> Response:
+        """A cost report as a file: rows that add up to the ledger exactly.
 
-        Raises:
-            CallerError: As ``report``.
-            Unready: As ``report``, or it is still being made.
+        One that reads very many receipts is made in the background: the answer is then 503
+        with the code ``report_pending``, until the same request finds it made.
         """
         answer = await self.report(viewer, query, _FILE_WAIT_S)
         if isinstance(answer, PendingReport):
@@ -166,34 +167,17 @@ class CostReportsResource:
         report = answer.report
         text = await run_in_threadpool(_text, report, answer.names, query)
         ending = "json" if query.format is ReportFormat.JSON else "csv"
-        return (
-            text,
-            f"thriftgate-cost-{report.period.first}-to-{report.period.days[-1].first}.{ending}",
+        days = f"{report.period.first}-to-{report.period.days[-1].first}"
+        name = f"thriftgate-cost-{days}.{ending}"
+        return Response(
+            text.encode(),
+            media_type=_MEDIA_TYPES[query.format],
+            headers={"content-disposition": f'attachment; filename="{name}"'},
         )
 
     def stop(self) -> None:
         """Cancel reports that are being made in the background."""
         self._background.stop()
-
-    def router(self) -> APIRouter:
-        """The route of the API."""
-        routes = APIRouter(tags=["reports"])
-
-        @routes.get("/reports/cost", response_class=Response)
-        async def cost(viewer: SignedIn, query: Annotated[ReportQuery, Query()]) -> Response:
-            """A cost report as a file: rows that add up to the ledger exactly.
-
-            One that reads very many receipts is made in the background: the answer is then 503
-            with the code ``report_pending``, until the same request finds it made.
-            """
-            text, name = await self.file(viewer, query)
-            return Response(
-                text.encode(),
-                media_type=_MEDIA_TYPES[query.format],
-                headers={"content-disposition": f'attachment; filename="{name}"'},
-            )
-
-        return routes
 
     def _question(
         self, period: ReportPeriod, by: tuple[Dimension, ...], only: SpendFilter

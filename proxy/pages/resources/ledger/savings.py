@@ -4,16 +4,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, TypeVar
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
 from dashboards.views.savings import MeasuredSaving, SavingsView
+from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.resources.ledger.queries import PlaceQuery, json_response
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.view_formats import json_bytes
-from proxy.pages.viewing import SignedIn, check_allowed
+from proxy.pages.viewing import Clock, SignedIn, check_allowed
 from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.store.sql.ledger.control_arms import Comparison
 from proxy.store.sql.views.counted_savings import Measurement
@@ -37,25 +38,17 @@ class SavingsQuery(PlaceQuery):
 
 
 @dataclass(eq=False)
-class SavingsResource:
-    """Savings, as pages and the API read them.
+class SavingsResource(Resource):
+    """Savings, as pages and the API read them."""
 
-    Args:
-        ask: Asks the store, few questions at once.
-        figures: Savings in the store.
-        now: Seconds since the epoch.
-    """
+    tag = "savings"
 
     _ask: StoreQuestions
     _figures: SavingsFigures
-    _now: Callable[[], float]
+    _now: Clock
 
     def question(self, viewer: Viewer, query: SavingsQuery) -> SavingsQuestion:
-        """The question for savings of the teams that a viewer may see.
-
-        Raises:
-            CallerError: They may see no costs, or the question has a fault.
-        """
+        """The question for savings of the teams that a viewer may see."""
         check_allowed(viewer, Action.SEE_COSTS)
         now, figures = self._now(), self._figures
         only = query.spend_filter(viewer, figures.providers)
@@ -65,11 +58,7 @@ class SavingsResource:
     async def read_measured(
         self, question: SavingsQuestion, read: Callable[[SavingsQuestion], Awaitable[T]]
     ) -> T:
-        """Reads savings, and once more if planning was measured anew meanwhile.
-
-        Raises:
-            Unready: The database did not answer in time.
-        """
+        """Reads savings, and once more if planning was measured anew meanwhile."""
         answer = await read(question)
         await self._refresh_measurement()
         latest = self._figures.measurement
@@ -77,14 +66,15 @@ class SavingsResource:
             return answer
         return await read(replace(question, scope=replace(question.scope, measurement=latest)))
 
+    @api_route("GET", "/savings", name="savings", response_model=SavingsView)
+    async def json(self, viewer: SignedIn, query: Annotated[SavingsQuery, Query()]) -> Response:
+        """Savings of a period as a signed waterfall, and the largest not taken yet."""
+        return json_response(await self.savings(viewer, query, json_bytes))
+
     async def savings(
         self, viewer: Viewer, query: SavingsQuery, finish: Callable[[SavingsView], T]
     ) -> T:
-        """Savings of a period in the form that is asked for; raises as ``question`` does.
-
-        Raises:
-            Unready: The database did not answer in time.
-        """
+        """Savings of a period in the form that is asked for."""
 
         async def read(question: SavingsQuestion) -> T:
             return await self._ask.view("savings", savings_view, question, finish)
@@ -94,11 +84,7 @@ class SavingsResource:
     async def measurement_of(
         self, viewer: Viewer, team: str, team_name: str, feature: str
     ) -> Sequence[MeasuredSaving] | None:
-        """The control arm's word on one feature: one saving, or none; None while it is measured.
-
-        Raises:
-            CallerError: They may not see the team's costs.
-        """
+        """The control arm's word on one feature: one saving, or none; None while it is measured."""
         check_allowed(viewer, Action.SEE_COSTS, team)
         await self._refresh_measurement()
         if self._figures.measurement is None:
@@ -108,17 +94,6 @@ class SavingsResource:
             for comparison in self._figures.measurement.value.comparisons
             if (comparison.team, comparison.feature) == (team, feature)
         ]
-
-    def router(self) -> APIRouter:
-        """The route of the API."""
-        routes = APIRouter(tags=["savings"])
-
-        @routes.get("/savings", response_model=SavingsView)
-        async def savings(viewer: SignedIn, query: Annotated[SavingsQuery, Query()]) -> Response:
-            """Savings of a period as a signed waterfall, and the largest not taken yet."""
-            return json_response(await self.savings(viewer, query, json_bytes))
-
-        return routes
 
     async def _refresh_measurement(self) -> None:
         """Takes the newest result, or measures again where that is old, and waits for a moment.

@@ -94,14 +94,14 @@ def test_live_calls_are_events_of_own_teams(store: Store, live: LiveCalls) -> No
         calls = Calls(store, StoreQuestions(store, 60.0), two_model_catalog, live, lambda: NOW)
         live.record(a_call(1, team="a"))
         live.record(a_call(2, team="b"))
-        events = await calls.live(TEAM_ADMIN, LiveQuery.model_validate({"feature": "coding"}))
+        query = LiveQuery.model_validate({"feature": "coding"})
+        events = aiter((await calls.live(TEAM_ADMIN, query)).body_iterator)
         seen = [await anext(events)]
         live.record(a_call(3, team="b", feature="coding"))
         live.record(a_call(4, team="a", feature="chat"))
         live.record(a_call(5, team="a", feature="coding"))
         seen.append(await anext(events))
-        await events.aclose()
-        return seen
+        return [bytes(event) for event in seen if isinstance(event, bytes)]
 
     retry, event = asyncio.run(run())
     assert retry.startswith(b"retry:")
@@ -153,11 +153,12 @@ def test_live_calls_and_the_ledgers_list_have_the_same_filters(
     async def follow() -> list[str]:
         store = api.store
         made = Calls(store, StoreQuestions(store, 60.0), two_model_catalog, live, lambda: NOW)
-        events = await made.live(ADMIN, LiveQuery.model_validate(asked))
+        events = (await made.live(ADMIN, LiveQuery.model_validate(asked))).body_iterator
         seen: list[str] = []
         with suppress(TimeoutError):
             async with asyncio.timeout(0.05):  # calls of before come at once, then none
                 async for event in events:
+                    assert isinstance(event, bytes)
                     data = event.partition(b"data: ")[2]
                     seen += [json.loads(data)["call_id"]] if data else []
         return seen
