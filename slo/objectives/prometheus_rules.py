@@ -108,7 +108,8 @@ def _alerts(objective: Objective) -> list[Rule]:
 
 
 def _burns(objective: Objective, alert: BurnAlert) -> Rule:
-    threshold = f"{alert.burn * (1 - objective.target):.9g}"
+    # A share is 1 at most, and the largest burn is rounded: without the bound it might never come.
+    threshold = f"{min(alert.burn * (1 - objective.target), 1.0):.9g}"
     ratio, lately, bad, events, bound = (
         _of(objective, name, over)
         for name, over in (

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slo import wilson
-from slo.objectives.burn import burn_alerts
+from slo.alert import Severity
+from slo.objectives.burn import burn_alerts, max_burn_rate
 from slo.objectives.objective import BurnAlert, Enforce, Metric, Objective
 from slo.objectives.prometheus_rules import (
     BURN_ALERT_NAME,
@@ -65,6 +66,16 @@ def test_a_p95_burns_where_its_whole_window_and_the_last_twelfth_do() -> None:
         "summary": "chat: its error budget burns 6 times too fast over 30m",
         "description": "Wanted: p95 of total within 2s. Bad: {{ $value | humanizePercentage }}.",
     }
+
+
+def test_largest_burn_alerts_where_every_event_is_bad() -> None:
+    most = BurnAlert(burn=max_burn_rate(0.1072), over=3600.0, severity=Severity.PAGE)
+    (rule,) = (
+        rule for rule in rules_of(objective(target=0.1072, alerts=(most,))) if "alert" in rule
+    )
+
+    assert most.burn * (1 - 0.1072) > 1
+    assert [line.rpartition(" >= ")[2] for line in rule["expr"].split("\nand ")[:2]] == ["1", "1"]
 
 
 def test_a_share_is_of_all_events_of_all_processes() -> None:
