@@ -138,7 +138,7 @@ _PROVIDER_REASONS: Final[Mapping[str, tuple[MissReason, str]]] = MappingProxyTyp
 )
 #: Bytes of an answer, or of one event, that are read; the answer itself may be longer.
 _MAX_ANSWER_BYTES: Final = 8 * 2**20
-#: Advice for each reason, in one sentence.
+#: Advice for each reason.
 FIXES: Final[Mapping[str, str]] = MappingProxyType(
     {
         MissReason.FIRST_SEEN: (
@@ -153,8 +153,9 @@ FIXES: Final[Mapping[str, str]] = MappingProxyType(
             "Choose a longer lifetime where that pays, or bring calls closer together."
         ),
         MissReason.DIVERGED: (
-            "Move what varies behind what stays the same: approve the feature's layout"
-            " (`thriftgate layout list`), or wrap it in <tg:variable>…</tg:variable>."
+            "Move what varies behind what stays the same, or wrap it in"
+            " <tg:variable>…</tg:variable>. In mode `auto` the gateway applies the layout that it"
+            " learns by itself; in `observe` or `apply`, approve it (`thriftgate layout list`)."
         ),
         MissReason.UNMARKED: (
             "Nothing to fix: the gateway sends marks as far as they may lose their surcharge, and"

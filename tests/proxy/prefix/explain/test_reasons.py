@@ -103,9 +103,16 @@ def test_a_first_call_is_no_fault_but_a_prompt_that_begins_with_a_clock_is():
     assert "`thriftgate layout list`" in fix
 
 
-def test_every_miss_reason_has_a_fix_of_one_sentence():
+def test_fix_of_a_diverged_prompt_asks_for_no_approval_in_mode_auto():
+    auto, others = FIXES[MissReason.DIVERGED].split("; ")
+
+    assert auto.endswith("In mode `auto` the gateway applies the layout that it learns by itself")
+    assert others.startswith("in `observe` or `apply`, approve it")
+
+
+def test_every_miss_reason_has_a_fix():
     assert set(FIXES) == set(MissReason)
-    assert all(mend.endswith(".") for mend in FIXES.values())
+    assert all(fix.endswith(".") for fix in FIXES.values())
 
 
 def answer(reason: object, tokens: object = 120) -> bytes:
