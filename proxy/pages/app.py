@@ -35,7 +35,6 @@ from proxy.pages import (
 from proxy.pages.access.setup import open_access
 from proxy.pages.access.sign_in import PageAccess
 from proxy.pages.board_data import LiveBoard
-from proxy.pages.browser_requests import invalid_query_error
 from proxy.pages.health import LedgerMetrics, PolicyNotes, health_router, readiness
 from proxy.pages.operation_pages import Operations
 from proxy.pages.people_pages import AccessResources
@@ -55,6 +54,7 @@ from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.report_sending import ReportSending
 from proxy.pages.site import Site, add_sign_in_redirect, static_router
 from proxy.pages.store_questions import StoreQuestions
+from proxy.pages.viewing import invalid_query_error
 from proxy.records.call import Key
 from proxy.records.receipt import Receipt
 from proxy.reloading import Reloader
@@ -264,7 +264,7 @@ def add_admin_pages(
     app.include_router(call_pages.router(site, ledger, operations.events))
     app.include_router(operation_pages.router(site, operations, board, ledger.savings))
     app.include_router(budget_pages.router(site, operations, people.teams))
-    app.include_router(people_pages.router(site, people, now))
+    app.include_router(people_pages.router(site, people))
     app.include_router(replay_pages.router(site, replay_pages.ReplayProcess().replay))
     add_sign_in_redirect(app)
 

@@ -1,18 +1,17 @@
 """The page of budgets and alerts, and its forms."""
 
-from collections.abc import Mapping
 from typing import Final
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from starlette.responses import Response
 
-from dashboards.access import Action
+from dashboards.access import Action, Viewer
 from dashboards.pages import HOME
 from proxy.pages.operation_pages import Operations
-from proxy.pages.resources.alert_sinks import AlertSinksResource
 from proxy.pages.resources.budgets.budget_requests import BudgetRequest, requested_budget
 from proxy.pages.resources.teams import TeamsResource
-from proxy.pages.site import FormCheck, Site, page_router, redirect, validated_request
+from proxy.pages.site import FormCheck, Site, validated_request
+from proxy.pages.viewing import FormFields, SignedIn
 from slo.budgets.budget import EVERY, SCOPES, BudgetUnit
 from slo.window import Window
 
@@ -25,19 +24,12 @@ _CHOICES: Final = {
 
 
 def router(site: Site, operations: Operations, teams: TeamsResource) -> APIRouter:
-    """The routes of the page.
-
-    Args:
-        site: Parts that all pages share.
-        operations: Budgets and alerts.
-        teams: Teams whose names the form offers.
-    """
-    routes, stored = page_router(), operations.stored_budgets
+    """The routes of the page, whose form offers the names of teams."""
+    routes, stored = site.router(), operations.stored_budgets
 
     @routes.get(f"{HOME}/budgets")
-    async def budgets_page(request: Request) -> Response:
+    async def budgets_page(viewer: SignedIn) -> Response:
         """Alerts that go on, and budgets."""
-        viewer = await site.viewer(request)
         counters = await operations.budgets.budgets(viewer)
         alerts = await operations.budgets.alerts(viewer)
         may_set = viewer.may(Action.CHANGE_BUDGETS)
@@ -45,7 +37,6 @@ def router(site: Site, operations: Operations, teams: TeamsResource) -> APIRoute
         return await site.html(
             "budgets.html",
             viewer,
-            section="budgets",
             counters=counters.counters,
             open_alerts=alerts.alerts,
             alert_count=alerts.total,
@@ -57,51 +48,32 @@ def router(site: Site, operations: Operations, teams: TeamsResource) -> APIRoute
             choices=_CHOICES,
         )
 
-    @routes.post(f"{HOME}/budgets/set")
-    async def set_budget(request: Request) -> Response:
-        """Sets a budget."""
-        viewer, fields = await site.check_form(request)
-        name = fields.get("name", "")
+    async def set_budget(viewer: Viewer, fields: FormFields) -> None:
+        name = fields["name"]
         await stored.set(viewer, name, _checked_request(name, fields))
-        return redirect("/budgets#set-budgets")
 
-    @routes.post(f"{HOME}/budgets/remove")
-    async def remove_budget(request: Request) -> Response:
-        """Removes a budget."""
-        viewer, fields = await site.check_form(request)
-        await stored.remove(viewer, fields.get("name", ""))
-        return redirect("/budgets#set-budgets")
+    async def test_sink(viewer: Viewer, fields: FormFields) -> Response:
+        results = [await operations.alert_sinks.test(viewer, fields["name"])]
+        back = "/budgets#sinks"
+        return await site.html(
+            "sent.html", viewer, section="budgets", title="Test alert", results=results, back=back
+        )
 
-    _add_sink_test(routes, site, operations.alert_sinks)
+    async def remove_budget(viewer: Viewer, fields: FormFields) -> None:
+        await stored.remove(viewer, fields["name"])
+
+    site.add_form(routes, "/budgets/set", set_budget, "/budgets#set-budgets")
+    site.add_form(routes, "/budgets/remove", remove_budget, "/budgets#set-budgets")
+    site.add_form(routes, "/budgets/test-sink", test_sink)
     return routes
 
 
-def _add_sink_test(routes: APIRouter, site: Site, sinks: AlertSinksResource) -> None:
-    @routes.post(f"{HOME}/budgets/test-sink")
-    async def test_sink(request: Request) -> Response:
-        """Sends a sink a test alert, and says if it took it."""
-        viewer, fields = await site.check_form(request)
-        result = await sinks.test(viewer, fields.get("name", ""))
-        return await site.html(
-            "sent.html",
-            viewer,
-            section="budgets",
-            title="Test alert",
-            results=[result],
-            back="/budgets#sinks",
-        )
-
-
-def _checked_request(name: str, fields: Mapping[str, str]) -> BudgetRequest:
-    """The request of a form.
-
-    Raises:
-        CallerError: It has faults, all of which are named.
-    """
+def _checked_request(name: str, fields: FormFields) -> BudgetRequest:
+    """The request of a form; raises CallerError with all its faults."""
     form = FormCheck()
     budget = form.read(lambda: _budget_request(fields))
     # What is no percent is named already; the other fields are checked without it.
-    checked = budget or form.read(lambda: _budget_request({**fields, "alerts": ""}))
+    checked = budget or form.read(lambda: _budget_request(FormFields(fields, alerts="")))
     if checked is not None:
         form.read(lambda: requested_budget(name, checked))
     form.finish()
@@ -109,17 +81,17 @@ def _checked_request(name: str, fields: Mapping[str, str]) -> BudgetRequest:
     return budget
 
 
-def _budget_request(fields: Mapping[str, str]) -> BudgetRequest:
+def _budget_request(fields: FormFields) -> BudgetRequest:
     """The request of a form, whose empty fields mean the default."""
-    plain = {name: fields.get(name, "") for name in ("scope", "unit", "window", "limit")}
-    chosen = {name: fields.get(name) or None for name in ("hold", "on_loss", "unpriced")}
+    plain = {name: fields[name] for name in ("scope", "unit", "window", "limit")}
+    chosen = {name: fields[name] or None for name in ("hold", "on_loss", "unpriced")}
     return validated_request(
         BudgetRequest,
         **plain,
         **chosen,
-        of=fields.get("of", "").strip() or EVERY,
-        hard=fields.get("hard") == "yes",
-        alerts=_percents(fields.get("alerts", "")),
+        of=fields["of"] or EVERY,
+        hard=fields["hard"] == "yes",
+        alerts=_percents(fields["alerts"]),
     )
 
 

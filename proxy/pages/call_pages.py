@@ -16,18 +16,13 @@ from proxy.pages.resources.ledger.cache_health import CacheHealth, CacheQuery
 from proxy.pages.resources.ledger.calls import LIVE_FILTERS, Calls, CallsQuery, Outcomes
 from proxy.pages.resources.ledger.events import EventsResource
 from proxy.pages.resources.ledger.ledger_resources import LedgerResources
-from proxy.pages.site import Site, html_response, page_router
+from proxy.pages.site import Site, html_response
+from proxy.pages.viewing import SignedIn, check_allowed
 
 
 def router(site: Site, ledger: LedgerResources, events: EventsResource) -> APIRouter:
-    """The routes of the pages.
-
-    Args:
-        site: Parts that all pages share.
-        ledger: Resources that read the ledger.
-        events: Events over the plots.
-    """
-    routes = page_router()
+    """The routes of the pages; events are shown over the plots."""
+    routes = site.router()
     _add_calls(routes, site, ledger.calls)
     _add_cache(routes, site, ledger.cache, events)
     return routes
@@ -35,14 +30,15 @@ def router(site: Site, ledger: LedgerResources, events: EventsResource) -> APIRo
 
 def _add_calls(routes: APIRouter, site: Site, calls: Calls) -> None:
     @routes.get(f"{HOME}/calls")
-    async def calls_page(request: Request, query: Annotated[CallsQuery, Query()]) -> Response:
+    async def calls_page(
+        request: Request, viewer: SignedIn, query: Annotated[CallsQuery, Query()]
+    ) -> Response:
         """Calls, newest first, with filters and a live tail."""
-        viewer = await site.viewer(request, Action.SEE_CALLS)
+        check_allowed(viewer, Action.SEE_CALLS)
         period = query.period(site.now())
         page = site.page_around(
             "calls.html",
             viewer,
-            section="calls",
             params=dict(request.query_params),
             first=period.first,
             last=period.end - timedelta(days=1),
@@ -53,9 +49,8 @@ def _add_calls(routes: APIRouter, site: Site, calls: Calls) -> None:
         return html_response(await calls.calls(viewer, query, page))
 
     @routes.get(f"{HOME}/calls/{{call_id}}")
-    async def call_page(request: Request, call_id: str) -> Response:
+    async def call_page(viewer: SignedIn, call_id: str) -> Response:
         """One call's whole story; no text of a prompt stands in it."""
-        viewer = await site.viewer(request, Action.SEE_CALLS)
         shown = await calls.story(viewer, call_id)
         return await site.html("call.html", viewer, section="calls", shown=shown)
 
@@ -69,13 +64,13 @@ def _live_address(params: Mapping[str, str]) -> str:
 
 def _add_cache(routes: APIRouter, site: Site, cache: CacheHealth, events: EventsResource) -> None:
     @routes.get(f"{HOME}/cache")
-    async def cache_page(request: Request, query: Annotated[CacheQuery, Query()]) -> Response:
+    async def cache_page(
+        request: Request, viewer: SignedIn, query: Annotated[CacheQuery, Query()]
+    ) -> Response:
         """Hit rates over time, and misses by money."""
-        viewer = await site.viewer(request)
         page = site.page_around(
             "cache.html",
             viewer,
-            section="cache",
             params=dict(request.query_params),
             dimensions=get_args(CacheDimension),
             events=await events.list(viewer, query),
@@ -83,8 +78,7 @@ def _add_cache(routes: APIRouter, site: Site, cache: CacheHealth, events: Events
         return html_response(await cache.cache_health(viewer, query, page))
 
     @routes.get(f"{HOME}/cache/{{call_id}}")
-    async def miss_page(request: Request, call_id: str) -> Response:
+    async def miss_page(viewer: SignedIn, call_id: str) -> Response:
         """The reason why a call missed, and where its prompt differs from the last hit."""
-        viewer = await site.viewer(request, Action.SEE_CALLS)
         shown = await cache.evidence(viewer, call_id)
         return await site.html("miss.html", viewer, section="cache", shown=shown)

@@ -25,7 +25,8 @@ from proxy.pages.resources.ledger.queries import FilterQuery
 from proxy.pages.resources.ledger.reports import REPORT_DEADLINE_S, CostReportsResource, ReportQuery
 from proxy.pages.resources.ledger.savings import SavingsQuery, SavingsResource
 from proxy.pages.resources.report_sending import SendRequest
-from proxy.pages.site import Site, html_response, page_router, redirect, validated_request
+from proxy.pages.site import Site, html_response, redirect, validated_request
+from proxy.pages.viewing import FormFields, SignedIn
 from proxy.services.reports.background_reports import KEEP_S, PendingReport
 from proxy.store.sql.views.savings import (
     OverviewQuestion,
@@ -60,14 +61,8 @@ _NEXT_DIMENSION: Final = {
 
 
 def router(site: Site, ledger: LedgerResources, operations: Operations) -> APIRouter:
-    """The routes of the pages.
-
-    Args:
-        site: Parts that all pages share.
-        ledger: Resources that read the ledger.
-        operations: Resources of objectives, budgets and features.
-    """
-    routes = page_router()
+    """The routes of the pages."""
+    routes = site.router()
     _add_overview(routes, site, ledger, operations)
     _add_costs(routes, site, ledger.costs, operations.events)
     _add_reports(routes, site, ledger.reports, operations)
@@ -85,9 +80,8 @@ def _add_overview(
         return redirect("")
 
     @routes.get(HOME)
-    async def overview_page(request: Request) -> Response:
+    async def overview_page(viewer: SignedIn) -> Response:
         """Spend, alerts, and the savings not taken yet."""
-        viewer = await site.viewer(request)
         query = CostsQuery.model_validate(_BY_FEATURE)
         alerts, objectives, events = await asyncio.gather(
             operations.budgets.alerts(viewer),
@@ -97,7 +91,6 @@ def _add_overview(
         page = site.page_around(
             "overview.html",
             viewer,
-            section="overview",
             alerts=None if alerts.alerts is None else alerts.alerts[:_MAX_ALERTS],
             alert_count=alerts.total,
             objectives=objectives.objectives,
@@ -121,15 +114,15 @@ def _add_overview(
 
 def _add_costs(routes: APIRouter, site: Site, costs: Costs, events: EventsResource) -> None:
     @routes.get(f"{HOME}/costs")
-    async def costs_page(request: Request, query: Annotated[CostsQuery, Query()]) -> Response:
+    async def costs_page(
+        request: Request, viewer: SignedIn, query: Annotated[CostsQuery, Query()]
+    ) -> Response:
         """Costs by any dimension, over time."""
-        viewer = await site.viewer(request)
         params = dict(request.query_params)
         filters = {name: value for name, value in params.items() if name in _CALL_PARAMETERS}
         page = site.page_around(
             "costs.html",
             viewer,
-            section="costs",
             params=params,
             dimensions=get_args(CostDimension),
             next_dimension=_NEXT_DIMENSION,
@@ -160,9 +153,10 @@ def _add_reports(
     operations: Operations,
 ) -> None:
     @routes.get(f"{HOME}/reports")
-    async def reports_page(request: Request, query: Annotated[ReportQuery, Query()]) -> Response:
+    async def reports_page(
+        request: Request, viewer: SignedIn, query: Annotated[ReportQuery, Query()]
+    ) -> Response:
         """A cost report, to read, print or download, and the reports that are sent by schedule."""
-        viewer = await site.viewer(request)
         answer = await reports.report(viewer, query)
         if isinstance(answer, PendingReport):
             return await _pending_page(site, viewer, answer)
@@ -170,7 +164,6 @@ def _add_reports(
         return await site.html(
             "reports.html",
             viewer,
-            section="reports",
             report=report,
             names=answer.names,
             read_at=answer.read_at,
@@ -183,12 +176,9 @@ def _add_reports(
             may_send=viewer.may(Action.SEND_MESSAGES),
         )
 
-    @routes.post(f"{HOME}/reports/send")
-    async def send_report(request: Request) -> Response:
-        """Sends a scheduled report now, and says who took it."""
-        viewer, fields = await site.check_form(request)
-        send_request = validated_request(SendRequest, period=fields.get("period", "").strip())
-        sent = await operations.report_sending.send(viewer, fields.get("name", ""), send_request)
+    async def send_report(viewer: Viewer, fields: FormFields) -> Response:
+        request = validated_request(SendRequest, period=fields["period"])
+        sent = await operations.report_sending.send(viewer, fields["name"], request)
         return await site.html(
             "sent.html",
             viewer,
@@ -197,6 +187,8 @@ def _add_reports(
             results=sent.results,
             back="/reports#scheduled",
         )
+
+    site.add_form(routes, "/reports/send", send_report)
 
 
 async def _pending_page(site: Site, viewer: Viewer, pending: PendingReport) -> Response:
@@ -216,11 +208,11 @@ async def _pending_page(site: Site, viewer: Viewer, pending: PendingReport) -> R
 
 def _add_savings(routes: APIRouter, site: Site, savings: SavingsResource) -> None:
     @routes.get(f"{HOME}/savings")
-    async def savings_page(request: Request, query: Annotated[SavingsQuery, Query()]) -> Response:
+    async def savings_page(
+        request: Request, viewer: SignedIn, query: Annotated[SavingsQuery, Query()]
+    ) -> Response:
         """Savings as a signed waterfall, measured and estimated, and those not taken yet."""
-        viewer = await site.viewer(request)
-        params = dict(request.query_params)
-        page = site.page_around("savings.html", viewer, section="savings", params=params)
+        page = site.page_around("savings.html", viewer, params=dict(request.query_params))
         return html_response(await savings.savings(viewer, query, page))
 
 
@@ -228,13 +220,13 @@ def _add_latency(
     routes: APIRouter, site: Site, latency: LatencyResource, events: EventsResource
 ) -> None:
     @routes.get(f"{HOME}/latency")
-    async def latency_page(request: Request, query: Annotated[LatencyQuery, Query()]) -> Response:
+    async def latency_page(
+        request: Request, viewer: SignedIn, query: Annotated[LatencyQuery, Query()]
+    ) -> Response:
         """Percentiles over time, and calls by time and latency."""
-        viewer = await site.viewer(request)
         page = site.page_around(
             "latency.html",
             viewer,
-            section="latency",
             params=dict(request.query_params),
             metrics=_METRICS,
             dimensions=get_args(LatencyDimension),

@@ -29,14 +29,8 @@ from proxy.pages.resources.models import ModelsResource
 from proxy.pages.resources.objectives import ObjectivesResource, PinRequest
 from proxy.pages.resources.report_deliveries import ReportDeliveriesResource
 from proxy.pages.resources.report_sending import ReportSending
-from proxy.pages.site import (
-    FormCheck,
-    Site,
-    html_response,
-    page_router,
-    redirect,
-    validated_request,
-)
+from proxy.pages.site import FormCheck, Site, html_response, redirect, validated_request
+from proxy.pages.viewing import FormFields, SignedIn, form_fields, unknown_form_error
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from slo.duration import parse_duration
 
@@ -69,15 +63,8 @@ class Operations:
 def router(
     site: Site, operations: Operations, board: AdminBoard, savings: SavingsResource
 ) -> APIRouter:
-    """The routes of the pages.
-
-    Args:
-        site: Parts that all pages share.
-        operations: Resources that the pages show.
-        board: Knows the calls that fell back.
-        savings: Knows what control arms measured.
-    """
-    routes = page_router()
+    """The routes of the pages; the board knows calls that fell back, savings what was measured."""
+    routes = site.router()
     _add_objectives(routes, site, operations.objectives, board)
     _add_layouts(routes, site, operations.features, savings)
     _add_models(routes, site, operations.models)
@@ -89,26 +76,21 @@ def _add_objectives(
     routes: APIRouter, site: Site, objectives: ObjectivesResource, board: AdminBoard
 ) -> None:
     @routes.get(f"{HOME}/objectives")
-    async def objectives_page(request: Request) -> Response:
+    async def objectives_page(viewer: SignedIn) -> Response:
         """Objectives, reroutes and calls that fell back."""
-        viewer = await site.viewer(request)
         shown = await objectives.list(viewer)
-        fell_back = await board.rerouted_calls() if _sees_all_calls(viewer) else ()
+        sees_all_calls = viewer.teams is None and viewer.may(Action.SEE_CALLS)
         return await site.html(
             "objectives.html",
             viewer,
-            section="objectives",
             shown=shown,
-            rerouted_calls=fell_back,
+            rerouted_calls=await board.rerouted_calls() if sees_all_calls else (),
             may_pin=viewer.may(Action.CHANGE_OBJECTIVES),
         )
 
-    @routes.post(f"{HOME}/objectives/pin")
-    async def pin(request: Request) -> Response:
-        """Pins an objective."""
-        viewer, fields = await site.check_form(request)
-        form, level, why = FormCheck(), fields.get("level", ""), fields.get("why", "")
-        lasts = form.read(lambda: _pin_seconds(fields.get("for", "")))
+    async def pin(viewer: Viewer, fields: FormFields) -> None:
+        form, level, why = FormCheck(), fields["level"], fields["why"]
+        lasts = form.read(lambda: _pin_seconds(fields["for"]))
         pin = form.read(
             lambda: validated_request(
                 PinRequest, level=level, seconds=_ANY_SECONDS if lasts is None else lasts, why=why
@@ -116,31 +98,26 @@ def _add_objectives(
         )
         form.finish()
         assert pin is not None  # noqa: S101 - a form without faults
-        await objectives.pin(viewer, fields.get("name", ""), pin)
-        return redirect("/objectives")
+        await objectives.pin(viewer, fields["name"], pin)
 
-    @routes.post(f"{HOME}/objectives/release")
-    async def release(request: Request) -> Response:
-        """Ends a pin."""
-        viewer, fields = await site.check_form(request)
-        await objectives.release(viewer, fields.get("name", ""))
-        return redirect("/objectives")
+    async def release(viewer: Viewer, fields: FormFields) -> None:
+        await objectives.release(viewer, fields["name"])
+
+    site.add_form(routes, "/objectives/pin", pin, "/objectives")
+    site.add_form(routes, "/objectives/release", release, "/objectives")
 
 
 def _add_layouts(
     routes: APIRouter, site: Site, features: FeaturesResource, savings: SavingsResource
 ) -> None:
     @routes.get(f"{HOME}/layouts")
-    async def layouts_page(request: Request) -> Response:
+    async def layouts_page(viewer: SignedIn) -> Response:
         """Planning and compaction of each feature."""
-        viewer = await site.viewer(request)
-        page = site.page_around("layouts.html", viewer, section="layouts")
-        return html_response(await features.list(viewer, page))
+        return html_response(await features.list(viewer, site.page_around("layouts.html", viewer)))
 
     @routes.get(_FEATURE_PATH)
-    async def feature_page(request: Request, team: str, feature: FeatureName) -> Response:
+    async def feature_page(viewer: SignedIn, team: str, feature: FeatureName) -> Response:
         """One feature, with each version of its layout."""
-        viewer = await site.viewer(request)
         shown = await features.get(viewer, team, feature)
         return await site.html(
             "feature.html",
@@ -154,18 +131,19 @@ def _add_layouts(
         )
 
     @routes.post(_FEATURE_PATH)
-    async def change_feature(request: Request, team: str, feature: FeatureName) -> Response:
+    async def change_feature(
+        request: Request, viewer: SignedIn, team: str, feature: FeatureName
+    ) -> Response:
         """Changes one setting of a feature, as the form's ``change`` says."""
-        viewer, fields = await site.check_form(request)
+        request.state.form_fields = fields = await form_fields(request)
         await _change_feature(features, viewer, (team, feature), fields)
         return redirect(f"/layouts/{quote(team)}/{quote(feature) or '-'}")
 
 
 def _add_models(routes: APIRouter, site: Site, models: ModelsResource) -> None:
     @routes.get(f"{HOME}/models")
-    async def models_page(request: Request) -> Response:
+    async def models_page(request: Request, viewer: SignedIn) -> Response:
         """Models and prices."""
-        viewer = await site.viewer(request)
         search = request.query_params.get("q", "")[:100].lower()
         listed = [
             model
@@ -176,22 +154,15 @@ def _add_models(routes: APIRouter, site: Site, models: ModelsResource) -> None:
         if is_unpriced:
             listed = [model for model in listed if not all(one.is_priced for one in model.routes)]
         return await site.html(
-            "models.html",
-            viewer,
-            section="models",
-            models=listed,
-            wanted=search,
-            is_unpriced=is_unpriced,
+            "models.html", viewer, models=listed, wanted=search, is_unpriced=is_unpriced
         )
 
     @routes.get(f"{HOME}/engines")
-    async def engines_page(request: Request) -> Response:
+    async def engines_page(viewer: SignedIn) -> Response:
         """Replicas of self-hosted engines, their speculation, and what they read ahead."""
-        viewer = await site.viewer(request)
         return await site.html(
             "engines.html",
             viewer,
-            section="engines",
             replicas=await models.engines(viewer),
             speculation=await models.speculation(viewer),
             warming=await models.warming(viewer),
@@ -200,27 +171,18 @@ def _add_models(routes: APIRouter, site: Site, models: ModelsResource) -> None:
 
 def _add_settings(routes: APIRouter, site: Site, configuration: ConfigurationResource) -> None:
     @routes.get(f"{HOME}/settings")
-    async def settings_page(request: Request) -> Response:
+    async def settings_page(viewer: SignedIn) -> Response:
         """Settings, and what the files hold."""
-        viewer = await site.viewer(request)
-        return await site.html(
-            "settings.html", viewer, section="settings", shown=await configuration.get(viewer)
-        )
+        return await site.html("settings.html", viewer, shown=await configuration.get(viewer))
 
-    @routes.post(f"{HOME}/settings/reload")
-    async def reload(request: Request) -> Response:
-        """Reads catalog, policies and engines files again."""
-        viewer, _ = await site.check_form(request)
+    async def reload(viewer: Viewer, _fields: FormFields) -> None:
         await configuration.reload(viewer)
-        return redirect("/settings")
+
+    site.add_form(routes, "/settings/reload", reload, "/settings")
 
 
 def _pin_seconds(text: str) -> float:
-    """The seconds of a time such as 4h.
-
-    Raises:
-        CallerError: It is no time.
-    """
+    """The seconds of a time such as 4h."""
     lasts = parse_duration(text)
     if lasts is None:
         raise CallerError(
@@ -230,16 +192,14 @@ def _pin_seconds(text: str) -> float:
 
 
 async def _change_feature(
-    features: FeaturesResource, viewer: Viewer, place: tuple[str, str], fields: dict[str, str]
+    features: FeaturesResource, viewer: Viewer, place: tuple[str, str], fields: FormFields
 ) -> None:
-    change, family = fields.get("change", ""), fields.get("family", "")
+    change, family = fields["change"], fields["family"]
     if change == "mode":
-        mode_request = validated_request(ModeRequest, mode=fields.get("mode", ""), family=family)
+        mode_request = validated_request(ModeRequest, mode=fields["mode"], family=family)
         await features.set_mode(viewer, *place, mode_request)
     elif change == "approve":
-        version = validated_request(
-            LayoutDecision, version=fields.get("version", ""), family=family
-        )
+        version = validated_request(LayoutDecision, version=fields["version"], family=family)
         await features.decide(viewer, *place, version)
     elif change == "rollback":
         await features.decide(viewer, *place, LayoutDecision(version=None, family=family))
@@ -249,11 +209,7 @@ async def _change_feature(
         await features.resume(viewer, LayoutScope(*place), ["compaction"])
     elif change == "compaction":
         named = {name: fields[name] for name in _COMPACTION_FIELDS if name in fields}
-        mode = validated_request(CompactionModeRequest, mode=fields.get("compaction", ""), **named)
+        mode = validated_request(CompactionModeRequest, mode=fields["compaction"], **named)
         await features.set_compaction(viewer, *place, mode)
     else:
-        raise CallerError("This is no form of these pages.", code="invalid_form")
-
-
-def _sees_all_calls(viewer: Viewer) -> bool:
-    return viewer.teams is None and viewer.may(Action.SEE_CALLS)
+        raise unknown_form_error()

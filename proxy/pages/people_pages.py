@@ -1,6 +1,5 @@
 """Pages of teams and keys, people and the audit log, and their forms."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Self
 
@@ -12,10 +11,11 @@ from dashboards.pages import HOME
 from dashboards.views.access import CreatedKey, SignInLink, changed_values
 from proxy.errors import CallerError
 from proxy.pages.access.sign_in import PageAccess
-from proxy.pages.resources.audit import AuditQuery, AuditResource
 from proxy.pages.resources.budgets.key_budgets import KeyBudget, KeyBudgets
 from proxy.pages.resources.budgets.stored_budgets import StoredBudgetsResource
 from proxy.pages.resources.people import (
+    AuditQuery,
+    AuditResource,
     NewPassword,
     NewPerson,
     PeopleResource,
@@ -23,8 +23,9 @@ from proxy.pages.resources.people import (
     SignInState,
 )
 from proxy.pages.resources.teams import NewKey, NewTeam, PromptRetention, TeamsResource
-from proxy.pages.site import FormCheck, Site, page_router, redirect, validated_request
+from proxy.pages.site import FormCheck, Site, redirect, validated_request
 from proxy.pages.store_questions import StoreAsker
+from proxy.pages.viewing import Clock, FormFields, SignedIn, form_fields, unknown_form_error
 from proxy.store.store import Store
 from slo.duration import parse_duration
 from slo.window import Window
@@ -45,15 +46,9 @@ class AccessResources:
         ask: StoreAsker,
         access: PageAccess,
         budgets: StoredBudgetsResource,
-        now: Callable[[], float],
+        now: Clock,
     ) -> Self:
-        """The resources of a gateway.
-
-        Args:
-            ask: Asks the store, few questions at once.
-            budgets: Budgets that people set, those of keys among them.
-            now: Seconds since the epoch.
-        """
+        """The resources of a gateway."""
         return cls(
             teams=TeamsResource(store, ask, KeyBudgets(budgets), now),
             people=PeopleResource(store, ask, access, now),
@@ -65,39 +60,28 @@ class AccessResources:
         return [self.teams.router(), self.people.router(), self.audit.router()]
 
 
-def router(site: Site, shown: AccessResources, now: Callable[[], float]) -> APIRouter:
-    """The routes of the pages.
-
-    Args:
-        site: Parts that all pages share.
-        shown: Resources that the pages show.
-        now: Seconds since the epoch.
-    """
-    routes = page_router()
-    _add_teams(routes, site, shown.teams, now)
-    _add_team_forms(routes, site, shown.teams)
-    _add_people(routes, site, shown)
-    _add_audit(routes, site, shown)
-    _add_account(routes, site, shown.people)
+def router(site: Site, resources: AccessResources) -> APIRouter:
+    """The routes of the pages."""
+    routes = site.router()
+    _add_teams(routes, site, resources.teams)
+    _add_team_forms(routes, site, resources.teams)
+    _add_people(routes, site, resources)
+    _add_audit(routes, site, resources)
+    _add_account(routes, site, resources.people)
     return routes
 
 
-def _add_teams(
-    routes: APIRouter, site: Site, teams: TeamsResource, now: Callable[[], float]
-) -> None:
+def _add_teams(routes: APIRouter, site: Site, teams: TeamsResource) -> None:
     async def show(
         viewer: Viewer, *, team: str = "", after: str = "", created: CreatedKey | None = None
     ) -> Response:
-        listed = await teams.list(viewer)
         sees_keys = viewer.may(Action.CHANGE_KEYS, team or None)
-        keys = await teams.keys(viewer, team=team, after=after) if sees_keys else None
         return await site.html(
             "teams.html",
             viewer,
-            section="teams",
-            teams=listed,
+            teams=await teams.list(viewer),
             team=team,
-            keys=keys,
+            keys=await teams.keys(viewer, team=team, after=after) if sees_keys else None,
             created=created,
             may_make_teams=viewer.may(Action.CHANGE_TEAMS),
             keeps_budgets=teams.budgets.are_kept,
@@ -106,136 +90,116 @@ def _add_teams(
 
     @routes.get(f"{HOME}/teams")
     async def teams_page(
-        request: Request,
+        viewer: SignedIn,
         team: Annotated[str, Query(max_length=128)] = "",
         after: Annotated[str, Query(max_length=128)] = "",
     ) -> Response:
         """Teams and their keys."""
-        return await show(await site.viewer(request), team=team, after=after)
+        return await show(viewer, team=team, after=after)
 
-    @routes.post(f"{HOME}/teams/create-key")
-    async def create_key(request: Request) -> Response:
+    async def create_key(viewer: Viewer, fields: FormFields) -> Response:
         """Makes a key, and shows its secret once."""
-        viewer, fields = await site.check_form(request)
-        key = _new_key(fields, teams, now())
+        key = _new_key(fields, teams, site.now())
         return await show(viewer, created=await teams.create_key(viewer, key))
+
+    site.add_form(routes, "/teams/create-key", create_key)
 
 
 def _add_team_forms(routes: APIRouter, site: Site, teams: TeamsResource) -> None:
-    @routes.post(f"{HOME}/teams/create")
-    async def create_team(request: Request) -> Response:
-        """Makes a team."""
-        viewer, fields = await site.check_form(request)
-        new_team = validated_request(
-            NewTeam, name=fields.get("name", ""), keeps_prompts="keep" in fields
-        )
-        await teams.create(viewer, new_team)
-        return redirect("/teams")
+    async def create_team(viewer: Viewer, fields: FormFields) -> None:
+        keeps = "keep" in fields
+        team = validated_request(NewTeam, name=fields["name"], keeps_prompts=keeps)
+        await teams.create(viewer, team)
 
-    @routes.post(f"{HOME}/teams/prompts")
-    async def keep_prompts(request: Request) -> Response:
-        """Has a team's prompts stored, or no more."""
-        viewer, fields = await site.check_form(request)
-        retention = PromptRetention(keeps_prompts=fields.get("keep") == "yes")
-        await teams.keep_prompts(viewer, fields.get("team", ""), retention)
-        return redirect("/teams")
+    async def keep_prompts(viewer: Viewer, fields: FormFields) -> None:
+        retention = PromptRetention(keeps_prompts=fields["keep"] == "yes")
+        await teams.keep_prompts(viewer, fields["team"], retention)
 
-    @routes.post(f"{HOME}/teams/revoke-key")
-    async def revoke_key(request: Request) -> Response:
-        """Closes a key for good."""
-        viewer, fields = await site.check_form(request)
-        await teams.revoke(viewer, fields.get("key", ""))
-        return redirect("/teams")
+    async def revoke_key(viewer: Viewer, fields: FormFields) -> None:
+        await teams.revoke(viewer, fields["key"])
 
-    @routes.post(f"{HOME}/teams/key-budget")
-    async def set_key_budget(request: Request) -> Response:
+    async def set_key_budget(viewer: Viewer, fields: FormFields) -> None:
         """Sets the budget of a key, or removes it where no limit is given."""
-        viewer, fields = await site.check_form(request)
-        key, key_budget = fields.get("key", ""), _key_budget(fields)
-        if key_budget is None:
-            await teams.budgets.remove(viewer, key)
+        if (budget := _key_budget(fields)) is None:
+            await teams.budgets.remove(viewer, fields["key"])
         else:
-            await teams.budgets.set(viewer, key, key_budget)
-        return redirect("/teams#keys")
+            await teams.budgets.set(viewer, fields["key"], budget)
+
+    site.add_form(routes, "/teams/create", create_team, "/teams")
+    site.add_form(routes, "/teams/prompts", keep_prompts, "/teams")
+    site.add_form(routes, "/teams/revoke-key", revoke_key, "/teams")
+    site.add_form(routes, "/teams/key-budget", set_key_budget, "/teams#keys")
 
 
-def _add_people(routes: APIRouter, site: Site, shown: AccessResources) -> None:
-    people = shown.people
+def _add_people(routes: APIRouter, site: Site, resources: AccessResources) -> None:
+    people = resources.people
 
     async def show(viewer: Viewer, request: Request, link: SignInLink | None = None) -> Response:
         return await site.html(
             "people.html",
             viewer,
-            section="people",
             people=await people.list(viewer),
-            teams=await shown.teams.list(viewer),
+            teams=await resources.teams.list(viewer),
             roles=[role.value for role in Role],
             link=link,
             base_url=str(request.base_url).rstrip("/"),
         )
 
     @routes.get(f"{HOME}/people")
-    async def people_page(request: Request) -> Response:
+    async def people_page(request: Request, viewer: SignedIn) -> Response:
         """People who may sign in."""
-        return await show(await site.viewer(request, Action.CHANGE_USERS), request)
+        return await show(viewer, request)
 
     @routes.post(f"{HOME}/people/add")
-    async def add(request: Request) -> Response:
+    async def add(request: Request, viewer: SignedIn) -> Response:
         """Adds a person, and shows their link once."""
-        viewer, fields = await site.check_form(request)
-        role, teams = fields.get("role", ""), _chosen_teams(fields)
+        request.state.form_fields = fields = await form_fields(request)
         new_person = validated_request(
-            NewPerson, name=fields.get("name", ""), role=role, teams=teams
+            NewPerson, name=fields["name"], role=fields["role"], teams=_chosen_teams(fields)
         )
         return await show(viewer, request, await people.add(viewer, new_person))
 
     @routes.post(f"{HOME}/people/change")
-    async def change(request: Request) -> Response:
+    async def change(request: Request, viewer: SignedIn) -> Response:
         """Changes a person as the form's ``change`` says."""
-        viewer, fields = await site.check_form(request)
-        person, kind = fields.get("person", ""), fields.get("change", "")
+        request.state.form_fields = fields = await form_fields(request)
+        person, kind = fields["person"], fields["change"]
         if kind == "link":
             return await show(viewer, request, await people.make_link(viewer, person))
         if kind == "role":
             teams = _chosen_teams(fields)
-            role = validated_request(RoleChange, role=fields.get("role", ""), teams=teams)
+            role = validated_request(RoleChange, role=fields["role"], teams=teams)
             await people.change_role(viewer, person, role)
         elif kind in {"disable", "enable"}:
             await people.set_state(viewer, person, SignInState(is_disabled=kind == "disable"))
         else:
-            raise CallerError("This is no form of these pages.", code="invalid_form")
+            raise unknown_form_error()
         return redirect("/people")
 
 
-def _add_audit(routes: APIRouter, site: Site, shown: AccessResources) -> None:
+def _add_audit(routes: APIRouter, site: Site, resources: AccessResources) -> None:
     @routes.get(f"{HOME}/audit")
-    async def audit_page(request: Request, query: Annotated[AuditQuery, Query()]) -> Response:
+    async def audit_page(viewer: SignedIn, query: Annotated[AuditQuery, Query()]) -> Response:
         """Changes that people made."""
-        viewer = await site.viewer(request, Action.SEE_AUDIT_LOG)
         return await site.html(
             "audit.html",
             viewer,
-            section="audit",
-            page=await shown.audit.list(viewer, query),
+            page=await resources.audit.list(viewer, query),
             query=query,
-            names={team.id: team.name for team in await shown.teams.list(viewer)},
+            names={team.id: team.name for team in await resources.teams.list(viewer)},
             changed_values=changed_values,
         )
 
 
-def _new_key(fields: Mapping[str, str], teams: TeamsResource, now: float) -> NewKey:
-    """The key that a form asks for.
-
-    Raises:
-        CallerError: It has faults, all of which are named.
-    """
+def _new_key(fields: FormFields, teams: TeamsResource, now: float) -> NewKey:
+    """The key that a form asks for; raises CallerError with all its faults."""
     form = FormCheck()
-    expires = form.read(lambda: _end(fields.get("lasts", ""), now))
+    expires = form.read(lambda: _end(fields["lasts"], now))
     budget = form.read(lambda: _key_budget(fields))
     if budget is not None:
         form.read(lambda: teams.budgets.check(budget))
-    models = [name.strip() for name in fields.get("models", "").split(",") if name.strip()]
-    named = {name: fields.get(name, "") for name in ("team", "name", "feature")}
+    models = [name.strip() for name in fields["models"].split(",") if name.strip()]
+    named = {name: fields[name] for name in ("team", "name", "feature")}
     key = form.read(
         lambda: validated_request(
             NewKey, **named, expires=expires, models=models or None, budget=budget
@@ -247,11 +211,7 @@ def _new_key(fields: Mapping[str, str], teams: TeamsResource, now: float) -> New
 
 
 def _end(lasts: str, now: float) -> float | None:
-    """The end of a time that begins now, such as 90d; None for no text.
-
-    Raises:
-        CallerError: It is no time.
-    """
+    """The end of a time that begins now, such as 90d; None for no text."""
     if not lasts:
         return None
     seconds = parse_duration(lasts)
@@ -262,44 +222,33 @@ def _end(lasts: str, now: float) -> float | None:
     return now + seconds
 
 
-def _key_budget(fields: Mapping[str, str]) -> KeyBudget | None:
+def _key_budget(fields: FormFields) -> KeyBudget | None:
     """The budget of a key's form, in dollars; None where no limit is given."""
-    limit = fields.get("limit", "").strip()
-    return (
-        validated_request(KeyBudget, limit=limit, window=fields.get("window", ""))
-        if limit
-        else None
-    )
+    limit, window = fields["limit"], fields["window"]
+    return validated_request(KeyBudget, limit=limit, window=window) if limit else None
 
 
-def _chosen_teams(fields: dict[str, str]) -> list[str]:
+def _chosen_teams(fields: FormFields) -> list[str]:
     """Ids of the teams that are ticked."""
     return [name.removeprefix("team:") for name in fields if name.startswith("team:")]
 
 
 def _add_account(routes: APIRouter, site: Site, people: PeopleResource) -> None:
     @routes.get(f"{HOME}/account")
-    async def account_page(request: Request) -> Response:
+    async def account_page(viewer: SignedIn) -> Response:
         """The viewer's own account."""
-        viewer = await site.viewer(request)
-        account = await people.account(viewer)
-        return await site.html("account.html", viewer, section="account", account=account)
+        return await site.html("account.html", viewer, account=await people.account(viewer))
 
-    @routes.post(f"{HOME}/account/password")
-    async def set_password(request: Request) -> Response:
-        """Sets the viewer's own password."""
-        viewer, fields = await site.check_form(request)
-        if fields.get("password", "") != fields.get("again", ""):
+    async def set_password(viewer: Viewer, fields: FormFields) -> None:
+        if fields["password"] != fields["again"]:
             raise CallerError("The two new passwords differ.", code="invalid_form")
         new_password = validated_request(
-            NewPassword, password=fields.get("password", ""), current=fields.get("current", "")
+            NewPassword, password=fields["password"], current=fields["current"]
         )
         await people.set_password(viewer, new_password)
-        return redirect("/account")
 
-    @routes.post(f"{HOME}/account/end-session")
-    async def end_session(request: Request) -> Response:
-        """Ends one of the viewer's own sessions."""
-        viewer, fields = await site.check_form(request)
-        await people.end_session(viewer, fields.get("session", ""))
-        return redirect("/account")
+    async def end_session(viewer: Viewer, fields: FormFields) -> None:
+        await people.end_session(viewer, fields["session"])
+
+    site.add_form(routes, "/account/password", set_password, "/account")
+    site.add_form(routes, "/account/end-session", end_session, "/account")

@@ -25,8 +25,8 @@ from dashboards.access import Action, Viewer
 from dashboards.pages import HOME
 from dashboards.views.replay import ReplayReport
 from proxy.errors import CallerError, Unready
-from proxy.pages.browser_requests import check_source, uploaded_file
-from proxy.pages.site import Site, page_router
+from proxy.pages.site import Site
+from proxy.pages.viewing import SignedIn, check_allowed, uploaded_file
 
 _PATH: Final = f"{HOME}/replay"
 MAX_LOG_BYTES: Final = 16 * 2**20
@@ -112,29 +112,24 @@ def _bound(process: Process) -> None:
 
 
 def router(site: Site, replay: Callable[[bytes], Awaitable[ReplayReport]]) -> APIRouter:
-    """The routes of the page.
-
-    Args:
-        site: Parts that all pages share.
-        replay: Replays the bytes of a log.
-    """
-    routes = page_router()
+    """The routes of the page; ``replay`` makes the report of a log's bytes."""
+    routes = site.router()
 
     async def page(viewer: Viewer, name: str = "", report: ReplayReport | None = None) -> Response:
         megabytes = MAX_LOG_BYTES // 2**20
         shown = {"name": name, "report": report, "megabytes": megabytes}
-        return await site.html("replay.html", viewer, section="replay", shown=shown)
+        return await site.html("replay.html", viewer, shown=shown)
 
     @routes.get(_PATH)
-    async def replay_page(request: Request) -> Response:
+    async def replay_page(viewer: SignedIn) -> Response:
         """The form that takes a log."""
-        return await page(await site.viewer(request, Action.SEE_COSTS))
+        check_allowed(viewer, Action.SEE_COSTS)
+        return await page(viewer)
 
     @routes.post(_PATH)
-    async def replay_log(request: Request) -> Response:
+    async def replay_log(request: Request, viewer: SignedIn) -> Response:
         """The report of a log; nothing of it stays here."""
-        check_source(request)
-        viewer = await site.viewer(request, Action.SEE_COSTS)
+        check_allowed(viewer, Action.SEE_COSTS)
         name, log = await uploaded_file(request, MAX_LOG_BYTES)
         return await page(viewer, name, await replay(log))
 

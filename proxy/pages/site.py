@@ -1,7 +1,7 @@
 """Shared parts of the admin pages: the viewer, rendering, and the files that pages load."""
 
 import gzip
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlsplit
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
@@ -18,21 +18,28 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Message
 
 from dashboards import pages
-from dashboards.access import Action, Viewer
+from dashboards.access import Viewer
 from dashboards.pages import HOME
 from dashboards.refilled_form import PAGE_FIELD, SubmittedForm, refill_form
 from proxy.errors import CallerError, Unready
-from proxy.pages.browser_requests import (
+from proxy.pages.store_questions import page_around
+from proxy.pages.viewing import (
     HEADERS,
+    SAFE_METHODS,
+    Clock,
+    FormFields,
+    ReadViewer,
+    SignedIn,
     check_source,
     form_fields,
     invalid_query_error,
 )
-from proxy.pages.view_formats import page_around
-from proxy.pages.viewing import ReadViewer, check_allowed
 
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
+
+Submit = Callable[[Viewer, FormFields], Awaitable[object]]
+"""Does what a form asks for; returns a page to show, or None."""
 
 _MEDIA_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 #: For a file whose name has its version, and for those that browsers are to ask for again.
@@ -76,11 +83,7 @@ class FormCheck:
         return None
 
     def finish(self) -> None:
-        """Ends the check.
-
-        Raises:
-            CallerError: A part had one.
-        """
+        """Ends the check; raises CallerError if a part had a fault."""
         if self._faults:
             raise _FormFaults(self._faults)
 
@@ -145,9 +148,10 @@ async def _own_page(request: Request, path: str) -> str:
     return b"".join(parts).decode() if status == HTTPStatus.OK else ""
 
 
-def page_router() -> APIRouter:
-    """A router for pages."""
-    return APIRouter(route_class=PageRoute, include_in_schema=False)
+def page_router(require_viewer: Callable[..., object] | None = None) -> APIRouter:
+    """A router for pages; with a dependency, for those of people who are signed in."""
+    required = [] if require_viewer is None else [Depends(require_viewer)]
+    return APIRouter(route_class=PageRoute, include_in_schema=False, dependencies=required)
 
 
 def _own_path(url: str) -> str:
@@ -160,46 +164,29 @@ def _own_path(url: str) -> str:
 
 @dataclass(eq=False)
 class Site:
-    """Pages of one process.
-
-    Args:
-        read_viewer: Finds who sent a request.
-        now: Seconds since the epoch.
-    """
+    """Pages of one process."""
 
     _read_viewer: ReadViewer
-    now: Callable[[], float]
+    now: Clock
 
-    async def viewer(self, request: Request, action: Action | None = None) -> Viewer:
-        """The person who asks for a page.
+    def router(self) -> APIRouter:
+        """A router for pages of people who are signed in; their routes may ask for `SignedIn`."""
+        return page_router(self._require_viewer)
+
+    def add_form(self, routes: APIRouter, path: str, submit: Submit, back: str = "") -> None:
+        """Adds the route that takes a form, and then sends the browser to the page ``back``.
 
         Args:
-            request: Request for the page.
-            action: Action that its page lets people do; None for what everybody may.
-
-        Raises:
-            _SignInRequired: Nobody is signed in.
-            CallerError: They may not.
+            path: Path below ``/admin``, as ``back`` is.
+            submit: Does what the form asks for; a page that it returns is shown instead.
         """
-        viewer = await self._read_viewer(request)
-        if viewer is None:
-            query = f"?{request.url.query}" if request.url.query else ""
-            raise _SignInRequired(f"{request.url.path}{query}")
-        if action is not None:
-            check_allowed(viewer, action)
-        return viewer
 
-    async def check_form(self, request: Request) -> tuple[Viewer, dict[str, str]]:
-        """The person who submits a form of these pages, and its fields.
+        async def take(request: Request, viewer: SignedIn) -> Response:
+            request.state.form_fields = fields = await form_fields(request)
+            page = await submit(viewer, fields)
+            return page if isinstance(page, Response) else redirect(back)
 
-        Raises:
-            _SignInRequired: Nobody is signed in.
-            CallerError: Another site sent it, or it is no form.
-        """
-        check_source(request)
-        viewer, fields = await self.viewer(request), await form_fields(request)
-        request.state.form_fields = fields
-        return viewer, fields
+        routes.add_api_route(HOME + path, take, methods=["POST"])
 
     def page_around(
         self, template: str, viewer: Viewer, **values: object
@@ -207,25 +194,33 @@ class Site:
         """Renders a page around a view of the ledger, wherever that is read.
 
         Args:
-            template: Name of its template.
-            viewer: The person who looks.
             values: Values that the template shows beside the view; they can be pickled.
         """
-        return page_around(template, viewer=viewer, now=self.now(), **values)
+        return page_around(template, **self._template_values(template, viewer, values))
 
     async def html(
         self, template: str, viewer: Viewer, *, status: int = 200, **values: object
     ) -> Response:
-        """A page, rendered off the event loop.
-
-        Args:
-            template: Name of its template.
-            viewer: The person who looks.
-            status: Status of the answer.
-            values: Values that the template shows.
-        """
-        shown: Mapping[str, object] = {"viewer": viewer, "now": self.now(), **values}
+        """A page, rendered off the event loop."""
+        shown = self._template_values(template, viewer, values)
         return html_response(await run_in_threadpool(pages.render, template, shown), status)
+
+    def _template_values(
+        self, template: str, viewer: Viewer, values: Mapping[str, object]
+    ) -> dict[str, object]:
+        """The values of a template; its section of the menu is its own name where none is given."""
+        section = template.partition(".")[0]
+        return {"viewer": viewer, "now": self.now(), "section": section, **values}
+
+    async def _require_viewer(self, request: Request) -> None:
+        """A dependency of pages: somebody is signed in, and forms come from our own pages."""
+        if request.method not in SAFE_METHODS:
+            check_source(request)
+        viewer = await self._read_viewer(request)
+        if viewer is None:
+            query = f"?{request.url.query}" if request.url.query else ""
+            raise _SignInRequired(f"{request.url.path}{query}")
+        request.state.viewer = viewer
 
 
 def html_response(html: str | bytes, status: int = 200) -> Response:
@@ -239,11 +234,7 @@ def redirect(path: str) -> Response:
 
 
 def validated_request(kind: type[R], **fields: object) -> R:
-    """A request of the API, made of a form's fields.
-
-    Raises:
-        CallerError: Fields have values that they cannot have.
-    """
+    """A request of the API, made of a form's fields; raises CallerError with all their faults."""
     try:
         return kind.model_validate(fields)
     except ValidationError as error:

@@ -1,14 +1,25 @@
-"""Questions of pages to the store: few at once and each with a deadline, so calls never wait."""
+"""Questions of pages to the store: few at once and each with a deadline, so calls never wait.
+
+::
+
+    readers ─ build(readers, question) ─ view ─ finish(view) ─▶ JSON, HTML, or the view itself
+
+A view is read and encoded in a process of its own, so that it costs the gateway's no more than
+passing its bytes on. That process has no use for the web framework, which this must not import.
+"""
 
 import asyncio
 import threading
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, Protocol, TypeVar
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
 
+from pydantic import TypeAdapter
+
+from dashboards import pages
 from proxy.errors import Unready
-from proxy.pages.view_formats import read_view
 from proxy.store.errors import StoreError
 from proxy.store.sql.views.readers import Readers
 from proxy.store.store import Store
@@ -21,6 +32,8 @@ T = TypeVar("T")
 PART_TIMEOUT_S: Final = 3.0
 #: Threads of the store that pages keep busy at most.
 _MAX_THREADS: Final = 2
+#: By the kind of view; there are few.
+_ADAPTERS: Final[dict[type[Any], TypeAdapter[Any]]] = {}
 
 
 class _QuestionAbandoned(Exception):
@@ -39,9 +52,6 @@ class StoreQuestions:
     """Asks the store off the event loop: one question of a kind, few at once, and for so long.
 
     One instance serves all pages of a process, so that they keep few threads busy together.
-
-    Args:
-        timeout_s: Seconds.
     """
 
     def __init__(self, store: Store, timeout_s: float = PART_TIMEOUT_S) -> None:
@@ -51,11 +61,10 @@ class StoreQuestions:
         self._kinds: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def __call__(self, kind: str, question: Callable[[], T], share: float = 1.0) -> T | None:
-        """The question's result; None where it cannot be had just now.
+        """The result of a question that may block; None where it cannot be had just now.
 
         Args:
             kind: Of what; one of few.
-            question: May block.
             share: Part of its patience that is left, from 0 to 1.
         """
         try:
@@ -97,16 +106,7 @@ class StoreQuestions:
     async def view(
         self, kind: str, build: Callable[[Readers, Q], V], question: Q, finish: Callable[[V], T]
     ) -> T:
-        """A view of the ledger in the form that is asked for, made where pages are read for.
-
-        Args:
-            kind: Of what; one of few.
-            build: Builds the view of the readers and the question.
-            finish: Brings the view into its form.
-
-        Raises:
-            Unready: The database did not answer in time.
-        """
+        """A view of the ledger in the form that ``finish`` brings it into; raises as ``expect``."""
         reads = self._store.dashboard
         return await self.expect(kind, lambda: reads.read(read_view, build, question, finish))
 
@@ -145,3 +145,37 @@ class StoreQuestions:
         finally:
             if begun.acquire(blocking=False):
                 leave()
+
+
+def read_view(
+    readers: Readers, build: Callable[[Readers, Q], V], question: Q, finish: Callable[[V], T]
+) -> T:
+    """A view in the form that is asked for; all but the readers can be pickled."""
+    return finish(build(readers, question))
+
+
+def view_itself(view: V) -> V:
+    """The view itself; for a page that puts several together, which must be small ones."""
+    return view
+
+
+def json_bytes(view: object) -> bytes:
+    """The view as the API answers with it."""
+    kind = type(view)
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind].dump_json(view)
+
+
+def page_around(template: str, **values: object) -> Callable[[object], bytes]:
+    """Renders a page around a view.
+
+    Args:
+        template: Name of its template, which calls the view ``shown``.
+        values: Other values that it shows; they can be pickled.
+    """
+    return partial(_render, template, values)
+
+
+def _render(template: str, values: dict[str, object], view: object) -> bytes:
+    return pages.render(template, {**values, "shown": view}).encode()

@@ -1,14 +1,18 @@
-"""The viewer of pages and of their API, as dependencies of routes."""
+"""Requests of viewers: who sent them, from which site, and their forms."""
 
+import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import fields
 from typing import Annotated, Any, Final, TypeVar
+from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import Depends, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.requests import ClientDisconnect
 
 from dashboards.access import Action, Viewer
 from proxy.errors import CallerError
-from proxy.pages.browser_requests import check_source
 from proxy.store.sql.access.audit_log import AuditedChange
 
 V = TypeVar("V")
@@ -22,14 +26,45 @@ RecordChange = Callable[[AuditedChange], Awaitable[None]]
 Clock = Callable[[], float]
 """The time of now, in seconds since the epoch."""
 
-_SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that change nothing."""
+#: Bytes and fields of a form.
+_MAX_FORM_BYTES: Final = 16_384
+_MAX_FORM_FIELDS: Final = 64
+#: Seconds in which it has to come.
+_FORM_TIMEOUT_S: Final = 10.0
+_UPLOAD_TIMEOUT_S: Final = 60.0
+#: The boundary of a multipart form, and the name of a file in the head of a part.
+_BOUNDARY: Final = re.compile(r'multipart/form-data;.*boundary="?([^";,]{1,70})')
+_FILE_NAME: Final = re.compile(rb'filename="([^"\r\n]*)"')
+#: Values of ``Sec-Fetch-Site`` for a request made by one of our own pages, or by its user.
+_OWN_SITES: Final = frozenset({"same-origin", "none"})
+#: Texts of inline styles that Plotly sets: the empty one, and two for pixels that stay sharp.
+_PLOTLY_STYLES: Final = (
+    "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
+    " 'sha256-AR/cKIZjWPcPmBUPDA6oti9XBiTbJvz0Cro2J1VzzS8='"
+    " 'sha256-ji27qzEtxXZW+7dun6UwjHXJ18e6WAin1VvNtkzIE/o='"
+)
+HEADERS: Final = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; connect-src 'self';"
+    f" img-src 'self' data:; style-src 'self' 'unsafe-hashes' {_PLOTLY_STYLES};"
+    " form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    # With no-referrer a browser's forms would say they came from nowhere.
+    "referrer-policy": "same-origin",
+    "cache-control": "no-store",
+}
+"""Headers of every page and of every answer of its API."""
 
 
 def require_viewer(read: ReadViewer) -> Callable[[Request], Awaitable[None]]:
     """A dependency of a router: somebody is signed in, and changes come from our own pages."""
 
     async def check(request: Request) -> None:
-        if request.method not in _SAFE_METHODS:
+        if request.method not in SAFE_METHODS:
             check_source(request)
         viewer = await read(request)
         if viewer is None:
@@ -76,3 +111,107 @@ def view_of(kind: type[V], *sources: object, **values: object) -> V:
         for name in names
     }
     return kind(**shared, **values)
+
+
+def is_secure(request: Request) -> bool:
+    """True if the browser spoke https, to us or to a proxy before us.
+
+    The proxy's word may be anybody's, but all it does is keep a cookie off http.
+    """
+    before = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip()
+    return "https" in (request.url.scheme, before)
+
+
+def check_source(request: Request) -> None:
+    """Accepts requests of our own pages only, as browsers say which those are.
+
+    What is no browser says neither, and has no cookie that somebody else could use.
+
+    Raises:
+        CallerError: If another site sent it.
+    """
+    site = request.headers.get("sec-fetch-site")
+    origin = request.headers.get("origin")
+    is_ours = site in _OWN_SITES if site is not None else origin is None or _is_own(request, origin)
+    if not is_ours:
+        raise CallerError(
+            "Another site sent this request; open /admin itself.", code="cross_site", status=403
+        )
+
+
+class FormFields(dict[str, str]):
+    """Fields of a form; one that was not sent is ""."""
+
+    def __missing__(self, name: str) -> str:
+        return ""
+
+
+async def form_fields(request: Request) -> FormFields:
+    """The fields of a submitted form, stripped; of a name that comes twice the last.
+
+    Raises:
+        CallerError: If it is no form, did not come whole, or is too long for one.
+    """
+    sent = await _read_form(request, _MAX_FORM_BYTES, _FORM_TIMEOUT_S)
+    try:
+        fields = parse_qsl(
+            sent.decode(errors="replace"), keep_blank_values=True, max_num_fields=_MAX_FORM_FIELDS
+        )
+    except ValueError:
+        raise unknown_form_error() from None
+    return FormFields((name, value.strip()) for name, value in fields)
+
+
+async def uploaded_file(request: Request, most: int) -> tuple[str, bytes]:
+    """Name and bytes of the file that a multipart form of at most so many bytes begins with.
+
+    Raises:
+        CallerError: If it has none, did not come whole, or is longer.
+    """
+    boundary = _BOUNDARY.search(request.headers.get("content-type", ""))
+    if boundary is None:
+        raise unknown_form_error()
+    sent = await _read_form(request, most, _UPLOAD_TIMEOUT_S)
+    delimiter = b"--" + boundary[1].encode()
+    begin, end = sent.find(b"\r\n\r\n"), sent.rfind(b"\r\n" + delimiter)
+    name = _FILE_NAME.search(sent, 0, max(begin, 0))
+    if not sent.startswith(delimiter) or name is None or end < begin + 4:
+        raise unknown_form_error()
+    if not name[1]:
+        raise CallerError("Choose a file first.", code="no_file", status=422)
+    return name[1].decode(errors="replace"), bytes(memoryview(sent)[begin + 4 : end])
+
+
+async def _read_form(request: Request, most: int, timeout_s: float) -> bytearray:
+    """The bytes of a form; raises CallerError if it did not come whole, or is longer."""
+    sent = bytearray()
+    try:
+        async with asyncio.timeout(timeout_s):
+            async for piece in request.stream():
+                sent += piece
+                if len(sent) > most:
+                    raise CallerError(
+                        f"A form has at most {most:,} bytes.", code="form_too_large", status=413
+                    )
+    except (ClientDisconnect, TimeoutError):
+        raise unknown_form_error() from None
+    return sent
+
+
+def unknown_form_error() -> CallerError:
+    """The refusal of what is no form of ours, or has been cut."""
+    return CallerError("This is no form of these pages.", code="invalid_form")
+
+
+def invalid_query_error(error: RequestValidationError) -> CallerError:
+    """The first fault of a query or body, which names the field."""
+    fault = error.errors()[0]
+    name = ".".join(str(part) for part in fault["loc"][1:]) or str(fault["loc"][0])
+    return CallerError(f"{name}: {fault['msg']}.", code="invalid_parameter", param=name, status=422)
+
+
+def _is_own(request: Request, origin: str) -> bool:
+    try:
+        return urlsplit(origin).netloc == request.headers.get("host", "")
+    except ValueError:
+        return False

@@ -15,8 +15,8 @@ from proxy.pages.access.known_browsers import KEPT_S
 from proxy.pages.access.sessions import AdminSessions
 from proxy.pages.access.sign_in_limits import SignInSource
 from proxy.pages.access.sign_in_methods import SignInMethods, SignInResult
-from proxy.pages.browser_requests import check_source, form_fields, is_secure
 from proxy.pages.site import html_response, redirect
+from proxy.pages.viewing import check_source, form_fields, is_secure
 from proxy.store.sql.access.admin_sessions import MAX_SESSION_S
 
 COOKIE: Final = "thriftgate_admin"

@@ -21,9 +21,9 @@ from proxy.pages.access.identity_provider import (
 )
 from proxy.pages.access.sign_in import PageAccess, page_path
 from proxy.pages.access.sign_in_methods import SignInResult
-from proxy.pages.browser_requests import HEADERS, is_secure
 from proxy.pages.site import page_router
 from proxy.pages.store_questions import StoreAsker
+from proxy.pages.viewing import HEADERS, is_secure
 from proxy.store.sql.access.teams import Teams
 from proxy.store.sql.access.users import UserRecord, Users
 

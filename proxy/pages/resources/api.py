@@ -10,8 +10,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dashboards.access import Role
-from proxy.pages.browser_requests import HEADERS
-from proxy.pages.viewing import ReadViewer, SignedIn, require_viewer
+from proxy.pages.viewing import HEADERS, ReadViewer, SignedIn, require_viewer
 
 API_PATH: Final = "/api/v1"
 _DESCRIPTION: Final = (

@@ -1,13 +1,14 @@
-"""``/api/v1/people`` and ``/api/v1/account``: who may sign in, and the viewer's own account."""
+"""``/api/v1/people``, ``/account`` and ``/audit``: who may sign in, and what people changed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
+from fastapi import Query
 from pydantic import BaseModel, Field
 
 from dashboards.access import ALL_TEAMS_ROLES, Action, Role, Viewer, sign_in_url
-from dashboards.views.access import AccountView, PersonView, SessionEntry, SignInLink
+from dashboards.views.access import AccountView, AuditPage, PersonView, SessionEntry, SignInLink
 from proxy.errors import CallerError
 from proxy.pages.access.passwords import MAX_CHARS, check_new_password
 from proxy.pages.access.sign_in import PageAccess
@@ -50,6 +51,43 @@ class NewPassword(BaseModel):
 
     password: Annotated[str, Field(max_length=MAX_CHARS)]
     current: Annotated[str, Field(max_length=MAX_CHARS)] = ""
+
+
+class AuditQuery(BaseModel):
+    """Changes that are wanted; "" in a filter is everything."""
+
+    after: Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9_]*$")] = Field(
+        "", description="The `next` of the page before."
+    )
+    limit: int = Field(50, ge=1, le=200)
+    who: Annotated[str, Field(max_length=300)] = Field("", description="Name of a person.")
+    team: Annotated[str, Field(max_length=64)] = Field("", description="Id of a team.")
+
+
+@dataclass(eq=False)
+class AuditResource(Resource):
+    """The audit log as administrators see it."""
+
+    tag = "audit"
+
+    _store: Store
+    _ask: StoreAsker
+
+    @api_route("GET", "/audit", name="list_changes")
+    async def list(self, viewer: SignedIn, query: Annotated[AuditQuery, Query()]) -> AuditPage:
+        """Changes that people made, the newest first."""
+        check_allowed(viewer, Action.SEE_AUDIT_LOG)
+        entries = await self._ask.answer(
+            "audit",
+            lambda: self._store.audit.entries(
+                query.limit + 1, before=query.after, who=query.who, team=query.team
+            ),
+        )
+        shown = entries[: query.limit]
+        return AuditPage(
+            entries=shown,
+            next=shown[-1].id if len(entries) > query.limit else None,
+        )
 
 
 @dataclass(eq=False)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from proxy.pages.browser_requests import HEADERS
+from proxy.pages.viewing import HEADERS
 from tests.fakes.admin_browser import Browser
 from tests.fakes.asgi import refusal
 from tests.fakes.board import CALL, FakeBoard, a_rerouted_call, overview

@@ -7,7 +7,7 @@ from jinja2 import UndefinedError
 
 from dashboards.access import Role, Viewer
 from dashboards.views.calls import CallsView
-from proxy.pages.view_formats import json_bytes, page_around, read_view, view_itself
+from proxy.pages.store_questions import json_bytes, page_around, read_view, view_itself
 from proxy.store.sql.views.readers import Readers
 from proxy.store.store import Store
 

@@ -6,7 +6,7 @@ import pytest
 from fastapi import Request
 
 from proxy.errors import CallerError
-from proxy.pages.browser_requests import check_source, form_fields
+from proxy.pages.viewing import check_source, form_fields
 from tests.fakes.asgi import AsgiConnection, scope
 
 

@@ -20,8 +20,7 @@ from proxy.catalog.catalog import Catalog
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.resources.ledger.queries import PlaceQuery, buckets_of, json_response
-from proxy.pages.store_questions import StoreQuestions
-from proxy.pages.view_formats import json_bytes
+from proxy.pages.store_questions import StoreQuestions, json_bytes
 from proxy.pages.viewing import Clock, SignedIn, check_allowed
 from proxy.prefix.explain.reasons import FIXES
 from proxy.store.sql.views.cache_health import CacheQuestion, cache_health_view, compare_prompts

@@ -25,8 +25,7 @@ from proxy.pages.resources.ledger.queries import (
     PeriodQuery,
     json_response,
 )
-from proxy.pages.store_questions import StoreQuestions
-from proxy.pages.view_formats import json_bytes
+from proxy.pages.store_questions import StoreQuestions, json_bytes
 from proxy.pages.viewing import Clock, SignedIn, check_allowed
 from proxy.records.receipt import Outcome, Receipt, answering_model
 from proxy.store.sql.ids import id_floor

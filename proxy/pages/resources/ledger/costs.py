@@ -21,8 +21,7 @@ from proxy.pages.resources.ledger.queries import (
     json_response,
     local_day,
 )
-from proxy.pages.store_questions import StoreQuestions
-from proxy.pages.view_formats import json_bytes, view_itself
+from proxy.pages.store_questions import StoreQuestions, json_bytes, view_itself
 from proxy.pages.viewing import Clock, SignedIn, check_allowed
 from proxy.store.sql.views.cost_reports import has_more_receipts
 from proxy.store.sql.views.costs import CostsQuestion, costs_view

@@ -12,8 +12,7 @@ from dashboards.access import Action, Viewer
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.resources.ledger.queries import OptionalCount, json_response
-from proxy.pages.store_questions import StoreQuestions
-from proxy.pages.view_formats import json_bytes, view_itself
+from proxy.pages.store_questions import StoreQuestions, json_bytes, view_itself
 from proxy.pages.viewing import Clock, SignedIn, check_allowed
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.sql.views.features import FeaturesQuestion, FeatureView, features_view

@@ -14,8 +14,7 @@ from dashboards.views.latency import LatencyDimension, LatencyMetric, LatencyUni
 from proxy.errors import CallerError
 from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.resources.ledger.queries import CallQuery, json_response
-from proxy.pages.store_questions import StoreQuestions
-from proxy.pages.view_formats import json_bytes
+from proxy.pages.store_questions import StoreQuestions, json_bytes
 from proxy.pages.viewing import Clock, SignedIn, check_allowed
 from proxy.store.sql.views.latency import LatencyQuestion, latency_view
 

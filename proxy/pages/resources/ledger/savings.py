@@ -12,8 +12,7 @@ from dashboards.access import Action, Viewer
 from dashboards.views.savings import MeasuredSaving, SavingsView
 from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.resources.ledger.queries import PlaceQuery, json_response
-from proxy.pages.store_questions import StoreQuestions
-from proxy.pages.view_formats import json_bytes
+from proxy.pages.store_questions import StoreQuestions, json_bytes
 from proxy.pages.viewing import Clock, SignedIn, check_allowed
 from proxy.services.reports.savings_figures import SavingsFigures
 from proxy.store.sql.ledger.control_arms import Comparison

@@ -17,8 +17,7 @@ from proxy.pages.resources.ledger.features import (
     LayoutDecision,
     ModeRequest,
 )
-from proxy.pages.store_questions import StoreQuestions
-from proxy.pages.view_formats import view_itself
+from proxy.pages.store_questions import StoreQuestions, view_itself
 from proxy.prefix.layouts.layout import Layout
 from proxy.records.feature_mode import LayoutScope, PlanningMode
 from proxy.store.store import Store

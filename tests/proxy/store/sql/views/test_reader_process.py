@@ -21,7 +21,7 @@ from dashboards.reports import ALL_CALLS, ReportPeriod
 from dashboards.time_buckets import time_buckets
 from dashboards.views.cache_health import CacheFloor
 from dashboards.views.calls import CallRow
-from proxy.pages.view_formats import json_bytes, page_around, read_view
+from proxy.pages.store_questions import json_bytes, page_around, read_view
 from proxy.records.feature_mode import PlanningMode
 from proxy.store.errors import StoreError
 from proxy.store.sql.ledger.control_arms import ArmMeasurement
