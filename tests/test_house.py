@@ -53,9 +53,6 @@ TOML_PARSERS = {
 #: Sources without a twin of their own, and where they are tested instead.
 TESTED_ELSEWHERE: dict[str, str] = {
     "proxy/records/receipt.py": "tests/proxy/store/journal/test_sent_attempts.py",
-    "dashboards/grafana/money_boards.py": "tests/dashboards/grafana/test_boards.py",
-    "dashboards/grafana/service_boards.py": "tests/dashboards/grafana/test_boards.py",
-    "dashboards/grafana/engines_board.py": "tests/dashboards/grafana/test_boards.py",
     "dashboards/views/cache_health.py": "tests/proxy/pages/resources/ledger/test_cache_health.py",
     "dashboards/views/latency.py": "tests/proxy/pages/resources/ledger/test_latency.py",
     "dashboards/views/savings.py": "tests/proxy/pages/resources/ledger/test_savings.py",

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from dashboards.grafana.boards import board_files
+from proxy.cli.reports.dashboards import board_files
 from proxy.cli.yaml_documents import dump_yaml
 from proxy.configuration import read_policies
 from proxy.settings import Settings

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,8 +33,6 @@ def dashboards(
 
         Files of the same names are overwritten.
         """
-        from dashboards.grafana.boards import board_files
-
         files = board_files()
         try:
             out.mkdir(parents=True, exist_ok=True)
@@ -59,3 +58,11 @@ def dashboards(
         terminal.out.print(dump_yaml([{"groups": groups}]), soft_wrap=True, end="")
 
     return commands
+
+
+def board_files() -> Mapping[str, str]:
+    """The text of each board's file, by the file's name."""
+    files = resources.files("dashboards").joinpath("grafana").iterdir()
+    return {
+        file.name: file.read_text(encoding="utf8") for file in files if file.name.endswith(".json")
+    }

@@ -3,8 +3,7 @@
 import pytest
 import yaml
 
-from dashboards.grafana.boards import board_files
-from proxy.cli.reports.dashboards import dashboards
+from proxy.cli.reports.dashboards import board_files, dashboards
 from proxy.settings import Settings
 from slo.policies.file import Policies
 from tests.fakes.admission_harness import NOW, budget

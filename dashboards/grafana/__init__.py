@@ -1,1 +1,0 @@
-"""Boards for Grafana, generated as JSON."""
