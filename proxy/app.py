@@ -150,11 +150,11 @@ async def gateway(
     snapshot = read_snapshot(settings)
     opened = opened or open_store(settings)
     reloader = Reloader(settings, snapshot, clock, stored_budget_overlay(settings, opened))
-    known, policies = reloader.snapshot.catalog, reloader.snapshot.policies
+    catalog, policies = reloader.snapshot.catalog, reloader.snapshot.policies
     telemetry = Telemetry(log_calls=settings.log_calls, team_name=opened.keyring.team_name)
     estimates = _estimates()
     try:
-        async with _transport(settings, known) as pool, asyncio.TaskGroup() as group:
+        async with _transport(settings, catalog) as pool, asyncio.TaskGroup() as group:
             tasks = BackgroundTasks(group)
             upkeep = begin_upkeep(tasks, opened, reloader, clock)
             alerting = running_alerts(policies.sinks, opened, tasks, clock, policies.budgets)
@@ -164,7 +164,7 @@ async def gateway(
                 context = AppContext(
                     settings=settings,
                     policies=policies,
-                    catalog=known,
+                    catalog=catalog,
                     engines=reloader.snapshot.engines,
                     opened=opened,
                     estimator=estimates,
@@ -177,7 +177,7 @@ async def gateway(
                 )
                 async with _endpoint(context, pool, telemetry, reloader, ticks) as front:
                     yield Gateway(
-                        with_cors(front, settings.cors_origins), opened, known, reloader.request
+                        with_cors(front, settings.cors_origins), opened, catalog, reloader.request
                     )
             tasks.end(*upkeep)
     finally:
@@ -218,8 +218,13 @@ async def _endpoint(
     """The app that answers; it follows the catalog and the policies as their files change."""
     count_replica_costs(context, ticks)
     async with (
-        _dependencies(context, pool, telemetry, ticks) as (deps, kept, limits, noted_at),
-        pages_app(context, kept, telemetry, limits, reloader, ticks) as pages,
+        _dependencies(context, pool, telemetry, ticks) as (
+            deps,
+            dispatcher,
+            limits,
+            update_own_calls,
+        ),
+        pages_app(context, dispatcher, telemetry, limits, reloader, ticks) as pages,
         running_reports(context),
     ):
         front = Endpoint(
@@ -227,7 +232,7 @@ async def _endpoint(
             deps,
             _endpoint_dependencies(context.settings, context.opened, context.now, ticks),
         )
-        reloader.follow(_catalog_follower(deps, pool, (front.update, noted_at)))
+        reloader.follow(_catalog_follower(deps, pool, (front.update, update_own_calls)))
         reloading = context.tasks.keep(reloader.run)
         yield front
         context.tasks.end(reloading)
@@ -239,7 +244,7 @@ _Built = tuple[Dependencies, ReceiptDispatcher, _Policies, Callable[[Dependencie
 
 def _readers(*readers: Callable[[Receipt], None] | None) -> list[Callable[[Receipt], None]]:
     """The readers of receipts that there are."""
-    return [each for each in readers if each is not None]
+    return [reader for reader in readers if reader is not None]
 
 
 @asynccontextmanager
@@ -265,13 +270,13 @@ async def _dependencies(
             compactor.record_outcome,
             None if wheel is None else partial(_count_for_hedges, context.route_health, ticks),
         )
-        kept = ReceiptDispatcher(context.opened, telemetry, readers)
+        dispatcher = ReceiptDispatcher(context.opened, telemetry, readers)
         stack.enter_context(closing(planning := _planning(context)))
         await stack.enter_async_context(planning.mark_accounts.running(context.tasks))
         deps = Dependencies(
             catalog=context.catalog,
             transport=pool,
-            ledger=kept,
+            ledger=dispatcher,
             estimator=context.estimator,
             planning=planning,
             pseudonymizer=Pseudonymizer(context.opened.secret),
@@ -292,7 +297,7 @@ async def _dependencies(
             stack.push_async_callback(summariser.stop)
             compactor.use_summariser(summariser)
         (noted_at := partial(_serve_own_calls, summariser, replicas, ticks))(deps)
-        yield deps, kept, (entry, wheel), noted_at
+        yield deps, dispatcher, (entry, wheel), noted_at
 
 
 def _watch_routes(context: AppContext, ticks: Callable[[], float]) -> list[asyncio.Task[None]]:
@@ -301,8 +306,8 @@ def _watch_routes(context: AppContext, ticks: Callable[[], float]) -> list[async
     context.publish(RouteHealthMetrics(registry, ticks))
     news = RouteAlerts(registry, ticks, context.now, context.alert, context.catalog)
     context.follow(news.prepare)
-    run = partial(news.run, partial(alerts_left_open, context.opened))
-    return [context.tasks.keep(each) for each in (run, _guard(context))]
+    alerting = partial(news.run, partial(alerts_left_open, context.opened))
+    return [context.tasks.keep(run) for run in (alerting, _guard(context))]
 
 
 def _guard(context: AppContext) -> Callable[[], Coroutine[Any, Any, None]]:
@@ -350,13 +355,13 @@ def _count_for_hedges(
         registry.record_call(receipt.cost_nanos, ticks())
 
 
-def _keys(known: Catalog) -> dict[str, str]:
-    return upstream_keys(upstream.key_env for upstream in known.upstreams.values())
+def _keys(catalog: Catalog) -> dict[str, str]:
+    return upstream_keys(upstream.key_env for upstream in catalog.upstreams.values())
 
 
-def _transport(settings: Settings, known: Catalog) -> AbstractAsyncContextManager[HttpTransport]:
+def _transport(settings: Settings, catalog: Catalog) -> AbstractAsyncContextManager[HttpTransport]:
     return open_transport(
-        _keys(known), connections=settings.connections, connect_timeout=settings.connect_timeout
+        _keys(catalog), connections=settings.connections, connect_timeout=settings.connect_timeout
     )
 
 
@@ -387,7 +392,9 @@ def _endpoint_dependencies(
         now=clock,
         ticks=ticks,
         call_id=call_ids(),
-        body_memory=BodyMemoryLimit(each=settings.body_limit, all_together=settings.bodies_limit),
+        body_memory=BodyMemoryLimit(
+            per_body=settings.body_limit, all_together=settings.bodies_limit
+        ),
         max_calls=settings.max_calls,
         shared_state=settings.shared_provider_state,
     )

@@ -112,18 +112,18 @@ def read_catalog(settings: Settings, engines: Mapping[str, EngineProfile] | None
     """
     shipped = resources.files("proxy.catalog").joinpath("models.toml").read_text(encoding="utf8")
     profiles = read_engines(settings) if engines is None else engines
-    entries = [catalog_entry(each, str(settings.engines)) for each in profiles.values()]
+    entries = [catalog_entry(profile, str(settings.engines)) for profile in profiles.values()]
     file = "catalog.toml" if settings.catalog is None else str(settings.catalog)
     user = None
     if settings.catalog is not None:
         user = decode_toml(read_file(settings.catalog), file)
-    known = load(shipped, user, names=("models.toml", file), engines=entries)
+    catalog = load(shipped, user, names=("models.toml", file), engines=entries)
     if not settings.pass_unlisted_models:
-        return known.refusing_unlisted()
-    return known.passing_to(upstreams_with_keys(known))
+        return catalog.refusing_unlisted()
+    return catalog.passing_to(upstreams_with_keys(catalog))
 
 
-def read_policies(settings: Settings, known: Catalog | None = None) -> Policies:
+def read_policies(settings: Settings, catalog: Catalog | None = None) -> Policies:
     """The policies of the file that the settings name; empty ones where they name none.
 
     Args:
@@ -138,10 +138,10 @@ def read_policies(settings: Settings, known: Catalog | None = None) -> Policies:
         return Policies()
     raw, file = read_file(settings.policies), str(settings.policies)
     top = parse_toml(decode_toml(raw, file), file)
-    found = read(top)
-    if known is not None and (unknown := list(_unknown_models(top, known))):
+    policies = read(top)
+    if catalog is not None and (unknown := list(_unknown_models(top, catalog))):
         raise InvalidFile(unknown)
-    return found
+    return policies
 
 
 def read_snapshot(settings: Settings) -> Snapshot:
@@ -152,35 +152,36 @@ def read_snapshot(settings: Settings) -> Snapshot:
         OSError: If a file cannot be read.
     """
     engines = read_engines(settings)
-    known = read_catalog(settings, engines)
-    policies = read_policies(settings, known)
-    return Snapshot(known, policies, upstreams_with_keys(known), engines)
+    catalog = read_catalog(settings, engines)
+    policies = read_policies(settings, catalog)
+    return Snapshot(catalog, policies, upstreams_with_keys(catalog), engines)
 
 
 def count_policies(policies: Policies) -> str:
     """The number of policies of each kind, such as ``2 budgets, 1 objective``."""
     entries = policies_by_kind(policies).items()
-    counts = [quantity(len(each), kind.noun) for kind, each in entries if each]
+    counts = [quantity(len(listed), kind.noun) for kind, listed in entries if listed]
     return ", ".join(counts) or "no policies"
 
 
-def upstreams_with_keys(known: Catalog) -> frozenset[str]:
+def upstreams_with_keys(catalog: Catalog) -> frozenset[str]:
     """The upstreams that have the key they need: no others may see a name nobody listed."""
-    keys = upstream_keys(each.key_env for each in known.upstreams.values())
+    keys = upstream_keys(upstream.key_env for upstream in catalog.upstreams.values())
     return frozenset(
         name
-        for name, each in known.upstreams.items()
-        if (not each.key_env or each.key_env in keys) and is_package_installed(each.auth)
+        for name, upstream in catalog.upstreams.items()
+        if (not upstream.key_env or upstream.key_env in keys)
+        and is_package_installed(upstream.auth)
     )
 
 
-def _unknown_models(top: Node, known: Catalog) -> Iterator[Problem]:
+def _unknown_models(top: Node, catalog: Catalog) -> Iterator[Problem]:
     """A problem for each model that policies name and the catalog lacks."""
     for node in models(top):
         name = node.value
-        if known.find(name) is None:
+        if catalog.find(name) is None:
             is_ceiling = node.name.startswith("ceilings.")
-            others = known.models if is_ceiling else [*known.models, *RESERVED_LEVELS]
+            others = catalog.models if is_ceiling else [*catalog.models, *RESERVED_LEVELS]
             close = get_close_matches(name, others, n=1)
             fix = f"did you mean {close[0]}?" if close else _UNKNOWN
             yield node.problem(f"names {name}, which the catalog has not", fix)
@@ -193,7 +194,7 @@ def file_stamps(files: Sequence[Path]) -> FileStamps:
 
 def _file_stamp(file: Path) -> tuple[int, int, int] | None:
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns

@@ -234,7 +234,7 @@ def messages_envelope(error: ProxyError, request_id: str = "") -> bytes:
     """
     status = messages_status(error)
     usual = "invalid_request_error" if status < 500 else "api_error"
-    said: dict[str, Any] = {
+    body: dict[str, Any] = {
         "type": "error",
         "error": {
             **error.details,
@@ -244,5 +244,5 @@ def messages_envelope(error: ProxyError, request_id: str = "") -> bytes:
         },
     }
     if error.param is not None:
-        said["error"]["param"] = error.param
-    return orjson.dumps(said | ({"request_id": request_id} if request_id else {}))
+        body["error"]["param"] = error.param
+    return orjson.dumps(body | ({"request_id": request_id} if request_id else {}))

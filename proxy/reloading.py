@@ -89,7 +89,7 @@ class Reloader(Collector):
         overlay: SnapshotOverlay | None = None,
     ) -> None:
         self._overlay = overlay
-        self.file_budgets = frozenset(each.name for each in snapshot.policies.budgets)
+        self.file_budgets = frozenset(budget.name for budget in snapshot.policies.budgets)
         self.snapshot = snapshot if overlay is None else overlay.add_to(snapshot)
         self.settings = settings
         self._now = now
@@ -170,7 +170,7 @@ class Reloader(Collector):
             self._note_failure(_reason(error))
             return False
         self.snapshot, self._sizes = snapshot, sizes
-        self.file_budgets = frozenset(each.name for each in of_files.policies.budgets)
+        self.file_budgets = frozenset(budget.name for budget in of_files.policies.budgets)
         self._trouble, self._succeeded = "", self._now()
         self._counts["success"] += 1
         count = quantity(len(snapshot.catalog.models), "model")

@@ -59,14 +59,16 @@ def _strip_secret(secret: object) -> object:
     return secret.strip() if isinstance(secret, str) else secret
 
 
-def _origins(said: object) -> object:
+def _origins(value: object) -> object:
     """The origins in a text, without what would make them equal none that a browser sends."""
-    if not isinstance(said, str):
-        return said
-    found = tuple(each.strip().rstrip("/").lower() for each in said.split(",") if each.strip())
-    if not all(map(_ORIGIN.fullmatch, found)):
+    if not isinstance(value, str):
+        return value
+    origins = tuple(
+        origin.strip().rstrip("/").lower() for origin in value.split(",") if origin.strip()
+    )
+    if not all(map(_ORIGIN.fullmatch, origins)):
         raise ValueError("no origin")
-    return found
+    return origins
 
 
 def _networks(value: object) -> object:
@@ -83,14 +85,14 @@ def _networks(value: object) -> object:
     return networks
 
 
-def _duration(said: object) -> object:
+def _duration(value: object) -> object:
     """The duration in a text; nothing at all for ``off``."""
-    if not isinstance(said, str):
-        return said
-    found = 0.0 if said.strip().lower() in {"", "off"} else parse_duration(said.strip())
-    if found is None:
+    if not isinstance(value, str):
+        return value
+    seconds = 0.0 if value.strip().lower() in {"", "off"} else parse_duration(value.strip())
+    if seconds is None:
         raise ValueError("no duration")
-    return timedelta(seconds=found)
+    return timedelta(seconds=seconds)
 
 
 class Settings(BaseModel):
@@ -240,12 +242,12 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
         OperatorError: If a name with our prefix is unknown or a value has the wrong form.
     """
     names = _environment() if environment is None else environment
-    known = {PREFIX + name.upper() for name in Settings.model_fields} | _FOREIGN
-    unknown = sorted(n for n in names if n.upper().startswith(PREFIX) and n not in known)
+    variables = {PREFIX + name.upper() for name in Settings.model_fields} | _FOREIGN
+    unknown = sorted(n for n in names if n.upper().startswith(PREFIX) and n not in variables)
     if unknown:
         raise OperatorError(
-            f"Unknown setting {', '.join(unknown)}. {_suggestion(unknown[0].upper(), known)}"
-            f"Known: {', '.join(sorted(known - _FOREIGN))}."
+            f"Unknown setting {', '.join(unknown)}. {_suggestion(unknown[0].upper(), variables)}"
+            f"Known: {', '.join(sorted(variables - _FOREIGN))}."
         )
     values = {
         name: names[PREFIX + name.upper()]
@@ -257,24 +259,26 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        lines = (_setting_error(str(each["loc"][0]), each["input"]) for each in error.errors())
+        lines = (
+            _setting_error(str(detail["loc"][0]), detail["input"]) for detail in error.errors()
+        )
         raise OperatorError("\n".join(lines)) from None
 
 
-def _suggestion(name: str, known: set[str]) -> str:
+def _suggestion(name: str, variables: set[str]) -> str:
     """A hint for an unknown name: what replaced it, or one that is spelled nearly so."""
     if name in _REPLACED:
         return f"It was removed: set {_REPLACED[name]} instead. "
-    near = get_close_matches(name, known - _FOREIGN, n=1)
+    near = get_close_matches(name, variables - _FOREIGN, n=1)
     return f"Did you mean {near[0]}? " if near else ""
 
 
-def _setting_error(name: str, given: object) -> str:
+def _setting_error(name: str, value: object) -> str:
     """The error for a setting's value: what it must be, and what it is for."""
     field = Settings.model_fields[name]
     needed = " ".join(filter(None, (_kind(field.annotation), _limits(field.metadata))))
-    got = "" if field.annotation is SecretStr else f" (got {given!r})"
-    return f"{PREFIX}{name.upper()}: it must be {needed}{got}. {descriptions().get(name, '')}"
+    shown = "" if field.annotation is SecretStr else f" (got {value!r})"
+    return f"{PREFIX}{name.upper()}: it must be {needed}{shown}. {descriptions().get(name, '')}"
 
 
 def descriptions() -> dict[str, str]:
@@ -301,16 +305,16 @@ def descriptions() -> dict[str, str]:
 
 def _kind(kind: object) -> str:
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return f"one of {', '.join(each.value for each in kind)}"
-    return next((said for each, said in _KINDS if each is kind), "a text")
+        return f"one of {', '.join(member.value for member in kind)}"
+    return next((words for annotation, words in _KINDS if annotation is kind), "a text")
 
 
 def _limits(constraints: Iterable[object]) -> str:
     """The least and the most a number may be."""
-    found: dict[str, object] = {}
-    for each in constraints:
-        found |= {name: getattr(each, name) for name in _LIMITS if hasattr(each, name)}
-    return " ".join(word.format(found[name]) for name, word in _LIMITS.items() if name in found)
+    limits: dict[str, object] = {}
+    for constraint in constraints:
+        limits |= {name: getattr(constraint, name) for name in _LIMITS if hasattr(constraint, name)}
+    return " ".join(word.format(limits[name]) for name, word in _LIMITS.items() if name in limits)
 
 
 def upstream_keys(names: Iterable[str]) -> dict[str, str]:

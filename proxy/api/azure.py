@@ -38,17 +38,17 @@ _VERSION: Final = b"api-version="
 def as_openai(scope: Scope) -> Scope:
     """The request's scope with OpenAI's path, and with its deployment where the path names one."""
     raw = scope.get("raw_path") or scope["path"].encode()
-    found = _PATH.fullmatch(raw)
-    if found is None:
+    match = _PATH.fullmatch(raw)
+    if match is None:
         return scope
-    path = b"/v1/" + found[2]
+    path = b"/v1/" + match[2]
     query = [part for part in scope["query_string"].split(b"&") if not part.startswith(_VERSION)]
     return {
         **scope,
         "path": unquote(path.decode("latin-1")),
         "raw_path": path,
         "query_string": b"&".join(query),
-        DEPLOYMENT: unquote((found[1] or b"").decode("latin-1")),
+        DEPLOYMENT: unquote((match[1] or b"").decode("latin-1")),
     }
 
 

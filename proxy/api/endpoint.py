@@ -191,9 +191,9 @@ class Endpoint:
                 head = read_head(scope)
                 relay.wants_trailer = head.wants_trailer
                 self._admit(head, scope)
-                found = self._admission.keys.find(head.token)
+                cached_key = self._admission.keys.find(head.token)
                 key = self._check_key(
-                    found or await self._admission.keys.fetch(head.token), scope, arrived
+                    cached_key or await self._admission.keys.fetch(head.token), scope, arrived
                 )
                 watchdog.set_deadline(AwaitedEvent.BODY, _BODY_TIMEOUT_S)
                 with timeline.waiting:
@@ -244,9 +244,9 @@ class Endpoint:
         timeline: Timeline,
     ) -> None:
         """Warm a prompt, until a newer one of its conversation comes."""
-        asked = call_of_prompt(call)
-        head = msgspec.structs.replace(head, endpoint=asked.endpoint)
-        read = warming_call(self._parse(asked, head, timeline))
+        prompt_call = call_of_prompt(call)
+        head = msgspec.structs.replace(head, endpoint=prompt_call.endpoint)
+        read = warming_call(self._parse(prompt_call, head, timeline))
         deps = engine_dependencies(self._deps.for_call(read), read.model)
         with self._prefills.admit(read) as superseded:
             deps = put_calls_first(deps, self._occupancy, superseded)

@@ -99,9 +99,9 @@ def check_isolated(call: Call, teams: int) -> None:
     if call.method != "POST" and call.endpoint in SELF_CONTAINED:
         _check_method(call, teams)
     elif teams > 1 and not _is_self_contained(call):
-        if meant := _likely_path(call.endpoint):
+        if likely := _likely_path(call.endpoint):
             raise CallerError(
-                f"There is no path /v1/{call.endpoint}; did you mean /v1/{meant}?",
+                f"There is no path /v1/{call.endpoint}; did you mean /v1/{likely}?",
                 code="unknown_path",
                 status=404,
             )
@@ -113,10 +113,10 @@ def _check_method(call: Call, teams: int) -> None:
     is_listing = (call.method, call.endpoint) == _LIST_COMPLETIONS
     if is_listing and teams <= 1:
         return
-    told = f"/v1/{call.endpoint} is not asked by {call.method[:20]}; did you mean POST?"
+    message = f"/v1/{call.endpoint} is not asked by {call.method[:20]}; did you mean POST?"
     if is_listing:
-        told += f" It would list {_KEPT_STATE}. {_HOW_TO_ALLOW}"
-    error = CallerError(told, code="method_not_allowed", status=405)
+        message += f" It would list {_KEPT_STATE}. {_HOW_TO_ALLOW}"
+    error = CallerError(message, code="method_not_allowed", status=405)
     error.headers = {"allow": "POST"}
     raise error
 
@@ -132,7 +132,7 @@ def _is_self_contained(call: Call) -> bool:
 
 def _likely_path(endpoint: str) -> str:
     """The path that was meant; "" where it is one we know, one below it, or like none."""
-    if any(f"{endpoint}/".startswith(f"{known}/") for known in SELF_CONTAINED):
+    if any(f"{endpoint}/".startswith(f"{path}/") for path in SELF_CONTAINED):
         return ""
     return next(
         iter(get_close_matches(endpoint[:100], sorted(SELF_CONTAINED), 1, _MIN_PATH_SIMILARITY)), ""
@@ -154,7 +154,7 @@ def _reason(call: Call) -> str:
         return f"goes on from {_KEPT_STATE} (`{field}`)"
     if call.endpoint in _CONTINUING_PATHS:
         return f"has a body that is no JSON object, so it may go on from {_KEPT_STATE}"
-    if any(f"{call.endpoint}/".startswith(f"{known}/") for known in _STATE_PREFIXES):
+    if any(f"{call.endpoint}/".startswith(f"{prefix}/") for prefix in _STATE_PREFIXES):
         return f"reaches {_KEPT_STATE}"
     return f"goes to a path that the gateway does not know, so it may reach {_KEPT_STATE}"
 

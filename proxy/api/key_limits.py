@@ -14,9 +14,9 @@ _MAX_NAMED_MODELS: Final = 10
 
 def expired_error(key: Key) -> CallerError:
     """The refusal of a call whose key has expired."""
-    at = datetime.fromtimestamp(key.expires or 0.0, UTC)
+    end = datetime.fromtimestamp(key.expires or 0.0, UTC)
     return CallerError(
-        f"This API key ({key.id}) expired at {at:%Y-%m-%d %H:%M} UTC; ask the gateway's operator"
+        f"This API key ({key.id}) expired at {end:%Y-%m-%d %H:%M} UTC; ask the gateway's operator"
         " for a new one.",
         code="expired_api_key",
         status=401,
@@ -39,11 +39,11 @@ def check_model_allowed(call: Call, catalog: Catalog) -> None:
     if not name and call.method in _READING_METHODS:
         return
     if not is_model_allowed(call.key, name, catalog):
-        told = f"not {name[:100]}" if name else "and this call names none that the gateway reads"
+        why = f"not {name[:100]}" if name else "and this call names none that the gateway reads"
         if (target := catalog.aliases.target(name)) not in {"", name}:
-            told = f"not {target}, which {name[:100]} means for your team"
+            why = f"not {target}, which {name[:100]} means for your team"
         raise CallerError(
-            f"This API key may ask for {_list_models(allowed)} only, {told}. Use one of these,"
+            f"This API key may ask for {_list_models(allowed)} only, {why}. Use one of these,"
             " or ask the gateway's operator for another key.",
             code="model_not_allowed",
             param="model",
@@ -58,8 +58,8 @@ def is_model_allowed(key: Key, name: str, catalog: Catalog) -> bool:
     """
     if key.models is None or (name in key.models and not catalog.aliases.target(name)):
         return True
-    found = catalog.find(name)
-    return found is not None and found.id in key.models
+    model = catalog.find(name)
+    return model is not None and model.id in key.models
 
 
 def _list_models(models: frozenset[str]) -> str:

@@ -37,10 +37,10 @@ def with_messages_path(scope: Scope) -> Scope:
         scope: Of a request whose path begins with one of ``MESSAGES_SPELLINGS``.
     """
     raw = scope.get("raw_path") or scope["path"].encode()
-    found = _PATH.fullmatch(raw)
-    if found is None or not (found[1].startswith(b"messages") or _has_version(scope)):
+    match = _PATH.fullmatch(raw)
+    if match is None or not (match[1].startswith(b"messages") or _has_version(scope)):
         return scope
-    usual = b"/v1/" + found[1]
+    usual = b"/v1/" + match[1]
     return {**scope, "path": unquote(usual.decode("latin-1")), "raw_path": usual}
 
 

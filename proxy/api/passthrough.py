@@ -226,11 +226,11 @@ def _passed_names(names: tuple[str, ...]) -> tuple[tuple[str, bytes], ...]:
     """The names of an upstream's headers that the caller gets, and their names there."""
     lower = {name.lower(): name for name in names}
     passed = [
-        (name, each.encode("latin-1"))
-        for each, name in lower.items()
-        if each in _PASSED_HEADERS or each.startswith(_RATE_LIMIT_PREFIXES)
+        (name, lowered.encode("latin-1"))
+        for lowered, name in lower.items()
+        if lowered in _PASSED_HEADERS or lowered.startswith(_RATE_LIMIT_PREFIXES)
     ]
-    ids = [lower[each] for each in REQUEST_ID_SOURCES if each in lower]
+    ids = [lower[source] for source in REQUEST_ID_SOURCES if source in lower]
     return (*passed, *((name, REQUEST_ID_HEADER.encode()) for name in ids[:1]))
 
 

@@ -108,18 +108,18 @@ def engine_dependencies(deps: Dependencies, model: str) -> Dependencies:
         CallerError: If no engine serves it: a provider would be paid for nothing.
     """
     catalog: Catalog = deps.catalog
-    found = catalog.find(model)
-    routes = tuple(each for each in found.routes if each.upstream.engine) if found else ()
-    if found is None or not routes:
+    entry = catalog.find(model)
+    routes = tuple(route for route in entry.routes if route.upstream.engine) if entry else ()
+    if entry is None or not routes:
         raise CallerError(
             f"No engine of this gateway serves the model {model[:100]}, so nothing is warmed."
             " Send the name of a model that an engine profile serves.",
             code="not_an_engine",
             param="model",
         )
-    only = replace(found, routes=routes, fallbacks=(), when_too_long=())
+    only = replace(entry, routes=routes, fallbacks=(), when_too_long=())
     return replace(
-        deps, catalog=replace(catalog, models={**catalog.models, found.id: only}), router=None
+        deps, catalog=replace(catalog, models={**catalog.models, entry.id: only}), router=None
     )
 
 

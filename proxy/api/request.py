@@ -152,44 +152,44 @@ def read_head(scope: Scope) -> RequestHead:
         CallerError: If the path leaves ``/v1/``, or it asks for a WebSocket.
     """
     forwarded: dict[str, str] = {}
-    found: dict[bytes, str] = {}
+    values: dict[bytes, str] = {}
     for name, value in scope["headers"]:
         if name in _READ_HEADERS:
-            found[name] = text = (
+            values[name] = text = (
                 _decode_header(value) if name in _GATEWAY_HEADERS else value.decode("latin-1")
             )
             if name in _FORWARDED:
                 forwarded[_FORWARDED[name]] = text
-    if _WEBSOCKET_HEADER in found:
+    if _WEBSOCKET_HEADER in values:
         raise websocket_refusal()
-    length = found.get(b"content-length", "0")
-    coding = found.get(b"content-encoding", "")
+    length = values.get(b"content-length", "0")
+    coding = values.get(b"content-encoding", "")
     head = RequestHead(
         method=scope["method"],
         endpoint=_endpoint(scope.get("raw_path") or scope["path"].encode()),
         query=scope["query_string"].decode("latin-1"),
-        token=_token(found),
+        token=_token(values),
         forwarded=forwarded,
-        session=_session_hash(found),
+        session=_session_hash(values),
         length=int(length) if length.isdecimal() and len(length) < _MAX_LENGTH_DIGITS else 0,
-        media=_media_type(found.get(b"content-type", "")),
+        media=_media_type(values.get(b"content-type", "")),
         encoding=coding and coding.strip().lower().replace("identity", ""),
-        agent=agent_of_product(found.get(b"user-agent", "")),
+        agent=agent_of_product(values.get(b"user-agent", "")),
         deployment=scope.get(DEPLOYMENT, ""),
     )
-    return head if _GATEWAY_HEADERS.isdisjoint(found) else _with_gateway_headers(head, found)
+    return head if _GATEWAY_HEADERS.isdisjoint(values) else _with_gateway_headers(head, values)
 
 
-def _with_gateway_headers(head: RequestHead, found: Mapping[bytes, str]) -> RequestHead:
+def _with_gateway_headers(head: RequestHead, values: Mapping[bytes, str]) -> RequestHead:
     """The head with what its caller says to the gateway."""
     return msgspec.structs.replace(
         head,
-        feature=found.get(b"x-thriftgate-feature", ""),
-        conversation=found.get(b"x-thriftgate-conversation", ""),
-        slots=found.get(b"x-thriftgate-slots", ""),
-        compaction=found.get(b"x-thriftgate-compaction", ""),
-        regions=_regions(found.get(b"x-thriftgate-region", "")),
-        wants_trailer=found.get(b"x-thriftgate-trailer") == "1",
+        feature=values.get(b"x-thriftgate-feature", ""),
+        conversation=values.get(b"x-thriftgate-conversation", ""),
+        slots=values.get(b"x-thriftgate-slots", ""),
+        compaction=values.get(b"x-thriftgate-compaction", ""),
+        regions=_regions(values.get(b"x-thriftgate-region", "")),
+        wants_trailer=values.get(b"x-thriftgate-trailer") == "1",
     )
 
 
@@ -301,7 +301,7 @@ def _endpoint(path: bytes) -> str:
     endpoint = path.decode("latin-1")[len("/v1/") :]
     if endpoint.startswith(MODELS_PREFIX):  # SDKs escape the slashes of a model's name
         endpoint = endpoint.replace("%2F", "/").replace("%2f", "/")
-    spelt = _NEEDLESS_ESCAPES.sub(lambda found: chr(int(found[0][1:], 16)), endpoint)
+    spelt = _NEEDLESS_ESCAPES.sub(lambda match: chr(int(match[0][1:], 16)), endpoint)
     if (
         not path.startswith(b"/v1/")
         or _PATH_ESCAPES.search(endpoint)
@@ -310,9 +310,9 @@ def _endpoint(path: bytes) -> str:
         raise CallerError("This path leads nowhere.", code="not_found", status=404)
     if (usual := spelt.removesuffix("/").lower()) in SELF_CONTAINED:
         return usual
-    if (meant := _DROPPED_SUFFIX.sub("", usual).rstrip("/")) in SELF_CONTAINED:
+    if (likely := _DROPPED_SUFFIX.sub("", usual).rstrip("/")) in SELF_CONTAINED:
         raise CallerError(
-            f"There is no path /v1/{endpoint[:100]}; did you mean /v1/{meant}?",
+            f"There is no path /v1/{endpoint[:100]}; did you mean /v1/{likely}?",
             code="unknown_path",
             status=404,
         )
@@ -341,14 +341,14 @@ def _regions(text: str) -> frozenset[str] | None:
     return (frozenset(filter(None, map(str.strip, text.split(",")))) or None) if text else None
 
 
-def _session_hash(found: Mapping[bytes, str]) -> str:
+def _session_hash(values: Mapping[bytes, str]) -> str:
     """A hash of the names that session headers give; "" where there are none."""
-    if _SESSION_HEADERS.isdisjoint(found):
+    if _SESSION_HEADERS.isdisjoint(values):
         return ""
-    given = sorted(name for name in _SESSION_HEADERS & found.keys() if found[name])
-    if not given:
+    named = sorted(name for name in _SESSION_HEADERS & values.keys() if values[name])
+    if not named:
         return ""
-    names = [(name.decode(), found[name][:_MAX_SESSION_BYTES]) for name in given]
+    names = [(name.decode(), values[name][:_MAX_SESSION_BYTES]) for name in named]
     return blake2b(msgspec.json.encode(names), digest_size=16).hexdigest()
 
 
@@ -357,9 +357,9 @@ def _media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def _token(found: dict[bytes, str]) -> str:
+def _token(values: dict[bytes, str]) -> str:
     for name in _KEY_HEADERS:
-        value = found.get(name, "").strip()
+        value = values.get(name, "").strip()
         scheme, _, rest = value.partition(" ")
         if key := rest.strip() if scheme.lower() == "bearer" else value:
             return key

@@ -66,7 +66,7 @@ class EndpointHarness:
     receipts: list[Receipt] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.room = BodyMemoryLimit(each=self.body, all_together=self.bodies)
+        self.room = BodyMemoryLimit(per_body=self.body, all_together=self.bodies)
         self.transport = FakeTransport(self.scripts)
         table, ledger = fake_dependencies(self.transport)
         table = replace(table, catalog=replace(table.catalog, passing=self.passing))

@@ -83,10 +83,10 @@ async def got(running: Gateway, path: str, key: str = "", method: str = "GET") -
 
 
 def error(connection: AsgiConnection) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(connection.body)
-    assert set(told) == {"error"}
-    assert set(told["error"]) - {"upstream"} == {"message", "type", "param", "code"}
-    return dict(told["error"])
+    content: dict[str, Any] = json.loads(connection.body)
+    assert set(content) == {"error"}
+    assert set(content["error"]) - {"upstream"} == {"message", "type", "param", "code"}
+    return dict(content["error"])
 
 
 def test_a_call_goes_all_the_way_to_its_upstream_and_into_the_ledger(settings):
@@ -163,13 +163,13 @@ def test_leaving_drains_the_journal_and_ends_every_thread(settings):
 
 
 @pytest.mark.parametrize(
-    ("has_segments", "said"),
+    ("has_segments", "message"),
     [
         (True, "Receipts stay in the journal; the next start puts them into the ledger"),
         (False, "The ledger may lack receipts: the journal's segments are gone from {folder}"),
     ],
 )
-def test_receipts_that_could_not_be_drained_are_logged(settings, caplog, has_segments, said):
+def test_receipts_that_could_not_be_drained_are_logged(settings, caplog, has_segments, message):
     class Unhurried(Store):
         def close(self, deadline: float) -> bool:
             assert deadline == 5.0
@@ -184,7 +184,7 @@ def test_receipts_that_could_not_be_drained_are_logged(settings, caplog, has_seg
 
     asyncio.run(work())
     assert [record.message for record in caplog.records if record.name == "thriftgate"] == [
-        said.format(folder=settings.folder / "journal")
+        message.format(folder=settings.folder / "journal")
     ]
 
 
@@ -283,8 +283,8 @@ def test_models_are_listed_while_a_route_has_its_key_and_does_not_fail(settings,
     sent = b'{"model":"gpt-nowhere","messages":[{"role":"user","content":"hi"}]}'
 
     async def lists_model(running: Gateway, key: str, query: str = "") -> bool:
-        told = json.loads((await got(running, f"/v1/models{query}", key)).body)
-        return "gpt-nowhere" in {model["id"] for model in told["data"]}
+        content = json.loads((await got(running, f"/v1/models{query}", key)).body)
+        return "gpt-nowhere" in {model["id"] for model in content["data"]}
 
     async def without_key(running: Gateway, key: str) -> None:
         assert not await lists_model(running, key)
@@ -376,8 +376,8 @@ def test_a_gateway_that_cannot_keep_receipts_takes_no_calls(settings):
 def test_unlisted_models_pass_only_where_a_key_is_set_and_where_the_setting_lets_them(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    known = read_catalog(Settings())
+    catalog = read_catalog(Settings())
 
-    assert known.unlisted_model("ft:gpt-4.1:acme::abc") is not None
-    assert known.unlisted_model("claude-opus-9") is None
+    assert catalog.unlisted_model("ft:gpt-4.1:acme::abc") is not None
+    assert catalog.unlisted_model("claude-opus-9") is None
     assert read_catalog(Settings(pass_unlisted_models=False)).unlisted_model("gpt-4") is None

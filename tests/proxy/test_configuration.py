@@ -61,14 +61,14 @@ cheaper = ["small", "smal"]
 
 
 def test_models_that_the_catalog_lacks_are_named_with_line_and_fix(tmp_path):
-    found = settings_with(tmp_path, MOVING)
-    known = Catalog(
+    settings = settings_with(tmp_path, MOVING)
+    catalog = Catalog(
         models={"small": Model(id="small", routes=(route(),))}, upstreams={}, default=route()
     )
     with pytest.raises(InvalidFile) as bad:
-        read_policies(found, known)
+        read_policies(settings, catalog)
 
-    file, o = found.policies, "objectives.o.ladder"
+    file, o = settings.policies, "objectives.o.ladder"
     assert str(bad.value).splitlines() == [
         f"{file}:8: {o}[0]: names elsewher, which the catalog has not; did you mean elsewhere?",
         f"{file}:9: {o}[1]: names smal, which the catalog has not; did you mean small?",
@@ -81,8 +81,8 @@ def test_models_that_the_catalog_lacks_are_named_with_line_and_fix(tmp_path):
             " did you mean small?"
         ),
     ]
-    assert len(read_policies(found).objectives) == 2
-    assert read_policies(settings_with(tmp_path), known) == read_policies(settings_with(tmp_path))
+    assert len(read_policies(settings).objectives) == 2
+    assert read_policies(settings_with(tmp_path), catalog) == read_policies(settings_with(tmp_path))
 
 
 def test_a_policy_file_that_does_not_exist_is_an_error(tmp_path):
@@ -104,14 +104,14 @@ def with_engines(folder: Path, text: str) -> Settings:
 
 
 def test_engines_are_read_with_the_catalog_and_calls_can_ask_for_their_models(tmp_path):
-    found = read_snapshot(with_engines(tmp_path, HOUSE))
+    snapshot = read_snapshot(with_engines(tmp_path, HOUSE))
 
-    assert [each.upstream.name for each in found.catalog.models["house-llm"].routes] == [
+    assert [route.upstream.name for route in snapshot.catalog.models["house-llm"].routes] == [
         "house:0",
         "house:1",
     ]
-    assert list(found.engines) == ["house"]
-    assert "house:0" in found.upstreams_with_keys
+    assert list(snapshot.engines) == ["house"]
+    assert "house:0" in snapshot.upstreams_with_keys
 
 
 def test_mistakes_in_the_engines_file_name_their_lines(tmp_path):

@@ -114,10 +114,10 @@ def test_messages_name_extras_that_the_project_has():
 )
 def test_an_error_has_anthropics_type_and_status_in_its_envelope(error, status, kind):
     error.details = {"budget": "b", "type": "never this"}
-    told = json.loads(messages_envelope(error, "call_1"))
+    content = json.loads(messages_envelope(error, "call_1"))
 
     assert messages_status(error) == status
-    assert told == {
+    assert content == {
         "type": "error",
         "error": {"budget": "b", "type": kind, "message": "M.", "code": error.code},
         "request_id": "call_1",

@@ -56,9 +56,9 @@ def reloader(settings: Settings, *rooms: Prepare) -> Reloader:
     return made
 
 
-def figure(found: Reloader, name: str, **labels: str) -> float | None:
+def figure(reloading: Reloader, name: str, **labels: str) -> float | None:
     registry = CollectorRegistry()
-    registry.register(found)
+    registry.register(reloading)
     return registry.get_sample_value(f"thriftgate_config_{name}", labels)
 
 
@@ -66,13 +66,13 @@ def test_a_reload_hands_every_room_the_same_snapshot(settings, tmp_path):
     rooms = SnapshotFollower(), SnapshotFollower()
 
     async def run() -> Reloader:
-        made = reloader(settings, *(each.prepare for each in rooms))
+        made = reloader(settings, *(room.prepare for room in rooms))
         (tmp_path / "policies.toml").write_text(BUDGET.format("6"))
         assert await made.reload()
         return made
 
     made = asyncio.run(run())
-    assert [each.held for each in rooms] == [[made.snapshot], [made.snapshot]]
+    assert [room.held for room in rooms] == [[made.snapshot], [made.snapshot]]
     assert made.snapshot.policies.budgets[0].limit == 6_000_000_000
     assert made.notes() == []
     assert figure(made, "last_reload_successful") == 1
@@ -81,7 +81,7 @@ def test_a_reload_hands_every_room_the_same_snapshot(settings, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "said"),
+    ("file", "text", "problem"),
     [
         ("policies.toml", BUDGET.format("0"), "policies.toml:6: budgets.day.limit"),
         ("policies.toml", "[[budgets]", "policies.toml:1: is not TOML"),
@@ -101,7 +101,7 @@ def test_a_reload_hands_every_room_the_same_snapshot(settings, tmp_path):
     ],
 )
 def test_a_file_that_fails_leaves_the_snapshot_in_force_and_says_where(
-    settings, tmp_path, file, text, said, caplog
+    settings, tmp_path, file, text, problem, caplog
 ):
     room = SnapshotFollower()
 
@@ -117,11 +117,11 @@ def test_a_file_that_fails_leaves_the_snapshot_in_force_and_says_where(
         return made, before
 
     made, before = asyncio.run(run())
-    (logged,) = [each for each in caplog.records if each.name == "thriftgate.reload"]
+    (logged,) = [record for record in caplog.records if record.name == "thriftgate.reload"]
     assert made.snapshot is before
     assert room.held == []
-    assert said in logged.getMessage()
-    assert said in made.notes()[0]
+    assert problem in logged.getMessage()
+    assert problem in made.notes()[0]
     assert figure(made, "last_reload_successful") == 0
     assert figure(made, "reloads_total", result="failure") == 1
 
@@ -140,7 +140,7 @@ def write_latin_1(path: Path) -> None:
 
 @pytest.mark.parametrize("file", ["catalog.toml", "policies.toml"])
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "problem"),
     [
         (make_pipe, "is no regular file"),
         (link_to_device, "is no regular file"),
@@ -149,7 +149,7 @@ def write_latin_1(path: Path) -> None:
     ],
 )
 def test_odd_file_leaves_the_snapshot_in_force_until_a_sound_one_takes_its_place(
-    settings, tmp_path, file, make, said
+    settings, tmp_path, file, make, problem
 ):
     room, path = SnapshotFollower(), tmp_path / file
     sound = path.read_text()
@@ -168,7 +168,7 @@ def test_odd_file_leaves_the_snapshot_in_force_until_a_sound_one_takes_its_place
         return made, note
 
     made, note = asyncio.run(run())
-    assert f"{path}:1: {said}" in note
+    assert f"{path}:1: {problem}" in note
     assert len(room.held) == 1
     assert figure(made, "last_reload_successful") == 1
     assert figure(made, "reloads_total", result="failure") == 1
@@ -381,7 +381,7 @@ def test_a_change_of_the_overlay_is_taken_over_without_a_change_of_a_file(settin
 
     async def run() -> Reloader:
         made = Reloader(settings, read_snapshot(settings), lambda: 7.0, overlay)
-        assert [each.limit for each in made.snapshot.policies.budgets][1:] == [1]
+        assert [budget.limit for budget in made.snapshot.policies.budgets][1:] == [1]
         taken_over = asyncio.Event()
 
         async def prepare(_: Snapshot) -> Callable[[], None]:
@@ -396,5 +396,5 @@ def test_a_change_of_the_overlay_is_taken_over_without_a_change_of_a_file(settin
         return made
 
     made = asyncio.run(run())
-    assert [each.limit for each in made.snapshot.policies.budgets][1:] == [2]
+    assert [budget.limit for budget in made.snapshot.policies.budgets][1:] == [2]
     assert made.file_budgets == {"day"}

@@ -112,12 +112,12 @@ def test_every_setting_is_tried_here():
 @pytest.mark.parametrize("name", Settings.model_fields)
 def test_every_setting_is_read_from_the_variable_of_its_name(name):
     text, value = VALUES[name]
-    found = read({variable(name): text, "PATH": "/bin"})
+    settings = read({variable(name): text, "PATH": "/bin"})
 
-    assert getattr(found, name) == value
-    assert getattr(found, name) != getattr(Settings(), name)
+    assert getattr(settings, name) == value
+    assert getattr(settings, name) != getattr(Settings(), name)
     others = set(Settings.model_fields) - {name}
-    assert all(getattr(found, other) == getattr(Settings(), other) for other in others)
+    assert all(getattr(settings, other) == getattr(Settings(), other) for other in others)
 
 
 @pytest.mark.parametrize(("name", "text"), WRONG.items())
@@ -147,8 +147,8 @@ def test_a_wrong_value_is_reported_in_words_with_what_it_is_for(name, needed):
     with pytest.raises(OperatorError) as caught:
         read({variable(name): "x"})
 
-    told = descriptions()[name]
-    assert str(caught.value) == f"{variable(name)}: it must be {needed} (got 'x'). {told}"
+    text = descriptions()[name]
+    assert str(caught.value) == f"{variable(name)}: it must be {needed} (got 'x'). {text}"
 
 
 def test_all_wrong_values_are_reported_at_once():
@@ -167,11 +167,11 @@ def test_an_unknown_name_is_reported_with_the_known_ones(name):
 
 
 def test_a_setting_that_was_removed_is_refused_with_what_takes_its_place():
-    told = (
+    message = (
         "Unknown setting THRIFTGATE_CACHE_MARKS_ON_CREDIT. It was removed: set"
         " THRIFTGATE_LEARNING_STAKE (US dollars; 0 for false) instead. Known: "
     )
-    with pytest.raises(OperatorError, match=re.escape(told)):
+    with pytest.raises(OperatorError, match=re.escape(message)):
         read({"THRIFTGATE_CACHE_MARKS_ON_CREDIT": "false"})
 
 
@@ -206,18 +206,18 @@ def test_upstreams_keys_are_read_where_they_are_set(monkeypatch):
     assert upstream_keys(["A_KEY", "EMPTY_KEY", "NO_KEY", ""]) == {"A_KEY": "sk-1"}
 
 
-@pytest.mark.parametrize("given", ["hunter2", "a-secret-of-23-letters."])
-def test_a_secret_that_is_too_short_is_refused_without_being_shown(given):
+@pytest.mark.parametrize("token", ["hunter2", "a-secret-of-23-letters."])
+def test_a_secret_that_is_too_short_is_refused_without_being_shown(token):
     with pytest.raises(OperatorError) as refused:
-        read({"THRIFTGATE_ADMIN_TOKEN": given})
+        read({"THRIFTGATE_ADMIN_TOKEN": token})
 
     assert "must be a secret text of 24 characters or more" in str(refused.value)
-    assert given not in str(refused.value)
+    assert token not in str(refused.value)
 
 
-@pytest.mark.parametrize("given", ["", " \n"])
-def test_a_secret_that_is_set_to_nothing_is_not_set(given):
-    assert read({"THRIFTGATE_ADMIN_TOKEN": given}) == Settings()
+@pytest.mark.parametrize("token", ["", " \n"])
+def test_a_secret_that_is_set_to_nothing_is_not_set(token):
+    assert read({"THRIFTGATE_ADMIN_TOKEN": token}) == Settings()
 
 
 def test_settings_that_are_printed_tell_no_secret():
@@ -231,10 +231,10 @@ def test_an_engine_gets_our_environment_without_settings_and_secrets(monkeypatch
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
 
-    found = engine_environment(["OPENAI_API_KEY"])
+    environment = engine_environment(["OPENAI_API_KEY"])
 
-    assert found["HF_HUB_OFFLINE"] == "1"
-    assert not {"THRIFTGATE_DATABASE_URL", "OPENAI_API_KEY"} & set(found)
+    assert environment["HF_HUB_OFFLINE"] == "1"
+    assert not {"THRIFTGATE_DATABASE_URL", "OPENAI_API_KEY"} & set(environment)
 
 
 def test_trusted_proxies_are_addresses_and_networks():
@@ -247,8 +247,9 @@ def test_trusted_proxies_are_addresses_and_networks():
 
 
 @pytest.mark.parametrize(
-    "given", ["proxy.example", "10.0.0.5/8", "10.0.0.0/33", "*", "0.0.0.0/0", "::/0", "10.0.0.0 x"]
+    "networks",
+    ["proxy.example", "10.0.0.5/8", "10.0.0.0/33", "*", "0.0.0.0/0", "::/0", "10.0.0.0 x"],
 )
-def test_trusted_proxies_that_are_no_addresses_or_all_are_refused(given):
+def test_trusted_proxies_that_are_no_addresses_or_all_are_refused(networks):
     with pytest.raises(OperatorError, match="THRIFTGATE_TRUSTED_PROXIES: it must be addresses"):
-        read({"THRIFTGATE_TRUSTED_PROXIES": given})
+        read({"THRIFTGATE_TRUSTED_PROXIES": networks})

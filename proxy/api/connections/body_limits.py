@@ -13,10 +13,10 @@ class BodyMemoryLimit:
         reserved_bytes: Bytes that they hold now.
     """
 
-    __slots__ = ("_all", "_each", "calls", "reserved_bytes")
+    __slots__ = ("_all", "_per_body", "calls", "reserved_bytes")
 
-    def __init__(self, *, each: int, all_together: int) -> None:
-        self._each = each
+    def __init__(self, *, per_body: int, all_together: int) -> None:
+        self._per_body = per_body
         self._all = all_together
         self.calls = 0
         self.reserved_bytes = 0
@@ -32,9 +32,10 @@ class BodyMemoryLimit:
             CallerError: If one body may not be that large.
             Unready: If there is no room for it among the others.
         """
-        if size > self._each:
+        if size > self._per_body:
             raise CallerError(
-                f"The body is over {self._each} bytes. Send less, or raise THRIFTGATE_BODY_LIMIT.",
+                f"The body is over {self._per_body} bytes. Send less, or raise"
+                " THRIFTGATE_BODY_LIMIT.",
                 code="body_too_large",
                 status=413,
             )

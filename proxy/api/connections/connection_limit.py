@@ -127,7 +127,7 @@ def address_block(address: str) -> str:
     """The addresses that count as one caller: an IPv4 address, or a block of IPv6 addresses."""
     if ":" not in address:
         return address
-    found = IPv6Address(address)
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return found.packed[:_IPV6_PREFIX_BYTES].hex()
+    ipv6 = IPv6Address(address)
+    if ipv6.ipv4_mapped is not None:
+        return str(ipv6.ipv4_mapped)
+    return ipv6.packed[:_IPV6_PREFIX_BYTES].hex()

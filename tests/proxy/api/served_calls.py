@@ -43,7 +43,7 @@ class ServedCall:
 
     @property
     def outcomes(self) -> list[tuple[Outcome, bool]]:
-        return [(each.outcome, each.final) for each in self.receipts]
+        return [(receipt.outcome, receipt.final) for receipt in self.receipts]
 
     @property
     def last(self) -> Receipt:
@@ -52,7 +52,7 @@ class ServedCall:
 
 def serve_one_call(
     *scripts: ScriptedAnswer | Piece,
-    asked: Call | None = None,
+    sent_call: Call | None = None,
     routes: tuple[Route, ...] = (ONE,),
     patience: RetryPolicy = QUICK,
     estimator: FakeEstimator | None = None,
@@ -68,19 +68,19 @@ def serve_one_call(
         taker = FakeCaller(observe=lambda: len(ledger.receipts), **caller)
         error, before = None, ticks()
         try:
-            await serve_call(asked or call(ASKED), taker, table, Timeline(ticks))
+            await serve_call(sent_call or call(ASKED), taker, table, Timeline(ticks))
         except ProxyError as raised:
             error = raised
         assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr]
         assert isinstance(table.planning, NoPlanning)
-        told = table.planning.told
-        return ServedCall(taker, transport, ledger.receipts, error, ticks() - before, told)
+        outcomes = table.planning.told
+        return ServedCall(taker, transport, ledger.receipts, error, ticks() - before, outcomes)
 
     done = run_in_instant_time(work())
     assert done.told.count("planned") == done.told.count("ended")
-    assert sum(each.final for each in done.receipts) == 1
+    assert sum(receipt.final for receipt in done.receipts) == 1
     assert done.last.final
-    assert [each.attempt for each in done.receipts] == list(range(len(done.receipts)))
+    assert [receipt.attempt for receipt in done.receipts] == list(range(len(done.receipts)))
     assert all(exchange.closed for exchange in done.transport.exchanges)
     assert b"verysecret" not in done.caller.body
     assert b"inner.host" not in done.caller.body

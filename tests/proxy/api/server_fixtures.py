@@ -138,8 +138,8 @@ async def echo_app(scope: Scope, receive: Receive, send: Send) -> None:
             await send(message)
         return
     heard = await body_of(receive)
-    told = repr([scope[key] for key in sorted(scope) if key not in {"client", "server"}])
-    answer = told.encode() + b"\n" + heard
+    text = repr([scope[key] for key in sorted(scope) if key not in {"client", "server"}])
+    answer = text.encode() + b"\n" + heard
     await send(start(200, length(len(answer))))
     await send(part(answer))
 

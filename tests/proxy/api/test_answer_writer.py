@@ -39,7 +39,7 @@ def test_a_head_leaves_with_the_first_piece_behind_it_in_one_write():
         calls, wire = connection_without_peer(app=app)
         calls.data_received(ONE)
         await turns()
-        assert [each[-4:] for each in wire.written] == [b"\r\nab", b"cd"]
+        assert [piece[-4:] for piece in wire.written] == [b"\r\nab", b"cd"]
 
     run_in_instant_time(work())
 
@@ -54,7 +54,7 @@ def test_the_head_of_a_stream_that_takes_its_time_leaves_at_once():
         calls, wire = connection_without_peer(app=app)
         calls.data_received(ONE)
         await asyncio.sleep(0.5)
-        assert [each[:15] for each in wire.written] == [b"HTTP/1.1 200 OK"]
+        assert [piece[:15] for piece in wire.written] == [b"HTTP/1.1 200 OK"]
         await asyncio.sleep(1)
         assert wire.written[1:] == [b"2\r\nok\r\n0\r\n\r\n"]
 
@@ -103,10 +103,10 @@ async def test_an_app_that_fails_between_head_and_body_is_answered_for_in_full()
         raise ValueError("ours")
 
     async with listening(app) as place:
-        said = await place.said(head_for("/plain", CLOSE))
+        output = await place.said(head_for("/plain", CLOSE))
 
-    assert said.startswith(b"HTTP/1.1 500 ")
-    assert said.endswith(b"\r\n\r\nInternal Server Error")
+    assert output.startswith(b"HTTP/1.1 500 ")
+    assert output.endswith(b"\r\n\r\nInternal Server Error")
 
 
 @pytest.mark.anyio

@@ -26,10 +26,10 @@ def said(sent: Scope) -> tuple[str, bytes, bytes, str]:
     ],
 )
 def test_an_azure_path_is_said_in_openais(path, query, expected):
-    found, raw, asked, deployment = said(scope(path, query=query))
+    openai_path, raw, query_sent, deployment = said(scope(path, query=query))
 
-    assert (found, asked, deployment) == expected
-    assert raw == found.encode()
+    assert (openai_path, query_sent, deployment) == expected
+    assert raw == openai_path.encode()
 
 
 def test_escapes_of_the_rest_of_a_path_stay_for_whoever_checks_them():
@@ -48,9 +48,9 @@ def test_the_deployment_is_the_model_whatever_the_body_says():
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"model":5}', b"--form--"])
 def test_a_body_that_is_no_object_is_left_as_it_is(body):
-    asked = call(body, fields=None)
+    sent_call = call(body, fields=None)
 
-    assert of_deployment(asked, "m") is asked
+    assert of_deployment(sent_call, "m") is sent_call
 
 
 @pytest.mark.parametrize("path", [CHAT, "/openai/v1/chat/completions"])

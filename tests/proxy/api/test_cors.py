@@ -28,12 +28,12 @@ def test_without_origins_the_app_stays_itself():
     assert with_cors(nothing, ()) is nothing
 
 
-@pytest.mark.parametrize(("origins", "told"), [([APP], APP), (["*"], "*")])
-def test_an_error_carries_the_headers_too(origins, told):
+@pytest.mark.parametrize(("origins", "allowed"), [([APP], APP), (["*"], "*")])
+def test_an_error_carries_the_headers_too(origins, allowed):
     answered = call_from_browser(*origins, origin=APP)
 
     assert answered.status == 400
-    assert answered.headers["access-control-allow-origin"] == told
+    assert answered.headers["access-control-allow-origin"] == allowed
     assert answered.headers["access-control-expose-headers"] == "*"
     assert "access-control-allow-credentials" not in answered.headers
 

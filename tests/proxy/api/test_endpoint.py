@@ -25,8 +25,8 @@ def test_a_call_is_answered_with_its_price():
     assert answered.headers["x-thriftgate-cost-usd"] == "0.0000824"
     assert float(answered.headers["x-thriftgate-overhead-ms"]) == 0.0
     assert answered.headers["content-type"] == "application/json"
-    (kept,) = harness.receipts
-    assert (kept.call_id, kept.started) == ("call_1790000000", 1_790_000_000.0)
+    (receipt,) = harness.receipts
+    assert (receipt.call_id, receipt.started) == ("call_1790000000", 1_790_000_000.0)
 
 
 def test_a_stream_is_answered_and_ends_with_its_account_if_asked():
@@ -51,15 +51,15 @@ def test_a_request_that_is_no_call_goes_to_the_pages(path):
 
 def test_a_scope_that_is_not_http_goes_to_the_pages():
     async def work() -> None:
-        told: list[str] = []
+        events: list[str] = []
 
         async def pages(head: Any, _receive: Any, _send: Any) -> None:
-            told.append(head["type"])
+            events.append(head["type"])
 
         front = Endpoint(pages, EndpointHarness().front._deps, EndpointHarness().front._admission)
         connection = AsgiConnection()
         await front({"type": "lifespan"}, connection.receive, connection.send)
-        assert told == ["lifespan"]
+        assert events == ["lifespan"]
 
     run_in_instant_time(work())
 
@@ -81,7 +81,7 @@ def test_a_good_key_opens(headers, key):
 
 
 @pytest.mark.parametrize(
-    ("given", "code"),
+    ("headers", "code"),
     [
         ("", "missing_api_key"),
         ("Bearer tg-no", "invalid_api_key"),
@@ -90,18 +90,18 @@ def test_a_good_key_opens(headers, key):
         ("Basic dGc6MQ==", "invalid_api_key"),
     ],
 )
-def test_a_bad_key_is_refused_before_its_body_is_read(given, code):
+def test_a_bad_key_is_refused_before_its_body_is_read(headers, code):
     silent = AsgiConnection([None])
 
-    assert endpoint_refusal(silent, headers={"authorization": given}) == (401, code, None)
+    assert endpoint_refusal(silent, headers={"authorization": headers}) == (401, code, None)
 
 
 def test_a_model_beyond_the_list_of_its_key_is_refused_and_that_is_recorded():
     harness = EndpointHarness()
-    got = harness.ask(headers={"authorization": "Bearer tg-limited"})
+    answer = harness.ask(headers={"authorization": "Bearer tg-limited"})
 
-    assert (got.status, refusal(got)["code"]) == (403, "model_not_allowed")
-    assert [(each.outcome, each.error) for each in harness.receipts] == [
+    assert (answer.status, refusal(answer)["code"]) == (403, "model_not_allowed")
+    assert [(receipt.outcome, receipt.error) for receipt in harness.receipts] == [
         ("refused", "model_not_allowed")
     ]
 
@@ -162,9 +162,13 @@ def test_a_refused_call_leaves_a_receipt_with_what_was_known():
     harness = EndpointHarness()
     harness.ask(b'{"model":3}', headers={"x-thriftgate-feature": "search"})
 
-    (kept,) = harness.receipts
-    assert (kept.outcome, kept.status, kept.error) == (Outcome.REFUSED, 400, "invalid_type")
-    assert (kept.team, kept.key_id, kept.feature) == ("team_1", "key_1", "search")
+    (receipt,) = harness.receipts
+    assert (receipt.outcome, receipt.status, receipt.error) == (
+        Outcome.REFUSED,
+        400,
+        "invalid_type",
+    )
+    assert (receipt.team, receipt.key_id, receipt.feature) == ("team_1", "key_1", "search")
 
 
 @pytest.mark.parametrize("media", ["application/json", "application/json; charset=utf-8", ""])
@@ -229,8 +233,8 @@ def test_no_spelling_of_a_path_leads_past_the_meter(raw, teams):
     ((_, sent),) = harness.transport.sent
     assert sent.path == "/chat/completions"
     assert b"include_usage" in sent.body
-    (kept,) = harness.receipts
-    assert (kept.endpoint, kept.cost_nanos) == ("chat/completions", 82_400)
+    (receipt,) = harness.receipts
+    assert (receipt.endpoint, receipt.cost_nanos) == ("chat/completions", 82_400)
 
 
 def test_another_endpoint_is_passed_through_with_what_its_body_tells():

@@ -39,12 +39,12 @@ def test_provider_state_is_one_teams_or_allowed_or_forbidden(path, method):
 @pytest.mark.parametrize("path", ["responses", "embeddings", "completions", "moderations"])
 def test_a_url_typed_into_a_browser_is_told_to_post(path, teams):
     harness = EndpointHarness(teams=teams)
-    told = harness.ask(b"", path=f"/v1/{path}", method="GET", headers={"content-type": ""})
+    answer = harness.ask(b"", path=f"/v1/{path}", method="GET", headers={"content-type": ""})
 
-    assert (told.status, told.headers["allow"]) == (405, "POST")
-    assert told.headers["x-should-retry"] == "false"
-    assert refusal(told)["type"] == "invalid_request_error"
-    assert refusal(told)["message"] == f"/v1/{path} is not asked by GET; did you mean POST?"
+    assert (answer.status, answer.headers["allow"]) == (405, "POST")
+    assert answer.headers["x-should-retry"] == "false"
+    assert refusal(answer)["type"] == "invalid_request_error"
+    assert refusal(answer)["message"] == f"/v1/{path} is not asked by GET; did you mean POST?"
     assert harness.receipts[0].status == 405
     assert harness.transport.sent == []
 
@@ -142,8 +142,8 @@ def test_a_model_that_is_an_alias_of_the_team_is_shown_by_the_gateways_page():
     aliases = {"acme": ModelAliases({"ft:*": "m"})}
     harness.front.update(replace(deps, catalog=replace(deps.catalog, team_aliases=aliases)))
 
-    found = harness.ask(b"", path="/v1/models/ft:m:acme::a", method="GET")
-    assert found.body == b"pages"
+    answer = harness.ask(b"", path="/v1/models/ft:m:acme::a", method="GET")
+    assert answer.body == b"pages"
     assert harness.transport.sent == []
 
 
@@ -203,9 +203,9 @@ def test_tokens_of_the_provider_are_given_out_only_where_that_is_allowed():
     assert EndpointHarness((GONE,), shared=True).ask(b"{}", path=path).status == 200
 
 
-def forwarded_headers(token: str, given: str) -> dict[str, str]:
+def forwarded_headers(token: str, idempotency_key: str) -> dict[str, str]:
     harness = EndpointHarness()
-    headers = {"authorization": f"Bearer {token}", "idempotency-key": given}
+    headers = {"authorization": f"Bearer {token}", "idempotency-key": idempotency_key}
     assert harness.ask(headers=headers).status == 200
     return dict(harness.transport.sent[0][1].headers)
 

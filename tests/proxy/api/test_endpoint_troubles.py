@@ -80,8 +80,8 @@ def test_an_upstreams_error_reaches_the_caller_with_its_body_and_its_headers():
     answered = harness.ask()
 
     assert (answered.status, json.loads(answered.body)) == (429, {"error": error})
-    kept = {name: answered.headers[name] for name in ("x-should-retry", "retry-after", *limits)}
-    assert kept == {"x-should-retry": "false", "retry-after": "9", **limits}
+    passed = {name: answered.headers[name] for name in ("x-should-retry", "retry-after", *limits)}
+    assert passed == {"x-should-retry": "false", "retry-after": "9", **limits}
     assert answered.headers["x-thriftgate-upstream-request-id"] == "req_1"
     assert harness.receipts[0].error == "rate_limit_exceeded"
     assert harness.receipts[0].upstream_request_id == "req_1"
@@ -124,8 +124,8 @@ def test_our_own_mistake_in_the_middle_of_an_answer_breaks_it_off(caplog):
     assert connection.status == 200
     assert not connection.is_ended
     assert DONE not in connection.body
-    (kept,) = harness.receipts
-    assert (kept.outcome, kept.error) == (Outcome.BROKEN, "gateway_interrupted")
+    (receipt,) = harness.receipts
+    assert (receipt.outcome, receipt.error) == (Outcome.BROKEN, "gateway_interrupted")
 
 
 def test_a_caller_that_leaves_is_told_nothing_more():
@@ -200,7 +200,7 @@ def test_a_call_that_is_cut_off_before_its_answer_began_is_told_that_we_stop():
 
     assert connection.status == 503
     assert refusal(connection)["code"] == "gateway_stopping"
-    assert [kept.error for kept in harness.receipts] == ["gateway_interrupted"]
+    assert [receipt.error for receipt in harness.receipts] == ["gateway_interrupted"]
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_a_body_with_too_many_keys_is_refused_before_it_is_parsed_and_others_run
     begin, value, times, end
 ):
     harness = EndpointHarness(body=1 << 30, bodies=1 << 30)
-    values = [value.replace(b"%d", b"%d" % at) for at in range(times)]
+    values = [value.replace(b"%d", b"%d" % number) for number in range(times)]
     connection = AsgiConnection([begin + b",".join(values) + end])
 
     _, turns = run_in_instant_time(
@@ -231,20 +231,20 @@ def test_a_body_with_too_many_keys_is_refused_before_it_is_parsed_and_others_run
 
 def test_a_large_conversation_of_many_messages_and_much_text_is_taken():
     text = 'if a[1] == {"k": [1, 2, 3]}: pass, ' * 100
-    said = [{"role": "user", "content": text} for _ in range(3_000)]
-    sent = json.dumps({"model": "m", "messages": said}).encode()
+    messages = [{"role": "user", "content": text} for _ in range(3_000)]
+    sent = json.dumps({"model": "m", "messages": messages}).encode()
 
     harness = EndpointHarness(body=1 << 30, bodies=1 << 30)
-    taken = asyncio.run(answer_of_app(harness.front, scope(), AsgiConnection([sent])))
+    accepted = asyncio.run(answer_of_app(harness.front, scope(), AsgiConnection([sent])))
 
-    assert taken.status == 200
+    assert accepted.status == 200
 
 
 def test_embeddings_may_have_more_values_than_a_conversation():
     sent = b'{"model":"m","input":[' + b",".join([b"[1,2,3]"] * 100_000) + b"]}"
     harness = EndpointHarness(body=1 << 30, bodies=1 << 30)
-    taken = asyncio.run(
+    accepted = asyncio.run(
         answer_of_app(harness.front, scope("/v1/embeddings"), AsgiConnection([sent]))
     )
 
-    assert taken.status == 200
+    assert accepted.status == 200

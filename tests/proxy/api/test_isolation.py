@@ -42,7 +42,7 @@ def test_endpoints_without_provider_state_are_open_to_all_teams(endpoint, teams)
     check_isolated(call(b"{}", endpoint), teams)
 
 
-@pytest.mark.parametrize("endpoint", [each for each in SELF_CONTAINED if each not in CONTINUING])
+@pytest.mark.parametrize("endpoint", [path for path in SELF_CONTAINED if path not in CONTINUING])
 def test_nor_need_its_body_be_read_where_no_body_goes_on_from_anything(endpoint):
     check_isolated(call(b"\xff", endpoint, fields=None), 2)
 
@@ -93,20 +93,20 @@ def test_a_list_of_what_is_kept_for_all_teams_says_who_can_allow_it():
     ],
 )
 def test_provider_state_is_open_to_one_team_only(endpoint, method):
-    asked = call(b"{}", endpoint, method=method)
-    check_isolated(asked, 1)
+    sent_call = call(b"{}", endpoint, method=method)
+    check_isolated(sent_call, 1)
     with refusing(403, match="reaches what the provider keeps for all teams") as caught:
-        check_isolated(asked, 2)
+        check_isolated(sent_call, 2)
 
     assert caught.value.code == "provider_state_is_shared"
 
 
 @pytest.mark.parametrize("endpoint", ["made/tomorrow", "filesystem"])
 def test_a_path_that_nobody_knows_is_one_teams_only_and_said_to_be_unknown(endpoint):
-    asked = call(b"{}", endpoint)
-    check_isolated(asked, 1)
+    sent_call = call(b"{}", endpoint)
+    check_isolated(sent_call, 1)
     with refusing(403, match="does not know, so it may reach what the provider keeps"):
-        check_isolated(asked, 2)
+        check_isolated(sent_call, 2)
 
 
 @pytest.mark.parametrize(
@@ -122,10 +122,10 @@ def test_a_path_that_nobody_knows_is_one_teams_only_and_said_to_be_unknown(endpo
 )
 @pytest.mark.parametrize("endpoint", CONTINUING)
 def test_a_response_that_needs_what_the_provider_keeps_is_one_teams_only(field, endpoint):
-    asked = call(b"{" + field + b"}", endpoint)
-    check_isolated(asked, 1)
+    sent_call = call(b"{" + field + b"}", endpoint)
+    check_isolated(sent_call, 1)
     with refusing(403, match="keeps for all teams") as caught:
-        check_isolated(asked, 2)
+        check_isolated(sent_call, 2)
     assert f"(`{caught.value.param}`)" in caught.value.message
     check_isolated(call(b"{" + field + b"}", "chat/completions"), 2)
 
@@ -164,7 +164,7 @@ def test_realtime_sessions_are_refused_in_the_sentence_that_readme_has(endpoint,
 
 
 @pytest.mark.parametrize(
-    ("slip", "meant"),
+    ("slip", "intended"),
     [
         ("chat/completion", "chat/completions"),
         ("v1/chat/completions", "chat/completions"),
@@ -172,8 +172,8 @@ def test_realtime_sessions_are_refused_in_the_sentence_that_readme_has(endpoint,
         ("embedding", "embeddings"),
     ],
 )
-def test_a_slip_in_a_path_is_answered_with_what_was_meant(slip, meant):
-    with refusing(404, match=rf"did you mean /v1/{meant}\?") as caught:
+def test_a_slip_in_a_path_is_answered_with_what_was_meant(slip, intended):
+    with refusing(404, match=rf"did you mean /v1/{intended}\?") as caught:
         check_isolated(call(b"{}", slip), 2)
 
     assert (caught.value.status, caught.value.code) == (404, "unknown_path")
@@ -191,12 +191,12 @@ def test_a_path_that_is_another_is_no_slip(endpoint):
 )
 def test_a_thread_is_refused_where_teams_share_an_account_with_what_tool_runners_wait_for(thread):
     body = b'{"model":"claude","messages":[],"thread":%b}' % thread
-    asked = call(body, "messages", fields=parse_request_fields(body))
+    sent_call = call(body, "messages", fields=parse_request_fields(body))
     with refusing(403, match="goes on from what the provider keeps .* \\(`thread`\\)") as caught:
-        check_isolated(asked, 2)
+        check_isolated(sent_call, 2)
 
     assert caught.value.details["details"]["error_code"] == "thread_unsupported_request"
-    check_isolated(asked, 1)
+    check_isolated(sent_call, 1)
 
 
 @pytest.mark.parametrize("container", [b'"container_011C"', b'{"id":"container_011C"}'])
@@ -205,13 +205,13 @@ def test_a_container_of_another_team_is_not_reached_where_teams_share_an_account
     container: bytes, endpoint: str
 ) -> None:
     body = b'{"model":"claude","messages":[],"container":%b}' % container
-    asked = call(body, endpoint, fields=parse_request_fields(body))
+    sent_call = call(body, endpoint, fields=parse_request_fields(body))
     with refusing(403, match="goes on from what the provider keeps .* \\(`container`\\)") as caught:
-        check_isolated(asked, 2)
+        check_isolated(sent_call, 2)
 
     assert (caught.value.code, caught.value.param) == ("provider_state_is_shared", "container")
     assert not caught.value.details
-    check_isolated(asked, 1)
+    check_isolated(sent_call, 1)
 
 
 def test_a_new_container_is_made_for_any_team() -> None:

@@ -22,13 +22,16 @@ def dependencies() -> Dependencies:
 
 def asks(model: str = "", endpoint: str = "chat/completions", method: str = "POST") -> None:
     body = b'{"model": "%s"}' % model.encode() if model else b"{}"
-    given = call(body, endpoint, method=method, key=LIMITED)
-    check_model_allowed(given, dependencies().catalog)
+    sent_call = call(body, endpoint, method=method, key=LIMITED)
+    check_model_allowed(sent_call, dependencies().catalog)
 
 
 def test_a_key_that_expired_says_when() -> None:
     key = msgspec.structs.replace(KEY, expires=1_790_000_000.0)
-    assert [key.has_expired(at) for at in (1_789_999_999.9, 1_790_000_000.0)] == [False, True]
+    assert [key.has_expired(moment) for moment in (1_789_999_999.9, 1_790_000_000.0)] == [
+        False,
+        True,
+    ]
     assert not KEY.has_expired(1e12)
 
     error = expired_error(key)
@@ -58,24 +61,26 @@ def test_calls_that_generate_nothing_need_no_model_and_models_in_paths_count() -
 def test_a_dated_snapshot_of_a_listed_model_is_allowed() -> None:
     catalog = dependencies().catalog
     model = next(iter(catalog.models.values()))
-    known = replace(catalog, models={"gpt-5.6": model.__class__(id="gpt-5.6", routes=model.routes)})
+    listed = replace(
+        catalog, models={"gpt-5.6": model.__class__(id="gpt-5.6", routes=model.routes)}
+    )
 
-    assert is_model_allowed(LIMITED, "gpt-5.6-2026-03-05", known)
-    assert not is_model_allowed(LIMITED, "gpt-5.5-2026-03-05", known)
-    assert is_model_allowed(KEY, "anything", known)
+    assert is_model_allowed(LIMITED, "gpt-5.6-2026-03-05", listed)
+    assert not is_model_allowed(LIMITED, "gpt-5.5-2026-03-05", listed)
+    assert is_model_allowed(KEY, "anything", listed)
 
 
 def test_of_an_alias_the_model_that_it_means_has_to_be_allowed() -> None:
     catalog = dependencies().catalog
     made = replace(catalog.models["m"], id="large")
-    known = replace(
+    listed = replace(
         catalog,
         models={**catalog.models, "large": made, "small": replace(made, id="small")},
         aliases=ModelAliases({"small": "large", "claude": "small", "gpt-5.6": "gpt-5.6"}),
     )
 
-    assert not is_model_allowed(LIMITED, "small", known)
-    assert is_model_allowed(LIMITED, "claude", known)
-    assert is_model_allowed(KEY, "small", known)
+    assert not is_model_allowed(LIMITED, "small", listed)
+    assert is_model_allowed(LIMITED, "claude", listed)
+    assert is_model_allowed(KEY, "small", listed)
     with refusing(403, match="not large, which small means for your team"):
-        check_model_allowed(call(b'{"model": "small"}', key=LIMITED), known)
+        check_model_allowed(call(b'{"model": "small"}', key=LIMITED), listed)

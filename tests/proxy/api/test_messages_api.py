@@ -21,16 +21,16 @@ VERSION = {"anthropic-version": "2023-06-01"}
 def test_anthropics_paths_are_known_with_the_version_once_twice_or_not_at_all(
     path: str, headers: dict[str, str], usual: str
 ) -> None:
-    found = with_messages_path(scope(path, headers=headers))
+    changed = with_messages_path(scope(path, headers=headers))
 
     assert path.startswith(MESSAGES_SPELLINGS)
-    assert (found["path"], found["raw_path"]) == (usual, usual.encode())
+    assert (changed["path"], changed["raw_path"]) == (usual, usual.encode())
 
 
 def test_escapes_in_a_path_stay_for_whoever_checks_them() -> None:
-    found = with_messages_path(scope("/messages/a/../b", raw="/messages/a/%2e%2e/b"))
+    usual = with_messages_path(scope("/messages/a/../b", raw="/messages/a/%2e%2e/b"))
 
-    assert found["raw_path"] == b"/v1/messages/a/%2e%2e/b"
+    assert usual["raw_path"] == b"/v1/messages/a/%2e%2e/b"
 
 
 @pytest.mark.parametrize(

@@ -178,29 +178,29 @@ def test_a_trailer_is_a_comment_for_those_who_ask():
     ("wait", "seconds", "millis"), [(0.0, "0", "0"), (0.2, "1", "200"), (7.0, "7", "7000")]
 )
 def test_a_wait_is_reported_in_whole_seconds_never_too_few(wait, seconds, millis):
-    told = refuse(Unready("Full.", code="full", retry_after=wait))
+    answer = refuse(Unready("Full.", code="full", retry_after=wait))
 
-    assert refusal(told)["code"] == "full"
-    assert (told.headers["retry-after"], told.headers["retry-after-ms"]) == (seconds, millis)
-    assert "x-should-retry" not in told.headers
+    assert refusal(answer)["code"] == "full"
+    assert (answer.headers["retry-after"], answer.headers["retry-after-ms"]) == (seconds, millis)
+    assert "x-should-retry" not in answer.headers
 
 
 def test_an_error_that_would_repeat_is_not_worth_a_retry():
-    told = refuse(CallerError("Mend it.", code="bad", param="model"))
+    answer = refuse(CallerError("Mend it.", code="bad", param="model"))
 
-    assert (told.status, refusal(told)["param"]) == (400, "model")
-    assert told.headers["x-should-retry"] == "false"
-    assert "retry-after" not in told.headers
+    assert (answer.status, refusal(answer)["param"]) == (400, "model")
+    assert answer.headers["x-should-retry"] == "false"
+    assert "retry-after" not in answer.headers
 
 
-@pytest.mark.parametrize(("word", "told"), [(True, "true"), (False, "false"), (None, None)])
-def test_an_upstreams_word_on_retries_reaches_the_caller(word, told):
+@pytest.mark.parametrize(("word", "header"), [(True, "true"), (False, "false"), (None, None)])
+def test_an_upstreams_word_on_retries_reaches_the_caller(word, header):
     error = UpstreamError("Slow down.", status=429, code="slow", retryable=True, retry_after=7.0)
     error.should_retry = word
     error.headers = {"x-ratelimit-remaining-tokens": "0"}
     headers = refuse(error).headers
 
-    assert headers.get("x-should-retry") == told
+    assert headers.get("x-should-retry") == header
     assert headers["x-ratelimit-remaining-tokens"] == "0"
 
 

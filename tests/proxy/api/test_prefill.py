@@ -58,7 +58,7 @@ def test_a_messages_body_is_known_by_its_system_field_or_by_the_header():
     system = a_call({**BODY, "system": "Be brief."})
     named = msgspec.structs.replace(a_call(), headers={"anthropic-version": "2023-06-01"})
 
-    assert [call_of_prompt(each).endpoint for each in (system, named, a_call())] == [
+    assert [call_of_prompt(prompt).endpoint for prompt in (system, named, a_call())] == [
         "messages",
         "messages",
         "chat/completions",
@@ -104,12 +104,12 @@ def test_prompts_that_are_warmed_at_once_are_bounded():
     requests = PrefillRequests(lambda: 0.0)
     keys = [Key(id=f"key_{n}", team=f"team_{n}", team_name="t") for n in range(MAX_AT_ONCE)]
     open_ones = [requests.admit(a_call(key=key)) for key in keys]
-    for each in open_ones:
-        each.__enter__()
+    for block in open_ones:
+        block.__enter__()
     with pytest.raises(CallerError, match="at once"), requests.admit(a_call(conversation="more")):
         pass
-    for each in open_ones:
-        each.__exit__(None, None, None)
+    for block in open_ones:
+        block.__exit__(None, None, None)
     with requests.admit(a_call(conversation="more")):
         pass
 
@@ -117,8 +117,8 @@ def test_prompts_that_are_warmed_at_once_are_bounded():
 def test_the_prompts_that_one_team_has_warmed_at_once_are_bounded():
     requests = PrefillRequests(lambda: 0.0)
     open_ones = [requests.admit(a_call(conversation=str(n))) for n in range(MAX_AT_ONCE_OF_TEAM)]
-    for each in open_ones:
-        each.__enter__()
+    for block in open_ones:
+        block.__enter__()
 
     with pytest.raises(CallerError, match="Your team"), requests.admit(a_call(conversation="m")):
         pass

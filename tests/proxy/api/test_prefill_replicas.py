@@ -137,7 +137,9 @@ def test_a_prompt_beside_whose_planning_a_call_is_sent_is_refused_and_never_sent
         asyncio.run(serve_call(call(body), FakeCaller(), deps, Timeline(lambda: 0.0)))
 
     assert (refused.value.code, prompt.is_set(), transport.sent) == ("replica_busy", False, [])
-    assert [(each.outcome, each.final) for each in ledger.receipts] == [(Outcome.REFUSED, True)]
+    assert [(receipt.outcome, receipt.final) for receipt in ledger.receipts] == [
+        (Outcome.REFUSED, True)
+    ]
     assert dict(occupancy.live) == {"a": 1}
 
 

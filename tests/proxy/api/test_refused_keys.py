@@ -58,7 +58,7 @@ def test_refused_keys_are_logged_once_in_ten_seconds_and_counted(
         ticks.now += 10
         log.refuse(request(), unauthenticated_error(""))
 
-    assert [each.partition("401 ")[2] for each in caplog.messages] == [
+    assert [message.partition("401 ")[2] for message in caplog.messages] == [
         "invalid_api_key",
         "missing_api_key; 1,000 more since the line before",
         "missing_api_key",

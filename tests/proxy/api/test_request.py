@@ -141,13 +141,13 @@ def test_a_path_keeps_its_encoding():
     assert head.endpoint == "files/a%20b"
 
 
-@pytest.mark.parametrize("known", ["chat/completions", "responses", "images/edits"])
+@pytest.mark.parametrize("usual", ["chat/completions", "responses", "images/edits"])
 @pytest.mark.parametrize("end", ["", "/"])
 @pytest.mark.parametrize("hidden", range(3))
-def test_a_path_we_know_is_known_however_it_is_spelt(known, end, hidden):
-    escaped = f"{known[:hidden]}%{ord(known[hidden]):02x}{known[hidden + 1 :]}"
-    for spelt in (known, escaped, escaped.upper().replace("/V1/", "/v1/")):
-        assert read_head(scope(f"/v1/{known}", raw=f"/v1/{spelt}{end}")).endpoint == known
+def test_a_path_we_know_is_known_however_it_is_spelt(usual, end, hidden):
+    escaped = f"{usual[:hidden]}%{ord(usual[hidden]):02x}{usual[hidden + 1 :]}"
+    for spelt in (usual, escaped, escaped.upper().replace("/V1/", "/v1/")):
+        assert read_head(scope(f"/v1/{usual}", raw=f"/v1/{spelt}{end}")).endpoint == usual
 
 
 @pytest.mark.parametrize(
@@ -234,19 +234,19 @@ def test_a_server_that_gives_no_raw_path_gives_the_decoded_one():
 
 
 @pytest.mark.parametrize(
-    ("path", "meant"),
+    ("path", "intended"),
     [
         ("/v1/v1/chat/completions", "/v1/chat/completions?"),
         ("/v1/v1/v1/models", "/v1/models?"),
         ("/v1/v1/" + "a" * 200, "/v1/" + "a" * 100 + "?"),
     ],
 )
-def test_a_prefix_that_stands_twice_is_reported_with_the_path_that_was_meant(path, meant):
+def test_a_prefix_that_stands_twice_is_reported_with_the_path_that_was_meant(path, intended):
     with refusing(404, match="base_url ends in /v1 already") as caught:
         read_head(scope(path))
 
     assert (caught.value.status, caught.value.code) == (404, "unknown_path")
-    assert f"did you mean {meant}" in caught.value.message
+    assert f"did you mean {intended}" in caught.value.message
 
 
 def test_a_path_that_only_begins_alike_is_none_of_them():
@@ -284,7 +284,7 @@ def test_a_path_that_could_lead_elsewhere_leads_nowhere(path, raw):
 
 
 def read_request_body(connection: AsgiConnection, *, length: int = 0, limit: int = 10) -> bytes:
-    with BodyMemoryLimit(each=limit, all_together=limit).reserve() as claim:
+    with BodyMemoryLimit(per_body=limit, all_together=limit).reserve() as claim:
         return run_in_instant_time(read_body(connection.receive, length, claim))
 
 
@@ -316,7 +316,7 @@ def test_a_body_of_too_many_keys_is_refused_once_all_of_it_has_arrived():
     connection = AsgiConnection([b"{", *[piece] * 40, b"}"])
     with (
         refusing(413) as caught,
-        BodyMemoryLimit(each=1 << 24, all_together=1 << 24).reserve() as room,
+        BodyMemoryLimit(per_body=1 << 24, all_together=1 << 24).reserve() as room,
     ):
         run_in_instant_time(read_body(connection.receive, 0, room, json_limit=MAX_REQUEST))
 
@@ -328,7 +328,7 @@ def test_other_calls_run_while_a_body_arrives_and_is_measured():
     sent = b'{"text":"%b"}' % (b"{a: [1, 2]}" * 400_000)
 
     async def work() -> bytes:
-        with BodyMemoryLimit(each=1 << 24, all_together=1 << 24).reserve() as room:
+        with BodyMemoryLimit(per_body=1 << 24, all_together=1 << 24).reserve() as room:
             return await read_body(AsgiConnection([sent]).receive, 0, room, json_limit=MAX_REQUEST)
 
     body, turns = run_in_instant_time(with_loop_turns(work()))

@@ -19,13 +19,13 @@ from tests.fakes.upstream import FakeTransport
 ASKED = {"model": "m", "messages": [{"role": "user", "content": "How long is this?"}]}
 
 
-def answer_count(asked: Call, kind: str = "openai") -> tuple[bool, FakeCaller, FakeLedger]:
+def answer_count(sent_call: Call, kind: str = "openai") -> tuple[bool, FakeCaller, FakeLedger]:
     """Return whether the call is answered, what its caller got, and what the ledger holds."""
     caller = FakeCaller()
     deps, ledger = fake_dependencies(FakeTransport([]), route("up", kind=kind))
 
     async def story() -> bool:
-        return await LocalTokenCounts().answer(asked, caller, deps, Timeline(time.monotonic))
+        return await LocalTokenCounts().answer(sent_call, caller, deps, Timeline(time.monotonic))
 
     is_answered = asyncio.run(story())
     return is_answered, caller, ledger
@@ -51,7 +51,7 @@ def test_a_prompt_is_counted_and_its_receipt_has_no_usage() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "kind"),
+    ("sent_call", "kind"),
     [
         (count_call(), "anthropic"),
         (count_call(method="GET"), "openai"),
@@ -59,8 +59,8 @@ def test_a_prompt_is_counted_and_its_receipt_has_no_usage() -> None:
     ],
     ids=["its provider counts", "another method", "another path"],
 )
-def test_other_calls_are_left_to_the_pipeline(asked: Call, kind: str) -> None:
-    is_answered, caller, ledger = answer_count(asked, kind)
+def test_other_calls_are_left_to_the_pipeline(sent_call: Call, kind: str) -> None:
+    is_answered, caller, ledger = answer_count(sent_call, kind)
 
     assert (is_answered, caller.pieces, ledger.receipts) == (False, [], [])
 

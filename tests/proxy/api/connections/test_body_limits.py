@@ -6,7 +6,7 @@ from tests.fakes.refusals import refusing
 
 
 def test_one_body_and_all_bodies_have_separate_memory_limits():
-    room = BodyMemoryLimit(each=10, all_together=15)
+    room = BodyMemoryLimit(per_body=10, all_together=15)
     with room.reserve() as one, room.reserve() as other:
         one.grow_to(10)
         other.grow_to(5)
@@ -21,11 +21,11 @@ def test_one_body_and_all_bodies_have_separate_memory_limits():
 
 
 def test_a_body_grows_into_what_was_announced_and_beyond():
-    room = BodyMemoryLimit(each=100, all_together=100)
+    room = BodyMemoryLimit(per_body=100, all_together=100)
     with room.reserve() as claim:
-        for size, taken in [(40, 40), (10, 40), (40, 40), (41, 41), (100, 100)]:
+        for size, reserved in [(40, 40), (10, 40), (40, 40), (41, 41), (100, 100)]:
             claim.grow_to(size)
-            assert room.reserved_bytes == taken
+            assert room.reserved_bytes == reserved
 
 
 def reserve_and_grow(room: BodyMemoryLimit, *sizes: int) -> None:
@@ -35,7 +35,7 @@ def reserve_and_grow(room: BodyMemoryLimit, *sizes: int) -> None:
 
 
 def test_room_is_given_back_when_the_call_fails():
-    room = BodyMemoryLimit(each=10, all_together=10)
+    room = BodyMemoryLimit(per_body=10, all_together=10)
     with refusing(413):
         reserve_and_grow(room, 10, 11)
 

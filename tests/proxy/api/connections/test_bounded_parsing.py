@@ -37,7 +37,7 @@ _CHUNKED = head_for("/b", "transfer-encoding: chunked", CLOSE, method="POST")
 
 def is_read(wire: RecordingTransport) -> bool:
     """True unless the connection was paused last."""
-    flow = [each for each in wire.written if each in {b"(paused)", b"(resumed)"}]
+    flow = [piece for piece in wire.written if piece in {b"(paused)", b"(resumed)"}]
     return not flow or flow[-1] == b"(resumed)"
 
 
@@ -123,10 +123,11 @@ async def test_bodies_in_a_long_pipeline_come_whole_and_are_answered_in_turn(fra
         await send(part(body))
 
     async with listening(app) as place:
-        said = await place.said(b"".join(sent) + LAST)
+        output = await place.said(b"".join(sent) + LAST)
 
-    found = [answer.partition(b"\r\n\r\n")[2] for answer in said.split(b"HTTP/1.1 200 OK\r\n")[1:]]
-    assert found == [b"[" + body + b"]" for body in [*bodies, b""]]
+    answers = output.split(b"HTTP/1.1 200 OK\r\n")[1:]
+    contents = [answer.partition(b"\r\n\r\n")[2] for answer in answers]
+    assert contents == [b"[" + body + b"]" for body in [*bodies, b""]]
 
 
 async def test_a_request_that_waits_for_its_body_behind_a_full_pipeline_is_answered() -> None:
@@ -229,8 +230,8 @@ async def test_caller_with_a_large_head_in_two_packets_passes_while_one_address_
     assert guard.unparsed.bytes <= 8 * 1024 * 1024
     ended = [b"".join(wire.written) for _, wire in [*before, *after] if wire.is_closing()]
     assert len(ended) in {272, 273}
-    assert all(said.startswith(b"HTTP/1.1 503 ") for said in ended)
-    assert all(b"unfinished or wait for their turn" in said for said in ended)
+    assert all(output.startswith(b"HTTP/1.1 503 ") for output in ended)
+    assert all(b"unfinished or wait for their turn" in output for output in ended)
     for calls, _ in [*before, *after, (good, wire)]:
         calls.connection_lost(None)
     assert guard.unparsed.bytes == 0
@@ -257,9 +258,9 @@ async def test_head_that_is_given_up_behind_an_unfinished_answer_keeps_no_bytes(
 
     go.set()
     await until(wire.is_closing)
-    said = b"".join(wire.written)
-    assert said.startswith(b"HTTP/1.1 200 OK\r\n")
-    assert b"HTTP/1.1 503 " in said
+    output = b"".join(wire.written)
+    assert output.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"HTTP/1.1 503 " in output
 
 
 async def test_a_request_of_two_hundred_headers_is_answered() -> None:
@@ -270,10 +271,10 @@ async def test_a_request_of_two_hundred_headers_is_answered() -> None:
 @pytest.mark.parametrize("count", [201, 700, 11_000])
 async def test_a_request_of_more_headers_gets_431_after_those_before_it(count: int) -> None:
     async with listening(echo_app) as place:
-        said = await place.said(ONE * 20 + headers(count) + ONE)
+        output = await place.said(ONE * 20 + headers(count) + ONE)
 
-    assert said.count(b"HTTP/1.1 200 OK\r\n") == 20
-    last = said[said.rindex(b"HTTP/1.1 ") :]
+    assert output.count(b"HTTP/1.1 200 OK\r\n") == 20
+    last = output[output.rindex(b"HTTP/1.1 ") :]
     assert last.startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
     assert b"connection: close\r\n" in last
     assert b'"code":"too_many_headers"' in last
@@ -294,9 +295,9 @@ async def test_head_with_a_body_length_is_not_read_beyond_its_last_allowed_heade
 
 async def test_many_trailers_are_refused() -> None:
     async with listening(echo_app) as place:
-        said = await place.said(_CHUNKED + b"0\r\n" + b"a:b\r\n" * 5000 + b"\r\n")
+        output = await place.said(_CHUNKED + b"0\r\n" + b"a:b\r\n" * 5000 + b"\r\n")
 
-    assert said.startswith(b"HTTP/1.1 431 ")
+    assert output.startswith(b"HTTP/1.1 431 ")
 
 
 async def leave(place: Place, sent: bytes) -> None:

@@ -46,8 +46,8 @@ def test_a_connection_that_sends_nothing_is_closed_without_an_answer(sent):
 def test_headers_that_do_not_end_are_answered_408(sent):
     async def work() -> None:
         calls, wire = connection_without_peer(guard=_GUARD)
-        for at in range(len(sent)):
-            calls.data_received(sent[at : at + 1])
+        for position in range(len(sent)):
+            calls.data_received(sent[position : position + 1])
             await asyncio.sleep(4.9 / len(sent))
         assert not wire.is_closing()
         await asyncio.sleep(0.2)
@@ -116,7 +116,7 @@ def test_a_body_that_nobody_reads_after_its_refusal_closes_the_connection_withou
         calls, wire = connection_without_peer(keep_alive=60, app=app, guard=_GUARD)
         calls.data_received(_POST + b"half")
         await asyncio.sleep(5.1)
-        assert [each[-2:] for each in wire.written] == [b"no", b"d)"]
+        assert [piece[-2:] for piece in wire.written] == [b"no", b"d)"]
         assert wire.is_closing()
 
     run_in_instant_time(work())
@@ -136,7 +136,7 @@ def test_a_body_that_stops_behind_an_answer_under_way_is_not_told_of_within_that
         calls.data_received(_POST + b"half")
         await asyncio.sleep(90)
         assert wire.is_closing()
-        assert not any(b" 408 " in each for each in wire.written)
+        assert not any(b" 408 " in piece for piece in wire.written)
 
     run_in_instant_time(work())
 
@@ -169,7 +169,7 @@ def test_a_half_request_behind_one_that_is_answered_waits_for_that_answer():
         await asyncio.sleep(59)
         assert wire.written == []
         await asyncio.sleep(20)
-        assert [each[:12] for each in wire.written] == [
+        assert [piece[:12] for piece in wire.written] == [
             b"HTTP/1.1 200", b"HTTP/1.1 408", b"(closed)",
         ]  # fmt: skip
 
@@ -204,8 +204,8 @@ def test_a_connection_too_many_from_one_address_is_refused_until_another_ends(ca
         _, refused = connection_without_peer(guard=guard, address="192.0.2.1")
         assert refused.is_closing()
         first.connection_lost(ConnectionResetError())
-        _, taken = connection_without_peer(guard=guard, address="192.0.2.1")
-        assert taken.written == []
+        _, accepted = connection_without_peer(guard=guard, address="192.0.2.1")
+        assert accepted.written == []
 
     with caplog.at_level(logging.WARNING, "thriftgate.connections"):
         run_in_instant_time(work())

@@ -66,13 +66,13 @@ TALKS: dict[str, Sequence[bytes]] = {
 
 @pytest.mark.parametrize("talk", TALKS)
 async def test_ours_says_what_uvicorn_says(talk: str) -> None:
-    said = []
+    output = []
     for protocol in (HttpToolsProtocol, ServerProtocol):
         async with listening(echo_app, protocol) as place:
-            said.append(await place.said(*TALKS[talk]))
+            output.append(await place.said(*TALKS[talk]))
 
-    assert said[0]
-    assert said[1] == said[0]
+    assert output[0]
+    assert output[1] == output[0]
 
 
 @pytest.mark.parametrize("path", MAY_NOT)
@@ -87,9 +87,9 @@ async def test_an_app_that_fails_after_its_head_ends_the_connection() -> None:
         raise ValueError("ours")
 
     async with listening(app) as place:
-        said = await place.said(ONE)
+        output = await place.said(ONE)
 
-    assert said == b"HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n"
+    assert output == b"HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n"
 
 
 async def test_an_app_cannot_begin_twice() -> None:
@@ -104,12 +104,12 @@ async def test_an_app_cannot_begin_twice() -> None:
 async def test_trailers_are_for_nobody() -> None:
     chunks = b"2\r\nhe\r\n0\r\nx-late: yes\r\n\r\n"
     async with listening(echo_app) as place:
-        said = await place.said(
+        output = await place.said(
             head_for("/b", "transfer-encoding: chunked", CLOSE, method="POST") + chunks
         )
 
-    assert said.endswith(b"\nhe")
-    assert b"x-late" not in said
+    assert output.endswith(b"\nhe")
+    assert b"x-late" not in output
 
 
 @pytest.mark.parametrize(
@@ -123,10 +123,10 @@ async def test_a_head_without_end_is_refused(opening: bytes) -> None:
         writer.write(ONE)
         assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200 OK\r\n")
         writer.write(opening + filling * 72)
-        said = await asyncio.wait_for(reader.read(), 20)
+        output = await asyncio.wait_for(reader.read(), 20)
 
-    assert said.startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
-    assert b'"code":"headers_too_large"' in said
+    assert output.startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
+    assert b'"code":"headers_too_large"' in output
 
 
 async def test_a_first_head_without_end_is_refused() -> None:
@@ -145,9 +145,9 @@ async def test_trailers_or_a_chunk_extension_without_end_are_refused(opening: by
 
 async def test_a_large_head_with_an_end_is_read() -> None:
     async with listening(echo_app) as place:
-        said = await place.said(head_for("/heard", "x-large: " + "x" * 50_000, CLOSE))
+        output = await place.said(head_for("/heard", "x-large: " + "x" * 50_000, CLOSE))
 
-    assert said.count(b"x" * 50_000) == 1
+    assert output.count(b"x" * 50_000) == 1
 
 
 H2C = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk")
@@ -168,44 +168,44 @@ async def test_a_wish_for_another_protocol_is_passed_over(
     whole = head + sent
     async with listening(echo_app) as place:
         for pieces in ([whole], [whole[:40], whole[40:]], [head, sent], [whole[:-9], whole[-9:]]):
-            said = await place.said(*pieces, LAST)
-            assert said.count(b"HTTP/1.1 200 OK\r\n") == 2
-            assert b"\nhello" in said
-            assert b"(b'x-kept', b'1')" in said
+            output = await place.said(*pieces, LAST)
+            assert output.count(b"HTTP/1.1 200 OK\r\n") == 2
+            assert b"\nhello" in output
+            assert b"(b'x-kept', b'1')" in output
 
 
 async def test_wishes_in_a_pipeline_are_all_passed_over() -> None:
     wishing = head_for("/b", *H2C, "content-length: 2", method="POST") + b"he"
     async with listening(echo_app) as place:
-        said = await place.said(wishing * 50 + LAST)
+        output = await place.said(wishing * 50 + LAST)
 
-    assert said.count(b"\nhe") == 50
-    assert said.endswith(b"ok")
+    assert output.count(b"\nhe") == 50
+    assert output.endswith(b"ok")
 
 
 async def test_a_wish_in_a_body_is_part_of_the_body() -> None:
     body = head_for("/b", *H2C)
     async with listening(echo_app) as place:
         head = head_for("/b", *H2C, f"content-length: {len(body)}", CLOSE, method="POST")
-        said = await place.said(head + body)
+        output = await place.said(head + body)
 
-    assert said.endswith(body)
+    assert output.endswith(body)
 
 
 async def test_bytes_that_are_no_http_after_an_upgrade_request_are_refused() -> None:
     async with listening(echo_app) as place:
-        said = await place.said(
+        output = await place.said(
             head_for("/b", *H2C, "transfer-encoding: chunked", method="POST") + b"five\r\n"
         )
 
-    assert said.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert output.startswith(b"HTTP/1.1 400 Bad Request\r\n")
 
 
 async def test_bytes_that_are_no_http_after_a_request_are_refused_once_it_is_answered() -> None:
     async with listening(echo_app) as place:
-        said = await place.said(ONE + head_for("/chunks") + b"no words\r\n\r\n")
+        output = await place.said(ONE + head_for("/chunks") + b"no words\r\n\r\n")
 
-    ok, chunks, refused = said.split(b"HTTP/1.1 ")[1:]
+    ok, chunks, refused = output.split(b"HTTP/1.1 ")[1:]
     assert ok.endswith(b"\r\n\r\nok")
     assert chunks.endswith(b"\r\n0\r\n\r\n")
     assert refused.startswith(b"400 Bad Request\r\n")
@@ -214,6 +214,6 @@ async def test_bytes_that_are_no_http_after_a_request_are_refused_once_it_is_ans
 @pytest.mark.parametrize("wish", [(), H2C])
 async def test_a_tunnel_is_wished_for_in_vain(wish: Sequence[str]) -> None:
     async with listening(echo_app) as place:
-        said = await place.said(head_for("http://us/plain", *wish, CLOSE, method="CONNECT"))
+        output = await place.said(head_for("http://us/plain", *wish, CLOSE, method="CONNECT"))
 
-    assert said.startswith(b"HTTP/1.1 ")
+    assert output.startswith(b"HTTP/1.1 ")

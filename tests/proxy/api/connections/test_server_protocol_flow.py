@@ -162,10 +162,10 @@ async def test_a_slow_caller_holds_the_app_back(framing: list[tuple[bytes, bytes
         for _ in range(2000):
             await asyncio.sleep(0)
         before = sent
-        said = await asyncio.wait_for(reader.read(), 30)
+        output = await asyncio.wait_for(reader.read(), 30)
 
     assert 0 < before < 399
-    assert said.count(b"x") == 400 * len(piece)
+    assert output.count(b"x") == 400 * len(piece)
 
 
 def test_a_connection_is_kept_as_long_again_after_each_answer() -> None:
@@ -219,10 +219,10 @@ async def test_a_server_that_stops_lets_a_call_end_and_takes_no_other() -> None:
         for connection in place.state.connections:
             connection.shutdown()
         go.set()
-        said = await asyncio.wait_for(reader.read(), 20)
+        output = await asyncio.wait_for(reader.read(), 20)
 
-    assert b"\r\nconnection: close\r\n" in said
-    assert said.endswith(b"ok")
+    assert b"\r\nconnection: close\r\n" in output
+    assert output.endswith(b"ok")
 
 
 async def test_a_server_that_stops_hangs_up_on_who_asks_nothing() -> None:
@@ -248,7 +248,7 @@ async def test_a_call_that_is_cancelled_before_its_body_is_answered_in_full() ->
         await begun.wait()
         for task in place.state.tasks:
             task.cancel()
-        said = await asyncio.wait_for(reader.read(), 20)
+        output = await asyncio.wait_for(reader.read(), 20)
 
-    assert said.startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
-    assert said.endswith(b"\r\n\r\nInternal Server Error")
+    assert output.startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
+    assert output.endswith(b"\r\n\r\nInternal Server Error")

@@ -60,7 +60,7 @@ class Line(RecordingTransport):
     @property
     def said(self) -> bytes:
         """All that went to the caller, and whether it ended there."""
-        return b"".join(each for each in self.written if each not in {b"(paused)", b"(resumed)"})
+        return b"".join(piece for piece in self.written if piece not in {b"(paused)", b"(resumed)"})
 
 
 @st.composite
@@ -83,7 +83,7 @@ def requests(draw: st.DrawFn) -> bytes:
     if framing == "length":
         raw += b"".join(body)
     elif framing == "chunked":
-        raw += b"".join(b"%x;a=b\r\n%b\r\n" % (len(each), each) for each in body) + b"0\r\n\r\n"
+        raw += b"".join(b"%x;a=b\r\n%b\r\n" % (len(chunk), chunk) for chunk in body) + b"0\r\n\r\n"
     return raw
 
 
@@ -92,15 +92,19 @@ def corrupt_requests(draw: st.DrawFn) -> bytes:
     """Requests in which some bytes are others, gone, doubled, or more."""
     raw = bytearray(b"".join(draw(st.lists(requests(), min_size=1, max_size=3))))
     for _ in range(draw(st.integers(1, 4))):
-        at = draw(st.integers(0, max(len(raw) - 1, 0)))
+        position = draw(st.integers(0, max(len(raw) - 1, 0)))
         size = draw(st.integers(0, 9))
-        other = draw(st.binary(max_size=3) | st.sampled_from(WORDS) | st.just(raw[at : at + size]))
-        raw[at : at + draw(st.sampled_from([0, size]))] = other
+        other = draw(
+            st.binary(max_size=3)
+            | st.sampled_from(WORDS)
+            | st.just(raw[position : position + size])
+        )
+        raw[position : position + draw(st.sampled_from([0, size]))] = other
     return bytes(raw)
 
 
 def split_at(raw: bytes, cuts: Sequence[int]) -> list[bytes]:
-    edges = [0, *sorted({each % (len(raw) + 1) for each in cuts}), len(raw)]
+    edges = [0, *sorted({cut % (len(raw) + 1) for cut in cuts}), len(raw)]
     return [raw[a:b] for a, b in pairwise(edges) if b > a]
 
 
@@ -115,7 +119,7 @@ async def recording_echo_app(scope: Scope, receive: Receive, send: Send) -> None
             for _ in range(scope["state"]["turns"]):
                 await asyncio.sleep(0)
         return
-    heard = b"".join(b"%b=%b;" % each for each in scope["headers"]) + await body_of(receive)
+    heard = b"".join(b"%b=%b;" % header for header in scope["headers"]) + await body_of(receive)
     await send(start(200, length(len(heard))))
     await send(part(heard))
 
@@ -141,9 +145,9 @@ async def said(
         slow: Turns of the loop that the app takes before each of its words.
         patience: Turns of the loop in which the caller waits for the answers.
     """
-    asked: list[str] = []
+    requests: list[str] = []
     state, line = ServerState(), Line()
-    connection = protocol(CONFIG, state, {"asked": asked, "turns": slow})
+    connection = protocol(CONFIG, state, {"asked": requests, "turns": slow})
     connection.connection_made(line)
     for piece in pieces:
         if line.is_closing():
@@ -151,14 +155,14 @@ async def said(
         connection.data_received(piece)
         await turns(1 if slow else 12)
     await turns(patience + 60 * slow)
-    told = line.said
+    output = line.said
     line.is_lost = True
     connection.connection_lost(None)
     await turns(12 + 60 * slow)
     assert not state.tasks
     assert line.late == []
     assert not state.connections
-    return told, asked
+    return output, requests
 
 
 async def turns(number: int) -> None:
@@ -166,10 +170,10 @@ async def turns(number: int) -> None:
         await asyncio.sleep(0)
 
 
-def answers(told: bytes, asked: Sequence[str]) -> list[int]:
+def answers(output: bytes, requests: Sequence[str]) -> list[int]:
     """The statuses of the answers on the wire, each of which has to be whole but for the last."""
-    found: list[int] = []
-    rest, is_closed = told.removesuffix(b"(closed)"), told.endswith(b"(closed)")
+    statuses: list[int] = []
+    rest, is_closed = output.removesuffix(b"(closed)"), output.endswith(b"(closed)")
     while rest:
         opening = STATUS_LINE.match(rest)
         assert opening, rest
@@ -177,8 +181,8 @@ def answers(told: bytes, asked: Sequence[str]) -> list[int]:
         status = int(opening[1])
         if status == 100:
             continue
-        method = asked[len(found)] if len(found) < len(asked) else ""
-        found.append(status)
+        method = requests[len(statuses)] if len(statuses) < len(requests) else ""
+        statuses.append(status)
         if (method == "HEAD" and status != 400) or status in {204, 304}:
             continue
         if sized := re.search(rb"\r\ncontent-length: (\d+)", head, re.IGNORECASE):
@@ -187,7 +191,7 @@ def answers(told: bytes, asked: Sequence[str]) -> list[int]:
         else:
             assert b"chunked" in head.lower()
             rest = after_chunks(rest, is_closed=is_closed)
-    return found
+    return statuses
 
 
 def after_chunks(rest: bytes, *, is_closed: bool) -> bytes:
@@ -204,8 +208,8 @@ def after_chunks(rest: bytes, *, is_closed: bool) -> bytes:
 
 @examples(30)
 @given(st.lists(requests(), min_size=1, max_size=4), CUTS)
-def test_valid_requests_are_answered_as_uvicorn_answers_them_however_they_are_cut(asked, cuts):
-    pieces = split_at(b"".join(asked), cuts)
+def test_valid_requests_are_answered_as_uvicorn_answers_them_however_they_are_cut(parts, cuts):
+    pieces = split_at(b"".join(parts), cuts)
     ours, theirs = (
         asyncio.run(said(protocol, pieces)) for protocol in (ServerProtocol, HttpToolsProtocol)
     )
@@ -217,8 +221,8 @@ def test_valid_requests_are_answered_as_uvicorn_answers_them_however_they_are_cu
 @pytest.mark.slow
 @examples(10)
 @given(st.lists(requests(), min_size=20, max_size=30), st.integers(1, 3))
-def test_long_pipelines_are_answered_as_uvicorn_answers_them(asked, turns_of_app):
-    pieces = [b"".join(asked)]
+def test_long_pipelines_are_answered_as_uvicorn_answers_them(parts, turns_of_app):
+    pieces = [b"".join(parts)]
     ours, theirs = (
         asyncio.run(said(protocol, pieces, slow=turns_of_app, patience=2500))
         for protocol in (ServerProtocol, HttpToolsProtocol)
@@ -238,16 +242,16 @@ def test_long_pipelines_are_answered_as_uvicorn_answers_them(asked, turns_of_app
 @example(b"HEAD /heard HTTP/1.1\r\n\r\n\0", [], 0)
 @example(b"GET /gone HTTP/1.1\r\n\r\n\0", [], 0)
 def test_any_bytes_are_answered_in_turn_and_what_is_wrong_with_400(raw, cuts, slow):
-    told, asked = asyncio.run(said(ServerProtocol, split_at(raw, cuts), slow=slow))
-    found = answers(told, asked)
+    output, requests = asyncio.run(said(ServerProtocol, split_at(raw, cuts), slow=slow))
+    statuses = answers(output, requests)
 
-    assert len(found) <= len(asked) + 1  # one more for what is no request
-    assert all(status < 500 for status in found)
-    if len(found) > len(asked):
-        assert found[-1] == 400
-    if 400 in found:
-        assert found[-1] == 400
-        assert told.endswith(b"(closed)")
+    assert len(statuses) <= len(requests) + 1  # one more for what is no request
+    assert all(status < 500 for status in statuses)
+    if len(statuses) > len(requests):
+        assert statuses[-1] == 400
+    if 400 in statuses:
+        assert statuses[-1] == 400
+        assert output.endswith(b"(closed)")
 
 
 @examples(14)
@@ -255,19 +259,19 @@ def test_any_bytes_are_answered_in_turn_and_what_is_wrong_with_400(raw, cuts, sl
 def test_a_head_without_end_is_refused_in_bounds(opening, name, size):
     piece = name.hex().encode() + b": " + b"v" * size + b"\r\n"
     pieces = [opening, *[piece * (8 * 1024 // len(piece))] * 10]
-    told, asked = asyncio.run(said(ServerProtocol, pieces))
+    output, requests = asyncio.run(said(ServerProtocol, pieces))
 
-    assert told.startswith(b"HTTP/1.1 431 ")
-    assert told.endswith(b"(closed)")
-    assert asked == []
+    assert output.startswith(b"HTTP/1.1 431 ")
+    assert output.endswith(b"(closed)")
+    assert requests == []
 
 
 @examples(20)
 @given(corrupt_requests(), CUTS, st.integers(0, 500))
 def test_a_caller_that_leaves_at_any_byte_leaves_nothing_running(raw, cuts, end):
-    told, asked = asyncio.run(said(ServerProtocol, split_at(raw[: end % len(raw)], cuts)))
+    output, requests = asyncio.run(said(ServerProtocol, split_at(raw[: end % len(raw)], cuts)))
 
-    assert len(answers(told, asked)) <= len(asked) + 1
+    assert len(answers(output, requests)) <= len(requests) + 1
 
 
 def test_the_answer_to_a_head_request_goes_before_the_refusal_of_what_follows():
@@ -276,6 +280,6 @@ def test_the_answer_to_a_head_request_goes_before_the_refusal_of_what_follows():
         b"P",
         b"OST /heard HTTP/1.1\r\nhost: us\r\ntransfer-encoding: chunked\r\n\r\nno chunk\r\n",
     ]
-    told, asked = asyncio.run(said(ServerProtocol, pieces, slow=1))
+    output, requests = asyncio.run(said(ServerProtocol, pieces, slow=1))
 
-    assert answers(told, asked) == [200, 400]
+    assert answers(output, requests) == [200, 400]

@@ -20,12 +20,12 @@ def test_a_gateway_that_starts_is_alive_and_not_ready():
 
 def test_a_gateway_that_starts_refuses_calls_and_pages_in_the_error_envelope():
     for path in ("/v1/chat/completions", "/v1/models", "/admin", "/metrics"):
-        got = run_in_instant_time(answer_of_app(_APP, scope(path, "POST")))
+        answer = run_in_instant_time(answer_of_app(_APP, scope(path, "POST")))
 
-        assert got.status == 503
-        assert got.headers["retry-after"] == "5"
-        assert got.headers["x-request-id"] == "call_1"
-        assert json.loads(got.body)["error"]["code"] == "database_unavailable"
+        assert answer.status == 503
+        assert answer.headers["retry-after"] == "5"
+        assert answer.headers["x-request-id"] == "call_1"
+        assert json.loads(answer.body)["error"]["code"] == "database_unavailable"
 
 
 def test_a_switchable_app_answers_by_the_app_it_has_been_given_last():

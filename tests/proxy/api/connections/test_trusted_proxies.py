@@ -23,7 +23,7 @@ def address(*headers: tuple[str, str]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("said", "counts"),
+    ("value", "counts"),
     [
         ("203.0.113.9", "203.0.113.9"),
         ("1.2.3.4, 203.0.113.9", "203.0.113.9"),
@@ -41,12 +41,12 @@ def address(*headers: tuple[str, str]) -> str:
         ("x" * 5000, PEER),
     ],
 )
-def test_the_rightmost_address_of_no_trusted_proxy_is_the_callers(said: str, counts: str) -> None:
-    assert address(("x-forwarded-for", said)) == counts
+def test_the_rightmost_address_of_no_trusted_proxy_is_the_callers(value: str, counts: str) -> None:
+    assert address(("x-forwarded-for", value)) == counts
 
 
 @pytest.mark.parametrize(
-    ("said", "counts"),
+    ("value", "counts"),
     [
         ("for=203.0.113.9", "203.0.113.9"),
         ("for=1.2.3.4, For=203.0.113.9;proto=https;by=10.0.0.1", "203.0.113.9"),
@@ -57,8 +57,8 @@ def test_the_rightmost_address_of_no_trusted_proxy_is_the_callers(said: str, cou
         ('for="1.2.3.4, for=203.0.113.9', "203.0.113.9"),
     ],
 )
-def test_the_header_forwarded_is_read_alike(said: str, counts: str) -> None:
-    assert address(("forwarded", said)) == counts
+def test_the_header_forwarded_is_read_alike(value: str, counts: str) -> None:
+    assert address(("forwarded", value)) == counts
 
 
 def test_lines_of_one_header_are_read_as_one() -> None:
@@ -69,10 +69,10 @@ def test_lines_of_one_header_are_read_as_one() -> None:
 
 def test_two_forwarded_headers_that_differ_are_both_ignored() -> None:
     """A caller writes the one that the proxy passes on."""
-    said = [("x-forwarded-for", "203.0.113.9"), ("forwarded", "for=1.2.3.4")]
+    headers = [("x-forwarded-for", "203.0.113.9"), ("forwarded", "for=1.2.3.4")]
 
-    assert address(*said) == PEER
-    assert address(said[0], ("forwarded", "for=203.0.113.9")) == "203.0.113.9"
+    assert address(*headers) == PEER
+    assert address(headers[0], ("forwarded", "for=203.0.113.9")) == "203.0.113.9"
 
 
 def test_without_headers_the_proxys_address_counts() -> None:

@@ -14,16 +14,16 @@ class _Connection:
     """A connection that keeps bytes."""
 
     address: str
-    kept: list[int] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
     is_ended: bool = False
 
     def give_up_unparsed(self) -> None:
-        self.kept.clear()
+        self.sizes.clear()
         self.is_ended = True
 
     def keep(self, pool: UnparsedPool, size: int = _KEPT_BYTES) -> bool:
         if pool.acquire(self, self.address, size):
-            self.kept.append(size)
+            self.sizes.append(size)
             return True
         return False
 
@@ -75,10 +75,10 @@ def test_pool_counts_what_is_kept_and_remembers_no_address_without_bytes(steps):
         connection = opened[number]
         if not connection.is_ended and not connection.keep(pool, size):
             connection.is_ended = True
-        assert pool.bytes == sum(sum(each.kept) for each in opened) <= _MAX_BYTES
+        assert pool.bytes == sum(sum(connection.sizes) for connection in opened) <= _MAX_BYTES
 
     for connection in opened:
-        for size in connection.kept:
+        for size in connection.sizes:
             pool.release(connection, connection.address, size)
     pool.release(opened[0], opened[0].address, 0)
     assert pool.bytes == 0
