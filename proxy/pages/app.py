@@ -19,7 +19,7 @@ from proxy.api.refused_keys import unauthenticated_error
 from proxy.api.request import request_token
 from proxy.app_context import AppContext
 from proxy.calls.route_health import RouteHealthRegistry
-from proxy.catalog.entries import Model, Route
+from proxy.catalog.entries import Route
 from proxy.configuration import Snapshot
 from proxy.errors import CallerError, ProxyError
 from proxy.pages import (
@@ -86,12 +86,8 @@ async def pages_app(
     """Opens the app of all pages.
 
     Args:
-        context: Shared state and settings of the gateway.
-        receipts_reader: Finds receipts, and hands on new ones.
-        telemetry: Metrics for Prometheus.
-        limits: The gate of budgets and the router of objectives; None each
-            where no policies are named.
-        reloader: Has the catalog in force, and knows what was wrong with the files last.
+        limits: The gate of budgets and the router of objectives; None each where no policies are
+            named.
         ticks: Seconds of a clock that goes forward.
     """
     opened, make = context.opened, call_ids()
@@ -112,10 +108,14 @@ async def pages_app(
     pages = FastAPI(
         title="Thriftgate", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
     )
-    can_answer = partial(_can_answer, reloader, context.route_health, ticks)
+    can_answer = _route_check(reloader, context.route_health, ticks)
     pages.include_router(health_router(*states, telemetry.prometheus_text))
     pages.include_router(
-        models.router(lambda: reloader.snapshot.catalog, authenticate, can_answer),
+        models.router(
+            lambda: reloader.snapshot.catalog,
+            authenticate,
+            lambda model: any(map(can_answer, model.routes)),
+        ),
         dependencies=[Depends(name_request)],
     )
     pages.include_router(receipts.router(receipts_reader, authenticate))
@@ -127,32 +127,27 @@ async def pages_app(
         context.tasks.end(looking)
 
 
-def _can_answer(
-    reloader: Reloader, registry: RouteHealthRegistry, ticks: Callable[[], float], model: Model
-) -> bool:
-    """True if one of the model's routes has the key it needs and is not failing now."""
-    now, keyed = ticks(), reloader.snapshot.upstreams_with_keys
-    return any(
-        route.upstream.name in keyed and not registry.is_failing(route, now)
-        for route in model.routes
-    )
-
-
 async def _authenticated_key(store: Store, request: Request, now: float) -> Key:
-    """The key that came with a request.
-
-    Raises:
-        CallerError: If none did, or one that opens nothing.
-    """
-    given = request_token(request.scope)
-    if not given:
-        raise unauthenticated_error(given)
-    key = store.keyring.find(given) or await store.keyring.fetch(given)
+    """The key that came with a request; raises CallerError for none that opens anything."""
+    token = request_token(request.scope)
+    key = (store.keyring.find(token) or await store.keyring.fetch(token)) if token else None
     if key is None or key.revoked:
-        raise unauthenticated_error(given)
+        raise unauthenticated_error(token)
     if key.has_expired(now):
         raise expired_error(key)
     return key
+
+
+def _route_check(
+    reloader: Reloader, registry: RouteHealthRegistry, ticks: Callable[[], float]
+) -> Callable[[Route], bool]:
+    """True for a route that has the key it needs and is not failing now."""
+
+    def can_answer(route: Route) -> bool:
+        has_key = route.upstream.name in reloader.snapshot.upstreams_with_keys
+        return has_key and not registry.is_failing(route, ticks())
+
+    return can_answer
 
 
 AddErrorHandlers = Callable[[FastAPI], None]
@@ -221,9 +216,7 @@ def _operations(
     """The resources of objectives, budgets, features, models and settings."""
     (board, ask), opened, now = sources, context.opened, context.now
 
-    def can_answer(route: Route) -> bool:
-        has_key = route.upstream.name in reloader.snapshot.upstreams_with_keys
-        return has_key and not context.route_health.is_failing(route, ticks())
+    can_answer = _route_check(reloader, context.route_health, ticks)
 
     async def record(change: AuditedChange) -> None:
         await opened.ask(opened.audit.append, change, now())
@@ -251,12 +244,7 @@ def add_admin_pages(
     shown: tuple[AdminBoard, Operations, LedgerResources, AccessResources],
     now: Callable[[], float],
 ) -> None:
-    """Adds the HTML pages below /admin to an app.
-
-    Args:
-        access: Finds who is signed in.
-        now: Seconds since the epoch.
-    """
+    """Adds the HTML pages below /admin to an app."""
     board, operations, ledger, people = shown
     site = Site(access.viewer, now)
     app.include_router(static_router())
@@ -285,12 +273,7 @@ async def _budget_store(
 
 
 def add_error_handlers(pages: FastAPI, request_id: Callable[[], str]) -> None:
-    """Answers all errors of these pages in the same envelope as those of calls.
-
-    Args:
-        pages: The app.
-        request_id: Makes the id of a request whose answer is an error.
-    """
+    """Answers all errors of these pages in the same envelope as those of calls."""
 
     async def answer_proxy_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, ProxyError)  # noqa: S101 - registered for no other

@@ -27,6 +27,7 @@ from dashboards.board import (
     ReroutedCall,
 )
 from proxy.pages.store_questions import PART_TIMEOUT_S, StoreQuestions
+from proxy.pages.viewing import view_of
 from proxy.records.receipt import Receipt
 from proxy.services.budgets.accounts import LedgerAccounts
 from proxy.services.budgets.ceilings import CeilingCounts
@@ -77,10 +78,8 @@ class LiveBoard:
     """The board's data from one running gateway.
 
     Args:
-        budgets: All budgets of the policies file.
         router: Knows the state of objectives; None where there are none.
         counters: Store of the budgets' counters; None where they cannot be asked.
-        now: Seconds since the epoch.
         timeout_s: Seconds that a part of a page has.
     """
 
@@ -124,10 +123,9 @@ class LiveBoard:
     async def ceilings(self) -> Sequence[CeilingStatus]:
         """See ``AdminBoard.ceilings``."""
         return [
-            CeilingStatus(
-                name=ceiling.name,
-                team=ceiling.team,
-                feature=ceiling.feature,
+            view_of(
+                CeilingStatus,
+                ceiling,
                 limit_nanos=ceiling.limit,
                 steps=[step.value for step in ceiling.on_exceed],
                 decisions=decisions,
@@ -152,17 +150,7 @@ class LiveBoard:
         alerts = await self._ask("alerts", lambda: self._store.outbox.open_alerts(_MAX_ALERTS))
         if alerts is None:
             return None
-        return [
-            OpenAlert(
-                severity=alert.severity,
-                began=alert.began,
-                title=alert.title,
-                facts=alert.facts,
-                done=alert.action,
-                fix=alert.fix,
-            )
-            for alert in alerts
-        ]
+        return [view_of(OpenAlert, alert, done=alert.action) for alert in alerts]
 
     async def counters(self) -> Sequence[BudgetCounter] | None:
         """See ``AdminBoard.counters``; counters that are away leave the ledger's word.
@@ -174,7 +162,7 @@ class LiveBoard:
             return []
         ledgers = await self._ask("budgets", lambda: self._ledger_rows(budgets, now), _LEDGER_SHARE)
         rows = await self._counter_rows(
-            budgets, ledgers or [unknown_rows(each) for each in budgets], now
+            budgets, ledgers or [unknown_rows(budget) for budget in budgets], now
         )
         if ledgers is None and not any(row.spent is not None for some in rows for row in some):
             return None
@@ -227,9 +215,7 @@ def _objective_status(
         # The reason of a pin is shown beside who set it.
         why="" if shown.name == ControllerState.PINNED else shown.reason,
         burn=_burn_rate(track, counts),
-        burns=[
-            BurnStatus(**msgspec.structs.asdict(burn)) for burn in router.burns.get(track.name, ())
-        ],
+        burns=[view_of(BurnStatus, burn) for burn in router.burns.get(track.name, ())],
         missed=counts.bad,
         counted=counts.n,
         pin=None if pin is None else Pin(who=pin.who, why=pin.why, until=pin.until),
@@ -250,11 +236,8 @@ def _fell_back(track: TrackedObjective, router: ObjectiveRouter) -> list[tuple[s
 def _recent_counts(track: TrackedObjective, router: ObjectiveRouter, now: float) -> GoodBadCounts:
     """Recent good and bad calls of this process, at all fallback levels."""
     arms = [track.arm(level) for level in range(track.rules.fallback_levels + 1)]
-    per_level = [router.tally.counts(arm, now, _RECENT_WINDOW_S) for arm in arms]
-    return GoodBadCounts(
-        sum(level_counts.good for level_counts in per_level),
-        sum(level_counts.bad for level_counts in per_level),
-    )
+    counts = [router.tally.counts(arm, now, _RECENT_WINDOW_S) for arm in arms]
+    return GoodBadCounts(sum(count.good for count in counts), sum(count.bad for count in counts))
 
 
 def _burn_rate(track: TrackedObjective, counts: GoodBadCounts) -> float | None:
@@ -265,16 +248,9 @@ def _burn_rate(track: TrackedObjective, counts: GoodBadCounts) -> float | None:
 
 
 def _budget_counter(budget: Budget, row: CounterRow, now: float) -> BudgetCounter:
-    return BudgetCounter(
-        budget=budget.name,
-        scope=budget.scope,
-        whose=row.whose,
-        window=window.window_name(budget.window, now),
-        unit=budget.unit,
-        limit=budget.limit,
-        is_hard=budget.hard,
-        spent=row.spent,
-        held=row.held,
+    window_name = window.window_name(budget.window, now)
+    return view_of(
+        BudgetCounter, row, budget, budget=budget.name, window=window_name, is_hard=budget.hard
     )
 
 

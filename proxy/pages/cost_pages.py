@@ -25,7 +25,7 @@ from proxy.pages.resources.ledger.queries import FilterQuery
 from proxy.pages.resources.ledger.reports import REPORT_DEADLINE_S, CostReportsResource, ReportQuery
 from proxy.pages.resources.ledger.savings import SavingsQuery, SavingsResource
 from proxy.pages.resources.report_sending import SendRequest
-from proxy.pages.site import Site, html_response, redirect, validated_request
+from proxy.pages.site import Site, html_response, validated_request
 from proxy.pages.viewing import FormFields, SignedIn
 from proxy.services.reports.background_reports import KEEP_S, PendingReport
 from proxy.store.sql.views.savings import (
@@ -74,11 +74,6 @@ def router(site: Site, ledger: LedgerResources, operations: Operations) -> APIRo
 def _add_overview(
     routes: APIRouter, site: Site, ledger: LedgerResources, operations: Operations
 ) -> None:
-    @routes.get(f"{HOME}/")
-    async def overview_with_slash() -> Response:
-        """The first page, whose path ends in no slash."""
-        return redirect("")
-
     @routes.get(HOME)
     async def overview_page(viewer: SignedIn) -> Response:
         """Spend, alerts, and the savings not taken yet."""

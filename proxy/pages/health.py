@@ -136,7 +136,6 @@ def health_router(
     Args:
         troubles: Returns the reasons that no calls can be taken.
         notes: Returns notes for the operator, though calls can be taken.
-        metrics: Prometheus text.
     """
     routes = APIRouter()
 

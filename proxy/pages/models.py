@@ -25,13 +25,7 @@ Authenticate = Callable[[Request], Awaitable[Key]]
 def router(
     catalog: Callable[[], Catalog], authenticate: Authenticate, can_answer: Callable[[Model], bool]
 ) -> APIRouter:
-    """The routes that list the models of the catalog in force.
-
-    Args:
-        catalog: The models there are now.
-        authenticate: Finds who asks.
-        can_answer: True if a call to the model can be answered now.
-    """
+    """The routes that list the models of the catalog in force."""
     routes = APIRouter()
     caller = Annotated[Key, Depends(authenticate)]
 
@@ -117,13 +111,6 @@ def _messages_model(model: Model) -> dict[str, Any]:
 
 def _messages_page(models: Sequence[Model], params: Mapping[str, str]) -> dict[str, Any]:
     """A page of models as Anthropic lists them, behind ``after_id`` or before ``before_id``.
-
-    Args:
-        models: All that are listed.
-        params: The request's parameters.
-
-    Raises:
-        CallerError: If the limit is no number from 1 to 1,000.
 
     Source: Anthropic API, list models (2026-11).
     """

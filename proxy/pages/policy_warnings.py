@@ -22,12 +22,7 @@ MAX_NAMED: Final = 10
 
 
 class Accounts(NamedTuple):
-    """Those whom policies may name.
-
-    Attributes:
-        teams: The names of all teams.
-        keys: The ids of all keys.
-    """
+    """The names of teams and the ids of keys, which policies may name."""
 
     teams: Collection[str] = ()
     keys: Collection[str] = ()

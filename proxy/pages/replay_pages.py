@@ -47,7 +47,6 @@ class ReplayProcess:
 
     Args:
         command: Reads a log from standard input, and writes a report as JSON.
-        timeout_s: Seconds that it may take.
     """
 
     def __init__(self, command: Sequence[str] = _COMMAND, timeout_s: float = _TIMEOUT_S) -> None:

@@ -247,6 +247,11 @@ def static_router() -> APIRouter:
     """The routes of files that pages load: stylesheet, scripts, and Plotly from its package."""
     routes = APIRouter()
 
+    @routes.get(f"{HOME}/")
+    async def overview_with_slash() -> Response:
+        """The first page, whose path ends in no slash."""
+        return redirect("")
+
     @routes.get(f"{HOME}/static/{{name}}")
     async def static_file(request: Request, name: str) -> Response:
         """A file of the pages, compressed where the browser takes that."""

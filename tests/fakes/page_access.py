@@ -9,7 +9,7 @@ from argon2 import PasswordHasher
 from dashboards.access import Role
 from proxy.errors import Unready
 from proxy.pages.access.known_browsers import KnownBrowsers
-from proxy.pages.access.sessions import AdminSessions, Found
+from proxy.pages.access.sessions import AdminSessions, SignedInPerson
 from proxy.pages.access.sign_in import PageAccess
 from proxy.pages.access.sign_in_limits import AdminToken
 from proxy.pages.access.sign_in_methods import SignInMethods
@@ -55,7 +55,7 @@ class InMemoryAccess:
     def begin(self, hashed: bytes, session: SessionRecord) -> None:
         self.sessions[hashed] = session
 
-    def find(self, hashed: bytes, now: float) -> Found | None:
+    def find(self, hashed: bytes, now: float) -> SignedInPerson | None:
         session = self.sessions.get(hashed)
         if session is None or session.has_ended(now):
             return None

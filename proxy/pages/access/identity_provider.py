@@ -94,12 +94,7 @@ class ProviderSettings:
 
 
 class IdentityProvider:
-    """The provider, asked over HTTP.
-
-    Args:
-        now: Seconds since the epoch.
-        transport: Carries requests to it; None for the network.
-    """
+    """The provider, asked over HTTP; a transport takes the network's place."""
 
     def __init__(
         self,
@@ -125,11 +120,7 @@ class IdentityProvider:
         await self._client.aclose()
 
     async def begin(self, page: str, lifetime_s: float) -> tuple[SignInAttempt, str]:
-        """A sign-in, and the address at the provider where the person goes on.
-
-        Raises:
-            Unready: The provider does not answer as one.
-        """
+        """A sign-in, and the address at the provider where the person goes on."""
         metadata = await self._read_metadata()
         attempt = SignInAttempt(
             state=generate_token(43),
@@ -181,12 +172,12 @@ class IdentityProvider:
 
     async def _read_claims(self, tokens: Mapping[str, Any], nonce: str) -> Mapping[str, Any]:
         """The claims of the ID token, once it is found to be meant for this sign-in."""
-        given = tokens.get("id_token")
-        if not isinstance(given, str):
+        encoded = tokens.get("id_token")
+        if not isinstance(encoded, str):
             raise _sign_in_error("its answer has no ID token")
         settings = self._settings
         try:
-            token = await self._decode(given)
+            token = await self._decode(encoded)
             required = {
                 "iss": {"essential": True, "value": settings.issuer},
                 "aud": {"essential": True, "value": settings.client_id},
@@ -203,15 +194,15 @@ class IdentityProvider:
             raise _sign_in_error(f"its token is not valid here ({str(error)[:200]})") from None
         return dict(claims)
 
-    async def _decode(self, given: str) -> jwt.Token:
+    async def _decode(self, encoded: str) -> jwt.Token:
         """The token, if one of the provider's keys signed it; keys that are new are read once."""
         try:
-            return jwt.decode(given, await self._read_keys(), algorithms=list(_ALGORITHMS))
+            return jwt.decode(encoded, await self._read_keys(), algorithms=list(_ALGORITHMS))
         except (JoseError, ValueError):
             if self._now() - self._keys_at < _MIN_REFRESH_S:
                 raise
         self._keys = None
-        return jwt.decode(given, await self._read_keys(), algorithms=list(_ALGORITHMS))
+        return jwt.decode(encoded, await self._read_keys(), algorithms=list(_ALGORITHMS))
 
     async def _read_metadata(self) -> Mapping[str, Any]:
         if self._metadata and self._now() - self._metadata_at < _METADATA_LIFETIME_S:

@@ -14,10 +14,7 @@ _COOKIE_CHARS: Final = 22 + 1 + 64
 
 
 class KnownBrowsers:
-    """Makes the cookies and knows them again; nothing is kept here.
-
-    Args:
-        secret: The installation's.
+    """Makes the cookies by the installation's secret and knows them again; nothing is kept here.
 
     Source: OWASP, "Slow Down Online Guessing Attacks with Device Cookies" (2026-11).
     """

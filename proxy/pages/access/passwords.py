@@ -37,18 +37,13 @@ class Passwords:
         self._pending = 0
 
     async def hash(self, password: str) -> str:
-        """The hash under which a password is kept.
-
-        Raises:
-            Unready: Too many are being hashed.
-        """
+        """The hash under which a password is kept; raises Unready where too many are made."""
         return await self._run(_MAX_PENDING, _HASHER.hash, password)
 
     async def matches(self, hashed: str | None, password: str, *, is_known: bool) -> bool:
         """True if this is the password of a hash; None never matches, and takes as long.
 
         Args:
-            hashed: The hash.
             is_known: True if it comes from a browser in which the person signed in before.
 
         Raises:
@@ -82,23 +77,14 @@ class Passwords:
 
 
 def check_new_password(password: str, name: str) -> None:
-    """Checks that a password is long enough to be kept.
-
-    Raises:
-        CallerError: It is not, or it is the person's name.
-    """
+    """Checks that a password is long enough to be kept, and does not say the person's name."""
     if not MIN_CHARS <= len(password) <= MAX_CHARS:
-        raise CallerError(
-            f"A password has {MIN_CHARS} to {MAX_CHARS} characters.",
-            code="invalid_password",
-            param="password",
-        )
-    if name and name.lower() in password.lower() and len(password) < 2 * MIN_CHARS:
-        raise CallerError(
-            "Choose a password that does not contain your name.",
-            code="invalid_password",
-            param="password",
-        )
+        why = f"A password has {MIN_CHARS} to {MAX_CHARS} characters."
+    elif name and name.lower() in password.lower() and len(password) < 2 * MIN_CHARS:
+        why = "Choose a password that does not contain your name."
+    else:
+        return
+    raise CallerError(why, code="invalid_password", param="password")
 
 
 def _matches(hashed: str, password: str) -> bool:

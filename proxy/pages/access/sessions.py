@@ -6,6 +6,7 @@ session every five seconds at most, and pages work on while the database is away
 
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import sha256
 from secrets import token_urlsafe
 from typing import Final, Protocol
@@ -26,7 +27,7 @@ _MAX_CACHED: Final = 1_024
 _ID_BYTES: Final = 32
 _ID_CHARS: Final = 43
 
-Found = tuple[SessionRecord, UserRecord | None]
+SignedInPerson = tuple[SessionRecord, UserRecord | None]
 """A session and its person, None for the admin token's."""
 
 
@@ -37,7 +38,7 @@ class SessionStore(Protocol):
         """Keep a new session."""
         ...
 
-    def find(self, hashed: bytes, now: float) -> Found | None:
+    def find(self, hashed: bytes, now: float) -> SignedInPerson | None:
         """The session of this hash that goes on."""
         ...
 
@@ -49,19 +50,13 @@ class SessionStore(Protocol):
 class _Cached(msgspec.Struct):
     """A session as it was read, and when; ``is_saved`` is False where only this process has it."""
 
-    found: Found
+    signed_in: SignedInPerson
     read_at: float
     is_saved: bool = True
 
 
 class AdminSessions:
-    """The sessions of one process.
-
-    Args:
-        rows: Those of all processes.
-        ask: Asks the store off the event loop.
-        now: Seconds since the epoch.
-    """
+    """The sessions of one process, over the rows of all processes."""
 
     def __init__(self, rows: SessionStore, ask: StoreAsker, now: Callable[[], float]) -> None:
         self._rows = rows
@@ -77,8 +72,6 @@ class AdminSessions:
         Args:
             person: The person; None for the admin token.
             holder: Their id, or the token's name.
-            method: Way they signed in.
-            browser: Name that the browser gives itself.
 
         Raises:
             Unready: The database does not answer.
@@ -95,31 +88,31 @@ class AdminSessions:
         self._keep(hashed, _Cached((session, person), now, is_saved))
         return made
 
-    async def find(self, given: str) -> Found | None:
+    async def find(self, session_id: str) -> SignedInPerson | None:
         """The session of this id that goes on, and its person; it has then been used."""
-        if len(given) != _ID_CHARS:
+        if len(session_id) != _ID_CHARS:
             return None
-        hashed, now = _digest(given), self._now()
+        hashed, now = _digest(session_id), self._now()
         cached = self._cached.get(hashed)
-        if cached is not None and cached.found[0].has_ended(now):
+        if cached is not None and cached.signed_in[0].has_ended(now):
             del self._cached[hashed]
             return None
         if cached is None or (cached.is_saved and now - cached.read_at >= FRESH_S):
             return await self._read(hashed, cached, now)
         if not cached.is_saved:
-            cached.found = (_with_use(cached.found[0], now), cached.found[1])
+            cached.signed_in = (replace(cached.signed_in[0], used=now), cached.signed_in[1])
         self._cached.move_to_end(hashed)
-        return cached.found
+        return cached.signed_in
 
-    async def end(self, given: str) -> None:
+    async def end(self, session_id: str) -> None:
         """End the session of this id, if there is one.
 
         Raises:
             Unready: The database does not answer; it has ended in this process alone.
         """
-        if len(given) != _ID_CHARS:
+        if len(session_id) != _ID_CHARS:
             return
-        hashed = _digest(given)
+        hashed = _digest(session_id)
         cached = self._cached.pop(hashed, None)
         if cached is None or cached.is_saved:
             await self._ask.answer("sessions", lambda: self._rows.end(hashed))
@@ -127,15 +120,17 @@ class AdminSessions:
     def forget(self, holder: str = "") -> None:
         """Have a person's sessions read again at their next request; everybody's for ""."""
         for hashed, cached in list(self._cached.items()):
-            if cached.is_saved and holder in {"", cached.found[0].holder}:
+            if cached.is_saved and holder in {"", cached.signed_in[0].holder}:
                 del self._cached[hashed]
 
-    async def _read(self, hashed: bytes, cached: _Cached | None, now: float) -> Found | None:
+    async def _read(
+        self, hashed: bytes, cached: _Cached | None, now: float
+    ) -> SignedInPerson | None:
         try:
             row = await self._ask.answer("sessions", lambda: self._rows.find(hashed, now))
         except Unready:
             is_recent = cached is not None and now - cached.read_at < OUTAGE_GRACE_S
-            return cached.found if cached is not None and is_recent else None
+            return cached.signed_in if cached is not None and is_recent else None
         if row is None:
             self._cached.pop(hashed, None)
             return None
@@ -147,17 +142,6 @@ class AdminSessions:
         self._cached.move_to_end(hashed)
         while len(self._cached) > _MAX_CACHED:
             self._cached.popitem(last=False)
-
-
-def _with_use(session: SessionRecord, now: float) -> SessionRecord:
-    return SessionRecord(
-        id=session.id,
-        holder=session.holder,
-        method=session.method,
-        browser=session.browser,
-        began=session.began,
-        used=now,
-    )
 
 
 def _digest(text: str) -> bytes:

@@ -25,10 +25,6 @@ async def open_access(
 ) -> AsyncIterator[tuple[PageAccess, Sequence[APIRouter]]]:
     """Access to the pages, and the routes to sign in and out; closed afterwards.
 
-    Args:
-        context: Shared state and settings of the gateway.
-        ticks: Seconds of a clock that goes forward.
-
     Raises:
         OperatorError: The identity provider's settings cannot be used.
     """

@@ -32,16 +32,7 @@ _SAME_SITE: Final = "lax"
 
 @dataclass(eq=False)
 class PageAccess:
-    """Access of people to the pages.
-
-    Args:
-        sessions: Sessions of people who are signed in.
-        methods: Ways to sign in.
-
-    Attributes:
-        sessions: The same.
-        methods: The same.
-    """
+    """Access of people to the pages: their sessions, and the ways to sign in."""
 
     sessions: AdminSessions
     methods: SignInMethods
@@ -72,8 +63,6 @@ class PageAccess:
         """The answer that signs somebody in; the session before ends, and its id with it.
 
         Args:
-            request: Request of their browser.
-            who: The person.
             page: Path of the page that follows; "" for the usual one.
         """
         await self.sessions.end(_session_id(request))
@@ -107,7 +96,7 @@ class PageAccess:
             """The form that asks for a password, or to use a link."""
             shown = request.query_params
             form = self._form(
-                wanted=page_path(shown.get("next", "")), code=shown.get("code", "")[:200]
+                page=page_path(shown.get("next", "")), code=shown.get("code", "")[:200]
             )
             return html_response(await run_in_threadpool(pages.sign_in, form))
 
@@ -116,16 +105,16 @@ class PageAccess:
             """A session for whoever has a password, a link or the token."""
             check_source(request)
             fields = await form_fields(request)
-            wanted = page_path(fields.get("next", ""))
+            page = page_path(fields["next"])
             try:
                 who = await self.methods.identify(fields, _source(request))
             except ProxyError as error:
-                form = self._form(str(error), wanted=wanted, name=fields.get("name", "")[:100])
+                form = self._form(str(error), page=page, name=fields["name"][:100])
                 refused = html_response(await run_in_threadpool(pages.sign_in, form), error.status)
                 if error.retry_after:
                     refused.headers["retry-after"] = str(int(error.retry_after) + 1)
                 return refused
-            return await self.open_session(request, who, wanted)
+            return await self.open_session(request, who, page)
 
         @routes.post(f"{HOME}/sign-out")
         async def sign_out(request: Request) -> Response:
@@ -146,11 +135,11 @@ class PageAccess:
         return routes
 
     def _form(
-        self, problem: str = "", *, wanted: str = "", code: str = "", name: str = ""
+        self, problem: str = "", *, page: str = "", code: str = "", name: str = ""
     ) -> SignInForm:
         return SignInForm(
             problem=problem,
-            wanted=wanted,
+            wanted=page,
             code=code,
             name=name,
             takes_token=self.methods.takes_token,

@@ -53,8 +53,7 @@ class SignInSource:
 class SignInLimits:
     """Limits on wrong passwords; they do not know which names are real.
 
-    Args:
-        ticks: Seconds of a clock that goes forward.
+    A ``browser`` is one in which the person of the name has signed in before; else it is "".
     """
 
     def __init__(self, ticks: Callable[[], float]) -> None:
@@ -63,49 +62,30 @@ class SignInLimits:
         self._names = FailureLimit(MAX_FAILURES_OF_NAME, _NAME_WINDOW_S, ticks)
 
     def wait(self, name: str, address: str, browser: str) -> float:
-        """Seconds until a password of this name may be tried; 0 for now.
-
-        Args:
-            name: Name that was given.
-            address: Address of the browser.
-            browser: The browser, if the person has signed in there before; else "".
-        """
-        if browser:
-            return self._pairs.wait(_browser_key(name, browser))
-        block = address_block(address)
-        return max(
-            self._pairs.wait(_address_key(name, block)),
-            self._addresses.wait(block),
-            self._names.wait(name),
-        )
+        """Seconds until a password of this name may be tried; 0 for now."""
+        return max(limit.wait(key) for limit, key in self._counted(name, address, browser))
 
     def record_failure(self, name: str, address: str, browser: str) -> None:
         """Count a wrong password."""
-        if browser:
-            self._pairs.record_failure(_browser_key(name, browser))
-            return
-        block = address_block(address)
-        self._pairs.record_failure(_address_key(name, block))
-        self._addresses.record_failure(block)
-        self._names.record_failure(name)
+        for limit, key in self._counted(name, address, browser):
+            limit.record_failure(key)
 
     def forget(self, name: str, address: str, browser: str) -> None:
         """Forget the person's own failures, as they have succeeded."""
-        is_known = bool(browser)
-        key = (
-            _browser_key(name, browser) if is_known else _address_key(name, address_block(address))
-        )
-        self._pairs.forget(key)
+        limit, key = self._counted(name, address, browser)[0]
+        limit.forget(key)
+
+    def _counted(self, name: str, address: str, browser: str) -> "list[tuple[FailureLimit, str]]":
+        """The limits on a sign-in with the key that each counts by, that of the pair first."""
+        if browser:
+            return [(self._pairs, f"in {browser} {name}")]
+        block = address_block(address)
+        pair = (self._pairs, f"at {block} {name}")
+        return [pair, (self._addresses, block), (self._names, name)]
 
 
 class FailureLimit:
-    """Lets each of many keys fail so often at once, and as often again in a while.
-
-    Args:
-        most: Failures at once.
-        window_s: Seconds in which as many are forgiven, one by one.
-        ticks: Seconds of a clock that goes forward.
-    """
+    """Lets each of many keys fail so often at once; in a window as many are forgiven one by one."""
 
     def __init__(self, most: int, window_s: float, ticks: Callable[[], float]) -> None:
         self._most = most
@@ -133,12 +113,7 @@ class FailureLimit:
 
 
 class AdminToken:
-    """The token that opens the pages, whoever else misses it: it is too long to be guessed.
-
-    Args:
-        token: Token of the administrator.
-        ticks: Seconds of a clock that goes forward.
-    """
+    """The token that opens the pages, whoever else misses it: it is too long to be guessed."""
 
     def __init__(self, token: str, ticks: Callable[[], float]) -> None:
         self._digest = digest_text(token)
@@ -169,11 +144,3 @@ class AdminToken:
 def digest_text(text: str) -> bytes:
     """A text's hash, which stands for one of any length."""
     return sha256(text.encode(errors="surrogatepass")).digest()
-
-
-def _address_key(name: str, block: str) -> str:
-    return f"at {block} {name}"
-
-
-def _browser_key(name: str, browser: str) -> str:
-    return f"in {browser} {name}"

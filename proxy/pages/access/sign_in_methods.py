@@ -54,11 +54,7 @@ class SignInMethods:
     """Finds who somebody is by the fields of a form.
 
     Args:
-        people: People of this installation.
-        ask: Asks the store off the event loop.
-        token: The admin token; None where none is set.
         clocks: Seconds since the epoch, and seconds of a clock that goes forward.
-        browsers: Knows browsers in which people signed in before.
         provider: Name of the identity provider; "" for none.
     """
 
@@ -96,11 +92,9 @@ class SignInMethods:
 
         Args:
             fields: ``code``, or ``token``, or ``name`` and ``password``.
-            source: Where they sign in from.
 
         Raises:
             CallerError: Nobody has what was given, or it was tried too often.
-            Unready: The database does not answer.
         """
         if "token" in fields:
             return self._by_token(fields["token"])
@@ -130,7 +124,6 @@ class SignInMethods:
 
         Raises:
             CallerError: It was tried too often.
-            Unready: The database does not answer.
         """
         return await self._by_password(name, password, "", _ACCOUNT_PAGE) is not None
 

@@ -79,8 +79,6 @@ def granted_role(
     with this role.
 
     Args:
-        roles: Entries, in order.
-        groups: The person's groups.
         teams: Ids of teams, by name.
     """
     entries = [entry for entry in roles if entry.group in groups]
@@ -92,12 +90,7 @@ def granted_role(
 
 
 class SingleSignOn:
-    """Sign-in at the provider.
-
-    Args:
-        people: People and teams of this installation.
-        secret: The installation's, which signs what browsers keep for us.
-    """
+    """Sign-in at the provider; the installation's secret signs what browsers keep for us."""
 
     def __init__(
         self,
@@ -142,9 +135,7 @@ class SingleSignOn:
         """Signs in the person for whom the provider gave a code.
 
         Args:
-            attempt: The attempt that it answers.
             creates_people: True if people whom nobody has added may sign in.
-            now: Seconds since the epoch.
 
         Raises:
             CallerError: The provider does not vouch for them, or they have no access here.
@@ -170,11 +161,7 @@ class SingleSignOn:
         creates: bool,  # noqa: FBT001 - given through
         now: float,
     ) -> UserRecord:
-        """The person, with the role of their groups; blocks.
-
-        Raises:
-            ValueError: They have no access.
-        """
+        """The person, with the role of their groups; ValueError without access. Blocks."""
         role, teams = granted
         person = self._users.by_subject(identity.subject)
         if person is None:
@@ -218,14 +205,7 @@ def router(
     *,
     creates_people: bool,
 ) -> APIRouter:
-    """The routes that send people to the provider, and to which it sends them back.
-
-    Args:
-        single: Sign-in at the provider.
-        access: Opens sessions.
-        now: Seconds since the epoch.
-        creates_people: True if people whom nobody has added may sign in.
-    """
+    """The routes that send people to the provider, and to which it sends them back."""
     routes = page_router()
 
     @routes.get(f"{HOME}/sso")
@@ -248,11 +228,11 @@ def router(
     @routes.get(CALLBACK_PATH)
     async def finish(request: Request) -> Response:
         """Signs in the person whom the provider sent back."""
-        given, name = request.query_params, _SECURE_COOKIE if is_secure(request) else _COOKIE
-        attempt = single.read_attempt(request.cookies.get(name, ""), given.get("state", ""), now())
-        if "code" not in given:
-            raise _no_access(f"the identity provider says {given.get('error', 'nothing')[:100]}")
-        who = await single.finish(attempt, given["code"], creates_people=creates_people, now=now())
+        params, name = request.query_params, _SECURE_COOKIE if is_secure(request) else _COOKIE
+        attempt = single.read_attempt(request.cookies.get(name, ""), params.get("state", ""), now())
+        if "code" not in params:
+            raise _no_access(f"the identity provider says {params.get('error', 'nothing')[:100]}")
+        who = await single.finish(attempt, params["code"], creates_people=creates_people, now=now())
         opened = await access.open_session(request, who, attempt.wanted)
         opened.delete_cookie(name, path="/", secure=is_secure(request), httponly=True)
         return opened

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from dashboards.access import Action
+from dashboards.report_periods import current_period, period_name
 from dashboards.reports import ReportPeriod
-from dashboards.scheduled_periods import current_period, period_name
 from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.store_questions import StoreQuestions
 from proxy.pages.viewing import Clock, SignedIn, check_allowed

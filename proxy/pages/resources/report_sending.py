@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from dashboards.access import Action, Viewer
+from dashboards.report_periods import PERIOD_EXAMPLES, last_period, named_period, period_name
 from dashboards.reports import ReportPeriod
-from dashboards.scheduled_periods import PERIOD_EXAMPLES, last_period, named_period, period_name
 from proxy.errors import CallerError, OperatorError
 from proxy.pages.resources.api import Resource, api_route
 from proxy.pages.viewing import Clock, RecordChange, SignedIn, check_allowed

@@ -9,7 +9,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
-from dashboards.time_buckets import BucketUnit
+from dashboards.report_periods import BucketUnit
 from dashboards.views.cache_health import (
     CacheDimension,
     CacheFloor,

@@ -10,8 +10,8 @@ from pydantic import Field
 from starlette.responses import Response
 
 from dashboards.access import Action, Viewer
+from dashboards.report_periods import BucketUnit
 from dashboards.reports import ReportPeriod
-from dashboards.time_buckets import BucketUnit
 from dashboards.views.costs import CostDimension, CostsView
 from proxy.errors import Unready
 from proxy.pages.resources.api import Resource, api_route

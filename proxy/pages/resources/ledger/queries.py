@@ -9,8 +9,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.responses import Response
 
 from dashboards.access import Viewer
+from dashboards.report_periods import BucketUnit, TimeBuckets, time_buckets
 from dashboards.reports import Part, ReportPeriod, SpendFilter
-from dashboards.time_buckets import BucketUnit, TimeBuckets, time_buckets
 from dashboards.views.costs import NO_VALUE
 from proxy.errors import CallerError
 

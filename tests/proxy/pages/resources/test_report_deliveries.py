@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dashboards.access import Role
-from dashboards.scheduled_periods import last_period, periods_after
+from dashboards.report_periods import last_period, periods_after
 from proxy.store.store import Store
 from slo.policies.reports import ReportInterval
 from tests.fakes.board import NOW
