@@ -33,20 +33,18 @@ class Action(StrEnum):
     SEND_MESSAGES = "send reports and test alerts"
 
 
+_READING: Final = frozenset({Action.SEE_COSTS, Action.SEE_OPERATIONS})
 _ALLOWED: Final[Mapping[Role, frozenset[Action]]] = MappingProxyType(
     {
-        Role.VIEWER: frozenset({Action.SEE_COSTS, Action.SEE_OPERATIONS}),
-        Role.TEAM_ADMIN: frozenset(
-            {
-                Action.SEE_COSTS,
-                Action.SEE_CALLS,
-                Action.SEE_OPERATIONS,
-                Action.CHANGE_TEAM_SETTINGS,
-                Action.CHANGE_KEYS,
-                Action.CHANGE_BUDGETS,
-            }
-        ),
-        Role.FINANCE: frozenset({Action.SEE_COSTS, Action.SEE_OPERATIONS}),
+        Role.VIEWER: _READING,
+        Role.TEAM_ADMIN: _READING
+        | {
+            Action.SEE_CALLS,
+            Action.CHANGE_TEAM_SETTINGS,
+            Action.CHANGE_KEYS,
+            Action.CHANGE_BUDGETS,
+        },
+        Role.FINANCE: _READING,
         Role.ADMIN: frozenset(Action),
     }
 )

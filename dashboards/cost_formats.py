@@ -1,46 +1,55 @@
-"""A cost report as CSV and as a document: the same figures, dollars with all their digits."""
+"""A cost report as CSV and as a document: the same figures, dollars with all their digits.
 
-from collections.abc import Mapping, Sequence
+CSV is that of RFC 4180 for spreadsheets; text from outside is never read as a formula.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, Final
 
 from dashboards.cost_reports import CostReport, CostRow, CostSums, Dimension, usd_decimal
-from dashboards.csv_text import Cell, csv_text
 from dashboards.savings_headline import SavingsHeadline
 
-_FIGURES: Final = (
-    "calls",
-    "attempts",
-    "errors",
-    "input_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "output_tokens",
-    "list_cost_usd",
-    "cost_usd",
-    "unpriced_attempts",
-    "estimated_attempts",
+Cell = str | int | Decimal | None
+"""A text, which is guarded; a number, which is not; None for an empty cell."""
+
+#: Beginnings of a formula, also in full width, also behind a sign that some locales split cells at.
+#: Source: OWASP, CSV Injection (2025).
+_FORMULA_START: Final = re.compile(
+    r"(?:\A|(?<=[;\t\r\n]))(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20])|\A(?=[\t\r\n])"
 )
+#: Control characters other than tab and line ends; terminals obey some of them.
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_FIGURES: Final[Mapping[str, Callable[[CostSums], int | Decimal | None]]] = {
+    "calls": lambda sums: sums.calls,
+    "attempts": lambda sums: sums.attempts,
+    "errors": lambda sums: sums.errors,
+    "input_tokens": lambda sums: sums.usage.prompt_tokens,
+    "cache_read_tokens": lambda sums: sums.usage.cache_read,
+    "cache_write_tokens": lambda sums: sums.usage.cache_write_tokens,
+    "output_tokens": lambda sums: sums.usage.generated_tokens,
+    "list_cost_usd": lambda sums: usd_decimal(sums.list_nanos),
+    "cost_usd": lambda sums: usd_decimal(sums.cost_nanos),
+    "unpriced_attempts": lambda sums: sums.unpriced,
+    "estimated_attempts": lambda sums: sums.estimated,
+}
 
 
 def cost_csv(report: CostReport, teams: Mapping[str, str]) -> str:
-    """The rows as CSV; a cost that nobody knows is empty, and its attempts are counted beside.
-
-    Args:
-        report: Report to write.
-        teams: The teams' names by id.
-    """
-    rows = ([*shown_values(report.by, row, teams), *_figures(row.sums)] for row in report.rows)
+    """The rows as CSV, teams by their names; an unknown cost is empty, its attempts are counted."""
+    rows = (
+        [*shown_values(report.by, row, teams), *(figure(row.sums) for figure in _FIGURES.values())]
+        for row in report.rows
+    )
     return csv_text((*report.by, *_FIGURES), rows)
 
 
 def cost_document(report: CostReport, teams: Mapping[str, str]) -> dict[str, Any]:
-    """The rows and their total for JSON; money as decimal texts, null where it is unknown.
-
-    Args:
-        report: Report to write.
-        teams: The teams' names by id.
-    """
+    """The rows and their total for JSON; money as decimal texts, null where it is unknown."""
     return {
         "from": report.period.first.isoformat(),
         "to": (report.period.end - timedelta(days=1)).isoformat(),
@@ -106,25 +115,31 @@ def shown_values(
     )
 
 
-def _figures(sums: CostSums) -> tuple[Cell, ...]:
-    """The figures of a row, in the order of their columns."""
-    return (
-        sums.calls,
-        sums.attempts,
-        sums.errors,
-        sums.usage.prompt_tokens,
-        sums.usage.cache_read,
-        sums.usage.cache_write_tokens,
-        sums.usage.generated_tokens,
-        usd_decimal(sums.list_nanos),
-        usd_decimal(sums.cost_nanos),
-        sums.unpriced,
-        sums.estimated,
-    )
-
-
 def _document_figures(sums: CostSums) -> dict[str, int | str | None]:
+    figures = {name: figure(sums) for name, figure in _FIGURES.items()}
     return {
-        name: figure if figure is None or isinstance(figure, int) else f"{figure:f}"
-        for name, figure in zip(_FIGURES, _figures(sums), strict=True)
+        name: f"{figure:f}" if isinstance(figure, Decimal) else figure
+        for name, figure in figures.items()
     }
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    """Rows below a header; lines end in CR LF, and cells are quoted where they need it."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow(header)
+    writer.writerows([_cell_text(cell) for cell in row] for row in rows)
+    return out.getvalue()
+
+
+def inert_text(text: str) -> str:
+    """A text that no spreadsheet runs: ``'`` stands before what would begin a formula."""
+    return _FORMULA_START.sub("'", _CONTROLS.sub("\ufffd", text))
+
+
+def _cell_text(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, str):
+        return inert_text(cell)
+    return f"{cell:f}" if isinstance(cell, Decimal) else str(cell)

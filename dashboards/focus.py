@@ -15,6 +15,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
+from dashboards.cost_formats import Cell, csv_text
 from dashboards.cost_reports import (
     CostReport,
     CostRow,
@@ -23,13 +24,16 @@ from dashboards.cost_reports import (
     next_month,
     usd_decimal,
 )
-from dashboards.csv_text import Cell, csv_text
 from dashboards.reports import ReportPeriod
 
 #: Dimensions of a report from which the charges are made.
 FOCUS_DIMENSIONS: Final[tuple[Dimension, ...]] = (
     "day", "team", "feature", "key", "model", "provider", "upstream", "route"
 )  # fmt: skip
+#: Beginning of the names of the gateway's own columns.
+_OWN: Final = "x_"
+#: A row from which the names of the columns are read.
+_NO_CHARGE: Final = CostRow(("2026-01-01", *("",) * (len(FOCUS_DIMENSIONS) - 1)), CostSums())
 #: The provider of what no upstream served.
 _GATEWAY: Final = "thriftgate"
 
@@ -41,40 +45,6 @@ class FocusVersion(StrEnum):
     V1_4 = "1.4"
 
 
-_COMMON: Final = (
-    "BilledCost",
-    "BillingAccountId",
-    "BillingAccountName",
-    "BillingCurrency",
-    "BillingPeriodEnd",
-    "BillingPeriodStart",
-    "ChargeCategory",
-    "ChargeClass",
-    "ChargeDescription",
-    "ChargeFrequency",
-    "ChargePeriodEnd",
-    "ChargePeriodStart",
-    "CommitmentDiscountStatus",
-    "ConsumedQuantity",
-    "ConsumedUnit",
-    "ContractedCost",
-    "EffectiveCost",
-    "InvoiceId",
-    "InvoiceIssuerName",
-    "ListCost",
-    "PricingCategory",
-    "PricingQuantity",
-    "PricingUnit",
-    "ServiceCategory",
-    "ServiceName",
-    "ServiceSubcategory",
-    "SkuId",
-    "SkuMeter",
-    "SkuPriceId",
-    "SubAccountId",
-    "SubAccountName",
-    "Tags",
-)
 #: Columns that name the provider.
 _PARTICIPANTS: Final = (
     "HostProviderName",
@@ -88,18 +58,6 @@ _ADDED: Final[Mapping[FocusVersion, tuple[str, ...]]] = {
     FocusVersion.V1_2: ("ProviderName", "PublisherName"),
     FocusVersion.V1_4: ("HostProviderName", "InvoiceDetailId", "ServiceProviderName"),
 }
-_CUSTOM: Final = (
-    "x_Feature",
-    "x_KeyId",
-    "x_Route",
-    "x_Attempts",
-    "x_InputTokens",
-    "x_CacheReadTokens",
-    "x_CacheWriteTokens",
-    "x_OutputTokens",
-    "x_EstimatedAttempts",
-    "x_UnpricedAttempts",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +65,6 @@ class FocusExport:
     """The dataset as CSV, and what it could not hold.
 
     Attributes:
-        text: The dataset.
         charges: Rows in it.
         left_out: Attempts of rows without any known price: the specification has no unknown cost.
     """
@@ -119,18 +76,18 @@ class FocusExport:
 
 def focus_columns(version: FocusVersion) -> tuple[str, ...]:
     """The columns of a version: the specification's by name, then those of the gateway."""
-    return (*sorted((*_COMMON, *_ADDED[version])), *_CUSTOM)
+    left_out = {name for names in _ADDED.values() for name in names} - {*_ADDED[version]}
+    columns = [name for name in _charge(_NO_CHARGE, {}, "UTC") if name not in left_out]
+    return (
+        *sorted(name for name in columns if not name.startswith(_OWN)),
+        *(name for name in columns if name.startswith(_OWN)),
+    )
 
 
 def focus_export(
     report: CostReport, teams: Mapping[str, str], version: FocusVersion
 ) -> FocusExport:
     """The charges of a report by ``FOCUS_DIMENSIONS``.
-
-    Args:
-        report: Report to write.
-        teams: The teams' names by id.
-        version: Version to keep to.
 
     Raises:
         ValueError: The report has other dimensions.
@@ -155,7 +112,6 @@ def _charge(row: CostRow, teams: Mapping[str, str], zone: str) -> dict[str, Cell
     sku = model or route or owner
     return {
         **_periods(date.fromisoformat(day), zone),
-        **_costs(row.sums),
         "BillingAccountId": upstream or _GATEWAY,
         "BillingAccountName": None,
         "ChargeCategory": "Usage",
@@ -178,6 +134,7 @@ def _charge(row: CostRow, teams: Mapping[str, str], zone: str) -> dict[str, Cell
         "x_Feature": feature or None,
         "x_KeyId": key or None,
         "x_Route": route or None,
+        **_costs(row.sums),
     }
 
 
@@ -188,8 +145,8 @@ def _periods(day: date, zone: str) -> dict[str, Cell]:
     names = ("ChargePeriodStart", "ChargePeriodEnd", "BillingPeriodStart", "BillingPeriodEnd")
     bounds = (*charge.bounds, *billing.bounds)
     return {
-        name: f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
-        for name, at in zip(names, bounds, strict=True)
+        name: f"{datetime.fromtimestamp(bound, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        for name, bound in zip(names, bounds, strict=True)
     }
 
 

@@ -30,14 +30,14 @@ _MONEY_DIGITS: Final = 6
 _NANOS_PER_DOLLAR: Final = 1_000_000_000
 
 
-def clock_time(at: float) -> str:
+def clock_time(moment: float) -> str:
     """A time to the second, in UTC."""
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}"
+    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def iso_time(at: float) -> str:
+def iso_time(moment: float) -> str:
     """The same as machines read it."""
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def duration_text(seconds: float) -> str:
@@ -125,9 +125,9 @@ def change(now_and_before: tuple[int | None, int | None]) -> str:
     return f"{(now - before) * _PERCENT / before:+.0f} %"
 
 
-def local_iso(at: float, zone: str) -> str:
+def local_iso(moment: float, zone: str) -> str:
     """A moment as the clocks of a time zone show it, in ISO 8601 without the zone."""
-    return f"{datetime.fromtimestamp(at, ZoneInfo(zone)):%Y-%m-%dT%H:%M:%S}"
+    return f"{datetime.fromtimestamp(moment, ZoneInfo(zone)):%Y-%m-%dT%H:%M:%S}"
 
 
 def bucket_name(start: float, zone: str, unit: str) -> str:
@@ -213,7 +213,7 @@ def objective_reason(status: ObjectiveStatus) -> str:
 
 
 _CALL_FORMS: Final[Mapping[CallForm, Callable[[Any, CallRow], str]]] = {
-    "time": lambda at, _: clock_time(at),
+    "time": lambda moment, _: clock_time(moment),
     "call": lambda call_id, _: str(call_id)[5:17],
     "text": lambda text, _: str(text),
     "feature": lambda name, _: feature_name(name),

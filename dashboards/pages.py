@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from importlib import metadata, resources
+from inspect import isfunction
 from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -20,40 +21,6 @@ from dashboards.savings_headline import uncounted_sentence
 from dashboards.views.calls import CALL_COLUMNS
 from dashboards.views.replay import CostCurves
 
-#: Functions of ``formatting`` that templates call.
-_FILTERS: Final = (
-    *(
-        "bucket_name",
-        "call_ending",
-        "call_price",
-        "call_text",
-        "change",
-        "chart_usd",
-        "clock_time",
-        "column_title",
-        "dollars",
-    ),
-    *(
-        "duration_text",
-        "exact_usd",
-        "feature_name",
-        "first_by_feature",
-        "iso_time",
-        "local_iso",
-        "with_params",
-    ),
-    *(
-        "level_name",
-        "money",
-        "names_of",
-        "objective_reason",
-        "percentage",
-        "rate",
-        "share",
-        "subject_name",
-    ),
-    *("seconds", "signed_percent", "tokens", "unit_amount", "usd"),
-)
 #: The path of the pages.
 HOME: Final = "/admin"
 CHART_LIBRARY: Final = f"plotly-{metadata.version('plotly')}.min.js"
@@ -67,7 +34,6 @@ class NavigationEntry:
     Attributes:
         section: Name by which a page says that it is part of it.
         path: Path below ``/admin``.
-        title: Text of the link.
         action: Action that its page lets people do; those who may not do it do not see the link.
     """
 
@@ -128,7 +94,6 @@ def render(template: str, values: Mapping[str, object]) -> str:
     """A page for a person who is signed in.
 
     Args:
-        template: Name of its template.
         values: Values it shows, with at least ``viewer``, ``now`` in seconds since the epoch, and
             ``section``, the menu's entry it belongs to.
     """
@@ -144,12 +109,7 @@ def sign_in(form: SignInForm) -> str:
 
 
 def problem(message: str, back: str) -> str:
-    """The page that says why something cannot be done.
-
-    Args:
-        message: The reason, in one sentence or two.
-        back: Path of the page before.
-    """
+    """The page that says why something cannot be done; ``back`` is the path of the page before."""
     return _template_environment().get_template("problem.html").render(message=message, back=back)
 
 
@@ -185,8 +145,10 @@ def _template_environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    for name in _FILTERS:
-        made.filters[name] = getattr(formatting, name)
+    for name, function in vars(formatting).items():
+        is_own = isfunction(function) and function.__module__ == formatting.__name__
+        if is_own and not name.startswith("_"):
+            made.filters[name] = function
     made.filters["uncounted_sentence"] = uncounted_sentence
     made.filters["cost_plot"] = cost_plot
     made.globals["home"] = HOME

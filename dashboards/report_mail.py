@@ -16,8 +16,8 @@ from dashboards import pages
 from dashboards.cost_formats import cost_csv, shown_values
 from dashboards.cost_reports import CostReport, CostSums
 from dashboards.formatting import exact_usd
+from dashboards.report_periods import period_name
 from dashboards.savings_headline import SavingsHeadline, headline_sentences
-from dashboards.scheduled_periods import period_name
 from slo.alert import single_line
 
 #: Rows that the mail shows, the dearest; the CSV has all.
@@ -31,13 +31,7 @@ _NONE: Final = "(none)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailRow:
-    """A row of a report.
-
-    Attributes:
-        names: Its dimensions, as texts of one line.
-        sums: Its figures.
-        percent: Its part of the period's cost, from 0 to 100.
-    """
+    """A row of a report: its dimensions as texts of one line, its figures, its part of the cost."""
 
     names: Sequence[str]
     sums: CostSums
@@ -89,22 +83,17 @@ class ReportMail:
     csv: str
     file: str
 
-    def message(self, sender: str, recipient: str, at: float) -> EmailMessage:
+    def message(self, sender: str, recipient: str, moment: float) -> EmailMessage:
         """The mail to one recipient.
 
         Its id follows from report, period and recipient: a mail that is sent twice is one mail to
         programs that look at it.
-
-        Args:
-            sender: Its address.
-            recipient: Likewise.
-            at: Seconds since the epoch.
         """
         message = EmailMessage()
         message["Subject"] = self.subject
         message["From"] = sender
         message["To"] = recipient
-        message["Date"] = format_datetime(datetime.fromtimestamp(at, UTC))
+        message["Date"] = format_datetime(datetime.fromtimestamp(moment, UTC))
         named = sha256(f"{self.id}\n{recipient}".encode()).hexdigest()[:32]
         message["Message-ID"] = f"<{named}@{sender.rpartition('@')[2]}>"
         message["Auto-Submitted"] = "auto-generated"
@@ -122,14 +111,7 @@ class ReportMail:
 
 
 def report_mail(name: str, report: CostReport, teams: Mapping[str, str], team: str) -> ReportMail:
-    """The mail of a scheduled report.
-
-    Args:
-        name: The scheduled report's name.
-        report: The report of one whole period.
-        teams: The teams' names by id.
-        team: The name of the team it is about; "" for all teams.
-    """
+    """The mail of the scheduled report of this name, about one team or, for "", all teams."""
     period = period_name(report.period)
     whose = f"Costs of {single_line(team, _MAX_NAME_CHARS)}" if team else "Costs of all teams"
     csv = cost_csv(report, teams)

@@ -71,15 +71,8 @@ class ReportPeriod:
 def latest_days(now: float, days: int, zone: str = "UTC") -> ReportPeriod:
     """So many days of a zone, today included.
 
-    Args:
-        now: Seconds since the epoch.
-        days: Number of days.
-        zone: An IANA name.
-
     Raises:
-        ValueError: There is no such zone.
-        KeyError: Likewise.
-        OSError: Likewise.
+        ValueError, KeyError, OSError: There is no such zone.
     """
     end = datetime.fromtimestamp(now, ZoneInfo(zone)).date() + timedelta(days=1)
     return ReportPeriod(first=end - timedelta(days=days), end=end, zone=zone)

@@ -347,8 +347,8 @@ def uncounted_sentence(saving: UncountedSaving) -> str:
     return f"Not counted: {saving.part} of {feature} ({team}), {nanos} by estimate; {why}."
 
 
-def _comparison_time(at: float) -> str:
-    return f" compared at {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
+def _comparison_time(moment: float) -> str:
+    return f" compared at {datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _exact(nanos: int) -> str:

@@ -77,6 +77,7 @@ TESTS_OF_SEVERAL_SOURCES = {
     "tests/compaction/facts/test_bindings.py",
     "tests/compaction/test_patterns.py",
     "tests/compaction/test_retention.py",
+    "tests/dashboards/test_grafana.py",
     "tests/proxy/pages/test_api_document.py",
     "tests/proxy/pages/test_every_route.py",
     "tests/proxy/providers/messages/test_round_trip.py",

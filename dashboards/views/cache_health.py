@@ -6,7 +6,7 @@ from datetime import date
 from typing import Literal
 
 from dashboards.prompt_differences import PromptDifference
-from dashboards.time_buckets import BucketUnit
+from dashboards.report_periods import BucketUnit
 
 CacheDimension = Literal["team", "feature", "model", "route", "provider", "regime"]
 """A dimension that hit rates are split by; a regime is a set of rules that a cache follows."""

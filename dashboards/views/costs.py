@@ -6,7 +6,7 @@ from datetime import date
 from typing import Final, Literal
 
 from dashboards.cost_reports import CostSums
-from dashboards.time_buckets import BucketUnit
+from dashboards.report_periods import BucketUnit
 
 CostDimension = Literal["team", "feature", "model", "key", "user", "route", "provider"]
 """A dimension that costs are stacked by."""

@@ -25,8 +25,7 @@ from proxy.pages.resources.ledger.latency import LatencyQuery
 from proxy.pages.resources.ledger.ledger_resources import LedgerResources
 from proxy.pages.resources.ledger.live_calls import LiveCalls
 from proxy.pages.resources.ledger.savings import SavingsQuery
-from proxy.pages.store_questions import StoreQuestions
-from proxy.pages.store_questions import json_bytes
+from proxy.pages.store_questions import StoreQuestions, json_bytes
 from proxy.settings import Settings
 from proxy.store.store import Store
 from tests.bench.dashboard_calls import END, fill

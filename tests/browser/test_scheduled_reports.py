@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import BrowserContext, Page, expect
 
-from dashboards.scheduled_periods import last_period, periods_after
+from dashboards.report_periods import last_period, periods_after
 from slo.policies.reports import ReportInterval
 from tests.fakes.demo_gateway import DemoGateway
 

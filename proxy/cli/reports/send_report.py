@@ -72,7 +72,7 @@ def _find_report(
 
 
 def _period(terminal: Terminal, report: ScheduledReport, name: str) -> ReportPeriod:
-    from dashboards.scheduled_periods import PERIOD_EXAMPLES, last_period, named_period
+    from dashboards.report_periods import PERIOD_EXAMPLES, last_period, named_period
 
     now = terminal.now()
     if not name:

@@ -63,19 +63,19 @@ class SignInLimits:
 
     def wait(self, name: str, address: str, browser: str) -> float:
         """Seconds until a password of this name may be tried; 0 for now."""
-        return max(limit.wait(key) for limit, key in self._counted(name, address, browser))
+        return max(limit.wait(key) for limit, key in self._limit_keys(name, address, browser))
 
     def record_failure(self, name: str, address: str, browser: str) -> None:
         """Count a wrong password."""
-        for limit, key in self._counted(name, address, browser):
+        for limit, key in self._limit_keys(name, address, browser):
             limit.record_failure(key)
 
     def forget(self, name: str, address: str, browser: str) -> None:
         """Forget the person's own failures, as they have succeeded."""
-        limit, key = self._counted(name, address, browser)[0]
+        limit, key = self._limit_keys(name, address, browser)[0]
         limit.forget(key)
 
-    def _counted(self, name: str, address: str, browser: str) -> "list[tuple[FailureLimit, str]]":
+    def _limit_keys(self, name: str, address: str, browser: str) -> "list[tuple[FailureLimit, str]]":
         """The limits on a sign-in with the key that each counts by, that of the pair first."""
         if browser:
             return [(self._pairs, f"in {browser} {name}")]

@@ -9,8 +9,8 @@ import msgspec
 from dashboards.cost_formats import cost_document
 from dashboards.cost_reports import DIMENSIONS, CostReport, Dimension
 from dashboards.report_mail import ReportMail, report_mail
+from dashboards.report_periods import period_name
 from dashboards.reports import ALL_CALLS, ReportPeriod, SpendFilter
-from dashboards.scheduled_periods import period_name
 from proxy.errors import OperatorError
 from proxy.services.alerts.http_sender import HttpMessage, rfc3339
 from proxy.services.alerts.webhook import signed_event

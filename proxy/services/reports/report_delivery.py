@@ -16,8 +16,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
+from dashboards.report_periods import last_period, period_name, periods_after
 from dashboards.reports import ReportPeriod
-from dashboards.scheduled_periods import last_period, period_name, periods_after
 from proxy.app_context import AppContext
 from proxy.configuration import Snapshot
 from proxy.errors import OperatorError

@@ -19,8 +19,8 @@ from sqlalchemy import (
 )
 
 from dashboards.cost_reports import CostSums
+from dashboards.report_periods import period_before, time_buckets
 from dashboards.reports import ReportPeriod, SpendFilter
-from dashboards.time_buckets import period_before, time_buckets
 from dashboards.views.costs import (
     FORECAST_DAYS,
     CostAmounts,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, TypeVar, cast
 
+from dashboards.report_periods import TimeBuckets
 from dashboards.reports import Part, ReportPeriod, SpendFilter
-from dashboards.time_buckets import TimeBuckets
 from dashboards.views.costs import NO_VALUE, OTHERS, value_label
 from proxy.store.sql.rollups.value_sums import OTHER_VALUES
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from dashboards.scheduled_periods import named_period
+from dashboards.report_periods import named_period
 from proxy.errors import OperatorError
 from proxy.services.alerts.webhook import SIGNATURE, TIMESTAMP, signature
 from proxy.services.reports.report_content import ReportContent, report_content

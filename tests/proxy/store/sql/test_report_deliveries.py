@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 from sqlalchemy import Engine
 
-from dashboards.scheduled_periods import last_period, periods_after
+from dashboards.report_periods import last_period, periods_after
 from proxy.store.sql.database import open_database
 from proxy.store.sql.report_deliveries import MAX_PERIODS, ReportDeliveries, ReportDelivery
 from slo.policies.reports import ReportInterval

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
+from dashboards.report_periods import time_buckets
 from dashboards.reports import ALL_CALLS, ReportPeriod, SpendFilter
-from dashboards.time_buckets import time_buckets
 from dashboards.views.cache_health import CacheDimension, MissReasonSums
 from proxy.store.sql.database import read_transaction
 from proxy.store.sql.ledger.inserts import inserter

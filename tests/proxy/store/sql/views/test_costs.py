@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
+from dashboards.report_periods import BucketUnit, time_buckets
 from dashboards.reports import ALL_CALLS, Part, ReportPeriod, SpendFilter
-from dashboards.time_buckets import BucketUnit, time_buckets
 from proxy.records.receipt import IDLE_TEAM, Receipt, answering_model
 from proxy.store.sql.database import open_database, read_transaction
 from proxy.store.sql.ids import id_floor

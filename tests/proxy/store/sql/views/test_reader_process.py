@@ -17,8 +17,8 @@ from sqlalchemy import Engine
 
 from compaction.policy import CompactionMode
 from dashboards.access import Role, Viewer
+from dashboards.report_periods import time_buckets
 from dashboards.reports import ALL_CALLS, ReportPeriod
-from dashboards.time_buckets import time_buckets
 from dashboards.views.cache_health import CacheFloor
 from dashboards.views.calls import CallRow
 from proxy.pages.store_questions import json_bytes, page_around, read_view

@@ -1,7 +1,7 @@
 from datetime import date
 
+from dashboards.report_periods import time_buckets
 from dashboards.reports import ALL_CALLS, ReportPeriod
-from dashboards.time_buckets import time_buckets
 from dashboards.views.costs import CostDimension
 from proxy.store.sql.rollups.value_sums import OTHER_VALUES
 from proxy.store.sql.views.series import SeriesQuestion, series_name

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dashboards.report_periods import period_before, time_buckets
 from dashboards.reports import ReportPeriod
-from dashboards.time_buckets import period_before, time_buckets
 
 
 def a_period(first: date, days: int, zone: str = "UTC") -> ReportPeriod:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboards.scheduled_periods import (
+from dashboards.report_periods import (
     current_period,
     last_period,
     named_period,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboards.csv_text import csv_text, inert_text
+from dashboards.cost_formats import csv_text, inert_text
 
 STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 TEXTS = st.text(st.sampled_from("=+-@\t\r\n;, \"'\x1b\x00aé")) | st.text()

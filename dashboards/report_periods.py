@@ -1,11 +1,16 @@
-"""A period cut into hours, days, weeks or months of its time zone."""
+"""Periods of reports: cut into buckets of time, and whole weeks and months by their names."""
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import Final, Literal
+from zoneinfo import ZoneInfo
 
+from dashboards.cost_reports import next_month
 from dashboards.reports import ReportPeriod
+from slo.policies.reports import ReportInterval
 
 BucketUnit = Literal["hour", "day", "week", "month"]
 """The length of a bucket; a week begins on Monday."""
@@ -15,6 +20,13 @@ _HOUR_S: Final = 3_600
 _MAX_DAYS: Final[dict[BucketUnit, int]] = {"hour": 8, "day": 100, "week": 800, "month": 3_700}
 #: Days of the longest period that is cut so where nobody asks for a unit.
 _USUAL_DAYS: Final[dict[BucketUnit, int]] = {"hour": 2, "day": 62, "week": 370}
+_WEEK: Final = timedelta(days=7)
+_NAMES: Final = {
+    ReportInterval.WEEK: re.compile(r"\d{4}-W\d{2}"),
+    ReportInterval.MONTH: re.compile(r"\d{4}-\d{2}"),
+}
+#: An example of a period's name.
+PERIOD_EXAMPLES: Final = {ReportInterval.WEEK: "2026-W47", ReportInterval.MONTH: "2026-11"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +48,7 @@ class TimeBuckets:
 
 
 def time_buckets(period: ReportPeriod, unit: BucketUnit | None = None) -> TimeBuckets:
-    """The buckets of a period.
-
-    Args:
-        period: Whole days; at least one.
-        unit: Their length; None for one that suits the period.
+    """The buckets of a period, of a unit that suits it where none is named.
 
     Raises:
         ValueError: The period has no day, or is too long for the unit.
@@ -95,3 +103,62 @@ def _begins(day: date, unit: BucketUnit) -> bool:
     if unit == "week":
         return day.weekday() == 0
     return unit == "day" or day.day == 1
+
+
+def last_period(every: ReportInterval, zone: str, moment: float) -> ReportPeriod:
+    """The last whole period that had ended at a moment, in seconds since the epoch."""
+    end = _first_day(every, datetime.fromtimestamp(moment, ZoneInfo(zone)).date())
+    return _period(every, _first_day(every, end - timedelta(days=1)), zone)
+
+
+def current_period(every: ReportInterval, zone: str, moment: float) -> ReportPeriod:
+    """The period that a moment is in, in seconds since the epoch."""
+    return _period(every, last_period(every, zone, moment).end, zone)
+
+
+def periods_after(after: date, last: ReportPeriod, every: ReportInterval) -> Iterator[ReportPeriod]:
+    """The periods that end after a day, up to the last one and with it."""
+    first = _first_day(every, after)
+    while first < last.end:
+        period = _period(every, first, last.zone)
+        yield period
+        first = period.end
+
+
+def named_period(every: ReportInterval, name: str, zone: str) -> ReportPeriod:
+    """The period with a name: ``2026-W47`` is a week by ISO 8601, ``2026-11`` a month.
+
+    Raises:
+        ValueError: There is no such period.
+    """
+    if not _NAMES[every].fullmatch(name):
+        raise ValueError(f"a {every} is written as {PERIOD_EXAMPLES[every]}")
+    day = date.fromisoformat(f"{name}-1" if every is ReportInterval.WEEK else f"{name}-01")
+    if not 1971 <= day.year < 9000:
+        raise ValueError("it is too far away")
+    return _period(every, day, zone)
+
+
+def period_name(period: ReportPeriod) -> str:
+    """The name of a whole week or month."""
+    if period.end - period.first == _WEEK:
+        year, week, _ = period.first.isocalendar()
+        return f"{year}-W{week:02d}"
+    return period.first.isoformat()[:7]
+
+
+def is_over(period: ReportPeriod, moment: float) -> bool:
+    """True if a period had ended at a moment, in seconds since the epoch."""
+    return period.bounds[1] <= moment
+
+
+def _period(every: ReportInterval, first: date, zone: str) -> ReportPeriod:
+    end = first + _WEEK if every is ReportInterval.WEEK else next_month(first)
+    return ReportPeriod(first=first, end=end, zone=zone)
+
+
+def _first_day(every: ReportInterval, day: date) -> date:
+    """The first day of the period that a day is in."""
+    if every is ReportInterval.WEEK:
+        return day - timedelta(days=day.weekday())
+    return day.replace(day=1)
