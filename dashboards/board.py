@@ -64,7 +64,6 @@ class ObjectiveStatus:
         burns: The same over the window of each of its alerts, the shortest first.
         missed: Events that missed it, lately.
         counted: All events that were counted, lately.
-        pin: Pin that a person set; None where nobody did, or it is not known.
         knows_pin: True if it is known who pinned it, if anybody did.
         floor: The least part of input tokens that is to be read from caches; None for an objective
             of anything else.
@@ -99,11 +98,8 @@ class Reroute:
     """A period in which the controller kept an objective on a fallback level.
 
     Attributes:
-        objective: Its name.
         source: The level that new conversations came from; "" for what they ask for.
         level: The level they went to; "" for what they ask for.
-        why: Reason for the change.
-        began: Time at which it began.
         ended: Start of the next period; None while it lasts.
     """
 
@@ -121,8 +117,6 @@ class MissedTime:
     """A time in which an objective had an open alert of its error budget or floor.
 
     Attributes:
-        objective: Its name.
-        began: Time at which it began.
         ended: Time at which it ended; None while it lasts.
     """
 
@@ -153,7 +147,6 @@ class StateTimeline:
     """The states of one objective lately; between its spans it was healthy.
 
     Attributes:
-        objective: Its name.
         began: Beginning of the timeline, in seconds since the epoch: a day ago, or later where
             reroutes are known from then on alone.
         ended: Its end, which is now.
@@ -175,7 +168,6 @@ class ReroutedCall:
         at: Time of arrival.
         team: The team's name.
         feature: Part of the caller's product that asked; "" where it was not given.
-        model: Model it asked for.
         route: Route that it took in the end; "" where it was refused before it went anywhere.
         outcome: Result of its last attempt: ``answered``, ``refused``, ``failed``, ``broken``,
             ``hung_up``.
@@ -201,7 +193,6 @@ class BudgetCounter:
     """One counter of a budget, in the window of now.
 
     Attributes:
-        budget: The budget's name.
         scope: Of what kind it is.
         whose: Whose; ``*`` for everyone's together.
         window: The window's name, such as ``2026-11``.
@@ -249,8 +240,6 @@ class OpenAlert:
     """An alert that goes on.
 
     Attributes:
-        severity: Urgency of the alert.
-        began: Time at which it began.
         title: All of it in one sentence.
         facts: Known facts, as names and values.
         done: Action of the gateway; "" for none.

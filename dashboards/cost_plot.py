@@ -38,11 +38,6 @@ class CostPlot:
     """A plot in units of its own.
 
     Attributes:
-        calls: Calls at the right end.
-        ticks: Amounts that have a line.
-        lines: A line for each way.
-        width: Width of the whole; the plot lies between ``left`` and ``right``.
-        height: Height of the whole.
         left: Place of the vertical axis.
         right: Place of the last call.
         legend_width: Width of an entry of the legend.

@@ -32,7 +32,6 @@ class CostSums(msgspec.Struct, frozen=True):
     Attributes:
         calls: Calls, however many attempts each took.
         attempts: Attempts to answer them.
-        errors: Calls that were refused, failed or broke off.
         estimated: Attempts whose usage was counted by the gateway.
         unpriced: Attempts at no known price; the two sums of costs leave them out.
         priced_list_nanos: Known cost at published prices in 1e-9 US dollars.

@@ -43,9 +43,6 @@ class MailContents:
     """The contents that HTML and plain text show alike.
 
     Attributes:
-        whose: Its title.
-        days: The period.
-        total: The sums of all rows.
         savings: Headline of what was saved; None where it is not known.
         notes: Sentences on what was saved, and on what the figures leave out.
         dimensions: Titles of the columns that are no figures.
@@ -70,8 +67,6 @@ class ReportMail:
 
     Attributes:
         id: The same where the same is sent again.
-        text: Plain text.
-        html: The same as HTML.
         csv: All rows; "" where they are too many to be attached.
         file: Name of the CSV's file.
     """

@@ -29,7 +29,6 @@ class ReportPeriod:
     the period.
 
     Attributes:
-        first: The first day.
         end: The day after the last.
         zone: An IANA name, such as ``Europe/Berlin``.
 
@@ -112,7 +111,6 @@ class Spend:
             ``feature``, ``model``, ``requested``, ``route``, ``upstream``, ``key`` and ``user``.
         calls: Calls, however many attempts each took.
         attempts: Attempts to answer them.
-        errors: Calls that were refused, failed or broke off.
         estimated: Attempts whose usage was counted here.
         unpriced: Attempts that were answered or used tokens, at no known price; the costs leave
             them out.
@@ -175,8 +173,6 @@ class Times:
 
     Attributes:
         ttft: To the first content byte, of calls that had one.
-        duration: To the end.
-        calls: Number of calls in it.
     """
 
     ttft: Percentiles = Percentiles()

@@ -217,8 +217,6 @@ class UncountedSaving:
     """A part of a feature that counts 0, because it was suspended or refuted.
 
     Attributes:
-        team: Id of the team.
-        feature: The feature; "" for calls that name none.
         part: ``planning`` or ``compaction``.
         nanos: Its estimate, which is not counted.
         why: The reason.
@@ -239,7 +237,6 @@ class SavingsHeadline:
     Attributes:
         unmodified_nanos: Cost of the same work at list prices, without any cache.
         direct_nanos: Cost of the same work sent directly, with the provider's own caching.
-        paid_nanos: Effective cost.
         saved_nanos: The cost sent directly, less the effective cost.
         saved_share: Its part of the cost sent directly; null where that is nothing.
         saved_low_nanos: Lower end of its 95 % interval; ``saved_nanos`` where nothing is measured.

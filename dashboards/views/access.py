@@ -11,7 +11,6 @@ class TeamView:
 
     Attributes:
         keeps_prompts: True if the text of its prompts is stored.
-        created: Seconds since the epoch.
         may_change_keys: True if the viewer may make and revoke its keys.
     """
 
@@ -44,11 +43,8 @@ class KeyView:
     """A key; its secret is not known any more.
 
     Attributes:
-        team: Id of its team.
         name: Team's name for it.
         ends_in: The last four characters of its secret.
-        feature: Feature of calls that name none.
-        created: Seconds since the epoch.
         state: ``open``, ``expired`` or ``revoked``.
         revoked_at: Seconds since the epoch; null while it was not.
         expires: Time from which it opens nothing; null for never.
@@ -88,15 +84,7 @@ class CreatedKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonView:
-    """A person who may sign in.
-
-    Attributes:
-        teams: Ids of their teams.
-        has_password: True if they sign in by a password.
-        uses_sso: True if they sign in at the identity provider.
-        created: Seconds since the epoch.
-        is_disabled: True if they may not sign in.
-    """
+    """A person who may sign in."""
 
     id: str
     name: str
@@ -128,10 +116,7 @@ class SessionEntry:
 
     Attributes:
         id: Name of it, which opens nothing.
-        method: Way they signed in.
-        browser: Name that the browser gives itself.
-        began: Seconds since the epoch.
-        used: The same, within a minute.
+        used: Last use, within a minute.
         is_this: True for the session that asks.
     """
 
@@ -166,10 +151,7 @@ class AuditEntryView:
 
     Attributes:
         id: Sorts by time.
-        at: Seconds since the epoch.
         who: Name of the person, or of the account that ran a command.
-        action: Words for the change.
-        subject: The thing that changed.
         team: Id of the team it is about; null for none.
         before: Values before it; null where there was nothing.
         after: Values after it; null where nothing is left.

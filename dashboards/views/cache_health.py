@@ -100,13 +100,10 @@ class FeatureMarks:
     """Costs and earnings of the cache marks of one feature, since its first call.
 
     Attributes:
-        team: Id of the team.
-        feature: The feature; "" for calls that name none.
         family: Family of models; each has an account of its own.
         calls: Calls that were answered, with marks and without.
         staked_nanos: Sum that calls cost more than sent directly, for marks that were written.
         earned_nanos: Sum that calls cost less than sent directly, for marks that were read.
-        net_nanos: The difference.
         lost_nanos: Loss that counts against what it may lose; half of it after a day.
     """
 
@@ -128,7 +125,6 @@ class CacheMarks:
     Attributes:
         staked_nanos: Sum of all features.
         earned_nanos: The same of what they earned back.
-        net_nanos: The difference.
         lost_nanos: Losses that count against what features may lose.
         max_loss_nanos: Amount that a feature may lose; one prompt's surcharge where that is more.
         max_team_loss_nanos: Amount that all features of a team may lose in a day.
@@ -149,11 +145,7 @@ class CacheHealthView:
     """Hit rates and misses of a period.
 
     Attributes:
-        first: The first day.
         last: The last day, included.
-        tz: Time zone of the days.
-        by: The dimension of the series.
-        unit: Length of a bucket.
         starts: The beginning of each bucket, in seconds since the epoch.
         end: End of the last one.
         hit_rates: Hit rate of each bucket, of all together.
@@ -196,7 +188,6 @@ class MissEvidenceView:
         hit_call_id: The last call before it of its feature and model that read from the cache;
             null where there was none, or its prompt is not kept.
         difference: First difference of the two prompts; null where prompts are not kept.
-        keeps_prompts: True if its prompt is kept.
     """
 
     call_id: str

@@ -11,19 +11,10 @@ class CallRow:
 
     Attributes:
         started: Arrival, in seconds since the epoch.
-        team: Id of the team.
-        key: Id of the key.
-        feature: The feature; "" where it named none.
         user: Keyed hash of the end user; "" for none.
-        requested: The model that was asked for.
         model: The model that answered, or was tried last.
         route: The route tried last; "" where it was refused before.
-        attempts: The number of attempts it took.
-        status: HTTP status.
         outcome: ``answered``, ``refused``, ``failed``, ``broken`` or ``hung_up``.
-        error: Code of the error; "" for none.
-        streamed: True for a stream.
-        cost_nanos: Effective cost; null where unknown.
         prompt_tokens: Tokens of the prompt; null where unknown.
         cache_read_tokens: Those of them read from a cache.
         generated_tokens: Tokens of the answer.
@@ -192,15 +183,11 @@ class AttemptStory:
         is_final: True if its outcome is the call's.
         route: The route that was tried; "" where there was none.
         model: The model that the route leads to.
-        status: HTTP status.
-        error: Code of the error; "" for none.
         started: Arrival of the call, in seconds since the epoch.
         ttft: Seconds to the first content byte; null without one.
         duration: Seconds to the end.
         overhead: Seconds in the gateway.
         phases: Names and seconds of an engine's phases; empty where it reported none.
-        list_nanos: List cost; null where unknown.
-        cost_nanos: Effective cost; null where unknown.
         cost_lines: Lines that add up to the list cost where it is known.
         facts: All else that its receipt says, as names and values.
         decision: Sentences on why this route.
@@ -237,15 +224,9 @@ class CallStory:
     """All that is known of a call.
 
     Attributes:
-        team: Id of the team.
-        key: Id of the key.
-        feature: The feature; "" where it named none.
         user: Keyed hash of the end user; "" for none.
         endpoint: Path below ``/v1/``.
-        requested: The model that was asked for.
         cost_nanos: Effective cost of all attempts; null where one is unknown.
-        attempts: Its attempts, in order.
-        keeps_prompt: True if its prompt is kept.
     """
 
     call_id: str

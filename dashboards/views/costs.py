@@ -29,7 +29,6 @@ class CostAmounts:
     Attributes:
         calls: Calls, however many attempts each took.
         attempts: Attempts to answer them.
-        errors: Calls that were refused, failed or broke off.
         estimated_attempts: Attempts whose usage was counted by the gateway.
         unpriced_attempts: Attempts at no known price; the costs leave them out.
         prompt_tokens: Tokens of prompts, however they were billed.
@@ -68,7 +67,6 @@ class CostSeries:
         name: The same as people call it.
         is_others: True for the layer of all that is not among the dearest.
         sums: Sums of the period.
-        before: Sums of the period before.
         cost_nanos: Cost of each bucket; null where none is known.
         calls: Calls of each bucket.
     """
@@ -106,16 +104,10 @@ class CostsView:
     """Costs of a period.
 
     Attributes:
-        first: The first day.
         last: The last day, included.
-        tz: Time zone of the days, an IANA name.
-        by: The dimension of the stack.
-        unit: Length of a bucket.
         starts: The beginning of each bucket, in seconds since the epoch.
         end: End of the last bucket, the same.
         series: The layers, the dearest first, and all others last.
-        total: Sums of all layers.
-        before: Sums of the period before.
         before_first: The first day of that period; it ends where this one begins.
         unattributed_nanos: Cost of calls that name no feature.
         unattributed_share: Its share of the cost; null where there was none.

@@ -37,7 +37,6 @@ class EnginePhases:
     """Mean seconds of the phases of calls of one engine replica.
 
     Attributes:
-        upstream: Name of the replica's upstream.
         queue: Until the engine began to work.
         prefill: Reading the prompt.
         decode: Generating.
@@ -57,18 +56,14 @@ class LatencyView:
     """Latencies of a period.
 
     Attributes:
-        first: The first day.
         last: The last day, included.
         tz: Time zone of the buckets: that of the question for hours, UTC for days and weeks.
-        by: The dimension of the rows.
-        unit: Length of a bucket of time.
         starts: The beginning of each, in seconds since the epoch (UTC).
         end: End of the last one.
         bounds: Upper bounds of latency in seconds, ascending, one for each row of the heat map but
             the last, which has none.
         counts: Calls of each bucket of time, by latency: the heat map, one list for each bucket.
         lines: Percentiles of each bucket of time.
-        total: Percentiles of the whole period.
         rows: Percentiles by value, those with most calls first.
         phases: Phases of engines' calls, by upstream.
         max_error: Part of a latency that percentiles may be off.

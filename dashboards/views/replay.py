@@ -58,7 +58,6 @@ class CostCurve(msgspec.Struct, frozen=True, kw_only=True):
     """The cost of one way, call by call.
 
     Attributes:
-        name: Name of the way.
         nanos: Cost of all calls up to each point, in nano-dollars.
     """
 
@@ -83,7 +82,6 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         headline: The result in a sentence.
-        calls: Calls replayed.
         features: By feature, the dearest first.
         actions: Steps to take, the most profitable first.
         ways: One row for each way, and one for the least that these prompts can cost.

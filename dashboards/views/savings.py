@@ -30,12 +30,9 @@ class MeasuredSaving:
     """Planning of one feature measured against its control arm.
 
     Attributes:
-        team: Id of the team.
-        feature: The feature; "" for calls that name none.
         finding: ``not enough``, ``early``, ``measured`` or ``worse``.
         share: Part of the cost per token that was saved; null where it is not measured.
         low: Lower end of its 95 % interval.
-        high: Upper end.
         treated_conversations: Conversations that planning treated.
         control_conversations: Conversations that were sent unmodified.
         missing_conversations: Conversations until it is shown, or, where it is, counts.
@@ -60,8 +57,6 @@ class NextSaving:
     """A saving that is not taken yet: a layout that nobody decided on.
 
     Attributes:
-        team: Id of the team.
-        feature: The feature; "" for calls that name none.
         family: Family of models that the layout is for; "" for all.
         version: The version of the layout, which applying approves.
         moves: Texts that it moves.
@@ -97,9 +92,7 @@ class SavingsView(SavingsHeadline):
     """Savings of a period: the headline, and what it is made of.
 
     Attributes:
-        first: The first day.
         last: The last day, included.
-        tz: Time zone of the days, an IANA name.
         features: The same by feature, those that saved most first.
         measured: Planning measured against control arms, where somebody has measured it already;
             of the last thirty days. Null while it is being measured.

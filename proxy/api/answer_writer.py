@@ -40,12 +40,7 @@ _BODILESS: Final = frozenset({204, 304})
 
 
 class AnswerWriter:
-    """Writes all that an app sends for one request.
-
-    Args:
-        cycle: The request's cycle; it is kept up to date.
-        loop: The loop that it runs on.
-    """
+    """Writes all that an app sends for one request."""
 
     __slots__ = ("_cycle", "_head", "_is_chunked", "_length", "_loop")
 

@@ -23,7 +23,6 @@ def with_cors(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
     Source: Fetch standard, CORS protocol (2026-11).
 
     Args:
-        app: The gateway.
         origins: Origins such as ``https://app.example.com``, or ``*``; with none the app itself is
             returned, so that calls pay nothing for it.
     """

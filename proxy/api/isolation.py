@@ -85,9 +85,6 @@ def websocket_refusal() -> CallerError:
 def check_isolated(call: Call, teams: int) -> None:
     """Keep teams from each other's state with a provider, and from tokens that evade the gateway.
 
-    Args:
-        teams: Number of teams that have a key.
-
     Raises:
         CallerError: If the call may not go there, its path is but a slip of one that is open to
             all, or its path takes POST alone.

@@ -6,8 +6,10 @@ from math import ceil
 from typing import Final
 
 import orjson
-from starlette.types import Receive, Send
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
+from proxy.api.messages_api import speaks_messages
 from proxy.calls.ports import Head
 from proxy.errors import (
     ProxyError,
@@ -74,8 +76,6 @@ class Relay:
         """Answer on this connection.
 
         Args:
-            receive: Receives from the caller.
-            send: Sends to the caller.
             timeline: The call's; a stream's head says by it what the gateway took so far.
         """
         self._timeline = timeline
@@ -165,13 +165,7 @@ class Relay:
 def error_answer(
     error: ProxyError, request_id: bytes, *, speaks_messages: bool
 ) -> tuple[int, Headers, bytes]:
-    """The status, headers and body of an answer that is an error, in the caller's own API.
-
-    Args:
-        error: Error that the answer reports.
-        request_id: Names the request in the log.
-        speaks_messages: True if the caller speaks Anthropic's API.
-    """
+    """The status, headers and body of an answer that is an error, in the caller's own API."""
     if not speaks_messages:
         body = envelope(error)
         return error.status, error_headers(error, request_id, len(body)), body
@@ -180,14 +174,17 @@ def error_answer(
     return messages_status(error), [*headers, (MESSAGES_REQUEST_ID, request_id)], body
 
 
-def error_headers(error: ProxyError, request_id: bytes, length: int) -> Headers:
-    """The headers of every answer that is an error.
+def error_response(scope: Scope, error: ProxyError, request_id: str) -> Response:
+    """The same as a response of Starlette's."""
+    is_messages = speaks_messages(scope)
+    status, headers, body = error_answer(error, request_id.encode(), speaks_messages=is_messages)
+    response = Response(body, status_code=status)
+    response.raw_headers = headers
+    return response
 
-    Args:
-        error: Error that the answer reports.
-        request_id: Names the request in the log.
-        length: Bytes of the body.
-    """
+
+def error_headers(error: ProxyError, request_id: bytes, length: int) -> Headers:
+    """The headers of every answer that is an error."""
     headers: Headers = [
         (b"x-request-id", request_id),
         (b"content-type", b"application/json"),

@@ -35,11 +35,7 @@ _fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class PrefillRequests:
-    """The prompts that are being warmed, and how much each team warmed in the last minute.
-
-    Args:
-        ticks: Seconds of a clock that goes forward.
-    """
+    """The prompts that are being warmed, and how much each team warmed in the last minute."""
 
     def __init__(self, ticks: Callable[[], float]) -> None:
         self._ticks = ticks

@@ -35,9 +35,6 @@ _BUSY_SHARE: Final = 0.25
 class ReplicaOccupancy:
     """The live calls of each replica, and the prompt that is warmed there.
 
-    Args:
-        ticks: Seconds of a clock that goes forward.
-
     Attributes:
         live: Calls under way, by the replica's name.
         prompts: The event that ends the warming of a prompt, by the replica's name.
@@ -132,12 +129,7 @@ class CallsFirst:
     """Orders replicas as another port does, and lets live calls go before prompts to warm.
 
     Args:
-        port: The other port.
-        occupancy: Calls and prompts at each replica.
         prompt: The event that ends the prompt's warming, where the call warms one.
-
-    Attributes:
-        port: The other port.
     """
 
     def __init__(
@@ -185,8 +177,6 @@ def put_calls_first(
     """Dependencies with replicas at which live calls go before prompts to warm.
 
     Args:
-        deps: Ports through which calls are served.
-        occupancy: Calls and prompts at each replica.
         prompt: The event that ends the prompt's warming, where the call warms one.
     """
     port = deps.replicas

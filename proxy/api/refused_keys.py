@@ -25,11 +25,7 @@ _MAX_ADDRESS_CHARS: Final = 64
 
 
 def unauthenticated_error(token: str) -> CallerError:
-    """The refusal of a call without a key that is good, with the likely slip.
-
-    Args:
-        token: Text sent as the key; "" for none.
-    """
+    """The refusal of a call without a key that is good, with the likely slip."""
     if not token:
         return CallerError(
             "No key: send the gateway's key as `Authorization: Bearer tg-…`,"
@@ -58,11 +54,7 @@ def _likely_slip(token: str) -> str:
 
 
 class RefusedKeyLog:
-    """Logs refused keys, at most one line in ten seconds.
-
-    Args:
-        ticks: Seconds of a clock that goes forward.
-    """
+    """Logs refused keys, at most one line in ten seconds."""
 
     def __init__(self, ticks: Callable[[], float]) -> None:
         self._ticks = ticks

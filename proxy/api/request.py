@@ -207,9 +207,6 @@ async def read_body(
     connection loses the answer.
 
     Args:
-        receive: Takes the next message of the server.
-        length: Bytes that the head announces.
-        reservation: Of memory for the body.
         json_limit: The most JSON that it may have; None where it is not going to be parsed.
 
     Raises:

@@ -13,8 +13,7 @@ from starlette.exceptions import HTTPException
 
 from dashboards.board import AdminBoard
 from proxy.api.key_limits import expired_error
-from proxy.api.messages_api import speaks_messages
-from proxy.api.passthrough import error_answer, internal_error
+from proxy.api.passthrough import error_response, internal_error
 from proxy.api.refused_keys import unauthenticated_error
 from proxy.api.request import request_token
 from proxy.app_context import AppContext
@@ -277,11 +276,11 @@ def add_error_handlers(pages: FastAPI, request_id: Callable[[], str]) -> None:
 
     async def answer_proxy_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, ProxyError)  # noqa: S101 - registered for no other
-        return _error_response(request, error, request_id())
+        return error_response(request.scope, error, request_id())
 
     async def answer_http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for no other
-        answer = _error_response(request, _not_found_error(request, error), request_id())
+        answer = error_response(request.scope, _not_found_error(request, error), request_id())
         answer.status_code = error.status_code
         for name, value in (error.headers or {}).items():
             answer.headers[name] = value
@@ -289,12 +288,12 @@ def add_error_handlers(pages: FastAPI, request_id: Callable[[], str]) -> None:
 
     async def answer_bad_query(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for no other
-        return _error_response(request, invalid_query_error(error), request_id())
+        return error_response(request.scope, invalid_query_error(error), request_id())
 
     async def answer_bug(request: Request, _error: Exception) -> Response:
         failed = request_id()
         _log.error("Bug in the gateway on %s, page %s; traceback follows", failed, request.url.path)
-        return _error_response(request, internal_error(failed), failed)
+        return error_response(request.scope, internal_error(failed), failed)
 
     pages.add_exception_handler(ProxyError, answer_proxy_error)
     pages.add_exception_handler(HTTPException, answer_http_error)
@@ -309,12 +308,3 @@ def _not_found_error(request: Request, error: HTTPException) -> CallerError:
         message, code = "There is nothing at this path. Calls go to /v1/….", "not_found"
     message = _AT_ROOT if request.url.path == "/" else message
     return CallerError(message, code=code, status=404)
-
-
-def _error_response(request: Request, error: ProxyError, request_id: str) -> Response:
-    status, headers, body = error_answer(
-        error, request_id.encode(), speaks_messages=speaks_messages(request.scope)
-    )
-    answer = Response(body, status_code=status)
-    answer.raw_headers = headers
-    return answer

@@ -61,11 +61,7 @@ class DeadlineConnection(Protocol):
 
 
 class ArrivalDeadlines:
-    """Watches one connection from its beginning.
-
-    Attributes:
-        phase: The caller's next move.
-    """
+    """Watches one connection from its beginning."""
 
     __slots__ = (
         "_connection", "_ends", "_idle", "_loop", "_received", "_rings", "_timeouts", "_timer",
@@ -83,8 +79,6 @@ class ArrivalDeadlines:
 
         Args:
             connection: The connection; it is cut off where its caller is late.
-            loop: The running loop.
-            timeouts: Deadline of each phase.
             idle: Seconds that a connection without a request is kept.
         """
         self._connection = connection

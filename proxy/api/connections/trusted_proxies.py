@@ -24,9 +24,6 @@ class TrustedProxies:
     rightmost address that is none of theirs is the caller's. What stands left of it is the caller's
     own word.
 
-    Args:
-        networks: Addresses of the proxies.
-
     Source: RFC 7239, sections 4 and 5.2; for ``X-Forwarded-For`` the custom of proxies.
     """
 
@@ -46,7 +43,6 @@ class TrustedProxies:
 
         Args:
             peer: Address of the proxy, which counts where no header names another.
-            headers: Names in lower case, and values.
         """
         forwarded_for: list[bytes] = []
         forwarded: list[bytes] = []

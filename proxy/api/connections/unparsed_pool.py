@@ -38,9 +38,7 @@ class UnparsedPool:
         """Count bytes of a connection; False if it is the one that has to end for them.
 
         Args:
-            holder: The connection.
             address: Where it comes from; "" for one whose callers stand behind a proxy.
-            size: Bytes.
         """
         while self.bytes + size > _MAX_UNPARSED_BYTES:
             block = max(self._by_address, key=self._by_address.__getitem__, default=None)

@@ -75,7 +75,9 @@ class SignInLimits:
         limit, key = self._limit_keys(name, address, browser)[0]
         limit.forget(key)
 
-    def _limit_keys(self, name: str, address: str, browser: str) -> "list[tuple[FailureLimit, str]]":
+    def _limit_keys(
+        self, name: str, address: str, browser: str
+    ) -> "list[tuple[FailureLimit, str]]":
         """The limits on a sign-in with the key that each counts by, that of the pair first."""
         if browser:
             return [(self._pairs, f"in {browser} {name}")]

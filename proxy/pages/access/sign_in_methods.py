@@ -40,7 +40,6 @@ class SignInResult:
     Attributes:
         person: The person; None for the admin token.
         holder: Name under which their session is kept.
-        method: Way they signed in.
         first_page: Path below ``/admin`` of the page that follows where they wanted no other.
     """
 

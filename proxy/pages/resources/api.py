@@ -16,7 +16,8 @@ API_PATH: Final = "/api/v1"
 _DESCRIPTION: Final = (
     "What the admin pages show and change. Sign in at /admin; requests carry its session cookie."
     " Money is in nano-dollars (1e-9 US dollars), times are seconds since the epoch (UTC), and"
-    " null is unknown. Lists are read page by page: `after` takes the `next` of the page before."
+    ' null is unknown. A team and a key are named by their ids, and a feature is "" for calls that'
+    " name none. Lists are read page by page: `after` takes the `next` of the page before."
 )
 #: The attribute of a method that has its route.
 _ROUTE: Final = "_api_route"

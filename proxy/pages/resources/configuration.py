@@ -31,7 +31,6 @@ class ConfigurationView:
 
     Attributes:
         settings: Settings that differ from their defaults.
-        models: Models in the catalog.
         policies: Number of policies in force, by kind.
         troubles: Reasons why no calls can be taken.
         notes: Notes for operators, such as why the last reload failed.

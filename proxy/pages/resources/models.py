@@ -35,7 +35,6 @@ class RouteView:
     """A route of a model, with the standard prices of now.
 
     Attributes:
-        upstream: Upstream that it leads to.
         provider: The upstream's provider; "" where it was not given.
         is_priced: False where no price is known.
         price_source: ``shipped``, ``own`` for prices of the operator's file, or ``assumed``; ""
@@ -76,7 +75,6 @@ class ModelView:
     """A model and its routes, in the order they are tried.
 
     Attributes:
-        id: The name that callers use.
         fallbacks: Models that answer in its place when all its routes fail.
         retires: Day on which its provider stops serving it, such as ``2027-01-31``; "" for none.
     """
@@ -93,7 +91,6 @@ class ReplicaView:
 
     Attributes:
         gateway: Process id of the gateway.
-        model: Model that it serves.
         is_healthy: True if calls go there.
         reason: Reason why not; "" for none.
         running: Calls in its batch.

@@ -57,8 +57,6 @@ class NewKey(BaseModel):
     """A key to make.
 
     Attributes:
-        team: Id of its team.
-        feature: Feature of calls that name none.
         expires: Time from which it opens nothing, in seconds since the epoch; null for never.
         models: The models that its calls may ask for; null for all.
     """

@@ -1,7 +1,5 @@
 """The API's OpenAPI document, and requests made up from it: none of them meets a bug."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +7,6 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from dashboards.access import Role
 from proxy.pages.resources.api import API_PATH
-from proxy.store.store import Store
 from tests.fakes.dashboard import Dashboard
 
 schemathesis = pytest.importorskip(
@@ -17,13 +14,6 @@ schemathesis = pytest.importorskip(
 )
 #: Requests per operation.
 _EXAMPLES = 12
-
-
-@pytest.fixture
-def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
-    made = Dashboard(store, tmp_path)
-    yield made
-    made.close()
 
 
 @pytest.mark.slow

@@ -1,24 +1,13 @@
 """Forms of the page of budgets."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from dashboards.access import Role
 from dashboards.refilled_form import PAGE_FIELD
-from proxy.store.store import Store
 from slo.budgets.budget import Budget
 from tests.fakes.dashboard import Dashboard
 
 FORM = {"name": "own", "scope": "team", "of": "", "unit": "usd", "window": "day", "limit": "5"}
-
-
-@pytest.fixture
-def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
-    made = Dashboard(store, tmp_path)
-    yield made
-    made.close()
 
 
 def submit_form(dashboard: Dashboard, **fields: str) -> Budget | str:

@@ -1,25 +1,13 @@
 """Forms of teams, keys, people and accounts do what the API does, and secrets are shown once."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from dashboards.access import Role
-from proxy.store.store import Store
 from tests.fakes.asgi import AsgiConnection
 from tests.fakes.board import NOW
 from tests.fakes.dashboard import Dashboard, new_cookie
 
 PASSWORD = "correct horse battery"
-
-
-@pytest.fixture
-def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
-    made = Dashboard(store, tmp_path)
-    yield made
-    made.close()
 
 
 def text(got: AsgiConnection) -> str:

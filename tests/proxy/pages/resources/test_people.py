@@ -2,25 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dashboards.access import Role
-from proxy.store.store import Store
 from tests.fakes.board import NOW
 from tests.fakes.dashboard import Dashboard, new_cookie
 
 PASSWORD = "correct horse battery"
-
-
-@pytest.fixture
-def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
-    made = Dashboard(store, tmp_path)
-    yield made
-    made.close()
 
 
 def got(dashboard: Dashboard, method: str, path: str, sent: Any = None, cookie: str = "") -> Any:

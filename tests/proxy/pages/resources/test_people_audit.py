@@ -1,23 +1,13 @@
 """The audit log over the API."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dashboards.access import Role
-from proxy.store.store import Store
 from tests.fakes.board import NOW
 from tests.fakes.dashboard import Dashboard
-
-
-@pytest.fixture
-def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
-    made = Dashboard(store, tmp_path)
-    yield made
-    made.close()
 
 
 def entries(dashboard: Dashboard, query: str = "") -> Any:

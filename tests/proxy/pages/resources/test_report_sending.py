@@ -1,13 +1,10 @@
 """Scheduled reports that administrators send by hand, on the page and by the API."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from dashboards.access import Role
-from proxy.store.store import Store
 from tests.fakes.alerts import json_of_post
 from tests.fakes.dashboard import OWN_TEAM, Dashboard
 from tests.fakes.webhooks import answering_webhook
@@ -29,10 +26,8 @@ secret_env = "SENDING_TEST_SECRET"
 
 
 @pytest.fixture
-def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
-    made = Dashboard(store, tmp_path, more_policies=REPORTS)
-    yield made
-    made.close()
+def policies() -> str:
+    return REPORTS
 
 
 def audit_of_reports(dashboard: Dashboard) -> list[tuple[str, object]]:

@@ -1,25 +1,15 @@
 """Teams and keys over the API: each person sees and changes those of own teams."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dashboards.access import Role
-from proxy.store.store import Store
 from tests.fakes.board import NOW
 from tests.fakes.dashboard import Dashboard
 
 DAY = 86_400.0
-
-
-@pytest.fixture
-def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
-    made = Dashboard(store, tmp_path)
-    yield made
-    made.close()
 
 
 def got(dashboard: Dashboard, role: Role, method: str, path: str, sent: Any = None) -> Any:

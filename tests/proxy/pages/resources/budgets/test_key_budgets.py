@@ -1,26 +1,17 @@
 """A key's own budget: made with it, changed, and gone with it."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dashboards.access import Role
-from proxy.store.store import Store
 from slo.budgets.budget import Budget
 from tests.fakes.board import NOW
 from tests.fakes.dashboard import Dashboard
 
 BOSS = Role.TEAM_ADMIN
-
-
-@pytest.fixture
-def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
-    made = Dashboard(store, tmp_path)
-    yield made
-    made.close()
 
 
 def got(dashboard: Dashboard, method: str, path: str, sent: Any = None) -> Any:

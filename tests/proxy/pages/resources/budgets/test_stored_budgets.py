@@ -1,6 +1,5 @@
 """Budgets set by the API and the page, as people of each role may."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 
 from dashboards.access import Role
 from proxy.store.sql.settings.stored_budgets import MAX_TEAM_BUDGETS
-from proxy.store.store import Store
 from slo.budgets.budget import Budget, BudgetUnit
 from slo.window import Window
 from tests.fakes.admission_harness import NOW
@@ -19,13 +17,6 @@ from tests.fakes.dashboard import OWN_TEAM, Dashboard
 API = "/api/v1/budgets"
 OWN = {"scope": "team", "of": OWN_TEAM, "unit": "usd", "window": "month", "limit": "12.5"}
 EVERYBODYS = {"scope": "organization", "unit": "tokens", "window": "day", "limit": "1000"}
-
-
-@pytest.fixture
-def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
-    made = Dashboard(store, tmp_path)
-    yield made
-    made.close()
 
 
 def put(dashboard: Dashboard, name: str, sent: dict[str, Any], role: Role = Role.ADMIN) -> Any:
