@@ -30,9 +30,9 @@ def test_names_of_teams_and_features_are_inert_in_csv() -> None:
 
 
 def test_an_unknown_cost_is_an_empty_cell_beside_its_count() -> None:
-    known, unknown = csv.DictReader(io.StringIO(cost_csv(REPORT, {}), newline=""))
+    catalog, unknown = csv.DictReader(io.StringIO(cost_csv(REPORT, {}), newline=""))
 
-    assert (known["cost_usd"], known["unpriced_attempts"]) == ("0.000000007", "0")
+    assert (catalog["cost_usd"], catalog["unpriced_attempts"]) == ("0.000000007", "0")
     assert (unknown["cost_usd"], unknown["unpriced_attempts"]) == ("", "2")
 
 

@@ -34,7 +34,7 @@ def test_no_cell_begins_a_formula_wherever_a_locale_splits_it(text: str) -> None
     ((cell,),) = cells(csv_text(["h"], [[text]]))[1:] or [[""]]
     parts = [cell]
     for separator in ";\t\r\n":
-        parts = [each for part in parts for each in part.split(separator)]
+        parts = [item for part in parts for item in part.split(separator)]
 
     assert not any(part.lstrip().startswith(("=", "+", "-", "@")) for part in parts)
     assert not cell.startswith(("\t", "\r", "\n"))
@@ -47,7 +47,7 @@ def test_any_texts_come_back_from_a_strict_reader_as_they_were_made_inert(
 ) -> None:
     text = csv_text(["a", "b"], rows)
 
-    assert cells(text) == [["a", "b"], *([inert_text(each) for each in row] for row in rows)]
+    assert cells(text) == [["a", "b"], *([inert_text(item) for item in row] for row in rows)]
     assert text.encode().decode() == text
 
 

@@ -33,9 +33,9 @@ def test_lines_begin_at_nothing_and_end_at_their_costs() -> None:
     [(80, [0, 20, 40, 60, 80]), (81, [0, 50, 100]), (3, [0, 1, 2, 3]), (0, [0, 1])],
 )
 def test_ticks_are_round_and_reach_the_dearest_way(most: int, ticks: list[int]) -> None:
-    found = [tick.nanos for tick in cost_plot(curves((0, most))).ticks]
+    result = [tick.nanos for tick in cost_plot(curves((0, most))).ticks]
 
-    assert found == [tick * CENT for tick in ticks] if most else found == [0, 1]
+    assert result == [tick * CENT for tick in ticks] if most else result == [0, 1]
 
 
 def test_a_file_is_whole_xml_and_names_are_text_in_it() -> None:
@@ -43,6 +43,6 @@ def test_a_file_is_whole_xml_and_names_are_text_in_it() -> None:
 
     root = ET.fromstring(svg)  # noqa: S314 - our own text
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    assert not [each for each in root.iter() if each.tag.endswith("script")]
-    assert len([each for each in root.iter() if each.tag.endswith("polyline")]) == 2
+    assert not [element for element in root.iter() if element.tag.endswith("script")]
+    assert len([element for element in root.iter() if element.tag.endswith("polyline")]) == 2
     assert "<script>alert(1)</script> $0.0200" in "".join(root.itertext())

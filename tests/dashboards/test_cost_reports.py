@@ -49,7 +49,7 @@ def test_days_are_read_one_by_one_and_months_one_by_one() -> None:
     cost_report(months, PERIOD, ("month",))
     cost_report(once, PERIOD, ("team",))
 
-    assert [len(each.periods) for each in (days, months, once)] == [14, 2, 1]
+    assert [len(reports.periods) for reports in (days, months, once)] == [14, 2, 1]
 
 
 def test_an_unknown_cost_is_none_and_never_nothing() -> None:

@@ -35,7 +35,7 @@ SPENDS = st.builds(
 def report_of(spends: Sequence[Spend]) -> CostReport:
     start, end = PERIOD.bounds
     step = (end - start) // (len(spends) + 1)
-    placed = [(start + n * step, each) for n, each in enumerate(spends)]
+    placed = [(start + n * step, spend) for n, spend in enumerate(spends)]
     return cost_report(SpendReports(*placed), PERIOD, FOCUS_DIMENSIONS, {"up": "acme"})
 
 

@@ -31,7 +31,7 @@ def test_a_span_has_the_two_largest_units():
 
 
 @pytest.mark.parametrize(
-    ("nanos", "said"),
+    ("nanos", "text"),
     [
         (None, "?"),
         (0, "$0"),
@@ -43,8 +43,8 @@ def test_a_span_has_the_two_largest_units():
         (1_234_567_891_234_567, "$1,234,567.891235"),
     ],
 )
-def test_money_is_told_as_close_as_anybody_reads(nanos, said):
-    assert formatting.money(nanos) == said
+def test_money_is_told_as_close_as_anybody_reads(nanos, text):
+    assert formatting.money(nanos) == text
 
 
 def test_a_budgets_amount_is_shown_in_its_unit():
@@ -54,10 +54,10 @@ def test_a_budgets_amount_is_shown_in_its_unit():
 
 
 @pytest.mark.parametrize(
-    ("part", "whole", "said"), [(1, 3, "33.3 %"), (None, 3, "?"), (1, 0, "?"), (4, 2, "200.0 %")]
+    ("part", "whole", "text"), [(1, 3, "33.3 %"), (None, 3, "?"), (1, 0, "?"), (4, 2, "200.0 %")]
 )
-def test_a_share_is_told_in_percent(part, whole, said):
-    assert formatting.share(part, whole) == said
+def test_a_share_is_told_in_percent(part, whole, text):
+    assert formatting.share(part, whole) == text
 
 
 def test_an_empty_name_is_shown_in_words():
@@ -75,7 +75,7 @@ def test_an_empty_name_is_shown_in_words():
 
 
 @pytest.mark.parametrize(
-    ("outcome", "error", "said"),
+    ("outcome", "error", "text"),
     [
         ("answered", "", ""),
         ("refused", "budget_exceeded", "refused: budget_exceeded"),
@@ -84,8 +84,8 @@ def test_an_empty_name_is_shown_in_words():
         ("hung_up", "", "the caller left"),
     ],
 )
-def test_the_ending_of_a_rerouted_call_is_shown_unless_it_was_answered(outcome, error, said):
-    assert formatting.call_ending(a_rerouted_call(outcome=outcome, error=error)) == said
+def test_the_ending_of_a_rerouted_call_is_shown_unless_it_was_answered(outcome, error, text):
+    assert formatting.call_ending(a_rerouted_call(outcome=outcome, error=error)) == text
 
 
 def test_an_unknown_price_is_not_shown_as_free():
@@ -93,7 +93,7 @@ def test_an_unknown_price_is_not_shown_as_free():
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "text"),
     [
         ({"burn": 1.0}, "within its error budget"),
         ({"burn": 1.5}, "not missed beyond chance"),
@@ -106,10 +106,10 @@ def test_an_unknown_price_is_not_shown_as_free():
         ({"state": "pinned"}, ""),
     ],
 )
-def test_a_healthy_objective_says_whether_it_keeps_its_error_budget(fields, said):
+def test_a_healthy_objective_says_whether_it_keeps_its_error_budget(fields, text):
     healthy = {"state": "healthy", "level": 0, "why": ""}
 
-    assert formatting.objective_reason(an_objective(**(healthy | fields))) == said
+    assert formatting.objective_reason(an_objective(**(healthy | fields))) == text
 
 
 @pytest.mark.parametrize(
@@ -177,9 +177,9 @@ def test_values_have_the_names_that_rows_give_them() -> None:
 
 def test_the_first_reason_of_each_feature_is_found() -> None:
     rows = [a_reason("a", "x", "expired"), a_reason("a", "x", "moved"), a_reason("b", "x", "new")]
-    found = formatting.first_by_feature(rows)
+    result = formatting.first_by_feature(rows)
 
-    assert {place: each.reason for place, each in found.items()} == {
+    assert {place: item.reason for place, item in result.items()} == {
         ("a", "x"): "expired",
         ("b", "x"): "new",
     }

@@ -276,7 +276,7 @@ def test_names_given_by_callers_are_escaped(part):
 
     assert "<script" not in html
     assert [tag for tag, _ in page.elements] == [tag for tag, _ in plain.elements]
-    assert not any(name.startswith("on") for _, found in page.elements for name in found)
+    assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
     assert "<script>alert('x')</script>" in page.text
     assert "{{ 7 * 7 }}" in page.text
 
@@ -296,7 +296,7 @@ def _with_harmless_texts(row: Any) -> Any:
 
 def test_an_evil_id_leads_nowhere_else():
     page = Outline(policies_page(overview(rerouted_calls=[a_rerouted_call(call_id='"/../x?<y>')])))
-    (link,) = [each for each in page.all("a") if each.get("class") == "id"]
+    (link,) = [attributes for attributes in page.all("a") if attributes.get("class") == "id"]
 
     assert link["href"] == "/admin/calls/%22/../x%3F%3Cy%3E"
 
@@ -305,9 +305,13 @@ def test_the_sign_in_page_has_a_form_that_works_without_anything_else():
     page = Outline(pages.sign_in(SignInForm(problem=EVIL, takes_token=True)))
 
     assert {"class": "sign-in", "method": "post", "action": "/admin/sign-in"} in page.all("form")
-    fields = [(each["type"], each["name"]) for each in page.all("input") if "type" in each]
+    fields = [
+        (attributes["type"], attributes["name"])
+        for attributes in page.all("input")
+        if "type" in attributes
+    ]
     assert fields == [("password", "password"), ("password", "token")]
-    assert [each["for"] for each in page.all("label")] == ["name", "password", "token"]
+    assert [attributes["for"] for attributes in page.all("label")] == ["name", "password", "token"]
     assert EVIL in page.text
     assert page.all("script") == []
 
@@ -317,20 +321,28 @@ def test_pages_are_made_of_nothing_that_their_policy_forbids():
         page = Outline(html)
         names = {tag for tag, _ in page.elements}
         assert not names & {"style", "iframe", "object", "base"}
-        assert not any("style" in found for _, found in page.elements)
-        loaded = [found["href"] for found in page.all("link")]
-        loaded += [found["src"] for found in page.all("script")]
-        assert all(str(each).startswith("/admin/static/") for each in loaded)
+        assert not any("style" in attributes for _, attributes in page.elements)
+        loaded = [attributes["href"] for attributes in page.all("link")]
+        loaded += [attributes["src"] for attributes in page.all("script")]
+        assert all(str(path).startswith("/admin/static/") for path in loaded)
 
 
 def test_tables_can_be_read_without_seeing_them():
     page = page_outline()
 
     assert len(page.all("caption")) == len(page.all("table")) == 5
-    assert all(found.get("scope") in {"col", "row"} for found in page.all("th"))
-    names = [found["id"] for _, found in page.elements if "id" in found and found["id"] != "main"]
+    assert all(attributes.get("scope") in {"col", "row"} for attributes in page.all("th"))
+    names = [
+        attributes["id"]
+        for _, attributes in page.elements
+        if "id" in attributes and attributes["id"] != "main"
+    ]
     assert len(names) == len(set(names))
-    labels = [found["aria-labelledby"] for _, found in page.elements if "aria-labelledby" in found]
+    labels = [
+        attributes["aria-labelledby"]
+        for _, attributes in page.elements
+        if "aria-labelledby" in attributes
+    ]
     assert set(labels) <= set(names)
 
 

@@ -27,12 +27,12 @@ def sums(nanos: int, **fields: int) -> CostSums:
 
 
 def mail(*rows: tuple[str, CostSums], team: str = "", name: str = "weekly") -> ReportMail:
-    found = CostReport(
+    result = CostReport(
         period=PERIOD,
         by=("team", "feature"),
-        rows=tuple(CostRow(("t1", feature), each) for feature, each in rows),
+        rows=tuple(CostRow(("t1", feature), row) for feature, row in rows),
     )
-    return report_mail(name, found, {"t1": "assistants"}, team)
+    return report_mail(name, result, {"t1": "assistants"}, team)
 
 
 class Elements(HTMLParser):
@@ -69,7 +69,11 @@ def test_html_shows_amounts_to_read_at_a_glance_and_shares_beside_the_exact_ones
 
     for text in ("$40.00", "$30.00", "75.0 % of cost", "25.0 % of cost", "3 failed"):
         assert text in shown.text
-    assert [at["style"] for _, at in shown.found if "width:75.0%" in (at.get("style") or "")]
+    assert [
+        attributes["style"]
+        for _, attributes in shown.found
+        if "width:75.0%" in (attributes.get("style") or "")
+    ]
 
 
 def test_the_dearest_row_comes_first() -> None:
@@ -84,8 +88,10 @@ def test_callers_text_is_escaped_and_nothing_is_loaded() -> None:
     tags = {tag for tag, _ in page.found}
 
     assert not tags & {"script", "img", "link", "style", "iframe", "a", "form", "svg"}
-    assert not any({"src", "href", "background", "onerror"} & set(at) for _, at in page.found)
-    assert not any("url(" in (at.get("style") or "") for _, at in page.found)
+    assert not any(
+        {"src", "href", "background", "onerror"} & set(attributes) for _, attributes in page.found
+    )
+    assert not any("url(" in (attributes.get("style") or "") for _, attributes in page.found)
     assert "<script>alert(1)</script>" in page.text
     assert len(made.subject.splitlines()) == 1
     assert all("Bcc" not in line[:3] for line in made.text.splitlines())
@@ -150,7 +156,7 @@ def test_a_message_has_text_then_html_and_the_csv() -> None:
 
 def test_a_message_that_is_sent_again_has_the_same_id_and_others_another() -> None:
     made = mail(("chat", sums(1)))
-    ids = {made.message("r@x.y", "ann@x.y", at)["Message-ID"] for at in (0.0, 99.0)}
+    ids = {made.message("r@x.y", "ann@x.y", moment)["Message-ID"] for moment in (0.0, 99.0)}
 
     assert len(ids) == 1
     assert made.message("r@x.y", "bob@x.y", 0.0)["Message-ID"] not in ids

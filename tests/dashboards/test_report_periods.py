@@ -21,51 +21,51 @@ def moment(text: str) -> float:
 
 
 def test_the_last_week_ends_on_monday_in_its_own_time_zone() -> None:
-    at = moment("2026-11-22T23:30:00")  # Sunday in UTC, Monday in Berlin
+    now = moment("2026-11-22T23:30:00")  # Sunday in UTC, Monday in Berlin
 
-    assert period_name(last_period(WEEK, "UTC", at)) == "2026-W46"
-    assert period_name(last_period(WEEK, "Europe/Berlin", at)) == "2026-W47"
+    assert period_name(last_period(WEEK, "UTC", now)) == "2026-W46"
+    assert period_name(last_period(WEEK, "Europe/Berlin", now)) == "2026-W47"
 
 
 def test_the_last_month_is_over_in_its_own_time_zone() -> None:
-    at = moment("2026-12-01T01:00:00")
+    now = moment("2026-12-01T01:00:00")
 
-    assert period_name(last_period(MONTH, "UTC", at)) == "2026-11"
-    assert period_name(last_period(MONTH, "America/New_York", at)) == "2026-10"
+    assert period_name(last_period(MONTH, "UTC", now)) == "2026-11"
+    assert period_name(last_period(MONTH, "America/New_York", now)) == "2026-10"
 
 
 def test_the_current_period_is_the_one_that_a_moment_is_in() -> None:
-    at = moment("2026-12-01T01:00:00")
+    now = moment("2026-12-01T01:00:00")
 
-    assert period_name(current_period(MONTH, "UTC", at)) == "2026-12"
-    assert period_name(current_period(MONTH, "America/New_York", at)) == "2026-11"
-    assert period_name(current_period(WEEK, "UTC", at)) == "2026-W49"
+    assert period_name(current_period(MONTH, "UTC", now)) == "2026-12"
+    assert period_name(current_period(MONTH, "America/New_York", now)) == "2026-11"
+    assert period_name(current_period(WEEK, "UTC", now)) == "2026-W49"
 
 
 def test_periods_that_were_missed_are_found_in_order() -> None:
     last = last_period(WEEK, "UTC", moment("2026-11-25T00:00:00"))
 
     missed = periods_after(date(2026, 11, 2), last, WEEK)
-    assert [period_name(each) for each in missed] == ["2026-W45", "2026-W46", "2026-W47"]
+    assert [period_name(period) for period in missed] == ["2026-W45", "2026-W46", "2026-W47"]
     assert list(periods_after(last.end, last, WEEK)) == []
 
 
 def test_a_month_that_weeks_reported_in_part_is_reported_whole() -> None:
     last = last_period(MONTH, "UTC", moment("2026-12-02T00:00:00"))
 
-    assert [period_name(each) for each in periods_after(date(2026, 11, 23), last, MONTH)] == [
+    assert [period_name(period) for period in periods_after(date(2026, 11, 23), last, MONTH)] == [
         "2026-11"
     ]
 
 
 @given(st.sampled_from(ReportInterval), st.floats(1e9, 4e9))
 def test_the_last_period_is_whole_over_and_found_by_its_name(
-    every: ReportInterval, at: float
+    every: ReportInterval, now: float
 ) -> None:
-    period = last_period(every, "Europe/Berlin", at)
+    period = last_period(every, "Europe/Berlin", now)
 
-    assert period.bounds[1] <= at
-    assert at - period.bounds[1] < 32 * 86_400
+    assert period.bounds[1] <= now
+    assert now - period.bounds[1] < 32 * 86_400
     assert named_period(every, period_name(period), "Europe/Berlin") == period
     day_before = period.end - timedelta(days=1)
     assert list(periods_after(day_before, period, every))[-1] == period

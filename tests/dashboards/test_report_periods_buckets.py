@@ -39,8 +39,12 @@ def test_days_are_as_long_as_they_are_there() -> None:
 def test_weeks_begin_on_monday_and_months_on_the_first() -> None:
     period = a_period(date(2026, 10, 29), 10)
 
-    weeks = [datetime.fromtimestamp(at, UTC).date() for at in time_buckets(period, "week").starts]
-    months = [datetime.fromtimestamp(at, UTC).date() for at in time_buckets(period, "month").starts]
+    weeks = [
+        datetime.fromtimestamp(start, UTC).date() for start in time_buckets(period, "week").starts
+    ]
+    months = [
+        datetime.fromtimestamp(start, UTC).date() for start in time_buckets(period, "month").starts
+    ]
     assert weeks == [date(2026, 10, 29), date(2026, 11, 2)]
     assert months == [date(2026, 10, 29), date(2026, 11, 1)]
 

@@ -101,7 +101,7 @@ def test_planning_that_is_measured_of_some_features_is_partly_measured() -> None
     sums = SavingsSums(cost_nanos=80, planning_nanos=70, planned_cost_nanos=80)
     both = count_planning(sums, MeasuredShare(0.2, 0.1, 0.3)).plus(count_planning(sums, None))
 
-    assert {each.name: each.sureness for each in waterfall(both)}["planning"] == "partly measured"
+    assert {step.name: step.sureness for step in waterfall(both)}["planning"] == "partly measured"
 
 
 def test_each_step_says_how_it_is_computed_and_how_sure_it_is() -> None:
@@ -159,4 +159,4 @@ def test_the_largest_estimates_that_are_not_counted_are_named(count: int) -> Non
     ]
     named = savings_headline(SavingsSums(), given_savings).uncounted
 
-    assert [each.nanos for each in named] == sorted(range(count), reverse=True)[:MAX_UNCOUNTED]
+    assert [saving.nanos for saving in named] == sorted(range(count), reverse=True)[:MAX_UNCOUNTED]

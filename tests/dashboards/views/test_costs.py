@@ -38,21 +38,21 @@ def test_units_of_nothing_or_of_unknown_cost_are_unknown() -> None:
 
 
 def test_a_forecast_expects_of_each_day_left_what_its_weekday_cost() -> None:
-    found = forecast(lambda day: 700 if day.weekday() == 4 else 100 if day < TODAY else 40)
+    result = forecast(lambda day: 700 if day.weekday() == 4 else 100 if day < TODAY else 40)
 
     # To the end of November: the rest of Thursday, a Friday, Saturday, Sunday, Monday.
-    assert found.forecast_nanos == found.spent_nanos + 60 + 700 + 3 * 100
-    assert (found.month, found.known_days) == ("2026-11", 28)
+    assert result.forecast_nanos == result.spent_nanos + 60 + 700 + 3 * 100
+    assert (result.month, result.known_days) == ("2026-11", 28)
 
 
 def test_a_day_that_cost_more_than_usual_already_takes_nothing_from_the_rest() -> None:
-    found = forecast(lambda day: 900 if day == TODAY else 100)
+    result = forecast(lambda day: 900 if day == TODAY else 100)
 
-    assert found.forecast_nanos == found.spent_nanos + 4 * 100
+    assert result.forecast_nanos == result.spent_nanos + 4 * 100
 
 
 def test_a_week_is_needed_to_forecast_a_month() -> None:
-    found = forecast(lambda day: 100 if (TODAY - day).days <= 6 else 0)
+    result = forecast(lambda day: 100 if (TODAY - day).days <= 6 else 0)
 
-    assert (found.forecast_nanos, found.known_days, found.spent_nanos) == (None, 6, 700)
-    assert "7 whole days" in found.method
+    assert (result.forecast_nanos, result.known_days, result.spent_nanos) == (None, 6, 700)
+    assert "7 whole days" in result.method

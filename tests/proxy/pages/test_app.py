@@ -100,8 +100,8 @@ def test_the_token_opens_the_pages_and_nothing_else(settings: Settings) -> None:
         assert "There are no objectives yet" in page.body.decode()
         for path in ("/v1/models", "/v1/thriftgate/calls/call_1"):
             assert (await got(running, path, cookie=cookie)).status == 401
-            told = await got(running, path, authorization=f"Bearer {TOKEN}")
-            assert (told.status, refusal(told)["code"]) == (401, "invalid_api_key")
+            answer = await got(running, path, authorization=f"Bearer {TOKEN}")
+            assert (answer.status, refusal(answer)["code"]) == (401, "invalid_api_key")
         call = await got(running, "/v1/chat/completions", "POST", b"{}", cookie=cookie)
         assert (call.status, refusal(call)["code"]) == (401, "missing_api_key")
         assert (await got(running, "/v1/models", authorization=f"Bearer {key}")).status == 200
@@ -113,9 +113,9 @@ def test_the_list_of_models_has_a_call_id(settings: Settings) -> None:
     async def work(running: Gateway, key: str) -> None:
         names = set()
         for path in ("/v1/models", "/v1/models", "/v1/models/gpt-4o", "/v1/models/none"):
-            told = await got(running, path, authorization=f"Bearer {key}")
-            assert told.status == (404 if path.endswith("none") else 200)
-            names.add(told.headers["x-request-id"])
+            answer = await got(running, path, authorization=f"Bearer {key}")
+            assert answer.status == (404 if path.endswith("none") else 200)
+            names.add(answer.headers["x-request-id"])
         assert len(names) == 4
         assert all(re.fullmatch("call_[0-9a-f]{32}", name) for name in names)
 
@@ -135,14 +135,14 @@ def test_a_callers_key_opens_no_page(settings: Settings) -> None:
 
 def test_held_amounts_come_from_the_counters_of_the_process(settings: Settings) -> None:
     file = settings.folder.parent / "policies.toml"
-    told = (
+    lines = (
         'name = "day"',
         'scope = "organization"',
         'limit = "5"',
         'unit = "usd"',
         'window = "day"',
     )
-    file.write_text("\n".join(("[[budgets]]", *told)))
+    file.write_text("\n".join(("[[budgets]]", *lines)))
 
     async def work(running: Gateway, key: str) -> None:
         page = (await got(running, "/admin/budgets", cookie=await signed_in(running))).body.decode()
@@ -185,9 +185,9 @@ def test_examples_in_empty_sections_are_valid_policies(tmp_path: Path) -> None:
     file = tmp_path / "policies.toml"
     file.write_text("\n\n".join(snippets).replace("&#34;", '"'))
 
-    found = read_policies(Settings(policies=file))
-    every = (found.objectives, found.budgets, found.ceilings, found.sinks)
-    assert [len(each) for each in every] == [1, 1, 1, 1]
+    read = read_policies(Settings(policies=file))
+    every = (read.objectives, read.budgets, read.ceilings, read.sinks)
+    assert [len(policies) for policies in every] == [1, 1, 1, 1]
 
 
 async def readiness(running: Gateway) -> tuple[int, dict[str, Any]]:
@@ -234,9 +234,9 @@ def test_a_gateway_without_a_key_of_any_upstream_is_ready_and_says_so(
 
     async def run(chosen: Settings) -> dict[str, Any]:
         async with gateway(chosen) as running:
-            status, said = await readiness(running)
+            status, text = await readiness(running)
             assert status == 200
-            return said
+            return text
 
     (note,) = asyncio.run(run(keyless))["notes"]
     assert "No upstream has the key it needs" in note

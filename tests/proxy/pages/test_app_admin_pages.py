@@ -45,35 +45,35 @@ def test_every_page_has_a_policy_that_lets_nothing_in(signed_in: Browser) -> Non
     answers += [signed_in.sign_in("wrong"), signed_in.post("/sign-out")]
     answers += [signed_in.get()]
 
-    for got in answers:
-        assert got.headers["content-security-policy"] == HEADERS["content-security-policy"]
-        assert got.headers["x-content-type-options"] == "nosniff"
-        assert got.headers["cache-control"] == "no-store"
-        assert got.headers["referrer-policy"] == "same-origin"
-        assert got.headers["x-frame-options"] == "DENY"
+    for answer in answers:
+        assert answer.headers["content-security-policy"] == HEADERS["content-security-policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["referrer-policy"] == "same-origin"
+        assert answer.headers["x-frame-options"] == "DENY"
 
 
 def test_a_slash_too_many_leads_to_the_page_and_to_no_other_host(browser: Browser) -> None:
-    got = browser.get("/", host="evil.example")
+    answer = browser.get("/", host="evil.example")
 
-    assert (got.status, got.headers["location"]) == (303, "/admin")
+    assert (answer.status, answer.headers["location"]) == (303, "/admin")
     assert browser.get("/sign-in/").status == 404
 
 
 def test_the_stylesheet_is_one(browser: Browser) -> None:
-    got = browser.get("/static/admin.css")
+    answer = browser.get("/static/admin.css")
 
-    assert got.headers["content-type"].startswith("text/css")
-    assert b"prefers-color-scheme" in got.body
+    assert answer.headers["content-type"].startswith("text/css")
+    assert b"prefers-color-scheme" in answer.body
 
 
 def test_a_part_that_is_not_known_leaves_the_page_standing() -> None:
     browser = Browser(FakeBoard(page=overview(counters=None)))
     browser.sign_in()
-    got = browser.get("/budgets")
+    answer = browser.get("/budgets")
 
-    assert got.status == 200
-    assert "Budgets are not available just now" in got.body.decode()
+    assert answer.status == 200
+    assert "Budgets are not available just now" in answer.body.decode()
 
 
 def test_a_script_in_a_features_name_is_text() -> None:

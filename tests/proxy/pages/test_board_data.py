@@ -47,30 +47,34 @@ def test_an_objective_stands_where_the_wheel_has_it(store: Store) -> None:
         state=ControllerState.DEGRADED, level=2, since=NOW - 9, reason="31 of 60 were slow"
     )
     moving = wheel(objective(feature="chat", name="chat"), chat=standing)
-    (found,) = ask_board(store, LiveBoard.objectives, router=moving) or ()
+    (status,) = ask_board(store, LiveBoard.objectives, router=moving) or ()
 
-    assert (found.name, found.feature, found.what) == ("chat", "chat", "p95 of ttft within 500ms")
-    assert (found.enforce, found.acts, found.ladder) == ("degrade", True, ("elsewhere", "small"))
-    assert (found.state, found.level, found.since) == ("degraded", 2, NOW - 9)
-    assert (found.why, found.pin) == ("31 of 60 were slow", None)
+    assert (status.name, status.feature, status.what) == (
+        "chat",
+        "chat",
+        "p95 of ttft within 500ms",
+    )
+    assert (status.enforce, status.acts, status.ladder) == ("degrade", True, ("elsewhere", "small"))
+    assert (status.state, status.level, status.since) == ("degraded", 2, NOW - 9)
+    assert (status.why, status.pin) == ("31 of 60 were slow", None)
 
 
 def test_an_objective_that_nothing_was_said_of_is_healthy(store: Store) -> None:
-    (found,) = (
+    (status,) = (
         ask_board(store, LiveBoard.objectives, router=wheel(objective(enforce=Enforce.ALERT))) or ()
     )
 
-    assert found.knows_pin
-    assert (found.state, found.level, found.since, found.why) == ("healthy", 0, None, "")
-    assert (found.acts, found.only) == (False, "")
-    assert (found.burn, found.missed, found.counted) == (None, 0, 0)
+    assert status.knows_pin
+    assert (status.state, status.level, status.since, status.why) == ("healthy", 0, None, "")
+    assert (status.acts, status.only) == (False, "")
+    assert (status.burn, status.missed, status.counted) == (None, 0, 0)
 
 
 def test_an_objective_about_streams_alone_says_so(store: Store) -> None:
     streams = objective(calls=RequestKind.STREAMS)
-    (found,) = ask_board(store, LiveBoard.objectives, router=wheel(streams)) or ()
+    (status,) = ask_board(store, LiveBoard.objectives, router=wheel(streams)) or ()
 
-    assert found.only == "streams only"
+    assert status.only == "streams only"
 
 
 def test_burn_is_of_the_last_ten_minutes_on_all_levels(store: Store) -> None:
@@ -90,9 +94,9 @@ def test_burn_is_of_the_last_ten_minutes_on_all_levels(store: Store) -> None:
 def test_burns_over_the_windows_of_alerts_are_those_of_the_leader(store: Store) -> None:
     moving = wheel(objective(name="chat"))
     moving.burns = {"chat": (BurnWindow(1800.0, 6.0, 2.5, 40, 600.0),)}
-    (found,) = ask_board(store, LiveBoard.objectives, router=moving) or ()
+    (status,) = ask_board(store, LiveBoard.objectives, router=moving) or ()
 
-    assert found.burns == [BurnStatus(over=1800.0, limit=6.0, rate=2.5, counted=40, known=600.0)]
+    assert status.burns == [BurnStatus(over=1800.0, limit=6.0, rate=2.5, counted=40, known=600.0)]
 
 
 def test_a_dry_run_counts_calls_that_would_have_fallen_back(store: Store) -> None:
@@ -104,8 +108,8 @@ def test_a_dry_run_counts_calls_that_would_have_fallen_back(store: Store) -> Non
     router.rerouted["acting", "elsewhere"] = 2
     router.rerouted["dry", "elsewhere"] = 9  # of a time at which it was enforced
 
-    found = ask_board(store, LiveBoard.objectives, router=router) or ()
-    assert {each.name: list(each.fell_back) for each in found} == {
+    statuses = ask_board(store, LiveBoard.objectives, router=router) or ()
+    assert {status.name: list(status.fell_back) for status in statuses} == {
         "dry": [("small", 3)],
         "acting": [("elsewhere", 2)],
     }
@@ -119,10 +123,10 @@ def test_ceilings_are_shown_with_what_was_decided(store: Store) -> None:
         board.show_ceilings(lambda: counts)
         return await board.ceilings()
 
-    (found,) = ask_board(store, show_ceilings)
+    (status,) = ask_board(store, show_ceilings)
 
-    assert (found.name, found.limit_nanos, found.steps) == ("cent", 10_000_000, ["refuse"])
-    assert found.decisions == [("fits", 3), ("refused", 1)]
+    assert (status.name, status.limit_nanos, status.steps) == ("cent", 10_000_000, ["refuse"])
+    assert status.decisions == [("fits", 3), ("refused", 1)]
 
 
 def test_a_pin_says_who_set_it(store: Store) -> None:
@@ -134,13 +138,13 @@ def test_a_pin_says_who_set_it(store: Store) -> None:
         since=NOW,
         reason="Pinned to fallback level 1: a test",
     )
-    (found,) = (
+    (status,) = (
         ask_board(store, LiveBoard.objectives, router=wheel(objective(name="chat"), chat=pinned))
         or ()
     )
 
-    assert found.pin == Pin(who="ann", why="a test", until=NOW + 60)
-    assert (found.state, found.why) == ("pinned", "")
+    assert status.pin == Pin(who="ann", why="a test", until=NOW + 60)
+    assert (status.state, status.why) == ("pinned", "")
 
 
 def test_reroutes_and_rerouted_calls_are_shown(store: Store) -> None:
@@ -156,25 +160,25 @@ def test_reroutes_and_rerouted_calls_are_shown(store: Store) -> None:
 
 def test_open_alerts_are_told_with_what_is_done_and_what_to_do(store: Store) -> None:
     store.outbox.add([an_alert()], {}, NOW)
-    (found,) = ask_board(store, LiveBoard.open_alerts) or ()
+    (status,) = ask_board(store, LiveBoard.open_alerts) or ()
 
-    assert (found.severity, found.began) == (Severity.PAGE, an_alert().began)
-    assert (found.title, found.facts) == (an_alert().title, an_alert().facts)
-    assert (found.done, found.fix) == (an_alert().action, "Pin it")
+    assert (status.severity, status.began) == (Severity.PAGE, an_alert().began)
+    assert (status.title, status.facts) == (an_alert().title, an_alert().facts)
+    assert (status.done, status.fix) == (an_alert().action, "Pin it")
 
 
 def test_a_receipt_of_no_known_price_says_so_and_one_that_used_nothing_does_not() -> None:
     unknown = a_receipt(1, cost_nanos=None, list_nanos=None)
     nothing = a_receipt(2, cost_nanos=None, list_nanos=None, usage=None, ttft=None)
 
-    costs = [dict(receipt_facts(each)).get("cost_usd") for each in (unknown, nothing)]
+    costs = [dict(receipt_facts(receipt)).get("cost_usd") for receipt in (unknown, nothing)]
     assert costs == ["no known price", None]
 
 
 def test_a_missed_objective_without_a_ladder_is_missed_on_the_board(store: Store) -> None:
     bare = wheel(objective(ladder=(), enforce=Enforce.ALERT))
     bare.missed = {"chat-ttft": Miss(NOW - 60, "92 of 92 calls missed it")}
-    (found,) = ask_board(store, LiveBoard.objectives, router=bare) or ()
+    (status,) = ask_board(store, LiveBoard.objectives, router=bare) or ()
 
-    assert (found.state, found.level, found.since) == ("missed", 0, NOW - 60)
-    assert found.why == "92 of 92 calls missed it"
+    assert (status.state, status.level, status.since) == ("missed", 0, NOW - 60)
+    assert status.why == "92 of 92 calls missed it"

@@ -19,19 +19,19 @@ from tests.fakes.live_board import LIMIT, ask_board, raise_database_error, spent
 
 def test_without_counters_the_ledger_says_what_was_spent(store: Store) -> None:
     spent_by(store, "acme")
-    (found,) = ask_board(store, LiveBoard.counters, budget(limit=LIMIT)) or ()
+    (row,) = ask_board(store, LiveBoard.counters, budget(limit=LIMIT)) or ()
 
-    assert (found.budget, found.scope, found.whose) == ("b", "team", "acme")
-    assert (found.window, found.unit, found.is_hard) == ("2026-09-21", BudgetUnit.USD, True)
-    assert (found.spent, found.held, found.limit) == (10**9, None, LIMIT)
+    assert (row.budget, row.scope, row.whose) == ("b", "team", "acme")
+    assert (row.window, row.unit, row.is_hard) == ("2026-09-21", BudgetUnit.USD, True)
+    assert (row.spent, row.held, row.limit) == (10**9, None, LIMIT)
 
 
 def test_of_many_counters_those_with_most_spent_are_shown(store: Store) -> None:
     spent_by(store, *(f"team {n}" for n in range(15)))
-    found = ask_board(store, LiveBoard.counters, budget(limit=LIMIT), budget(name="other")) or ()
+    rows = ask_board(store, LiveBoard.counters, budget(limit=LIMIT), budget(name="other")) or ()
 
-    assert [row.whose for row in found[:10]] == [f"team {n}" for n in range(14, 4, -1)]
-    assert [row.budget for row in found] == ["b"] * 10 + ["other"] * 10
+    assert [row.whose for row in rows[:10]] == [f"team {n}" for n in range(14, 4, -1)]
+    assert [row.budget for row in rows] == ["b"] * 10 + ["other"] * 10
 
 
 def test_counters_say_what_is_held(store: Store) -> None:
@@ -45,8 +45,8 @@ def test_counters_say_what_is_held(store: Store) -> None:
         return await board.counters()
 
     mine = LocalBudgetStore()
-    (found,) = ask_board(store, reserve_and_read, budget(), counters=mine)
-    assert (found.spent, found.held) == (0, 7)
+    (row,) = ask_board(store, reserve_and_read, budget(), counters=mine)
+    assert (row.spent, row.held) == (0, 7)
 
 
 class SlowBudgetStore(LocalBudgetStore):
@@ -66,9 +66,9 @@ class SlowBudgetStore(LocalBudgetStore):
 @pytest.mark.parametrize("away", [SlowBudgetStore(), SlowBudgetStore(30.0)])
 def test_counters_that_are_away_leave_the_ledgers_word(store: Store, away: BudgetStore) -> None:
     spent_by(store, "acme")
-    (found,) = ask_board(store, LiveBoard.counters, budget(), counters=away, timeout_s=0.3) or ()
+    (row,) = ask_board(store, LiveBoard.counters, budget(), counters=away, timeout_s=0.3) or ()
 
-    assert (found.spent, found.held) == (10**9, None)
+    assert (row.spent, row.held) == (10**9, None)
 
 
 def test_counters_are_asked_also_where_the_ledger_is_away(store: Store, monkeypatch) -> None:
@@ -76,7 +76,7 @@ def test_counters_are_asked_also_where_the_ledger_is_away(store: Store, monkeypa
         "proxy.store.sql.ledger.spendings.Spendings.from_rollups", raise_database_error
     )
     everybodys, all_together = budget(name="each"), budget(name="all", scope="organization")
-    found = ask_board(
+    rows = ask_board(
         store,
         LiveBoard.counters,
         everybodys,
@@ -85,7 +85,7 @@ def test_counters_are_asked_also_where_the_ledger_is_away(store: Store, monkeypa
         timeout_s=0.3,
     )
 
-    assert [(row.budget, row.whose, row.spent, row.held) for row in found or ()] == [
+    assert [(row.budget, row.whose, row.spent, row.held) for row in rows or ()] == [
         ("each", "*", None, None),
         ("all", "*", 0, 0),
     ]
@@ -117,9 +117,9 @@ def test_of_many_counters_few_are_asked_and_others_have_their_turn_between(store
         beside = asyncio.ensure_future(count_turns())
         await asyncio.sleep(0)
         turns[0] = 0
-        said = await board._counter_rows(board._budgets, rows or [], NOW)
+        counters = await board._counter_rows(board._budgets, rows or [], NOW)
         beside.cancel()
-        return [row.whose for row in said[0]]
+        return [row.whose for row in counters[0]]
 
     names = ask_board(store, run, *(budget(name=f"b{n}") for n in range(5)), counters=counting)
     assert names == [f"team {n}" for n in range(29, 9, -1)]

@@ -50,9 +50,9 @@ class CallPagesBrowser:
         self.browser.sign_in()
 
     def text(self, path: str, status: int = 200) -> str:
-        got = self.browser.get(path)
-        assert got.status == status
-        return got.body.decode()
+        answer = self.browser.get(path)
+        assert answer.status == status
+        return answer.body.decode()
 
 
 @pytest.fixture

@@ -66,9 +66,9 @@ class CostPagesBrowser:
         self.browser.sign_in()
 
     def text(self, path: str) -> str:
-        got = self.browser.get(path)
-        assert got.status == 200
-        return got.body.decode()
+        answer = self.browser.get(path)
+        assert answer.status == 200
+        return answer.body.decode()
 
 
 @pytest.fixture
@@ -113,9 +113,9 @@ def test_unpriced_costs_lead_to_the_calls_without_a_price(pages: CostPagesBrowse
 def test_a_name_leads_to_its_own_costs_by_the_next_dimension(pages: CostPagesBrowser) -> None:
     html = pages.text("/costs?by=team&tz=Europe/Berlin")
     (link,) = (
-        unescape(each)
-        for each in re.findall(r'href="/admin(/costs\?[^"]+)"', html)
-        if pages.teams[0] in each
+        unescape(link)
+        for link in re.findall(r'href="/admin(/costs\?[^"]+)"', html)
+        if pages.teams[0] in link
     )
     assert "by=feature" in link
     assert "tz=Europe" in link
@@ -184,10 +184,10 @@ def test_users_of_very_many_calls_lead_to_the_report_without_an_attempt_to_read_
 def test_a_question_with_a_fault_is_told_as_a_page(
     pages: CostPagesBrowser, query: str, status: int
 ) -> None:
-    got = pages.browser.get(f"/costs?{query}")
+    answer = pages.browser.get(f"/costs?{query}")
 
-    assert got.status == status
-    assert got.headers["content-type"].startswith("text/html")
+    assert answer.status == status
+    assert answer.headers["content-type"].startswith("text/html")
 
 
 def test_the_first_page_says_what_is_spent_what_is_wrong_and_what_to_do(

@@ -202,15 +202,15 @@ def test_admin_pages_need_a_session_and_refuse_a_callers_key(
 ) -> None:
     _, key = dashboard.store.teams.create_key(dashboard.own, "", now=NOW)
     before, cookie = len(dashboard.store.audit.entries(200)), f"thriftgate_admin={key}"
-    given = {
+    filled = {
         name: cookie if name == "cookie" else text.format(key=key) for name, text in headers.items()
     }
     wrong = []
     for endpoint in protected_routes(dashboard):
-        got = ask_route(dashboard, endpoint, **given)
-        is_sent_to_form = got.status == 303 and "/admin/sign-in" in got.headers["location"]
-        if not (is_sent_to_form if endpoint.is_page else got.status == 401):
-            wrong.append((endpoint, got.status))
+        answer = ask_route(dashboard, endpoint, **filled)
+        is_sent_to_form = answer.status == 303 and "/admin/sign-in" in answer.headers["location"]
+        if not (is_sent_to_form if endpoint.is_page else answer.status == 401):
+            wrong.append((endpoint, answer.status))
 
     assert wrong == []
     assert len(dashboard.store.audit.entries(200)) == before
@@ -229,14 +229,14 @@ def test_admin_pages_need_a_session_and_refuse_a_callers_key(
 def test_no_other_site_changes_anything(dashboard: Dashboard, source: dict[str, Any]) -> None:
     before = len(dashboard.store.audit.entries(200))
     cookie = dashboard.cookies[Role.ADMIN]
-    taken = [
+    accepted = [
         endpoint
         for endpoint in dashboard.endpoints()
         if not endpoint.is_safe
         and ask_route(dashboard, endpoint, cookie=cookie, **source).status != 403
     ]
 
-    assert taken == []
+    assert accepted == []
     assert len(dashboard.store.audit.entries(200)) == before
     assert dashboard.ask("GET", f"{_API}/session", cookie=cookie).status == 200
 
@@ -333,21 +333,21 @@ def test_prompts_tool_names_and_texts_of_providers_are_text_on_every_page(
 
 
 @pytest.mark.parametrize(
-    "wanted", ["https://evil.example", "//evil.example/admin/", "/\\evil.example", "/admin/../../x"]
+    "target", ["https://evil.example", "//evil.example/admin/", "/\\evil.example", "/admin/../../x"]
 )
-def test_no_page_redirects_to_another_host(dashboard: Dashboard, wanted: str) -> None:
+def test_no_page_redirects_to_another_host(dashboard: Dashboard, target: str) -> None:
     for endpoint in dashboard.endpoints():
         if endpoint.is_page:
             path = fill_path(endpoint.path, team=dashboard.own, call_id=CALL)
             cookie = dashboard.cookies[Role.ADMIN]
-            sent = {"next": wanted, "back": wanted}
-            got = (
-                dashboard.ask("GET", f"{path}?next={wanted}", cookie=cookie)
+            sent = {"next": target, "back": target}
+            answer = (
+                dashboard.ask("GET", f"{path}?next={target}", cookie=cookie)
                 if endpoint.is_safe
                 else dashboard.ask(
-                    endpoint.method, path, cookie=cookie, document=sent, referer=wanted
+                    endpoint.method, path, cookie=cookie, document=sent, referer=target
                 )
             )
-            location = got.headers.get("location", "/admin")
+            location = answer.headers.get("location", "/admin")
             assert location == "/admin" or location.startswith(("/admin/", "/admin?")), path
-            assert f'href="{wanted}' not in got.body.decode(errors="replace")
+            assert f'href="{target}' not in answer.body.decode(errors="replace")

@@ -29,10 +29,10 @@ PAGES = router(lambda: KNOWN, authenticate, lambda model: model.id != "failing")
 
 
 def test_the_models_that_can_answer_now_are_listed_in_the_catalogs_order():
-    status, told, _ = page(PAGES, "/v1/models")
+    status, content, _ = page(PAGES, "/v1/models")
 
     assert status == 200
-    assert told == {
+    assert content == {
         "object": "list",
         "data": [
             {"id": "m", "object": "model", "created": 1_700_000_000, "owned_by": "openai"},
@@ -58,9 +58,9 @@ def test_a_model_at_an_assumed_price_says_whose_it_is():
     ],
 )
 def test_models_that_cannot_answer_now_are_listed_on_request(query, listed):
-    told = page(PAGES, "/v1/models", query=query)[1]
+    content = page(PAGES, "/v1/models", query=query)[1]
 
-    assert [model["id"] for model in told["data"]] == listed
+    assert [model["id"] for model in content["data"]] == listed
 
 
 @pytest.mark.parametrize(
@@ -113,19 +113,21 @@ def model_list(query: str = "") -> Any:
 def test_a_model_whose_end_is_announced_is_deprecated_for_callers_of_anthropics_api():
     large = replace(route("openai"), window=200_000, max_output=8_000)
     ends = Model(id="old", routes=(large,), retires=date(2027, 1, 31))
-    known = Catalog(models={"old": ends}, upstreams={}, default=route("default"))
+    catalog = Catalog(models={"old": ends}, upstreams={}, default=route("default"))
     headers = {"authorization": "Bearer tg-1", **VERSION}
-    told = page(router(lambda: known, authenticate, bool), "/v1/models/old", headers=headers)[1]
+    content = page(router(lambda: catalog, authenticate, bool), "/v1/models/old", headers=headers)[
+        1
+    ]
 
-    assert (told["lifecycle"], told["retires_at"]) == ("deprecated", "2027-01-31T00:00:00Z")
-    assert (told["max_input_tokens"], told["max_tokens"]) == (200_000, 8_000)
+    assert (content["lifecycle"], content["retires_at"]) == ("deprecated", "2027-01-31T00:00:00Z")
+    assert (content["max_input_tokens"], content["max_tokens"]) == (200_000, 8_000)
 
 
 def test_callers_of_anthropics_api_get_models_in_its_shape():
-    told = model_list("all=1")
+    content = model_list("all=1")
 
-    assert told["data"][0] == SHOWN
-    assert (told["has_more"], told["first_id"], told["last_id"]) == (False, "m", "failing")
+    assert content["data"][0] == SHOWN
+    assert (content["has_more"], content["first_id"], content["last_id"]) == (False, "m", "failing")
     headers = {"authorization": "Bearer tg-1", **VERSION}
     assert page(PAGES, "/v1/models/m", headers=headers)[1] == SHOWN
 
@@ -142,10 +144,10 @@ def test_callers_of_anthropics_api_get_models_in_its_shape():
     ],
 )
 def test_anthropics_list_of_models_comes_in_pages(query, ids, has_more):
-    told = model_list(f"all=1&{query}")
+    content = model_list(f"all=1&{query}")
 
-    assert [each["id"] for each in told["data"]] == ids
-    assert told["has_more"] is has_more
+    assert [model["id"] for model in content["data"]] == ids
+    assert content["has_more"] is has_more
 
 
 @pytest.mark.parametrize("limit", ["0", "1001", "-1", "x", "99999999999"])
@@ -162,13 +164,13 @@ ALIASED = replace(
 
 def test_a_teams_aliases_are_listed_once_with_what_holds_for_their_models():
     pages = router(lambda: ALIASED, authenticate, lambda model: model.id != "failing")
-    listed = {each["id"]: each for each in page(pages, "/v1/models")[1]["data"]}
+    listed = {model["id"]: model for model in page(pages, "/v1/models")[1]["data"]}
 
     assert list(listed) == ["m", "org/llama", "fast"]
     assert listed["org/llama"] == {**listed["m"], "id": "org/llama"}
     shown = [page(pages, f"/v1/models/{name}")[1] for name in ("fast", "org/unlisted", "m")]
-    assert [each["id"] for each in shown] == ["fast", "org/unlisted", "m"]
-    assert {each["created"] for each in shown} == {1_700_000_000}
+    assert [model["id"] for model in shown] == ["fast", "org/unlisted", "m"]
+    assert {model["created"] for model in shown} == {1_700_000_000}
 
 
 def test_an_alias_is_listed_for_keys_that_may_use_its_model():
@@ -176,12 +178,12 @@ def test_an_alias_is_listed_for_keys_that_may_use_its_model():
         key = await authenticate(request)
         return msgspec.structs.replace(key, models=frozenset({"m"}))
 
-    told = page(router(lambda: ALIASED, limited_key, bool), "/v1/models", query="all=1")[1]
-    assert [each["id"] for each in told["data"]] == ["m", "org/llama", "fast"]
+    content = page(router(lambda: ALIASED, limited_key, bool), "/v1/models", query="all=1")[1]
+    assert [model["id"] for model in content["data"]] == ["m", "org/llama", "fast"]
 
 
 def test_another_teams_aliases_are_not_told():
     other = replace(ALIASED, team_aliases={"other": ALIASED.team_aliases["acme"]})
-    told = page(router(lambda: other, authenticate, bool), "/v1/models")[1]
+    content = page(router(lambda: other, authenticate, bool), "/v1/models")[1]
 
-    assert [each["id"] for each in told["data"]] == ["m", "org/llama", "failing"]
+    assert [model["id"] for model in content["data"]] == ["m", "org/llama", "failing"]

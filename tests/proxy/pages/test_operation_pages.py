@@ -48,17 +48,17 @@ def pages(store: Store) -> OperationPagesBrowser:
 
 def test_every_page_escapes_names(pages: OperationPagesBrowser) -> None:
     for path in ("/layouts", pages.path, "/models?q=<script>", "/engines", "/budgets"):
-        got = pages.browser.get(path)
-        assert got.status == 200
-        assert b"<script>alert" not in got.body
-        assert b'<script>"' not in got.body
+        answer = pages.browser.get(path)
+        assert answer.status == 200
+        assert b"<script>alert" not in answer.body
+        assert b'<script>"' not in answer.body
 
 
 def test_a_layout_is_approved_by_its_form(pages: OperationPagesBrowser) -> None:
     assert "Approve version 1" in pages.browser.get(pages.path).body.decode()
-    got = pages.submit(pages.path, change="approve", version="1", family="gpt")
+    answer = pages.submit(pages.path, change="approve", version="1", family="gpt")
 
-    assert got.status == 303
+    assert answer.status == 303
     assert pages.store.layouts.standings().of(pages.scope).version == 1
     assert "Roll back layout 1" in pages.browser.get(pages.path).body.decode()
 
@@ -84,7 +84,7 @@ def test_compaction_is_set_with_how_far_it_goes_and_resumed(pages: OperationPage
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "text"),
     [
         ({"change": "mode", "mode": "fast"}, "mode: Input should be"),
         ({"change": "approve", "version": "9", "family": "gpt"}, "version 9"),
@@ -95,13 +95,13 @@ def test_compaction_is_set_with_how_far_it_goes_and_resumed(pages: OperationPage
     ],
 )
 def test_a_change_that_cannot_be_made_is_a_page_with_the_reason(
-    pages: OperationPagesBrowser, fields: dict[str, str], said: str
+    pages: OperationPagesBrowser, fields: dict[str, str], text: str
 ) -> None:
-    got = pages.submit(pages.path, **fields)
+    answer = pages.submit(pages.path, **fields)
 
-    assert got.status in {400, 404}
-    assert said in got.body.decode()
-    assert "This cannot be done" in got.body.decode()
+    assert answer.status in {400, 404}
+    assert text in answer.body.decode()
+    assert "This cannot be done" in answer.body.decode()
 
 
 def test_an_objective_is_pinned_and_released(pages: OperationPagesBrowser) -> None:
@@ -115,25 +115,25 @@ def test_an_objective_is_pinned_and_released(pages: OperationPagesBrowser) -> No
 
 
 def test_a_pin_without_a_time_is_refused(pages: OperationPagesBrowser) -> None:
-    got = pages.submit("/objectives/pin", name="chat-ttft", level="1", **{"for": "soon"})
-    assert (got.status, "such as 30m" in got.body.decode()) == (400, True)
+    answer = pages.submit("/objectives/pin", name="chat-ttft", level="1", **{"for": "soon"})
+    assert (answer.status, "such as 30m" in answer.body.decode()) == (400, True)
 
 
 def test_another_sites_form_changes_nothing(pages: OperationPagesBrowser) -> None:
     body = urlencode({"change": "mode", "mode": "off", "family": ""}).encode()
-    got = pages.browser.post(pages.path, body, sec_fetch_site="cross-site")
+    answer = pages.browser.post(pages.path, body, sec_fetch_site="cross-site")
 
-    assert got.status == 403
+    assert answer.status == 403
     assert pages.store.layouts.standings().of(pages.scope).mode is PlanningMode.OBSERVE
 
 
 def test_a_feature_without_a_proposal_has_a_page_that_says_so(pages: OperationPagesBrowser) -> None:
-    got = pages.browser.get(f"/layouts/{pages.team}/quiet")
+    answer = pages.browser.get(f"/layouts/{pages.team}/quiet")
 
-    assert got.status == 200
-    assert "Mode <strong>observe</strong>, no layout" in got.body.decode()
-    assert "There is no proposal of a layout yet" in got.body.decode()
-    assert "No planned conversations in the last 30 days" in got.body.decode()
+    assert answer.status == 200
+    assert "Mode <strong>observe</strong>, no layout" in answer.body.decode()
+    assert "There is no proposal of a layout yet" in answer.body.decode()
+    assert "No planned conversations in the last 30 days" in answer.body.decode()
     assert "no proposal of a layout" not in pages.browser.get(pages.path).body.decode()
 
 
@@ -162,12 +162,12 @@ def test_the_page_of_engines_shows_speculation_and_what_was_read_ahead(tmp_path:
     )
     browser = Browser(folder=tmp_path)
     browser.sign_in()
-    said = browser.get("/engines").body.decode()
+    text = browser.get("/engines").body.decode()
 
-    assert "draft_model:4 (recommended)" in said
-    assert ">2.10 " in said
-    assert "80" in said
-    assert "The KV cache is too small" in said
-    assert ">900<" in said
-    assert "typed" in said
-    assert "<script>alert" not in said
+    assert "draft_model:4 (recommended)" in text
+    assert ">2.10 " in text
+    assert "80" in text
+    assert "The KV cache is too small" in text
+    assert ">900<" in text
+    assert "typed" in text
+    assert "<script>alert" not in text

@@ -10,8 +10,8 @@ from tests.fakes.dashboard import Dashboard, new_cookie
 PASSWORD = "correct horse battery"
 
 
-def text(got: AsgiConnection) -> str:
-    return got.body.decode()
+def text(answer: AsgiConnection) -> str:
+    return answer.body.decode()
 
 
 def submit(
@@ -21,9 +21,9 @@ def submit(
 
 
 def page(dashboard: Dashboard, path: str, role: Role = Role.ADMIN) -> str:
-    got = dashboard.ask_as(role, "GET", f"/admin{path}")
-    assert got.status == 200, got.body
-    return text(got)
+    answer = dashboard.ask_as(role, "GET", f"/admin{path}")
+    assert answer.status == 200, answer.body
+    return text(answer)
 
 
 def test_a_key_is_made_by_a_form_shown_once_and_revoked(dashboard: Dashboard) -> None:
@@ -62,11 +62,11 @@ def test_people_without_keys_to_change_see_teams_and_no_form(dashboard: Dashboar
 
 def test_a_team_is_made_and_its_prompts_are_stored(dashboard: Dashboard) -> None:
     assert submit(dashboard, "/teams/create", name="new", keep="yes").status == 303
-    team = next(each for each in dashboard.store.teams.all() if each.name == "new")
+    team = next(team for team in dashboard.store.teams.all() if team.name == "new")
     assert team.keeps_prompts
     submit(dashboard, "/teams/prompts", team=team.id, keep="no")
 
-    assert not any(each.keeps_prompts for each in dashboard.store.teams.all())
+    assert not any(team.keeps_prompts for team in dashboard.store.teams.all())
     assert "of all teams" in page(dashboard, f"/teams?team={team.id}")
     assert page(dashboard, "/teams?team=team_x")
 
@@ -107,8 +107,10 @@ def test_an_account_without_a_password_asks_for_one_and_sets_it(dashboard: Dashb
     )
     assert opened.status == 303
     holder = dashboard.store.sessions.of_holder(dashboard.people[Role.VIEWER].id, NOW)
-    ids = {each.method: each.id for each in holder}
-    assert all(each in page(dashboard, "/account", Role.VIEWER) for each in ids.values())
+    ids = {session.method: session.id for session in holder}
+    assert all(
+        session_id in page(dashboard, "/account", Role.VIEWER) for session_id in ids.values()
+    )
     submit(dashboard, "/account/end-session", Role.VIEWER, session=ids["password"])
     assert dashboard.ask("GET", "/admin/account", cookie=new_cookie(opened)).status == 303
 

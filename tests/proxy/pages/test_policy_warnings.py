@@ -19,8 +19,8 @@ KNOWN = replace(
 
 
 def catalog(**models: tuple[Route, ...]) -> Catalog:
-    known = {name: Model(id=name, routes=routes) for name, routes in models.items()}
-    return Catalog(models=known, upstreams={}, default=KNOWN)
+    catalog = {name: Model(id=name, routes=routes) for name, routes in models.items()}
+    return Catalog(models=catalog, upstreams={}, default=KNOWN)
 
 
 #: Dollars per million output tokens; None where no price is known.
@@ -159,8 +159,8 @@ def test_a_ladder_to_a_dearer_model_is_reported():
 
 def test_aliases_of_a_team_that_does_not_exist_are_reported():
     tables = {name: ModelAliases({"fast": "m"}) for name in ("acme", "acmee", "*")}
-    known = replace(catalog(m=(KNOWN,)), team_aliases=tables)
+    aliased = replace(catalog(m=(KNOWN,)), team_aliases=tables)
 
-    assert policy_warnings(Policies(), known, Accounts(["acme"])) == [
+    assert policy_warnings(Policies(), aliased, Accounts(["acme"])) == [
         "teams.acmee.model_aliases: there is no team acmee; did you mean acme?"
     ]

@@ -37,10 +37,10 @@ def test_a_call_is_told_with_all_its_attempts():
     answered = a_receipt(
         **OURS, attempt=1, usage=Usage(input=3, output=2), list_nanos=7_500, cost_nanos=None
     )
-    status, told, _ = receipts_page(failed, answered)
+    status, content, _ = receipts_page(failed, answered)
 
-    assert (status, told["id"]) == (200, ID)
-    first, second = told["attempts"]
+    assert (status, content["id"]) == (200, ID)
+    first, second = content["attempts"]
     assert (first["outcome"], first["error"], first["final"]) == ("failed", "busy", False)
     assert (second["attempt"], second["usage"]) == (1, {"input": 3, "output": 2})
     assert (second["list_usd"], second["cost_usd"]) == ("0.0000075", None)
@@ -57,11 +57,11 @@ def test_a_call_is_told_with_all_its_attempts():
     ],
 )
 def test_a_calls_cost_is_the_sum_of_its_attempts(parts, cost):
-    _, told, _ = receipts_page(
+    _, content, _ = receipts_page(
         *(a_receipt(**OURS, attempt=n, **part) for n, part in enumerate(parts))
     )
 
-    assert told["cost_usd"] == cost
+    assert content["cost_usd"] == cost
 
 
 def test_a_receipt_shows_planning_and_the_price_of_a_miss():
@@ -76,9 +76,9 @@ def test_a_receipt_shows_planning_and_the_price_of_a_miss():
         miss_tokens=4000,
         miss_nanos=1_500,
     )
-    _, told, _ = receipts_page(planned, a_receipt(**OURS, attempt=1))
+    _, content, _ = receipts_page(planned, a_receipt(**OURS, attempt=1))
 
-    first, second = told["attempts"]
+    first, second = content["attempts"]
     assert (first["conversation"], first["arm"], first["layout"]) == ("ab" * 16, "treated", 2)
     assert (first["expected_read"], first["miss_tokens"]) == (4096, 4000)
     assert (first["miss"], first["miss_detail"]) == ("expired", "idle for 612 s")
@@ -88,9 +88,9 @@ def test_a_receipt_shows_planning_and_the_price_of_a_miss():
 
 
 def test_a_prompt_that_was_kept_is_not_told_here():
-    _, told, _ = receipts_page(a_receipt(**OURS, prompt="the secret plan"))
+    _, content, _ = receipts_page(a_receipt(**OURS, prompt="the secret plan"))
 
-    assert "prompt" not in told["attempts"][0]
+    assert "prompt" not in content["attempts"][0]
 
 
 @pytest.mark.parametrize(
@@ -108,11 +108,11 @@ def test_anothers_call_is_not_found(other):
     ["x" * 500, "call_1", f"CALL_{32 * 'a'}", f"call_{32 * 'A'}", f"call_{33 * 'a'}", ID + "%0A"],
 )
 def test_an_invalid_call_id_is_not_looked_up(call_id):
-    kept = FakeKept()
+    receipts = FakeKept()
     with refusing(404):
-        page(router(kept, authenticate), f"/v1/thriftgate/calls/{call_id}")
+        page(router(receipts, authenticate), f"/v1/thriftgate/calls/{call_id}")
 
-    assert kept.asked == []
+    assert receipts.asked == []
 
 
 def test_receipts_are_told_to_keys_only():

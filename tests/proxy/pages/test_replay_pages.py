@@ -77,8 +77,8 @@ def ask(replay: FakeReplay, sent: bytes = b"", **headers: str) -> AsgiConnection
 
     app = FastAPI()
     app.include_router(replay_pages.router(Site(viewer, lambda: NOW), replay.replay))
-    told = {"content-type": "multipart/form-data; boundary=b", **headers}
-    head = scope("/admin/replay", "POST" if sent else "GET", told)
+    all_headers = {"content-type": "multipart/form-data; boundary=b", **headers}
+    head = scope("/admin/replay", "POST" if sent else "GET", all_headers)
     return asyncio.run(answer_of_app(app, head, AsgiConnection([sent])))
 
 
@@ -92,10 +92,10 @@ def test_the_form_takes_a_file_without_any_script() -> None:
 
 def test_the_result_stands_first_then_features_steps_plot_and_table() -> None:
     replay = FakeReplay()
-    got = ask(replay, upload(b"\x1f\x8b\r\n--c\r\n\r\n{}"))
+    answer = ask(replay, upload(b"\x1f\x8b\r\n--c\r\n\r\n{}"))
 
-    html = got.body.decode()
-    assert got.status == 200
+    html = answer.body.decode()
+    assert answer.status == 200
     assert replay.logs == [b"\x1f\x8b\r\n--c\r\n\r\n{}"]
     order = ["calls.jsonl", "60 calls cost $0.28.", "By feature", "What to do", "thriftgate serve"]
     places = [html.index(text) for text in (*order, "<svg", "All calls, in each way", "Remarks")]

@@ -7,12 +7,12 @@ from tests.fakes.admin_browser import Browser
 
 
 def test_plotly_is_served_from_its_package_and_kept_for_good() -> None:
-    got = Browser().get(f"/static/{pages.CHART_LIBRARY}", accept_encoding="gzip")
+    answer = Browser().get(f"/static/{pages.CHART_LIBRARY}", accept_encoding="gzip")
 
-    assert got.status == 200
-    assert got.headers["content-encoding"] == "gzip"
-    assert "immutable" in got.headers["cache-control"]
-    assert b"plotly.js" in gzip.decompress(got.body)[:2000]
+    assert answer.status == 200
+    assert answer.headers["content-encoding"] == "gzip"
+    assert "immutable" in answer.headers["cache-control"]
+    assert b"plotly.js" in gzip.decompress(answer.body)[:2000]
 
 
 def test_an_own_file_is_asked_for_again_and_not_sent_twice() -> None:

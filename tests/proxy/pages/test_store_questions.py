@@ -71,7 +71,7 @@ async def page(board: LiveBoard) -> list[bool]:
         board.counters,
         board.open_alerts,
     )
-    return [found is not None for found in await asyncio.gather(*(part() for part in parts))]
+    return [result is not None for result in await asyncio.gather(*(part() for part in parts))]
 
 
 def test_a_question_that_takes_too_long_is_given_up_and_keeps_one_thread_alone(
@@ -97,8 +97,8 @@ def test_pages_never_keep_more_than_two_threads_of_the_store(store: Store, monke
     async def run(board: LiveBoard) -> None:
         lookers = [page(board) for _ in range(5)]
         async with asyncio.timeout(PATIENCE_S * 5):  # one patience, and no sum of them
-            found = await asyncio.gather(*lookers)
-        assert all(not each[1] and not each[2] and not each[4] for each in found)
+            result = await asyncio.gather(*lookers)
+        assert all(not seen[1] and not seen[2] and not seen[4] for seen in result)
         assert len(slow.asked_for) == 2
         assert await store.ask(lambda: "calls go on") == "calls go on"
         slow.goes_on.set()

@@ -11,8 +11,8 @@ from tests.fakes.asgi import AsgiConnection, scope
 
 
 def a_request(headers: dict[str, str], sent: bytes = b"") -> Request:
-    told = {"host": "gateway:8080", **headers}
-    return Request(scope("/admin/keys", "POST", told), AsgiConnection([sent]).receive)
+    all_headers = {"host": "gateway:8080", **headers}
+    return Request(scope("/admin/keys", "POST", all_headers), AsgiConnection([sent]).receive)
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,8 @@ def test_a_person_is_known_by_issuer_and_subject_with_a_name_and_groups() -> Non
         groups=frozenset({"ops"}),
     )
     plain = {"preferred_username": None, "email_verified": None, "groups": "ops"}
-    found = Client(claims=plain).sign_in()
-    assert (found.name, found.email, found.groups) == ("ann@acme.example", "", {"ops"})
+    result = Client(claims=plain).sign_in()
+    assert (result.name, result.email, result.groups) == ("ann@acme.example", "", {"ops"})
 
 
 def test_each_sign_in_has_its_own_state_nonce_and_challenge() -> None:
@@ -76,9 +76,9 @@ def test_each_sign_in_has_its_own_state_nonce_and_challenge() -> None:
         return [await provider.begin("", 600.0) for _ in range(2)]
 
     (one, url), (two, _) = Client().play(story)
-    asked = parse_qs(urlsplit(url).query)
-    assert asked["code_challenge"] == [s256(one.verifier)]
-    assert (asked["state"], asked["nonce"]) == ([one.state], [one.nonce])
+    request = parse_qs(urlsplit(url).query)
+    assert request["code_challenge"] == [s256(one.verifier)]
+    assert (request["state"], request["nonce"]) == ([one.state], [one.nonce])
     assert len({one.state, two.state, one.nonce, two.nonce, one.verifier, two.verifier}) == 6
     assert len(one.verifier) >= 43
 

@@ -14,8 +14,8 @@ from tests.fakes.page_access import InMemoryAccess, a_person
 class Process:
     """One process with sessions, over what all processes share."""
 
-    def __init__(self, kept: InMemoryAccess | None = None) -> None:
-        self.kept = kept or InMemoryAccess()
+    def __init__(self, saved: InMemoryAccess | None = None) -> None:
+        self.kept = saved or InMemoryAccess()
         self.clock = ManualClock(1_790_000_000.0)
         self.sessions = AdminSessions(self.kept, self.kept, self.clock)
 
@@ -36,9 +36,9 @@ def test_ids_are_long_of_chance_and_kept_by_their_hash_alone() -> None:
     ids = {process.begin() for _ in range(50)}
 
     assert len(ids) == 50
-    assert all(len(each) == 43 for each in ids)  # 256 bits, six to a letter
+    assert all(len(session_id) == 43 for session_id in ids)  # 256 bits, six to a letter
     seen = repr((process.kept.sessions, process.sessions._cached))
-    assert not any(each in seen for each in ids)
+    assert not any(session_id in seen for session_id in ids)
 
 
 def test_many_requests_ask_the_database_once_in_a_few_seconds() -> None:
@@ -113,10 +113,10 @@ def test_a_persons_sessions_are_read_again_when_they_changed() -> None:
     assert process.kept.questions == before + 1
 
 
-@pytest.mark.parametrize("given", ["", "short", "x" * 43, "x" * 5000, "\ud800" * 43])
-def test_unknown_sessions_are_not_open_and_texts_that_are_none_ask_nobody(given: str) -> None:
+@pytest.mark.parametrize("value", ["", "short", "x" * 43, "x" * 5000, "\ud800" * 43])
+def test_unknown_sessions_are_not_open_and_texts_that_are_none_ask_nobody(value: str) -> None:
     process = Process()
 
-    assert not process.is_open(given)
-    assert process.kept.questions == (1 if len(given) == 43 else 0)
-    process.end(given)
+    assert not process.is_open(value)
+    assert process.kept.questions == (1 if len(value) == 43 else 0)
+    process.end(value)

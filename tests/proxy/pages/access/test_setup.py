@@ -26,9 +26,9 @@ def test_without_an_identity_provider_people_sign_in_by_forms(store: Store) -> N
 
 
 def test_with_an_identity_provider_there_are_its_routes_too(store: Store) -> None:
-    found = paths(store, oidc_issuer="https://idp.example", oidc_client_id="gateway")
+    result = paths(store, oidc_issuer="https://idp.example", oidc_client_id="gateway")
 
-    assert found > {"/admin/sso", "/admin/sso/callback"}
+    assert result > {"/admin/sso", "/admin/sso/callback"}
 
 
 def test_a_provider_to_which_we_have_no_name_is_refused(store: Store) -> None:

@@ -21,19 +21,19 @@ def sign_in(
 
 def test_the_page_that_was_wanted_follows_the_form() -> None:
     browser = Browser()
-    asked = browser.get("/calls/none?tz=Europe/Berlin").headers["location"]
-    assert asked == f"/admin/sign-in?next={quote('/admin/calls/none?tz=Europe/Berlin', safe='')}"
+    request = browser.get("/calls/none?tz=Europe/Berlin").headers["location"]
+    assert request == f"/admin/sign-in?next={quote('/admin/calls/none?tz=Europe/Berlin', safe='')}"
 
-    form = browser.get(asked.removeprefix("/admin")).body.decode()
+    form = browser.get(request.removeprefix("/admin")).body.decode()
     assert 'name="next" value="/admin/calls/none?tz=Europe/Berlin"' in form
 
     fields = {"token": TOKEN, "next": "/admin/calls/none?tz=Europe/Berlin"}
-    got = browser.post("/sign-in", urlencode(fields).encode())
-    assert got.headers["location"] == "/admin/calls/none?tz=Europe/Berlin"
+    answer = browser.post("/sign-in", urlencode(fields).encode())
+    assert answer.headers["location"] == "/admin/calls/none?tz=Europe/Berlin"
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "target",
     [
         "https://evil.example",
         "//evil.example",
@@ -44,17 +44,17 @@ def test_the_page_that_was_wanted_follows_the_form() -> None:
         "/admin/x\ny",
     ],
 )
-def test_signing_in_leads_to_no_other_place(wanted: str) -> None:
-    got = Browser().post("/sign-in", urlencode({"token": TOKEN, "next": wanted}).encode())
+def test_signing_in_leads_to_no_other_place(target: str) -> None:
+    answer = Browser().post("/sign-in", urlencode({"token": TOKEN, "next": target}).encode())
 
-    assert (got.status, got.headers["location"]) == (303, "/admin")
+    assert (answer.status, answer.headers["location"]) == (303, "/admin")
 
 
 def test_a_person_signs_in_by_name_and_password() -> None:
     browser = Browser(token="")
-    got = sign_in(browser, name="ann", password=PASSWORD)
+    answer = sign_in(browser, name="ann", password=PASSWORD)
 
-    assert (got.status, got.headers["location"]) == (303, "/admin")
+    assert (answer.status, answer.headers["location"]) == (303, "/admin")
     assert ">ann</a> <small>admin</small>" in browser.get().body.decode()
 
 
@@ -63,10 +63,10 @@ def test_a_wrong_password_and_a_name_that_nobody_has_are_told_alike(
     name: str, password: str
 ) -> None:
     browser = Browser(token="")
-    got = sign_in(browser, name=name, password=password)
+    answer = sign_in(browser, name=name, password=password)
 
-    assert (got.status, "set-cookie" in got.headers) == (401, False)
-    assert "No person has this name and this password." in got.body.decode()
+    assert (answer.status, "set-cookie" in answer.headers) == (401, False)
+    assert "No person has this name and this password." in answer.body.decode()
 
 
 @pytest.mark.parametrize("name", ["ann", "nobody"])
@@ -96,12 +96,12 @@ def test_a_browser_in_which_the_person_signed_in_before_is_spared_at_the_same_ad
     browser = Browser(token="")
     sign_in(browser, name="ann", password=PASSWORD)
     browser.post("/sign-out")
-    known, browser.known_cookie = browser.known_cookie, ""
+    catalog, browser.known_cookie = browser.known_cookie, ""
     for _ in range(MAX_FAILURES_OF_PAIR):
         sign_in(browser, name="ann", password="wrong")
 
     assert sign_in(browser, name="ann", password=PASSWORD).status == 429
-    browser.known_cookie = known
+    browser.known_cookie = catalog
     assert sign_in(browser, name="ann", password=PASSWORD).status == 303
 
 
@@ -151,8 +151,8 @@ def test_an_id_that_somebody_else_planted_is_not_taken_over() -> None:
 def test_over_https_only_the_cookie_bound_to_this_host_counts() -> None:
     browser = Browser(token="")
     https = {"x_forwarded_proto": "https"}
-    got = sign_in(browser, https, name="ann", password=PASSWORD)
-    (cookie,) = SimpleCookie(got.headers["set-cookie"]).values()
+    answer = sign_in(browser, https, name="ann", password=PASSWORD)
+    (cookie,) = SimpleCookie(answer.headers["set-cookie"]).values()
     assert cookie.key == "__Host-thriftgate_admin"
     assert (cookie["path"], cookie["secure"], cookie["domain"]) == ("/", True, "")
     assert browser.get(**https).status == 200

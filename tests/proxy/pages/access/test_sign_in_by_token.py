@@ -12,16 +12,16 @@ from tests.fakes.asgi import AsgiConnection, answer_of_app, scope
 
 
 def test_the_form_asks_for_a_password_and_for_the_token(browser: Browser) -> None:
-    got = browser.get("/sign-in")
+    answer = browser.get("/sign-in")
 
-    assert got.status == 200
-    assert 'action="/admin/sign-in"' in got.body.decode()
+    assert answer.status == 200
+    assert 'action="/admin/sign-in"' in answer.body.decode()
 
 
 def test_the_token_opens_the_pages(browser: Browser) -> None:
-    got = browser.sign_in()
+    answer = browser.sign_in()
 
-    assert (got.status, got.headers["location"]) == (303, "/admin")
+    assert (answer.status, answer.headers["location"]) == (303, "/admin")
     page = browser.get()
     assert page.status == 200
     assert "p95 of ttft within 500ms" in page.body.decode()
@@ -38,9 +38,9 @@ def test_a_session_is_a_cookie_that_nobody_else_gets(browser: Browser) -> None:
     assert TOKEN not in cookie.value
 
 
-@pytest.mark.parametrize("said", ["https", "https, http"])
-def test_over_https_the_cookie_stays_there(browser: Browser, said: str) -> None:
-    (cookie,) = SimpleCookie(browser.sign_in(x_forwarded_proto=said).headers["set-cookie"]).values()
+@pytest.mark.parametrize("text", ["https", "https, http"])
+def test_over_https_the_cookie_stays_there(browser: Browser, text: str) -> None:
+    (cookie,) = SimpleCookie(browser.sign_in(x_forwarded_proto=text).headers["set-cookie"]).values()
 
     assert cookie["secure"] is True
 
@@ -53,10 +53,10 @@ def test_a_session_ends_when_it_is_not_used(signed_in: Browser) -> None:
 
 def test_signing_out_ends_the_session_and_not_only_the_cookie(signed_in: Browser) -> None:
     before = signed_in.cookie
-    got = signed_in.post("/sign-out")
+    answer = signed_in.post("/sign-out")
 
-    assert (got.status, got.headers["location"]) == (303, "/admin/sign-in")
-    (gone,) = SimpleCookie(got.headers["set-cookie"]).values()
+    assert (answer.status, answer.headers["location"]) == (303, "/admin/sign-in")
+    (gone,) = SimpleCookie(answer.headers["set-cookie"]).values()
     assert (gone.value, gone["max-age"], gone["path"]) == ("", "0", "/")
     assert (gone["samesite"], gone["httponly"], gone["secure"]) == ("lax", True, "")
     signed_in.cookie = before
@@ -75,12 +75,12 @@ def test_signing_in_anew_ends_the_session_before(signed_in: Browser) -> None:
 
 @pytest.mark.parametrize("token", ["", "wrong", TOKEN + "x", "tg-1"])
 def test_a_wrong_token_opens_nothing_and_is_not_said_again(browser: Browser, token: str) -> None:
-    got = browser.sign_in(token)
+    answer = browser.sign_in(token)
 
-    assert got.status == 401
-    assert "set-cookie" not in got.headers
-    assert "This is not the token." in got.body.decode()
-    assert not token or f'"{token}"' not in got.body.decode()
+    assert answer.status == 401
+    assert "set-cookie" not in answer.headers
+    assert "This is not the token." in answer.body.decode()
+    assert not token or f'"{token}"' not in answer.body.decode()
 
 
 def test_after_five_wrong_tokens_the_next_wrong_ones_have_to_wait(browser: Browser) -> None:
@@ -127,15 +127,15 @@ FORMS = [
 
 @pytest.mark.parametrize(("sent", "status"), FORMS)
 def test_an_invalid_form_is_refused(browser: Browser, sent: bytes, status: int) -> None:
-    got = browser.post("/sign-in", sent)
+    answer = browser.post("/sign-in", sent)
 
-    assert got.status == status
-    assert len(got.body) < 4000
+    assert answer.status == status
+    assert len(answer.body) < 4000
 
 
 def test_a_form_whose_sender_left_is_nothing(browser: Browser) -> None:
     head = scope("/admin/sign-in", headers={"authorization": ""})
-    got = asyncio.run(answer_of_app(browser.app, head, AsgiConnection([], leaves_after=0.0)))
+    answer = asyncio.run(answer_of_app(browser.app, head, AsgiConnection([], leaves_after=0.0)))
 
-    assert got.status == 400
+    assert answer.status == 400
     assert browser.sign_in().status == 303

@@ -69,7 +69,7 @@ def test_the_token_matches_itself_alone() -> None:
     secret = AdminToken(TOKEN, ManualClock(0.0))
 
     assert secret.matches(TOKEN)
-    assert not any(secret.matches(each) for each in ("", TOKEN[:-1], TOKEN + "x", TOKEN.upper()))
+    assert not any(secret.matches(token) for token in ("", TOKEN[:-1], TOKEN + "x", TOKEN.upper()))
     assert secret.holder != AdminToken(TOKEN + "x", ManualClock(0.0)).holder
     assert TOKEN not in secret.holder
 

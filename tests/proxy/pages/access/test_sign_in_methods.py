@@ -44,15 +44,15 @@ class Door:
 def test_each_way_names_itself_and_its_holder() -> None:
     door = Door()
     door.kept.links["c0de"] = "ann"
-    found = [
+    identities = [
         door.identify(name="ann", password=PASSWORD),
         door.identify(code="c0de"),
         door.identify(token=TOKEN),
     ]
 
-    assert [each.method for each in found] == ["password", "link", "token"]
-    assert [each.holder for each in found][:2] == ["user_ann", "user_ann"]
-    assert door.methods.is_token_holder(found[2].holder)
+    assert [identity.method for identity in identities] == ["password", "link", "token"]
+    assert [identity.holder for identity in identities][:2] == ["user_ann", "user_ann"]
+    assert door.methods.is_token_holder(identities[2].holder)
     assert not door.methods.is_token_holder("user_ann")
 
 

@@ -53,9 +53,9 @@ class SignOnHarness:
         )
         self.dashboard.app.include_router(routes)
 
-    def begin(self, wanted: str = "") -> tuple[str, str]:
+    def begin(self, target: str = "") -> tuple[str, str]:
         """The cookie of an attempt, and the provider's URL."""
-        sent = self.dashboard.ask("GET", f"/admin/sso?next={wanted}")
+        sent = self.dashboard.ask("GET", f"/admin/sso?next={target}")
         assert sent.status == 303
         return new_cookie(sent), sent.headers["location"]
 
@@ -84,10 +84,10 @@ def open_site(store: Store, tmp_path: Path) -> Iterator[SignOnHarness]:
     made.dashboard.close()
 
 
-def session_of(got: AsgiConnection) -> str:
+def session_of(answer: AsgiConnection) -> str:
     """The cookie of the session that an answer opens; it deletes the attempt's, too."""
     cookies: list[str] = [
-        value.decode() for name, value in got.sent[0]["headers"] if name == b"set-cookie"
+        value.decode() for name, value in answer.sent[0]["headers"] if name == b"set-cookie"
     ]
     (opened,) = [cookie for cookie in cookies if cookie.startswith("thriftgate_admin=")]
     assert any(cookie.startswith('thriftgate_sso=""') for cookie in cookies)
@@ -98,10 +98,10 @@ def test_a_person_whom_an_administrator_added_signs_in_with_the_role_of_their_gr
     site: SignOnHarness,
 ) -> None:
     site.dashboard.add_person("ann@acme.example", Role.VIEWER)
-    got = site.sign_in(groups=["leads", "leads-2", "unknown"])
-    assert got.status == 303
+    answer = site.sign_in(groups=["leads", "leads-2", "unknown"])
+    assert answer.status == 303
 
-    who = site.dashboard.ask("GET", "/api/v1/session", cookie=session_of(got))
+    who = site.dashboard.ask("GET", "/api/v1/session", cookie=session_of(answer))
     assert b'"name":"ann@acme.example","role":"team-admin"' in who.body
     ann = site.store.users.find("ann@acme.example")
     assert ann is not None
@@ -119,15 +119,15 @@ def test_a_change_of_groups_changes_the_role_at_the_next_sign_in(open_site: Sign
     assert (ann.name, ann.role) == ("ann", Role.FINANCE)
 
 
-def text(got: AsgiConnection) -> str:
-    return " ".join(got.body.decode().replace("&#39;", "'").split())
+def text(answer: AsgiConnection) -> str:
+    return " ".join(answer.body.decode().replace("&#39;", "'").split())
 
 
 def test_single_sign_on_needs_an_added_person_with_a_verified_address(
     site: SignOnHarness,
 ) -> None:
-    got = site.sign_in()
-    assert (got.status, "you have not been added" in text(got)) == (403, True)
+    answer = site.sign_in()
+    assert (answer.status, "you have not been added" in text(answer)) == (403, True)
 
     site.dashboard.add_person("ann@acme.example", Role.VIEWER)
     assert site.sign_in(email_verified=False).status == 403
@@ -139,9 +139,9 @@ def test_single_sign_on_does_not_take_over_a_person_with_a_password(
 ) -> None:
     ann = open_site.dashboard.add_person("ann@acme.example", Role.ADMIN)
     open_site.store.users.set_password(ann.id, "$argon2id$1", now=NOW, who="ann")
-    got = open_site.sign_in(preferred_username="ann@acme.example")
+    answer = open_site.sign_in(preferred_username="ann@acme.example")
 
-    assert (got.status, "already" in text(got)) == (403, True)
+    assert (answer.status, "already" in text(answer)) == (403, True)
 
 
 @pytest.mark.parametrize(
@@ -156,10 +156,10 @@ def test_single_sign_on_does_not_take_over_a_person_with_a_password(
 def test_a_sign_in_that_fails_says_why_and_opens_nothing(
     open_site: SignOnHarness, claims: dict[str, Any], status: int, why: str
 ) -> None:
-    got = open_site.sign_in(**claims)
+    answer = open_site.sign_in(**claims)
 
-    assert (got.status, why in text(got)) == (status, True)
-    assert "set-cookie" not in got.headers
+    assert (answer.status, why in text(answer)) == (status, True)
+    assert "set-cookie" not in answer.headers
 
 
 def test_a_disabled_person_stays_out(open_site: SignOnHarness) -> None:
@@ -167,9 +167,9 @@ def test_a_disabled_person_stays_out(open_site: SignOnHarness) -> None:
     ann = open_site.store.users.by_subject(f"{ISSUER} u-1")
     assert ann is not None
     open_site.store.users.set_disabled(ann.id, disabled=True, now=NOW, who="root")
-    got = open_site.sign_in()
+    answer = open_site.sign_in()
 
-    assert (got.status, "your access was disabled" in text(got)) == (403, True)
+    assert (answer.status, "your access was disabled" in text(answer)) == (403, True)
 
 
 def test_a_callback_belongs_to_the_browser_that_began_and_to_its_time(
@@ -194,24 +194,24 @@ def test_a_callback_belongs_to_the_browser_that_began_and_to_its_time(
 def test_a_refusal_of_the_provider_is_told_as_text(open_site: SignOnHarness) -> None:
     cookie, url = open_site.begin()
     _, state = open_site.fake.sign_in(url)
-    got = open_site.call_back(cookie, f"error=<script>&state={state}")
+    answer = open_site.call_back(cookie, f"error=<script>&state={state}")
 
-    assert (got.status, b"&lt;script&gt;" in got.body) == (403, True)
-    assert b"<script>" not in got.body
+    assert (answer.status, b"&lt;script&gt;" in answer.body) == (403, True)
+    assert b"<script>" not in answer.body
 
 
 @pytest.mark.parametrize(
-    ("wanted", "follows"),
+    ("target", "follows"),
     [("/admin/costs", "/admin/costs"), ("//evil.example", "/admin"), ("/v1", "/admin")],
 )
 def test_the_page_that_was_wanted_follows_and_no_other_site(
-    open_site: SignOnHarness, wanted: str, follows: str
+    open_site: SignOnHarness, target: str, follows: str
 ) -> None:
-    cookie, url = open_site.begin(wanted)
+    cookie, url = open_site.begin(target)
     code, state = open_site.fake.sign_in(url)
 
-    got = open_site.call_back(cookie, f"code={code}&state={state}")
-    locations = [value for name, value in got.sent[0]["headers"] if name == b"location"]
+    answer = open_site.call_back(cookie, f"code={code}&state={state}")
+    locations = [value for name, value in answer.sent[0]["headers"] if name == b"location"]
     assert locations == [follows.encode()]
 
 
@@ -229,16 +229,16 @@ def test_the_first_entry_decides_the_role_and_its_entries_the_teams() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("text", "why"),
     [
         ("ops", "'ops' is no group=role"),
         ("ops=root", "'ops=root' is no group=role"),
         ("leads=viewer", "write leads=viewer:TEAM"),
     ],
 )
-def test_roles_of_groups_that_cannot_be_read_say_which_entry(said: str, why: str) -> None:
+def test_roles_of_groups_that_cannot_be_read_say_which_entry(text: str, why: str) -> None:
     with pytest.raises(OperatorError, match=why):
-        parse_group_roles(f"money=finance,{said}")
+        parse_group_roles(f"money=finance,{text}")
 
 
 def test_a_group_may_have_signs_in_its_name() -> None:

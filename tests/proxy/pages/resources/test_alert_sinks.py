@@ -65,15 +65,15 @@ def test_a_sink_that_does_not_take_it_says_why_without_its_address(
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("other", "There is no sink"), ("chat", "SINKS_TEST_CHAT is not set")]
+    ("name", "text"), [("other", "There is no sink"), ("chat", "SINKS_TEST_CHAT is not set")]
 )
 def test_a_sink_that_cannot_be_tested_is_explained(
-    dashboard: Dashboard, name: str, said: str
+    dashboard: Dashboard, name: str, text: str
 ) -> None:
     answer = dashboard.ask_as(Role.ADMIN, "POST", "/admin/budgets/test-sink", {"name": name})
 
     assert answer.status in {400, 404}
-    assert said in answer.body.decode()
+    assert text in answer.body.decode()
     assert audit_of_tests(dashboard) == []
 
 

@@ -36,8 +36,10 @@ def app() -> FastAPI:
 
 
 def got(path: str, method: str = "GET", **headers: str) -> tuple[int, Any, dict[str, str]]:
-    told = {"host": "gateway", **{k.replace("_", "-"): v for k, v in headers.items()}}
-    answer = asyncio.run(answer_of_app(app(), scope(path, method, told), AsgiConnection([b""])))
+    all_headers = {"host": "gateway", **{k.replace("_", "-"): v for k, v in headers.items()}}
+    answer = asyncio.run(
+        answer_of_app(app(), scope(path, method, all_headers), AsgiConnection([b""]))
+    )
     return answer.status, json.loads(answer.body), answer.headers
 
 

@@ -29,16 +29,16 @@ def resource(folder: Path) -> ModelsResource:
 
 
 def test_a_model_has_the_standard_prices_of_now(tmp_path: Path) -> None:
-    found = {each.id: each for each in asyncio.run(resource(tmp_path).models(BOB))}
+    result = {model.id: model for model in asyncio.run(resource(tmp_path).models(BOB))}
 
-    (sonnet, *_) = (each for name, each in found.items() if name.startswith("claude-sonnet"))
+    (sonnet, *_) = (model for name, model in result.items() if name.startswith("claude-sonnet"))
     route = sonnet.routes[0]
     assert route.is_priced
     assert route.can_answer
     assert route.input
     assert route.cache_read
     assert route.cache_read < route.input < route.cache_writes["5 min"] < route.cache_writes["1 h"]
-    assert not next(iter(found.values())).routes[0].can_answer
+    assert not next(iter(result.values())).routes[0].can_answer
 
 
 def test_a_price_says_whose_file_it_is_of_and_how_long_it_holds(tmp_path: Path) -> None:
@@ -50,14 +50,14 @@ def test_a_price_says_whose_file_it_is_of_and_how_long_it_holds(tmp_path: Path) 
     )
     catalog = read_catalog(Settings(catalog=file))
     models = ModelsResource(lambda: catalog, lambda _route: True, tmp_path, lambda: NOW)
-    found = {each.id: each.routes[0] for each in asyncio.run(models.models(BOB))}
-    shipped = next(each for name, each in found.items() if name.startswith("claude-sonnet"))
+    result = {model.id: model.routes[0] for model in asyncio.run(models.models(BOB))}
+    shipped = next(model for name, model in result.items() if name.startswith("claude-sonnet"))
 
-    assert (found["house"].price_source, found["house"].until) == ("own", 1_893_456_000.0)
+    assert (result["house"].price_source, result["house"].until) == ("own", 1_893_456_000.0)
     assert (shipped.price_source, shipped.assumed_price_of) == ("shipped", "")
-    newest = found["claude-sonnet-5-6"]
+    newest = result["claude-sonnet-5-6"]
     assert (newest.price_source, newest.assumed_price_of) == ("assumed", "claude-sonnet-5-5")
-    assert newest.input == found["claude-sonnet-5-5"].input
+    assert newest.input == result["claude-sonnet-5-5"].input
 
 
 def test_engines_are_those_of_gateways_that_run(tmp_path: Path) -> None:
@@ -89,8 +89,8 @@ def test_warming_is_of_each_gateway_and_the_advice_on_speculation_of_each_profil
             EngineTraffic(pid=pid, at=NOW, warming=(warming,), speculation=(advice,))
         )
 
-    found = asyncio.run(resource(tmp_path).warming(BOB))
-    assert [(each.gateway, each.used_calls, each.used_tokens) for each in found] == [
+    result = asyncio.run(resource(tmp_path).warming(BOB))
+    assert [(model.gateway, model.used_calls, model.used_tokens) for model in result] == [
         (7, 3, 900),
         (8, 3, 900),
     ]

@@ -35,19 +35,19 @@ def test_a_member_sees_objectives_of_everyone_and_of_the_own_team(store: Store) 
     team = store.teams.create("acme", now=NOW)
     viewer = Viewer(name="bob", role=Role.VIEWER, own_teams=frozenset({team.id}))
 
-    found = asyncio.run(ObjectivesHarness(store).resource.list(viewer))
+    view = asyncio.run(ObjectivesHarness(store).resource.list(viewer))
 
-    assert [each.name for each in found.objectives or ()] == ["everyone", "acme"]
-    assert [each.objective for each in found.reroutes or ()] == ["acme"]
-    assert [each.name for each in found.ceilings] == ["all"]
+    assert [objective.name for objective in view.objectives or ()] == ["everyone", "acme"]
+    assert [reroute.objective for reroute in view.reroutes or ()] == ["acme"]
+    assert [ceiling.name for ceiling in view.ceilings] == ["all"]
 
 
 def timelines(store: Store, *reroutes: Reroute) -> dict[str, StateTimeline]:
     objectives = [an_objective(name="acme"), an_objective(name="dry", enforce="observe")]
     board = FakeBoard(overview(objectives=objectives, reroutes=list(reroutes)))
     resource = ObjectivesResource(board, store, StoreQuestions(store), lambda: NOW)
-    found = asyncio.run(resource.list(ADMIN)).timelines or ()
-    return {each.objective: each for each in found}
+    timelines = asyncio.run(resource.list(ADMIN)).timelines or ()
+    return {timeline.objective: timeline for timeline in timelines}
 
 
 def test_the_last_day_of_an_objective_is_told_by_its_reroutes(store: Store) -> None:
@@ -75,9 +75,9 @@ def test_a_timeline_begins_where_reroutes_are_known_from(store: Store) -> None:
 
 def test_a_pin_is_set_and_released_and_both_are_audited(store: Store) -> None:
     desk = ObjectivesHarness(store)
-    asked = PinRequest(level=2, seconds=3600.0, why="an incident")
+    request = PinRequest(level=2, seconds=3600.0, why="an incident")
 
-    asyncio.run(desk.resource.pin(ADMIN, "everyone", asked))
+    asyncio.run(desk.resource.pin(ADMIN, "everyone", request))
     (pin,) = store.pins.current_pins(NOW).values()
     assert (pin.objective, pin.level, pin.until, pin.why, pin.who) == (
         "everyone",

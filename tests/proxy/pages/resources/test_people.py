@@ -22,8 +22,8 @@ def got(dashboard: Dashboard, method: str, path: str, sent: Any = None, cookie: 
 def test_a_person_is_added_and_signs_in_by_the_link_and_then_by_a_password(
     dashboard: Dashboard,
 ) -> None:
-    asked = {"name": "ann", "role": "team-admin", "teams": [dashboard.own]}
-    status, link = got(dashboard, "POST", "/people", asked)
+    request = {"name": "ann", "role": "team-admin", "teams": [dashboard.own]}
+    status, link = got(dashboard, "POST", "/people", request)
     assert (status, link["person"]["has_password"]) == (201, False)
     code = link["path"].partition("code=")[2]
     opened = dashboard.ask("POST", "/admin/sign-in", document={"code": code})
@@ -98,9 +98,9 @@ def test_a_change_that_cannot_be_made_says_why(
     dashboard: Dashboard, path: str, method: str, sent: Any, status: int, code: str
 ) -> None:
     path = path.format(admin=dashboard.people[Role.ADMIN].id)
-    found, body = got(dashboard, method, f"/people{path}", sent)
+    result, body = got(dashboard, method, f"/people{path}", sent)
 
-    assert (found, body["error"]["code"]) == (status, code)
+    assert (result, body["error"]["code"]) == (status, code)
 
 
 def test_a_person_sees_and_ends_own_sessions_and_nobody_elses(dashboard: Dashboard) -> None:

@@ -45,11 +45,11 @@ def page(dashboard: Dashboard, role: Role = Role.FINANCE) -> str:
     return dashboard.ask_as(role, "GET", "/admin/reports").body.decode()
 
 
-def schedule(store: Store, at: float) -> None:
+def schedule(store: Store, moment: float) -> None:
     """Schedule the weeks that ended before a moment."""
-    last = last_period(ReportInterval.WEEK, "UTC", at)
+    last = last_period(ReportInterval.WEEK, "UTC", moment)
     after = partial(periods_after, last=last, every=ReportInterval.WEEK)
-    store.report_deliveries.schedule("weekly", [ADDRESS], last, after, at)
+    store.report_deliveries.schedule("weekly", [ADDRESS], last, after, moment)
 
 
 def test_the_next_report_is_due_two_hours_after_its_period_ends(dashboard: Dashboard) -> None:
@@ -76,23 +76,23 @@ def test_deliveries_say_what_was_sent_when_and_what_failed_why(dashboard: Dashbo
     lost = deliveries.claim_due("weekly", [ADDRESS], NOW, 600.0)
     assert lost is not None
     deliveries.mark_failed(lost, "it answered 550", None)
-    found = {
+    result = {
         delivery["state"]: delivery
         for delivery in reports_by_name(dashboard)["weekly"]["deliveries"]
     }
 
-    assert found["sent"]["sent"] == NOW - 60
-    assert (found["failing"]["why"], found["failing"]["due"]) == ("it answered 451", NOW + 60)
-    assert (found["given up"]["failed_tries"], found["given up"]["due"]) == (1, None)
+    assert result["sent"]["sent"] == NOW - 60
+    assert (result["failing"]["why"], result["failing"]["due"]) == ("it answered 451", NOW + 60)
+    assert (result["given up"]["failed_tries"], result["given up"]["due"]) == (1, None)
     html = page(dashboard)
     assert "it answered 550" in html
     assert "given up" in html
 
 
 def test_a_report_that_cannot_be_sent_says_what_is_missing(dashboard: Dashboard) -> None:
-    said = reports_by_name(dashboard)["weekly"]["problems"]
+    text = reports_by_name(dashboard)["weekly"]["problems"]
 
-    assert said == ["The report `weekly` is not mailed: THRIFTGATE_SMTP_URL is not set."]
+    assert text == ["The report `weekly` is not mailed: THRIFTGATE_SMTP_URL is not set."]
     assert "REPORTS_TEST_URL is not set" in page(dashboard)
 
 

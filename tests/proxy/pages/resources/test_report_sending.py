@@ -74,7 +74,7 @@ def test_a_period_is_named_and_a_refusal_is_told(
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "text"),
     [
         ({"name": "other"}, "There is no report of this name"),
         ({"name": "weekly", "period": "2026-09"}, "a week is written as 2026-W47"),
@@ -83,14 +83,14 @@ def test_a_period_is_named_and_a_refusal_is_told(
     ],
 )
 def test_a_report_that_cannot_be_sent_is_explained(
-    dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch, fields: dict[str, str], said: str
+    dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch, fields: dict[str, str], text: str
 ) -> None:
     monkeypatch.setenv("SENDING_TEST_URL", "http://127.0.0.1:1/")
     monkeypatch.setenv("SENDING_TEST_SECRET", "s3cret")
     answer = dashboard.ask_as(Role.ADMIN, "POST", "/admin/reports/send", fields)
 
     assert answer.status in {400, 404}
-    assert said in answer.body.decode()
+    assert text in answer.body.decode()
     assert audit_of_reports(dashboard) == []
 
 

@@ -19,20 +19,20 @@ def got(dashboard: Dashboard, role: Role, method: str, path: str, sent: Any = No
 
 def test_a_person_sees_own_teams_and_finance_sees_all(dashboard: Dashboard) -> None:
     def names(role: Role) -> list[str]:
-        return [each["name"] for each in got(dashboard, role, "GET", "/teams")[1]]
+        return [item["name"] for item in got(dashboard, role, "GET", "/teams")[1]]
 
     assert names(Role.VIEWER) == names(Role.TEAM_ADMIN) == ["acme"]
     assert names(Role.FINANCE) == names(Role.ADMIN) == ["acme", "other"]
 
 
 def test_a_key_is_made_with_limits_shown_once_and_revoked(dashboard: Dashboard) -> None:
-    asked = {
+    request = {
         "team": dashboard.own,
         "name": " ci ",
         "expires": NOW + DAY,
         "models": ["small"],
     }
-    status, made = got(dashboard, Role.TEAM_ADMIN, "POST", "/keys", asked)
+    status, made = got(dashboard, Role.TEAM_ADMIN, "POST", "/keys", request)
     assert (status, made["secret"][:3], made["key"]["name"]) == (201, "tg-", "ci")
 
     _, page = got(dashboard, Role.TEAM_ADMIN, "GET", "/keys")
@@ -45,7 +45,7 @@ def test_a_key_is_made_with_limits_shown_once_and_revoked(dashboard: Dashboard) 
     _, page = got(dashboard, Role.TEAM_ADMIN, "GET", "/keys")
     assert page["keys"][0]["state"] == "revoked"
     changes = list(dashboard.store.audit.entries(10, who="team-admin"))
-    assert {each.action for each in changes} == {"create key", "revoke key"}
+    assert {change.action for change in changes} == {"create key", "revoke key"}
 
 
 def test_another_teams_keys_are_neither_seen_nor_changed(dashboard: Dashboard) -> None:
@@ -61,13 +61,13 @@ def test_another_teams_keys_are_neither_seen_nor_changed(dashboard: Dashboard) -
 
 def test_pages_of_keys_go_on_where_the_one_before_ended(dashboard: Dashboard) -> None:
     for number in range(5):
-        at = NOW + number // 2  # two are made at once
-        dashboard.store.teams.create_key(dashboard.own, str(number), now=at)
+        made = NOW + number // 2  # two are made at once
+        dashboard.store.teams.create_key(dashboard.own, str(number), now=made)
     seen: list[str] = []
     after: Any = ""
     for _ in range(3):
         _, page = got(dashboard, Role.ADMIN, "GET", f"/keys?limit=2&after={after}")
-        seen += [each["name"] for each in page["keys"]]
+        seen += [key["name"] for key in page["keys"]]
         after = page["next"]
 
     assert (sorted(seen), after) == (list("01234"), None)
@@ -90,10 +90,10 @@ def test_pages_of_keys_go_on_where_the_one_before_ended(dashboard: Dashboard) ->
 def test_a_key_that_cannot_be_made_says_why(
     dashboard: Dashboard, sent: dict[str, Any], status: int, code: str
 ) -> None:
-    asked = {"team": dashboard.own, **sent}
-    found, body = got(dashboard, Role.ADMIN, "POST", "/keys", asked)
+    request = {"team": dashboard.own, **sent}
+    result, body = got(dashboard, Role.ADMIN, "POST", "/keys", request)
 
-    assert (found, body["error"]["code"]) == (status, code)
+    assert (result, body["error"]["code"]) == (status, code)
 
 
 @pytest.mark.parametrize("after", ["x", "nan_key_1", "-1_key_1", "1", "1e400_key_1"])
@@ -113,5 +113,5 @@ def test_teams_are_made_once_and_their_prompts_kept_by_administrators(
     keep = {"keeps_prompts": True}
     assert got(dashboard, Role.ADMIN, "PUT", f"/teams/{team['id']}/prompts", keep)[0] == 204
     assert got(dashboard, Role.ADMIN, "PUT", "/teams/team_x/prompts", keep)[0] == 404
-    kept = {each.name: each.keeps_prompts for each in dashboard.store.teams.all()}
-    assert kept == {"acme": False, "other": False, "new": True}
+    retention = {team.name: team.keeps_prompts for team in dashboard.store.teams.all()}
+    assert retention == {"acme": False, "other": False, "new": True}

@@ -32,8 +32,11 @@ def test_a_member_sees_the_own_teams_counters_and_no_alerts_of_others(store: Sto
     team = store.teams.create("acme", now=NOW)
     bob = Viewer(name="bob", role=Role.VIEWER, own_teams=frozenset({team.id}))
 
-    found = asyncio.run(resource(store).budgets(bob)).counters or ()
-    assert [(each.budget, each.whose) for each in found] == [("all", "*"), ("teams-month", "acme")]
+    result = asyncio.run(resource(store).budgets(bob)).counters or ()
+    assert [(counter.budget, counter.whose) for counter in result] == [
+        ("all", "*"),
+        ("teams-month", "acme"),
+    ]
     assert asyncio.run(resource(store).alerts(bob)).alerts == ()
 
 
@@ -42,18 +45,18 @@ def test_the_most_urgent_fifty_alerts_are_shown_and_all_counted(store: Store) ->
     urgent = an_open_alert(began=NOW - 9_000)
     board = FakeBoard(overview(open_alerts=[*notes, urgent]))
     budgets = BudgetsResource(board, store, StoreQuestions(store))
-    found = asyncio.run(budgets.alerts(Viewer(name="fay", role=Role.FINANCE)))
+    result = asyncio.run(budgets.alerts(Viewer(name="fay", role=Role.FINANCE)))
 
-    assert (found.alerts, found.total) == ([urgent, *notes[:49]], 61)
+    assert (result.alerts, result.total) == ([urgent, *notes[:49]], 61)
 
 
 def test_a_member_sees_counters_of_the_own_teams_keys(store: Store) -> None:
     own, other = (store.teams.create(name, now=NOW).id for name in ("acme", "other"))
     key, _ = store.teams.create_key(own, "ci", now=NOW)
     theirs, _ = store.teams.create_key(other, "ci", now=NOW)
-    shown = [a_counter(scope="key", whose=each.id) for each in (key, theirs)]
+    shown = [a_counter(scope="key", whose=owner.id) for owner in (key, theirs)]
     board = FakeBoard(overview(counters=shown))
     bob = Viewer(name="bob", role=Role.VIEWER, own_teams=frozenset({own}))
 
-    found = asyncio.run(BudgetsResource(board, store, StoreQuestions(store)).budgets(bob))
-    assert [each.whose for each in found.counters or ()] == [key.id]
+    result = asyncio.run(BudgetsResource(board, store, StoreQuestions(store)).budgets(bob))
+    assert [counter.whose for counter in result.counters or ()] == [key.id]

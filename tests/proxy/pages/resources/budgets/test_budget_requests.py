@@ -51,11 +51,11 @@ def test_every_field_of_the_policies_file_can_be_sent() -> None:
 def test_a_rule_that_is_broken_is_named_with_its_field(
     changed: dict[str, Any], field: str | None
 ) -> None:
-    asked = BudgetRequest(**{**SENT, **changed})
+    request = BudgetRequest(**{**SENT, **changed})
     if field is None:  # text that would be another table in the file stays text
-        assert requested_budget("own", asked).of == changed["of"]
+        assert requested_budget("own", request).of == changed["of"]
         return
     with pytest.raises(CallerError) as refused:
-        requested_budget("own", asked)
+        requested_budget("own", request)
 
     assert refused.value.param == field

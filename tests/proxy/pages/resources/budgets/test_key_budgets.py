@@ -20,8 +20,8 @@ def got(dashboard: Dashboard, method: str, path: str, sent: Any = None) -> Any:
 
 
 def made(dashboard: Dashboard, **budget: str) -> Any:
-    asked = {"team": dashboard.own, "name": "ci", "budget": {"limit": "25", **budget}}
-    return got(dashboard, "POST", "/keys", asked)
+    request = {"team": dashboard.own, "name": "ci", "budget": {"limit": "25", **budget}}
+    return got(dashboard, "POST", "/keys", request)
 
 
 def in_force(dashboard: Dashboard) -> dict[str, Budget]:
@@ -31,8 +31,8 @@ def in_force(dashboard: Dashboard) -> dict[str, Budget]:
 def test_a_key_is_made_with_a_budget_that_is_in_force_before_its_secret_is_shown(
     dashboard: Dashboard,
 ) -> None:
-    status, found = made(dashboard)
-    key = found["key"]["id"]
+    status, result = made(dashboard)
+    key = result["key"]["id"]
 
     assert status == 201
     budget = in_force(dashboard)[key]
@@ -43,7 +43,7 @@ def test_a_key_is_made_with_a_budget_that_is_in_force_before_its_secret_is_shown
         True,
     )
     own = {"name": key, "limit": "25", "unit": "usd", "window": "month", "is_own": True}
-    assert found["key"]["budgets"] == [own]
+    assert result["key"]["budgets"] == [own]
     actions = {entry.action for entry in dashboard.store.audit.entries(9, who=BOSS.value)}
     assert actions == {"create key", "create budget"}
 

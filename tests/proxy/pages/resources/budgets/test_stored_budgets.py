@@ -28,8 +28,8 @@ def delete(dashboard: Dashboard, name: str, role: Role = Role.ADMIN) -> AsgiConn
 
 
 def page(dashboard: Dashboard, role: Role = Role.ADMIN) -> str:
-    found = dashboard.ask("GET", "/admin/budgets", cookie=dashboard.cookies[role])
-    return found.body.decode()
+    result = dashboard.ask("GET", "/admin/budgets", cookie=dashboard.cookies[role])
+    return result.body.decode()
 
 
 def in_force(dashboard: Dashboard) -> dict[str, Budget]:
@@ -58,13 +58,17 @@ def test_a_budget_is_changed_and_removed_and_each_is_audited(dashboard: Dashboar
 
     assert set(in_force(dashboard)) == {"in-the-file"}
     entries = list(dashboard.store.audit.entries(99))
-    changes = [each for each in entries if each.action.endswith(" budget")]
-    assert {each.action for each in changes} == {"create budget", "change budget", "remove budget"}
-    assert {(each.who, each.team) for each in changes} == {("admin", dashboard.own)}
+    changes = [entry for entry in entries if entry.action.endswith(" budget")]
+    assert {change.action for change in changes} == {
+        "create budget",
+        "change budget",
+        "remove budget",
+    }
+    assert {(change.who, change.team) for change in changes} == {("admin", dashboard.own)}
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "text"),
     [
         ({"limit": "1.0000000001"}, "limit is the string"),
         ({"limit": "0"}, "write more than 0"),
@@ -76,20 +80,20 @@ def test_a_budget_is_changed_and_removed_and_each_is_audited(dashboard: Dashboar
     ],
 )
 def test_a_budget_that_breaks_a_rule_of_the_file_is_refused_with_the_fix(
-    dashboard: Dashboard, changed: dict[str, str], said: str
+    dashboard: Dashboard, changed: dict[str, str], text: str
 ) -> None:
-    got = put(dashboard, "own", {**OWN, **changed})
+    answer = put(dashboard, "own", {**OWN, **changed})
 
-    assert got.status == 400
-    assert said in got.body.decode().replace("\\", "")
+    assert answer.status == 400
+    assert text in answer.body.decode().replace("\\", "")
     assert dashboard.store.budgets.all() == []
 
 
 def test_a_budget_of_the_policies_file_is_changed_there(dashboard: Dashboard) -> None:
-    got = put(dashboard, "in-the-file", EVERYBODYS)
+    answer = put(dashboard, "in-the-file", EVERYBODYS)
 
-    assert got.status == 409
-    assert "change it there" in got.body.decode()
+    assert answer.status == 409
+    assert "change it there" in answer.body.decode()
     assert delete(dashboard, "in-the-file").status == 404
 
 
@@ -111,7 +115,7 @@ def test_a_team_admin_sets_budgets_of_own_teams_alone(dashboard: Dashboard) -> N
         put(dashboard, "own", OWN, Role.FINANCE),
         put(dashboard, "own", OWN, Role.VIEWER),
     ]
-    assert [each.status for each in refused] == [403] * len(refused)
+    assert [answer.status for answer in refused] == [403] * len(refused)
     assert delete(dashboard, "own", boss).status == 204
 
 
@@ -142,10 +146,10 @@ def test_a_team_admin_sets_a_budget_of_an_own_key(dashboard: Dashboard) -> None:
 
 
 def test_a_budget_of_a_team_that_does_not_exist_is_refused(dashboard: Dashboard) -> None:
-    got = put(dashboard, "own", {**OWN, "of": "acmee"})
+    answer = put(dashboard, "own", {**OWN, "of": "acmee"})
 
-    assert got.status == 400
-    assert "There is no team acmee" in got.body.decode()
+    assert answer.status == 400
+    assert "There is no team acmee" in answer.body.decode()
 
 
 def test_a_member_sees_budgets_of_own_teams_and_of_everybody(dashboard: Dashboard) -> None:
@@ -184,8 +188,8 @@ def test_forms_of_the_page_set_change_and_remove_a_budget(dashboard: Dashboard) 
 
 def test_a_change_that_cannot_hold_is_said(dashboard: Dashboard, tmp_path: Path) -> None:
     (tmp_path / "policies.toml").write_text("[[budgets]]\n", encoding="utf8")
-    got = put(dashboard, "own", OWN)
+    answer = put(dashboard, "own", OWN)
 
-    assert got.status == 409
-    assert "The change is kept, and does not hold yet." in got.body.decode()
+    assert answer.status == 409
+    assert "The change is kept, and does not hold yet." in answer.body.decode()
     assert "not in force" in page(dashboard)

@@ -32,12 +32,12 @@ def api(store: Store) -> AdminApi:
     assert team.id
 
     def make(ask):
-        known = catalog(
+        listed = catalog(
             route("lab", regime="implicit"),
             replace(route("lab", regime="block-chain"), name="lab/n"),
             route("shop", regime="implicit"),
         )
-        health = CacheHealth(store, ask, lambda: known, lambda: floors, lambda: NOW)
+        health = CacheHealth(store, ask, lambda: listed, lambda: floors, lambda: NOW)
         health.max_loss_nanos = 7
         return health.router()
 
@@ -96,23 +96,23 @@ def test_reasons_are_summed_by_money_with_their_fix_and_an_example(api: AdminApi
     )
     body = api.ok("/cache")
 
-    assert [(each["reason"], each["nanos"]) for each in body["reasons"]] == [
+    assert [(reason["reason"], reason["nanos"]) for reason in body["reasons"]] == [
         ("diverged", 18),
         ("expired", 10),
     ]
     assert (body["reasons"][0]["example"], body["reasons"][0]["tokens"]) == (newest.call_id, 20)
-    assert all(each["fix"] for each in body["reasons"])
-    assert {each["feature"] for each in body["feature_reasons"]} == {"x", "y"}
+    assert all(reason["fix"] for reason in body["reasons"])
+    assert {feature_reason["feature"] for feature_reason in body["feature_reasons"]} == {"x", "y"}
     assert body["features"][0]["sums"]["missed_nanos"] == 19
     assert body["features"][0]["mode"] == "observe"
 
 
 def test_floors_are_those_of_caches_and_of_own_teams(api: AdminApi) -> None:
-    search = next(each for each in api.store.teams.all() if each.name == "Search")
+    search = next(team for team in api.store.teams.all() if team.name == "Search")
 
-    assert [each["objective"] for each in api.ok("/cache")["floors"]] == ["warm", "chat"]
+    assert [floor["objective"] for floor in api.ok("/cache")["floors"]] == ["warm", "chat"]
     mine = api.ok("/cache", of_team(search.id))["floors"]
-    assert [(each["objective"], each["floor"]) for each in mine] == [("warm", 0.7)]
+    assert [(item["objective"], item["floor"]) for item in mine] == [("warm", 0.7)]
 
 
 def test_a_viewer_of_one_team_sees_no_cache_of_another(api: AdminApi) -> None:
@@ -122,8 +122,8 @@ def test_a_viewer_of_one_team_sees_no_cache_of_another(api: AdminApi) -> None:
     )
     mine = api.ok("/cache", of_team("a"))
 
-    assert {each["feature"] for each in mine["features"] + mine["feature_reasons"]} == {"x"}
-    assert [each["reason"] for each in mine["reasons"]] == ["expired"]
+    assert {item["feature"] for item in mine["features"] + mine["feature_reasons"]} == {"x"}
+    assert [reason["reason"] for reason in mine["reasons"]] == ["expired"]
     assert api.ok("/cache", of_team("a"), team="b")["total"]["prompt_tokens"] == 0
 
 
@@ -182,19 +182,23 @@ def test_the_evidence_of_a_miss_shows_where_its_prompt_parts_from_the_last_hit(
     miss = a_call(2, miss="diverged", miss_detail="system changed", prompt=prompt("Tuesday"),
                   **MISSED)  # fmt: skip
     api.keep(hit, miss)
-    found = api.ok(f"/cache/misses/{miss.call_id}")
+    result = api.ok(f"/cache/misses/{miss.call_id}")
 
-    assert (found["hit_call_id"], found["detail"]) == (hit.call_id, "system changed")
-    assert found["difference"]["part"] == "messages[0].content"
-    assert (found["difference"]["missed"], found["difference"]["hit"]) == ("Tuesday.", "Monday.")
+    assert (result["hit_call_id"], result["detail"]) == (hit.call_id, "system changed")
+    assert result["difference"]["part"] == "messages[0].content"
+    assert (result["difference"]["missed"], result["difference"]["hit"]) == ("Tuesday.", "Monday.")
 
 
 def test_without_kept_prompts_there_is_evidence_and_no_difference(api: AdminApi) -> None:
     miss = a_call(2, miss="expired", miss_detail="idle", **MISSED)
     api.keep(a_call(1, conversation="ab"), miss, plain := a_call(3))
-    found = api.ok(f"/cache/misses/{miss.call_id}")
+    result = api.ok(f"/cache/misses/{miss.call_id}")
 
-    assert (found["detail"], found["difference"], found["keeps_prompts"]) == ("idle", None, False)
+    assert (result["detail"], result["difference"], result["keeps_prompts"]) == (
+        "idle",
+        None,
+        False,
+    )
     assert api.get(f"/cache/misses/{plain.call_id}")[0] == 404
 
 

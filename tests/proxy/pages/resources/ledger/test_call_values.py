@@ -16,10 +16,10 @@ USAGE = Usage(input=1_000, output=500)
 
 def priced_call(**changes):
     assert ROUTE.tariff is not None
-    found = a_receipt(1, model=MODEL.id, route=ROUTE.name, usage=USAGE)
-    cost = call_cost(USAGE, ROUTE.tariff, found.started)
+    receipt = a_receipt(1, model=MODEL.id, route=ROUTE.name, usage=USAGE)
+    cost = call_cost(USAGE, ROUTE.tariff, receipt.started)
     assert cost is not None
-    return replace(found, list_nanos=cost.list_nanos, **changes)
+    return replace(receipt, list_nanos=cost.list_nanos, **changes)
 
 
 def test_the_lines_of_a_cost_add_up_to_it() -> None:
@@ -76,17 +76,19 @@ def test_a_call_that_was_sent_nowhere_says_so() -> None:
 
 
 def test_a_planned_call_says_where_its_segments_and_marks_stand() -> None:
-    kept = PromptSegments(900, 0, 100, (CacheMark(900, "1h"), CacheMark(1_000, "")))
-    planned = a_receipt(1, segments=kept, usage=Usage(input=100, cache_read=900))
+    segments = PromptSegments(900, 0, 100, (CacheMark(900, "1h"), CacheMark(1_000, "")))
+    planned = a_receipt(1, segments=segments, usage=Usage(input=100, cache_read=900))
     (attempt,) = call_story([planned], {}, CATALOG).attempts
 
     assert attempt.prompt is not None
     assert (attempt.prompt.total, attempt.prompt.read) == (1_000, 900)
-    assert [(each.slot, each.start, each.tokens) for each in attempt.prompt.segments] == [
+    assert [
+        (segment.slot, segment.start, segment.tokens) for segment in attempt.prompt.segments
+    ] == [
         ("stable", 0, 900),
         ("variable", 900, 100),
     ]
-    assert [(each.tokens, each.lifetime) for each in attempt.prompt.marks] == [
+    assert [(mark.tokens, mark.lifetime) for mark in attempt.prompt.marks] == [
         (900, "1h"),
         (1_000, ""),
     ]

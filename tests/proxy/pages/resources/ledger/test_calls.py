@@ -45,8 +45,8 @@ def test_calls_come_newest_first_page_by_page(api: AdminApi) -> None:
     first = api.ok("/calls", limit=3)
     second = api.ok("/calls", limit=3, after=first["next"])
 
-    found = [each["call_id"] for each in first["calls"] + second["calls"]]
-    assert found == [each.call_id for each in reversed(calls)]
+    result = [item["call_id"] for item in first["calls"] + second["calls"]]
+    assert result == [call.call_id for call in reversed(calls)]
     assert second["next"] is None
 
 
@@ -54,7 +54,7 @@ def test_calls_are_filtered_by_what_the_query_names(api: AdminApi) -> None:
     dear = a_call(1, cost_nanos=10**9, feature="", miss="expired", conversation="ab")
     api.keep(dear, a_call(2, cost_nanos=1, feature="x"), a_call(3, 50, cost_nanos=10**9))
     for query in ({"min_cost_nanos": 10**8}, {"feature": "(none)"}, {"miss": "*"}):
-        assert [each["call_id"] for each in api.ok("/calls", **query)["calls"]] == [dear.call_id]
+        assert [call["call_id"] for call in api.ok("/calls", **query)["calls"]] == [dear.call_id]
     assert api.get("/calls", limit=201)[0] == 422
     assert api.get("/calls", outcome="nonsense")[0] == 422
 
@@ -63,7 +63,7 @@ def test_a_team_admin_sees_calls_of_own_teams_alone(api: AdminApi) -> None:
     mine, other = a_call(1, team="a"), a_call(2, team="b")
     api.keep(mine, other)
 
-    assert [each["team"] for each in api.ok("/calls", TEAM_ADMIN)["calls"]] == ["a"]
+    assert [call["team"] for call in api.ok("/calls", TEAM_ADMIN)["calls"]] == ["a"]
     assert api.ok("/calls", TEAM_ADMIN, team="b")["calls"] == []
     assert api.ok(f"/calls/{mine.call_id}", TEAM_ADMIN)["team"] == "a"
     status, body = api.get(f"/calls/{other.call_id}", TEAM_ADMIN)
@@ -106,12 +106,12 @@ def test_live_calls_are_events_of_own_teams(store: Store, live: LiveCalls) -> No
     retry, event = asyncio.run(run())
     assert retry.startswith(b"retry:")
     kind, data = event.decode().strip().split("\n")
-    told = json.loads(data.removeprefix("data: "))
-    assert (kind, told["team"], told["feature"]) == ("event: call", "a", "coding")
+    content = json.loads(data.removeprefix("data: "))
+    assert (kind, content["team"], content["feature"]) == ("event: call", "a", "coding")
 
 
 @pytest.mark.parametrize(
-    ("asked", "wanted"),
+    ("filters", "numbers"),
     [
         ({}, {1, 2, 3}),
         ({"team": "a"}, {1, 3}),
@@ -132,7 +132,7 @@ def test_live_calls_are_events_of_own_teams(store: Store, live: LiveCalls) -> No
     ],
 )
 def test_live_calls_and_the_ledgers_list_have_the_same_filters(
-    api: AdminApi, live: LiveCalls, asked: dict[str, Any], wanted: set[int]
+    api: AdminApi, live: LiveCalls, filters: dict[str, Any], numbers: set[int]
 ) -> None:
     plain: dict[str, Any] = {
         "feature": "x", "model": "model-0", "route": "lab/model-0", "upstream": "lab",
@@ -147,13 +147,13 @@ def test_live_calls_and_the_ledgers_list_have_the_same_filters(
     }  # fmt: skip
     calls = {n: a_call(n, **(plain | changed)) for n, changed in changes.items()}
     api.keep(*calls.values())
-    for each in calls.values():
-        live.record(each)
+    for call in calls.values():
+        live.record(call)
 
     async def follow() -> list[str]:
         store = api.store
         made = Calls(store, StoreQuestions(store, 60.0), two_model_catalog, live, lambda: NOW)
-        events = (await made.live(ADMIN, LiveQuery.model_validate(asked))).body_iterator
+        events = (await made.live(ADMIN, LiveQuery.model_validate(filters))).body_iterator
         seen: list[str] = []
         with suppress(TimeoutError):
             async with asyncio.timeout(0.05):  # calls of before come at once, then none
@@ -163,8 +163,8 @@ def test_live_calls_and_the_ledgers_list_have_the_same_filters(
                     seen += [json.loads(data)["call_id"]] if data else []
         return seen
 
-    expected = [calls[n].call_id for n in sorted(wanted)]
-    listed = [each["call_id"] for each in api.ok("/calls", **asked)["calls"]]
+    expected = [calls[n].call_id for n in sorted(numbers)]
+    listed = [call["call_id"] for call in api.ok("/calls", **filters)["calls"]]
     assert listed[::-1] == expected
     assert asyncio.run(follow()) == expected
 

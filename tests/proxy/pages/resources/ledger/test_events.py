@@ -29,8 +29,8 @@ def dashboard(store: Store, tmp_path: Path) -> Iterator[Dashboard]:
 def events(dashboard: Dashboard, role: Role = Role.ADMIN, query: str = "") -> list[dict[str, Any]]:
     answer = dashboard.ask_as(role, "GET", f"/api/v1/events{query}")
     assert answer.status == 200, answer.body
-    found: list[dict[str, Any]] = json.loads(answer.body)
-    return found
+    listed: list[dict[str, Any]] = json.loads(answer.body)
+    return listed
 
 
 def change_modes(dashboard: Dashboard) -> None:
@@ -45,13 +45,13 @@ def test_fallbacks_alerts_and_changes_stand_in_one_list_the_newest_first(
     change_modes(dashboard)
     alerts = [an_alert(began=NOW - 30), an_alert(kind="move", began=NOW - 20)]
     dashboard.store.outbox.add(alerts, {}, NOW)
-    found = events(dashboard)
+    listed = events(dashboard)
 
-    assert [each["kind"] for each in found] == ["alert", "mode", "mode", "fallback"]
-    assert found[0]["is_bad"]
-    assert found[1]["why"] == "mode: none → apply"
-    assert found[3]["title"] == "chat-ttft: as asked → small"
-    assert "ann" not in json.dumps(found)
+    assert [event["kind"] for event in listed] == ["alert", "mode", "mode", "fallback"]
+    assert listed[0]["is_bad"]
+    assert listed[1]["why"] == "mode: none → apply"
+    assert listed[3]["title"] == "chat-ttft: as asked → small"
+    assert "ann" not in json.dumps(listed)
 
 
 def test_change_of_an_objectives_state_alone_names_the_state(store: Store, tmp_path: Path) -> None:
@@ -64,11 +64,11 @@ def test_a_layout_that_approves_itself_is_an_event(dashboard: Dashboard) -> None
     place, layouts = LayoutScope(dashboard.own, "chat", "claude"), dashboard.store.layouts
     layouts.switch(place, PlanningMode.AUTO, "ann", NOW - 60)
     layouts.propose(place, "d1", "[]", NOW - 30)
-    found = events(dashboard)[0]
+    listed = events(dashboard)[0]
 
-    assert (found["kind"], found["at"]) == ("layout", NOW - 30)
-    assert found["title"] == "approve layout: acme, chat on claude"
-    assert found["why"] == "layout: 0 → 1"
+    assert (listed["kind"], listed["at"]) == ("layout", NOW - 30)
+    assert listed["title"] == "approve layout: acme, chat on claude"
+    assert listed["why"] == "layout: 0 → 1"
 
 
 def test_a_member_sees_changes_of_own_teams_and_no_alerts(dashboard: Dashboard) -> None:

@@ -41,14 +41,14 @@ class FeaturesHarness:
 
     def audit_entries(self) -> list[AuditEntryView]:
         """Changes by ann, in the order of their names."""
-        found = self.store.audit.entries(100, who="ann")
-        return sorted(found, key=lambda each: each.action)
+        result = self.store.audit.entries(100, who="ann")
+        return sorted(result, key=lambda entry: entry.action)
 
     def viewer(self, role: Role) -> Viewer:
         return Viewer(name="ann", role=role, own_teams=frozenset({self.acme}))
 
-    def change(self, role: Role, kind: str, team: str, *asked: Any) -> None:
-        asyncio.run(getattr(self.resource, kind)(self.viewer(role), team, "chat", *asked))
+    def change(self, role: Role, kind: str, team: str, *request: Any) -> None:
+        asyncio.run(getattr(self.resource, kind)(self.viewer(role), team, "chat", *request))
 
     def resume(self, place: LayoutScope, *parts: Any) -> None:
         asyncio.run(self.resource.resume(self.viewer(Role.TEAM_ADMIN), place, *parts))
@@ -74,10 +74,10 @@ def test_savings_reckoned_before_an_approval_are_shown_no_more(desk: FeaturesHar
 
 
 def test_a_member_sees_features_of_the_own_team_only(desk: FeaturesHarness) -> None:
-    found = asyncio.run(desk.resource.list(desk.viewer(Role.VIEWER), view_itself))
-    assert [(each.team_name, each.feature) for each in found] == [("acme", "chat")]
-    (_, on_gpt) = found[0].layouts
-    assert (on_gpt.family, [each.state for each in on_gpt.versions]) == ("gpt", ["proposed"])
+    result = asyncio.run(desk.resource.list(desk.viewer(Role.VIEWER), view_itself))
+    assert [(view.team_name, view.feature) for view in result] == [("acme", "chat")]
+    (_, on_gpt) = result[0].layouts
+    assert (on_gpt.family, [version.state for version in on_gpt.versions]) == ("gpt", ["proposed"])
 
     with pytest.raises(CallerError, match="of this team"):
         asyncio.run(desk.resource.get(desk.viewer(Role.VIEWER), desk.other, "chat"))
@@ -144,10 +144,10 @@ def test_the_extent_of_compaction_stays_until_it_is_changed(desk: FeaturesHarnes
         ({"target_tokens": ""}, (None, None)),
     )
     for fields, expected in settings:
-        asked = CompactionModeRequest.model_validate({"mode": "facts", **fields})
-        desk.change(Role.TEAM_ADMIN, "set_compaction", desk.acme, asked)
-        found = asyncio.run(desk.resource.get(desk.viewer(Role.VIEWER), desk.acme, "chat"))
-        assert (found.keep_turns, found.target_tokens) == expected
+        request = CompactionModeRequest.model_validate({"mode": "facts", **fields})
+        desk.change(Role.TEAM_ADMIN, "set_compaction", desk.acme, request)
+        result = asyncio.run(desk.resource.get(desk.viewer(Role.VIEWER), desk.acme, "chat"))
+        assert (result.keep_turns, result.target_tokens) == expected
 
 
 @pytest.mark.parametrize("fields", [{"keep_turns": 0}, {"target_tokens": -1}, {"keep_turns": "x"}])
@@ -175,14 +175,14 @@ def test_a_version_that_is_not_there_is_named(desk: FeaturesHarness) -> None:
 
 
 def test_a_feature_without_settings_has_the_defaults_and_no_proposal(desk: FeaturesHarness) -> None:
-    found = asyncio.run(desk.resource.get(desk.viewer(Role.VIEWER), desk.acme, "quiet"))
+    result = asyncio.run(desk.resource.get(desk.viewer(Role.VIEWER), desk.acme, "quiet"))
 
-    (layout,) = found.layouts
-    assert (found.team_name, found.feature) == ("acme", "quiet")
+    (layout,) = result.layouts
+    assert (result.team_name, result.feature) == ("acme", "quiet")
     assert (layout.mode, layout.version, layout.versions) == (PlanningMode.OBSERVE, 0, [])
-    assert (found.compaction, found.compaction_chosen) == (CompactionMode.OFF, None)
+    assert (result.compaction, result.compaction_chosen) == (CompactionMode.OFF, None)
     listed = asyncio.run(desk.resource.list(desk.viewer(Role.VIEWER), view_itself))
-    assert [each.feature for each in listed] == ["chat"]
+    assert [view.feature for view in listed] == ["chat"]
 
 
 def test_a_feature_of_a_team_that_is_not_there_is_refused(desk: FeaturesHarness) -> None:

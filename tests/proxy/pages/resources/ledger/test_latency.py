@@ -31,9 +31,9 @@ def test_the_heat_map_counts_each_call_once(api: AdminApi) -> None:
     api.keep(a_call(1, ttft=0.2), a_call(2, 2, ttft=5.0), a_call(3, 2, ttft=5.1))
     body = api.ok("/latency", unit="day", **MONDAY_TO_NOW)
 
-    assert [sum(each) for each in body["counts"]] == [0, 2, 0, 1]
-    assert [each["calls"] for each in body["lines"]] == [0, 2, 0, 1]
-    assert all(len(each) == len(body["bounds"]) + 1 for each in body["counts"])
+    assert [sum(bucket) for bucket in body["counts"]] == [0, 2, 0, 1]
+    assert [line["calls"] for line in body["lines"]] == [0, 2, 0, 1]
+    assert all(len(bucket) == len(body["bounds"]) + 1 for bucket in body["counts"])
     assert body["lines"][0]["p50"] is None
     assert body["counts"][1][-1] == 2
 
@@ -50,8 +50,8 @@ def test_short_periods_are_cut_into_hours_unless_a_filter_needs_days(api: AdminA
 
 
 def test_hours_follow_the_time_zone_while_days_are_those_of_utc(api: AdminApi) -> None:
-    asked = {"from": "2026-11-25", "to": "2026-11-26", "tz": "Asia/Tokyo"}
-    hours, days = api.ok("/latency", **asked), api.ok("/latency", unit="day", **asked)
+    request = {"from": "2026-11-25", "to": "2026-11-26", "tz": "Asia/Tokyo"}
+    hours, days = api.ok("/latency", **request), api.ok("/latency", unit="day", **request)
 
     assert (hours["tz"], hours["starts"][0]) == ("Asia/Tokyo", 1_795_532_400)  # 15:00 of UTC
     assert (days["tz"], days["starts"][0] % 86_400) == ("UTC", 0)

@@ -43,8 +43,8 @@ def test_there_are_so_many_listeners_and_no_more() -> None:
     async def listen() -> None:
         live = LiveCalls()
         held = [live.listener(lambda _: True) for _ in range(MAX_LISTENERS)]
-        for each in held:
-            each.__enter__()
+        for listener in held:
+            listener.__enter__()
         with pytest.raises(Unready, match="follow live calls already"):
             live.listener(lambda _: True).__enter__()
         held[0].__exit__(None, None, None)
@@ -58,9 +58,9 @@ def test_the_newest_calls_are_remembered_and_idle_time_is_none() -> None:
     live = LiveCalls()
     for n in range(600):
         live.record(a_receipt(n, team=IDLE_TEAM if n == 599 else "a"))
-    found = [row.call_id for row in live.newest(lambda _: True, 2)]
+    result = [row.call_id for row in live.newest(lambda _: True, 2)]
 
-    assert found == [a_receipt(597).call_id, a_receipt(598).call_id]
+    assert result == [a_receipt(597).call_id, a_receipt(598).call_id]
     assert list(live.newest(lambda row: row.team == "b", 5)) == []
     assert len(list(live.newest(lambda _: True, 10**6))) == 500
 

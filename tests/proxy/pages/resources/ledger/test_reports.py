@@ -47,8 +47,8 @@ class ReportsHarness:
         )
 
     def text(self, viewer: Viewer, **query: str) -> str:
-        asked = ReportQuery.model_validate(query)
-        return bytes(asyncio.run(self.resource.file(viewer, asked)).body).decode()
+        request = ReportQuery.model_validate(query)
+        return bytes(asyncio.run(self.resource.file(viewer, request)).body).decode()
 
 
 @pytest.fixture
@@ -60,11 +60,11 @@ FINANCE = Viewer(name="fay", role=Role.FINANCE)
 
 
 def test_rows_add_up_to_the_ledger_to_the_nano_dollar(desk: ReportsHarness) -> None:
-    found = json.loads(desk.text(FINANCE, by="team,feature"))
+    result = json.loads(desk.text(FINANCE, by="team,feature"))
 
-    assert Decimal(found["total"]["cost_usd"]) == Decimal(sum(NANOS)).scaleb(-9)
-    rows = sum(Decimal(each["cost_usd"]) for each in found["rows"])
-    assert rows == Decimal(found["total"]["cost_usd"])
+    assert Decimal(result["total"]["cost_usd"]) == Decimal(sum(NANOS)).scaleb(-9)
+    rows = sum(Decimal(row["cost_usd"]) for row in result["rows"])
+    assert rows == Decimal(result["total"]["cost_usd"])
 
 
 def test_csv_begins_no_formula(desk: ReportsHarness) -> None:
@@ -85,8 +85,8 @@ def test_a_member_gets_the_own_team_only_in_every_format(desk: ReportsHarness) -
     for form in ReportFormat:
         text = desk.text(bob, format=form)
         assert "cmd" not in text
-    found = json.loads(desk.text(bob, by="team"))
-    assert [each["team"] for each in found["rows"]] == ["acme"]
+    result = json.loads(desk.text(bob, by="team"))
+    assert [row["team"] for row in result["rows"]] == ["acme"]
 
 
 def test_an_unknown_dimension_is_named(desk: ReportsHarness) -> None:
@@ -125,9 +125,9 @@ def test_a_report_of_the_background_is_for_those_who_may_see_its_teams(
     async def run() -> None:
         slow = desk.resource_for(0)
         for viewer, teams in ((FINANCE, 2), (bob, 1), (eve, 0)):
-            found = await slow.report(viewer, query, 120.0)
-            assert isinstance(found, ReadReport)
-            assert len({row.values[0] for row in found.report.rows}) == teams
+            result = await slow.report(viewer, query, 120.0)
+            assert isinstance(result, ReadReport)
+            assert len({row.values[0] for row in result.report.rows}) == teams
 
     asyncio.run(run())
 

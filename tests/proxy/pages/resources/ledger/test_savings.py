@@ -57,7 +57,7 @@ def propose(
 
 
 def steps(body: Any) -> dict[str, int]:
-    return {each["name"]: each["nanos"] for each in body["steps"]}
+    return {step["name"]: step["nanos"] for step in body["steps"]}
 
 
 def test_the_waterfall_adds_up_what_receipts_say(api: AdminApi) -> None:
@@ -91,13 +91,13 @@ def test_features_have_waterfalls_of_their_own_that_add_up(api: AdminApi) -> Non
     )
     body = api.ok("/savings")
 
-    assert [each["feature"] for each in body["features"]] == ["x", "y"]
+    assert [feature["feature"] for feature in body["features"]] == ["x", "y"]
     for index, step in enumerate(body["steps"]):
-        assert step["nanos"] == sum(each["steps"][index] for each in body["features"])
-    for each in body["features"]:
-        assert each["unmodified_nanos"] + sum(each["steps"]) == each["paid_nanos"]
-        assert each["direct_nanos"] - each["saved_nanos"] == each["paid_nanos"]
-    assert body["saved_nanos"] == sum(each["saved_nanos"] for each in body["features"])
+        assert step["nanos"] == sum(feature["steps"][index] for feature in body["features"])
+    for feature in body["features"]:
+        assert feature["unmodified_nanos"] + sum(feature["steps"]) == feature["paid_nanos"]
+        assert feature["direct_nanos"] - feature["saved_nanos"] == feature["paid_nanos"]
+    assert body["saved_nanos"] == sum(feature["saved_nanos"] for feature in body["features"])
 
 
 def test_a_viewer_of_one_team_sees_no_savings_of_another(api: AdminApi) -> None:
@@ -109,8 +109,8 @@ def test_a_viewer_of_one_team_sees_no_savings_of_another(api: AdminApi) -> None:
         propose(api, "model", MILLION, team=team, feature="x" if team == "a" else "y")
     mine = api.ok("/savings", of_team("a"))
 
-    assert [each["team"] for each in mine["features"]] == ["a"]
-    assert [(each["team"], each["may_apply"]) for each in mine["next"]] == [("a", False)]
+    assert [feature["team"] for feature in mine["features"]] == ["a"]
+    assert [(item["team"], item["may_apply"]) for item in mine["next"]] == [("a", False)]
     assert steps(mine)["provider_caching"] == -1
     assert api.ok("/savings", of_team("a"), team="b")["features"] == []
 
@@ -118,14 +118,14 @@ def test_a_viewer_of_one_team_sees_no_savings_of_another(api: AdminApi) -> None:
 def test_replies_of_another_model_are_priced_as_the_one_asked_for(
     api: AdminApi, catalog: Catalog
 ) -> None:
-    asked, *_ = catalog.models.values()
+    request, *_ = catalog.models.values()
     usage = Usage(input=MILLION, output=MILLION)
     api.keep(
-        a_call(1, team="a", model=asked.id, route="lab/small", usage=usage, list_nanos=7),
+        a_call(1, team="a", model=request.id, route="lab/small", usage=usage, list_nanos=7),
         a_call(2, team="a", model="unlisted", route="lab/small", usage=usage, list_nanos=7),
     )
     body = api.ok("/savings")
-    tariff = asked.routes[0].tariff
+    tariff = request.routes[0].tariff
     assert tariff is not None
     rates = tariff.periods[-1].sheets[""].rates
 
@@ -135,7 +135,7 @@ def test_replies_of_another_model_are_priced_as_the_one_asked_for(
 
 def test_layouts_that_would_change_nothing_are_no_savings(api: AdminApi) -> None:
     features = ("observes", "off", "suspended", "unused")
-    api.keep(*(a_call(n, team="a", feature=each) for n, each in enumerate(features[:3])))
+    api.keep(*(a_call(n, team="a", feature=feature) for n, feature in enumerate(features[:3])))
     for feature in features:
         propose(api, "model", MILLION, feature=feature)
     layouts = api.store.layouts
@@ -154,7 +154,7 @@ def test_a_suspended_feature_counts_nothing_and_is_named(api: AdminApi) -> None:
     body = api.ok("/savings")
 
     assert steps(body)["planning"] == 0
-    assert [(each["feature"], each["nanos"], each["why"]) for each in body["uncounted"]] == [
+    assert [(item["feature"], item["nanos"], item["why"]) for item in body["uncounted"]] == [
         ("x", 40, "planning is suspended: it is dearer")
     ]
 
@@ -167,9 +167,9 @@ def test_a_layout_saves_on_calls_of_its_own_family_alone(api: AdminApi) -> None:
     )
     for family in ("model", "gpt", "claude", ""):
         propose(api, family, 30_000)
-    found = api.ok("/savings", next=5)["next"]
+    result = api.ok("/savings", next=5)["next"]
 
-    assert [(each["family"], each["month_nanos"]) for each in found] == [
+    assert [(item["family"], item["month_nanos"]) for item in result] == [
         ("", pytest.approx(30 * 90, rel=0.02)),
         ("model", pytest.approx(30 * 60, rel=0.02)),
         ("gpt", pytest.approx(30 * 30, rel=0.02)),
@@ -202,12 +202,12 @@ def test_a_month_of_a_saving_is_extrapolated_from_the_days_with_calls(
     propose(api, "model", 30 * MILLION)
     if is_merged:
         api.store.pending_sums.merge(9.0)
-    found = api.ok("/savings", of_team("a"), **query)["next"]
+    result = api.ok("/savings", of_team("a"), **query)["next"]
 
     if not days:
-        assert found == []
+        assert result == []
         return
-    (saving,) = found
+    (saving,) = result
     assert saving["known_days"] == pytest.approx(days, abs=0.02)
     assert saving["nanos_per_1k_calls"] == 30 * MILLION
     assert (saving["seen_calls"], saving["is_early"]) == (60, True)
@@ -226,10 +226,10 @@ def test_the_comparison_with_the_control_arm_is_made_and_shown(api: AdminApi) ->
     )  # fmt: skip
     api.ok("/savings")
     body = api.ok("/savings")
-    (found,) = body["measured"]
+    (result,) = body["measured"]
 
-    assert (found["finding"], found["feature"]) == ("measured", "x")
-    assert found["low"] < found["share"] < found["high"]
+    assert (result["finding"], result["feature"]) == ("measured", "x")
+    assert result["low"] < result["share"] < result["high"]
     assert body["measured_at"] == NOW
     assert api.ok("/savings", of_team("b"))["measured"] == []
 
@@ -246,8 +246,8 @@ def test_the_control_arms_word_on_a_feature_is_for_those_who_see_its_team(
         viewer = Viewer(name="ann", role=Role.VIEWER, own_teams=frozenset({"a"}))
         return await savings.measurement_of(viewer, team, "Acme", feature)
 
-    (found,) = asyncio.run(ask_measurement("a", "x")) or ()
-    assert (found.team_name, found.feature, found.finding) == ("Acme", "x", "not enough")
+    (result,) = asyncio.run(ask_measurement("a", "x")) or ()
+    assert (result.team_name, result.feature, result.finding) == ("Acme", "x", "not enough")
     assert asyncio.run(ask_measurement("a", "z")) == []
     with pytest.raises(CallerError, match="of this team"):
         asyncio.run(ask_measurement("b", "x"))
