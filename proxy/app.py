@@ -6,12 +6,11 @@ Everything is built here and handed down as arguments; leaving the context close
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from secrets import token_bytes
-from typing import Any
 
 from starlette.types import ASGIApp
 
@@ -81,8 +80,6 @@ class ReceiptDispatcher:
     """Hands each receipt to all who read receipts: the journal before all that count.
 
     Args:
-        store: Keeps them.
-        telemetry: Counts them.
         others: Other receivers of each receipt, also where it cannot be stored.
     """
 
@@ -119,18 +116,11 @@ class ReceiptDispatcher:
             ) from error
 
 
-class StorageCapacity:
-    """True if another receipt can be kept: by the journal, or else by the database."""
-
-    def __init__(self, store: Store) -> None:
-        self._journal = store.journal
-        self._drain = store.drain
-
-    def trouble(self) -> str:
-        """Reason that no call can be taken; "" if one can."""
-        if self._journal.is_full or (self._journal.is_exhausted and self._drain.trouble):
-            return "The gateway cannot keep receipts just now, so it takes no calls."
-        return ""
+def _capacity_trouble(store: Store) -> str:
+    """Reason that no receipt could be kept, by the journal or else by the database; "" for none."""
+    if store.journal.is_full or (store.journal.is_exhausted and store.drain.trouble):
+        return "The gateway cannot keep receipts just now, so it takes no calls."
+    return ""
 
 
 @asynccontextmanager
@@ -152,7 +142,8 @@ async def gateway(
     reloader = Reloader(settings, snapshot, clock, stored_budget_overlay(settings, opened))
     catalog, policies = reloader.snapshot.catalog, reloader.snapshot.policies
     telemetry = Telemetry(log_calls=settings.log_calls, team_name=opened.keyring.team_name)
-    estimates = _estimates()
+    estimates = UsageEstimates()
+    estimates.load_vocabularies()
     try:
         async with _transport(settings, catalog) as pool, asyncio.TaskGroup() as group:
             tasks = BackgroundTasks(group)
@@ -183,13 +174,6 @@ async def gateway(
     finally:
         estimates.close()
         _close(opened, settings.drain_grace)
-
-
-def _estimates() -> UsageEstimates:
-    """Token counts, their vocabularies being loaded in the background."""
-    made = UsageEstimates()
-    made.load_vocabularies()
-    return made
 
 
 def _close(opened: Store, grace: float) -> None:
@@ -242,11 +226,6 @@ _Policies = tuple[AdmissionGate | None, ObjectiveRouter | None]
 _Built = tuple[Dependencies, ReceiptDispatcher, _Policies, Callable[[Dependencies], None]]
 
 
-def _readers(*readers: Callable[[Receipt], None] | None) -> list[Callable[[Receipt], None]]:
-    """The readers of receipts that there are."""
-    return [reader for reader in readers if reader is not None]
-
-
 @asynccontextmanager
 async def _dependencies(
     context: AppContext, pool: Transport, telemetry: Telemetry, ticks: Callable[[], float]
@@ -262,7 +241,7 @@ async def _dependencies(
         summariser = build_summariser(context)
         tracing = await stack.enter_async_context(running_tracing(context))
         replicas = await stack.enter_async_context(running_engines(context, pool, ticks))
-        readers = _readers(
+        readers: tuple[Callable[[Receipt], None] | None, ...] = (
             None if entry is None else entry.settle,
             None if wheel is None else wheel.record_receipt,
             None if tracing is None else tracing.observe,
@@ -270,7 +249,7 @@ async def _dependencies(
             compactor.record_outcome,
             None if wheel is None else partial(_count_for_hedges, context.route_health, ticks),
         )
-        dispatcher = ReceiptDispatcher(context.opened, telemetry, readers)
+        dispatcher = ReceiptDispatcher(context.opened, telemetry, list(filter(None, readers)))
         stack.enter_context(closing(planning := _planning(context)))
         await stack.enter_async_context(planning.mark_accounts.running(context.tasks))
         deps = Dependencies(
@@ -307,12 +286,8 @@ def _watch_routes(context: AppContext, ticks: Callable[[], float]) -> list[async
     news = RouteAlerts(registry, ticks, context.now, context.alert, context.catalog)
     context.follow(news.prepare)
     alerting = partial(news.run, partial(alerts_left_open, context.opened))
-    return [context.tasks.keep(run) for run in (alerting, _guard(context))]
-
-
-def _guard(context: AppContext) -> Callable[[], Coroutine[Any, Any, None]]:
-    """The task that suspends planning where it harms, and deletes old receipts."""
-    return partial(suspend_harmful_features, context.opened, context.now, context.alert)
+    guard = partial(suspend_harmful_features, context.opened, context.now, context.alert)
+    return [context.tasks.keep(run) for run in (alerting, guard)]
 
 
 def _serve_own_calls(
@@ -388,7 +363,7 @@ def _endpoint_dependencies(
 ) -> EndpointDependencies:
     return EndpointDependencies(
         keys=opened.keyring,
-        capacity=StorageCapacity(opened),
+        capacity_trouble=partial(_capacity_trouble, opened),
         now=clock,
         ticks=ticks,
         call_id=call_ids(),

@@ -34,6 +34,7 @@ from proxy.api.request import (
     OTHER_SPELLINGS,
     RequestHead,
     feature_label,
+    json_limit,
     read_body,
     read_head,
     request_token,
@@ -48,7 +49,6 @@ from proxy.calls.translation.warming_call import warming_call
 from proxy.errors import CallerError, ProxyError, Unready
 from proxy.prefix.prompts.fingerprints import Pseudonymizer
 from proxy.providers.cache_isolation import add_cache_salt
-from proxy.providers.json_size import MAX_CONVERSATION, MAX_REQUEST, JsonSize
 from proxy.providers.multipart import is_form
 from proxy.records.agents import agent_feature
 from proxy.records.body_reader import BodyReader
@@ -65,11 +65,8 @@ _MODEL: Final = "/v1/models/"
 #: call without one.
 #: Source: OpenAI API reference, create a response, ``model`` (2026-11).
 _WITHOUT_MODEL: Final = frozenset({"responses"})
-#: Endpoints whose lists hold messages and tools; those of others hold numbers, too.
-_CONVERSATIONS: Final = ("chat/completions", "responses")
-#: The same of Anthropic's API, whose batches hold many conversations.
-_MESSAGES: Final = frozenset({"messages", "messages/count_tokens"})
 _IDEMPOTENCY_KEY: Final = "idempotency-key"
+_STOPPING: Final = "The gateway is stopping. Try again."
 #: Seconds a caller has to send its body.
 _BODY_TIMEOUT_S: Final = 120.0
 
@@ -91,19 +88,12 @@ class ApiKeyLookup(Protocol):
         ...
 
 
-class CapacityCheck(Protocol):
-    """True if another call can be taken."""
-
-    def trouble(self) -> str:
-        """Reason that no call can be taken; "" if one can."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointDependencies:
     """Everything the endpoint needs to admit a call.
 
     Attributes:
+        capacity_trouble: Returns the reason that no call can be taken; "" if one can.
         call_id: Makes the id of a call that arrives at this time.
         body_memory: Memory that the bodies of calls may take.
         max_calls: Calls in flight at once.
@@ -111,7 +101,7 @@ class EndpointDependencies:
     """
 
     keys: ApiKeyLookup
-    capacity: CapacityCheck
+    capacity_trouble: Callable[[], str]
     now: Callable[[], float]
     ticks: Callable[[], float]
     call_id: Callable[[float], str]
@@ -198,7 +188,7 @@ class Endpoint:
                 watchdog.set_deadline(AwaitedEvent.BODY, _BODY_TIMEOUT_S)
                 with timeline.waiting:
                     sent = await read_body(
-                        receive, head.length, reservation, json_limit=_json_limit(head)
+                        receive, head.length, reservation, json_limit=json_limit(head)
                     )
                 watchdog.watch_caller(relay.wait_until_gone)
                 call = _build_call(call_id, key, head, sent, arrived, self._deps.pseudonymizer)
@@ -207,7 +197,7 @@ class Endpoint:
             return
         except asyncio.CancelledError:  # The process stops, and this task ends here anyway.
             if not relay.is_begun:
-                await relay.refuse(_shutdown_error())
+                await relay.refuse(Unready(_STOPPING, code="gateway_stopping", retry_after=1.0))
         except ProxyError as error:
             # Its frames have it, and the body: a cycle that would wait for the collector.
             await relay.refuse(error.with_traceback(None))
@@ -267,7 +257,7 @@ class Endpoint:
                 code="too_many_calls",
                 retry_after=1.0,
             )
-        if trouble := self._admission.capacity.trouble():
+        if trouble := self._admission.capacity_trouble():
             raise Unready(trouble, code="ledger_unavailable", retry_after=5.0)
         if not head.token:
             raise self._refused_keys.refuse(scope, unauthenticated_error(""))
@@ -348,14 +338,6 @@ def _check_media(head: RequestHead) -> None:
         )
 
 
-def _json_limit(head: RequestHead) -> JsonSize | None:
-    """The most JSON that a body may have; None where it is not going to be parsed."""
-    if head.endpoint.startswith(_CONVERSATIONS) or head.endpoint in _MESSAGES:
-        return MAX_CONVERSATION
-    is_json = head.endpoint in GENERATING_ENDPOINTS or head.media == "application/json"
-    return MAX_REQUEST if is_json else None
-
-
 def _parse_fields(call: Call, head: RequestHead, bodies: BodyReader) -> Call:
     """The call with its body read, where the body is for us to read.
 
@@ -392,7 +374,3 @@ def _parse_other_fields(call: Call, head: RequestHead) -> RequestFields | None:
         return parse_request_fields(call.body)
     except CallerError:
         return None
-
-
-def _shutdown_error() -> ProxyError:
-    return Unready("The gateway is stopping. Try again.", code="gateway_stopping", retry_after=1.0)

@@ -16,8 +16,15 @@ from proxy.api.connections.body_limits import BodyReservation
 from proxy.api.isolation import SELF_CONTAINED, websocket_refusal
 from proxy.api.messages_api import MESSAGES_SPELLINGS, with_messages_path
 from proxy.calls.deadlines import ClientDisconnected
+from proxy.calls.eligibility.retry_policy import GENERATING_ENDPOINTS
 from proxy.errors import CallerError
-from proxy.providers.json_size import SMALL_BYTES, ArrivingText, JsonSize
+from proxy.providers.json_size import (
+    MAX_CONVERSATION,
+    MAX_REQUEST,
+    SMALL_BYTES,
+    ArrivingText,
+    JsonSize,
+)
 from proxy.records.agents import agent_of_product
 from proxy.records.call import MODELS_PREFIX
 
@@ -71,6 +78,10 @@ _SESSION_HEADERS: Final = frozenset(
         b"x-session-id",
     }
 )
+#: Endpoints whose lists hold messages and tools; those of others hold numbers, too.
+_CONVERSATIONS: Final = ("chat/completions", "responses")
+#: The same of Anthropic's API, whose batches hold many conversations.
+_MESSAGES: Final = frozenset({"messages", "messages/count_tokens"})
 _MAX_FEATURE_CHARS: Final = 128
 #: Bytes of a session's name that count.
 _MAX_SESSION_BYTES: Final = 256
@@ -193,6 +204,14 @@ def _with_gateway_headers(head: RequestHead, values: Mapping[bytes, str]) -> Req
     )
 
 
+def json_limit(head: RequestHead) -> JsonSize | None:
+    """The most JSON that a body may have; None where it is not going to be parsed."""
+    if head.endpoint.startswith(_CONVERSATIONS) or head.endpoint in _MESSAGES:
+        return MAX_CONVERSATION
+    is_json = head.endpoint in GENERATING_ENDPOINTS or head.media == "application/json"
+    return MAX_REQUEST if is_json else None
+
+
 async def read_body(
     receive: Receive,
     length: int,
@@ -205,9 +224,6 @@ async def read_body(
     A body of JSON is measured while it arrives, so that one which takes too long to parse is never
     put together. Its caller is refused once all has arrived: who is refused earlier and closes the
     connection loses the answer.
-
-    Args:
-        json_limit: The most JSON that it may have; None where it is not going to be parsed.
 
     Raises:
         CallerError: If it is longer than one may be; nothing more of it is read. Or if it has too

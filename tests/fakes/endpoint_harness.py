@@ -44,14 +44,6 @@ class FakeKeys:
 
 
 @dataclass
-class FakeCapacity:
-    said: str = ""
-
-    def trouble(self) -> str:
-        return self.said
-
-
-@dataclass
 class EndpointHarness:
     """An endpoint with fakes behind it."""
 
@@ -73,7 +65,7 @@ class EndpointHarness:
         self.receipts = ledger.receipts
         door = EndpointDependencies(
             keys=FakeKeys(self.teams),
-            capacity=FakeCapacity(self.trouble),
+            capacity_trouble=lambda: self.trouble,
             now=lambda: 1_790_000_000.0,
             ticks=lambda: 0.0,
             call_id=lambda second: f"call_{second:.0f}",
